@@ -1,0 +1,76 @@
+# Everything starts here: `make help` lists the targets. Plain POSIX make, so that macOS's 3.81 works.
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+MIN_PYTHON := 3.12
+NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 12))
+
+# What `make demo` asks of the command line.
+DEMO := study relu-teacher --out runs/relu-teacher --resume
+# Two workers, a file at a time, so that what a module compiles is compiled once.
+PYTEST_FLAGS ?= -n 2 --dist loadfile
+
+# The first interpreter that runs and is new enough: a pyenv shim can exist and still refuse to run.
+ifeq ($(origin PYTHON),undefined)
+PYTHON := $(shell for p in python3.14 python3.13 python3.12 python3; do \
+	if "$$p" -c '$(NEW_ENOUGH)' >/dev/null 2>&1; then echo "$$p"; break; fi; done)
+endif
+
+.PHONY: help demo test slow lint lock clean
+
+help: ## list the targets
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1 :: \2/' \
+		| awk -F ' :: ' '{ printf "%-12s %s\n", $$1, $$2 }'
+
+demo: $(STAMP) ## compare the parametrisations on the two-unit teacher in both engines, and write the report
+	$(BIN)/onebasin $(DEMO)
+
+test: $(STAMP) ## run every test that is not marked slow or gpu
+	$(BIN)/python -m pytest $(PYTEST_FLAGS) -m "not slow and not gpu"
+
+slow: $(STAMP) ## run the tests that take minutes
+	$(BIN)/python -m pytest -m slow
+
+lint: $(STAMP) ## check style, formatting and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+# The lock is installed first and alone; then the project, with the setuptools that the lock names.
+$(STAMP): requirements.lock pyproject.toml
+	@$(BIN)/python -c 'import pip; $(NEW_ENOUGH)' >/dev/null 2>&1 || $(MAKE) --no-print-directory new-venv
+	@echo "Installing the locked packages into $(VENV) (some minutes the first time)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		--no-deps --no-build-isolation -e .
+	@touch $@
+
+.PHONY: new-venv
+new-venv:
+	@if [ -z "$(PYTHON)" ]; then \
+		echo "Python $(MIN_PYTHON) or newer is missing: install it (Debian and Ubuntu: apt install python3 python3-venv; macOS: brew install python; or pyenv, uv, conda), or name one with make PYTHON=/path/to/python3" >&2; \
+		exit 1; fi
+	@"$(PYTHON)" -c '$(NEW_ENOUGH)' || { \
+		echo "PYTHON=$(PYTHON) does not run or is older than $(MIN_PYTHON): name a newer one with make PYTHON=/path/to/python3" >&2; \
+		exit 1; }
+	@"$(PYTHON)" -m venv --clear $(VENV) >/dev/null 2>&1 || { rm -rf $(VENV); \
+		echo "$(PYTHON) cannot make a virtual environment: install its venv module (Debian and Ubuntu: apt install python3-venv) and run make again" >&2; \
+		exit 1; }
+
+LOCK_HEADER := \# Exact versions for Python 3.12 to 3.14 on Linux and macOS, made by \`make lock\` from pyproject.toml.
+
+lock: ## resolve requirements.lock anew from pyproject.toml
+	@rm -rf build/lock && mkdir -p build/lock
+	@"$(PYTHON)" -m venv build/lock/venv
+	@build/lock/venv/bin/python -m pip install --quiet --disable-pip-version-check uv
+	@build/lock/venv/bin/uv pip compile --quiet --universal --python-version $(MIN_PYTHON) --extra dev \
+		--no-header --no-annotate --no-emit-index-url --no-emit-find-links \
+		--output-file build/lock/requirements.txt pyproject.toml > /dev/null
+	@{ echo "$(LOCK_HEADER)"; cat build/lock/requirements.txt; } > requirements.lock
+	@rm -rf build/lock
+	@git diff --stat -- requirements.lock
+
+clean: ## remove the virtual environment and what builds and tests leave behind
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	find models stan inference analysis studies tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
