@@ -1,4 +1,4 @@
-"""Settings of every test: double precision, no silent broadcasting, and no silent skip where all tools are required."""
+"""Settings of every test: double precision, no silent broadcasting, no forbidden skip."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
-# Set by continuous integration: there a skip means that a tool is missing, which must not pass unseen.
+# Set by continuous integration: there a skip means a missing tool, which must not pass unseen.
 REQUIRE_ALL = os.environ.get("ONEBASIN_REQUIRE_ALL") == "1"
 
 
@@ -25,7 +25,7 @@ def rng() -> np.random.Generator:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    """With ONEBASIN_REQUIRE_ALL=1, turn a skip into a failure (expected failures and GPU tests aside)."""
+    """With ONEBASIN_REQUIRE_ALL=1, fail instead of skipping (GPU tests and xfail aside)."""
     report = yield
     exempt = hasattr(report, "wasxfail") or item.get_closest_marker("gpu") is not None
     if REQUIRE_ALL and report.skipped and not exempt:
