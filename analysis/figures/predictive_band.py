@@ -1,0 +1,161 @@
+"""Predictive mean with its 50 % and 95 % bands along one coordinate, over the data.
+
+Convention: the coordinate is a single input, or any line through input space that the caller has
+laid; bands are central and include the observation noise where the draws do.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from ..prediction import central_interval
+from .style import ACCENT, CHAIN_COLOURS, INK, add_legend, new_figure, panel_grid, style_axes
+
+Line = Float[np.ndarray, " obs"]
+
+
+@dataclass(frozen=True, eq=False)
+class PredictiveBand:
+    """A predictive distribution along one coordinate.
+
+    Attributes
+    ----------
+    coordinate
+        Where, in increasing order.
+    mean
+        Predictive mean.
+    inner, outer
+        Ends of the 50 % and the 95 % band.
+    """
+
+    coordinate: Line
+    mean: Line
+    inner: tuple[Line, Line]
+    outer: tuple[Line, Line]
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """Points (x, y): data, or a true function."""
+
+    x: Line
+    y: Line
+
+
+def predictive_band(coordinate: Line, draws: Float[np.ndarray, "chain draw obs"]) -> PredictiveBand:
+    """Summarise predictive draws along a coordinate.
+
+    Parameters
+    ----------
+    coordinate
+        Where the predictions are made, in any order.
+    draws
+        Predictive draws of one output.
+
+    Returns
+    -------
+    PredictiveBand
+        Mean and bands, sorted by the coordinate.
+
+    Raises
+    ------
+    ValueError
+        If there is not one coordinate per prediction.
+    """
+    coordinate, draws = np.asarray(coordinate, np.float64), np.asarray(draws, np.float64)
+    if draws.ndim != 3 or coordinate.shape != draws.shape[2:]:
+        raise ValueError(
+            f"`coordinate` has shape {coordinate.shape} and `draws` has {draws.shape}; (obs,) and "
+            "(chain, draw, obs) are needed. Choose one output, such as `draws[..., 0]`."
+        )
+    order = np.argsort(coordinate)
+    draws = draws[..., order]
+    inner, outer = (central_interval(draws[..., None], probability=p) for p in (0.5, 0.95))
+    return PredictiveBand(
+        coordinate[order],
+        draws.mean(axis=(0, 1)),
+        (inner[0][:, 0], inner[1][:, 0]),
+        (outer[0][:, 0], outer[1][:, 0]),
+    )
+
+
+def plot_predictive_band(
+    bands: Mapping[str, PredictiveBand],
+    *,
+    data: Curve | None = None,
+    truth: Curve | None = None,
+    x_label: str = "x",
+    y_label: str = "y",
+    columns: int = 2,
+) -> Figure:
+    """Draw predictive bands over the data, one panel per posterior.
+
+    Parameters
+    ----------
+    bands
+        The bands, by the posterior's name.
+    data
+        Observed points, drawn in every panel.
+    truth
+        The true function, drawn in every panel.
+    x_label, y_label
+        Names of the axes, with units.
+    columns
+        Panels in a row.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
+    Raises
+    ------
+    ValueError
+        If there is nothing to draw.
+    """
+    if not bands:
+        raise ValueError("`bands` is empty: give the band of at least one posterior.")
+    rows, wide = panel_grid(len(bands), columns=columns)
+    figure = new_figure(3.9 * wide + 0.3, 2.7 * rows + 0.5)
+    grid = figure.subplots(rows, wide, squeeze=False, sharex=True, sharey=True)
+    panels = grid.ravel()
+    for place, (name, band) in enumerate(bands.items()):
+        below = place + wide >= len(bands)
+        style_axes(
+            panels[place],
+            title=name,
+            x_label=x_label if below else "",
+            y_label=y_label if place % wide == 0 else "",
+        )
+        panels[place].tick_params(labelbottom=below)
+        _draw_band(panels[place], band, data, truth)
+    for empty in panels[len(bands) :]:
+        empty.set_visible(False)
+    handles, labels = panels[0].get_legend_handles_labels()
+    add_legend(figure, handles, labels, columns=5)
+    return figure
+
+
+def _draw_band(axes: Axes, band: PredictiveBand, data: Curve | None, truth: Curve | None) -> None:
+    for ends, alpha, label in ((band.outer, 0.18, "95 %"), (band.inner, 0.34, "50 %")):
+        axes.fill_between(
+            band.coordinate, *ends, color=ACCENT, alpha=alpha, linewidth=0, label=label
+        )
+    axes.plot(band.coordinate, band.mean, color=ACCENT, linewidth=1.8, label="predictive mean")
+    if truth is not None:
+        order = np.argsort(truth.x)
+        axes.plot(
+            np.asarray(truth.x)[order],
+            np.asarray(truth.y)[order],
+            color=CHAIN_COLOURS[5],
+            linewidth=1.4,
+            linestyle=(0, (4, 2)),
+            label="true function",
+        )
+    if data is not None:
+        axes.scatter(data.x, data.y, s=9, color=INK, alpha=0.6, linewidths=0, label="data")
+    axes.locator_params(nbins=5)

@@ -1,0 +1,81 @@
+"""Colours, sizes and axes that all figures share.
+
+Colours are those of Okabe and Ito (2008), which the common kinds of colour blindness can tell
+apart, in an order in which neighbours differ most. `INK`, `MUTED` and `GRID` are used for nothing
+but text and lines, so that `analysis.report` can replace them by the page's own colours.
+"""
+
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+INK = "#2a2f36"
+MUTED = "#6b7280"
+GRID = "#d9dde3"
+ACCENT = "#0072b2"
+CHAIN_COLOURS = (
+    "#0072b2",
+    "#e69f00",
+    "#009e73",
+    "#cc79a7",
+    "#56b4e9",
+    "#d55e00",
+    "#8c7ae6",
+    "#7a8b00",
+)
+TEXT_SIZE = 9.0
+TITLE_SIZE = 10.0
+POINTS_TO_RASTERISE = 1500  # above this, markers and lines are drawn as an image inside the SVG
+RASTER_DPI = 170
+
+
+def chain_colour(chain: int) -> str:
+    """Return the colour of a chain; the palette repeats after eight."""
+    return CHAIN_COLOURS[chain % len(CHAIN_COLOURS)]
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Make an empty figure of this size in inches, without a background."""
+    return Figure(figsize=(width, height), layout="constrained", facecolor="none", dpi=RASTER_DPI)
+
+
+def style_axes(axes: Axes, *, title: str = "", x_label: str = "", y_label: str = "") -> Axes:
+    """Give axes the common look: open frame, light horizontal grid, few ticks, plain labels."""
+    axes.set_facecolor("none")
+    axes.set_title(title, fontsize=TITLE_SIZE, color=INK, loc="left", fontweight="semibold")
+    axes.set_xlabel(x_label, fontsize=TEXT_SIZE, color=INK)
+    axes.set_ylabel(y_label, fontsize=TEXT_SIZE, color=INK)
+    axes.tick_params(colors=INK, labelsize=TEXT_SIZE - 1, length=3, width=0.6)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        axes.spines[side].set_color(INK)
+        axes.spines[side].set_linewidth(0.6)
+    axes.grid(axis="y", color=GRID, linewidth=0.6)
+    axes.set_axisbelow(True)
+    return axes
+
+
+def add_legend(
+    figure: Figure, handles: Sequence, labels: Sequence[str], *, columns: int = 4
+) -> None:
+    """Put one legend under all panels of a figure."""
+    legend = figure.legend(
+        handles,
+        labels,
+        loc="outside lower center",
+        ncols=min(columns, max(len(labels), 1)),
+        frameon=False,
+        fontsize=TEXT_SIZE,
+        labelcolor=INK,
+    )
+    for handle in legend.legend_handles:
+        if handle is not None:
+            handle.set_alpha(1.0)
+
+
+def panel_grid(count: int, *, columns: int) -> tuple[int, int]:
+    """Return rows and columns for this many panels, at most `columns` wide."""
+    wide = max(1, min(columns, count))
+    return -(-count // wide), wide
