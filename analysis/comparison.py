@@ -2,8 +2,8 @@
 
 Convention: `z` is the difference of means over sqrt(mcse_a^2 + mcse_b^2), `d` the same difference
 over the pooled sd. R-hat and ESS are a gate that comes first: a stuck chain blows up the Monte
-Carlo error, and then any difference passes as chance. Only draws that passed the gate are held against
-the bounds: |z| within a Bonferroni bound for the number of means compared, and |d| below 0.1.
+Carlo error, and then any difference passes as chance. What passed the gate is held against two
+bounds: |z| within a Bonferroni bound for the number of means compared, and |d| below 0.1.
 """
 
 from collections.abc import Sequence

@@ -43,7 +43,7 @@ def new_figure(width: float, height: float) -> Figure:
 def style_axes(axes: Axes, *, title: str = "", x_label: str = "", y_label: str = "") -> Axes:
     """Give axes the common look: open frame, light horizontal grid, few ticks, plain labels."""
     axes.set_facecolor("none")
-    axes.set_title(title, fontsize=TITLE_SIZE, color=INK, loc="left", fontweight="semibold")
+    axes.set_title(title, fontsize=TITLE_SIZE, color=INK, loc="left", fontweight="bold")
     axes.set_xlabel(x_label, fontsize=TEXT_SIZE, color=INK)
     axes.set_ylabel(y_label, fontsize=TEXT_SIZE, color=INK)
     axes.tick_params(colors=INK, labelsize=TEXT_SIZE - 1, length=3, width=0.6)

@@ -1,0 +1,34 @@
+"""One self-contained HTML page with tables, figures, and how every number was made.
+
+`posterior_report` builds the page of one or more posteriors; a study builds its own from the parts
+(`Report`, `Section`, `Table`, `FigureItem`, ...). `render` gives the HTML, `write` a file.
+"""
+
+from .numbers import format_number
+from .page import Cell, Column, FigureItem, Note, Report, Run, Section, Table
+from .posteriors import posterior_report
+from .provenance import describe_run
+from .render import OutputError, check_output, render, write
+from .tables import cost_table, health_table, parameter_table, score_table
+
+__all__ = [
+    "Cell",
+    "Column",
+    "FigureItem",
+    "Note",
+    "OutputError",
+    "Report",
+    "Run",
+    "Section",
+    "Table",
+    "check_output",
+    "cost_table",
+    "describe_run",
+    "format_number",
+    "health_table",
+    "parameter_table",
+    "posterior_report",
+    "render",
+    "score_table",
+    "write",
+]

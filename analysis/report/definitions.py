@@ -1,0 +1,75 @@
+"""What the words of a report mean, for readers who meet them for the first time."""
+
+DIAGNOSTICS: tuple[tuple[str, str], ...] = (
+    (
+        "Parameter",
+        "One scalar entry of a variable. Indices count from 0: `W1[0,1]` is the weight from the "
+        "first input to the second hidden unit.",
+    ),
+    (
+        "R-hat",
+        "Rank-normalised split R-hat: how much wider the draws of all chains lie together than "
+        "each half chain alone. 1 when the chains agree; above 1.01 they do not. (Vehtari, Gelman, "
+        "Simpson, Carpenter and Bürkner 2021.)",
+    ),
+    (
+        "Bulk ESS, tail ESS",
+        "Effective sample size: how many independent draws would estimate the centre (rank-"
+        "normalised), or the 5 % and 95 % quantiles (the smaller of the two), as well. At least "
+        "100 a chain. (As above.)",
+    ),
+    (
+        "MCSE",
+        "Monte Carlo standard error of the mean: the error that is due to having finitely many "
+        "draws.",
+    ),
+    (
+        "Divergences",
+        "Draws at which the simulated trajectory's energy error exploded: the posterior is curved "
+        "more sharply there than the step size can follow, and draws near it may be missing.",
+    ),
+    (
+        "Tree depth, saturated",
+        "A NUTS trajectory of depth k takes up to 2ᵏ − 1 leapfrog steps. Saturated draws were cut "
+        "off at the limit.",
+    ),
+    (
+        "E-BFMI",
+        "How freely the energy moves from draw to draw, compared with its spread, for each chain; "
+        "below 0.3 the tails are explored too slowly. (Betancourt 2016.)",
+    ),
+    (
+        "ESS per second, per gradient",
+        "The smallest bulk ESS over the seconds of sampling (without warmup, summed over chains), "
+        "and over the gradient evaluations of the kept draws.",
+    ),
+    (
+        "k-hat",
+        "Shape of the tail of the importance ratios posterior / approximation, by Pareto "
+        "smoothing. Above min(1 − 1/log₁₀ S, 0.7) for S draws the approximation is too far off to be "
+        "corrected. (Yao, Vehtari, Simpson and Gelman 2018.)",
+    ),
+    (
+        "ELBO",
+        "Evidence lower bound in nats; larger is better, and comparable only between fits of the "
+        "same model.",
+    ),
+)
+
+PREDICTION: tuple[tuple[str, str], ...] = (
+    ("RMSE", "Root mean squared error of the predictive mean, in the units of the target."),
+    (
+        "Log score",
+        "Mean over points of the log predictive density, averaged over draws inside the logarithm, "
+        "in nats; larger is better.",
+    ),
+    (
+        "Coverage, outside 95 %",
+        "Share of points inside the central 50 % or 95 % predictive interval, and outside the "
+        "95 % one; the nearer to 0.5, 0.95 and 0.05 the better.",
+    ),
+    (
+        "Interval width",
+        "Mean width of the central predictive interval; narrower is better at equal coverage.",
+    ),
+)

@@ -1,0 +1,50 @@
+"""Numbers as a reader wants them: few digits, grouped thousands, a real minus sign."""
+
+import math
+from numbers import Integral, Real
+
+EMPTY = "–"
+_GROUP = "\u202f"  # narrow no-break space
+_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def format_number(value: float | None, *, digits: int = 3, decimals: int | None = None) -> str:
+    """Write a number.
+
+    Parameters
+    ----------
+    value
+        The number; whole numbers of an integer type are never rounded.
+    digits
+        Significant digits.
+    decimals
+        Decimals instead of significant digits.
+
+    Returns
+    -------
+    str
+        The number; a dash for None and NaN, ∞ for infinity.
+    """
+    if value is None or math.isnan(value):
+        return EMPTY
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    if isinstance(value, Integral):
+        return _grouped(f"{int(value):,d}")
+    if decimals is not None and abs(value) < 1e6:
+        return _grouped(f"{value:,.{decimals}f}")
+    if value != 0 and not 1e-3 <= abs(value) < 1e6:
+        mantissa, exponent = f"{value:.{max(digits - 1, 0)}e}".split("e")
+        return _grouped(f"{mantissa}·10{str(int(exponent)).translate(_SUPERSCRIPT)}")
+    rounded = float(f"{value:.{digits - 1}e}")
+    places = max(0, digits - 1 - (math.floor(math.log10(abs(rounded))) if rounded else 0))
+    return _grouped(f"{rounded if places else value:,.{places}f}")
+
+
+def is_number(value: object) -> bool:
+    """Tell whether a cell's value is to be written as a number."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _grouped(text: str) -> str:
+    return text.replace(",", _GROUP).replace("-", "−")

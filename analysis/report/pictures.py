@@ -1,0 +1,95 @@
+"""A figure as markup for one page: inline SVG, or a PNG in base64 where the SVG would be heavy.
+
+The SVG loses its header, metadata and namespaces, so that it asks for nothing outside the page; its
+ids get a prefix, because all figures share one document; and the ink, muted and grid colours of
+`analysis.figures.style` become the page's own, which change with light and dark.
+"""
+
+import base64
+import io
+import re
+
+from markupsafe import Markup
+from matplotlib.figure import Figure
+
+from ..figures.style import GRID, INK, MUTED
+
+MAX_SVG_BYTES = 400_000
+_PAGE_COLOURS = {
+    INK: "var(--figure-ink)",
+    MUTED: "var(--figure-muted)",
+    GRID: "var(--figure-grid)",
+}
+_DROPPED = (
+    re.compile(r"<metadata>.*?</metadata>", re.S),
+    re.compile(r"<!--.*?-->", re.S),
+    re.compile(r"<style.*?</style>", re.S),  # in a page it would style everything
+)
+
+
+def embed(figure: Figure, *, prefix: str, alt: str, max_svg_bytes: int = MAX_SVG_BYTES) -> Markup:
+    """Return the markup of a figure.
+
+    Parameters
+    ----------
+    figure
+        The figure.
+    prefix
+        Prefix of its ids, unlike that of any other figure on the page.
+    alt
+        What stands for it where it cannot be seen.
+    max_svg_bytes
+        Above this, a PNG is embedded instead.
+
+    Returns
+    -------
+    markupsafe.Markup
+        An `svg` or an `img` element.
+    """
+    width = round(96 * float(figure.get_figwidth()))
+    svg = _svg_text(figure)
+    if len(svg.encode()) > max_svg_bytes:
+        return Markup(
+            '<img class="raster" src="data:image/png;base64,{}" alt="{}" width="{}">'
+        ).format(_png_text(figure), alt, width)
+    view_box, body = _for_page(svg, prefix)
+    head = '<svg role="img" aria-label="{}" style="--natural:{}px" viewBox="{}">{}</svg>'
+    return Markup(head).format(alt, width, view_box, Markup(body))  # matplotlib escapes its text
+
+
+def _svg_text(figure: Figure) -> str:
+    buffer = io.StringIO()
+    nothing = {"Date": None, "Creator": None, "Format": None, "Type": None}
+    figure.savefig(buffer, format="svg", metadata=nothing)
+    return buffer.getvalue()
+
+
+def _png_text(figure: Figure) -> str:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", facecolor="white", metadata={"Software": None})
+    return base64.b64encode(buffer.getvalue()).decode("ascii")
+
+
+def _for_page(svg: str, prefix: str) -> tuple[str, str]:
+    """Return the view box and the body of an SVG document, fit to stand in a page."""
+    whole = re.search(r'<svg[^>]*\sviewBox="([^"]+)"[^>]*>(.*)</svg>', svg, re.S)
+    if whole is None:
+        raise RuntimeError("matplotlib wrote an SVG without a view box: update matplotlib.")
+    body = whole[2]
+    for pattern in _DROPPED:
+        body = pattern.sub("", body)
+    for colour, variable in _PAGE_COLOURS.items():
+        body = body.replace(colour, variable)
+    return whole[1], _renumbered(body.replace("xlink:href=", "href=").strip(), prefix)
+
+
+def _renumbered(body: str, prefix: str) -> str:
+    # matplotlib salts ids at random, and a page should not change by itself; ids that nothing
+    # refers to are dropped.
+    used = dict.fromkeys(re.findall(r'href="#([^"]+)"|url\(#([^)]+)\)', body))
+    names = {a or b: f"{prefix}-{place}" for place, (a, b) in enumerate(used)}
+    body = re.sub(
+        r'\sid="([^"]+)"', lambda hit: f' id="{names[hit[1]]}"' if hit[1] in names else "", body
+    )
+    body = re.sub(r'href="#([^"]+)"', lambda hit: f'href="#{names[hit[1]]}"', body)
+    return re.sub(r"url\(#([^)]+)\)", lambda hit: f"url(#{names[hit[1]]})", body)

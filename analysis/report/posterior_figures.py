@@ -1,0 +1,137 @@
+"""The figures of a posterior report: which quantities are drawn, and what the captions say."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Float
+
+from ..diagnosis import Diagnosis
+from ..figures.elbo import ElboTrace, plot_elbo
+from ..figures.predictive_band import Curve, plot_predictive_band, predictive_band
+from ..figures.trace_rank import plot_trace_rank, trace_rank
+from ..figures.tree_depth import plot_tree_depth
+from ..figures.weight_scatter import WeightPair, plot_weight_scatter
+from ..posterior import get_group, is_variational, read_draws
+from ..sample_stats import chain_values
+from ..variational import elbo_trace
+from .page import FigureItem
+from .posterior_scores import stored_predictions
+from .tables import worst_parameters
+
+WORST_TRACED = 3
+_USUAL = ("sigma",)  # traced whether or not they are among the worst
+_WEIGHTS = (("W1", "W1[0,0]"), ("W2", "W2[0,0]"))
+
+
+def trace_figure(tree: xr.DataTree, diagnosis: Diagnosis) -> FigureItem | None:
+    """Draw traces and ranks of `lp` and the worst parameters of a Markov chain."""
+    if diagnosis.variational is not None:
+        return None
+    draws = read_draws(tree)
+    names = list(worst_parameters(diagnosis).index[:WORST_TRACED])
+    names += [name for name in _USUAL if name in draws.names and name not in names]
+    quantities = [trace_rank(name, draws.of(name)) for name in names]
+    stats = get_group(tree, "sample_stats")
+    lp = None if stats is None else chain_values(stats, "lp")
+    if lp is not None and np.isfinite(lp).all():
+        quantities.insert(0, trace_rank("lp", lp))
+    if not quantities:
+        return None
+    listed = ", ".join(f"`{quantity.name}`" for quantity in quantities)
+    return FigureItem(
+        plot_trace_rank(quantities),
+        caption=f"Left, traces of {listed}; right, how each chain's draws rank among all draws. "
+        "Where the chains agree, every chain's histogram lies near the dashed line.",
+        alt=f"Traces and rank histograms, chain by chain, of {listed.replace('`', '')}",
+    )
+
+
+def elbo_figure(posteriors: Mapping[str, xr.DataTree]) -> FigureItem | None:
+    """Draw the ELBO of all variational fits that recorded it."""
+    recorded = {name: elbo_trace(tree) for name, tree in posteriors.items()}
+    traces = {
+        name: ElboTrace(*trace)
+        for name, trace in recorded.items()
+        if trace is not None and trace[1].size
+    }
+    if not traces:
+        return None
+    return FigureItem(
+        plot_elbo(traces),
+        caption="ELBO during optimisation; larger is better, and only fits of the same model can "
+        "be compared.",
+        alt=f"ELBO against iteration of {', '.join(traces)}",
+    )
+
+
+def scatter_figure(posteriors: Mapping[str, xr.DataTree]) -> FigureItem | None:
+    """Draw the first weight into and out of the first hidden unit, for networks."""
+    pairs = {}
+    for name, tree in posteriors.items():
+        pair = _weight_pair(tree)
+        if pair is not None:
+            pairs[name] = pair
+    if not pairs:
+        return None
+    return FigureItem(
+        plot_weight_scatter(pairs),
+        caption="Draws of the first hidden unit's weight from the first input, `W1[0,0]`, against "
+        "its weight to the first output, `W2[0,0]` (W₁[1,1] and W₂[1] where one counts from 1). "
+        "A hyperbola shows scaling freedom, separate clouds show other modes or swapped units.",
+        alt=f"Scatter of W1[0,0] against W2[0,0] for {', '.join(pairs)}",
+    )
+
+
+def depth_figure(posteriors: Mapping[str, xr.DataTree]) -> FigureItem | None:
+    """Draw the tree depths of all posteriors made by NUTS."""
+    depths = {}
+    for name, tree in posteriors.items():
+        stats = get_group(tree, "sample_stats")
+        depth = None if stats is None else chain_values(stats, "tree_depth")
+        if depth is not None and not is_variational(tree):
+            depths[name] = depth
+    if not depths:
+        return None
+    return FigureItem(
+        plot_tree_depth(depths),
+        caption="NUTS tree depths. One level more costs twice the gradients.",
+        alt=f"Histograms of tree depth of {', '.join(depths)}",
+    )
+
+
+def band_figure(posteriors: Mapping[str, xr.DataTree]) -> FigureItem | None:
+    """Draw predictive bands where there is one input and one output."""
+    bands, data = {}, None
+    for name, tree in posteriors.items():
+        stored, x = stored_predictions(tree), _single_input(tree)
+        if stored is None or x is None or stored[1].shape[1] != 1:
+            continue
+        draws, y = stored
+        bands[name] = predictive_band(x, draws[..., 0])
+        data = data or Curve(x, y[:, 0])
+    if not bands:
+        return None
+    return FigureItem(
+        plot_predictive_band(bands, data=data),
+        caption="Posterior predictive: mean, central 50 % and 95 % bands with observation noise, "
+        "and the data.",
+        alt=f"Predictive mean and bands over the data for {', '.join(bands)}",
+    )
+
+
+def _weight_pair(tree: xr.DataTree) -> WeightPair | None:
+    group = get_group(tree, "posterior")
+    if group is None or any(name not in group for name, _ in _WEIGHTS):
+        return None
+    first, second = (read_draws(tree, name) for name, _ in _WEIGHTS)
+    if first.values.shape[-1] == 0 or second.values.shape[-1] == 0:
+        return None
+    return WeightPair(first.values[..., 0], second.values[..., 0])
+
+
+def _single_input(tree: xr.DataTree) -> Float[np.ndarray, " obs"] | None:
+    group = get_group(tree, "constant_data")
+    if group is None or "x" not in group or group["x"].ndim != 2 or group["x"].shape[1] != 1:
+        return None
+    return np.asarray(group["x"].values[:, 0], np.float64)

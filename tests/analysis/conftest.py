@@ -1,0 +1,158 @@
+"""Synthetic posteriors that follow the contract, so that no sampler is needed."""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+DIMS = {
+    "W1": ("in", "hidden1"),
+    "b1": ("hidden1",),
+    "W2": ("hidden1", "out"),
+    "b2": ("out",),
+    "y": ("obs", "out"),
+}
+ATTRS = {
+    "target": "toy",
+    "engine": "numpyro",
+    "method": "nuts",
+    "seed": 7,
+    "settings": json.dumps({"warmup": 500, "target_accept": 0.8}),
+    "versions": json.dumps({"onebasin": "0.1.0", "jax": "0.10.2"}),
+    "machine": "a processor, 2 cores, cpu",
+    "wall_time": 12.5,
+    "sampling_seconds": json.dumps([2.0, 2.0, 3.0, 3.0]),
+    "warmup_seconds": json.dumps([0.5, 0.5, 0.5, 0.5]),
+    "max_tree_depth": 10,
+    "model": "",
+    "symmetry": "[]",
+}
+
+
+def dataset(variables: Mapping[str, np.ndarray]) -> xr.Dataset:
+    """Give arrays (chain, draw, ...) the contract's dimension names."""
+    return xr.Dataset({name: _labelled(name, np.asarray(v)) for name, v in variables.items()})
+
+
+def _labelled(name: str, values: np.ndarray) -> xr.DataArray:
+    rest = DIMS.get(name, tuple(f"{name}_dim_{axis}" for axis in range(values.ndim - 2)))
+    return xr.DataArray(values, dims=("chain", "draw", *rest))
+
+
+def mcmc_tree(
+    variables: Mapping[str, np.ndarray],
+    *,
+    stats: Mapping[str, np.ndarray] | None = None,
+    attrs: Mapping[str, Any] | None = None,
+    **groups: xr.Dataset,
+) -> xr.DataTree:
+    """Build a posterior made by NUTS; `stats` replaces or adds sampler statistics."""
+    chains, draws = next(iter(variables.values())).shape[:2]
+    rng = np.random.default_rng(2)
+    shape = (chains, draws)
+    recorded = {
+        "diverging": np.zeros(shape, bool),
+        "tree_depth": np.full(shape, 3),
+        "n_steps": np.full(shape, 7),
+        "acceptance_rate": np.full(shape, 0.8),
+        "energy": rng.normal(size=shape),
+        "step_size": np.full(shape, 0.25),
+        "lp": -0.5 * rng.chisquare(3, size=shape),
+    }
+    recorded |= dict(stats or {})
+    tree = xr.DataTree.from_dict(
+        {
+            "posterior": dataset(variables),
+            "sample_stats": dataset({k: v for k, v in recorded.items() if v is not None}),
+            **groups,
+        }
+    )
+    tree.attrs.update(ATTRS | {"gradient_evaluations": 7 * chains * draws} | dict(attrs or {}))
+    return tree
+
+
+def variational_tree(
+    variables: Mapping[str, np.ndarray],
+    *,
+    lp: np.ndarray,
+    log_q: np.ndarray,
+    elbo: np.ndarray | None = None,
+    attrs: Mapping[str, Any] | None = None,
+) -> xr.DataTree:
+    """Build a variational posterior: one chain of independent draws."""
+    trace = np.asarray([-90.0, -12.0, -10.5, -10.25]) if elbo is None else elbo
+    fit = xr.Dataset(
+        {
+            "elbo": ("evaluation", trace),
+            "iteration": ("evaluation", 100 * np.arange(1, len(trace) + 1)),
+        }
+    )
+    stats = dataset({"lp": lp, "log_q": log_q})
+    tree = xr.DataTree.from_dict(
+        {"posterior": dataset(variables), "sample_stats": stats, "variational": fit}
+    )
+    kept = ("target", "engine", "seed", "settings", "versions", "machine", "wall_time", "symmetry")
+    own = {"method": "advi-meanfield", "converged": 1, "attempts": "[]"}
+    tree.attrs.update({k: ATTRS[k] for k in kept} | own | {"gradient_evaluations": 4000})
+    tree.attrs.update(dict(attrs or {}))
+    return tree
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    """A generator with a fixed seed."""
+    return np.random.default_rng(20170101)
+
+
+@pytest.fixture
+def make_mcmc() -> Callable[..., xr.DataTree]:
+    """The builder of posteriors made by NUTS."""
+    return mcmc_tree
+
+
+@pytest.fixture
+def make_variational() -> Callable[..., xr.DataTree]:
+    """The builder of variational posteriors."""
+    return variational_tree
+
+
+@pytest.fixture
+def network_tree(rng: np.random.Generator) -> xr.DataTree:
+    """Two ReLU units on 1-D data: weights, sigma, predictions, likelihood, data."""
+    return relu_tree(rng)
+
+
+def relu_tree(
+    rng: np.random.Generator, *, chains: int = 4, draws: int = 100, swap: bool = False, **attrs: Any
+) -> xr.DataTree:
+    """Draw weights around a true net with two ReLU units; `swap` puts half of the chains elsewhere."""
+    x = np.linspace(-2, 2, 30)[:, None]
+    scale = np.exp(0.35 * rng.normal(size=(chains, draws, 2)))
+    w1 = np.asarray([[0.7, -0.7]]) * scale[:, :, None, :] + 0.02 * rng.normal(
+        size=(chains, draws, 1, 2)
+    )
+    b1 = np.asarray([0.0, 1.0]) * scale + 0.05 * rng.normal(size=(chains, draws, 2))
+    w2 = np.asarray([[0.7], [0.7]]) / scale[..., None]
+    if swap:
+        w1[::2], b1[::2], w2[::2] = w1[::2, ..., ::-1], b1[::2, :, ::-1], w2[::2, :, ::-1]
+    b2 = 0.5 + 0.03 * rng.normal(size=(chains, draws, 1))
+    sigma = 0.2 * np.exp(0.08 * rng.normal(size=(chains, draws)))
+    hidden = np.maximum(np.einsum("oi,cdih->cdoh", x, w1) + b1[:, :, None, :], 0)
+    mean = np.einsum("cdoh,cdhk->cdok", hidden, w2) + b2[:, :, None, :]
+    truth = mean.mean(axis=(0, 1))
+    y = truth + 0.2 * rng.normal(size=truth.shape)
+    noisy = mean + sigma[..., None, None] * rng.normal(size=mean.shape)
+    z = (y - mean) / sigma[..., None, None]
+    likelihood = (-0.5 * z**2 - np.log(sigma[..., None, None]) - 0.5 * np.log(2 * np.pi))[..., 0]
+    return mcmc_tree(
+        {"W1": w1, "b1": b1, "W2": w2, "b2": b2, "sigma": sigma},
+        attrs=attrs,
+        stats={"tree_depth": rng.integers(2, 6, size=(chains, draws))},
+        posterior_predictive=dataset({"y": noisy}),
+        log_likelihood=xr.Dataset({"y": (("chain", "draw", "obs"), likelihood)}),
+        observed_data=xr.Dataset({"y": (("obs", "out"), y)}),
+        constant_data=xr.Dataset({"x": (("obs", "in"), x)}),
+    )
