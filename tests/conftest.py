@@ -6,12 +6,21 @@ import os
 from collections.abc import Iterator
 
 import jax
+import jaxtyping
 import numpy as np
 import pytest
 
 # The only place besides the command line that sets JAX flags.
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
+
+# Check every annotation of these rooms at run time, shapes and types of arrays above all; outside
+# the tests they cost nothing. As everywhere in Python, an int serves where a float is asked for.
+# (jaxtyping's own pytest option does not parse a type checker with settings after several rooms.)
+jaxtyping.install_import_hook(
+    ["models", "stan", "inference", "analysis"],
+    "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))",
+)
 
 # Set by continuous integration: there a skip means a missing tool, which must not pass unseen.
 REQUIRE_ALL = os.environ.get("ONEBASIN_REQUIRE_ALL") == "1"
@@ -21,6 +30,16 @@ REQUIRE_ALL = os.environ.get("ONEBASIN_REQUIRE_ALL") == "1"
 def rng() -> np.random.Generator:
     """A generator with a fixed seed, fresh for every test."""
     return np.random.default_rng(20170411)
+
+
+@pytest.fixture
+def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Call as a user does, without the check of annotations: for tests of what bad input is told.
+
+    Otherwise the checker refuses an array of the wrong shape, or an unknown word of a `Literal`,
+    before the library can say what is allowed.
+    """
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -5,7 +5,7 @@ integer labels `y (obs)` for classification. Arrays of a data set are read-only.
 """
 
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol, cast, get_args
+from typing import Literal, Protocol, cast, get_args, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -14,6 +14,7 @@ Task = Literal["regression", "classification"]
 Units = Literal["data", "standardised"]
 
 
+@runtime_checkable
 class Truth(Protocol):
     """The function behind synthetic data: calling it gives the noise-free outputs in data units."""
 

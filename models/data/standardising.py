@@ -7,7 +7,6 @@ error. Standard deviations divide by the number of observations. Class labels ar
 
 import math
 from dataclasses import dataclass, replace
-from typing import Self
 
 import numpy as np
 from jaxtyping import Float
@@ -34,7 +33,7 @@ class Standardiser:
     y_sd: Float[np.ndarray, " out"] | None = None
 
     @classmethod
-    def fit(cls, train: Dataset) -> Self:
+    def fit(cls, train: Dataset) -> "Standardiser":
         """Measure the columns of the training part.
 
         Raises

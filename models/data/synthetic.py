@@ -77,16 +77,21 @@ def relu_teacher(
     seed: int = 0,
     num_obs: int = 100,
     num_test: int = 100,
-    noise_sd: float = 0.1,
-    x_sd: float = 1.0,
+    noise_sd: float = 0.5,
+    x_sd: float = 2.0,
 ) -> Dataset:
     """Draw from the teacher network of Pourzanjani, Jiang and Petzold 2017, section 4.1.
 
-    The paper gives the weights and the number of points. It is silent on three things, chosen
-    here: inputs are independent N(0, `x_sd`^2); the noise is N(0, `noise_sd`^2); and b2, printed
-    as "[5]" in the text that we have, is taken as 0.5: that text drops leading points (its tables
-    have "008" for 0.08), and 5 would lie five standard deviations out in the paper's own N(0, 1)
-    prior.
+    The paper gives the weights and the number of points. It is silent on the inputs and the noise,
+    and b2, printed as "[5]" in the text that we have, is taken as 0.5: that text drops leading
+    points (its tables have "008" for 0.08), and 5 would lie five standard deviations out in the
+    paper's own N(0, 1) prior.
+
+    Inputs are independent N(0, `x_sd`^2) and the noise is N(0, `noise_sd`^2). The defaults leave
+    the posterior the modes that the symmetries make, and hardly others, so that long runs agree:
+    four NUTS chains of the free model (500 draws each, NumPyro, seeds 0 and 1) had R-hat up to
+    1.005 in the predictions. With `x_sd` 1 it reached 1.12, with `noise_sd` 0.25 or 0.1 a chain in
+    four could stay in a mode that fits worse (R-hat 1.3 and 1.5).
 
     Parameters
     ----------

@@ -1,0 +1,108 @@
+"""A data set refuses parts that do not fit together."""
+
+import pickle
+from dataclasses import FrozenInstanceError
+
+import jaxtyping
+import numpy as np
+import pytest
+
+from models.data import Dataset, Standardiser, load
+
+
+def regression(**changes):
+    fields = {
+        "name": "toy",
+        "x": np.arange(6.0).reshape(3, 2),
+        "y": np.arange(3.0)[:, None],
+        "feature_names": ("a", "b"),
+        "target_names": ("t",),
+        "task": "regression",
+        "source": "made up",
+    }
+    return Dataset(**{**fields, **changes})
+
+
+def classification(**changes):
+    labels = {"y": np.array([0, 1, 1]), "target_names": ("no", "yes"), "task": "classification"}
+    return regression(**{**labels, **changes})
+
+
+def test_dataset_knows_its_sizes():
+    assert (regression().num_obs, regression().in_dim, regression().out_dim) == (3, 2, 1)
+    assert classification().out_dim == 2
+
+
+def test_annotations_are_checked_in_tests(request):
+    # The control of the suite's own type check, and of the fixture that turns it off.
+    x = np.zeros(3)
+    with pytest.raises(jaxtyping.TypeCheckError, match="obs in"):
+        Standardiser.fit(regression()).transform_x(x)
+    request.getfixturevalue("unchecked")
+    with pytest.raises(ValueError, match=r"`x` has shape \(3,\)"):
+        Standardiser.fit(regression()).transform_x(x)
+
+
+def test_dataset_cannot_be_changed():
+    with pytest.raises(FrozenInstanceError):
+        regression().name = "other"
+
+
+def test_dataset_leaves_the_callers_array_writeable():
+    x = np.zeros((3, 2))
+    regression(x=x)
+    x[0, 0] = 1.0
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"task": "ranking"}, "`task` is 'ranking'; it must be one of"),
+        ({"x": np.zeros(3)}, r"`x` has shape \(3,\)"),
+        ({"x": np.zeros((0, 2))}, r"`x` has shape \(0, 2\).*at least one of each"),
+        ({"feature_names": ("a",)}, "`x` has 2 columns but `feature_names` names 1"),
+        ({"x": np.zeros((3, 2), dtype=int)}, "`x` has type int64; it must be floating point"),
+        (
+            {"x": np.array([[0, 1], [np.nan, 2], [3, np.inf]])},
+            "`x` holds 2 values.*row 1, column 0",
+        ),
+        ({"y": np.zeros(3)}, r"`y` has shape \(3,\).*must be \(3, 1\)"),
+        ({"y": np.zeros((2, 1))}, r"`y` has shape \(2, 1\).*3 rows"),
+        ({"y": np.array([[0.0], [1.0], [np.nan]])}, "`y` holds 1 values.*row 2, column 0"),
+    ],
+)
+def test_dataset_refuses_bad_regression_data(changes, message):
+    with pytest.raises(ValueError, match=message):
+        regression(**changes)
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"y": np.array([0, 1])}, r"`y` has shape \(2,\)"),
+        ({"y": np.array([0.0, 1.0, 1.0])}, "type float64.*integer labels"),
+        ({"y": np.array([0, 1, 2])}, "`y` has labels from 0 to 2.*must lie in 0 to 1"),
+        ({"y": np.array([-1, 1, 0])}, "`y` has labels from -1 to 1"),
+    ],
+)
+def test_dataset_refuses_bad_labels(changes, message):
+    with pytest.raises(ValueError, match=message):
+        classification(**changes)
+
+
+def test_take_keeps_rows_in_the_order_asked_and_drops_the_held_out_part():
+    dataset = load("sinc")
+    taken = dataset.take(np.array([5, 2]))
+    np.testing.assert_array_equal(taken.x, dataset.x[[5, 2]])
+    np.testing.assert_array_equal(taken.y, dataset.y[[5, 2]])
+    assert dataset.held_out is not None
+    assert taken.held_out is None
+
+
+def test_dataset_survives_pickling():
+    dataset = load("relu-teacher")
+    again = pickle.loads(pickle.dumps(dataset))
+    np.testing.assert_array_equal(again.y, dataset.y)
+    np.testing.assert_array_equal(again.truth(again.x), dataset.truth(dataset.x))

@@ -1,0 +1,172 @@
+"""Data read from files: MNIST's IDX files and UCI tables, against files made by hand."""
+
+import gzip
+import struct
+
+import numpy as np
+import pytest
+
+from models.data import CorruptDataError, MissingDataError, load
+from models.data.idx import read_idx
+from models.data.uci import read_table
+
+YACHT_ROW = "-2.3 0.568 4.78 3.99 3.17 0.125 0.11"
+
+
+def idx_bytes(shape: tuple[int, ...], values: bytes, *, magic: bytes = b"\x00\x00\x08") -> bytes:
+    return magic + bytes([len(shape)]) + struct.pack(f">{len(shape)}I", *shape) + values
+
+
+@pytest.fixture
+def mnist_folder(tmp_path):
+    """Three training images of 2 x 2 pixels and one test image, in MNIST's four files."""
+    contents = {
+        "train-images-idx3-ubyte.gz": idx_bytes((3, 2, 2), bytes([0, 51, 102, 255, *range(8)])),
+        "train-labels-idx1-ubyte.gz": idx_bytes((3,), bytes([7, 0, 9])),
+        "t10k-images-idx3-ubyte.gz": idx_bytes((1, 2, 2), bytes([255, 0, 0, 0])),
+        "t10k-labels-idx1-ubyte.gz": idx_bytes((1,), bytes([4])),
+    }
+    folder = tmp_path / "mnist"
+    folder.mkdir()
+    for name, content in contents.items():
+        (folder / name).write_bytes(gzip.compress(content))
+    return folder
+
+
+@pytest.fixture
+def empty_places(tmp_path, monkeypatch):
+    """A machine without data: the folder of data and the cache exist, empty."""
+    monkeypatch.delenv("ONEBASIN_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    return tmp_path
+
+
+def test_read_idx_keeps_shape_and_order(tmp_path):
+    path = tmp_path / "values"
+    path.write_bytes(idx_bytes((2, 1, 3), bytes([0, 1, 2, 3, 128, 255])))
+    values = read_idx(path, num_axes=3)
+    np.testing.assert_array_equal(values, [[[0, 1, 2]], [[3, 128, 255]]])
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", r"starts with the bytes \(none\)"),
+        (idx_bytes((2,), b"ab", magic=b"\x00\x00\x0d"), "00 00 0d 01; .*starts with 00 00 08 01"),
+        (idx_bytes((2, 1), b"ab"), "00 00 08 02; .* with 1 axes starts with 00 00 08 01"),
+        (idx_bytes((2,), b"")[:6], "ends within its header"),
+        (idx_bytes((3,), b"ab"), "holds 2 values; its header states 3 = 3"),
+        (idx_bytes((1,), b"ab"), "holds 2 values; its header states 1 = 1"),
+        (b"<html>not found</html>", "starts with the bytes 3c 68 74 6d"),
+    ],
+)
+def test_read_idx_refuses_what_is_not_such_a_file(tmp_path, content, message):
+    path = tmp_path / "labels.gz"
+    path.write_bytes(gzip.compress(content))
+    with pytest.raises(CorruptDataError, match=message):
+        read_idx(path, num_axes=1)
+
+
+@pytest.mark.parametrize("broken", ["cut", "plain", "flipped"])
+def test_read_idx_refuses_broken_compression(tmp_path, broken):
+    whole = gzip.compress(idx_bytes((200,), bytes(range(200))))
+    middle = len(whole) // 2
+    flipped = whole[:middle] + bytes([whole[middle] ^ 0xFF]) + whole[middle + 1 :]
+    content = {"cut": whole[:middle], "plain": b"no gzip", "flipped": flipped}[broken]
+    path = tmp_path / "labels.gz"
+    path.write_bytes(content)
+    with pytest.raises(CorruptDataError, match="is not a whole gzip file"):
+        read_idx(path, num_axes=1)
+
+
+def test_mnist_scales_pixels_and_holds_the_test_images_out(mnist_folder):
+    dataset = load("mnist", folder=mnist_folder)
+    np.testing.assert_allclose(dataset.x[0], [0, 0.2, 0.4, 1], rtol=1e-15)
+    np.testing.assert_array_equal(dataset.y, [7, 0, 9])
+    np.testing.assert_array_equal(dataset.held_out.x, [[1, 0, 0, 0]])
+    np.testing.assert_array_equal(dataset.held_out.y, [4])
+    assert dataset.feature_names == ("pixel_0_0", "pixel_0_1", "pixel_1_0", "pixel_1_1")
+    assert dataset.out_dim == 10
+
+
+def test_mnist_is_found_in_the_data_folder_then_in_the_cache(
+    mnist_folder, empty_places, monkeypatch
+):
+    with pytest.raises(MissingDataError):
+        load("mnist")
+    monkeypatch.setenv("ONEBASIN_DATA", str(mnist_folder.parent))
+    assert load("mnist", precision="float32").x.dtype == np.float32
+
+
+def test_cached_files_serve_where_the_data_folder_lacks_them(empty_places, monkeypatch):
+    import platformdirs
+
+    monkeypatch.setenv("ONEBASIN_DATA", str(empty_places))
+    cache = empty_places / "the-cache"
+    monkeypatch.setattr(platformdirs, "user_cache_dir", lambda app: str(cache / app))
+    folder = cache / "onebasin" / "data" / "uci"
+    folder.mkdir(parents=True)
+    (folder / "yacht.data").write_text(YACHT_ROW)
+    assert load("yacht").num_obs == 1
+
+
+def test_missing_files_are_named_with_the_variable_and_the_places(empty_places, monkeypatch):
+    with pytest.raises(MissingDataError, match=r"t10k-labels.* not found .*ONEBASIN_DATA"):
+        load("mnist")
+    monkeypatch.setenv("ONEBASIN_DATA", str(empty_places / "mine"))
+    with pytest.raises(MissingDataError, match=r"yacht\.data not found in .*mine/uci, .*put it in"):
+        load("yacht")
+
+
+def test_mnist_refuses_images_without_labels(mnist_folder):
+    path = mnist_folder / "train-labels-idx1-ubyte.gz"
+    path.write_bytes(gzip.compress(idx_bytes((2,), bytes([7, 0]))))
+    with pytest.raises(CorruptDataError, match=r"3 images but .* 2 labels"):
+        load("mnist", folder=mnist_folder)
+
+
+def test_mnist_refuses_a_label_that_is_no_digit(mnist_folder):
+    path = mnist_folder / "t10k-labels-idx1-ubyte.gz"
+    path.write_bytes(gzip.compress(idx_bytes((1,), bytes([10]))))
+    with pytest.raises(CorruptDataError, match="holds the label 10"):
+        load("mnist", folder=mnist_folder)
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_mnist_refuses_an_unknown_precision(mnist_folder):
+    with pytest.raises(ValueError, match="`precision` is 'float16'; it must be"):
+        load("mnist", folder=mnist_folder, precision="float16")
+
+
+def test_yacht_takes_the_last_column_as_target(tmp_path):
+    (tmp_path / "yacht.data").write_text(f"{YACHT_ROW}\n\n{YACHT_ROW}\n \n")
+    dataset = load("yacht", folder=tmp_path)
+    np.testing.assert_array_equal(dataset.x[1], [-2.3, 0.568, 4.78, 3.99, 3.17, 0.125])
+    np.testing.assert_array_equal(dataset.y, [[0.11], [0.11]])
+    assert dataset.feature_names[-1] == "froude_number"
+
+
+def test_airfoil_has_five_inputs(tmp_path):
+    (tmp_path / "airfoil.data").write_text("800 0 0.3048 71.3 0.00266337 126.201\n")
+    dataset = load("airfoil", folder=tmp_path)
+    np.testing.assert_array_equal(dataset.x, [[800, 0, 0.3048, 71.3, 0.00266337]])
+    assert dataset.y[0, 0] == 126.201
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1 2 3\n1 2\n", "line 2: 2 columns; every row must have 3"),
+        ("1 2 3\n\n1 2 3 4\n", "line 3: 4 columns"),
+        ("1 2 three\n", "line 1: could not convert string to float: 'three'"),
+        ("1 nan 3\n", "line 1: '1 nan 3' is not finite"),
+        ("1 2 inf\n", "is not finite"),
+        ("\n \n", "holds no rows"),
+    ],
+)
+def test_read_table_names_the_line_at_fault(tmp_path, text, message):
+    path = tmp_path / "table"
+    path.write_text(text)
+    with pytest.raises(CorruptDataError, match=message):
+        read_table(path, num_columns=3)

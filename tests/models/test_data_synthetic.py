@@ -1,0 +1,113 @@
+"""Synthetic data against functions worked out by hand, and against the stated noise."""
+
+import math
+
+import numpy as np
+import pytest
+
+from models.data import AbsoluteValue, ReluTeacher, Sinc, load
+
+SYNTHETIC = ("relu-teacher", "sinc", "absolute-value")
+ROOT = math.sqrt(2)
+
+
+@pytest.mark.parametrize(
+    ("point", "expected"),
+    [
+        # h1 = relu(0) = 0, h2 = relu(1) = 1.
+        ((0, 0), 1 / ROOT + 0.5),
+        # h1 = relu(2 / sqrt 2) = sqrt 2, h2 = relu(1) = 1.
+        ((1, 1), 1 + 1 / ROOT + 0.5),
+        # h1 = relu(0) = 0, h2 = relu(1 - 2 / sqrt 2) = 0: both units off.
+        ((1, -1), 0.5),
+        # h1 = 0, h2 = relu(1 + 2 / sqrt 2) = 1 + sqrt 2: swapping x1 and x2 matters.
+        ((-1, 1), (1 + ROOT) / ROOT + 0.5),
+        # h1 = relu(3 / sqrt 2), h2 = relu(1 - 3 / sqrt 2) = 0: only the first unit on.
+        ((3, 0), 1.5 + 0.5),
+    ],
+)
+def test_relu_teacher_at_points_worked_out_by_hand(point, expected):
+    y = ReluTeacher(noise_sd=0.1)(np.array([point], dtype=float))
+    np.testing.assert_allclose(y, [[expected]], rtol=1e-14)
+
+
+def test_relu_teacher_has_unit_incoming_weights_and_ordered_biases():
+    teacher = ReluTeacher(noise_sd=0.1)
+    np.testing.assert_allclose(np.linalg.norm(teacher.W1, axis=0), 1, rtol=1e-15)
+    assert teacher.b1[0] < teacher.b1[1]
+
+
+def test_sinc_has_its_peak_and_zeros_where_stated():
+    y = Sinc(noise_sd=0, frequency=3.0)(np.array([[0.0], [1 / 3], [2 / 3], [0.5]]))
+    # At 1/2: sin(3 pi / 2) / (3 pi / 2).
+    np.testing.assert_allclose(y[:, 0], [1, 0, 0, -2 / (3 * math.pi)], rtol=1e-14, atol=1e-15)
+
+
+def test_absolute_value_is_the_two_unit_network():
+    x = np.array([[-2.0], [0.0], [1.5]])
+    relu_sum = np.maximum(0.7 * x, 0) + np.maximum(-0.7 * x, 0)
+    np.testing.assert_allclose(AbsoluteValue(noise_sd=0, slope=0.7)(x), relu_sum, rtol=1e-15)
+
+
+@pytest.mark.parametrize("name", SYNTHETIC)
+def test_draws_are_truth_plus_noise_of_the_stated_sd(name):
+    dataset = load(name, num_obs=20_000, noise_sd=0.3)
+    noise = dataset.y - dataset.truth(dataset.x)
+    # The mean's and the sd's standard errors are 0.3 / sqrt(n) and 0.3 / sqrt(2 n); five of each.
+    assert abs(noise.mean()) < 5 * 0.3 / math.sqrt(20_000)
+    assert abs(noise.std() - 0.3) < 5 * 0.3 / math.sqrt(40_000)
+    correlation = np.corrcoef(noise[:, 0], dataset.x[:, 0])[0, 1]
+    assert abs(correlation) < 5 / math.sqrt(20_000)
+
+
+@pytest.mark.parametrize("name", SYNTHETIC)
+def test_noise_free_data_are_the_truth(name):
+    dataset = load(name, noise_sd=0.0)
+    np.testing.assert_array_equal(dataset.y, dataset.truth(dataset.x))
+
+
+@pytest.mark.parametrize("name", SYNTHETIC)
+def test_seed_decides_the_data(name):
+    first, again, other = load(name, seed=3), load(name, seed=3), load(name, seed=4)
+    np.testing.assert_array_equal(first.x, again.x)
+    np.testing.assert_array_equal(first.y, again.y)
+    assert not np.any(first.x == other.x)
+
+
+@pytest.mark.parametrize("name", SYNTHETIC)
+def test_test_points_are_fresh_and_do_not_move_with_the_noise(name):
+    dataset, noisier = load(name), load(name, noise_sd=2.0)
+    size = min(dataset.num_obs, dataset.held_out.num_obs)
+    assert not np.any(dataset.x[:size] == dataset.held_out.x[:size])
+    np.testing.assert_array_equal(dataset.held_out.x, noisier.held_out.x)
+    np.testing.assert_array_equal(dataset.held_out.x, load(name, num_obs=3).held_out.x)
+
+
+def test_relu_teacher_inputs_have_the_stated_sd():
+    x = load("relu-teacher", num_obs=20_000, x_sd=2.0).x
+    assert np.all(np.abs(x.std(axis=0) - 2) < 5 * 2 / math.sqrt(40_000))
+
+
+def test_sinc_inputs_fill_the_interval_and_no_more():
+    x = load("sinc", num_obs=5_000).x
+    assert -1 <= x.min() < -0.99
+    assert 0.99 < x.max() < 1
+
+
+@pytest.mark.parametrize(
+    ("name", "option", "value", "message"),
+    [
+        ("relu-teacher", "num_obs", 0, "`num_obs` is 0; it must be a whole number of at least 1"),
+        ("relu-teacher", "num_obs", -5, "`num_obs` is -5"),
+        ("relu-teacher", "num_test", 0, "`num_test` is 0"),
+        ("relu-teacher", "noise_sd", -1.0, "`noise_sd` is -1.0; it must be a finite number"),
+        ("sinc", "noise_sd", math.nan, "`noise_sd` is nan"),
+        ("relu-teacher", "x_sd", 0.0, "`x_sd` is 0.0"),
+        ("sinc", "frequency", math.inf, "`frequency` is inf"),
+        ("absolute-value", "slope", -1.0, "`slope` is -1.0"),
+        ("sinc", "seed", -1, "`seed` is -1; it must be a whole number of at least 0"),
+    ],
+)
+def test_generators_refuse_bad_settings(name, option, value, message):
+    with pytest.raises(ValueError, match=message):
+        load(name, **{option: value})
