@@ -1,0 +1,114 @@
+// The executable's entry: reads the arguments, conditions the model on data, calls a method.
+#include "arguments.hpp"
+#include "config_file.hpp"
+#include "input.hpp"
+#include "output_files.hpp"
+#include "run.hpp"
+
+#include <stan/math/prim/core/init_threadpool_tbb.hpp>
+#include <stan/math/rev/core/profiling.hpp>
+
+#include <cstdlib>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <random>
+#include <stdexcept>
+
+// What stanc writes at the end of every model.
+stan::model::model_base& new_model(stan::io::var_context& data, unsigned int seed,
+                                   std::ostream* messages);
+stan::math::profile_map& get_stan_profile_data();
+
+namespace onebasin {
+namespace {
+
+using Method = int (*)(Run&);
+
+Method method_named(const std::string& name) {
+  static const std::map<std::string, Method> methods{{"sample", run_sample},
+                                                     {"variational", run_variational},
+                                                     {"log_prob", run_log_prob}};
+  const auto found = methods.find(name);
+  if (found == methods.end())
+    throw std::runtime_error("Error: method=" + name + " is not available in this driver.");
+  return found->second;
+}
+
+// The number of threads comes from STAN_NUM_THREADS or from `num_threads`; Stan Math checks the
+// former. Programs compiled without STAN_THREADS have one.
+void settle_threads(Node& threads) {
+#ifdef STAN_THREADS
+  const bool given = threads.value != threads.preset;
+  const int from_environment = stan::math::internal::get_num_threads();
+  if (given && from_environment != 1 && from_environment != threads.integer())
+    throw std::invalid_argument("STAN_NUM_THREADS= " + std::to_string(from_environment)
+                                + " but argument num_threads= "
+                                + std::to_string(threads.integer())
+                                + ". Please either only set one or make sure they are equal.");
+  threads.preset = static_cast<long long>(from_environment);
+  if (!given) threads.value = threads.preset;
+#endif
+  stan::math::init_threadpool_tbb(threads.integer());
+}
+
+unsigned settle_seed(Node& seed) {
+  if (seed.value == seed.preset) {
+    seed.preset = static_cast<long long>(std::random_device{}());
+    seed.value = seed.preset;
+  }
+  return seed.natural();
+}
+
+void write_profile(const Node& output) {
+  const stan::math::profile_map& profiles = get_stan_profile_data();
+  if (profiles.empty()) return;
+  const auto file = open_output(output["profile_file"].text(), output["sig_figs"].integer());
+  *file << "name,thread_id,total_time,forward_time,reverse_time,chain_stack,no_chain_stack,"
+           "autodiff_calls,no_autodiff_calls\n";
+  for (const auto& [key, info] : profiles)
+    *file << key.first << ',' << key.second << ',' << info.get_fwd_time() + info.get_rev_time()
+          << ',' << info.get_fwd_time() << ',' << info.get_rev_time() << ','
+          << info.get_chain_stack_used() << ',' << info.get_nochain_stack_used() << ','
+          << info.get_num_rev_passes() << ',' << info.get_num_no_AD_fwd_passes() << '\n';
+}
+
+int run(const std::vector<std::string>& tokens) {
+  Node arguments = argument_table();
+  switch (read_arguments(arguments, tokens)) {
+    case Outcome::done:
+      return EXIT_SUCCESS;
+    case Outcome::failed:
+      return EXIT_FAILURE;
+    case Outcome::run:
+      break;
+  }
+  const Method method = method_named(arguments["method"].text());
+  settle_threads(*arguments.find("num_threads"));
+  const unsigned seed = settle_seed(*arguments.find("random")->find("seed"));
+
+  for (const std::string& line : describe(arguments)) std::cout << line << '\n';
+  std::cout << std::endl;
+
+  const auto data = read_context(arguments["data"]["file"].text());
+  const std::unique_ptr<stan::model::model_base> model(&new_model(*data, seed, &std::cout));
+  const Node& output = arguments["output"];
+  if (output["save_cmdstan_config"].flag()) write_config_file(*model, arguments);
+
+  Run the_run(*model, arguments, seed);
+  const int code = method(the_run);
+  write_profile(output);
+  return code == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+}  // namespace
+}  // namespace onebasin
+
+int main(int argc, char* argv[]) {
+  try {
+    return onebasin::run(std::vector<std::string>(argv + 1, argv + argc));
+  } catch (const std::exception& error) {
+    std::cerr << error.what() << std::endl;
+    return EXIT_FAILURE;
+  }
+}

@@ -1,0 +1,44 @@
+"""Errors of the Stan room that a user can meet."""
+
+from pathlib import Path
+
+
+class StanError(RuntimeError):
+    """Base class of everything that can go wrong on the way to a Stan program's output."""
+
+
+class CmdStanNotFound(StanError):
+    """No CmdStan directory, or ``CMDSTAN`` names something that is none."""
+
+
+class HomeBuildError(StanError):
+    """The CmdStan home could not be put together.
+
+    Parameters
+    ----------
+    message
+        What went wrong and what to do.
+    console
+        The compiler's own words, all of them; the error shows the last lines.
+    log
+        Where the whole console text is kept.
+
+    Attributes
+    ----------
+    console
+        The last lines of what the compiler said, empty where no compiler had run.
+    log
+        The log file, or ``None``.
+    """
+
+    SHOWN_LINES = 20
+
+    def __init__(self, message: str, *, console: str = "", log: Path | None = None) -> None:
+        self.console = "\n".join(console.rstrip().splitlines()[-self.SHOWN_LINES :])
+        self.log = log
+        parts = [message]
+        if self.console:
+            parts.append(self.console)
+        if log is not None:
+            parts.append(f"The full log is {log}.")
+        super().__init__("\n".join(parts))
