@@ -51,7 +51,7 @@ new-venv:
 	@if [ -z "$(PYTHON)" ]; then \
 		echo "Python $(MIN_PYTHON) or newer is missing: install it (Debian and Ubuntu: apt install python3 python3-venv; macOS: brew install python; or pyenv, uv, conda), or name one with make PYTHON=/path/to/python3" >&2; \
 		exit 1; fi
-	@"$(PYTHON)" -c '$(NEW_ENOUGH)' || { \
+	@"$(PYTHON)" -c '$(NEW_ENOUGH)' 2>/dev/null || { \
 		echo "PYTHON=$(PYTHON) does not run or is older than $(MIN_PYTHON): name a newer one with make PYTHON=/path/to/python3" >&2; \
 		exit 1; }
 	@"$(PYTHON)" -m venv --clear $(VENV) >/dev/null 2>&1 || { rm -rf $(VENV); \
