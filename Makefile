@@ -73,4 +73,4 @@ lock: ## resolve requirements.lock anew from pyproject.toml
 
 clean: ## remove the virtual environment and what builds and tests leave behind
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
-	find models stan inference analysis studies tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	find . -path ./.git -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
