@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from .diagnosis import Diagnosis
 from .sample_stats import SamplerSummary
-from .variational import VariationalSummary
+from .variational import MIN_DRAWS_FOR_KHAT, VariationalSummary
 
 
 def warn(diagnosis: Diagnosis) -> tuple[str, ...]:
@@ -160,7 +160,10 @@ def _variational(fit: VariationalSummary) -> Iterator[str]:
 def _khat_missing(fit: VariationalSummary) -> str:
     if fit.non_finite_ratios:
         return "k-hat is not defined: importance ratios are not finite."
-    return "k-hat was not computed: it needs `lp` and `log_q` of at least 26 draws."
+    return (
+        f"k-hat was not computed: it needs `lp` and `log_q` of at least {MIN_DRAWS_FOR_KHAT} "
+        "draws, and largest ratios that are not all alike."
+    )
 
 
 def _chains(chains: tuple[int, ...]) -> str:

@@ -141,10 +141,12 @@ def json_attribute(tree: xr.DataTree, name: str) -> Any:
         If the attribute is not JSON.
     """
     text = tree.attrs.get(name)
-    if text is None or text == "":
+    if text is None:
         return None
     if not isinstance(text, str):
         return np.asarray(text).tolist()
+    if not text:
+        return None
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:

@@ -5,6 +5,8 @@ unconstrained space, each up to a constant, which k-hat does not see. Source of 
 on variational inference: Yao, Vehtari, Simpson and Gelman 2018, "Yes, but did it work?".
 """
 
+import math
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +17,8 @@ from .posterior import get_group, json_attribute
 from .sample_stats import NAN, chain_values
 
 _FLAT = 1e-8
-MIN_DRAWS_FOR_KHAT = 26  # fewer leave less than the 5 tail draws that arviz_stats asks for
+MIN_DRAWS_FOR_KHAT = 30  # fewer leave less than six draws in the tail, too few for arviz_stats' fit
+_LARGEST_EXPONENT = 700.0  # exp of more overflows, of less than its negative underflows
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,8 @@ def pareto_khat(log_ratio: Float[np.ndarray, " draw"]) -> float:
     -------
     float
         k-hat by arviz_stats; 0 by convention where all ratios are equal (to 1e-8: the approximation
-        is exact), NaN where a ratio is not finite or there are fewer than 26 draws.
+        is exact), infinite where the ratios span more than a double can hold, NaN where a ratio is
+        not finite, there are fewer than 30 draws, or the largest ratios are all alike.
     """
     from arviz_stats.base import array_stats
 
@@ -92,12 +96,16 @@ def pareto_khat(log_ratio: Float[np.ndarray, " draw"]) -> float:
         return 0.0
     # The sign is that of leave-one-out, where the argument is a log likelihood and the weight its
     # inverse: psislw negates what it is given.
-    return float(array_stats.psislw(-log_ratio)[1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # overflow: answered below
+        khat = float(array_stats.psislw(-log_ratio)[1])
+    beyond = np.isnan(khat) and np.ptp(log_ratio) > _LARGEST_EXPONENT
+    return float("inf") if beyond else khat
 
 
 def khat_limit(num_draws: int) -> float:
     """Return the largest k-hat that this number of draws can bear (Vehtari et al. 2024)."""
-    return min(1 - 1 / np.log10(num_draws), 0.7) if num_draws > 1 else NAN
+    return min(1 - 1 / math.log10(num_draws), 0.7) if num_draws > 1 else NAN
 
 
 def log_ratios(tree: xr.DataTree) -> Float[np.ndarray, " draw"] | None:

@@ -1,7 +1,7 @@
 """ELBO against iteration, one line per variational fit.
 
 Convention: the ELBO, in nats, grows when better. Its first values are often lower by orders of
-magnitude; the axis then starts where the last two thirds of every trace fit, and the title says so.
+magnitude; the axis then starts where the last two thirds of every trace fit, and a remark says so.
 """
 
 from collections.abc import Mapping
@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from .style import POINTS_TO_RASTERISE, add_legend, chain_colour, new_figure, style_axes
+from .style import MUTED, TEXT_SIZE, add_legend, chain_colour, new_figure, style_axes
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,16 +52,20 @@ def plot_elbo(traces: Mapping[str, ElboTrace]) -> Figure:
             color=chain_colour(place),
             linewidth=1.1,
             marker="." if np.size(trace.elbo) < 40 else "",
-            rasterized=np.size(trace.elbo) > POINTS_TO_RASTERISE,
         )
     lower, upper = elbo_range(traces)
     hidden = sum(int((np.asarray(trace.elbo) < lower).sum()) for trace in traces.values())
-    title = f"{hidden} early values lie below the axis" if hidden else ""
-    style_axes(axes, x_label="iteration", y_label="ELBO (nats)", title=title)
-    axes.title.set_fontweight("normal")
+    style_axes(axes, x_label="iteration", y_label="ELBO (nats)")
     axes.set_ylim(lower, upper)
+    if hidden:
+        _remark(axes, f"{hidden} early values lie below the axis")
     add_legend(figure, axes.lines, list(traces), columns=3)
     return figure
+
+
+def _remark(axes: Axes, text: str) -> None:
+    remark = axes.text(0.99, 0.03, text, ha="right", va="bottom", transform=axes.transAxes)
+    remark.set(fontsize=TEXT_SIZE - 1, color=MUTED)
 
 
 def elbo_range(traces: Mapping[str, ElboTrace]) -> tuple[float, float]:

@@ -1,14 +1,15 @@
 """Colours, sizes and axes that all figures share.
 
 Colours are those of Okabe and Ito (2008), which the common kinds of colour blindness can tell
-apart, in an order in which neighbours differ most. `INK`, `MUTED` and `GRID` are used for nothing
-but text and lines, so that `analysis.report` can replace them by the page's own colours.
+apart, in an order in which neighbours differ most. `analysis.report` replaces `INK`, `MUTED`,
+`GRID` and `ACCENT` by the page's own colours, so text and lines use no other grey.
 """
 
 from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 INK = "#2a2f36"
 MUTED = "#6b7280"
@@ -26,7 +27,7 @@ CHAIN_COLOURS = (
 )
 TEXT_SIZE = 9.0
 TITLE_SIZE = 10.0
-POINTS_TO_RASTERISE = 1500  # above this, markers and lines are drawn as an image inside the SVG
+POINTS_TO_RASTERISE = 1500  # above this, markers are drawn as an image inside the SVG
 RASTER_DPI = 170
 
 
@@ -61,7 +62,7 @@ def add_legend(
     figure: Figure, handles: Sequence, labels: Sequence[str], *, columns: int = 4
 ) -> None:
     """Put one legend under all panels of a figure."""
-    legend = figure.legend(
+    figure.legend(
         handles,
         labels,
         loc="outside lower center",
@@ -70,9 +71,17 @@ def add_legend(
         fontsize=TEXT_SIZE,
         labelcolor=INK,
     )
-    for handle in legend.legend_handles:
-        if handle is not None:
-            handle.set_alpha(1.0)
+
+
+def add_chain_legend(figure: Figure, num_chains: int) -> None:
+    """Say under a figure which colour is which chain; nothing where there is one chain."""
+    if num_chains < 2:
+        return
+    handles = [
+        Line2D([], [], color=chain_colour(chain), marker="o", markersize=5, linestyle="none")
+        for chain in range(num_chains)
+    ]
+    add_legend(figure, handles, [f"chain {chain}" for chain in range(num_chains)], columns=8)
 
 
 def panel_grid(count: int, *, columns: int) -> tuple[int, int]:

@@ -1,14 +1,16 @@
 """Trace and rank histogram of scalar quantities, one row each, one colour per chain.
 
 Convention: the rank plot is that of Vehtari et al. 2021 (section 4.3): draws are ranked over all
-chains, ties get average ranks, and where chains agree every chain's histogram is flat.
+chains, ties get average ranks, and where chains agree every chain's histogram is flat. A long trace
+is drawn by the smallest and largest draw of every few, which looks the same and weighs less.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.stats import rankdata
@@ -16,13 +18,14 @@ from scipy.stats import rankdata
 from .style import (
     INK,
     MUTED,
-    POINTS_TO_RASTERISE,
     TEXT_SIZE,
-    add_legend,
+    add_chain_legend,
     chain_colour,
     new_figure,
     style_axes,
 )
+
+POINTS_SHOWN = 400  # of a trace, whose panel is about 400 pixels wide
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,25 +111,36 @@ def plot_trace_rank(quantities: Sequence[TraceRank], *, title: str = "") -> Figu
         _draw_trace(grid[row, 0], quantity, x_label="draw" if last else "")
         _draw_ranks(grid[row, 1], quantity, x_label="rank among all draws" if last else "")
     chains = max(quantity.draws.shape[0] for quantity in quantities)
-    if chains > 1:
-        add_legend(figure, grid[0, 0].lines[:chains], [f"chain {c}" for c in range(chains)])
+    add_chain_legend(figure, chains)
     if title:
         figure.suptitle(title, fontsize=TEXT_SIZE + 2, color=INK)
     return figure
+
+
+def envelope(
+    values: Float[np.ndarray, " draw"], *, points: int = POINTS_SHOWN
+) -> Int[np.ndarray, " point"]:
+    """Return the places of the smallest and largest of every few draws, in order.
+
+    All places where there are no more than `points` draws.
+    """
+    if values.size <= points:
+        return np.arange(values.size)
+    edges = np.linspace(0, values.size, points // 2 + 1).astype(np.int64)
+    places = [
+        start + extreme(values[start:stop])
+        for start, stop in pairwise(edges)
+        for extreme in (np.argmin, np.argmax)
+    ]
+    return np.unique(np.asarray(places, dtype=np.int64))
 
 
 def _draw_trace(axes: Axes, quantity: TraceRank, *, x_label: str) -> None:
     style_axes(axes, y_label=quantity.name, x_label=x_label)
     num_draws = quantity.draws.shape[1]
     for chain, values in enumerate(quantity.draws):
-        axes.plot(
-            np.arange(1, num_draws + 1),
-            values,
-            color=chain_colour(chain),
-            linewidth=0.6,
-            alpha=0.75,
-            rasterized=quantity.draws.size > POINTS_TO_RASTERISE,
-        )
+        shown = envelope(values)
+        axes.plot(shown + 1, values[shown], color=chain_colour(chain), linewidth=0.6, alpha=0.75)
     axes.set_xlim(1, max(num_draws, 2))
     axes.locator_params(axis="y", nbins=4)
 
@@ -136,7 +150,7 @@ def _draw_ranks(axes: Axes, quantity: TraceRank, *, x_label: str) -> None:
     edges = np.linspace(0, quantity.draws.size, quantity.rank_share.shape[1] + 1)
     axes.axhline(1.0, color=MUTED, linewidth=0.8, linestyle=(0, (4, 3)))
     for chain, heights in enumerate(quantity.rank_share):
-        axes.stairs(heights, edges, color=chain_colour(chain), linewidth=1.2)
+        axes.stairs(heights, edges, baseline=None, color=chain_colour(chain), linewidth=1.2)
     axes.set_xlim(0, quantity.draws.size)
     axes.set_ylim(0, max(2.0, 1.08 * float(quantity.rank_share.max())))
     axes.locator_params(nbins=3)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Num
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
@@ -11,7 +11,7 @@ from .style import ACCENT, CHAIN_COLOURS, new_figure, panel_grid, style_axes
 
 
 def plot_tree_depth(
-    depths: Mapping[str, Int[np.ndarray, "chain draw"]],
+    depths: Mapping[str, Num[np.ndarray, "chain draw"]],
     *,
     max_tree_depth: int | None = None,
     columns: int = 4,

@@ -11,7 +11,15 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from .style import POINTS_TO_RASTERISE, add_legend, chain_colour, new_figure, panel_grid, style_axes
+from .style import (
+    GRID,
+    POINTS_TO_RASTERISE,
+    add_chain_legend,
+    chain_colour,
+    new_figure,
+    panel_grid,
+    style_axes,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +79,7 @@ def plot_weight_scatter(
         _draw_pair(panels[place], pair)
     for empty in panels[len(pairs) :]:
         empty.set_visible(False)
-    _add_chain_legend(figure, panels, pairs)
+    add_chain_legend(figure, max(pair.first.shape[0] for pair in pairs.values()))
     return figure
 
 
@@ -87,12 +95,5 @@ def _draw_pair(axes: Axes, pair: WeightPair) -> None:
             linewidths=0,
             rasterized=pair.first.size > POINTS_TO_RASTERISE,
         )
-    axes.grid(axis="x", visible=True, color=axes.get_ygridlines()[0].get_color(), linewidth=0.6)
+    axes.grid(axis="x", visible=True, color=GRID, linewidth=0.6)
     axes.locator_params(nbins=5)
-
-
-def _add_chain_legend(figure: Figure, panels: np.ndarray, pairs: Mapping[str, WeightPair]) -> None:
-    chains = [pair.first.shape[0] for pair in pairs.values()]
-    if max(chains) > 1:
-        handles = panels[int(np.argmax(chains))].collections[: max(chains)]
-        add_legend(figure, handles, [f"chain {chain}" for chain in range(max(chains))])

@@ -46,8 +46,8 @@ DIAGNOSTICS: tuple[tuple[str, str], ...] = (
     (
         "k-hat",
         "Shape of the tail of the importance ratios posterior / approximation, by Pareto "
-        "smoothing. Above min(1 − 1/log₁₀ S, 0.7) for S draws the approximation is too far off to be "
-        "corrected. (Yao, Vehtari, Simpson and Gelman 2018.)",
+        "smoothing. Above min(1 − 1/log₁₀ S, 0.7) for S draws the approximation is too far off to "
+        "be corrected. (Yao, Vehtari, Simpson and Gelman 2018.)",
     ),
     (
         "ELBO",

@@ -3,12 +3,15 @@
 import math
 from numbers import Integral, Real
 
+import numpy as np
+
+Number = int | float | np.integer | np.floating
 EMPTY = "–"
 _GROUP = "\u202f"  # narrow no-break space
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-def format_number(value: float | None, *, digits: int = 3, decimals: int | None = None) -> str:
+def format_number(value: Number | None, *, digits: int = 3, decimals: int | None = None) -> str:
     """Write a number.
 
     Parameters
@@ -25,15 +28,16 @@ def format_number(value: float | None, *, digits: int = 3, decimals: int | None 
     str
         The number; a dash for None and NaN, ∞ for infinity.
     """
-    if value is None or math.isnan(value):
+    if isinstance(value, Integral):
+        return _grouped(f"{int(value):,d}")
+    value = math.nan if value is None else float(value)
+    if math.isnan(value):
         return EMPTY
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
-    if isinstance(value, Integral):
-        return _grouped(f"{int(value):,d}")
     if decimals is not None and abs(value) < 1e6:
         return _grouped(f"{value:,.{decimals}f}")
-    if value != 0 and not 1e-3 <= abs(value) < 1e6:
+    if value != 0 and not 1e-4 <= abs(value) < 1e6:
         mantissa, exponent = f"{value:.{max(digits - 1, 0)}e}".split("e")
         return _grouped(f"{mantissa}·10{str(int(exponent)).translate(_SUPERSCRIPT)}")
     rounded = float(f"{value:.{digits - 1}e}")

@@ -9,11 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Flag = Literal["", "good", "warn", "bad"]
-Value = str | int | float | bool | None
+Value = str | bool | int | float | np.integer | np.floating | None
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,7 @@ class FigureItem:
 
 @dataclass(frozen=True)
 class Note:
-    """A remark in a box, flagged or not; `title` is set in bold before it."""
+    """A remark in a box, of one paragraph or more, flagged or not, with a heading or without."""
 
     text: str
     flag: Flag = ""
@@ -159,4 +161,4 @@ class Report:
 def is_empty(cell: Cell | Value) -> bool:
     """Tell whether a cell shows nothing but a dash."""
     value = cell.value if isinstance(cell, Cell) else cell
-    return value is None or value == "" or value != value  # a NaN is not equal to itself
+    return value is None or value == "" or bool(value != value)  # a NaN is not itself

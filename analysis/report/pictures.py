@@ -1,8 +1,8 @@
 """A figure as markup for one page: inline SVG, or a PNG in base64 where the SVG would be heavy.
 
 The SVG loses its header, metadata and namespaces, so that it asks for nothing outside the page; its
-ids get a prefix, because all figures share one document; and the ink, muted and grid colours of
-`analysis.figures.style` become the page's own, which change with light and dark.
+ids get a prefix, because all figures share one document; and the ink, muted, grid and accent
+colours of `analysis.figures.style` become the page's own, which change with light and dark.
 """
 
 import base64
@@ -12,10 +12,11 @@ import re
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from ..figures.style import GRID, INK, MUTED
+from ..figures.style import ACCENT, GRID, INK, MUTED
 
 MAX_SVG_BYTES = 400_000
 _PAGE_COLOURS = {
+    ACCENT: "var(--figure-accent)",
     INK: "var(--figure-ink)",
     MUTED: "var(--figure-muted)",
     GRID: "var(--figure-grid)",
@@ -47,12 +48,10 @@ def embed(figure: Figure, *, prefix: str, alt: str, max_svg_bytes: int = MAX_SVG
         An `svg` or an `img` element.
     """
     width = round(96 * float(figure.get_figwidth()))
-    svg = _svg_text(figure)
-    if len(svg.encode()) > max_svg_bytes:
-        return Markup(
-            '<img class="raster" src="data:image/png;base64,{}" alt="{}" width="{}">'
-        ).format(_png_text(figure), alt, width)
-    view_box, body = _for_page(svg, prefix)
+    view_box, body = _for_page(_svg_text(figure), prefix)
+    if len(body.encode()) > max_svg_bytes:
+        image = '<img class="raster" src="data:image/png;base64,{}" alt="{}" width="{}">'
+        return Markup(image).format(_png_text(figure), alt, width)
     head = '<svg role="img" aria-label="{}" style="--natural:{}px" viewBox="{}">{}</svg>'
     return Markup(head).format(alt, width, view_box, Markup(body))  # matplotlib escapes its text
 
@@ -80,6 +79,8 @@ def _for_page(svg: str, prefix: str) -> tuple[str, str]:
         body = pattern.sub("", body)
     for colour, variable in _PAGE_COLOURS.items():
         body = body.replace(colour, variable)
+    # A hundredth of a point is enough; the paths are most of the page's weight.
+    body = re.sub(r'\sd="[^"]+"', lambda hit: re.sub(r"(\.\d\d)\d+", r"\1", hit[0]), body)
     return whole[1], _renumbered(body.replace("xlink:href=", "href=").strip(), prefix)
 
 

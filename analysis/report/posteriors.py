@@ -79,7 +79,7 @@ def _lede(diagnoses: Mapping[str, Diagnosis]) -> str:
         return f"{total} posteriors, all of which pass every check."
     if not sound:
         return f"{total} posteriors, none of which passes every check."
-    return f"{total} posteriors; {len(sound)} of them pass every check: {', '.join(sound)}."
+    return f"{total} posteriors; {len(sound)} of them pass every check: {'; '.join(sound)}."
 
 
 def _overview(diagnoses: Mapping[str, Diagnosis]) -> Section:
@@ -97,14 +97,12 @@ def _overview(diagnoses: Mapping[str, Diagnosis]) -> Section:
 
 def _warnings(diagnoses: Mapping[str, Diagnosis]) -> Section | None:
     many = len(diagnoses) > 1
-    notes = [
-        Note(text, "bad", f"{name}." if many else "")
+    notes = tuple(
+        Note("\n\n".join(diagnosis.warnings), "bad", name if many else "")
         for name, diagnosis in diagnoses.items()
-        for text in diagnosis.warnings
-    ]
-    if not notes:
-        return None
-    return Section("What needs attention", notes=tuple(notes))
+        if diagnosis.warnings
+    )
+    return Section("What needs attention", notes=notes) if notes else None
 
 
 def _optimisation(posteriors: Mapping[str, xr.DataTree]) -> Section | None:

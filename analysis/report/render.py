@@ -52,7 +52,10 @@ def render(report: Report) -> str:
         {
             "anchor": f"section-{place}",
             "part": section,
-            "tables": list(map(_lay_out, section.tables)),
+            "tables": [
+                _lay_out(table, f"table-{place}-{number}")
+                for number, table in enumerate(section.tables, start=1)
+            ],
         }
         for place, section in enumerate(report.sections, start=1)
     ]
@@ -89,13 +92,8 @@ def write(report: Report, path: str | os.PathLike[str], *, force: bool = False) 
         If the file exists and `force` is not set, or the folder is missing or not writable.
     """
     target = check_output(path, force=force)
-    page = render(report)
     try:
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        with open(handle, "w", encoding="utf-8") as stream:
-            stream.write(page)
-        os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, target)
+        _replace(target, render(report))
     except OSError as error:
         raise OutputError(
             f"`path` {str(target)!r} cannot be written ({error.strerror}): choose a folder that "
@@ -143,7 +141,7 @@ def paragraphs(text: str) -> Markup:
     return Markup("").join(Markup("<p>{}</p>").format(inline(part)) for part in parts if part)
 
 
-def _lay_out(table: Table) -> dict:
+def _lay_out(table: Table, anchor: str) -> dict:
     columns = [c if isinstance(c, Column) else Column(c) for c in table.columns]
     cells = [[c if isinstance(c, Cell) else Cell(c) for c in row] for row in table.rows]
     numeric = [_is_numeric([row[place] for row in cells]) for place in range(len(columns))]
@@ -154,7 +152,14 @@ def _lay_out(table: Table) -> dict:
         ]
         for row in cells
     ]
-    return {"caption": table.caption, "columns": columns, "numeric": numeric, "rows": rows}
+    return {
+        "anchor": anchor,
+        "caption": table.caption,
+        "columns": columns,
+        "numeric": numeric,
+        "rows": rows,
+        "flagged": [any(row[place].flag for row in cells) for place in range(len(columns))],
+    }
 
 
 def _is_numeric(cells: list[Cell]) -> bool:
@@ -178,6 +183,19 @@ def _pictures(report: Report) -> dict[FigureItem, Markup]:
         item: embed(item.figure, prefix=f"f{place}", alt=item.alt)
         for place, item in enumerate(items, start=1)
     }
+
+
+def _replace(target: Path, text: str) -> None:
+    """Write beside the target, then move there: a reader sees the old page or the new one."""
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with open(handle, "w", encoding="utf-8") as stream:
+            stream.write(text)
+        os.chmod(name, 0o666 & ~_umask())
+        os.replace(name, target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
 
 
 def _version() -> str:

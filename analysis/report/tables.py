@@ -5,9 +5,9 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from ..diagnosis import Diagnosis, Extreme
+from ..diagnosis import Diagnosis
 from ..prediction import PredictiveScores
-from .page import Cell, Column, Flag, Table, Value
+from .page import Cell, Column, Table, Value
 
 Row = tuple[Cell | Value, ...]
 
@@ -16,8 +16,6 @@ def health_table(diagnoses: Mapping[str, Diagnosis], *, caption: str = "") -> Ta
     """Tabulate, one posterior a row, whether the draws can be trusted."""
     columns = (
         "posterior",
-        "method",
-        Column("draws"),
         Column("R-hat", decimals=3, unit="largest"),
         Column("bulk ESS", decimals=0, unit="smallest"),
         Column("tail ESS", decimals=0, unit="smallest"),
@@ -25,7 +23,7 @@ def health_table(diagnoses: Mapping[str, Diagnosis], *, caption: str = "") -> Ta
         Column("tree depth", decimals=1, unit="mean"),
         Column("saturated", unit="draws"),
         Column("E-BFMI", decimals=2, unit="smallest"),
-        Column("R-hat of lp", decimals=3),
+        Column("R-hat", decimals=3, unit="of lp"),
         Column("k-hat", decimals=2),
         Column("ELBO", decimals=1, unit="nats, last"),
     )
@@ -42,8 +40,8 @@ def cost_table(diagnoses: Mapping[str, Diagnosis], *, caption: str = "") -> Tabl
         Column("sampling", unit="s, all chains"),
         Column("gradients"),
         Column("acceptance", decimals=2, unit="mean"),
-        Column("ESS per second", unit="smallest bulk ESS"),
-        Column("ESS per 1000 gradients", unit="smallest bulk ESS"),
+        Column("ESS / second", unit="smallest bulk"),
+        Column("ESS / 1000 gradients", unit="smallest bulk"),
     )
     rows = tuple(_cost_row(name, diagnosis) for name, diagnosis in diagnoses.items())
     return Table(columns, rows, caption).without_empty_columns()
@@ -80,11 +78,11 @@ def score_table(scores: Mapping[str, PredictiveScores], *, caption: str = "") ->
         Column("points"),
         Column("RMSE"),
         Column("log score", decimals=3, unit="nats"),
-        Column("50 % coverage", decimals=2),
-        Column("95 % coverage", decimals=2),
-        Column("outside 95 %", decimals=2),
-        Column("50 % width"),
-        Column("95 % width"),
+        Column("coverage", decimals=2, unit="50 % interval"),
+        Column("coverage", decimals=2, unit="95 % interval"),
+        Column("outside", decimals=2, unit="95 % interval"),
+        Column("width", unit="50 % interval"),
+        Column("width", unit="95 % interval"),
     )
     rows = tuple(
         (
@@ -105,18 +103,18 @@ def score_table(scores: Mapping[str, PredictiveScores], *, caption: str = "") ->
 
 def _health_row(name: str, diagnosis: Diagnosis) -> Row:
     sampler, fit, limits = diagnosis.sampler, diagnosis.variational, diagnosis.limits
+    worst = diagnosis.rhat
+    draws = f"{diagnosis.num_chains}\u00a0×\u00a0{diagnosis.num_draws}"
     bfmi = min(sampler.bfmi, default=None) if sampler else None
     lp_rhat = sampler.lp_rhat if sampler else None
     return (
-        name,
-        " ".join(part for part in (diagnosis.engine, diagnosis.method) if part),
-        f"{diagnosis.num_chains} × {diagnosis.num_draws}",
-        _extreme(diagnosis.rhat, diagnosis.rhat.value <= limits.rhat),
-        _extreme(diagnosis.ess_bulk, diagnosis.ess_bulk.value >= diagnosis.min_ess),
-        _extreme(diagnosis.ess_tail, diagnosis.ess_tail.value >= diagnosis.min_ess),
-        _count(sampler.divergences if sampler else None, "bad"),
+        Cell(name, note=" ".join((diagnosis.engine, diagnosis.method, draws)).strip()),
+        _judged(worst.value, worst.value <= limits.rhat, f"`{worst.parameter}`"),
+        _ess(diagnosis, diagnosis.ess_bulk.value, f"`{diagnosis.ess_bulk.parameter}`"),
+        _ess(diagnosis, diagnosis.ess_tail.value, f"`{diagnosis.ess_tail.parameter}`"),
+        _count(sampler.divergences if sampler else None),
         sampler.mean_tree_depth if sampler else None,
-        _count(sampler.saturated if sampler else None, "warn"),
+        _count(sampler.saturated if sampler else None),
         _judged(bfmi, bfmi is not None and bfmi >= limits.bfmi),
         _judged(lp_rhat, lp_rhat is not None and lp_rhat <= limits.rhat),
         _judged(fit.khat, fit.khat <= fit.khat_limit) if fit else None,
@@ -133,15 +131,14 @@ def _cost_row(name: str, diagnosis: Diagnosis) -> Row:
 
 
 def _parameter_row(name: str, row: pd.Series, diagnosis: Diagnosis) -> Row:
-    limit = diagnosis.min_ess
     return (
         f"`{name}`",
         row["mean"],
         row["sd"],
         row["mcse_mean"],
-        _judged(row["rhat"], row["rhat"] <= diagnosis.limits.rhat),
-        _judged(row["ess_bulk"], row["ess_bulk"] >= limit),
-        _judged(row["ess_tail"], row["ess_tail"] >= limit),
+        _judged(row["rhat"], bool(row["rhat"] <= diagnosis.limits.rhat)),
+        _ess(diagnosis, row["ess_bulk"]),
+        _ess(diagnosis, row["ess_tail"]),
     )
 
 
@@ -151,9 +148,11 @@ def _judged(value: float | None, good: bool, note: str = "") -> Cell:
     return Cell(float(value), "good" if good else "bad", note)
 
 
-def _extreme(extreme: Extreme, good: bool) -> Cell:
-    return _judged(extreme.value, good, f"`{extreme.parameter}`")
+def _ess(diagnosis: Diagnosis, value: float, note: str = "") -> Cell:
+    if diagnosis.variational is not None:  # independent draws: many of them prove nothing
+        return Cell(float(value), note=note)
+    return _judged(value, bool(value >= diagnosis.min_ess), note)
 
 
-def _count(number: int | None, flag: Flag) -> Cell:
-    return Cell(number, "" if number is None else flag if number else "good")
+def _count(number: int | None) -> Cell:
+    return Cell(number, "" if number is None else "bad" if number else "good")

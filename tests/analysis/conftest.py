@@ -1,9 +1,10 @@
 """Synthetic posteriors that follow the contract, so that no sampler is needed."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import jaxtyping
 import numpy as np
 import pytest
 import xarray as xr
@@ -128,7 +129,7 @@ def network_tree(rng: np.random.Generator) -> xr.DataTree:
 def relu_tree(
     rng: np.random.Generator, *, chains: int = 4, draws: int = 100, swap: bool = False, **attrs: Any
 ) -> xr.DataTree:
-    """Draw weights around a true net with two ReLU units; `swap` puts half of the chains elsewhere."""
+    """Draw weights around a true net with two ReLU units; `swap` swaps units in half the chains."""
     x = np.linspace(-2, 2, 30)[:, None]
     scale = np.exp(0.35 * rng.normal(size=(chains, draws, 2)))
     w1 = np.asarray([[0.7, -0.7]]) * scale[:, :, None, :] + 0.02 * rng.normal(
@@ -156,3 +157,11 @@ def relu_tree(
         observed_data=xr.Dataset({"y": (("obs", "out"), y)}),
         constant_data=xr.Dataset({"x": (("obs", "in"), x)}),
     )
+
+
+@pytest.fixture
+def unchecked() -> Iterator[None]:
+    """Switch the shape checks of the test run off, to see what a user is told without them."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)

@@ -1,0 +1,104 @@
+"""Comparison of moments: equal, shifted, stuck and constant posteriors."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from analysis.diagnostics import compare_moments
+
+SHAPE = (4, 1000, 3)
+
+
+def test_compare_moments_agrees_on_two_samples_of_one_distribution(make_mcmc, rng):
+    a, b = (make_mcmc({"mu": rng.normal(size=SHAPE)}) for _ in range(2))
+    comparison = compare_moments(a, b)
+    assert comparison.verdict == "agree"
+    assert comparison.gated == ()
+    assert comparison.max_abs_z < comparison.z_bound
+    assert comparison.z_bound == pytest.approx(norm.isf(0.025 / 3))
+
+
+def test_compare_moments_measures_a_shift_in_both_units(make_mcmc, rng):
+    draws = rng.normal(size=SHAPE)
+    shift = np.asarray([0.0, 0.0, -0.5])
+    comparison = compare_moments(make_mcmc({"mu": draws}), make_mcmc({"mu": draws + shift}))
+    row = comparison.table.loc["mu[2]"]
+    sd = draws[..., 2].std(ddof=1)
+    assert row["difference"] == pytest.approx(-0.5)
+    assert row["d"] == pytest.approx(-0.5 / sd)
+    mcse = sd / math.sqrt(draws[..., 2].size)
+    assert row["z"] == pytest.approx(-0.5 / (math.sqrt(2) * mcse), rel=0.2)
+    assert comparison.table.loc["mu[0]", "z"] == 0.0
+    assert comparison.max_abs_d == abs(row["d"])
+    assert comparison.verdict == "differ"
+
+
+def test_compare_moments_differs_by_z_alone_where_the_chains_are_long(make_mcmc, rng):
+    draws = rng.normal(size=(4, 10_000))
+    comparison = compare_moments(make_mcmc({"mu": draws}), make_mcmc({"mu": draws + 0.08}))
+    assert comparison.max_abs_d < comparison.d_bound
+    assert comparison.verdict == "differ"
+
+
+def test_compare_moments_does_not_let_a_stuck_chain_pass(make_mcmc, rng):
+    a, b = rng.normal(size=SHAPE), rng.normal(size=SHAPE)
+    b[1, :, 0] += 50.0  # the mean is 12 sd off, but so is the Monte Carlo error
+    comparison = compare_moments(make_mcmc({"mu": a}), make_mcmc({"mu": b}))
+    assert abs(comparison.table.loc["mu[0]", "z"]) < comparison.z_bound  # what the gate is for
+    assert comparison.gated == ("mu[0]",)
+    assert comparison.verdict == "undecided"
+
+
+def test_compare_moments_is_undecided_about_a_single_chain(make_mcmc, rng):
+    a, b = (
+        make_mcmc({"mu": rng.normal(size=SHAPE)}),
+        make_mcmc({"mu": rng.normal(size=(1, 1000, 3))}),
+    )
+    assert compare_moments(a, b).verdict == "undecided"
+
+
+def test_compare_moments_lets_a_variational_fit_pass_on_ess(make_mcmc, make_variational, rng):
+    draws = rng.normal(size=(1, 1000))
+    fit = make_variational({"mu": draws}, lp=draws, log_q=draws)
+    chain = make_mcmc({"mu": rng.normal(size=SHAPE[:2])})
+    assert compare_moments(chain, fit).verdict == "agree"
+
+
+def test_compare_moments_compares_constants_exactly(make_mcmc, rng):
+    draws = {"mu": rng.normal(size=SHAPE[:2]), "fixed": np.full(SHAPE[:2], 2.0)}
+    a = make_mcmc(draws)
+    same = compare_moments(a, make_mcmc(draws))
+    assert same.verdict == "agree"
+    assert same.table.loc["fixed", ["z", "d"]].tolist() == [0.0, 0.0]
+    other = compare_moments(a, make_mcmc(draws | {"fixed": np.full(SHAPE[:2], 2.5)}))
+    assert other.verdict == "differ"
+    assert other.max_abs_z == math.inf
+
+
+def test_compare_moments_takes_the_shared_variables(make_mcmc, rng):
+    a = make_mcmc({name: rng.normal(size=SHAPE[:2]) for name in ("mu", "only_a")})
+    b = make_mcmc({name: rng.normal(size=SHAPE[:2]) for name in ("only_b", "mu")})
+    assert list(compare_moments(a, b).table.index) == ["mu"]
+    with pytest.raises(ValueError, match=r"`var_names` asks for `only_a`.*only_b, mu"):
+        compare_moments(a, b, var_names=["only_a"])
+
+
+def test_compare_moments_refuses_posteriors_without_common_ground(make_mcmc, rng):
+    a, b = make_mcmc({"mu": rng.normal(size=(2, 9))}), make_mcmc({"tau": rng.normal(size=(2, 9))})
+    with pytest.raises(ValueError, match="share no variable: `a` has mu, `b` has tau"):
+        compare_moments(a, b)
+
+
+def test_compare_moments_refuses_unlike_shapes(make_mcmc, rng):
+    a, b = (make_mcmc({"b1": rng.normal(size=(2, 9, width))}) for width in (2, 3))
+    with pytest.raises(ValueError, match=r"different entries .*b1\[2\]"):
+        compare_moments(a, b)
+
+
+def test_to_dict_is_strict_json(make_mcmc, rng):
+    a = make_mcmc({"fixed": np.ones((2, 9)), "mu": rng.normal(size=(2, 9))})
+    text = json.dumps(compare_moments(a, a).to_dict(), allow_nan=False)
+    assert json.loads(text)["verdict"] == "undecided"  # 18 draws do not pass the gate
