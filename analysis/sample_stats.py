@@ -67,9 +67,10 @@ def summarise_sampler(tree: xr.DataTree) -> SamplerSummary:
     """Read the group `sample_stats` and the cost attributes of a posterior made by MCMC."""
     stats = get_group(tree, "sample_stats")
     recorded = stats if stats is not None else xr.Dataset()
+    limit = tree.attrs.get("max_tree_depth")
     return SamplerSummary(
         **_divergences(recorded),
-        **_trees(recorded, tree.attrs.get("max_tree_depth")),
+        **_trees(recorded, None if limit is None else int(limit)),
         **_movement(recorded),
         gradient_evaluations=_gradient_evaluations(recorded, tree),
         sampling_seconds=_seconds(tree, "sampling_seconds"),
@@ -103,9 +104,9 @@ def _trees(stats: xr.Dataset, limit: int | None) -> dict:
     trees = {"mean_tree_depth": float(depth.mean()), "deepest_tree": int(depth.max())}
     if limit is None:
         return trees
-    saturated = depth >= int(limit)
+    saturated = depth >= limit
     return trees | {
-        "max_tree_depth": int(limit),
+        "max_tree_depth": limit,
         "saturated": int(saturated.sum()),
         "saturated_share": float(saturated.mean()),
     }

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from .style import MUTED, TEXT_SIZE, add_legend, chain_colour, new_figure, style_axes
+from .style import CHAIN_COLOURS, MUTED, TEXT_SIZE, add_legend, chain_colour, new_figure, style_axes
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +51,7 @@ def plot_elbo(traces: Mapping[str, ElboTrace]) -> Figure:
             trace.elbo,
             color=chain_colour(place),
             linewidth=1.1,
+            linestyle="-" if place < len(CHAIN_COLOURS) else (0, (4, 2)),
             marker="." if np.size(trace.elbo) < 40 else "",
         )
     lower, upper = elbo_range(traces)

@@ -13,8 +13,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ..prediction import central_interval
-from .style import ACCENT, CHAIN_COLOURS, INK, add_legend, new_figure, panel_grid, style_axes
+from .style import (
+    ACCENT,
+    CHAIN_COLOURS,
+    INK,
+    add_legend,
+    new_figure,
+    panel_grid,
+    style_axes,
+    wrapped,
+)
 
+PANEL_WIDTH = 3.9  # inches
 Line = Float[np.ndarray, " obs"]
 
 
@@ -120,14 +130,14 @@ def plot_predictive_band(
     if not bands:
         raise ValueError("`bands` is empty: give the band of at least one posterior.")
     rows, wide = panel_grid(len(bands), columns=columns)
-    figure = new_figure(3.9 * wide + 0.3, 2.7 * rows + 0.5)
+    figure = new_figure(PANEL_WIDTH * wide + 0.3, 2.7 * rows + 0.5)
     grid = figure.subplots(rows, wide, squeeze=False, sharex=True, sharey=True)
     panels = grid.ravel()
     for place, (name, band) in enumerate(bands.items()):
         below = place + wide >= len(bands)
         style_axes(
             panels[place],
-            title=name,
+            title=wrapped(name, PANEL_WIDTH),
             x_label=x_label if below else "",
             y_label=y_label if place % wide == 0 else "",
         )

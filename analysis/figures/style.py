@@ -5,6 +5,7 @@ apart, in an order in which neighbours differ most. `analysis.report` replaces `
 `GRID` and `ACCENT` by the page's own colours, so text and lines use no other grey.
 """
 
+import textwrap
 from collections.abc import Sequence
 
 from matplotlib.axes import Axes
@@ -29,6 +30,7 @@ TEXT_SIZE = 9.0
 TITLE_SIZE = 10.0
 POINTS_TO_RASTERISE = 1500  # above this, markers are drawn as an image inside the SVG
 RASTER_DPI = 170
+_CHARACTERS_PER_INCH = 10.0  # of a bold title
 
 
 def chain_colour(chain: int) -> str:
@@ -56,6 +58,11 @@ def style_axes(axes: Axes, *, title: str = "", x_label: str = "", y_label: str =
     axes.grid(axis="y", color=GRID, linewidth=0.6)
     axes.set_axisbelow(True)
     return axes
+
+
+def wrapped(title: str, width: float) -> str:
+    """Break a title into lines that fit over a panel of this width in inches."""
+    return textwrap.fill(title, max(8, int(width * _CHARACTERS_PER_INCH)), break_on_hyphens=False)
 
 
 def add_legend(

@@ -7,7 +7,9 @@ from jaxtyping import Num
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from .style import ACCENT, CHAIN_COLOURS, new_figure, panel_grid, style_axes
+from .style import ACCENT, CHAIN_COLOURS, new_figure, panel_grid, style_axes, wrapped
+
+PANEL_WIDTH = 2.2  # inches
 
 
 def plot_tree_depth(
@@ -40,7 +42,7 @@ def plot_tree_depth(
     if not depths:
         raise ValueError("`depths` is empty: give the tree depths of at least one posterior.")
     rows, wide = panel_grid(len(depths), columns=columns)
-    figure = new_figure(2.2 * wide + 0.4, 1.9 * rows + 0.4)
+    figure = new_figure(PANEL_WIDTH * wide + 0.4, 1.9 * rows + 0.4)
     grid = figure.subplots(rows, wide, squeeze=False, sharex=True, sharey=True)
     panels = grid.ravel()
     for place, (name, depth) in enumerate(depths.items()):
@@ -49,7 +51,7 @@ def plot_tree_depth(
         colours = [CHAIN_COLOURS[5] if cap else ACCENT for cap in capped]
         axes = style_axes(
             panels[place],
-            title=name,
+            title=wrapped(name, PANEL_WIDTH),
             x_label="tree depth" if place + wide >= len(depths) else "",
             y_label="share of draws" if place % wide == 0 else "",
         )

@@ -19,7 +19,10 @@ from .style import (
     new_figure,
     panel_grid,
     style_axes,
+    wrapped,
 )
+
+PANEL_WIDTH = 2.75  # inches
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,14 +67,14 @@ def plot_weight_scatter(
     if not pairs:
         raise ValueError("`pairs` is empty: give the draws of at least one posterior.")
     rows, wide = panel_grid(len(pairs), columns=columns)
-    figure = new_figure(2.75 * wide + 0.4, 2.6 * rows + 0.5)
+    figure = new_figure(PANEL_WIDTH * wide + 0.4, 2.6 * rows + 0.5)
     grid = figure.subplots(rows, wide, squeeze=False, sharex=share_axes, sharey=share_axes)
     panels = grid.ravel()
     for place, (name, pair) in enumerate(pairs.items()):
         below = place + wide >= len(pairs)
         style_axes(
             panels[place],
-            title=name,
+            title=wrapped(name, PANEL_WIDTH),
             x_label=x_label if below or not share_axes else "",
             y_label=y_label if place % wide == 0 or not share_axes else "",
         )

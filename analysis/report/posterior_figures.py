@@ -75,7 +75,7 @@ def scatter_figure(posteriors: Mapping[str, xr.DataTree]) -> FigureItem | None:
     if not pairs:
         return None
     return FigureItem(
-        plot_weight_scatter(pairs),
+        plot_weight_scatter(pairs, columns=3 if len(pairs) < 7 else 4),
         caption="Draws of the first hidden unit's weight from the first input, `W1[0,0]`, against "
         "its weight to the first output, `W2[0,0]` (W₁[1,1] and W₂[1] where one counts from 1). "
         "A hyperbola shows scaling freedom, separate clouds show other modes or swapped units.",
@@ -85,17 +85,19 @@ def scatter_figure(posteriors: Mapping[str, xr.DataTree]) -> FigureItem | None:
 
 def depth_figure(posteriors: Mapping[str, xr.DataTree]) -> FigureItem | None:
     """Draw the tree depths of all posteriors made by NUTS."""
-    depths = {}
+    depths, limits = {}, set()
     for name, tree in posteriors.items():
         stats = get_group(tree, "sample_stats")
         depth = None if stats is None else chain_values(stats, "tree_depth")
         if depth is not None and not is_variational(tree):
             depths[name] = depth
+            limits.add(tree.attrs.get("max_tree_depth"))
     if not depths:
         return None
     return FigureItem(
-        plot_tree_depth(depths),
-        caption="NUTS tree depths. One level more costs twice the gradients.",
+        plot_tree_depth(depths, max_tree_depth=_common_limit(limits)),
+        caption="NUTS tree depths. One level more costs twice the gradients; bars at the limit, "
+        "where trajectories were cut short, are orange.",
         alt=f"Histograms of tree depth of {', '.join(depths)}",
     )
 
@@ -118,6 +120,11 @@ def band_figure(posteriors: Mapping[str, xr.DataTree]) -> FigureItem | None:
         "and the data.",
         alt=f"Predictive mean and bands over the data for {', '.join(bands)}",
     )
+
+
+def _common_limit(limits: set) -> int | None:
+    known = {int(limit) for limit in limits if limit is not None}
+    return known.pop() if len(known) == 1 else None
 
 
 def _weight_pair(tree: xr.DataTree) -> WeightPair | None:

@@ -14,6 +14,7 @@ from .provenance import describe_run
 from .tables import cost_table, health_table, parameter_table, score_table
 
 WORST_SHOWN = 12
+NAMED_IN_LEDE = 4
 _PREDICTIONS = "Predictions"
 
 
@@ -79,7 +80,8 @@ def _lede(diagnoses: Mapping[str, Diagnosis]) -> str:
         return f"{total} posteriors, all of which pass every check."
     if not sound:
         return f"{total} posteriors, none of which passes every check."
-    return f"{total} posteriors; {len(sound)} of them pass every check: {'; '.join(sound)}."
+    named = f": {'; '.join(sound)}" if len(sound) <= NAMED_IN_LEDE else ""
+    return f"{total} posteriors; {len(sound)} of them pass every check{named}."
 
 
 def _overview(diagnoses: Mapping[str, Diagnosis]) -> Section:

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+import xarray as xr
 
 from analysis.diagnostics import diagnose
 
@@ -235,6 +236,17 @@ def test_to_dict_is_strict_json(make_mcmc, make_variational, rng):
         assert back["parameters"][0]["parameter"] == "mu"
         assert back["parameters"][0]["rhat"] is None
         assert back["parameters"][0]["mean"] == pytest.approx(one.mean())
+
+
+def test_diagnose_finds_the_same_after_a_round_trip_through_a_file(
+    make_mcmc, make_variational, healthy, rng, tmp_path
+):
+    one = rng.normal(size=(1, 100))
+    trees = (make_mcmc(healthy[0]), make_variational({"mu": one}, lp=one, log_q=2 * one))
+    for tree in trees:
+        tree.to_netcdf(tmp_path / "run.nc", engine="h5netcdf")
+        with xr.open_datatree(tmp_path / "run.nc", engine="h5netcdf") as read:
+            assert diagnose(read).to_dict() == diagnose(tree).to_dict()
 
 
 def test_summary_and_diagnosis_agree(make_mcmc, healthy):

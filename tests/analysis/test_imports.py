@@ -1,0 +1,21 @@
+"""The room stays cheap to enter: heavy libraries are imported where they are used."""
+
+import subprocess
+import sys
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("module", "heavy"),
+    [
+        ("analysis", ("numpy", "xarray", "matplotlib")),
+        ("analysis.diagnostics", ("matplotlib", "arviz_stats", "jinja2")),
+        ("analysis.prediction", ("matplotlib", "arviz_stats", "xarray")),
+        ("analysis.report", ("matplotlib.pyplot", "arviz_stats", "jax")),
+    ],
+)
+def test_import_leaves_heavy_libraries_alone(module, heavy):
+    check = f"import {module}, sys; print([name for name in {heavy!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
