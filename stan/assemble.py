@@ -17,37 +17,18 @@ import platform
 import shutil
 import signal
 import subprocess
-from dataclasses import dataclass
-from importlib import metadata, resources, util
+from importlib import resources
 from pathlib import Path
 
 from .errors import HomeBuildError
 from .home import MARKER, Home, Progress, read_home
+from .toolchain import Toolchain, Wheel, find_toolchain, find_wheel
 
 DRIVER_OPTIMISATION = "1"
 """``-O`` level of the driver; see docs/cmdstan-home.md for what a higher one gains."""
 
 _FREE_BYTES = 1_500_000_000
 _BYTES_PER_JOB = 2_500_000_000
-
-
-@dataclass(frozen=True)
-class Toolchain:
-    """The compiler and make that a home is built with."""
-
-    compiler: str
-    kind: str
-    version: str
-    make: str
-
-
-@dataclass(frozen=True)
-class Wheel:
-    """The installed httpstan wheel."""
-
-    folder: Path
-    version: str
-    stan_version: str
 
 
 def assemble(
@@ -119,67 +100,9 @@ def default_cache() -> Path:
     return platformdirs.user_cache_path("onebasin") / "cmdstan"
 
 
-def find_toolchain() -> Toolchain:
-    """Find the C++ compiler (``CXX``, else g++, clang++, c++) and GNU make (``MAKE``, else make).
-
-    Raises
-    ------
-    HomeBuildError
-        One is missing, or the platform is not supported.
-    """
-    if platform.system() == "Windows":
-        raise HomeBuildError(
-            "A CmdStan home cannot be assembled on Windows (the httpstan wheel has no Windows "
-            "build). Install CmdStan with `cmdstanpy.install_cmdstan()`, or use WSL."
-        )
-    names = [os.environ["CXX"]] if os.environ.get("CXX") else ["g++", "clang++", "c++"]
-    compiler = next((name for name in names if shutil.which(name.split()[0])), None)
-    make = os.environ.get("MAKE") or "make"
-    missing = [" or ".join(names)] if compiler is None else []
-    if not shutil.which(make):
-        missing.append(make)
-    if missing or compiler is None:
-        raise HomeBuildError(
-            f"Not found: {' and '.join(missing)}. Stan programs need a C++17 compiler and GNU make: "
-            "install `g++ make` (Debian, Ubuntu), `gcc-c++ make` (Fedora), `xcode-select --install` "
-            "(macOS), or `gxx make` (conda)."
-        )
-    words = compiler.split()
-    kind = "clang" if "clang" in _first_words([*words, "--version"]).lower() else "gcc"
-    flag = "-dumpversion" if kind == "clang" else "-dumpfullversion"
-    return Toolchain(compiler, kind, _first_words([*words, flag]).strip(), make)
-
-
-def find_wheel() -> Wheel:
-    """Find the installed httpstan wheel, without importing it.
-
-    Raises
-    ------
-    HomeBuildError
-        It is not installed, or lacks what a home is made from.
-    """
-    advice = "Install it with `pip install 'httpstan>=4.17'`."
-    spec = util.find_spec("httpstan")
-    if spec is None or spec.origin is None:
-        raise HomeBuildError(f"The package httpstan is not installed. {advice}")
-    folder = Path(spec.origin).parent
-    for needed in ("stanc", "lib", "include/stan/version.hpp", "include/stan/services"):
-        if not (folder / needed).exists():
-            raise HomeBuildError(f"The package httpstan in `{folder}` has no {needed}. {advice}")
-    header = (folder / "include/stan/version.hpp").read_text()
-    numbers = [
-        next(line.split()[-1] for line in header.splitlines() if line.startswith(f"#define {word}"))
-        for word in ("STAN_MAJOR", "STAN_MINOR", "STAN_PATCH")
-    ]
-    return Wheel(folder, metadata.version("httpstan"), ".".join(numbers))
-
-
-def _first_words(command: list[str]) -> str:
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError) as error:
-        raise HomeBuildError(f"`{' '.join(command)}` does not run: {error}.") from error
-    return done.stdout
+def is_complete(path: Path) -> bool:
+    """Whether a folder is a home whose build came to its end."""
+    return os.path.isfile(path / MARKER)  # unlike Path.is_file, false where it may not look
 
 
 def _sources() -> Path:
@@ -214,7 +137,7 @@ def _assemble_locked(
     target.parent.mkdir(parents=True, exist_ok=True)
     report("waiting for the cache")
     with FileLock(target.with_name(f"{target.name}.lock")):
-        if (target / MARKER).is_file() and not force:
+        if is_complete(target) and not force:
             return read_home(target, "assembled")
         # Whoever holds the lock owns every unfinished folder of this name: its builder was killed.
         for leftover in target.parent.glob(f".{target.name}.*"):
@@ -245,7 +168,7 @@ def _build(
             ignore=shutil.ignore_patterns("pybind11"),
         )
     (partial / "bin").mkdir()
-    _link_or_copy(wheel.folder / "stanc", partial / "bin" / "stanc")
+    shutil.copy2(wheel.folder / "stanc", partial / "bin" / "stanc")
     (partial / "bin" / "stanc").chmod(0o755)
     shutil.copytree(_sources(), partial, dirs_exist_ok=True)
     _fill_in(partial / "makefile", toolchain, wheel)

@@ -114,7 +114,7 @@ def read_home(path: Path, origin: Origin) -> Home:
         There is no such directory, or it has no makefile with a version.
     """
     advice = "It has to be the top directory of a CmdStan installation, the one with `makefile`."
-    if not path.is_dir():
+    if not os.path.isdir(path):  # unlike Path.is_dir, false where it may not look
         raise CmdStanNotFound(f"`{path}` ({origin}) is not a directory. {advice}")
     try:
         makefile = (path / "makefile").read_text(encoding="utf-8", errors="replace")
@@ -126,7 +126,7 @@ def read_home(path: Path, origin: Origin) -> Home:
     if match is None:
         raise CmdStanNotFound(f"The makefile of `{path}` ({origin}) names no version. {advice}")
     major, minor, patch = (int(part) for part in match.groups())
-    if (path / MARKER).is_file():
+    if os.path.isfile(path / MARKER):
         origin = "assembled"  # `activate` has set CMDSTAN to our own
     return Home(path.absolute(), (major, minor, patch), origin)
 
@@ -139,10 +139,10 @@ def _from_environment() -> Home | None:
 def _from_default() -> Home | None:
     folder = Path.home() / ".cmdstan"
     try:
-        candidates = [entry for entry in folder.iterdir() if _release(entry) is not None]
+        releases = [(rank, entry) for entry in folder.iterdir() if (rank := _release(entry))]
     except OSError:
         return None
-    for candidate in sorted(candidates, key=_release, reverse=True):
+    for _, candidate in sorted(releases, reverse=True):
         found = _read_if_usable(candidate, "cmdstanpy default")
         if found is not None:
             return found
@@ -165,10 +165,10 @@ def _from_conda() -> Home | None:
 
 
 def _from_cache() -> Home | None:
-    from .assemble import assembled_path
+    from .assemble import assembled_path, is_complete
 
     path = assembled_path()
-    if path is None or not (path / MARKER).is_file():
+    if path is None or not is_complete(path):
         return None
     return _read_if_usable(path, "assembled")
 
