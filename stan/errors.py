@@ -42,3 +42,15 @@ class HomeBuildError(StanError):
         if log is not None:
             parts.append(f"The full log is {log}.")
         super().__init__("\n".join(parts))
+
+
+class StanProgramError(StanError):
+    """A Stan program that cannot be read, does not parse or does not compile; carries the compiler's own words."""
+
+
+class StanDataError(StanError, ValueError):
+    """Data that a Stan program cannot take: a missing file, malformed JSON, a declared variable that is absent."""
+
+
+class StanRunError(StanError):
+    """A run of a compiled program that failed; carries the program's own words."""

@@ -52,8 +52,8 @@ def program_data(target: NetworkTarget) -> dict[str, Any]:
         "skips": np.concatenate([s.ravel(order="F") for s in network.skip_matrices()] or [[]]),
         "weight_chart": CHART_CODES[model.parametrisation.weights],
         "ordered_biases": int(model.parametrisation.biases == "ordered"),
-        "weight_scale": model.prior.weight_scales(num_layers),
-        "bias_scale": model.prior.bias_scales(num_layers),
+        "weight_scale": list(model.prior.weight_scales(num_layers)),
+        "bias_scale": list(model.prior.bias_scales(num_layers)),
     }
     if isinstance(model.likelihood, Gaussian):
         data |= {
