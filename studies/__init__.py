@@ -1,0 +1,1 @@
+"""The papers' experiments, their recorded results, and the command line `onebasin`."""

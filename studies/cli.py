@@ -1,0 +1,101 @@
+"""The command line `onebasin`.
+
+Data and tables go to stdout, progress and errors to stderr. An error is one message and an exit
+code: 1 for what went wrong, 2 for a command that was not understood, 130 for Ctrl-C. This module
+imports nothing heavy, so that `--help` and mistyped commands answer at once.
+"""
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from .commands.doctor import doctor
+from .commands.posteriors import diagnose, report
+from .commands.sample import sample
+from .commands.study import study
+from .errors import Interrupted
+
+FAILED, MISUSED, INTERRUPTED = 1, 2, 130
+_EXPECTED = (ValueError, TypeError, RuntimeError, OSError)
+
+app = typer.Typer(
+    name="onebasin",
+    help="Inference for models whose parts are interchangeable, in NumPyro and in Stan.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+for function in (doctor, sample, diagnose, report, study):
+    app.command()(function)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(version("onebasin"))
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show it.")
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show where an error comes from; goes anywhere.")
+    ] = False,
+) -> None:
+    """Take the options that all commands share."""
+    # `main` looks for --debug itself, before anything can fail; it stands here for the help.
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        The words after `onebasin`; the process's own by default.
+
+    Returns
+    -------
+    int
+        The exit code.
+    """
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in words
+    try:
+        code = typer.main.get_command(app).main(
+            args=[word for word in words if word != "--debug"],
+            prog_name="onebasin",
+            standalone_mode=False,
+        )
+    except Exception as error:
+        if debug:
+            raise
+        return _explain(error)
+    return code if isinstance(code, int) else 0
+
+
+def _explain(error: Exception) -> int:
+    """Write an error to stderr and return the exit code that goes with it."""
+    if isinstance(error, typer.Abort):
+        return INTERRUPTED
+    if isinstance(error, Interrupted):
+        message, code = str(error), INTERRUPTED
+    elif hasattr(error, "format_message"):  # the parser's own
+        where = getattr(getattr(error, "ctx", None), "command_path", "onebasin")
+        message, code = f"{error.format_message()} See `{where} --help`.", MISUSED
+    elif isinstance(error, OSError) and error.strerror:
+        place = f"{error.filename}: " if error.filename else ""
+        message, code = f"{place}{error.strerror}", FAILED
+    elif isinstance(error, _EXPECTED):
+        message, code = str(error) or type(error).__name__, FAILED
+    else:
+        message = f"unexpected {type(error).__name__}: {error}; --debug shows where it comes from"
+        code = FAILED
+    typer.echo(f"onebasin: {message}", err=True)
+    return code

@@ -1,0 +1,1 @@
+"""The commands of `onebasin`, one module each; heavy imports stand inside the functions."""

@@ -1,0 +1,46 @@
+"""`onebasin doctor`: what this machine has, and whether both engines work."""
+
+from typing import Annotated
+
+import typer
+
+
+def doctor(
+    json: Annotated[bool, typer.Option("--json", help="Write JSON instead of a table.")] = False,
+    build: Annotated[
+        bool, typer.Option("--build/--no-build", help="Assemble CmdStan now if there is none.")
+    ] = False,
+) -> None:
+    """Show what this machine has; the exit code is 0 where both engines work."""
+    from dataclasses import asdict
+
+    from .. import console
+    from ..doctor import examine, first_remedy, working_engines
+
+    console.prepare_jax()
+    checks = examine(build=build, progress=console.say)
+    engines = working_engines(checks)
+    if json:
+        console.write_json({"engines": engines, "checks": [asdict(check) for check in checks]})
+    else:
+        from analysis.report import Cell, Table
+
+        rows = tuple(
+            (check.name, Cell(check.detail, _flag(check.ok, check.engine)), check.remedy)
+            for check in checks
+        )
+        table = Table(("part", "found", "to do"), rows).without_empty_columns()
+        console.write_table(table)
+        for engine, works in engines.items():
+            verdict = "works" if works else "does not work"
+            console.write_remark(f"the {engine} engine {verdict}", "good" if works else "bad")
+    remedy = first_remedy(checks)
+    if remedy is not None:
+        console.say(f"onebasin: {remedy}")
+        raise typer.Exit(1)
+
+
+def _flag(ok: bool, engine: str) -> str:
+    if ok:
+        return "good"
+    return "bad" if engine else "warn"

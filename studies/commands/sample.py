@@ -1,0 +1,81 @@
+"""`onebasin sample`: any Stan program with its data."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def sample(
+    program: Annotated[Path, typer.Argument(metavar="PROGRAM.stan", help="A Stan program.")],
+    out: Annotated[Path, typer.Option(help="The posterior file to write, NetCDF.")],
+    data: Annotated[
+        Path | None, typer.Argument(metavar="[DATA.json]", help="Its data, as JSON.")
+    ] = None,
+    method: Annotated[str, typer.Option(help="nuts, hmc, meanfield or fullrank.")] = "nuts",
+    chains: Annotated[int | None, typer.Option(help="Chains. nuts, hmc; 4.")] = None,
+    warmup: Annotated[int | None, typer.Option(help="Warmup a chain. nuts, hmc; 1000.")] = None,
+    draws: Annotated[int | None, typer.Option(help="Draws kept, a chain; 1000.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed.")] = 0,
+    metric: Annotated[
+        str | None, typer.Option(help="diag, dense or unit. nuts, hmc; diag.")
+    ] = None,
+    target_acceptance: Annotated[
+        float | None, typer.Option(help="Acceptance that warmup aims at. nuts, hmc; 0.8.")
+    ] = None,
+    max_tree_depth: Annotated[int | None, typer.Option(help="Deepest tree. nuts; 10.")] = None,
+    trajectory_length: Annotated[
+        float | None, typer.Option(help="Integration time. hmc; 2 pi.")
+    ] = None,
+    iterations: Annotated[
+        int | None, typer.Option(help="Most gradient steps. meanfield, fullrank; 10000.")
+    ] = None,
+    tolerance: Annotated[
+        float | None,
+        typer.Option(help="Relative change of the ELBO to stop at. meanfield, fullrank; 0.001."),
+    ] = None,
+    exchangeable: Annotated[
+        list[str] | None,
+        typer.Option(help="Variables whose parts are interchangeable: mu,sigma,theta; repeatable."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Write JSON instead of tables.")] = False,
+    progress: Annotated[bool, typer.Option(help="Show bars while it runs.")] = True,
+) -> None:
+    """Sample any Stan program; Ctrl-C keeps the finished chains."""
+    from .. import console
+
+    console.prepare_jax()
+    console.quieten_stan()
+    from analysis.diagnostics import diagnose
+    from inference.posterior import check_output
+
+    from .. import sampling
+
+    given = {
+        "chains": chains,
+        "warmup": warmup,
+        "draws": draws,
+        "metric": metric,
+        "target_acceptance": target_acceptance,
+        "max_tree_depth": max_tree_depth,
+        "trajectory_length": trajectory_length,
+        "iterations": iterations,
+        "tolerance": tolerance,
+    }
+    request = sampling.Request(
+        program=program,
+        data=data,
+        out=out,
+        method=method,
+        settings=sampling.settings_for(method, given),
+        seed=seed,
+        exchangeable=sampling.parse_exchangeable(exchangeable or []),
+    )
+    check_output(out, force=force)
+    diagnosis = diagnose(sampling.run(request, progress=progress, say=console.say))
+    if json:
+        console.write_json({"file": str(out), **diagnosis.to_dict()})
+        return
+    console.write_diagnosis(diagnosis, name=out.stem)
+    console.write_remark(f"wrote {out}", "good")

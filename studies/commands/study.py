@@ -1,0 +1,112 @@
+"""`onebasin study`: a paper's experiment, beside the paper's own words."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def study(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="See --list.")] = None,
+    list_: Annotated[bool, typer.Option("--list", help="List the studies.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Run it small, in minutes.")] = False,
+    engine: Annotated[str | None, typer.Option(help="numpyro, stan or both.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the data and of the samplers.")] = 0,
+    chains: Annotated[int | None, typer.Option(help="Chains of NUTS.")] = None,
+    warmup: Annotated[int | None, typer.Option(help="Warmup of a chain.")] = None,
+    draws: Annotated[int | None, typer.Option(help="Draws kept, a chain.")] = None,
+    splits: Annotated[int | None, typer.Option(help="Splits into training and test part.")] = None,
+    parametrisations: Annotated[
+        str | None, typer.Option(help="Some of the study's, separated by commas.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The run's folder; runs/NAME-HASH of the settings.")
+    ] = None,
+    resume: Annotated[bool, typer.Option(help="Take what the folder already holds.")] = True,
+    force: Annotated[
+        bool, typer.Option("--force", help="Use a folder that holds something else.")
+    ] = False,
+    record: Annotated[
+        bool, typer.Option("--record", help="Write the result to studies/results.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Write JSON instead of tables.")] = False,
+    progress: Annotated[bool, typer.Option(help="Show bars while it runs.")] = True,
+) -> None:
+    """Repeat a paper's experiment and hold the outcome beside what the paper says."""
+    from .. import console
+    from ..registry import STUDIES, find
+
+    if list_:
+        _write_list(json)
+        return
+    if name is None:
+        raise ValueError(f"`NAME` is missing; the studies are: {', '.join(STUDIES)}.")
+    console.prepare_jax()
+    console.quieten_stan()
+    from ..driver import finish, run_cells
+    from ..runs import default_folder, open_run
+    from ..study import Options
+
+    chosen = find(name)
+    words = parametrisations.split(",") if parametrisations is not None else None
+    config = chosen.configure(
+        Options(
+            quick=quick,
+            engine=engine,
+            seed=seed,
+            chains=chains,
+            warmup=warmup,
+            draws=draws,
+            splits=splits,
+            parametrisations=tuple(word.strip() for word in words) if words else None,
+        )
+    )
+    run = open_run(
+        out or default_folder(name, config),
+        study=name,
+        config=config,
+        command=["onebasin", *sys.argv[1:]],
+        resume=resume,
+        force=force,
+    )
+    with run:
+        outcomes = run_cells(chosen, config, run, progress=progress, say=console.say)
+        findings = finish(chosen, config, run, outcomes)
+    if record:
+        from ..record import write_record
+
+        for path in write_record(name, run, findings):
+            console.say(f"wrote {path}")
+    if json:
+        console.write_json({"folder": str(run.path), **findings.to_dict()})
+        return
+    for table in findings.shown:
+        console.write_table(table)
+    for sentence in findings.headline:
+        console.write_remark(sentence, "good")
+    console.write_remark(f"the report is {run.report_path}", "good")
+
+
+def _write_list(json: bool) -> None:
+    from .. import console
+    from ..registry import STUDIES
+
+    if json:
+        typer.echo(_listed())
+        return
+    width = max(map(len, STUDIES))
+    for name, entry in STUDIES.items():
+        typer.echo(f"{name:<{width}}  {entry.summary}\n{'':<{width}}  {entry.paper}")
+    console.say("run one with: onebasin study NAME")
+
+
+def _listed() -> str:
+    import json
+    from dataclasses import asdict
+
+    from ..registry import STUDIES
+
+    return json.dumps(
+        [{"name": name, **asdict(entry)} for name, entry in STUDIES.items()], indent=2
+    )

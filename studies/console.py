@@ -1,0 +1,134 @@
+"""What the commands write: tables and JSON on stdout, lines of progress on stderr."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from analysis.diagnosis import Diagnosis
+    from analysis.report import Table
+
+WORST_SHOWN = 10
+_PLAIN_WIDTH = 160
+"""Width where stdout is no terminal: a file or a pipe has none of its own."""
+_MARKS = {"good": ("✓", "green"), "warn": ("!", "yellow"), "bad": ("✗", "red")}
+
+
+def prepare_jax() -> None:
+    """Set JAX's flags before anything uses it: double precision, no remarks on missing GPUs."""
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    for name in ("jax", "jax._src.xla_bridge", "absl"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+
+
+def quieten_stan() -> None:
+    """Keep cmdstanpy's own log off the terminal; what goes wrong comes as an error."""
+    logger = logging.getLogger("cmdstanpy")
+    logger.setLevel(logging.CRITICAL)
+    logger.propagate = False
+    logger.addHandler(logging.NullHandler())
+
+
+def say(text: str) -> None:
+    """Write a line of progress to stderr."""
+    typer.echo(text, err=True)
+
+
+def write_json(value: Any) -> None:
+    """Write a value to stdout as JSON; numbers that are not finite become null."""
+    from analysis.diagnosis import json_safe
+
+    typer.echo(json.dumps(json_safe(value), indent=2, allow_nan=False, ensure_ascii=False))
+
+
+def write_table(table: Table) -> None:
+    """Write a table to stdout."""
+    import rich.box
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    from analysis.report import Cell, Column
+    from analysis.report.numbers import is_number
+
+    columns = [c if isinstance(c, Column) else Column(c) for c in table.columns]
+    rows = [[c if isinstance(c, Cell) else Cell(c) for c in row] for row in table.rows]
+    drawn = RichTable(
+        box=rich.box.SIMPLE_HEAD, title=Text(plain(table.caption)) or None, title_justify="left"
+    )
+    for place, column in enumerate(columns):
+        numeric = bool(rows) and all(
+            is_number(row[place].value) or row[place].value is None for row in rows
+        )
+        heading = plain(column.name) + (f"\n{column.unit}" if column.unit else "")
+        drawn.add_column(Text(heading), justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        drawn.add_row(*(_cell(cell, column) for cell, column in zip(row, columns, strict=True)))
+    stdout().print(drawn)
+
+
+def write_diagnosis(diagnosis: Diagnosis, *, name: str) -> None:
+    """Write what the diagnostics say of one posterior: tables, then warnings and notes."""
+    from analysis.report import health_table, parameter_table
+
+    write_table(health_table({name: diagnosis}))
+    varying = len(diagnosis.parameters) - len(diagnosis.constants)
+    shown = min(WORST_SHOWN, varying)
+    caption = f"{shown} of {varying} parameters, worst first" if shown < varying else ""
+    write_table(parameter_table(diagnosis, worst=WORST_SHOWN, caption=caption))
+    for sentence in diagnosis.warnings:
+        write_remark(sentence, "bad")
+    for sentence in diagnosis.notes:
+        write_remark(sentence, "warn")
+    if diagnosis.passed:
+        write_remark("every check is passed", "good")
+
+
+def write_remark(sentence: str, flag: str) -> None:
+    """Write a sentence to stdout, with its mark."""
+    from rich.text import Text
+
+    mark, colour = _MARKS[flag]
+    stdout().print(Text.assemble((f"{mark} ", colour), plain(sentence)))
+
+
+def plain(text: str) -> str:
+    """Text without the backticks that set a name in code type on a page."""
+    return text.replace("`", "")
+
+
+def stdout() -> Console:
+    """Give a console that writes to stdout as it now is."""
+    from rich.console import Console
+
+    terminal = sys.stdout.isatty()
+    return Console(width=None if terminal else _PLAIN_WIDTH, highlight=False)
+
+
+def _cell(cell: Any, column: Any) -> Any:
+    from rich.text import Text
+
+    from analysis.report import format_number
+
+    value = cell.value
+    if isinstance(value, bool):
+        text = "yes" if value else "no"
+    elif value is None or isinstance(value, str):
+        text = plain(value or "–")
+    else:
+        text = format_number(value, digits=column.digits, decimals=column.decimals)
+    parts: list[Any] = [text]
+    if cell.flag:
+        mark, colour = _MARKS[cell.flag]
+        parts.append((f" {mark}", colour))
+    if cell.note:
+        parts.append((f" {plain(cell.note)}", "dim"))
+    return Text.assemble(*parts)

@@ -1,0 +1,28 @@
+"""Errors of the command line and of the studies."""
+
+
+class StudyError(ValueError):
+    """An option that does not fit, or a folder that is in use; the message says what to do."""
+
+
+class Interrupted(Exception):
+    """A run that was stopped from the keyboard; the message says what is kept.
+
+    Not a `RuntimeError`: whoever catches failures of a run must not take this for one.
+    """
+
+
+MAX_SEED = 2**31 - 1
+"""Stan's seeds are unsigned, and this is what cmdstanpy and NumPy agree on."""
+
+
+def check_seed(seed: int) -> None:
+    """Refuse a seed that one of the engines does not take.
+
+    Raises
+    ------
+    StudyError
+        If it is negative or too large.
+    """
+    if not 0 <= seed <= MAX_SEED:
+        raise StudyError(f"`--seed` is {seed}; it must be a whole number from 0 to {MAX_SEED}.")

@@ -1,0 +1,64 @@
+"""The table of studies: a later one is one entry here and one module beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .study import Study
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where a study lives, and what it is.
+
+    Attributes
+    ----------
+    module : str
+        Name of the module in this room; it has a `STUDY`.
+    paper : str
+        The paper that it repeats.
+    summary : str
+        What is compared, in a line.
+    """
+
+    module: str
+    paper: str
+    summary: str
+
+
+_POURZANJANI = "Pourzanjani, Jiang and Petzold 2017"
+
+STUDIES: Mapping[str, Entry] = MappingProxyType(
+    {
+        "relu-teacher": Entry(
+            "relu_teacher",
+            f"{_POURZANJANI}, section 4.1",
+            "two ReLU units, free and constrained, NUTS against ADVI in both engines",
+        ),
+        "boston": Entry(
+            "boston",
+            f"{_POURZANJANI}, section 4.2",
+            "50 ReLU units on Boston Housing, free and constrained, NUTS on 80/20 splits",
+        ),
+    }
+)
+
+
+def find(name: str) -> Study:
+    """Load a study by name.
+
+    Raises
+    ------
+    ValueError
+        If there is no such study; the message lists what there is.
+    """
+    from models.choices import choose
+
+    choose("NAME", name, STUDIES)
+    study: Study = import_module(f".{STUDIES[name].module}", __package__).STUDY
+    return study

@@ -1,0 +1,200 @@
+"""Any Stan program, sampled: from the command line's words to a posterior file."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from inference.settings import AdviSettings, HmcSettings, NutsSettings
+from models.choices import choose
+from models.symmetry import Exchangeable
+
+from .errors import Interrupted, StudyError, check_seed
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from models.target import Target
+
+Settings = NutsSettings | HmcSettings | AdviSettings
+METHODS: Mapping[str, type[Settings]] = {
+    "nuts": NutsSettings,
+    "hmc": HmcSettings,
+    "meanfield": AdviSettings,
+    "fullrank": AdviSettings,
+}
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the command line asks for.
+
+    Attributes
+    ----------
+    program : Path
+        The ``.stan`` file.
+    data : Path or None
+        The JSON file of its data.
+    out : Path
+        The posterior file to write.
+    method : str
+        One of `METHODS`.
+    settings : NutsSettings, HmcSettings or AdviSettings
+        Those of the method.
+    seed : int
+        Seed.
+    exchangeable : tuple of Exchangeable
+        The declared symmetry.
+    """
+
+    program: Path
+    data: Path | None
+    out: Path
+    method: str
+    settings: Settings
+    seed: int
+    exchangeable: tuple[Exchangeable, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse a seed that no engine takes."""
+        check_seed(self.seed)
+
+    @property
+    def checkpoint(self) -> Path:
+        """Folder beside `out` in which finished chains are kept until all are."""
+        return self.out.with_name(f"{self.out.name}.chains")
+
+
+def settings_for(method: str, options: Mapping[str, Any]) -> Settings:
+    """Make a method's settings from the options that were given.
+
+    Parameters
+    ----------
+    method : str
+        One of `METHODS`.
+    options : mapping
+        Field name to value; None where the option was not given.
+
+    Raises
+    ------
+    ValueError
+        If there is no such method, it has no such option, or a value is not allowed.
+    """
+    choose("method", method, METHODS)
+    known = [field.name for field in fields(METHODS[method])]
+    given = {name: value for name, value in options.items() if value is not None}
+    for name in given:
+        if name not in known:
+            allowed = ", ".join(flag(n) for n in options if n in known)
+            raise StudyError(
+                f"`{flag(name)}` does not apply to --method {method}, which takes {allowed}."
+            )
+    return METHODS[method](**given)
+
+
+def flag(name: str) -> str:
+    """Spell an option as on the command line."""
+    return "--" + name.replace("_", "-")
+
+
+def parse_exchangeable(words: list[str]) -> tuple[Exchangeable, ...]:
+    """Read blocks such as ``mu,sigma,theta`` or ``W1:1,b1,W2``: an axis other than 0 after a colon.
+
+    Raises
+    ------
+    StudyError
+        If a block is empty or an axis is no whole number.
+    """
+    return tuple(Exchangeable(dict(_axis(part) for part in word.split(","))) for word in words)
+
+
+def _axis(part: str) -> tuple[str, int]:
+    name, colon, axis = (piece.strip() for piece in part.partition(":"))
+    if not name or (colon and not axis.isdecimal()):
+        raise StudyError(
+            f"`--exchangeable` has the part {part!r}; write names separated by commas, such as "
+            "mu,sigma,theta, with the axis after a colon where it is not 0, such as W1:1."
+        )
+    return name, int(axis or 0)
+
+
+def run(request: Request, *, progress: bool, say: Callable[[str], None]) -> xr.DataTree:
+    """Sample the program and write the posterior.
+
+    Parameters
+    ----------
+    request : Request
+        What to do; its output file is not checked here.
+    progress : bool
+        Whether to show bars.
+    say : callable
+        Called with a line of text before something that takes long.
+
+    Returns
+    -------
+    DataTree
+        What was written.
+
+    Raises
+    ------
+    Interrupted
+        On Ctrl-C; finished chains stay in `request.checkpoint`.
+    """
+    import stan
+    from inference.posterior import save
+
+    target = stan.program(request.program, request.data, symmetry=request.exchangeable)
+    _check_symmetry(request, say)
+    try:
+        tree = _infer(target, request, progress)
+        save(tree, request.out, force=True)
+    except KeyboardInterrupt:
+        raise Interrupted(_what_is_kept(request)) from None
+    shutil.rmtree(request.checkpoint, ignore_errors=True)
+    return tree
+
+
+def _infer(target: Target, request: Request, progress: bool) -> xr.DataTree:
+    import inference
+
+    shared: dict[str, Any] = {
+        "engine": "stan",
+        "settings": request.settings,
+        "seed": request.seed,
+        "progress": progress,
+    }
+    if isinstance(request.settings, AdviSettings):
+        return inference.advi(target, family=request.method, **shared)
+    method = inference.nuts if request.method == "nuts" else inference.hmc
+    return method(target, checkpoint=request.checkpoint, **shared)
+
+
+def _check_symmetry(request: Request, say: Callable[[str], None]) -> None:
+    """Refuse names that the program does not declare, before anything is sampled."""
+    if not request.exchangeable:
+        return
+    import stan
+    from stan.program import inspect
+
+    declared = inspect(request.program.resolve(), stan.home(progress=say))
+    names = (*declared.parameters, *declared.derived)
+    for name in (name for block in request.exchangeable for name in block.axes):
+        if name not in names:
+            raise StudyError(
+                f"`--exchangeable` names {name}, which {request.program.name} does not declare; "
+                f"it has: {', '.join(names)}."
+            )
+
+
+def _what_is_kept(request: Request) -> str:
+    if isinstance(request.settings, AdviSettings):
+        return "interrupted; a variational fit keeps nothing before it ends"
+    kept = len(list(request.checkpoint.glob("chain-*.npz")))
+    total = request.settings.chains
+    return (
+        f"interrupted; {kept} of {total} chains are finished and kept in {request.checkpoint}: "
+        "the same command goes on from there"
+    )
