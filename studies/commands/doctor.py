@@ -1,6 +1,6 @@
 """`onebasin doctor`: what this machine has, and whether both engines work."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -40,7 +40,7 @@ def doctor(
         raise typer.Exit(1)
 
 
-def _flag(ok: bool, engine: str) -> str:
+def _flag(ok: bool, engine: str) -> Literal["good", "warn", "bad"]:
     if ok:
         return "good"
     return "bad" if engine else "warn"

@@ -1,0 +1,264 @@
+"""A run is a folder: `run.json`, a posterior file per cell, the findings and the report.
+
+Everything is written as it goes, each file whole or not at all. A cell's file carries the fingerprint of all that
+decides its draws (target, data, method, engine, settings, seed), and is taken as it is when the same is asked for
+again. So a run that was killed at any moment goes on to the result that it would have had.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from .errors import Interrupted, StudyError
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+FINGERPRINT = "cell"
+"""Attribute of a posterior file that says which cell it is of."""
+
+
+class Run:
+    """A run's folder; as a context it records how the run ended.
+
+    Parameters
+    ----------
+    path : Path
+        The folder.
+    record : dict
+        What `run.json` says.
+    resume : bool
+        Whether cells that are there are taken.
+    """
+
+    def __init__(self, path: Path, record: dict[str, Any], *, resume: bool) -> None:
+        self.path = path
+        self.record = record
+        self._resume = resume
+
+    @property
+    def report_path(self) -> Path:
+        """The page."""
+        return self.path / "report.html"
+
+    @property
+    def findings_path(self) -> Path:
+        """The findings, as JSON."""
+        return self.path / "findings.json"
+
+    def posterior_path(self, key: str) -> Path:
+        """Where a cell's posterior is kept."""
+        return self.path / "posteriors" / f"{key}.nc"
+
+    def checkpoint_path(self, key: str) -> Path:
+        """Where a cell's finished chains are kept until all are."""
+        return self.path / "posteriors" / f"{key}.chains"
+
+    def find(self, key: str, fingerprint: str) -> bool:
+        """Tell whether a cell's posterior is there and may be taken."""
+        from inference.errors import PosteriorFileError
+        from inference.posterior import load
+
+        path = self.posterior_path(key)
+        if not self._resume or not path.exists():
+            return False
+        try:
+            tree = load(path)
+        except PosteriorFileError:  # not ours, or damaged: made anew
+            return False
+        if tree.attrs.get(FINGERPRINT) != fingerprint:
+            return False
+        self._note(key, status="done", seconds=float(tree.attrs.get("wall_time", 0.0)))
+        return True
+
+    def find_failure(self, key: str, fingerprint: str) -> str | None:
+        """Return why a cell failed before, if it did; it would fail again."""
+        path = self._failure_path(key)
+        if not self._resume or not path.exists():
+            return None
+        failure = _read_json(path)
+        if failure.get(FINGERPRINT) != fingerprint:
+            return None
+        self._note(key, status="failed", message=failure["message"])
+        return str(failure["message"])
+
+    def keep(self, key: str, fingerprint: str, tree: xr.DataTree) -> None:
+        """Write a cell's posterior."""
+        from inference.posterior import save
+
+        tree.attrs[FINGERPRINT] = fingerprint
+        save(tree, self.posterior_path(key), force=True)
+        self._failure_path(key).unlink(missing_ok=True)
+        shutil.rmtree(self.checkpoint_path(key), ignore_errors=True)
+        self._note(key, status="done", seconds=float(tree.attrs.get("wall_time", 0.0)))
+
+    def keep_failure(self, key: str, fingerprint: str, message: str) -> None:
+        """Write why a cell failed."""
+        self.posterior_path(key).unlink(missing_ok=True)
+        write_json(self._failure_path(key), {FINGERPRINT: fingerprint, "message": message})
+        self._note(key, status="failed", message=message)
+
+    def __enter__(self) -> Self:
+        """Record that the run is under way."""
+        self._mark("running")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Record how the run ended."""
+        if error is None:
+            self._mark("done")
+        elif isinstance(error, Interrupted | KeyboardInterrupt):
+            self._mark("interrupted")
+        else:
+            self._mark("failed", message=f"{type(error).__name__}: {error}")
+
+    def _failure_path(self, key: str) -> Path:
+        return self.path / "posteriors" / f"{key}.failed.json"
+
+    def _note(self, key: str, **what: Any) -> None:
+        self.record["cells"][key] = what
+        self._write()
+
+    def _mark(self, status: str, **what: Any) -> None:
+        self.record.pop("message", None)
+        self.record |= {"status": status, "written": _now(), **what}
+        self._write()
+
+    def _write(self) -> None:
+        write_json(self.path / "run.json", self.record)
+
+
+def open_run(
+    path: Path, *, study: str, config: Any, command: list[str], resume: bool, force: bool
+) -> Run:
+    """Open a run's folder, new or begun before.
+
+    Parameters
+    ----------
+    path : Path
+        The folder.
+    study : str
+        Name of the study.
+    config : dataclass
+        Its settings.
+    command : list of str
+        What was typed.
+    resume : bool
+        Whether to take the cells that are there.
+    force : bool
+        Whether a folder that holds something else may be used.
+
+    Raises
+    ------
+    StudyError
+        If the folder holds something else, or results that would be replaced, and `force` is false.
+    OSError
+        If it cannot be written to.
+    """
+    from inference.provenance import machine, versions
+
+    digest = config_hash(study, config)
+    _check_folder(path, digest, resume=resume, force=force)
+    (path / "posteriors").mkdir(parents=True, exist_ok=True)
+    record = {
+        "study": study,
+        "command": command,
+        "config": json.loads(canonical(config)),
+        "config_hash": digest,
+        "versions": versions(),
+        "commit": commit(),
+        "machine": machine(),
+        "started": _now(),
+        "cells": {},
+    }
+    return Run(path, record, resume=resume)
+
+
+def default_folder(study: str, config: Any) -> Path:
+    """Name the folder of a run by its settings."""
+    return Path("runs") / f"{study}-{config_hash(study, config)[:10]}"
+
+
+def config_hash(study: str, config: Any) -> str:
+    """Hash a study's settings."""
+    return hashlib.sha256(f"{study}\n{canonical(config)}".encode()).hexdigest()
+
+
+def canonical(config: Any) -> str:
+    """Write settings as JSON, one text for equal settings."""
+    return json.dumps(asdict(config), sort_keys=True)
+
+
+def commit() -> str | None:
+    """Return the commit of the sources, marked where they have been changed; None outside git."""
+    folder = Path(__file__).parent
+    command = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=12"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError:
+        return None
+    return done.stdout.strip() or None
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write JSON to a file, whole or not at all; numbers that are not finite become null."""
+    from analysis.diagnosis import json_safe
+
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with open(handle, "w", encoding="utf-8") as stream:
+            json.dump(json_safe(value), stream, indent=2, ensure_ascii=False, allow_nan=False)
+            stream.write("\n")
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _check_folder(path: Path, digest: str, *, resume: bool, force: bool) -> None:
+    if path.exists() and not path.is_dir():
+        raise StudyError(f"`--out` is {path}, which is a file: name a folder.")
+    if force or not path.is_dir() or not any(path.iterdir()):
+        return
+    if not (path / "run.json").exists():
+        raise StudyError(
+            f"`--out` is {path}, which holds files of something else: name another folder, or use "
+            "it all the same with --force."
+        )
+    if _read_json(path / "run.json").get("config_hash") != digest:
+        raise StudyError(
+            f"`--out` is {path}, which holds a run with other settings: name another folder, or "
+            "replace that run with --force."
+        )
+    if not resume:
+        raise StudyError(
+            f"`--out` is {path}, which holds this run already: --resume takes what is there, "
+            "--force replaces it."
+        )
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:  # a damaged file says nothing
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

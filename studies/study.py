@@ -1,0 +1,269 @@
+"""What a study is: cells to run, and what is concluded from their posteriors.
+
+A cell is one posterior: parametrisation x method x engine, and the split where a study has several. A study says which
+cells there are, what each is conditioned on, and what follows from all of them; `studies.driver` runs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from analysis.report import Cell as TableCell
+from analysis.report import Report, Table
+from inference.settings import ENGINES, AdviSettings, NutsSettings
+from models import NetworkTarget, Parametrisation
+from models.choices import choose
+
+from .errors import StudyError, check_seed
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+Method = Literal["nuts", "meanfield", "fullrank"]
+Verdict = Literal["reproduces", "does not reproduce", "unclear"]
+
+METHOD_WORDS = {"nuts": "NUTS", "meanfield": "mean-field ADVI", "fullrank": "full-rank ADVI"}
+ENGINE_WORDS = {"numpyro": "NumPyro", "stan": "Stan"}
+_FLAGS: Mapping[str, Literal["good", "warn", "bad"]] = {
+    "reproduces": "good",
+    "does not reproduce": "bad",
+    "unclear": "warn",
+}
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line was given; None where nothing was said.
+
+    Attributes
+    ----------
+    quick : bool
+        Whether to run small.
+    engine : str or None
+        An engine, or ``both``.
+    seed : int
+        Seed of data and samplers.
+    chains, warmup, draws, splits : int or None
+        Counts.
+    parametrisations : tuple of str or None
+        Labels of some of the study's parametrisations.
+    """
+
+    quick: bool = False
+    engine: str | None = None
+    seed: int = 0
+    chains: int | None = None
+    warmup: int | None = None
+    draws: int | None = None
+    splits: int | None = None
+    parametrisations: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what no study takes."""
+        check_seed(self.seed)
+        if self.engine is not None:
+            choose("engine", self.engine, (*ENGINES, "both"))
+
+    def engines(self, default: str) -> tuple[str, ...]:
+        """Engines to run, in order."""
+        word = self.engine or default
+        return ENGINES if word == "both" else (word,)
+
+    def counts(self, default: NutsSettings) -> dict[str, int]:
+        """Chains, warmup and draws, as given or else the default's."""
+        names = ("chains", "warmup", "draws")
+        return {n: getattr(default, n) if (v := getattr(self, n)) is None else v for n in names}
+
+    def choose_parametrisations(
+        self, known: Mapping[str, Parametrisation], default: tuple[str, ...]
+    ) -> tuple[str, ...]:
+        """Labels of the parametrisations to run, in the order given.
+
+        Raises
+        ------
+        ValueError
+            If one is not the study's; the message lists those that are.
+        """
+        if self.parametrisations is None:
+            return default
+        return tuple(
+            dict.fromkeys(choose("parametrisations", p, known) for p in self.parametrisations)
+        )
+
+    def refuse(self, study: str, *names: str) -> None:
+        """Refuse options that a study does not have.
+
+        Raises
+        ------
+        StudyError
+            If one of them was given.
+        """
+        for name in names:
+            if getattr(self, name) is not None:
+                raise StudyError(f"`--{name}` does not apply to the study {study}: leave it out.")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One posterior of a study.
+
+    Attributes
+    ----------
+    parametrisation : str
+        Its label.
+    method : {"nuts", "meanfield", "fullrank"}
+        Method.
+    engine : str
+        Engine.
+    settings : NutsSettings or AdviSettings
+        Settings of the method.
+    seed : int
+        Seed of the sampler.
+    split : int or None
+        Number of the split, from 1; None where there is one set of data.
+    """
+
+    parametrisation: str
+    method: Method
+    engine: str
+    settings: NutsSettings | AdviSettings
+    seed: int
+    split: int | None = None
+
+    @property
+    def key(self) -> str:
+        """Name of its file, without ending."""
+        split = () if self.split is None else (f"split{self.split:02d}",)
+        return ".".join((*split, self.parametrisation, self.method, self.engine))
+
+    @property
+    def label(self) -> str:
+        """Name for a reader."""
+        split = "" if self.split is None else f"split {self.split}, "
+        method, engine = METHOD_WORDS[self.method], ENGINE_WORDS[self.engine]
+        return f"{split}{self.parametrisation}, {method}, {engine}"
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """What became of the cells.
+
+    Attributes
+    ----------
+    paths : mapping
+        Posterior files of the cells that succeeded.
+    failures : mapping
+        Lines that say why the others did not.
+    """
+
+    paths: Mapping[Cell, Path]
+    failures: Mapping[Cell, str]
+
+    def tree(self, cell: Cell) -> xr.DataTree:
+        """Read the posterior of a cell that succeeded."""
+        from inference.posterior import load
+
+        return load(self.paths[cell])
+
+    def __iter__(self) -> Iterator[Cell]:
+        """Go through the cells that succeeded."""
+        return iter(self.paths)
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A sentence of the paper beside what was measured.
+
+    Attributes
+    ----------
+    quote : str
+        The paper's words.
+    measured : str
+        The numbers.
+    verdict : {"reproduces", "does not reproduce", "unclear"}
+        By `rule`, computed.
+    rule : str
+        How the verdict follows from the numbers.
+    """
+
+    quote: str
+    measured: str
+    verdict: Verdict
+    rule: str
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """What a study concludes.
+
+    Attributes
+    ----------
+    headline : tuple of str
+        The result in a few sentences.
+    statements : tuple of Statement
+        The paper's statements.
+    shown : tuple of Table
+        Tables for the terminal.
+    tables : tuple of Table
+        All tables, for the record.
+    report : Report
+        The page.
+    data : mapping
+        All numbers, for JSON.
+    """
+
+    headline: tuple[str, ...]
+    statements: tuple[Statement, ...]
+    shown: tuple[Table, ...]
+    tables: tuple[Table, ...]
+    report: Report
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what goes to JSON: plain types."""
+        return {
+            "headline": list(self.headline),
+            "statements": [asdict(statement) for statement in self.statements],
+            **self.data,
+        }
+
+
+@dataclass(frozen=True)
+class Study:
+    """A paper's experiment.
+
+    Attributes
+    ----------
+    configure : callable
+        From `Options` to the study's own settings, a frozen dataclass.
+    cells : callable
+        From those settings to the cells, in the order in which they should run.
+    target : callable
+        From settings and cell to the model conditioned on data.
+    conclude : callable
+        From settings and outcomes to findings.
+    """
+
+    configure: Callable[[Options], Any]
+    cells: Callable[[Any], tuple[Cell, ...]]
+    target: Callable[[Any, Cell], NetworkTarget]
+    conclude: Callable[[Any, Outcomes], Findings]
+
+
+def statement_table(statements: tuple[Statement, ...], *, with_rules: bool = True) -> Table:
+    """Tabulate the paper's statements beside what was measured."""
+    rows = tuple(
+        (s.quote, s.measured, TableCell(s.verdict, _FLAGS[s.verdict]), s.rule if with_rules else "")
+        for s in statements
+    )
+    table = Table(("the paper", "measured", "verdict", "by the rule"), rows, "The paper's words")
+    return table.without_empty_columns()
+
+
+def failure_table(outcomes: Outcomes) -> Table:
+    """Tabulate the cells that failed, with the reason."""
+    rows = tuple((cell.label, reason) for cell, reason in outcomes.failures.items())
+    return Table(("cell", "why it failed"), rows, "Cells without a posterior")
