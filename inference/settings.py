@@ -147,5 +147,9 @@ def check_positive_numbers(settings: object, *names: str) -> None:
     """Refuse anything but positive finite numbers."""
     for name in names:
         value = getattr(settings, name)
-        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < float("inf"):
+        if (
+            not isinstance(value, int | float)
+            or isinstance(value, bool)
+            or not 0 < value < float("inf")
+        ):
             raise ValueError(f"`{name}` must be a positive finite number; got {value!r}.")

@@ -54,3 +54,7 @@ class StanDataError(StanError, ValueError):
 
 class StanRunError(StanError):
     """A run of a compiled program that failed; carries the program's own words."""
+
+
+class RunCancelled(StanError):
+    """A run that was told to stop before its end."""

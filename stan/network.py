@@ -67,9 +67,7 @@ def program_data(target: NetworkTarget) -> dict[str, Any]:
     return data
 
 
-def read_draws(
-    target: NetworkTarget, variables: Mapping[str, np.ndarray]
-) -> dict[str, np.ndarray]:
+def read_draws(target: NetworkTarget, variables: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Unpack the programs' variables into ``W1``, ``b1``, ..., ``sigma``.
 
     Parameters
@@ -96,9 +94,7 @@ def variable_names(target: NetworkTarget) -> tuple[str, ...]:
     return (*names, "sigma") if target.model.infers_noise else names
 
 
-def pack_unconstrained(
-    target: NetworkTarget, values: Mapping[str, Any]
-) -> dict[str, np.ndarray]:
+def pack_unconstrained(target: NetworkTarget, values: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """Arrays of the NumPyro model's unconstrained space, as the programs' parameters.
 
     The inverse question to `read_draws`; Stan's ``sigma`` is positive, so it is exponentiated.

@@ -193,9 +193,7 @@ def compile_program(
     return CmdStanModel(exe_file=str(executable)), info
 
 
-def write_data(
-    definition: StanProgram, info: ProgramInfo, folder: Path
-) -> Path:
+def write_data(definition: StanProgram, info: ProgramInfo, folder: Path) -> Path:
     """Write the data as JSON for CmdStan.
 
     Raises

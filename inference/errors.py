@@ -1,0 +1,27 @@
+"""Errors of a run that could not be finished."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class InferenceError(RuntimeError):
+    """A method that could not run on its target; the message says why and what to do."""
+
+
+class AdviFailed(InferenceError):
+    """Variational inference that failed in every attempt.
+
+    Attributes
+    ----------
+    attempts : list of dict
+        What was tried, in order: settings, seed and the engine's own words.
+    """
+
+    def __init__(self, message: str, attempts: list[dict[str, Any]]) -> None:
+        super().__init__(message)
+        self.attempts = attempts
+
+
+class PosteriorFileError(InferenceError):
+    """A posterior file that cannot be written or read."""

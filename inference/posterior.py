@@ -1,0 +1,173 @@
+"""Posteriors as `DataTree`s: building, saving and loading. docs/architecture.md says what they hold."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from arviz_base import dict_to_dataset
+
+from models.symmetry import to_json
+from models.target import NetworkTarget, Target
+
+from .errors import PosteriorFileError
+from .provenance import machine, versions
+
+
+def build(
+    target: Target,
+    draws: Mapping[str, np.ndarray],
+    stats: Mapping[str, np.ndarray],
+    attributes: Mapping[str, Any],
+    *,
+    variational: xr.Dataset | None = None,
+) -> xr.DataTree:
+    """Put draws and statistics into a posterior.
+
+    Parameters
+    ----------
+    target : Target
+        What was inferred; gives names of axes, the symmetry and, for networks, the data.
+    draws : mapping
+        Variable name to array (chain, draw, ...).
+    stats : mapping
+        Statistic name to array (chain, draw).
+    attributes : mapping
+        How it was made: numbers and text, or anything that JSON can say.
+    variational : Dataset, optional
+        Parameters and ELBO trace of a variational fit.
+
+    Returns
+    -------
+    DataTree
+        With the groups and attributes of docs/architecture.md.
+    """
+    dims = {name: list(target.dims[name]) for name in draws if name in target.dims}
+    groups = {
+        "posterior": dict_to_dataset(dict(draws), dims=dims),
+        "sample_stats": dict_to_dataset(dict(stats)),
+    }
+    if variational is not None:
+        groups["variational"] = variational
+    if isinstance(target, NetworkTarget):
+        groups |= _data_groups(target)
+    tree = xr.DataTree.from_dict(groups)
+    tree.attrs = {k: _plain(v) for k, v in {**_describe(target), **attributes}.items()}
+    return tree
+
+
+def _data_groups(target: NetworkTarget) -> dict[str, xr.Dataset]:
+    y_dims = ("obs",) if target.model.is_classifier else ("obs", "out")
+    return {
+        "observed_data": xr.Dataset({"y": (y_dims, target.y)}),
+        "constant_data": xr.Dataset({"x": (("obs", "in"), target.x)}),
+    }
+
+
+def _describe(target: Target) -> dict[str, Any]:
+    model = target.model.describe() if isinstance(target, NetworkTarget) else ""
+    return {
+        "target": target.name,
+        "model": model,
+        "symmetry": to_json(target.symmetry),
+        "versions": versions(),
+        "machine": machine(),
+        "attempts": [],
+    }
+
+
+def _plain(value: Any) -> Any:
+    """A value that NetCDF can keep as an attribute."""
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, str | int | float | np.number):
+        return value
+    return json.dumps(value)
+
+
+def fingerprint(target: Target, **how: Any) -> str:
+    """A hash of everything that decides a run's draws: the target with its data, the engine, settings and seed."""
+    digest = hashlib.sha256(target.name.encode())
+    if isinstance(target, NetworkTarget):
+        digest.update(target.model.describe().encode())
+        digest.update(target.x.tobytes() + target.y.tobytes())
+    if target.stan_program is not None:
+        digest.update(target.stan_program.path.read_bytes())
+        digest.update(repr(sorted(target.stan_program.data.items())).encode())
+    digest.update(json.dumps(how, sort_keys=True, default=asdict).encode())
+    return digest.hexdigest()
+
+
+def save(tree: xr.DataTree, path: str | Path, *, force: bool = False) -> Path:
+    """Write a posterior as NetCDF; the file appears whole or not at all.
+
+    Raises
+    ------
+    PosteriorFileError
+        If the file exists and `force` is false, or the folder cannot be written to.
+    """
+    path = Path(path)
+    check_output(path, force=force)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    os.close(handle)
+    try:
+        tree.to_netcdf(temporary, engine="h5netcdf")
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    return path
+
+
+def check_output(path: Path, *, force: bool = False) -> None:
+    """Refuse an output file that cannot be written, before any work is done.
+
+    Raises
+    ------
+    PosteriorFileError
+        If the file exists and `force` is false, or its folder cannot be written to.
+    """
+    if path.exists() and not force:
+        raise PosteriorFileError(
+            f"`out` is {path}, which exists; name another file, or overwrite it with --force (force=True)."
+        )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=path.parent).close()
+    except OSError as error:
+        raise PosteriorFileError(
+            f"`out` is {path}, but its folder cannot be written to: {error.strerror}."
+        ) from error
+
+
+def load(path: str | Path) -> xr.DataTree:
+    """Read a posterior into memory.
+
+    Raises
+    ------
+    PosteriorFileError
+        If the file does not exist, is no NetCDF file or holds no posterior.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise PosteriorFileError(f"{path} does not exist or is no file.")
+    try:
+        with xr.open_datatree(path, engine="h5netcdf") as opened:
+            tree = opened.load()
+    except (OSError, ValueError, KeyError) as error:
+        raise PosteriorFileError(
+            f"{path} is not a NetCDF file that can be read: {error}"
+        ) from error
+    if "posterior" not in tree.children:
+        raise PosteriorFileError(
+            f"{path} holds no group `posterior`; was it written by onebasin or ArviZ?"
+        )
+    return tree
