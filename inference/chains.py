@@ -1,7 +1,8 @@
 """Several chains of one method: at once on the machine's cores, each kept on disk as it ends.
 
-A chain's draws depend on the target, the settings, the seed and the chain's number alone, not on the number of chains, their
-order or what ran beside them. So a chain found in the checkpoint folder is taken as it is, and the rest run.
+A chain's draws depend on the target, the settings, the seed and the chain's number alone, not on the
+number of chains, their order or what ran beside them. So a chain found in the checkpoint folder is taken
+as it is, and the rest run.
 """
 
 from __future__ import annotations

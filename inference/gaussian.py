@@ -1,6 +1,7 @@
 """Gaussian approximations in the unconstrained space: mean-field and full-rank.
 
-A family is a pair of pure functions on its parameters: z = loc + scale eps for standard normal eps, and the entropy in closed form.
+A family is a few pure functions of its parameters: z = loc + scale eps for standard normal eps, and the
+entropy in closed form.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class MeanField:
 
 @dataclass(frozen=True)
 class FullRank:
-    """A multivariate normal; `loc` (param,) and `lower` (param, param), a Cholesky factor with the log of its diagonal."""
+    """A multivariate normal; `loc` (param,) and `lower` (param, param), a Cholesky factor with a log diagonal."""
 
     def initial(self, loc: Float[Array, " param"], scale: float) -> Parameters:
         """Parameters of N(loc, scale^2 I)."""

@@ -1,7 +1,7 @@
 """HMC and NUTS on a NumPyro model, in compiled slices.
 
-The kernels are NumPyro's. A chain advances `SLICE` iterations at a time inside one compiled loop, so that it can show its
-progress and be stopped; where the slices end has no effect on the draws.
+The kernels are NumPyro's. A chain advances `SLICE` iterations at a time inside one compiled loop, so that
+it can show its progress and be stopped; where the slices end has no effect on the draws.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from numpyro.infer import HMC, NUTS
 from numpyro.infer.hmc import HMCState
 from numpyro.infer.initialization import init_to_uniform
 from numpyro.infer.util import initialize_model
+from rich.progress import TaskID
 
 from models.target import Target
 from stan.errors import RunCancelled
@@ -141,7 +142,7 @@ class ChainRunner:
             ended = time.perf_counter()
             return self._finish(slices, warm - started, ended - warm)
 
-    def _show(self, bar: int, number: int, before: int, done: int) -> None:
+    def _show(self, bar: TaskID, number: int, before: int, done: int) -> None:
         phase = "sampling" if before else "warmup"
         self.bars.move(bar, before + done, f"chain {number + 1} {phase}")
 

@@ -50,7 +50,7 @@ def build(
     DataTree
         With the groups and attributes of docs/architecture.md.
     """
-    dims = {name: list(target.dims[name]) for name in draws if name in target.dims}
+    dims: Any = {name: list(target.dims[name]) for name in draws if name in target.dims}
     groups = {
         "posterior": dict_to_dataset(dict(draws), dims=dims),
         "sample_stats": dict_to_dataset(dict(stats)),

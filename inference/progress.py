@@ -10,6 +10,7 @@ from rich.progress import (
     MofNCompleteColumn,
     Progress,
     SpinnerColumn,
+    TaskID,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
@@ -51,11 +52,11 @@ class ProgressBars:
     ) -> None:
         self._progress.stop()
 
-    def add(self, description: str, total: int) -> int:
+    def add(self, description: str, total: int) -> TaskID:
         """Add a bar; returns its number."""
-        return int(self._progress.add_task(description, total=total))
+        return self._progress.add_task(description, total=total)
 
-    def move(self, bar: int, completed: int, description: str | None = None) -> None:
+    def move(self, bar: TaskID, completed: int, description: str | None = None) -> None:
         """Set how much of a bar is done, and what it says."""
         if description is None:
             self._progress.update(bar, completed=completed)

@@ -1,9 +1,9 @@
 """Stan's ADVI, with a stated policy for its failures.
 
-Stan's algorithm searches its step size eta among 100, 10, 1, 0.1 and 0.01, and ends with an error when all of them diverge, or
-when a Cholesky factor of the full-rank family turns NaN. Then the attempts of `ATTEMPTS` follow in order: another start, a
-smaller fixed eta, and both with a start nearer to the origin. What was tried is recorded; an optimiser that merely ran out of
-iterations is kept with `converged` = 0.
+Stan's algorithm searches its step size eta among 100, 10, 1, 0.1 and 0.01, and ends with an error when all
+of them diverge, or when a Cholesky factor of the full-rank family turns NaN. Then the attempts of `ATTEMPTS`
+follow in order: another start, a smaller fixed eta, and both with a start nearer to the origin. What was tried
+is recorded; an optimiser that merely ran out of iterations is kept with `converged` = 0.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def fit(
             try:
                 arguments = _arguments(family, settings, seed, attempt, data, folder)
                 printed = run(
-                    model.exe_file,
+                    str(model.exe_file),
                     arguments,
                     folder / "console.txt",
                     watch=lambda text: bars.move(bar, _last_iteration(text)),

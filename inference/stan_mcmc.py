@@ -84,7 +84,7 @@ class ChainRunner:
         place = Path(tempfile.mkdtemp(dir=self.folder))
         csv = place / "draws.csv"
         arguments = self._arguments(number, csv)
-        run(self.model.exe_file, arguments, place / "console.txt", cancel=cancel, watch=watch)
+        run(str(self.model.exe_file), arguments, place / "console.txt", cancel=cancel, watch=watch)
         self.bars.move(bar, total)
         return _chain(self.target, self.settings, read(csv))
 
@@ -112,7 +112,7 @@ def _chain(target: Target, settings: NutsSettings | HmcSettings, output: Output)
     draws = output.variables
     if isinstance(target, NetworkTarget):
         draws = read_draws(target, draws)
-    stats = {
+    stats: dict[str, np.ndarray] = {
         name: output.method[column].astype(KINDS.get(name, np.float64))
         for column, name in STATS.items()
         if column in output.method

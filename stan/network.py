@@ -49,7 +49,9 @@ def program_data(target: NetworkTarget) -> dict[str, Any]:
         "has_biases": int(network.biases),
         "sum_readout": int(network.readout == "sum"),
         "has_skips": int(network.skip is not None),
-        "skips": np.concatenate([s.ravel(order="F") for s in network.skip_matrices()] or [[]]),
+        "skips": np.concatenate(
+            [np.empty(0), *(s.ravel(order="F") for s in network.skip_matrices())]
+        ),
         "weight_chart": CHART_CODES[model.parametrisation.weights],
         "ordered_biases": int(model.parametrisation.biases == "ordered"),
         "weight_scale": list(model.prior.weight_scales(num_layers)),

@@ -1,7 +1,8 @@
 """Running a compiled Stan program, so that it can be watched and stopped.
 
-cmdstanpy composes most commands, but has no static HMC, loses a variational fit whose step size was given, and cannot stop a
-run. The methods of the `inference` room therefore call the executable themselves, in CmdStan's own words.
+cmdstanpy composes most commands, but has no static HMC, loses a variational fit whose step size was
+given, and cannot stop a run. The methods of the `inference` room therefore call the executable themselves,
+in CmdStan's own words.
 """
 
 from __future__ import annotations
