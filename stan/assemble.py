@@ -24,9 +24,6 @@ from .errors import HomeBuildError
 from .home import MARKER, Home, Progress, read_home
 from .toolchain import Toolchain, Wheel, find_toolchain, find_wheel
 
-DRIVER_OPTIMISATION = "1"
-"""``-O`` level of the driver; see docs/cmdstan-home.md for what a higher one gains."""
-
 _FREE_BYTES = 1_500_000_000
 _BYTES_PER_JOB = 2_500_000_000
 
@@ -113,7 +110,6 @@ def _folder_name(toolchain: Toolchain, wheel: Wheel) -> str:
     digest = hashlib.sha256()
     for part in (*map(str, vars(toolchain).values()), wheel.version, platform.machine()):
         digest.update(part.encode() + b"\0")
-    digest.update(DRIVER_OPTIMISATION.encode())
     for path in sorted(_sources().rglob("*")):
         if path.is_file():
             digest.update(path.relative_to(_sources()).as_posix().encode() + b"\0")
@@ -171,7 +167,7 @@ def _build(
     shutil.copy2(wheel.folder / "stanc", partial / "bin" / "stanc")
     (partial / "bin" / "stanc").chmod(0o755)
     shutil.copytree(_sources(), partial, dirs_exist_ok=True)
-    _fill_in(partial / "makefile", toolchain, wheel)
+    _fill_in(partial / "makefile", toolchain, wheel, jobs)
     log = target.with_name(f"{target.name}.log")
     _run_make([toolchain.make, f"-j{jobs}", "build"], partial, log, report)
     facts = {"toolchain": vars(toolchain), "httpstan": wheel.version, "stan": wheel.stan_version}
@@ -185,13 +181,13 @@ def _link_or_copy(source: str | Path, destination: str | Path) -> None:
         shutil.copy2(source, destination)
 
 
-def _fill_in(makefile: Path, toolchain: Toolchain, wheel: Wheel) -> None:
+def _fill_in(makefile: Path, toolchain: Toolchain, wheel: Wheel, jobs: int) -> None:
     text = makefile.read_text()
     for word, value in {
         "@VERSION@": wheel.stan_version,
         "@CXX@": toolchain.compiler,
         "@COMPILER_KIND@": toolchain.kind,
-        "@DRIVER_O@": DRIVER_OPTIMISATION,
+        "@JOBS@": str(jobs),
     }.items():
         text = text.replace(word, value)
     makefile.write_text(text)

@@ -85,17 +85,6 @@ Node text(const char* name, const char* preset, const char* about) {
   return node;
 }
 
-bool names_a_file(const Value& value) {
-  const std::string& path = std::get<std::string>(value);
-  const std::string last = path.substr(path.find_last_of('/') + 1);
-  return path.empty() || !(last.empty() || last == "." || last == "..");
-}
-
-Node output_name(const char* name, const char* preset, const char* about) {
-  return check(text(name, preset, about), "a path that does not end in / or a dot",
-               names_a_file);
-}
-
 Node sample() {
   Node adapt = group("adapt", "Warm-up adaptation",
       {boolean("engaged", true, "Adapt at all?"),
@@ -237,8 +226,8 @@ Node num_threads() {
 Node argument_table() {
   constexpr long long largest_seed = std::numeric_limits<unsigned>::max();
   Node output = group("output", "Where results go",
-      {output_name("file", "output.csv", "Results"),
-       output_name("diagnostic_file", "", "Extra results, for finding faults"),
+      {text("file", "output.csv", "Results"),
+       text("diagnostic_file", "", "Extra results, for finding faults"),
        count("refresh", 100, "Iterations between two progress lines; 0 for none"),
        between(value(Kind::integer, "sig_figs", Value(8LL), "Significant digits in files"), -1, 18,
                "0 <= sig_figs <= 18 || sig_figs == -1"),

@@ -6,6 +6,7 @@
 #include <stan/io/empty_var_context.hpp>
 #include <stan/io/json/json_data.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <fstream>
 #include <iostream>
@@ -66,6 +67,13 @@ std::vector<Context> read_contexts(const std::string& path, int first_id, int ch
   throw std::invalid_argument("Searching for  \"" + names.front() + "\" and base file \"" + path
                               + "\"\nCan't open either of specified files, \"" + names.front()
                               + "\", \"" + path + "\"\n");
+}
+
+bool has_comment(const std::string& path, const std::string& text) {
+  std::ifstream stream = open_input(path);
+  for (std::string line; std::getline(stream, line);)
+    if (line[0] == '#' && line.find(text) != std::string::npos) return true;
+  return false;
 }
 
 std::vector<std::vector<double>> read_draws(const std::string& path,

@@ -23,6 +23,9 @@ std::vector<Context> read_contexts(const std::string& path, int first_id, int ch
 std::vector<std::vector<double>> read_draws(const std::string& path,
                                             const std::vector<std::string>& names);
 
+// Whether a comment line of a CSV file holds `text`.
+bool has_comment(const std::string& path, const std::string& text);
+
 bool ends_with(const std::string& text, const std::string& suffix);
 
 }  // namespace onebasin

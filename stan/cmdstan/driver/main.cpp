@@ -26,9 +26,11 @@ namespace {
 using Method = int (*)(Run&);
 
 Method method_named(const std::string& name) {
-  static const std::map<std::string, Method> methods{{"sample", run_sample},
-                                                     {"variational", run_variational},
-                                                     {"log_prob", run_log_prob}};
+  static const std::map<std::string, Method> methods{
+      {"sample", run_sample},           {"optimize", run_optimize},
+      {"variational", run_variational}, {"diagnose", run_diagnose},
+      {"pathfinder", run_pathfinder},   {"generate_quantities", run_generate_quantities},
+      {"log_prob", run_log_prob},       {"laplace", run_laplace}};
   const auto found = methods.find(name);
   if (found == methods.end())
     throw std::runtime_error("Error: method=" + name + " is not available in this driver.");
@@ -39,15 +41,14 @@ Method method_named(const std::string& name) {
 // former. Programs compiled without STAN_THREADS have one.
 void settle_threads(Node& threads) {
 #ifdef STAN_THREADS
-  const bool given = threads.value != threads.preset;
   const int from_environment = stan::math::internal::get_num_threads();
-  if (given && from_environment != 1 && from_environment != threads.integer())
+  if (threads.given && from_environment != 1 && from_environment != threads.integer())
     throw std::invalid_argument("STAN_NUM_THREADS= " + std::to_string(from_environment)
                                 + " but argument num_threads= "
                                 + std::to_string(threads.integer())
                                 + ". Please either only set one or make sure they are equal.");
   threads.preset = static_cast<long long>(from_environment);
-  if (!given) threads.value = threads.preset;
+  if (!threads.given) threads.value = threads.preset;
 #endif
   stan::math::init_threadpool_tbb(threads.integer());
 }
@@ -84,6 +85,9 @@ int run(const std::vector<std::string>& tokens) {
       break;
   }
   const Method method = method_named(arguments["method"].text());
+  const Node& output = arguments["output"];
+  check_output_name(output["file"].text());
+  check_output_name(output["diagnostic_file"].text());
   settle_threads(*arguments.find("num_threads"));
   const unsigned seed = settle_seed(*arguments.find("random")->find("seed"));
 
@@ -92,7 +96,6 @@ int run(const std::vector<std::string>& tokens) {
 
   const auto data = read_context(arguments["data"]["file"].text());
   const std::unique_ptr<stan::model::model_base> model(&new_model(*data, seed, &std::cout));
-  const Node& output = arguments["output"];
   if (output["save_cmdstan_config"].flag()) write_config_file(*model, arguments);
 
   Run the_run(*model, arguments, seed);

@@ -29,22 +29,34 @@ std::vector<Point> unconstrained_points(const std::string& path, std::size_t siz
   return points;
 }
 
+// Calls the model's own way back to the unconstrained scale.
+template <typename Transform>
+Point unconstrain(const Transform& transform) {
+  Point result;
+  try {
+    transform(result);
+  } catch (const std::exception& error) {
+    throw std::invalid_argument(std::string(error.what())
+                                + "\nBad or missing parameter values, cannot unconstrain.\n");
+  }
+  return result;
+}
+
 std::vector<Point> constrained_points(const std::string& path,
                                       const stan::model::model_base& model) {
-  std::vector<int> integers;
-  Point unconstrained;
   if (!ends_with(path, ".csv")) {
     const auto context = read_context(path);
-    model.transform_inits(*context, integers, unconstrained, &std::cerr);
-    return {unconstrained};
+    return {unconstrain([&](Point& result) {
+      std::vector<int> integers;
+      model.transform_inits(*context, integers, result, &std::cerr);
+    })};
   }
   std::vector<std::string> names;
   model.constrained_param_names(names, false, false);
   std::vector<Point> points;
-  for (Point& row : read_draws(path, names)) {
-    model.unconstrain_array(row, unconstrained, &std::cerr);
-    points.push_back(unconstrained);
-  }
+  for (const Point& row : read_draws(path, names))
+    points.push_back(unconstrain(
+        [&](Point& result) { model.unconstrain_array(row, result, &std::cerr); }));
   return points;
 }
 
@@ -55,16 +67,9 @@ std::vector<Point> read_points(const Run& run) {
     throw std::invalid_argument(
         "Error: log_prob needs exactly one of unconstrained_params and constrained_params.\n");
   const std::string& path = constrained.empty() ? unconstrained : constrained;
-  if (same_file_name(path, run.output_path()))
-    throw std::invalid_argument("Filename conflict, input file \"" + path
-                                + "\" and output file are the same.\n");
-  if (constrained.empty()) return unconstrained_points(path, run.model.num_params_r());
-  try {
-    return constrained_points(path, run.model);
-  } catch (const std::domain_error& error) {
-    throw std::domain_error(std::string(error.what())
-                            + "\nBad or missing parameter values, cannot unconstrain.\n");
-  }
+  refuse_overwriting(path, run.output_path());
+  return constrained.empty() ? unconstrained_points(path, run.model.num_params_r())
+                             : constrained_points(path, run.model);
 }
 
 template <bool jacobian>

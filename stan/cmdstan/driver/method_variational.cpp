@@ -6,7 +6,7 @@
 
 namespace onebasin {
 
-namespace services = stan::services::experimental::advi;
+namespace advi = stan::services::experimental::advi;
 
 int run_variational(Run& run) {
   const Node& m = run.method;
@@ -24,8 +24,8 @@ int run_variational(Run& run) {
                    results[0], diagnostics[0]);
   };
   using stan::model::model_base;
-  if (m["algorithm"].text() == "fullrank") return call(services::fullrank<model_base>);
-  return call(services::meanfield<model_base>);
+  if (m["algorithm"].text() == "fullrank") return call(advi::fullrank<model_base>);
+  return call(advi::meanfield<model_base>);
 }
 
 }  // namespace onebasin

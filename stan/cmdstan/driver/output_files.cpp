@@ -3,10 +3,17 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <filesystem>
 #include <iomanip>
 #include <stdexcept>
 
 namespace onebasin {
+
+void check_output_name(const std::string& path) {
+  const std::string last = path.substr(path.find_last_of("/\\") + 1);
+  if (!path.empty() && last.find_first_not_of('.') == std::string::npos)
+    throw std::invalid_argument("Ill-formed output filename " + path);
+}
 
 SplitName split_name(const std::string& path) {
   const std::size_t dot = path.rfind('.');
@@ -39,28 +46,11 @@ std::unique_ptr<std::ofstream> open_output(const std::string& path, int digits) 
   return stream;
 }
 
-namespace {
-
-// Path components from the last to the first, without `.` and `..`.
-std::vector<std::string> steps_from_end(const std::string& path) {
-  std::vector<std::string> steps;
-  std::size_t end = path.size();
-  while (end > 0) {
-    const std::size_t slash = path.find_last_of('/', end - 1);
-    const std::size_t start = slash == std::string::npos ? 0 : slash + 1;
-    const std::string step = path.substr(start, end - start);
-    if (!step.empty() && step != "." && step != "..") steps.push_back(step);
-    if (slash == std::string::npos) break;
-    end = slash;
-  }
-  return steps;
-}
-
-}  // namespace
-
-bool same_file_name(const std::string& a, const std::string& b) {
-  if (a.empty() || b.empty()) return false;
-  return steps_from_end(a) == steps_from_end(b);
+void refuse_overwriting(const std::string& input, const std::string& output) {
+  using std::filesystem::weakly_canonical;
+  if (weakly_canonical(input) == weakly_canonical(output))
+    throw std::invalid_argument("Filename conflict, input file \"" + input
+                                + "\" and output file are the same.\n");
 }
 
 }  // namespace onebasin

@@ -8,6 +8,9 @@
 
 namespace onebasin {
 
+// Throws if a path ends in a separator or in nothing but dots, so that no file can have it.
+void check_output_name(const std::string& path);
+
 struct SplitName {
   std::string base;
   std::string suffix;  // with its dot, or empty
@@ -24,8 +27,7 @@ std::vector<std::string> numbered_names(const std::string& path, const std::stri
 // Opens a file for writing with `digits` significant digits (-1: the stream's own six).
 std::unique_ptr<std::ofstream> open_output(const std::string& path, int digits);
 
-// Whether two paths name the same file, as far as their text tells: compared from the end, with
-// `.` and `..` steps skipped.
-bool same_file_name(const std::string& a, const std::string& b);
+// Throws if the output would replace the input.
+void refuse_overwriting(const std::string& input, const std::string& output);
 
 }  // namespace onebasin

@@ -66,7 +66,12 @@ std::string utc_now();
 
 // One a method; the result is a Stan service's return code, zero for success.
 int run_sample(Run& run);
+int run_optimize(Run& run);
 int run_variational(Run& run);
+int run_diagnose(Run& run);
+int run_generate_quantities(Run& run);
+int run_pathfinder(Run& run);
 int run_log_prob(Run& run);
+int run_laplace(Run& run);
 
 }  // namespace onebasin
