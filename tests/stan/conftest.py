@@ -1,0 +1,59 @@
+"""A CmdStan home and a few tiny programs, made once for the whole session."""
+
+import logging
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import cmdstanpy
+import pytest
+
+from stan.home import Home, activate, home
+
+PROGRAMS = Path(__file__).parent / "programs"
+
+
+@pytest.fixture(scope="session")
+def cmdstan_home() -> Iterator[Home]:
+    """The machine's CmdStan, assembled if there is none."""
+    found = home()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CMDSTAN", str(found.path))  # restored at the end; `activate` sets it too
+        activate(found)
+        yield found
+
+
+@pytest.fixture(scope="session")
+def compiled(
+    cmdstan_home: Home, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[..., cmdstanpy.CmdStanModel]:
+    """Compile a program of `programs/` on first use; keyword arguments are make variables."""
+    models: dict[tuple, cmdstanpy.CmdStanModel] = {}
+
+    def get(name: str, **cpp_options) -> cmdstanpy.CmdStanModel:
+        key = (name, *sorted(cpp_options.items()))
+        if key not in models:
+            folder = tmp_path_factory.mktemp(name)
+            source = shutil.copy(PROGRAMS / f"{name}.stan", folder)
+            models[key] = cmdstanpy.CmdStanModel(stan_file=source, cpp_options=cpp_options)
+        return models[key]
+
+    return get
+
+
+@pytest.fixture
+def quiet(caplog: pytest.LogCaptureFixture) -> None:
+    """Without cmdstanpy's running commentary."""
+    caplog.set_level(logging.ERROR, logger="cmdstanpy")
+
+
+@pytest.fixture(scope="session")
+def bernoulli(compiled) -> cmdstanpy.CmdStanModel:
+    """A success probability with a conjugate prior."""
+    return compiled("bernoulli")
+
+
+@pytest.fixture(scope="session")
+def gauss(compiled) -> cmdstanpy.CmdStanModel:
+    """A multivariate Gaussian."""
+    return compiled("gauss")

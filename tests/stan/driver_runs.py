@@ -1,0 +1,39 @@
+"""Data of the test programs, and ways to run them."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import cmdstanpy
+import numpy as np
+
+DATA = {"N": 10, "y": [0, 1, 0, 0, 0, 0, 0, 0, 0, 1]}
+BETA_MEAN = 3 / 12  # beta(3, 9)
+BETA_VARIANCE = 3 * 9 / (12**2 * 13)
+GAUSS = {"D": 2, "mu": [1.0, -2.0], "Sigma": [[1.0, 0.6], [0.6, 2.0]]}
+
+
+def sample(model: cmdstanpy.CmdStanModel, data=DATA, **settings) -> cmdstanpy.CmdStanMCMC:
+    settings = {"seed": 8327, "chains": 1, "show_progress": False} | settings
+    return model.sample(data, **settings)
+
+
+class Rows:
+    """The rows of a CSV file by column."""
+
+    def __init__(self, path: Path) -> None:
+        lines = [line for line in path.read_text().splitlines() if not line.startswith("#")]
+        self.names = lines[0].split(",")
+        self.values = np.array([line.split(",") for line in lines[1:]], dtype=float)
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self.values[:, self.names.index(name)]
+
+
+def run(model: cmdstanpy.CmdStanModel, folder: Path, arguments: str, data=DATA) -> Rows:
+    """Run the program itself, for what cmdstanpy does not ask for."""
+    (folder / "data.json").write_text(json.dumps(data))
+    command = [str(model.exe_file), *arguments.split()]
+    command += ["data", f"file={folder}/data.json", "output", f"file={folder}/out.csv"]
+    subprocess.run(command, check=True, capture_output=True, cwd=folder)
+    return Rows(folder / "out.csv")

@@ -1,0 +1,7 @@
+// No initial value is accepted.
+parameters {
+  real x;
+}
+model {
+  reject("never");
+}

@@ -1,0 +1,242 @@
+"""The driver behind plain cmdstanpy: draws against closed forms, files, seeds, initial values."""
+
+import json
+
+import arviz as az
+import cmdstanpy
+import numpy as np
+import pytest
+
+from .driver_runs import BETA_MEAN, BETA_VARIANCE, DATA, GAUSS, run, sample
+
+pytestmark = [pytest.mark.stan, pytest.mark.usefixtures("quiet")]
+
+
+def assert_mean(draws: np.ndarray, truth: float, variance: float) -> None:
+    """Within five Monte Carlo standard errors; `draws` is (draw, chain)."""
+    chains = draws.T
+    ess = az.ess(chains, method="mean")
+    assert ess > 200
+    assert abs(chains.mean() - truth) < 5 * np.sqrt(variance / ess)
+
+
+# Sampling
+
+
+@pytest.mark.parametrize("metric", ["unit_e", "diag_e", "dense_e"])
+def test_nuts_finds_the_posterior(bernoulli, metric):
+    fit = sample(bernoulli, metric=metric, chains=4, iter_sampling=1000)
+    draws = fit.draws_xr("theta").theta.values.T
+    assert draws.shape == (1000, 4)
+    assert_mean(draws, BETA_MEAN, BETA_VARIANCE)
+    assert_mean((draws - BETA_MEAN) ** 2, BETA_VARIANCE, np.var((draws - BETA_MEAN) ** 2))
+    assert fit.metric_type == metric
+    assert fit.divergences is not None
+    assert fit.divergences.sum() == 0
+
+
+@pytest.mark.parametrize("metric", ["unit_e", "diag_e", "dense_e"])
+@pytest.mark.parametrize("engaged", [0, 1])
+def test_static_hmc_finds_the_posterior(bernoulli, tmp_path, metric, engaged):
+    rows = run(
+        bernoulli,
+        tmp_path,
+        f"sample adapt engaged={engaged} algorithm=hmc engine=static int_time=2 "
+        f"metric={metric} stepsize=0.5 random seed=3",
+    )
+    assert rows.names[:5] == ["lp__", "accept_stat__", "stepsize__", "int_time__", "energy__"]
+    assert_mean(rows["theta"][:, None], BETA_MEAN, BETA_VARIANCE)
+
+
+def test_nuts_follows_a_correlated_gaussian(gauss):
+    fit = sample(gauss, GAUSS, chains=4, metric="dense_e")
+    x = fit.draws_xr("x").x.values
+    for i in range(2):
+        assert_mean(x[..., i].T, GAUSS["mu"][i], GAUSS["Sigma"][i][i])
+    # A correlation of 0.42: the standard error of a covariance of so many draws is below 0.05.
+    assert np.cov(x.reshape(-1, 2).T) == pytest.approx(np.array(GAUSS["Sigma"]), abs=0.25)
+
+
+def test_seed_decides_the_draws(bernoulli):
+    first, again, other = (sample(bernoulli, seed=seed).draws() for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first, again)
+    assert not np.any(first[:, :, 0] == other[:, :, 0])
+
+
+def test_chain_id_decides_the_draws(bernoulli):
+    both = sample(bernoulli, chains=2, chain_ids=[1, 2]).draws()
+    second = sample(bernoulli, chains=1, chain_ids=[2]).draws()
+    np.testing.assert_array_equal(both[:, 1], second[:, 0])
+    assert not np.any(both[:, 0, 0] == both[:, 1, 0])
+
+
+@pytest.mark.slow
+def test_chains_of_one_process_equal_those_of_several(bernoulli, compiled):
+    threaded = compiled("bernoulli", STAN_THREADS="TRUE")
+    assert threaded.exe_info()["STAN_THREADS"].lower() == "true"
+    together = sample(threaded, chains=3, sig_figs=18)
+    apart = sample(bernoulli, chains=3, sig_figs=18)
+    forced = sample(threaded, chains=3, sig_figs=18, force_one_process_per_chain=True)
+    np.testing.assert_array_equal(together.draws(), apart.draws())
+    np.testing.assert_array_equal(together.draws(), forced.draws())
+
+
+@pytest.mark.parametrize(("warmup", "draws", "thin"), [(50, 30, 1), (50, 30, 4), (25, 0, 1)])
+def test_save_warmup_and_thin_decide_the_rows(bernoulli, warmup, draws, thin):
+    fit = sample(
+        bernoulli,
+        iter_warmup=warmup,
+        iter_sampling=draws or None,
+        thin=thin,
+        save_warmup=True,
+    )
+    kept = draws or 1000
+    assert fit.draws(inc_warmup=True).shape[0] == -(-warmup // thin) + -(-kept // thin)
+    assert fit.draws().shape[0] == -(-kept // thin)
+
+
+def test_thinned_draws_are_every_nth(gauss):
+    every = sample(gauss, GAUSS).draws()
+    third = sample(gauss, GAUSS, thin=3).draws()
+    np.testing.assert_array_equal(every[::3], third)
+
+
+def test_step_size_and_metric_are_kept_without_adaptation(gauss):
+    fit = sample(
+        gauss,
+        GAUSS,
+        adapt_engaged=False,
+        step_size=0.25,
+        inv_metric={"inv_metric": [1.0, 2.0]},
+        metric="diag_e",
+    )
+    assert fit.step_size is not None
+    assert fit.step_size[0] == 0.25
+    assert fit.inv_metric is not None
+    np.testing.assert_array_equal(fit.inv_metric[0], [1.0, 2.0])
+    assert set(fit.method_variables()["stepsize__"].ravel()) == {0.25}
+
+
+def test_save_metric_writes_what_was_adapted(gauss, tmp_path):
+    run(gauss, tmp_path, "sample adapt save_metric=1 random seed=1", GAUSS)
+    metric = json.loads((tmp_path / "out_metric.json").read_text())
+    assert metric["metric_type"] == "diag_e"
+    assert metric["stepsize"] > 0
+    np.testing.assert_allclose(metric["inv_metric"], [1, 2], rtol=0.5)
+
+
+def test_fixed_param_keeps_the_initial_values(bernoulli):
+    fit = sample(bernoulli, fixed_param=True, iter_sampling=20, inits={"theta": 0.125})
+    assert set(fit.stan_variable("theta")) == {0.125}
+    assert len(set(fit.stan_variable("successes"))) > 1
+
+
+def test_a_model_without_parameters_is_sampled_by_fixed_param(compiled):
+    fit = sample(compiled("nothing"), None, iter_sampling=2000)
+    assert_mean(fit.draws_xr("z").z.values.T, 3.0, 4.0)
+
+
+# Initial values
+
+
+def first_theta(model: cmdstanpy.CmdStanModel, inits, chains: int = 1) -> np.ndarray:
+    """With no step at all, a chain stays where it begins."""
+    fit = sample(model, inits=inits, chains=chains, fixed_param=True, iter_sampling=1)
+    return fit.draws_xr("theta").theta.values[:, 0]
+
+
+def test_inits_are_taken_from_number_file_dict_and_list(bernoulli, tmp_path):
+    file = tmp_path / "init.json"
+    file.write_text('{"theta": 0.3}')
+    assert first_theta(bernoulli, 0) == 0.5
+    assert first_theta(bernoulli, str(file)) == 0.3
+    assert first_theta(bernoulli, {"theta": 0.4}) == 0.4
+    np.testing.assert_array_equal(
+        first_theta(bernoulli, [{"theta": 0.1}, {"theta": 0.2}], chains=2), [0.1, 0.2]
+    )
+
+
+def test_init_radius_bounds_the_unconstrained_values(bernoulli):
+    theta = first_theta(bernoulli, 0.5, chains=4)
+    assert np.all(np.abs(np.log(theta / (1 - theta))) < 0.5)
+    assert len(set(theta)) == 4
+
+
+# The other methods
+
+
+@pytest.mark.parametrize("jacobian", [True, False])
+def test_log_prob_matches_the_closed_form(bernoulli, jacobian):
+    theta = 0.3
+    found = bernoulli.log_prob({"theta": theta}, data=DATA, jacobian=jacobian, sig_figs=17)
+    # beta(1, 1) is constant; the Jacobian adds log theta + log(1 - theta).
+    a, b = (3, 9) if jacobian else (2, 8)
+    expected = a * np.log(theta) + b * np.log1p(-theta)
+    assert found["lp__"][0] == pytest.approx(expected, rel=1e-12)
+    assert found["g_theta"][0] == pytest.approx(a * (1 - theta) - b * theta, rel=1e-12)
+
+
+def test_log_prob_reads_several_unconstrained_points(gauss, tmp_path):
+    points = np.array([[0.0, 0.0], [1.0, -2.0], [3.0, 1.0]])
+    (tmp_path / "points.json").write_text(json.dumps({"params_r": points.tolist()}))
+    rows = run(gauss, tmp_path, f"log_prob unconstrained_params={tmp_path}/points.json", GAUSS)
+    away = points - GAUSS["mu"]
+    gradient = -away @ np.linalg.inv(GAUSS["Sigma"])
+    # Up to the constant that Stan drops.
+    np.testing.assert_allclose(rows["lp__"], 0.5 * np.sum(away * gradient, 1), rtol=1e-7)
+    np.testing.assert_allclose(np.c_[rows["g_x.1"], rows["g_x.2"]], gradient, rtol=1e-7)
+
+
+# The ELBO of a Gaussian is near zero, so its relative change stays large: the iterations end it.
+# The worst of ten seeds was 0.13 away (mean-field) and 0.60 (full-rank); the start is 2 away.
+@pytest.mark.parametrize(("algorithm", "tolerance"), [("meanfield", 0.3), ("fullrank", 1.0)])
+def test_variational_finds_the_mean_of_a_gaussian(gauss, algorithm, tolerance):
+    fit = gauss.variational(
+        GAUSS, algorithm=algorithm, seed=4, iter=4000, draws=500, require_converged=False
+    )
+    mean = np.array([fit.variational_params_dict[f"x[{i}]"] for i in (1, 2)])
+    np.testing.assert_allclose(mean, GAUSS["mu"], atol=tolerance)
+    assert fit.variational_sample.shape == (500, 5)
+
+
+def test_optimize_finds_the_mode(bernoulli):
+    assert bernoulli.optimize(DATA, seed=1).stan_variable("theta") == pytest.approx(0.2, rel=1e-4)
+    with_jacobian = bernoulli.optimize(DATA, seed=1, jacobian=True, algorithm="bfgs")
+    assert with_jacobian.stan_variable("theta") == pytest.approx(0.25, rel=1e-4)
+
+
+@pytest.mark.parametrize("paths", [1, 4])
+def test_pathfinder_finds_a_gaussian(gauss, paths):
+    fit = gauss.pathfinder(GAUSS, seed=1, num_paths=paths)
+    x = fit.stan_variable("x")
+    assert x.shape == (1000, 2)
+    np.testing.assert_allclose(x.mean(0), GAUSS["mu"], atol=5 * np.sqrt(2 / 1000))
+
+
+def test_laplace_is_exact_for_a_gaussian(gauss):
+    fit = gauss.laplace_sample(GAUSS, seed=1)
+    x = fit.stan_variable("x")
+    np.testing.assert_allclose(x.mean(0), GAUSS["mu"], atol=5 * np.sqrt(2 / 1000))
+    np.testing.assert_allclose(np.cov(x.T), GAUSS["Sigma"], atol=0.4)
+
+
+def test_generate_quantities_follows_the_draws(bernoulli):
+    fit = sample(bernoulli, chains=2)
+    again = bernoulli.generate_quantities(DATA, previous_fit=fit, seed=5)
+    theta, successes = fit.stan_variable("theta"), again.stan_variable("successes")
+    assert successes.shape == theta.shape
+    noise = np.mean(10 * theta * (1 - theta)) / theta.size
+    assert abs(successes.mean() - 10 * theta.mean()) < 5 * np.sqrt(noise)
+
+
+def test_diagnose_compares_gradients(gauss):
+    table = gauss.diagnose(data=GAUSS)
+    assert list(table["param_idx"]) == [0, 1]
+    np.testing.assert_allclose(table["model"], table["finite_diff"], atol=1e-6)
+
+
+def test_info_names_the_version(bernoulli, cmdstan_home):
+    info = bernoulli.exe_info()
+    version = tuple(int(info[f"stan_version_{part}"]) for part in ("major", "minor", "patch"))
+    assert version == cmdstan_home.version
+    assert info["STAN_THREADS"].lower() == "false"

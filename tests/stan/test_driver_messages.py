@@ -1,0 +1,198 @@
+"""What the driver says, and its exit code, when it is used wrongly."""
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from .driver_runs import DATA
+
+pytestmark = pytest.mark.stan
+
+UNPARSED = "Failed to parse command arguments, cannot run model."
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Input files, good and bad."""
+    texts = {
+        "good.json": json.dumps(DATA),
+        "lacking.json": json.dumps({"y": DATA["y"]}),
+        "bounds.json": json.dumps({"N": -1, "y": []}),
+        "malformed.json": '{"N": 10 "y": []}',
+        "theta.json": '{"theta": 2}',
+        "metric.json": '{"inv_metric": [1, 1]}',
+        "negative.json": '{"inv_metric": [-1]}',
+        "other.csv": "lp__,phi\n0,1\n",
+        "not_a_mode.csv": "theta\n0.5\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def call(program, folder: Path, arguments: str, **environment: str):
+    return subprocess.run(
+        [str(program.exe_file), *arguments.split()],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment or None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("data file=good.json", rf"A method must be specified!\n{UNPARSED}"),
+        (
+            "sample num_samples=-1",
+            rf'-1 is not a valid value for "num_samples"\n  Valid values: .+\n{UNPARSED}',
+        ),
+        ("sample num_samples=many", 'many is not a valid value for "num_samples"'),
+        ("sample adapt delta=1", '1 is not a valid value for "delta"'),
+        ("sample save_warmup=yes", 'yes is not a valid value for "save_warmup"'),
+        ("sample save_warmup=yes", r"Valid values: \[0, 1, false, true\]"),
+        (
+            "method=guess",
+            r'guess is not a valid value for "method"\n  Valid values: sample, optimize, '
+            "variational, diagnose, generate_quantities, pathfinder, log_prob, laplace\n"
+            "A method must be specified!",
+        ),
+        ("sample algorithm=hmc engine=euler", "Valid values: static, nuts"),
+        ("output file=results/", "A method must be specified!"),
+        ("sample num_threads=2", '2 is not a valid value for "num_threads"'),
+        ("sample nonsense=1", rf"nonsense=1 is either mistyped or misplaced.\n{UNPARSED}"),
+        (
+            "sample seed=1",
+            r"seed=1 is either mistyped or misplaced\.\n"
+            r"Perhaps you meant one of the following valid configurations\?\n  random seed=<",
+        ),
+        ("sample id=1 id=2", "id=2 is either mistyped or misplaced."),
+        ("sample sample", "sample is either mistyped or misplaced."),
+    ],
+)
+def test_arguments_that_cannot_be_read(bernoulli, folder, arguments, message):
+    done = call(bernoulli, folder, arguments)
+    assert done.returncode == 1
+    assert re.search(message, done.stderr), done.stderr
+    assert done.stderr.endswith(UNPARSED + "\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("sample data file=none.json", 'Can\'t open specified file, "none.json"\n'),
+        ("sample data file=malformed.json", "Missing a comma or '}'"),
+        ("sample data file=lacking.json", "Exception: variable does not exist; .* name=N;"),
+        ("sample data file=bounds.json", "Exception: .*N is -1, but must be greater than"),
+        ("sample data file=good.json init=none.json", "Can't open specified file"),
+        ("sample data file=good.json init=theta.json", "Initialization failed"),
+        (
+            "sample num_warmup=0 data file=good.json",
+            r"\(num_warmup\) must be greater than zero if adaptation is enabled",
+        ),
+        ("sample adapt engaged=0 save_metric=1 data file=good.json", "only be enabled when"),
+        (
+            "sample num_chains=2 algorithm=hmc engine=static data file=good.json",
+            "Argument 'num_chains' is unavailable for the 'static' HMC engine.",
+        ),
+        (
+            "sample algorithm=hmc metric_file=metric.json data file=good.json",
+            "(?s)Cannot get inverse Euclidean metric from input file.*Initialization failure",
+        ),
+        (
+            "sample algorithm=hmc metric_file=negative.json data file=good.json",
+            "(?s)not positive definite.*Initialization failure",
+        ),
+        (
+            "sample num_chains=2 init=inits.json data file=good.json",
+            'Searching for  "inits_1.json"',
+        ),
+        ("sample data file=good.json output file=no/such/place.csv", "Error: cannot write output"),
+        ("sample output file=results/", "Ill-formed output filename results/"),
+        ("log_prob data file=good.json", "exactly one of unconstrained_params"),
+        ("log_prob constrained_params=other.csv data file=good.json", "Mismatch between model"),
+        (
+            "log_prob constrained_params=theta.json data file=good.json",
+            "(?s)Exception.*Bad or missing parameter values, cannot unconstrain.",
+        ),
+        (
+            "log_prob constrained_params=other.csv data file=good.json output file=other.csv",
+            "Filename conflict",
+        ),
+        ("laplace data file=good.json", "Missing mode argument"),
+        ("laplace mode=not_a_mode.csv data file=good.json", "not output from Stan optimization"),
+        ("generate_quantities data file=good.json", "Missing fitted_params argument"),
+        ("generate_quantities fitted_params=x.txt data file=good.json", "must be a CSV file"),
+    ],
+)
+def test_runs_that_cannot_succeed(bernoulli, folder, arguments, message):
+    done = call(bernoulli, folder, arguments)
+    assert done.returncode == 1
+    assert re.search(message, done.stderr), done.stderr
+
+
+def test_initial_values_that_all_fail(compiled, folder):
+    done = call(compiled("hopeless"), folder, "sample")
+    assert done.returncode == 1
+    assert done.stdout.count("Rejecting initial value:") == 100
+    assert "Initialization between (-2, 2) failed after 100 attempts." in done.stderr
+
+
+@pytest.mark.parametrize("arguments", ["help", "help-all", "info", "sample help"])
+def test_questions_are_answered(bernoulli, folder, arguments):
+    done = call(bernoulli, folder, arguments)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout
+
+
+def test_no_arguments_print_the_usage(bernoulli, folder):
+    done = call(bernoulli, folder, "")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.startswith("Usage: ")
+
+
+def test_settings_are_printed_before_the_data_is_read(bernoulli, folder):
+    done = call(bernoulli, folder, "id=2 sample data file=malformed.json random seed=3")
+    lines = done.stdout.splitlines()
+    assert lines[:3] == [
+        "method = sample (Default)",
+        "  sample",
+        "    num_samples = 1000 (Default)",
+    ]
+    assert "id = 2" in lines
+    assert "  seed = 3" in lines
+    assert "        metric_file =  (Default)" in lines
+
+
+def test_the_last_of_repeated_arguments_wins(bernoulli, folder):
+    arguments = (
+        "sample num_samples=10 num_samples=20 adapt delta=0.9 num_warmup=30 data file=good.json"
+    )
+    done = call(bernoulli, folder, arguments)
+    assert done.returncode == 0
+    assert {"    num_samples = 20", "    num_warmup = 30", "      delta = 0.9"} <= set(
+        done.stdout.splitlines()
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "variable", "message"),
+    [
+        ("num_threads=3", "2", "STAN_NUM_THREADS= 2 but argument num_threads= 3."),
+        ("num_threads=1", "2", "STAN_NUM_THREADS= 2 but argument num_threads= 1."),
+        ("", "abc", "must be a positive number or -1"),
+    ],
+)
+def test_thread_counts_that_disagree(compiled, folder, arguments, variable, message):
+    threaded = compiled("bernoulli", STAN_THREADS="TRUE")
+    done = call(
+        threaded, folder, f"sample data file=good.json {arguments}", STAN_NUM_THREADS=variable
+    )
+    assert done.returncode == 1
+    assert message in done.stderr

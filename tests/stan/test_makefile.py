@@ -1,0 +1,121 @@
+"""The makefile of an assembled home, as cmdstanpy and make users call it."""
+
+import os
+import shlex
+import subprocess
+from pathlib import Path
+
+import cmdstanpy
+import numpy as np
+import pytest
+
+from stan.home import Home
+
+pytestmark = pytest.mark.stan
+
+HEADER_PROGRAM = """
+functions {
+  real doubled(real x);
+}
+generated quantities {
+  real y = doubled(21);
+}
+"""
+USER_HEADER = """
+#include <ostream>
+inline double doubled(const double& x, std::ostream*) { return 2 * x; }
+"""
+
+
+@pytest.fixture(scope="module")
+def own_home(cmdstan_home: Home) -> Home:
+    if cmdstan_home.origin != "assembled":
+        pytest.skip("another CmdStan is in use")
+    return cmdstan_home
+
+
+def make(home: Home, *arguments: str) -> subprocess.CompletedProcess[str]:
+    tool = os.environ.get("MAKE", "make")
+    return subprocess.run(
+        [tool, *arguments], cwd=home.path, capture_output=True, text=True, check=False
+    )
+
+
+def test_the_precompiled_header_is_used(own_home, bernoulli):
+    if not list(own_home.path.glob("build/default/pch/**/*.gch")):
+        pytest.skip("this compiler goes without")
+    exe = Path(bernoulli.exe_file)
+    dry = make(own_home, "--dry-run", "--always-make", str(exe)).stdout
+    (line,) = [line for line in dry.splitlines() if f"-c {exe}.hpp" in line]
+    words = [word for word in shlex.split(line) if word not in ("-c", "-o", f"{exe}.o")]
+    done = subprocess.run(
+        [*words, "-H", "-fsyntax-only"], cwd=own_home.path, capture_output=True, text=True
+    )
+    assert done.stderr.startswith("! build/default/pch/stan/model/model_header.hpp.gch")
+    assert "\nx " not in done.stderr  # none was refused
+
+
+def test_the_version_is_that_of_the_wheel(own_home):
+    assert cmdstanpy.cmdstan_version() == own_home.version[:2]
+    assert (
+        make(own_home, "print-CMDSTAN_VERSION")
+        .stdout.strip()
+        .endswith(".".join(map(str, own_home.version)))
+    )
+
+
+@pytest.mark.parametrize("option", ["STAN_OPENCL", "STAN_MPI"])
+def test_what_is_not_there_is_refused(own_home, option):
+    done = make(own_home, f"{option}=true", "build")
+    assert done.returncode != 0
+    assert f"{option} is not available in this CmdStan home" in done.stderr
+
+
+def test_a_missing_program_is_an_error(own_home, tmp_path):
+    done = make(own_home, str(tmp_path / "none"))
+    assert done.returncode != 0
+    assert "No rule to make target" in done.stderr
+
+
+def test_errors_of_stanc_reach_the_user(cmdstan_home, tmp_path):
+    source = tmp_path / "wrong.stan"
+    source.write_text("parameters { real x }")
+    with pytest.raises(ValueError, match=r"Syntax error in 'wrong.stan', line 1"):
+        cmdstanpy.CmdStanModel(stan_file=source)
+
+
+def test_flags_of_ones_own_get_their_own_driver(own_home):
+    plain = make(own_home, "print-BUILD").stdout
+    assert plain.split()[-1] == "build/default"
+    assert make(own_home, "print-BUILD", "STAN_THREADS=1").stdout.split()[-1] == "build/threads"
+    march = make(own_home, "print-BUILD", "CXXFLAGS=-march=native").stdout.split()[-1]
+    assert march.startswith("build/default-")
+    for model_only in ("O=1", "STAN_NO_RANGE_CHECKS=1", "STAN_CPP_OPTIMS=1"):
+        assert make(own_home, "print-BUILD", model_only).stdout == plain
+
+
+def test_the_translation_is_kept_beside_the_program(bernoulli):
+    folder = Path(bernoulli.exe_file).parent
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "bernoulli",
+        "bernoulli.hpp",
+        "bernoulli.stan",
+    ]
+
+
+@pytest.mark.slow
+def test_a_user_header_is_included(cmdstan_home, tmp_path):
+    folder = tmp_path / "with blank"  # cmdstanpy compiles a copy elsewhere
+    folder.mkdir()
+    (folder / "doubled.stan").write_text(HEADER_PROGRAM)
+    header = tmp_path / "doubled.hpp"
+    header.write_text(USER_HEADER)
+    model = cmdstanpy.CmdStanModel(stan_file=folder / "doubled.stan", user_header=header)
+    fit = model.sample(fixed_param=True, chains=1, iter_sampling=2, show_progress=False)
+    np.testing.assert_array_equal(fit.stan_variable("y"), [42, 42])
+
+
+@pytest.mark.slow
+def test_range_checks_can_be_switched_off(compiled):
+    model = compiled("nothing", STAN_NO_RANGE_CHECKS="true")
+    assert model.exe_info()["STAN_NO_RANGE_CHECKS"].lower() == "true"
