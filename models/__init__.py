@@ -1,10 +1,11 @@
 """What is inferred: networks, priors, likelihoods, parametrisations, symmetries and data sets."""
 
 from .activations import ACTIVATIONS, Activation
-from .bayesian_network import BayesianNetwork, predict
+from .bayesian_network import BayesianNetwork
 from .likelihood import Categorical, Gaussian
 from .network import Network
 from .parametrisation import Parametrisation
+from .prediction import predict
 from .prior import NormalPrior
 from .symmetry import Exchangeable, Rescalable, Symmetry
 from .target import NetworkTarget, Target

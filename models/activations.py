@@ -2,8 +2,8 @@
 
 Two properties decide a network's symmetry: a *positively homogeneous* function satisfies
 f(a z) = a f(z) for a > 0, so a unit's incoming weights may be scaled against its outgoing ones
-(Pourzanjani et al. 2017, definition 2.2); an *odd* one satisfies f(-z) = -f(z), so both may change sign
-(Kurle et al. 2021, footnote 1).
+(Pourzanjani et al. 2017, definition 2.2); an *odd* one satisfies f(-z) = -f(z), so both may change
+sign (Kurle et al. 2021, footnote 1).
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ class Activation:
 
 def _relu(z: jax.Array) -> jax.Array:
     # Not jax.nn.relu: its custom derivative costs a third of a small network's gradient.
-    return jnp.where(z > 0, z, 0.0)
+    # And not z > 0: NaN has to stay NaN.
+    return jnp.where(z <= 0, 0.0, z)
 
 
 def _leaky_relu(z: jax.Array) -> jax.Array:

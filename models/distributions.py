@@ -13,6 +13,7 @@ from jax.scipy.special import gammaln
 from numpyro import distributions as dist
 from numpyro.distributions import constraints
 
+# From here and not from `.constraints`, so that the charts are registered with NumPyro.
 from .transforms import givens_columns, seamless_givens_columns, unit_vector_columns
 
 UNIT_COLUMN_CHARTS: dict[str, constraints.Constraint] = {
@@ -25,8 +26,8 @@ UNIT_COLUMN_CHARTS: dict[str, constraints.Constraint] = {
 class UnitColumns(dist.Distribution):
     """Matrices (in, hidden) with independent columns, each uniform on the unit sphere.
 
-    A normal prior N(0, s^2) restricted to unit vectors is this distribution for every s, since its density is constant
-    on the sphere.
+    A normal prior N(0, s^2) restricted to unit vectors is this distribution for every s, since its
+    density is constant on the sphere. The density is with respect to area.
 
     Parameters
     ----------
@@ -62,8 +63,8 @@ class UnitColumns(dist.Distribution):
 class OrderedNormal(dist.Distribution):
     """Independent N(0, scale^2) entries, given that they increase: b(1) < b(2) < ... < b(H).
 
-    Pourzanjani et al. 2017, section 3.1. Sampled through the logarithms of the differences (NumPyro's
-    `OrderedTransform`).
+    Pourzanjani et al. 2017, section 3.1. Sampled through the logarithms of the differences
+    (NumPyro's `OrderedTransform`).
 
     Parameters
     ----------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import jax
@@ -10,6 +9,8 @@ import jax.numpy as jnp
 import numpyro
 from jaxtyping import Array, Float, Int
 from numpyro import distributions as dist
+
+from .checks import check_positive
 
 
 @dataclass(frozen=True)
@@ -33,12 +34,15 @@ class Gaussian:
     noise_scale: float = 1.0
 
     def __post_init__(self) -> None:
-        check_positive("noise_scale", self.noise_scale)
-        if self.noise is not None:
-            check_positive("noise", self.noise)
+        """Check both, and keep them as Python's own numbers, which JSON takes."""
+        for name in ("noise_scale", "noise"):
+            value = getattr(self, name)
+            if name == "noise_scale" or value is not None:
+                check_positive(name, value)
+                object.__setattr__(self, name, float(value))
 
     def observe(self, output: Float[Array, "obs out"], y: Float[Array, "obs out"] | None) -> None:
-        """NumPyro statements: the noise's prior and the observation ``y``."""
+        """State the noise's prior and the observation ``y`` in NumPyro."""
         sigma: jax.Array | float
         if self.noise is None:
             sigma = numpyro.sample("sigma", dist.HalfNormal(self.noise_scale))
@@ -58,7 +62,7 @@ class Categorical:
     """y ~ Categorical(softmax(output)); labels are 0, 1, ..., out_dim - 1."""
 
     def observe(self, output: Float[Array, "obs out"], y: Int[Array, " obs"] | None) -> None:
-        """NumPyro statement: the observation ``y``."""
+        """State the observation ``y`` in NumPyro."""
         numpyro.sample("y", dist.Categorical(logits=output), obs=y)
 
     def log_density(
@@ -69,10 +73,3 @@ class Categorical:
 
 
 Likelihood = Gaussian | Categorical
-
-
-def check_positive(argument: str, value: object) -> None:
-    """Refuse anything but a positive finite number."""
-    good = isinstance(value, int | float) and not isinstance(value, bool)
-    if not good or not math.isfinite(value) or value <= 0:  # type: ignore[arg-type, operator]
-        raise ValueError(f"`{argument}` must be a positive finite number; got {value!r}.")

@@ -1,11 +1,12 @@
 """Fully connected networks: their shapes and their forward pass.
 
-Convention: row vectors, weights (in, hidden), layers in the pre-activation form of Kurle et al. 2021, equation 7,
+Convention: row vectors, weights (in, hidden), layers in the pre-activation form of Kurle et al.
+2021, equation 7,
 
     h_l = h_{l-1} O_l + f_l(h_{l-1}) W_l + b_l,    l = 1, ..., L + 1,   h_0 = x,
 
-with f_1 the identity and f_2 = ... = f_{L+1} the activation; h_{L+1} is the output. O_l is absent without skips. No
-randomness but the skip matrices', which come from their own seed.
+with f_1 the identity and f_2 = ... = f_{L+1} the activation; h_{L+1} is the output. O_l is absent
+without skips. No randomness but the skip matrices', which come from their own seed.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .activations import Activation, activation
+from .checks import check_count
 from .choices import choose
 
 READOUTS = ("linear", "sum")
@@ -65,8 +67,8 @@ class Network:
     biases : bool
         Whether the layers have biases.
     readout : {"linear", "sum"}
-        The last layer: weights and a bias to infer, or the plain sum of the last hidden layer's activations (then
-        `out_dim` is 1).
+        The last layer: weights and a bias to infer, or the plain sum of the last hidden layer's
+        activations (then `out_dim` is 1).
     skip : {None, "orthogonal"}
         Fixed random semi-orthogonal skip matrices O_l in every layer (Kurle et al. 2021).
     skip_seed : int
@@ -75,7 +77,8 @@ class Network:
     Raises
     ------
     ValueError
-        If a size is not positive, a word is unknown, or ``readout="sum"`` is combined with skips or several outputs.
+        If a size is not a positive whole number, a word is unknown, or ``readout="sum"`` is
+        combined with skips or several outputs.
     """
 
     in_dim: int
@@ -88,14 +91,8 @@ class Network:
     skip_seed: int = 0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.hidden, tuple):
-            object.__setattr__(self, "hidden", tuple(self.hidden))
-        for argument, size in (("in_dim", self.in_dim), ("out_dim", self.out_dim)):
-            _check_size(argument, size)
-        if not self.hidden:
-            raise ValueError("`hidden` is empty; name the units of at least one hidden layer.")
-        for size in self.hidden:
-            _check_size("hidden", size)
+        """Check the parts, and keep sizes as Python's own numbers, which JSON takes."""
+        self._check_sizes()
         activation(self.activation)
         choose("readout", self.readout, READOUTS)
         if self.skip is not None:
@@ -105,6 +102,21 @@ class Network:
                 "`readout` is 'sum', which needs one output and no skip connections; "
                 f"got out_dim={self.out_dim} and skip={self.skip!r}. Use readout='linear'."
             )
+
+    def _check_sizes(self) -> None:
+        check_count("in_dim", self.in_dim)
+        check_count("out_dim", self.out_dim)
+        check_count("skip_seed", self.skip_seed, least=0)
+        if not isinstance(self.hidden, tuple | list) or not self.hidden:
+            raise ValueError(
+                "`hidden` must hold the units of every hidden layer, one or more, such as (50,); "
+                f"got {self.hidden!r}."
+            )
+        for size in self.hidden:
+            check_count("hidden", size)
+        for name in ("in_dim", "out_dim", "skip_seed"):
+            object.__setattr__(self, name, int(getattr(self, name)))
+        object.__setattr__(self, "hidden", tuple(int(size) for size in self.hidden))
 
     @property
     def nonlinearity(self) -> Activation:
@@ -157,10 +169,10 @@ class Network:
         return out
 
     def skip_matrices(self) -> tuple[np.ndarray, ...]:
-        """The fixed O_l (in, out) of every layer; empty without skips.
+        """Return the fixed O_l (in, out) of every layer; nothing without skips.
 
-        Drawn uniformly (Haar) from the semi-orthogonal matrices: rows orthonormal where there are fewer rows than
-        columns, else columns.
+        Drawn uniformly (Haar) from the semi-orthogonal matrices: rows orthonormal where there are
+        fewer rows than columns, else columns.
         """
         if self.skip is None:
             return ()
@@ -197,11 +209,6 @@ class Network:
                 after = after + h @ jnp.asarray(skips[i], x.dtype)
             h, before = after, f(after)
         return h
-
-
-def _check_size(argument: str, size: object) -> None:
-    if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
-        raise ValueError(f"`{argument}` must be a positive whole number of units; got {size!r}.")
 
 
 def _semi_orthogonal(rng: np.random.Generator, rows: int, columns: int) -> np.ndarray:

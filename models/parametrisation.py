@@ -1,9 +1,10 @@
 """How a network's weights and biases are constrained, and in which coordinates they are sampled.
 
-Weights and biases are chosen freely and apart. `free` leaves them as they are. `ordered` biases remove the permutations
-of hidden units (Pourzanjani et al. 2017, section 3.1). Unit-norm incoming weights remove the positive scaling of
-ReLU-like units (section 3.2); `givens`, `givens_seamless` and `unit_vector` are the same constraint in three charts
-(`models.transforms`). The last layer is always free.
+Weights and biases are chosen freely and apart. `free` leaves them as they are. `ordered` biases
+remove the permutations of hidden units (Pourzanjani et al. 2017, section 3.1). Unit-norm incoming
+weights remove the positive scaling of ReLU-like units (section 3.2); `givens`, `givens_seamless`
+and `unit_vector` are the same constraint in three charts (`models.transforms`). The last layer is
+always free.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 
 from numpyro import distributions as dist
 
+from .activations import ACTIVATIONS
 from .choices import choose
 from .distributions import UNIT_COLUMN_CHARTS, OrderedNormal, UnitColumns
 from .network import Layer, Network
@@ -41,6 +43,7 @@ class Parametrisation:
     biases: str = "free"
 
     def __post_init__(self) -> None:
+        """Check the words."""
         choose("weights", self.weights, WEIGHTS)
         choose("biases", self.biases, BIASES)
 
@@ -61,8 +64,8 @@ class Parametrisation:
         Raises
         ------
         ValueError
-            If unit-norm weights meet an activation that is not positively homogeneous, a layer with one input or a
-            fixed readout; or ordered biases a network without biases.
+            If unit-norm weights meet an activation that is not positively homogeneous, a layer with
+            one input or a fixed readout; or ordered biases a network without biases.
         """
         if self.biases == "ordered" and not network.biases:
             raise ValueError(
@@ -86,19 +89,22 @@ class Parametrisation:
 
 def _check_unit_norm(weights: str, network: Network) -> None:
     if not network.nonlinearity.positively_homogeneous:
+        fitting = [a.name for a in ACTIVATIONS.values() if a.positively_homogeneous]
         raise ValueError(
-            f"`weights` is {weights!r}, which fixes the norm of incoming weights; that only keeps the model's functions "
-            f"if the activation is positively homogeneous, and {network.activation!r} is not. Use weights='free', or the "
-            "activation relu, leaky_relu or identity."
+            f"`weights` is {weights!r}, which fixes the norm of incoming weights; that only keeps "
+            "the model's functions if the activation is positively homogeneous, and "
+            f"{network.activation!r} is not. Use weights='free', or one of the activations "
+            f"{', '.join(fitting)}."
         )
     if network.readout != "linear":
         raise ValueError(
-            f"`weights` is {weights!r}, which needs free weights in the last layer to take up the scale; got "
-            f"readout={network.readout!r}. Use weights='free' or readout='linear'."
+            f"`weights` is {weights!r}, which needs free weights in the last layer to take up the "
+            f"scale; got readout={network.readout!r}. Use weights='free' or readout='linear'."
         )
     for layer in network.layers:
         if layer.hidden and layer.in_dim < 2:
             raise ValueError(
-                f"`weights` is {weights!r}, but {layer.weight} has one input: a unit vector in one dimension has no angle. "
-                "Use weights='free', or at least two units before every hidden layer."
+                f"`weights` is {weights!r}, but {layer.weight} has one input: a unit vector in one "
+                "dimension has no angle. Use weights='free', or at least two units before every "
+                "hidden layer."
             )

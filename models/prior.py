@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .likelihood import check_positive
+from .checks import check_positive
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,8 @@ class NormalPrior:
     Parameters
     ----------
     weight_scale, bias_scale : float or tuple of float
-        Standard deviations; one number for all layers, or one a layer (hidden layers first, the last layer last).
+        Standard deviations; one number for all layers, or one a layer (hidden layers first, the
+        last layer last). Layers whose weights have norm 1 do not use theirs.
 
     Raises
     ------
@@ -28,13 +29,14 @@ class NormalPrior:
     bias_scale: float | tuple[float, ...] = 1.0
 
     def __post_init__(self) -> None:
+        """Check the scales, and keep them as Python's own numbers, which JSON takes."""
         for name in ("weight_scale", "bias_scale"):
             value = getattr(self, name)
-            if isinstance(value, list):
-                object.__setattr__(self, name, tuple(value))
-                value = tuple(value)
-            for scale in value if isinstance(value, tuple) else (value,):
+            several = isinstance(value, tuple | list)
+            for scale in value if several else (value,):
                 check_positive(name, scale)
+            kept = tuple(float(scale) for scale in value) if several else float(value)
+            object.__setattr__(self, name, kept)
 
     def weight_scales(self, num_layers: int) -> tuple[float, ...]:
         """One standard deviation a layer, for the weights."""
@@ -49,10 +51,10 @@ def _per_layer(
     argument: str, value: float | tuple[float, ...], num_layers: int
 ) -> tuple[float, ...]:
     if not isinstance(value, tuple):
-        return (float(value),) * num_layers
+        return (value,) * num_layers
     if len(value) != num_layers:
         raise ValueError(
             f"`{argument}` has {len(value)} entries, but the network has {num_layers} layers "
             "(hidden layers and the last one); give one number, or one a layer."
         )
-    return tuple(float(v) for v in value)
+    return value

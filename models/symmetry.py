@@ -1,9 +1,10 @@
 """Symmetries as data: which axes of which variables move together.
 
-A symmetry is a tuple of blocks. A block names, for each variable that it moves, the axis that it acts on (counted
-without chain and draw). `Exchangeable` permutes; with `flips` it also changes signs, the same sign for a unit in every variable
-but those of `even`. `Rescalable` multiplies incoming axes by a > 0 and outgoing ones by 1 / a; it keeps a network's
-function, hence the likelihood, but not a normal prior on its weights.
+A symmetry is a tuple of blocks. A block names, for each variable that it moves, the axis that it
+acts on (counted without chain and draw). `Exchangeable` permutes; with `flips` it also changes
+signs, the same sign for a unit in every variable. `Rescalable` multiplies incoming axes by a > 0
+and outgoing ones by 1 / a; it keeps a network's function, hence the likelihood, but not a normal
+prior on its weights.
 """
 
 from __future__ import annotations
@@ -33,9 +34,12 @@ class Exchangeable:
     flips: bool = False
 
     def act(
-        self, values: Mapping[str, jax.Array], permutation: np.ndarray, signs: np.ndarray | None = None
+        self,
+        values: Mapping[str, jax.Array],
+        permutation: np.ndarray,
+        signs: np.ndarray | None = None,
     ) -> dict[str, jax.Array]:
-        """Move `values` by one group element: part i of the result is part `permutation[i]`, times `signs[i]`.
+        """Move one draw: part i of the result is part `permutation[i]`, times `signs[i]`.
 
         Parameters
         ----------
@@ -62,7 +66,9 @@ class Exchangeable:
 
 @dataclass(frozen=True)
 class Rescalable:
-    """Positive scaling: incoming axes times a, outgoing axes divided by a; a symmetry of the likelihood alone.
+    """Positive scaling: incoming axes times a, outgoing axes divided by a.
+
+    A symmetry of the likelihood alone.
 
     Parameters
     ----------
@@ -79,7 +85,7 @@ class Rescalable:
         for name, axis in self.incoming.items():
             out[name] = _scale(values[name], factors, axis)
         for name, axis in self.outgoing.items():
-            # A variable can be both: W2 is outgoing for layer 1 and incoming for layer 2, in different blocks.
+            # Of `out`: should a variable be in both, it takes both factors.
             out[name] = _scale(out[name], 1 / factors, axis)
         return out
 

@@ -1,0 +1,91 @@
+"""Checks of what a user hands in: numbers, sizes and data, each with one clear error.
+
+Nothing is clipped, dropped or filled in: a value that does not fit is refused.
+"""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+
+def check_positive(argument: str, value: object) -> None:
+    """Refuse anything but a positive finite number."""
+    good = isinstance(value, Real) and not isinstance(value, bool)
+    if not good or not math.isfinite(value) or value <= 0:  # type: ignore[arg-type, operator]
+        raise ValueError(f"`{argument}` must be a positive finite number; got {value!r}.")
+
+
+def check_count(argument: str, value: object, *, least: int = 1) -> None:
+    """Refuse anything but a whole number of at least `least`."""
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not whole or value < least:  # type: ignore[operator]
+        raise ValueError(f"`{argument}` must be a whole number, at least {least}; got {value!r}.")
+
+
+def check_inputs(x: Any, in_dim: int) -> np.ndarray:
+    """Return a copy of inputs as float64 (obs, in), or raise a clear error."""
+    x = _numbers("x", x)
+    if x.ndim != 2 or x.shape[1] != in_dim:
+        raise ValueError(
+            f"`x` has shape {x.shape}, but the network has {in_dim} inputs: give (obs, {in_dim})."
+        )
+    if not len(x):
+        raise ValueError("`x` has no rows; give at least one observation.")
+    _check_finite("x", x)
+    return x
+
+
+def check_outputs(y: Any, num_obs: int, out_dim: int) -> np.ndarray:
+    """Return a copy of regression targets as float64 (obs, out), or raise a clear error."""
+    y = _numbers("y", y)
+    given = y.shape
+    y = y[:, None] if y.ndim == 1 else y
+    if y.shape != (num_obs, out_dim):
+        raise ValueError(
+            f"`y` has shape {given}, but {num_obs} rows of `x` and {out_dim} output(s) need "
+            f"({num_obs}, {out_dim})."
+        )
+    _check_finite("y", y)
+    return y
+
+
+def check_labels(y: Any, num_obs: int, num_classes: int) -> np.ndarray:
+    """Return a copy of class labels as int64 (obs,), or raise a clear error."""
+    y = _numbers("y", y)
+    if y.shape != (num_obs,):
+        raise ValueError(f"`y` has shape {y.shape}; {num_obs} labels need ({num_obs},).")
+    _check_finite("y", y[:, None])
+    if (y != np.floor(y)).any() or y.min() < 0 or y.max() >= num_classes:
+        raise ValueError(
+            f"`y` must hold labels 0 to {num_classes - 1} (one output a class); got values from "
+            f"{y.min():g} to {y.max():g}."
+        )
+    return y.astype(np.int64)
+
+
+def _numbers(argument: str, value: Any) -> np.ndarray:
+    """Return a copy as float64, so that what the caller does to the array later changes nothing."""
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind == "c":
+            raise TypeError("complex numbers")
+        return np.array(array, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"`{argument}` must be an array of real numbers, all rows of one length; got "
+            f"{type(value).__name__} ({error})."
+        ) from error
+
+
+def _check_finite(argument: str, value: np.ndarray) -> None:
+    bad = np.argwhere(~np.isfinite(value))
+    if len(bad):
+        row, column = (int(i) for i in bad[0])
+        raise ValueError(
+            f"`{argument}` has {len(bad)} value(s) that are not finite, the first in row {row}, "
+            f"column {column} ({value[row, column]}); remove or impute them first."
+        )
