@@ -56,13 +56,9 @@ def run_cells(study: Study, config: Any, run: Run, *, progress: bool, say: Say) 
     failures: dict[Cell, str] = {}
     for place, cell in enumerate(cells, start=1):
         try:
-            failure = _run_cell(
-                study.target(config, cell),
-                cell,
-                run,
-                progress=progress,
-                say=lambda text, at=place: say(f"[{at}/{len(cells)}] {text}"),
-            )
+            say(f"[{place}/{len(cells)}] {cell.label}")
+            target = study.target(config, cell)
+            failure = _run_cell(target, cell, run, progress=progress, say=say)
         except KeyboardInterrupt:
             raise Interrupted(
                 f"interrupted; {len(paths)} of {len(cells)} cells are finished and kept in "
@@ -91,16 +87,15 @@ def _run_cell(
         target, engine=cell.engine, method=cell.method, settings=cell.settings, seed=cell.seed
     )
     if run.find(cell.key, mark):
-        say(f"{cell.label}: there already")
+        say("    there already")
         return None
     if (failure := run.find_failure(cell.key, mark)) is not None:
-        say(f"{cell.label}: failed before")
+        say(f"    failed before: {failure}")
         return failure
-    say(cell.label)
     try:
         tree = infer(target, cell, checkpoint=run.checkpoint_path(cell.key), progress=progress)
     except AdviFailed as error:
-        say(f"{cell.label}: failed, {error}")
+        say(f"    failed: {error}")
         run.keep_failure(cell.key, mark, str(error))
         return str(error)
     run.keep(cell.key, mark, tree)

@@ -1,13 +1,14 @@
 """What a study is: cells to run, and what is concluded from their posteriors.
 
-A cell is one posterior: parametrisation x method x engine, and the split where a study has several. A study says which
-cells there are, what each is conditioned on, and what follows from all of them; `studies.driver` runs them.
+A cell is one posterior: parametrisation x method x engine, and the split where a study has several.
+A study says which cells there are, what each is conditioned on, and what follows from all of them;
+`studies.driver` runs them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -72,10 +73,10 @@ class Options:
         word = self.engine or default
         return ENGINES if word == "both" else (word,)
 
-    def counts(self, default: NutsSettings) -> dict[str, int]:
-        """Chains, warmup and draws, as given or else the default's."""
-        names = ("chains", "warmup", "draws")
-        return {n: getattr(default, n) if (v := getattr(self, n)) is None else v for n in names}
+    def nuts(self, default: NutsSettings) -> NutsSettings:
+        """Replace chains, warmup and draws of the default where they were given."""
+        given = {name: getattr(self, name) for name in ("chains", "warmup", "draws")}
+        return replace(default, **{n: v for n, v in given.items() if v is not None})
 
     def choose_parametrisations(
         self, known: Mapping[str, Parametrisation], default: tuple[str, ...]
@@ -181,6 +182,8 @@ class Statement:
     ----------
     quote : str
         The paper's words.
+    aspect : str
+        What of it is tried here.
     measured : str
         The numbers.
     verdict : {"reproduces", "does not reproduce", "unclear"}
@@ -190,6 +193,7 @@ class Statement:
     """
 
     quote: str
+    aspect: str
     measured: str
     verdict: Verdict
     rule: str
@@ -253,14 +257,41 @@ class Study:
     conclude: Callable[[Any, Outcomes], Findings]
 
 
+def judge(holds: Sequence[bool | None]) -> Verdict:
+    """Turn the comparisons in which a statement was tried into a verdict.
+
+    Parameters
+    ----------
+    holds : sequence of bool or None
+        Whether it holds; None where the numbers cannot be trusted.
+
+    Returns
+    -------
+    {"reproduces", "does not reproduce", "unclear"}
+        The first if it holds in all of them, the second if in none; else, and where one of them
+        cannot be trusted, unclear.
+    """
+    if not holds or None in holds:
+        return "unclear"
+    if all(holds):
+        return "reproduces"
+    return "unclear" if any(holds) else "does not reproduce"
+
+
 def statement_table(statements: tuple[Statement, ...], *, with_rules: bool = True) -> Table:
     """Tabulate the paper's statements beside what was measured."""
     rows = tuple(
-        (s.quote, s.measured, TableCell(s.verdict, _FLAGS[s.verdict]), s.rule if with_rules else "")
+        (
+            s.quote,
+            s.aspect,
+            s.measured,
+            TableCell(s.verdict, _FLAGS[s.verdict]),
+            s.rule if with_rules else "",
+        )
         for s in statements
     )
-    table = Table(("the paper", "measured", "verdict", "by the rule"), rows, "The paper's words")
-    return table.without_empty_columns()
+    columns = ("the paper", "tried on", "measured", "verdict", "holds if")
+    return Table(columns, rows, "The paper's words").without_empty_columns()
 
 
 def failure_table(outcomes: Outcomes) -> Table:

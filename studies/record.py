@@ -1,0 +1,105 @@
+"""The recorded result of a study: `studies/results/NAME.md` and its JSON, stamped from a run."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from .markdown import table_to_markdown
+from .registry import STUDIES
+from .runs import Run, write_json
+from .study import Findings
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def write_record(
+    name: str, run: Run, findings: Findings, *, folder: Path = RESULTS
+) -> tuple[Path, Path]:
+    """Write what a run found, with all that it takes to repeat it.
+
+    Parameters
+    ----------
+    name : str
+        Name of the study.
+    run : Run
+        The run.
+    findings : Findings
+        What it found.
+    folder : Path
+        Where records are kept.
+
+    Returns
+    -------
+    tuple of Path
+        The Markdown file and the JSON file.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    page, numbers = folder / f"{name}.md", folder / f"{name}.json"
+    made = {
+        key: run.record[key] for key in ("config", "config_hash", "versions", "commit", "machine")
+    }
+    made |= {"command": command(run.record["command"]), "seconds": seconds(run)}
+    write_json(numbers, {"study": name, **made, **findings.to_dict()})
+    _write_text(page, _page(name, made, findings))
+    return page, numbers
+
+
+def command(words: list[str]) -> str:
+    """Write what was typed, without what only says where things go."""
+    kept, skip = [], False
+    for word in words:
+        if skip or word in ("--out", "--record"):
+            skip = word == "--out" and not skip
+            continue
+        if not word.startswith("--out="):
+            kept.append(word)
+    return shlex.join(kept)
+
+
+def seconds(run: Run) -> float:
+    """Add up the wall times of the cells."""
+    return sum(float(cell.get("seconds", 0.0)) for cell in run.record["cells"].values())
+
+
+def _page(name: str, made: dict[str, Any], findings: Findings) -> str:
+    entry = STUDIES[name]
+    parts = [
+        f"# {name}: {entry.summary}",
+        f"{entry.paper}. This page and `{name}.json` beside it are written by `--record`.",
+        *(f"- {sentence}" for sentence in findings.headline),
+        "",
+        *(table_to_markdown(table) + "\n" for table in findings.tables),
+        "## How it was made",
+        _facts(made),
+    ]
+    return "\n\n".join(parts).replace("\n\n- ", "\n- ") + "\n"
+
+
+def _facts(made: dict[str, Any]) -> str:
+    versions = ", ".join(f"{package} {number}" for package, number in made["versions"].items())
+    config = ", ".join(f"{key} = {value}" for key, value in made["config"].items())
+    facts = {
+        "command": f"`{made['command']}`",
+        "settings": config,
+        "commit": made["commit"] or "unknown",
+        "machine": made["machine"],
+        "versions": versions,
+        "time": f"{made['seconds']:.0f} s, all cells",
+    }
+    return "\n".join(f"- {name}: {value}" for name, value in facts.items())
+
+
+def _write_text(path: Path, text: str) -> None:
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with open(handle, "w", encoding="utf-8") as stream:
+            stream.write(text)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,12 @@
+"""A teacher with two ReLU units, free and constrained, by NUTS and by ADVI.
+
+Pourzanjani, Jiang and Petzold 2017, "Improving the identifiability of neural networks for Bayesian
+inference", section 4.1 and Figure 1. Beyond the paper: both engines, biases ordered or not, held-out
+scores against the true function, and two charts of the unit circle without the seam of Givens'.
+"""
+
+from ..study import Study
+from .conclusions import conclude
+from .design import cells, configure, target
+
+STUDY = Study(configure=configure, cells=cells, target=target, conclude=conclude)

@@ -1,0 +1,234 @@
+"""From the cells' posteriors to findings and a page."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from analysis.report import (
+    FigureItem,
+    Note,
+    Report,
+    Section,
+    Table,
+    cost_table,
+    describe_run,
+    health_table,
+)
+from analysis.report.definitions import DIAGNOSTICS, PREDICTION
+
+from ..study import Findings, Outcomes, Statement, failure_table, statement_table
+from . import pictures, tables
+from .design import Config, dataset
+from .measures import Results, measure_all
+from .statements import statements
+
+TITLE = "Two ReLU units, free and constrained"
+_DEFINITIONS = (
+    (
+        "Parametrisation",
+        "`free`: weights and biases as they are. `givens`: every hidden unit's incoming weights "
+        "have norm 1, as an angle. `ordered`: the hidden biases increase. `givens_seamless` and "
+        "`unit_vector`: norm 1 in charts without the seam of the angle at ±π.",
+    ),
+    (
+        "f, prediction",
+        "f is the network's output without noise; a prediction adds noise of the draw's own "
+        "`sigma`. Means and errors are those of f.",
+    ),
+    (
+        "Shift of the mean, sd of f",
+        "Difference of the posterior means of f between ADVI and NUTS at each held-out point, over "
+        "NUTS's posterior sd there, root mean square over the points; and the geometric mean of "
+        "the ratio of the sds. `By chance` is the shift that Monte Carlo error alone would give.",
+    ),
+)
+
+
+def conclude(config: Config, outcomes: Outcomes) -> Findings:
+    """Measure, judge, and lay out the page."""
+    results = measure_all(config, outcomes)
+    judged = statements(results)
+    said = headline(results, judged)
+    every = (
+        statement_table(judged),
+        tables.agreement_table(results),
+        tables.sampling_table(results),
+        tables.chart_table(results),
+        tables.variational_table(results),
+        tables.prediction_table(results),
+        failure_table(outcomes),
+    )
+    return Findings(
+        headline=said,
+        statements=judged,
+        shown=_filled(tables.agreement_table(results), statement_table(judged, with_rules=False)),
+        tables=_filled(*every),
+        report=_page(config, results, outcomes, judged, said),
+        data=results.to_dict(),
+    )
+
+
+def headline(results: Results, judged: tuple[Statement, ...]) -> tuple[str, ...]:
+    """Say the result in three sentences."""
+    counts = Counter(statement.verdict for statement in judged)
+    verdicts = (
+        f"Of {len(judged)} statements of the paper, {counts['reproduces']} reproduce, "
+        f"{counts['does not reproduce']} do not, and {counts['unclear']} are unclear."
+    )
+    return tuple(s for s in (_engines_agree(results), verdicts, _approximation(results)) if s)
+
+
+def _engines_agree(results: Results) -> str:
+    if not results.agreements:
+        return ""
+    differ = [name for name, found in results.agreements.items() if found.beyond]
+    largest = max(found.largest for found in results.agreements.values())
+    if differ:
+        return (
+            f"NUTS in Stan and in NumPyro differ by more than {tables.BOUND:g} Monte Carlo errors "
+            f"with {', '.join(differ)} (at most {largest:.1f})."
+        )
+    return (
+        f"NUTS in Stan and in NumPyro agree in every predictive mean of all "
+        f"{len(results.agreements)} parametrisations, to within {largest:.1f} Monte Carlo errors."
+    )
+
+
+def _approximation(results: Results) -> str:
+    parts = []
+    for name in ("free", "givens"):
+        found = [gap for cell, gap in results.gaps.items() if cell.parametrisation == name]
+        if found:
+            shift = _range(gap.in_sds for gap in found)
+            ratio = _range(gap.sd_ratio for gap in found)
+            parts.append(f"{shift} posterior sds off with {name} weights (sd of f {ratio} times)")
+    if not parts:
+        return ""
+    return f"Held against NUTS, ADVI's predictive means are {', and '.join(parts)}."
+
+
+def _range(values: Iterable[float]) -> str:
+    numbers = sorted(values)
+    low, high = f"{numbers[0]:.2f}", f"{numbers[-1]:.2f}"
+    return low if low == high else f"{low} to {high}"
+
+
+def _page(
+    config: Config,
+    results: Results,
+    outcomes: Outcomes,
+    judged: tuple[Statement, ...],
+    said: tuple[str, ...],
+) -> Report:
+    sections = (
+        _question(config),
+        Section("What the paper says, and what was measured", tables=(statement_table(judged),)),
+        _engines(results),
+        _sampling(results),
+        _charts(results),
+        _variational(config, results),
+        Section("Held-out predictions", tables=(tables.prediction_table(results),)),
+        _failed(outcomes),
+    )
+    runs = [describe_run(cell.label, m.tree) for cell, m in results.measured.items()]
+    return Report(
+        title=TITLE,
+        lede=" ".join(said),
+        sections=tuple(section for section in sections if section is not None),
+        provenance=tuple(runs),
+        definitions=_DEFINITIONS + DIAGNOSTICS + PREDICTION,
+    )
+
+
+def _question(config: Config) -> Section:
+    data = dataset(config.seed)
+    return Section(
+        "The question",
+        text="A network's hidden units can be swapped, and with ReLU each can be scaled up and its "
+        "output down, without any change to what the network computes. Pourzanjani, Jiang and "
+        "Petzold (2017) take both freedoms away by constraints: biases in order, incoming weights "
+        "of norm 1. Section 4.1 of their paper says what that does to sampling and to variational "
+        "inference.\n\nHere the experiment is repeated on data from their teacher network "
+        f"({data.source}; {data.num_obs} training and {data.num_obs} held-out points), with N(0, 1) "
+        "priors and a half-normal one on the noise, in Stan and in NumPyro. Where the paper does "
+        "not say how it was done, the choices are ours.",
+    )
+
+
+def _engines(results: Results) -> Section | None:
+    if not results.agreements:
+        return None
+    return Section(
+        "Do the engines agree?",
+        text="The same model was written twice. If both are right and both samplers have found the "
+        "posterior, their predictive means differ by Monte Carlo error alone.",
+        tables=(tables.agreement_table(results),),
+    )
+
+
+def _sampling(results: Results) -> Section | None:
+    sampled = {cell.label: m.diagnosis for cell, m in results.sampled().items()}
+    if not sampled:
+        return None
+    worst = pictures.worst_trace(results)
+    figures = (pictures.figure_one(results), worst[1] if worst else None)
+    text = (
+        "R-hat and ESS of single parameters condemn chains that number the units differently, "
+        "although their predictions agree; so both are shown."
+    )
+    if worst:
+        text += f" The traces at the end are those of the worst cell, {worst[0]}."
+    return Section(
+        "Is the constrained posterior easier to sample?",
+        text=text,
+        tables=(
+            tables.sampling_table(results),
+            health_table(sampled, caption="Health of the chains, parameters alone"),
+            cost_table(sampled, caption="Cost"),
+        ),
+        figures=_there(figures),
+    )
+
+
+def _charts(results: Results) -> Section | None:
+    table = tables.chart_table(results)
+    if len({row[0] for row in table.rows}) < 2:
+        return None
+    return Section(
+        "The seam of the Givens angle",
+        text="In two dimensions the Givens transform writes a unit vector as an angle between −π "
+        "and π. Vectors on either side of ±π are neighbours on the circle and infinitely far apart "
+        "for the sampler, so a posterior that reaches the seam falls into two modes, and a chain "
+        "that starts on the wrong side presses against it. `givens_seamless` and `unit_vector` "
+        "describe the same posterior without a seam.",
+        tables=(table,),
+    )
+
+
+def _variational(config: Config, results: Results) -> Section | None:
+    table = tables.variational_table(results)
+    if not table.rows:
+        return None
+    figures = (pictures.slice_bands(config, results), pictures.elbo_traces(results))
+    return Section(
+        "Can ADVI stand in for NUTS?",
+        text="Whether an approximation is biased shows against NUTS on the very same posterior.",
+        tables=(table,),
+        figures=_there(figures),
+    )
+
+
+def _failed(outcomes: Outcomes) -> Section | None:
+    if not outcomes.failures:
+        return None
+    note = Note("These variational fits failed in every attempt; they are missing above.", "warn")
+    return Section("What failed", notes=(note,), tables=(failure_table(outcomes),))
+
+
+def _filled(*found: Table) -> tuple[Table, ...]:
+    return tuple(table for table in found if table.rows)
+
+
+def _there(items: Iterable[FigureItem | None]) -> tuple[FigureItem, ...]:
+    return tuple(item for item in items if item is not None)

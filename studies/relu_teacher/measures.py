@@ -1,0 +1,191 @@
+"""What is measured of every cell, and between cells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from analysis.diagnosis import Diagnosis
+from analysis.diagnostics import diagnose
+
+from ..heldout import Agreement, Gap, HeldOut, agree, gap, predict_held_out
+from ..study import Cell, Outcomes
+from .design import CHARTS, Config, dataset
+
+SEAM = 0.1
+"""Within this of +-pi, in radians, a longitude counts as lying at the seam."""
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """One cell's numbers.
+
+    Attributes
+    ----------
+    tree : DataTree
+        The posterior.
+    diagnosis : Diagnosis
+        Of the parameters.
+    held_out : HeldOut
+        Predictions at the held-out points.
+    bias : float
+        Mean over the held-out points of the predictive mean less the true function.
+    error : float
+        Root mean square of the same.
+    at_seam : float
+        Share of draws with a hidden unit's longitude at the seam; NaN without unit-norm weights.
+    """
+
+    tree: xr.DataTree
+    diagnosis: Diagnosis
+    held_out: HeldOut
+    bias: float
+    error: float
+    at_seam: float
+
+    @property
+    def parameter_ess(self) -> float:
+        """Smallest bulk ESS of a parameter."""
+        return self.diagnosis.ess_bulk.value
+
+    @property
+    def prediction_ess(self) -> float:
+        """Median over the held-out points of the bulk ESS of f."""
+        return float(self.held_out.points["ess_bulk"].median())
+
+    @property
+    def prediction_rhat(self) -> float:
+        """Largest R-hat of f over the held-out points."""
+        return float(self.held_out.points["rhat"].max())
+
+    @property
+    def ess_per_1000_gradients(self) -> float:
+        """`prediction_ess` over gradient evaluations of the kept draws, in thousands."""
+        return 1000 * self.prediction_ess / int(self.tree.attrs["gradient_evaluations"])
+
+    @property
+    def depth(self) -> tuple[float, float]:
+        """Mean tree depth, and its standard error from the spread of the chains' means."""
+        chains = self.tree["sample_stats"].to_dataset()["tree_depth"].mean("draw").values
+        spread = float(chains.std(ddof=1)) if len(chains) > 1 else float("nan")
+        return float(chains.mean()), spread / len(chains) ** 0.5
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers as plain types."""
+        sampled = self.diagnosis.sampler is not None
+        return {
+            "diagnosis": self.diagnosis.summary(),
+            "warnings": list(self.diagnosis.warnings),
+            "scores": self.held_out.scores.to_dict(),
+            "bias": self.bias,
+            "error": self.error,
+            "at_seam": self.at_seam,
+            "prediction_ess": self.prediction_ess,
+            "prediction_rhat": self.prediction_rhat if sampled else None,
+            "ess_per_1000_gradients": self.ess_per_1000_gradients if sampled else None,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """All numbers of a run.
+
+    Attributes
+    ----------
+    measured : mapping
+        Of every cell that has a posterior.
+    gaps : mapping
+        Of every variational cell, from NUTS with the same parametrisation (and engine, if it ran).
+    agreements : mapping
+        By parametrisation, between the engines' NUTS.
+    failures : mapping
+        Why the other cells have no posterior.
+    """
+
+    measured: Mapping[Cell, Measured]
+    gaps: Mapping[Cell, Gap]
+    agreements: Mapping[str, Agreement]
+    failures: Mapping[Cell, str]
+
+    def sampled(self) -> dict[Cell, Measured]:
+        """Cells of NUTS."""
+        return {cell: m for cell, m in self.measured.items() if cell.method == "nuts"}
+
+    def charts(self) -> dict[Cell, Measured]:
+        """Cells of NUTS with unit-norm weights and free biases."""
+        return {c: m for c, m in self.sampled().items() if c.parametrisation in CHARTS}
+
+    def find(self, parametrisation: str, method: str, engine: str) -> Cell | None:
+        """Find a cell that has a posterior."""
+        wanted = (parametrisation, method, engine)
+        return next(
+            (c for c in self.measured if (c.parametrisation, c.method, c.engine) == wanted), None
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain types, by the cells' keys."""
+        return {
+            "cells": {cell.key: m.to_dict() for cell, m in self.measured.items()},
+            "from_nuts": {cell.key: asdict(gap) for cell, gap in self.gaps.items()},
+            "engines": {name: asdict(a) for name, a in self.agreements.items()},
+            "failures": {cell.key: reason for cell, reason in self.failures.items()},
+        }
+
+
+def measure_all(config: Config, outcomes: Outcomes) -> Results:
+    """Measure every cell and compare those that belong together."""
+    measured = {cell: _measure(config, outcomes.tree(cell)) for cell in outcomes}
+    alone = Results(measured, {}, {}, outcomes.failures)
+    gaps = {}
+    for cell, found in measured.items():
+        reference = _reference(alone, cell)
+        if cell.method != "nuts" and reference is not None:
+            gaps[cell] = gap(found.held_out, measured[reference].held_out)
+    return Results(measured, gaps, _agreements(config, alone), outcomes.failures)
+
+
+def _measure(config: Config, tree: xr.DataTree) -> Measured:
+    data = dataset(config.seed)
+    test = data.held_out
+    if test is None or data.truth is None:
+        raise ValueError(f"`{data.name}` has no held-out points or no true function.")
+    held_out = predict_held_out(tree, test.x, test.y)
+    miss = held_out.function.mean(axis=(0, 1)) - data.truth(test.x)
+    return Measured(
+        tree=tree,
+        diagnosis=diagnose(tree),
+        held_out=held_out,
+        bias=float(miss.mean()),
+        error=float(np.sqrt(np.mean(miss**2))),
+        at_seam=_share_at_seam(tree),
+    )
+
+
+def _share_at_seam(tree: xr.DataTree) -> float:
+    weights = (
+        tree["posterior"].to_dataset()["W1"].transpose("chain", "draw", "in", "hidden1").values
+    )
+    if not np.allclose(np.square(weights).sum(axis=2), 1):
+        return float("nan")
+    longitude = np.arctan2(weights[:, :, 1], weights[:, :, 0])
+    return float((np.abs(longitude) > np.pi - SEAM).any(axis=-1).mean())
+
+
+def _reference(results: Results, cell: Cell) -> Cell | None:
+    engines = (cell.engine, *(e for e in ("numpyro", "stan") if e != cell.engine))
+    candidates = (results.find(cell.parametrisation, "nuts", engine) for engine in engines)
+    return next((c for c in candidates if c is not None), None)
+
+
+def _agreements(config: Config, results: Results) -> dict[str, Agreement]:
+    found = {}
+    for name in config.parametrisations:
+        pair = [results.find(name, "nuts", engine) for engine in ("numpyro", "stan")]
+        if pair[0] is not None and pair[1] is not None:
+            a, b = (results.measured[cell].held_out for cell in pair if cell is not None)
+            found[name] = agree(a, b)
+    return found

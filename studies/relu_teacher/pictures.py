@@ -1,0 +1,103 @@
+"""The study's figures."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from analysis.figures.predictive_band import Curve, plot_predictive_band, predictive_band
+from analysis.figures.weight_scatter import WeightPair, plot_weight_scatter
+from analysis.posterior import read_draws
+from analysis.report import FigureItem
+from analysis.report.posterior_figures import elbo_figure, trace_figure
+
+from ..heldout import add_noise, draw_functions
+from ..study import METHOD_WORDS, Cell
+from .design import METHODS, Config, dataset
+from .measures import Results
+
+SHOWN = ("free", "givens")
+SLICE = np.linspace(-5.0, 5.0, 81)
+"""Values of the first input along the slice; the second is 0."""
+NEAR = 0.5
+"""Training points with the second input within this of 0 are drawn beside the slice."""
+
+
+def figure_one(results: Results) -> FigureItem | None:
+    """Remake the paper's Figure 1, left: a weight into a unit against the weight out of it."""
+    cells = _shown(results)
+    if not cells:
+        return None
+    pairs = {
+        name: WeightPair(
+            read_draws(results.measured[cell].tree, "W1").of("W1[0,0]"),
+            read_draws(results.measured[cell].tree, "W2").of("W2[0,0]"),
+        )
+        for name, cell in cells.items()
+    }
+    return FigureItem(
+        plot_weight_scatter(pairs, columns=len(METHODS)),
+        caption="The paper's Figure 1 (left) remade: draws of `W1[0,0]` against `W2[0,0]` (W₁[1,1] "
+        "and W₂[1] where one counts from 1). Free weights (above) lie along hyperbolas, since "
+        "scaling a unit up and its output down changes nothing; unit-norm weights (below) do not. "
+        "Clouds beside each other are the two ways to number the units.",
+        alt="Scatter of W1[0,0] against W2[0,0] by NUTS, mean-field and full-rank ADVI, for free "
+        "and for unit-norm weights",
+    )
+
+
+def slice_bands(config: Config, results: Results) -> FigureItem | None:
+    """Draw predictive bands along a line through input space."""
+    cells = _shown(results)
+    data = dataset(config.seed)
+    if not cells or data.truth is None:
+        return None
+    x = np.column_stack([SLICE, np.zeros_like(SLICE)])
+    bands = {}
+    for name, cell in cells.items():
+        function, sigma = draw_functions(results.measured[cell].tree, x)
+        bands[name] = predictive_band(SLICE, add_noise(function, sigma)[..., 0])
+    near = (np.abs(data.x[:, 1]) < NEAR) & (np.abs(data.x[:, 0]) <= SLICE[-1])
+    return FigureItem(
+        plot_predictive_band(
+            bands,
+            data=Curve(data.x[near, 0], np.asarray(data.y, np.float64)[near, 0]),
+            truth=Curve(SLICE, data.truth(x)[:, 0]),
+            x_label="x1 (x2 = 0)",
+            columns=len(METHODS),
+        ),
+        caption="Predictive mean with 50 % and 95 % bands along x1, with x2 = 0, and the true "
+        f"function. The points are training data with x2 within {NEAR:g} of 0, so they need not "
+        "lie on the curve.",
+        alt="Predictive bands along the first input by NUTS, mean-field and full-rank ADVI, for "
+        "free and for unit-norm weights",
+    )
+
+
+def worst_trace(results: Results) -> tuple[str, FigureItem] | None:
+    """Draw traces and ranks of the NUTS cell whose predictions have the largest R-hat."""
+    sampled = results.sampled()
+    known = {c: m for c, m in sampled.items() if np.isfinite(m.diagnosis.rhat.value)}
+    if not known:
+        return None
+    worst = max(known, key=lambda cell: known[cell].diagnosis.rhat.value)
+    item = trace_figure(known[worst].tree, known[worst].diagnosis)
+    return None if item is None else (worst.label, item)
+
+
+def elbo_traces(results: Results) -> FigureItem | None:
+    """Draw the ELBO of every variational fit."""
+    fits = {c.label: m.tree for c, m in results.measured.items() if c.method != "nuts"}
+    return elbo_figure(fits)
+
+
+def _shown(results: Results) -> dict[str, Cell]:
+    """Give a cell for each panel, of the first engine that has it."""
+    engines = dict.fromkeys(cell.engine for cell in results.measured)
+    shown = {}
+    for parametrisation in SHOWN:
+        for method in METHODS:
+            cells = (results.find(parametrisation, method, engine) for engine in engines)
+            cell = next((c for c in cells if c is not None), None)
+            if cell is not None:
+                shown[f"{parametrisation}, {METHOD_WORDS[method]}"] = cell
+    return shown
