@@ -106,10 +106,10 @@ def statements(results: Results) -> tuple[Statement, ...]:
 
 def _statement(quote: str, aspect: str, trials: list[_Trial], rule: str) -> Statement:
     measured = "; ".join(trial.words for trial in trials) or "not measured in this run"
-    held = sum(bool(trial.holds) for trial in trials)
-    tail = f". Holds in {held} of {len(trials)}." if trials else ""
-    doubtful = sum(trial.holds is None for trial in trials)
-    if doubtful:
+    sure = [trial.holds for trial in trials if trial.holds is not None]
+    tail = f". Holds in {sum(sure)} of {len(sure)}." if sure else "."
+    if len(sure) < len(trials):
+        doubtful = len(trials) - len(sure)
         tail += f" In {doubtful} the chains of NUTS disagree on f (R-hat above {MAX_RHAT:g})."
     return Statement(quote, aspect, measured + tail, judge([t.holds for t in trials]), rule)
 

@@ -1,0 +1,113 @@
+"""The design: splits, a network of 50 ReLU units, and the cells to run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from types import MappingProxyType
+
+from inference.settings import NutsSettings
+from models import BayesianNetwork, Gaussian, Network, NetworkTarget, NormalPrior, Parametrisation
+from models.data import StandardisedSplit, load, split, standardise
+
+from ..errors import StudyError
+from ..study import Cell, Options
+
+NAME = "boston"
+HIDDEN = 50
+SPLITS = 15
+QUICK_SPLITS = 1
+MAX_SPLITS = 99
+QUICK = NutsSettings(chains=2, warmup=150, draws=150, max_tree_depth=8)
+PARAMETRISATIONS: Mapping[str, Parametrisation] = MappingProxyType(
+    {
+        p.label: p
+        for p in (
+            Parametrisation("free", "free"),
+            Parametrisation("givens", "free"),
+            Parametrisation("free", "ordered"),
+            Parametrisation("givens", "ordered"),
+            Parametrisation("givens_seamless", "free"),
+            Parametrisation("unit_vector", "free"),
+        )
+    }
+)
+DEFAULT = ("free", "givens")
+
+
+@dataclass(frozen=True)
+class Config:
+    """The study's settings.
+
+    Attributes
+    ----------
+    seed : int
+        Split k has the seed `seed` + k - 1, for rows and for samplers.
+    splits : int
+        How many.
+    engines, parametrisations : tuple of str
+        What is crossed.
+    nuts : NutsSettings
+        Settings of NUTS.
+    """
+
+    seed: int
+    splits: int
+    engines: tuple[str, ...]
+    parametrisations: tuple[str, ...]
+    nuts: NutsSettings = field(default_factory=NutsSettings)
+
+    def __post_init__(self) -> None:
+        """Refuse a number of splits that makes no sense."""
+        if not 1 <= self.splits <= MAX_SPLITS:
+            raise StudyError(
+                f"`--splits` is {self.splits}; it must be a whole number from 1 to {MAX_SPLITS}."
+            )
+
+
+def configure(options: Options) -> Config:
+    """Make the settings from what the command line was given."""
+    splits = QUICK_SPLITS if options.quick else SPLITS
+    return Config(
+        seed=options.seed,
+        splits=splits if options.splits is None else options.splits,
+        engines=options.engines("numpyro"),
+        parametrisations=options.choose_parametrisations(PARAMETRISATIONS, DEFAULT),
+        nuts=options.nuts(QUICK if options.quick else NutsSettings()),
+    )
+
+
+def cells(config: Config) -> tuple[Cell, ...]:
+    """List the cells, split by split, so that a run cut short has whole splits."""
+    return tuple(
+        Cell(
+            parametrisation=parametrisation,
+            method="nuts",
+            engine=engine,
+            settings=config.nuts,
+            seed=config.seed + number - 1,
+            split=number,
+        )
+        for number in range(1, config.splits + 1)
+        for parametrisation in config.parametrisations
+        for engine in config.engines
+    )
+
+
+def target(config: Config, cell: Cell) -> NetworkTarget:
+    """Condition the cell's model on the standardised training part of its split."""
+    train = parts(config.seed, cell.split or 1).train
+    model = BayesianNetwork(
+        network=Network(train.in_dim, (HIDDEN,), train.out_dim, "relu"),
+        likelihood=Gaussian(noise=None),
+        prior=NormalPrior(),
+        parametrisation=PARAMETRISATIONS[cell.parametrisation],
+    )
+    return model.condition(train.x, train.y, name=f"{NAME}-split{cell.split or 1}")
+
+
+@lru_cache(maxsize=4)
+def parts(seed: int, number: int) -> StandardisedSplit:
+    """Split the data, 80 to 20, and standardise on the training part."""
+    return standardise(split(load(NAME), test_fraction=0.2, seed=seed + number - 1))
