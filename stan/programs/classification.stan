@@ -13,6 +13,7 @@ data {
   array[num_obs] int<lower=1, upper=width[num_hidden_layers + 2]> label;
 }
 transformed data {
+  matrix[num_obs, width[1] + has_biases] x_with_ones = with_ones(x, has_biases);
   vector[count_weights(width, sum_readout)] weight_sd = per_weight(weight_scale, width, sum_readout);
   vector[count_biases(width, has_biases, sum_readout)] bias_sd
       = per_bias(bias_scale, width, has_biases, sum_readout);
@@ -30,7 +31,7 @@ transformed parameters {
 model {
   weights ~ normal(0, weight_sd);
   biases ~ normal(0, bias_sd);
-  label ~ categorical_logit_glm(last_inputs(x, weights, biases, skips, width, activation),
+  label ~ categorical_logit_glm(last_inputs(x, x_with_ones, weights, biases, skips, width, activation),
                                 last_biases(biases, width, sum_readout),
                                 last_weights(weights, skips, width, sum_readout));
 }

@@ -23,6 +23,7 @@ data {
   real<lower=0> noise_scale; // scale of its half-normal prior, where it is
 }
 transformed data {
+  matrix[num_obs, width[1] + has_biases] x_with_ones = with_ones(x, has_biases);
   vector[count_weights(width, sum_readout)] weight_sd = per_weight(weight_scale, width, sum_readout);
   vector[count_biases(width, has_biases, sum_readout)] bias_sd
       = per_bias(bias_scale, width, has_biases, sum_readout);
@@ -42,7 +43,7 @@ model {
   weights ~ normal(0, weight_sd);
   biases ~ normal(0, bias_sd);
   sigma ~ normal(0, noise_scale);
-  y ~ regression(last_inputs(x, weights, biases, skips, width, activation),
+  y ~ regression(last_inputs(x, x_with_ones, weights, biases, skips, width, activation),
                  last_weights(weights, skips, width, sum_readout),
                  last_biases(biases, width, sum_readout),
                  infer_noise ? sigma[1] : noise);

@@ -1,0 +1,121 @@
+"""Time of one gradient of the log density: NumPyro (float64 and float32) against the same Stan program.
+
+    .venv/bin/python benchmarks/gradient.py [--repeats N] [--json]
+
+All three are measured in this one run, one after the other, on one thread each, as a sampler calls them: NumPyro's inside a
+compiled loop whose every step depends on the one before, Stan's inside CmdStan, as the time of static HMC with a fixed step
+size divided by its leapfrog steps. The medians of several rounds are printed with their spread and the ratio to Stan.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+# One thread, as a chain beside other chains has it; must stand before JAX is imported.
+os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+
+from inference.numpyro_mcmc import chain_keys, unconstrain
+from inference.precision import precision
+from inference.provenance import machine, versions
+from models import BayesianNetwork, Network, NetworkTarget
+from models.data import load, own_split, split, standardise
+from stan.output import read
+from stan.program import compile_program, definition, write_data
+from stan.run import run
+
+STEP = 1e-6
+"""So small that a trajectory stays where it is: every gradient costs the same and nothing diverges."""
+
+
+def targets() -> dict[str, NetworkTarget]:
+    """The two posteriors: the paper's teacher, and Boston Housing with 50 hidden units."""
+    teacher = own_split(load("relu-teacher")).train
+    boston = standardise(split(load("boston"), seed=0)).train
+    return {
+        "relu-teacher (2 units)": BayesianNetwork(Network(2, (2,), 1)).condition(
+            teacher.x, teacher.y
+        ),
+        "boston (50 units)": BayesianNetwork(Network(13, (50,), 1)).condition(boston.x, boston.y),
+    }
+
+
+def time_numpyro(target: NetworkTarget, dtype: str, num: int, repeats: int) -> list[float]:
+    """Microseconds a gradient, one number a round."""
+    with precision(dtype):
+        model = unconstrain(target, chain_keys(0, 1, 0), 0.5)
+        start, unravel = ravel_pytree(jax.tree.map(lambda leaf: leaf[0], model.initial))
+        gradient = jax.grad(lambda v: model.potential(unravel(v)))
+        step = jnp.asarray(STEP**2, start.dtype)
+        loop = jax.jit(lambda v: jax.lax.fori_loop(0, num, lambda _, u: u - step * gradient(u), v))
+        loop(start).block_until_ready()
+        rounds = []
+        for _ in range(repeats):
+            began = time.perf_counter()
+            loop(start).block_until_ready()
+            rounds.append((time.perf_counter() - began) / num * 1e6)
+        return rounds
+
+
+def time_stan(target: NetworkTarget, num: int, repeats: int) -> list[float]:
+    """Microseconds a leapfrog step of static HMC, one number a round."""
+    source = definition(target)
+    model, info = compile_program(source.path)
+    iterations = 10
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        data = write_data(source, info, folder)
+        csv = folder / "draws.csv"
+        arguments = [
+            *("random", "seed=1", "data", f"file={data}", "init=0.5", "output", f"file={csv}"),
+            *("method=sample", f"num_samples={iterations}", "num_warmup=0", "adapt", "engaged=0"),
+            *("algorithm=hmc", "engine=static", f"int_time={STEP * num / iterations!r}"),
+            f"stepsize={STEP!r}",
+        ]
+        rounds = []
+        for _ in range(repeats):
+            run(str(model.exe_file), arguments, folder / "console.txt")
+            rounds.append(read(csv).seconds("Sampling") / num * 1e6)
+    return rounds
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    table: dict[str, dict[str, list[float]]] = {}
+    for name, target in targets().items():
+        num = 100_000 if "teacher" in name else 10_000
+        table[name] = {
+            "NumPyro float64": time_numpyro(target, "float64", num, options.repeats),
+            "NumPyro float32": time_numpyro(target, "float32", num, options.repeats),
+            "Stan": time_stan(target, num, options.repeats),
+        }
+    if options.json:
+        print(json.dumps({"machine": machine(), "versions": versions(), "microseconds": table}))
+        return
+    print(machine())
+    for name, rows in table.items():
+        print(f"\n{name:24s} {'median us':>10s} {'min':>8s} {'max':>8s} {'times Stan':>11s}")
+        stan = statistics.median(rows["Stan"])
+        for engine, rounds in rows.items():
+            middle = statistics.median(rounds)
+            print(
+                f"{engine:24s} {middle:10.1f} {np.min(rounds):8.1f} {np.max(rounds):8.1f} {middle / stan:11.3f}"
+            )
+
+
+if __name__ == "__main__":
+    main()
