@@ -88,7 +88,9 @@ def _explain(error: Exception) -> int:
         message, code = str(error), INTERRUPTED
     elif hasattr(error, "format_message"):  # the parser's own
         where = getattr(getattr(error, "ctx", None), "command_path", "onebasin")
-        message, code = f"{error.format_message()} See `{where} --help`.", MISUSED
+        said = error.format_message()
+        stop = "" if said.endswith((".", "?", "!")) else "."
+        message, code = f"{said}{stop} See `{where} --help`.", MISUSED
     elif isinstance(error, OSError) and error.strerror:
         place = f"{error.filename}: " if error.filename else ""
         message, code = f"{place}{error.strerror}", FAILED

@@ -52,13 +52,17 @@ class HeldOut:
         return self.table.drop(index="sigma")
 
 
-def predict_held_out(tree: xr.DataTree, x: np.ndarray, y: np.ndarray) -> HeldOut:
+def predict_held_out(
+    tree: xr.DataTree, model: BayesianNetwork, x: np.ndarray, y: np.ndarray
+) -> HeldOut:
     """Predict at points and score the predictions.
 
     Parameters
     ----------
     tree : DataTree
-        The posterior of a network with a Gaussian likelihood.
+        The posterior.
+    model : BayesianNetwork
+        The network that it is of, with a Gaussian likelihood.
     x : array (obs, in)
         Inputs, in the units that the network was conditioned on.
     y : array (obs, out)
@@ -69,7 +73,7 @@ def predict_held_out(tree: xr.DataTree, x: np.ndarray, y: np.ndarray) -> HeldOut
     HeldOut
         Predictions and scores.
     """
-    function, sigma = draw_functions(tree, x)
+    function, sigma = draw_functions(tree, model, x)
     likelihood = norm.logpdf(y, function, sigma[..., None, None]).sum(-1)
     scores = score_predictions(add_noise(function, sigma), y, log_likelihood=likelihood)
     squared = mse(function, y)
@@ -78,10 +82,9 @@ def predict_held_out(tree: xr.DataTree, x: np.ndarray, y: np.ndarray) -> HeldOut
 
 
 def draw_functions(
-    tree: xr.DataTree, x: np.ndarray
+    tree: xr.DataTree, model: BayesianNetwork, x: np.ndarray
 ) -> tuple[Float[np.ndarray, "chain draw obs out"], Float[np.ndarray, "chain draw"]]:
     """Draw the network's output at `x`, and the noise's standard deviation."""
-    model = BayesianNetwork.from_description(str(tree.attrs["model"]))
     posterior = {str(n): v.values for n, v in tree["posterior"].to_dataset().items()}
     function = predict(model, posterior, x)
     known = getattr(model.likelihood, "noise", None)

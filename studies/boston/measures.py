@@ -16,7 +16,7 @@ from analysis.report import Run, describe_run
 
 from ..heldout import predict_held_out
 from ..study import Cell, Outcomes
-from .design import Config, parts
+from .design import Config, parts, target
 
 MIN_SPLITS = 6
 """Fewer paired splits cannot give a two-sided Wilcoxon test below 0.05."""
@@ -129,7 +129,7 @@ def pair(
 def _measure(config: Config, cell: Cell, outcomes: Outcomes) -> Measured:
     tree = outcomes.tree(cell)
     data = parts(config.seed, cell.split or 1)
-    held_out = predict_held_out(tree, data.test.x, data.test.y)
+    held_out = predict_held_out(tree, target(config, cell).model, data.test.x, data.test.y)
     (y_sd,) = data.standardiser.inverse_sd(np.ones(1))
     return Measured(
         scores=held_out.scores,

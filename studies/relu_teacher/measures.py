@@ -14,7 +14,7 @@ from analysis.diagnostics import diagnose
 
 from ..heldout import Agreement, Gap, HeldOut, agree, gap, predict_held_out
 from ..study import Cell, Outcomes
-from .design import CHARTS, Config, dataset
+from .design import CHARTS, Config, dataset, target
 
 SEAM = 0.1
 """Within this of +-pi, in radians, a longitude counts as lying at the seam."""
@@ -138,7 +138,7 @@ class Results:
 
 def measure_all(config: Config, outcomes: Outcomes) -> Results:
     """Measure every cell and compare those that belong together."""
-    measured = {cell: _measure(config, outcomes.tree(cell)) for cell in outcomes}
+    measured = {cell: _measure(config, cell, outcomes.tree(cell)) for cell in outcomes}
     alone = Results(measured, {}, {}, outcomes.failures)
     gaps = {}
     for cell, found in measured.items():
@@ -148,12 +148,12 @@ def measure_all(config: Config, outcomes: Outcomes) -> Results:
     return Results(measured, gaps, _agreements(config, alone), outcomes.failures)
 
 
-def _measure(config: Config, tree: xr.DataTree) -> Measured:
+def _measure(config: Config, cell: Cell, tree: xr.DataTree) -> Measured:
     data = dataset(config.seed)
     test = data.held_out
     if test is None or data.truth is None:
         raise ValueError(f"`{data.name}` has no held-out points or no true function.")
-    held_out = predict_held_out(tree, test.x, test.y)
+    held_out = predict_held_out(tree, target(config, cell).model, test.x, test.y)
     miss = held_out.function.mean(axis=(0, 1)) - data.truth(test.x)
     return Measured(
         tree=tree,

@@ -12,7 +12,7 @@ from analysis.report.posterior_figures import elbo_figure, trace_figure
 
 from ..heldout import add_noise, draw_functions
 from ..study import METHOD_WORDS, Cell
-from .design import METHODS, Config, dataset
+from .design import METHODS, Config, dataset, target
 from .measures import Results
 
 SHOWN = ("free", "givens")
@@ -54,7 +54,7 @@ def slice_bands(config: Config, results: Results) -> FigureItem | None:
     x = np.column_stack([SLICE, np.zeros_like(SLICE)])
     bands = {}
     for name, cell in cells.items():
-        function, sigma = draw_functions(results.measured[cell].tree, x)
+        function, sigma = draw_functions(results.measured[cell].tree, target(config, cell).model, x)
         bands[name] = predictive_band(SLICE, add_noise(function, sigma)[..., 0])
     near = (np.abs(data.x[:, 1]) < NEAR) & (np.abs(data.x[:, 0]) <= SLICE[-1])
     return FigureItem(

@@ -1,0 +1,150 @@
+"""Commands as a user types them, and samplers that answer at once."""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import inference
+from inference.posterior import build
+from inference.settings import NutsSettings
+from models import NetworkTarget
+from studies.cli import main
+
+TEACHER = {
+    "W1": [[0.7071, -0.7071], [0.7071, 0.7071]],
+    "b1": [0.0, 1.0],
+    "W2": [[0.7071], [0.7071]],
+    "b2": [0.5],
+}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a command answered."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """Its stdout, parsed."""
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def onebasin(capfd: pytest.CaptureFixture[str]) -> Callable[..., Answer]:
+    """Run `onebasin` with these words."""
+
+    def run(*words: str | Path) -> Answer:
+        capfd.readouterr()
+        code = main([str(word) for word in words])
+        captured = capfd.readouterr()
+        return Answer(code, captured.out, captured.err)
+
+    return run
+
+
+@dataclass
+class Sampler:
+    """A stand-in for the inference room: it records the calls, and draws around a fixed point.
+
+    Attributes
+    ----------
+    calls
+        One mapping a call: target, method, engine, settings, seed, checkpoint.
+    before
+        Called with each call before it is answered; may raise.
+    """
+
+    calls: list[dict[str, Any]] = field(default_factory=list)
+    before: Callable[[dict[str, Any]], None] = lambda call: None
+
+    @property
+    def last(self) -> dict[str, Any]:
+        """The last call."""
+        return self.calls[-1]
+
+    def nuts(self, target: Any, **how: Any) -> xr.DataTree:
+        """Stand for `inference.nuts`."""
+        return self._answer(target, "nuts", how)
+
+    def hmc(self, target: Any, **how: Any) -> xr.DataTree:
+        """Stand for `inference.hmc`."""
+        return self._answer(target, "hmc", how)
+
+    def advi(self, target: Any, *, family: str, **how: Any) -> xr.DataTree:
+        """Stand for `inference.advi`."""
+        return self._answer(target, f"advi-{family}", how)
+
+    def _answer(self, target: Any, method: str, how: dict[str, Any]) -> xr.DataTree:
+        call = {"target": target, "method": method, **how}
+        self.calls.append(call)
+        self.before(call)
+        return fake_posterior(target, method, how["engine"], how["settings"], how["seed"])
+
+
+def fake_posterior(target: Any, method: str, engine: str, settings: Any, seed: int) -> xr.DataTree:
+    """Draw around the teacher (or around 0) independently: a posterior that passes every check."""
+    sampled = isinstance(settings, NutsSettings) or method == "hmc"
+    shape = (settings.chains if sampled else 1, settings.draws)
+    word = f"{target.name} {method} {engine} {seed}"
+    rng = np.random.default_rng(list(word.encode()))
+    stats = {"lp": rng.normal(size=shape)}
+    how: dict[str, Any] = {"engine": engine, "method": method, "seed": seed, "wall_time": 1.5}
+    how |= {"settings": asdict(settings), "gradient_evaluations": 7 * shape[0] * shape[1]}
+    variational = None
+    if sampled:
+        stats |= {
+            "diverging": np.zeros(shape, bool),
+            "tree_depth": rng.integers(2, 5, size=shape),
+            "n_steps": np.full(shape, 7),
+            "acceptance_rate": np.full(shape, 0.8),
+            "energy": rng.normal(size=shape),
+            "step_size": np.full(shape, 0.25),
+        }
+        how |= {"max_tree_depth": 10, "sampling_seconds": [1.0], "warmup_seconds": [1.0]}
+    else:
+        stats["log_q"] = stats["lp"] + 0.1 * rng.normal(size=shape)
+        how["converged"] = 1
+        variational = xr.Dataset(
+            {"elbo": ("evaluation", [-9.0, -3.0]), "iteration": ("evaluation", [100, 200])}
+        )
+    return build(target, _draws(target, shape, rng), stats, how, variational=variational)
+
+
+def _draws(target: Any, shape: tuple[int, int], rng: np.random.Generator) -> dict[str, np.ndarray]:
+    if not isinstance(target, NetworkTarget):
+        return {"mu": rng.normal(size=shape)}
+    shapes = target.model.network.shapes
+    teacher = shapes == {name: np.shape(value) for name, value in TEACHER.items()}
+    draws = {
+        name: (np.asarray(TEACHER[name]) if teacher else 0.0)
+        + 0.05 * rng.normal(size=(*shape, *size))
+        for name, size in shapes.items()
+    }
+    if target.model.parametrisation.unit_norm:
+        draws["W1"] /= np.linalg.norm(draws["W1"], axis=2, keepdims=True)
+    return draws | {"sigma": 0.5 * np.exp(0.05 * rng.normal(size=shape))}
+
+
+@pytest.fixture
+def sampler(monkeypatch: pytest.MonkeyPatch) -> Sampler:
+    """Put the stand-in in the place of the inference room."""
+    stand_in = Sampler()
+    for name in ("nuts", "hmc", "advi"):
+        monkeypatch.setattr(inference, name, getattr(stand_in, name))
+    return stand_in
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path

@@ -1,0 +1,97 @@
+"""What every command shares: start-up, exit codes, errors in one line."""
+
+import subprocess
+import sys
+from importlib.metadata import version
+
+import pytest
+
+from studies import cli
+
+HEAVY = ["jax", "numpy", "numpyro", "xarray", "matplotlib", "arviz_stats", "cmdstanpy", "models"]
+
+
+def test_import_loads_nothing_heavy():
+    script = f"import sys, studies.cli; print(*sorted(set({HEAVY}) & set(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == []
+
+
+def test_study_list_loads_nothing_heavy():
+    script = (
+        f"import sys; from studies.cli import main; main(['study', '--list']); "
+        f"print('loaded', *sorted(set({HEAVY}) & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "loaded"
+
+
+def test_process_exits_with_the_code_that_main_returns():
+    call = [sys.executable, "-c", "import sys; from studies.cli import main; sys.exit(main())"]
+    done = subprocess.run([*call, "study"], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("onebasin: `NAME` is missing; the studies are: relu-teacher")
+    assert done.stderr.count("\n") == 1
+    assert done.stdout == ""
+
+
+def test_version_is_that_of_the_package(onebasin):
+    answer = onebasin("--version")
+    assert (answer.code, answer.out) == (0, f"{version('onebasin')}\n")
+
+
+@pytest.mark.parametrize("command", ["doctor", "sample", "diagnose", "report", "study"])
+def test_help_names_every_command_and_its_options(onebasin, command):
+    assert command in onebasin("--help").out
+    answer = onebasin(command, "--help")
+    assert answer.code == 0
+    assert "Usage: onebasin " + command in answer.out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["smaple"], "No such command 'smaple'. Did you mean 'sample'? See `onebasin --help`."),
+        (["sample", "a.stan"], "Missing option '--out'. See `onebasin sample --help`."),
+        (["sample"], "Missing argument 'PROGRAM.stan'. See `onebasin sample --help`."),
+        (["study", "--chians", "3"], "No such option: --chians"),
+        (["study", "boston", "--chains", "two"], "Invalid value for '--chains'"),
+    ],
+)
+def test_mistyped_command_is_one_line_and_code_2(onebasin, words, message):
+    answer = onebasin(*words)
+    assert answer.code == 2
+    assert answer.out == ""
+    assert answer.err.startswith(f"onebasin: {message}")
+    assert answer.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (KeyError("spam"), "unexpected KeyError: 'spam'; --debug shows where it comes from"),
+        (ValueError("`a` is 1."), "`a` is 1."),
+        (RuntimeError("stopped"), "stopped"),
+        (
+            PermissionError(13, "Permission denied", "/folder/x.nc"),
+            "/folder/x.nc: Permission denied",
+        ),
+        (RuntimeError(), "RuntimeError"),
+    ],
+)
+def test_error_of_any_kind_is_one_line_without_a_traceback(onebasin, monkeypatch, error, line):
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("studies.registry.find", fail)
+    answer = onebasin("study", "boston")
+    assert (answer.code, answer.err) == (1, f"onebasin: {line}\n")
+
+
+def test_debug_shows_where_an_error_comes_from(onebasin):
+    with pytest.raises(ValueError, match="`NAME` is missing"):
+        cli.main(["study", "--debug"])

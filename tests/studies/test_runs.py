@@ -1,0 +1,176 @@
+"""A run's folder: what it holds, when it is refused, how it is taken up again."""
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from inference.settings import NutsSettings
+from models import BayesianNetwork, Network
+from models.data import load as load_data
+from studies.errors import Interrupted, StudyError
+from studies.runs import Run, canonical, config_hash, default_folder, open_run, write_json
+
+from .conftest import fake_posterior
+
+
+@dataclass(frozen=True)
+class Config:
+    seed: int = 0
+    engines: tuple[str, ...] = ("stan",)
+    nuts: NutsSettings = NutsSettings()  # noqa: RUF009
+
+
+@pytest.fixture
+def posterior():
+    data = load_data("relu-teacher")
+    target = BayesianNetwork(Network(2, (2,))).condition(data.x, data.y, name="teacher")
+    return fake_posterior(target, "nuts", "stan", NutsSettings(chains=1, draws=10), 0)
+
+
+def opened(path: Path, config: Config | None = None, **options: bool) -> Run:
+    how = {"resume": True, "force": False} | options
+    config = config or Config()
+    return open_run(path, study="toy", config=config, command=["onebasin", "study"], **how)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Config(seed=1),
+        Config(engines=("stan", "numpyro")),
+        Config(nuts=NutsSettings(draws=999)),
+        Config(nuts=NutsSettings(metric="dense")),
+    ],
+)
+def test_folder_is_named_by_every_setting(other):
+    assert default_folder("toy", Config()) == default_folder("toy", replace(Config()))
+    assert default_folder("toy", Config()) != default_folder("toy", other)
+    assert default_folder("toy", Config()) != default_folder("joy", Config())
+    assert default_folder("toy", Config()).parent == Path("runs")
+
+
+def test_canonical_settings_are_json_with_sorted_keys():
+    text = canonical(Config())
+    assert list(json.loads(text)) == ["engines", "nuts", "seed"]
+    assert json.loads(text)["nuts"]["chains"] == 4
+
+
+def test_run_json_says_how_it_was_made_and_how_it_ended(tmp_path):
+    with opened(tmp_path / "run") as run:
+        assert json.loads((run.path / "run.json").read_text())["status"] == "running"
+    record = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert record["status"] == "done"
+    assert record["study"] == "toy"
+    assert record["config"]["nuts"]["draws"] == 1000
+    assert record["config_hash"] == config_hash("toy", Config())
+    assert {"python", "jax", "numpyro", "onebasin"} <= set(record["versions"])
+    assert {"command", "commit", "machine", "started", "written", "cells"} <= set(record)
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (KeyboardInterrupt(), "interrupted"),
+        (Interrupted("stopped"), "interrupted"),
+        (RuntimeError("broken"), "failed"),
+    ],
+)
+def test_run_json_says_that_it_broke_off(tmp_path, error, status):
+    with pytest.raises(type(error)), opened(tmp_path / "run"):
+        raise error
+    record = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert record["status"] == status
+    assert record.get("message") == ("RuntimeError: broken" if status == "failed" else None)
+
+
+def test_posterior_is_taken_again_only_with_its_fingerprint(tmp_path, posterior):
+    run = opened(tmp_path / "run")
+    run.keep("a", "mark", posterior)
+    again = opened(tmp_path / "run")
+    assert again.find("a", "mark")
+    assert again.record["cells"]["a"] == {"status": "done", "seconds": 1.5}
+    assert not again.find("a", "another mark")
+    assert not again.find("b", "mark")
+    assert not opened(tmp_path / "run", resume=False, force=True).find("a", "mark")
+
+
+def test_damaged_posterior_is_made_anew(tmp_path, posterior):
+    run = opened(tmp_path / "run")
+    run.keep("a", "mark", posterior)
+    path = run.posterior_path("a")
+    path.write_bytes(path.read_bytes()[:500])
+    assert not opened(tmp_path / "run").find("a", "mark")
+
+
+def test_failure_is_remembered_until_the_cell_succeeds(tmp_path, posterior):
+    run = opened(tmp_path / "run")
+    run.keep_failure("a", "mark", "no convergence")
+    assert opened(tmp_path / "run").find_failure("a", "mark") == "no convergence"
+    assert opened(tmp_path / "run").find_failure("a", "other") is None
+    assert opened(tmp_path / "run", resume=False, force=True).find_failure("a", "mark") is None
+    run.keep("a", "mark", posterior)
+    assert opened(tmp_path / "run").find_failure("a", "mark") is None
+
+
+def test_failure_removes_an_older_posterior(tmp_path, posterior):
+    run = opened(tmp_path / "run")
+    run.keep("a", "old", posterior)
+    run.keep_failure("a", "new", "no convergence")
+    assert not run.posterior_path("a").exists()
+
+
+def test_kept_cell_takes_its_checkpoint_away(tmp_path, posterior):
+    run = opened(tmp_path / "run")
+    run.checkpoint_path("a").mkdir()
+    (run.checkpoint_path("a") / "chain-0.npz").touch()
+    run.keep("a", "mark", posterior)
+    assert not run.checkpoint_path("a").exists()
+
+
+def test_folder_of_something_else_is_refused(tmp_path):
+    (tmp_path / "notes.txt").write_text("precious")
+    with pytest.raises(StudyError, match="holds files of something else"):
+        opened(tmp_path)
+    opened(tmp_path, force=True)
+    assert (tmp_path / "notes.txt").read_text() == "precious"
+
+
+def test_run_with_other_settings_is_refused(tmp_path):
+    with opened(tmp_path / "run"):
+        pass
+    with pytest.raises(StudyError, match="holds a run with other settings"):
+        opened(tmp_path / "run", Config(seed=1))
+    opened(tmp_path / "run", Config(seed=1), force=True)
+
+
+def test_run_that_is_there_is_replaced_only_by_force(tmp_path):
+    with opened(tmp_path / "run"):
+        pass
+    with pytest.raises(StudyError, match="--resume takes what is there, --force replaces it"):
+        opened(tmp_path / "run", resume=False)
+
+
+def test_file_in_place_of_the_folder_is_refused(tmp_path):
+    (tmp_path / "run").write_text("a file")
+    with pytest.raises(StudyError, match="is a file: name a folder"):
+        opened(tmp_path / "run", force=True)
+
+
+def test_damaged_run_json_counts_as_something_else(tmp_path):
+    with opened(tmp_path / "run"):
+        pass
+    (tmp_path / "run" / "run.json").write_text('{"study": ')
+    with pytest.raises(StudyError, match="other settings"):
+        opened(tmp_path / "run")
+
+
+def test_json_is_written_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "x.json"
+    write_json(path, {"a": float("nan"), "b": 1})
+    assert json.loads(path.read_text()) == {"a": None, "b": 1}
+    with pytest.raises(TypeError, match="not JSON serializable"):
+        write_json(path, {"a": object()})
+    assert json.loads(path.read_text()) == {"a": None, "b": 1}
+    assert [p.name for p in tmp_path.iterdir()] == ["x.json"]

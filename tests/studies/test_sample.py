@@ -1,0 +1,282 @@
+"""`onebasin sample`: options, files, errors, Ctrl-C; any Stan program."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from inference.posterior import load
+from inference.settings import AdviSettings, HmcSettings, NutsSettings
+from models.symmetry import from_json
+from studies import sampling
+
+NORMAL = """
+data { int<lower=1> n; vector[n] y; }
+parameters { real mu; vector[2] other; }
+model { mu ~ normal(0, 10); other ~ std_normal(); y ~ normal(mu, 1); }
+"""
+DATA = {"n": 4, "y": [1.0, 2.0, 3.0, 6.0]}
+
+
+@pytest.fixture
+def program(here: Path) -> Path:
+    (here / "normal.stan").write_text(NORMAL)
+    (here / "data.json").write_text(json.dumps(DATA))
+    return here / "normal.stan"
+
+
+@pytest.fixture
+def sample(onebasin, program):
+    return lambda *words: onebasin("sample", "normal.stan", "data.json", "--out", "run.nc", *words)
+
+
+def test_program_and_data_go_to_the_sampler(sample, sampler, program):
+    answer = sample("--json")
+    assert answer.code == 0
+    call = sampler.last
+    assert call["method"] == "nuts"
+    assert call["engine"] == "stan"
+    assert call["settings"] == NutsSettings()
+    assert call["seed"] == 0
+    assert call["target"].stan_program.path == program
+    assert dict(call["target"].stan_program.data) == DATA
+    assert answer.json["file"] == "run.nc"
+    assert answer.json["summary"]["num_chains"] == 4
+    assert load("run.nc").attrs["target"] == "normal"
+
+
+@pytest.mark.parametrize(
+    ("words", "settings"),
+    [
+        (["--chains", "3"], NutsSettings(chains=3)),
+        (["--warmup", "70"], NutsSettings(warmup=70)),
+        (["--draws", "80"], NutsSettings(draws=80)),
+        (["--metric", "dense"], NutsSettings(metric="dense")),
+        (["--target-acceptance", "0.95"], NutsSettings(target_acceptance=0.95)),
+        (["--max-tree-depth", "7"], NutsSettings(max_tree_depth=7)),
+        (["--method", "hmc", "--trajectory-length", "2.5"], HmcSettings(trajectory_length=2.5)),
+        (["--method", "hmc", "--chains", "2"], HmcSettings(chains=2)),
+        (["--method", "meanfield", "--draws", "90"], AdviSettings(draws=90)),
+        (["--method", "meanfield", "--iterations", "50"], AdviSettings(iterations=50)),
+        (["--method", "fullrank", "--tolerance", "0.1"], AdviSettings(tolerance=0.1)),
+    ],
+)
+def test_every_option_changes_the_settings(sample, sampler, words, settings):
+    assert sample(*words).code == 0
+    assert sampler.last["settings"] == settings
+    method = words[1] if words[0] == "--method" else "nuts"
+    assert sampler.last["method"].removeprefix("advi-") == method
+
+
+def test_seed_progress_and_symmetry_reach_the_run(sample, sampler, program, monkeypatch):
+    monkeypatch.setattr(sampling, "_check_symmetry", lambda request, say: None)
+    assert sample("--seed", "7", "--no-progress", "--exchangeable", "mu,other").code == 0
+    assert sampler.last["seed"] == 7
+    assert sampler.last["progress"] is False
+    assert sampler.last["checkpoint"] == Path("run.nc.chains")
+    (block,) = sampler.last["target"].symmetry
+    assert block.axes == {"mu": 0, "other": 0}
+
+
+def test_exchangeable_takes_axes_and_several_blocks():
+    first, second = sampling.parse_exchangeable(["W1:1, b1 ,W2", "theta"])
+    assert first.axes == {"W1": 1, "b1": 0, "W2": 0}
+    assert second.axes == {"theta": 0}
+
+
+@pytest.mark.parametrize("word", ["", "mu,,x", "W1:one", "W1:-1", ":1"])
+def test_exchangeable_that_cannot_be_read_is_refused(sample, sampler, word):
+    answer = sample("--exchangeable", word)
+    assert answer.code == 1
+    assert "`--exchangeable` has the part" in answer.err
+    assert sampler.calls == []
+
+
+def test_table_ends_with_the_file(sample, sampler):
+    answer = sample()
+    assert answer.code == 0
+    assert "R-hat" in answer.out
+    assert answer.out.rstrip().endswith("wrote run.nc")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--chains", "0"], "`chains` must be a whole number of at least 1; got 0."),
+        (["--warmup", "-3"], "`warmup` must be a whole number of at least 1; got -3."),
+        (["--draws", "0"], "`draws` must be a whole number of at least 1; got 0."),
+        (["--seed", "-1"], "`--seed` is -1; it must be a whole number from 0 to"),
+        (["--metric", "dens"], "choose one of diag, dense, unit. Did you mean 'dense'?"),
+        (["--method", "gibbs"], "choose one of nuts, hmc, meanfield, fullrank"),
+        (["--target-acceptance", "1"], "`target_acceptance` must lie between 0 and 1"),
+        (["--max-tree-depth", "0"], "`max_tree_depth` must be a whole number of at least 1"),
+        (
+            ["--trajectory-length", "2"],
+            "`--trajectory-length` does not apply to --method nuts, which takes --chains, --warmup",
+        ),
+        (
+            ["--method", "meanfield", "--chains", "2"],
+            "`--chains` does not apply to --method meanfield, which takes --draws, --iterations",
+        ),
+        (
+            ["--method", "hmc", "--trajectory-length", "-1"],
+            "`trajectory_length` must be a positive",
+        ),
+    ],
+)
+def test_bad_option_is_one_line_before_anything_runs(sample, sampler, words, message):
+    answer = sample(*words)
+    assert answer.code == 1
+    assert message in answer.err
+    assert answer.err.count("\n") == 1
+    assert sampler.calls == []
+
+
+def test_existing_file_is_replaced_only_by_force(sample, sampler):
+    Path("run.nc").write_text("precious")
+    answer = sample()
+    assert answer.code == 1
+    assert "run.nc, which exists" in answer.err
+    assert "--force" in answer.err
+    assert sampler.calls == []
+    assert Path("run.nc").read_text() == "precious"
+    assert sample("--force").code == 0
+    assert load("run.nc").attrs["method"] == "nuts"
+
+
+def test_file_in_place_of_the_folder_is_one_line(onebasin, program, sampler):
+    Path("folder").write_text("a file")
+    answer = onebasin("sample", "normal.stan", "data.json", "--out", "folder/run.nc")
+    assert answer.code == 1
+    assert "its folder cannot be written to" in answer.err
+    assert answer.err.count("\n") == 1
+    assert sampler.calls == []
+
+
+def test_read_only_folder_is_one_line(sample, sampler, monkeypatch):
+    def refuse(**_: object) -> None:
+        raise OSError(30, "Read-only file system", "run.nc")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", refuse)
+    answer = sample()
+    assert answer.code == 1
+    assert "Read-only file system" in answer.err
+    assert sampler.calls == []
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["absent.stan"], "absent.stan, which is not an existing .stan file"),
+        (["data.json"], "data.json, which is not an existing .stan file"),
+        (["normal.stan", "absent.json"], "absent.json, which does not exist"),
+        (["normal.stan", "normal.stan"], "normal.stan, which is not JSON"),
+        (["normal.stan", "nan.json"], "`data` has a value that is not finite in y[1]"),
+        (["normal.stan", "list.json"], "list.json, which holds no JSON object"),
+    ],
+)
+def test_bad_file_is_one_line(onebasin, program, sampler, words, message):
+    Path("nan.json").write_text('{"n": 2, "y": [1.0, NaN]}')
+    Path("list.json").write_text("[1, 2]")
+    answer = onebasin("sample", *words, "--out", "run.nc")
+    assert answer.code == 1
+    assert message in answer.err
+    assert sampler.calls == []
+
+
+def test_interrupt_keeps_finished_chains_and_the_same_command_goes_on(sample, sampler):
+    def interrupt(call):
+        call["checkpoint"].mkdir()
+        for number in range(3):
+            (call["checkpoint"] / f"chain-{number}.npz").touch()
+        raise KeyboardInterrupt
+
+    sampler.before = interrupt
+    answer = sample()
+    assert answer.code == 130
+    assert answer.err == (
+        "onebasin: interrupted; 3 of 4 chains are finished and kept in run.nc.chains: the same "
+        "command goes on from there\n"
+    )
+    assert not Path("run.nc").exists()
+    sampler.before = lambda call: None
+    assert sample().code == 0
+    assert sampler.calls[0]["checkpoint"] == sampler.calls[1]["checkpoint"]
+    assert not Path("run.nc.chains").exists()
+
+
+def test_interrupted_fit_says_that_nothing_is_kept(sample, sampler):
+    def interrupt(call):
+        raise KeyboardInterrupt
+
+    sampler.before = interrupt
+    answer = sample("--method", "meanfield")
+    assert answer.code == 130
+    assert "keeps nothing before it ends" in answer.err
+
+
+@pytest.mark.stan
+def test_program_is_sampled_diagnosed_and_reported(onebasin, program):
+    answer = onebasin(
+        "sample", "normal.stan", "data.json", "--out", "run.nc", "--chains", "2", "--warmup", "200",
+        "--draws", "300", "--exchangeable", "other", "--json",
+    )  # fmt: skip
+    assert (answer.code, answer.err) == (0, "")
+    rows = {row["parameter"]: row for row in answer.json["parameters"]}
+    assert set(rows) == {"mu", "other[0]", "other[1]"}
+    # Precision 1 / 100 of the prior and 1 of each of four observations.
+    mean, sd = 12 / 4.01, 1 / math.sqrt(4.01)
+    assert answer.json["summary"]["ess_bulk_value"] > 100
+    assert abs(rows["mu"]["mean"] - mean) < 5 * rows["mu"]["mcse_mean"]
+    assert rows["mu"]["sd"] == pytest.approx(sd, rel=0.25)
+    (block,) = from_json(load("run.nc").attrs["symmetry"])
+    assert block.axes == {"other": 0}
+    again = onebasin("diagnose", "run.nc", "--var", "mu", "--json").json
+    assert again["parameters"] == [{**rows["mu"], "parameter": "mu"}]
+    assert onebasin("report", "run.nc", "--out", "report.html").code == 0
+
+
+@pytest.mark.stan
+def test_seed_and_draws_change_the_draws(onebasin, program):
+    def mu(*words: str) -> np.ndarray:
+        fixed = ("normal.stan", "data.json", "--out", "run.nc", "--force", "--chains", "1")
+        answer = onebasin("sample", *fixed, "--warmup", "200", "--draws", "20", *words)
+        assert answer.code == 0, answer.err
+        return load("run.nc")["posterior"].to_dataset()["mu"].values
+
+    first = mu()
+    np.testing.assert_array_equal(first, mu())
+    assert not np.array_equal(first, mu("--seed", "1"))
+    assert not np.array_equal(first, mu("--metric", "unit"))
+    assert not np.array_equal(first, mu("--target-acceptance", "0.99"))
+    assert not np.array_equal(first, mu("--warmup", "210"))
+    assert not np.array_equal(first, mu("--method", "hmc"))
+
+
+@pytest.mark.stan
+def test_program_that_does_not_parse_shows_the_compilers_words(onebasin, program):
+    Path("bad.stan").write_text("parameters { real mu }\nmodel { }\n")
+    answer = onebasin("sample", "bad.stan", "--out", "run.nc")
+    assert answer.code == 1
+    assert answer.err.startswith("onebasin: bad.stan does not parse:")
+    assert "line 1" in answer.err
+    assert "Traceback" not in answer.err
+
+
+@pytest.mark.stan
+def test_data_without_a_declared_variable_names_it(onebasin, program):
+    Path("short.json").write_text('{"n": 4}')
+    answer = onebasin("sample", "normal.stan", "short.json", "--out", "run.nc")
+    assert answer.code == 1
+    assert answer.err == ("onebasin: `data` lacks y, which normal.stan declares; it holds n.\n")
+
+
+@pytest.mark.stan
+def test_exchangeable_name_that_is_not_declared_lists_those_that_are(onebasin, program):
+    answer = onebasin(
+        "sample", "normal.stan", "data.json", "--out", "run.nc", "--exchangeable", "mu,theta"
+    )
+    assert answer.code == 1
+    assert "names theta, which normal.stan does not declare; it has: mu, other." in answer.err
