@@ -183,11 +183,11 @@ class BayesianNetwork:
             If the text does not describe a network.
         """
         try:
-            parts = json.loads(text)
-            likelihood = parts["likelihood"].copy()
+            parts = {name: _tuples(fields) for name, fields in json.loads(text).items()}
+            kind = _LIKELIHOODS[parts["likelihood"].pop("kind")]
             return cls(
                 network=Network(**parts["network"]),
-                likelihood=_LIKELIHOODS[likelihood.pop("kind")](**likelihood),
+                likelihood=kind(**parts["likelihood"]),
                 prior=NormalPrior(**parts["prior"]),
                 parametrisation=Parametrisation(**parts["parametrisation"]),
             )
@@ -195,3 +195,8 @@ class BayesianNetwork:
             raise ValueError(
                 f"`description` is not the JSON of a network ({error!r}); got {text!r:.120}."
             ) from error
+
+
+def _tuples(fields: dict[str, Any]) -> dict[str, Any]:
+    """Turn JSON's lists back into the tuples they were."""
+    return {name: tuple(v) if isinstance(v, list) else v for name, v in fields.items()}

@@ -47,7 +47,7 @@ class Angles(constraints.ParameterFreeConstraint):
 
     def __call__(self, x: jax.Array) -> jax.Array:
         """Whether every angle is inside its open interval."""
-        return jnp.all(jnp.abs(x) < half_widths(x)[:, None], axis=(-2, -1))
+        return jnp.all(jnp.abs(x) < half_widths(x), axis=(-2, -1))
 
     def feasible_like(self, prototype: jax.Array) -> jax.Array:
         """Return zeros: the first unit vector."""
@@ -61,5 +61,6 @@ unit_vector_columns = UnitVectorColumns()
 
 
 def half_widths(angles: jax.Array) -> jax.Array:
-    """Half the range of each row of angles (..., in - 1, hidden), the longitude first."""
-    return jnp.full(angles.shape[-2], math.pi / 2, angles.dtype).at[0].set(math.pi)
+    """Half the range of each row of angles (..., in - 1, hidden), as (..., in - 1, 1)."""
+    shape = (*(1 for _ in angles.shape[:-2]), angles.shape[-2], 1)
+    return jnp.full(shape, math.pi / 2, angles.dtype).at[..., 0, :].set(math.pi)

@@ -43,11 +43,9 @@ class Gaussian:
 
     def observe(self, output: Float[Array, "obs out"], y: Float[Array, "obs out"] | None) -> None:
         """State the noise's prior and the observation ``y`` in NumPyro."""
-        sigma: jax.Array | float
-        if self.noise is None:
+        sigma = self.noise
+        if sigma is None:
             sigma = numpyro.sample("sigma", dist.HalfNormal(self.noise_scale))
-        else:
-            sigma = self.noise
         numpyro.sample("y", dist.Normal(output, jnp.full_like(output, 1.0) * sigma), obs=y)
 
     def log_density(

@@ -62,9 +62,10 @@ def _columns_from_parts(cos: Theta, sin: Theta) -> Columns:
     return tails * jnp.concatenate([ones, sin], -2)
 
 
-def _powers(latitudes: Theta) -> Float[Array, "angle 1"]:
+def _powers(latitudes: Theta) -> Float[Array, "*ones angle 1"]:
     """Return the power of cos t in the area element, for the latitudes t_2, t_3, ...: 1, 2, ..."""
-    return jnp.arange(1, latitudes.shape[-2] + 1, dtype=latitudes.dtype)[:, None]
+    powers = jnp.arange(1, latitudes.shape[-2] + 1, dtype=latitudes.dtype)
+    return jnp.reshape(powers, (*(1 for _ in latitudes.shape[:-2]), -1, 1))
 
 
 def _log_derivative(x: Raw, half_width: Array | float) -> Raw:
@@ -118,14 +119,14 @@ class AnglesTransform(_ColumnTransform):
 
     def __call__(self, x: Raw) -> Theta:
         """Angles, each in its interval."""
-        return half_widths(x)[:, None] * jnp.tanh(x / 2)
+        return half_widths(x) * jnp.tanh(x / 2)
 
     def _inverse(self, y: Theta) -> Raw:
-        return _interval_inverse(y, half_widths(y)[:, None])
+        return _interval_inverse(y, half_widths(y))
 
     def log_abs_det_jacobian(self, x: Raw, y: Theta, intermediates: object = None) -> LogDensity:
         """Sum of the logistics' log derivatives."""
-        return jnp.sum(_log_derivative(x, half_widths(x)[:, None]), (-2, -1))
+        return jnp.sum(_log_derivative(x, half_widths(x)), (-2, -1))
 
 
 class GivensTransform(_ColumnTransform):

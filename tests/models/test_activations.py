@@ -1,0 +1,39 @@
+"""Activations have the properties that they declare, and no other; NaN stays NaN."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from models import ACTIVATIONS
+
+Z = jnp.array([-3.0, -0.4, 0.7, 5.0])
+every = pytest.mark.parametrize("activation", ACTIVATIONS.values(), ids=ACTIVATIONS.keys())
+
+
+@every
+def test_declared_homogeneity_is_true(activation):
+    f = activation.function
+    same = all(np.allclose(f(a * Z), a * f(Z), rtol=1e-10) for a in (0.2, 7.0))
+    assert same == activation.positively_homogeneous
+
+
+@every
+def test_declared_oddness_is_true(activation):
+    f = activation.function
+    assert np.allclose(f(-Z), -f(Z), rtol=1e-10) == activation.odd
+
+
+@every
+def test_nan_stays_nan(activation):
+    assert jnp.isnan(activation.function(jnp.array(jnp.nan)))
+
+
+@every
+def test_gradients_are_finite_far_out(activation):
+    for z in (-700.0, 0.0, 700.0):
+        assert jnp.isfinite(jax.grad(activation.function)(z))
+
+
+def test_table_is_keyed_by_name():
+    assert all(name == a.name for name, a in ACTIVATIONS.items())

@@ -1,0 +1,308 @@
+"""Priors, likelihoods and conditioning: what the NumPyro model states, and what is refused."""
+
+import json
+import pickle
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from numpyro import handlers
+from numpyro.infer.util import log_density
+from scipy import special, stats
+
+from models import (
+    BayesianNetwork,
+    Categorical,
+    Gaussian,
+    Network,
+    NormalPrior,
+    Parametrisation,
+)
+from models.parametrisation import BIASES, WEIGHTS
+
+X = np.random.default_rng(1).normal(size=(5, 3))
+Y = np.random.default_rng(2).normal(size=(5, 2))
+LABELS = np.array([0, 1, 1, 0, 1])
+
+
+def draw_of(model, seed=0):
+    traced = handlers.trace(handlers.seed(model.condition(X, data_for(model)).numpyro_model, seed))
+    sites = traced.get_trace()
+    return {n: s["value"] for n, s in sites.items() if not s["is_observed"]}
+
+
+def data_for(model):
+    return LABELS if model.is_classifier else Y[:, : model.network.out_dim]
+
+
+def log_joint(model, draw):
+    target = model.condition(X, data_for(model))
+    return float(log_density(target.numpyro_model, (), {}, draw)[0])
+
+
+def by_hand(model, draw, weight_scales, bias_scales):
+    """Log joint density of a free model, with SciPy."""
+    total = 0.0
+    for layer, (w, b) in enumerate(zip(weight_scales, bias_scales, strict=True), start=1):
+        total += stats.norm(scale=w).logpdf(draw[f"W{layer}"]).sum()
+        total += stats.norm(scale=b).logpdf(draw[f"b{layer}"]).sum()
+    out = np.asarray(model.network.apply(draw, jnp.asarray(X)))
+    if model.is_classifier:
+        return total + special.log_softmax(out, axis=1)[np.arange(5), LABELS].sum()
+    if model.infers_noise:
+        total += stats.halfnorm(scale=model.likelihood.noise_scale).logpdf(draw["sigma"])
+    sigma = draw["sigma"] if model.infers_noise else model.likelihood.noise
+    return total + stats.norm(out, sigma).logpdf(data_for(model)).sum()
+
+
+@pytest.mark.parametrize(
+    "likelihood", [Gaussian(noise_scale=0.4), Gaussian(noise=0.3), Categorical()]
+)
+def test_log_density_is_that_of_scipy(likelihood):
+    # A scale a layer: each is honoured, in its place.
+    prior = NormalPrior((0.5, 2.0, 1.1), (3.0, 0.2, 0.7))
+    model = BayesianNetwork(Network(3, (4, 3), 2, "tanh"), likelihood, prior)
+    draw = draw_of(model)
+    assert ("sigma" in draw) == model.infers_noise
+    expected = by_hand(model, draw, (0.5, 2.0, 1.1), (3.0, 0.2, 0.7))
+    np.testing.assert_allclose(log_joint(model, draw), expected, rtol=1e-10)
+
+
+def test_one_prior_scale_serves_all_layers():
+    network = Network(3, (4,), 2)
+    one = BayesianNetwork(network, prior=NormalPrior(0.5, 2.0))
+    several = BayesianNetwork(network, prior=NormalPrior((0.5, 0.5), (2.0, 2.0)))
+    draw = draw_of(one)
+    assert log_joint(one, draw) == log_joint(several, draw)
+
+
+def test_pointwise_log_density_sums_to_the_models():
+    out = jnp.asarray(Y) + 0.3
+    gaussian = Gaussian(noise=0.5)
+    found = gaussian.log_density(out, jnp.asarray(Y), 0.5)
+    assert found.shape == (5,)
+    np.testing.assert_allclose(found, stats.norm(out, 0.5).logpdf(Y).sum(1), rtol=1e-10)
+    found = Categorical().log_density(out, jnp.asarray(LABELS))
+    expected = special.log_softmax(out, axis=1)[np.arange(5), LABELS]
+    np.testing.assert_allclose(found, expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+@pytest.mark.parametrize("biases", BIASES)
+def test_draws_lie_in_their_constraints_and_the_last_layer_is_free(weights, biases):
+    model = BayesianNetwork(Network(3, (4, 3), 2), parametrisation=Parametrisation(weights, biases))
+    draws = [draw_of(model, seed) for seed in range(3)]
+    assert {n: v.shape for n, v in draws[0].items() if n != "sigma"} == model.network.shapes
+    norms = [np.linalg.norm(d[n], axis=0) for d in draws for n in ("W1", "W2")]
+    assert all(np.allclose(norm, 1) for norm in norms) == (weights != "free")
+    sorted_ = [np.all(np.diff(d[n]) > 0) for d in draws for n in ("b1", "b2")]
+    assert all(sorted_) == (biases == "ordered")
+    assert not np.allclose(np.linalg.norm(draws[0]["W3"], axis=0), 1)
+    assert not all(np.all(np.diff(d["b3"]) > 0) for d in draws)
+
+
+def test_model_without_data_gives_prior_predictions():
+    model = BayesianNetwork(Network(3, (4,), 2))
+    sites = handlers.trace(
+        handlers.seed(lambda: model.numpyro_model(jnp.asarray(X)), 0)
+    ).get_trace()
+    assert sites["y"]["value"].shape == (5, 2)
+    assert not sites["y"]["is_observed"]
+
+
+def test_condition_keeps_copies():
+    x, y = X.copy(), Y.copy()
+    target = BayesianNetwork(Network(3, (4,), 2)).condition(x, y, name="toy")
+    x[:], y[:] = 99.0, 99.0
+    np.testing.assert_array_equal(target.x, X)
+    np.testing.assert_array_equal(target.y, Y)
+    labels = LABELS.copy()
+    target = BayesianNetwork(Network(3, (4,), 2), Categorical()).condition(X, labels)
+    labels[:] = 0
+    np.testing.assert_array_equal(target.y, LABELS)
+
+
+def test_condition_gives_a_complete_target():
+    model = BayesianNetwork(Network(3, (4,), 1))
+    target = model.condition(X.astype(np.float32), Y[:, 0].tolist(), name="toy")
+    assert (target.name, target.model, target.symmetry) == ("toy", model, model.symmetry)
+    assert target.dims == model.network.dims
+    assert target.x.dtype == target.y.dtype == np.float64
+    assert target.y.shape == (5, 1)
+    labels = BayesianNetwork(Network(3, (4,), 2), Categorical()).condition(X, LABELS * 1.0).y
+    assert labels.dtype == np.int64
+
+
+def test_precision_is_that_of_the_callers_context():
+    target = BayesianNetwork(Network(3, (4,), 2)).condition(X, Y)
+    with jax.enable_x64(False):
+        sites = handlers.trace(handlers.seed(target.numpyro_model, 0)).get_trace()
+        assert {s["value"].dtype for s in sites.values()} == {jnp.dtype("float32")}
+
+
+DESCRIBED = [
+    BayesianNetwork(Network(3, (4,))),
+    BayesianNetwork(
+        Network(3, (4, 2), 2, "relu", skip="orthogonal", skip_seed=4),
+        Gaussian(0.3, 2.0),
+        NormalPrior((1.0, 2.0, 3.0), 0.5),
+        Parametrisation("givens_seamless", "ordered"),
+    ),
+    BayesianNetwork(Network(3, (4,), 5, "tanh", biases=False), Categorical()),
+    BayesianNetwork(Network(1, (2,), 1, biases=False, readout="sum"), Gaussian(noise=1.0)),
+]
+
+
+@pytest.mark.parametrize("model", DESCRIBED)
+def test_description_and_pickle_give_the_model_back(model):
+    assert BayesianNetwork.from_description(model.describe()) == model
+    assert pickle.loads(pickle.dumps(model)) == model
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_description_takes_numpys_numbers():
+    model = BayesianNetwork(
+        Network(np.int64(3), (np.int64(4),)),
+        Gaussian(np.float32(0.5)),
+        NormalPrior([np.float32(0.5), 2], np.float64(0.25)),
+    )
+    assert model.prior == NormalPrior((0.5, 2.0), 0.25)
+    assert BayesianNetwork.from_description(model.describe()) == model
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "3",
+        "[]",
+        "{}",
+        '{"network": 3}',
+        DESCRIBED[0].describe().replace("Gaussian", "Poisson"),
+        DESCRIBED[0].describe().replace("skip_seed", "seed"),
+    ],
+)
+def test_what_is_no_description_is_refused(text):
+    with pytest.raises(ValueError, match="`description` is not the JSON of a network"):
+        BayesianNetwork.from_description(text)
+
+
+def test_a_description_with_a_bad_value_says_which():
+    parts = json.loads(DESCRIBED[0].describe())
+    parts["network"]["activation"] = "sine"
+    with pytest.raises(ValueError, match="`activation` is 'sine'"):
+        BayesianNetwork.from_description(json.dumps(parts))
+
+
+def with_nan(array):
+    bad = np.array(array, dtype=float)
+    bad.flat[2] = np.nan
+    return bad
+
+
+REGRESSION = BayesianNetwork(Network(3, (4,), 2))
+CLASSIFIER = BayesianNetwork(Network(3, (4,), 2), Categorical())
+INFINITE = Y.copy()
+INFINITE[3, 1] = np.inf
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    ("model", "x", "y", "message"),
+    [
+        (REGRESSION, with_nan(X), Y, r"`x` has 1 value\(s\).*row 0, column 2 \(nan\)"),
+        (REGRESSION, X, with_nan(Y), r"`y` has 1 value\(s\).*row 1, column 0 \(nan\)"),
+        (REGRESSION, X, INFINITE, r"`y` has 1 value\(s\).*row 3, column 1 \(inf\)"),
+        (REGRESSION, X[:, :2], Y, r"`x` has shape \(5, 2\), but the network has 3 inputs"),
+        (REGRESSION, X[0], Y, r"`x` has shape \(3,\), but the network has 3 inputs"),
+        (REGRESSION, X[:0], Y[:0], "`x` has no rows"),
+        (REGRESSION, X, Y[:4], r"`y` has shape \(4, 2\), but 5 rows.*need \(5, 2\)"),
+        (REGRESSION, X, Y[:, 0], r"`y` has shape \(5,\), but 5 rows.*need \(5, 2\)"),
+        (REGRESSION, [["a", "b", "c"]], Y, "`x` must be an array of real numbers.*got list"),
+        (REGRESSION, [[1.0], [1.0, 2.0]], Y, "`x` must be an array of real numbers"),
+        (REGRESSION, X, Y + 1j, "`y` must be an array of real numbers.*complex"),
+        (CLASSIFIER, X, LABELS + 1, "`y` must hold labels 0 to 1 .*from 1 to 2"),
+        (CLASSIFIER, X, LABELS - 1, "`y` must hold labels 0 to 1 .*from -1 to 0"),
+        (CLASSIFIER, X, LABELS / 2, r"`y` must hold labels 0 to 1 .*from 0 to 0\.5"),
+        (CLASSIFIER, X, with_nan(LABELS), r"`y` has 1 value\(s\) that are not finite"),
+        (CLASSIFIER, X, LABELS[:, None], r"`y` has shape \(5, 1\); 5 labels need \(5,\)"),
+        (CLASSIFIER, X, ["cat"] * 5, "`y` must be an array of real numbers"),
+    ],
+)
+def test_condition_refuses(model, x, y, message):
+    with pytest.raises(ValueError, match=message):
+        model.condition(x, y)
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: Parametrisation("given"), "`weights` is 'given'; choose one of free, givens, giv"),
+        (lambda: Parametrisation("free", "sorted"), "`biases` is 'sorted'; choose one of free, or"),
+        (lambda: Gaussian(noise=-1.0), r"`noise` must be a positive finite number; got -1\.0"),
+        (lambda: Gaussian(noise_scale=0), "`noise_scale` must be a positive finite number; got 0"),
+        (lambda: Gaussian(noise=np.inf), "`noise` must be a positive finite number; got inf"),
+        (lambda: NormalPrior(0.0), r"`weight_scale` must be a positive.*got 0\.0"),
+        (lambda: NormalPrior(1.0, (1.0, np.nan)), "`bias_scale` must be a positive.*got nan"),
+        (lambda: NormalPrior("wide"), "`weight_scale` must be a positive.*got 'wide'"),
+        (lambda: NormalPrior(True), "`weight_scale` must be a positive.*got True"),
+    ],
+)
+def test_a_part_refuses(build, message):
+    with pytest.raises(ValueError, match=message):
+        build()
+
+
+@pytest.mark.parametrize(
+    ("network", "options", "message"),
+    [
+        (
+            Network(3, (4,), activation="tanh"),
+            {"parametrisation": Parametrisation("givens")},
+            "`weights` is 'givens'.*'tanh' is not.*identity, relu, leaky_relu",
+        ),
+        (
+            Network(1, (4,)),
+            {"parametrisation": Parametrisation("givens")},
+            "`weights` is 'givens', but W1 has one input: a unit vector in one dimension has no",
+        ),
+        (
+            Network(3, (1, 4)),
+            {"parametrisation": Parametrisation("unit_vector")},
+            "`weights` is 'unit_vector', but W2 has one input",
+        ),
+        (
+            Network(3, (4,), readout="sum"),
+            {"parametrisation": Parametrisation("givens_seamless")},
+            "`weights` is 'givens_seamless'.*got readout='sum'",
+        ),
+        (
+            Network(3, (4,), biases=False),
+            {"parametrisation": Parametrisation("free", "ordered")},
+            "`biases` is 'ordered', but the network has biases=False",
+        ),
+        (
+            Network(3, (4,)),
+            {"prior": NormalPrior((1.0, 2.0, 3.0))},
+            "`weight_scale` has 3 entries, but the network has 2 layers",
+        ),
+        (
+            Network(3, (4,)),
+            {"prior": NormalPrior(1.0, (1.0,))},
+            "`bias_scale` has 1 entries, but the network has 2 layers",
+        ),
+        (Network(3, (4,), 1), {"likelihood": Categorical()}, "`out_dim` is 1, but a categorical"),
+    ],
+)
+def test_parts_that_do_not_fit_are_refused(network, options, message):
+    with pytest.raises(ValueError, match=message):
+        BayesianNetwork(network, **options)
+
+
+def test_labels_of_parametrisations():
+    assert [
+        Parametrisation(*parts).label
+        for parts in [("free",), ("givens",), ("free", "ordered"), ("givens", "ordered")]
+    ] == ["free", "givens", "ordered", "givens+ordered"]

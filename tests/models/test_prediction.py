@@ -1,0 +1,57 @@
+"""Predictions over draws against one network at a time."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import xarray
+
+from models import BayesianNetwork, Network, predict
+
+MODEL = BayesianNetwork(Network(3, (4, 2), 2, "tanh", skip="orthogonal"))
+X = np.random.default_rng(1).normal(size=(6, 3))
+
+
+@pytest.fixture
+def draws(rng):
+    return {n: rng.normal(size=(2, 5, *s)) for n, s in MODEL.network.shapes.items()}
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 256])
+def test_prediction_is_the_network_of_each_draw(draws, batch_size):
+    out = predict(MODEL, draws, X, batch_size=batch_size)
+    assert out.shape == (2, 5, 6, 2)
+    for chain, draw in np.ndindex(2, 5):
+        weights = {n: jnp.asarray(v[chain, draw]) for n, v in draws.items()}
+        expected = MODEL.network.apply(weights, jnp.asarray(X))
+        np.testing.assert_allclose(out[chain, draw], expected, rtol=1e-10, atol=1e-13)
+
+
+def test_prediction_takes_a_dataset_with_more_in_it(draws):
+    variables = {n: (("chain", "draw", *MODEL.network.dims[n]), v) for n, v in draws.items()}
+    data = xarray.Dataset({**variables, "sigma": (("chain", "draw"), np.ones((2, 5)))})
+    np.testing.assert_array_equal(predict(MODEL, data, X), predict(MODEL, draws, X))
+
+
+def test_prediction_keeps_nan(draws):
+    draws["W1"][1, 2, 0, 0] = np.nan
+    out = predict(MODEL, draws, X)
+    assert np.isnan(out[1, 2]).all()
+    assert np.isfinite(out[0]).all()
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    ("change", "options", "message"),
+    [
+        ({"W2": None}, {}, "`draws` lack W2; they hold W1, b1, b2, W3, b3"),
+        ({"b1": np.zeros((2, 4, 4))}, {}, r"`draws` hold b1 of shape \(2, 4, 4\).*chain, draw, 4"),
+        ({"W1": np.zeros((3, 4))}, {}, r"`draws` hold W1 of shape \(3, 4\).*chain, draw, 3, 4"),
+        ({}, {"batch_size": 0}, "`batch_size` must be a whole number, at least 1; got 0"),
+        ({}, {"x": X[:, :2]}, r"`x` has shape \(6, 2\), but the network has 3 inputs"),
+        ({}, {"x": X * np.nan}, r"`x` has 18 value\(s\) that are not finite"),
+    ],
+)
+def test_prediction_refuses(draws, change, options, message):
+    draws = {n: v for n, v in {**draws, **change}.items() if v is not None}
+    with pytest.raises(ValueError, match=message):
+        predict(MODEL, draws, **{"x": X, **options})

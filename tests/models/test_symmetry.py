@@ -1,0 +1,219 @@
+"""Blocks leave a posterior or its likelihood as it was, and only where they are declared."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from numpyro.infer.util import log_density
+
+from models import (
+    BayesianNetwork,
+    Categorical,
+    Exchangeable,
+    Network,
+    NormalPrior,
+    Parametrisation,
+    Rescalable,
+)
+from models.distributions import UnitColumns
+from models.symmetry import from_json, to_json
+
+X = np.random.default_rng(1).normal(size=(9, 3))
+PRIOR = NormalPrior(1.3, 0.6)
+REVERSED = np.array([3, 2, 1, 0])
+
+
+def model_of(parts=("free",), **options):
+    options = {"hidden": (4, 4), "out_dim": 2, "activation": "relu", **options}
+    network = Network(3, **options)
+    return BayesianNetwork(network, prior=PRIOR, parametrisation=Parametrisation(*parts))
+
+
+def draw_of(model, seed=0):
+    """Constrained values that lie in the support."""
+    out = {}
+    keys = jax.random.split(jax.random.key(seed), len(model.network.layers))
+    for key, layer in zip(keys, model.network.layers, strict=True):
+        key_weight, key_bias = jax.random.split(key)
+        if layer.weight:
+            prior = model.parametrisation.weight_prior(layer, 1.0)
+            out[layer.weight] = prior.sample(key_weight)
+        if layer.bias:
+            out[layer.bias] = model.parametrisation.bias_prior(layer, 1.0).sample(key_bias)
+    return {**out, "sigma": jnp.array(0.6)}
+
+
+def log_posterior(model, draw):
+    y = np.random.default_rng(2).normal(size=(len(X), model.network.out_dim))
+    target = model.condition(X, y)
+    return float(log_density(target.numpyro_model, (), {}, draw)[0])
+
+
+def outputs(model, draw):
+    return model.network.apply(draw, jnp.asarray(X))
+
+
+def elements(block, rng):
+    """Some group elements of a block, the plainest first."""
+    size = 4
+    if isinstance(block, Rescalable):
+        return [(np.array([2.0, 1.0, 1.0, 1.0]),), (np.exp(rng.normal(size=size)),)]
+    plain = [(REVERSED,), (rng.permutation(size),)]
+    if not block.flips:
+        return plain
+    signs = np.array([1.0, -1.0, 1.0, -1.0])
+    return [*plain, (np.arange(size), -np.ones(size)), (REVERSED, signs)]
+
+
+SYMMETRIC = {
+    "relu": model_of(),
+    "tanh": model_of(activation="tanh"),
+    "identity": model_of(activation="identity"),
+    "no biases": model_of(biases=False),
+    "tanh, no biases": model_of(activation="tanh", biases=False),
+    "givens": model_of(("givens",)),
+    "unit vectors, odd": model_of(("unit_vector",), activation="identity"),
+    "sum": model_of(readout="sum", out_dim=1),
+    "sum, tanh": model_of(readout="sum", out_dim=1, activation="tanh"),
+    "five layers": model_of(hidden=(4, 4, 4, 4, 4), activation="tanh"),
+    "ordered": model_of(("free", "ordered")),
+}
+
+
+@pytest.mark.parametrize("name", SYMMETRIC)
+def test_every_declared_element_keeps_outputs_and_density(rng, name):
+    model = SYMMETRIC[name]
+    draw = draw_of(model)
+    before, density = outputs(model, draw), log_posterior(model, draw)
+    assert model.symmetry
+    for block in model.symmetry:
+        for element in elements(block, rng):
+            moved = block.act(draw, *element)
+            assert any(not np.allclose(moved[n], draw[n]) for n in draw)
+            np.testing.assert_allclose(outputs(model, moved), before, rtol=1e-9, atol=1e-11)
+            if isinstance(block, Exchangeable):
+                np.testing.assert_allclose(log_posterior(model, moved), density, rtol=1e-10)
+            else:  # the prior is not scale-free
+                assert abs(log_posterior(model, moved) - density) > 0.01
+
+
+@pytest.mark.parametrize(
+    ("model", "kinds"),
+    [
+        (model_of(), [Exchangeable, Rescalable] * 2),
+        (model_of(activation="tanh"), [Exchangeable] * 2),
+        (model_of(activation="selu"), [Exchangeable] * 2),
+        (model_of(("givens",)), [Exchangeable] * 2),
+        (model_of(("free", "ordered")), [Rescalable] * 2),
+        (model_of(("givens", "ordered")), []),
+        (model_of(readout="sum", out_dim=1), [Exchangeable, Rescalable, Exchangeable]),
+        (model_of(skip="orthogonal"), []),
+        (model_of(skip="orthogonal", activation="tanh"), []),
+    ],
+)
+def test_architecture_and_parametrisation_decide_the_blocks(model, kinds):
+    assert [type(block) for block in model.symmetry] == kinds
+
+
+def test_blocks_of_a_deep_network_name_their_axes():
+    model = model_of(activation="tanh")
+    assert model.symmetry == (
+        Exchangeable({"W1": 1, "b1": 0, "W2": 0}, flips=True),
+        Exchangeable({"W2": 1, "b2": 0, "W3": 0}, flips=True),
+    )
+    relu = model_of(hidden=(4,)).symmetry
+    assert relu == (
+        Exchangeable({"W1": 1, "b1": 0, "W2": 0}),
+        Rescalable({"W1": 1, "b1": 0}, {"W2": 0}),
+    )
+
+
+def test_signs_flip_only_odd_activations():
+    flips = {
+        name: any(b.flips for b in model_of(activation=name).symmetry if hasattr(b, "flips"))
+        for name in ("tanh", "identity", "relu", "selu", "softplus")
+    }
+    expected = {"tanh": True, "identity": True, "relu": False, "selu": False, "softplus": False}
+    assert flips == expected
+    # The control: a flip does change a network with another activation.
+    model = model_of()
+    block = Exchangeable(model.symmetry[0].axes, flips=True)
+    draw = draw_of(model)
+    moved = block.act(draw, np.arange(4), -np.ones(4))
+    assert not np.allclose(outputs(model, moved), outputs(model, draw))
+
+
+def test_part_of_a_block_is_no_symmetry():
+    model = model_of()
+    draw = draw_of(model)
+    for left_out in ("W1", "b1", "W2"):
+        axes = {n: a for n, a in model.symmetry[0].axes.items() if n != left_out}
+        moved = Exchangeable(axes).act(draw, REVERSED)
+        assert not np.allclose(outputs(model, moved), outputs(model, draw))
+
+
+def test_ordered_biases_have_no_permuted_copy_in_the_support():
+    free, ordered = model_of(), model_of(("free", "ordered"))
+    draw = draw_of(ordered)
+    moved = free.symmetry[0].act(draw, REVERSED)
+    np.testing.assert_allclose(outputs(ordered, moved), outputs(ordered, draw), rtol=1e-9)
+    layer = ordered.network.layers[0]
+    support = ordered.parametrisation.bias_prior(layer, 1.0).support
+    assert support(draw["b1"])
+    assert not support(moved["b1"])
+
+
+def test_unit_columns_have_no_rescaled_copy_in_the_support():
+    model = model_of(("givens",))
+    draw = draw_of(model)
+    moved = model_of().symmetry[1].act(draw, np.array([2.0, 1.0, 1.0, 1.0]))
+    np.testing.assert_allclose(outputs(model, moved), outputs(model, draw), rtol=1e-9)
+    support = UnitColumns(3, 4, "givens").support
+    assert support(draw["W1"])
+    assert not support(moved["W1"])
+
+
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+def test_orthogonal_skips_break_permutations_and_flips(activation):
+    plain = model_of(activation=activation)
+    skip = model_of(activation=activation, skip="orthogonal")
+    draw = draw_of(skip)
+    for block in plain.symmetry:
+        for element in elements(block, np.random.default_rng(0)):
+            moved = block.act(draw, *element)
+            assert np.abs(outputs(skip, moved) - outputs(skip, draw)).max() > 1e-3
+
+
+def test_a_classifier_has_the_same_blocks():
+    network = Network(3, (4, 4), 2)
+    assert BayesianNetwork(network, Categorical()).symmetry == model_of().symmetry
+
+
+def test_act_says_which_part_goes_where():
+    values = {"mu": jnp.array([1.0, 2.0, 3.0]), "other": jnp.zeros(2)}
+    block = Exchangeable({"mu": 0}, flips=True)
+    moved = block.act(values, np.array([2, 0, 1]), np.array([1.0, -1.0, 1.0]))
+    np.testing.assert_array_equal(moved["mu"], [3, -1, 2])
+    assert moved["other"] is values["other"]
+    np.testing.assert_array_equal(values["mu"], [1, 2, 3])
+
+
+def test_signs_need_flips():
+    block = Exchangeable({"mu": 0})
+    with pytest.raises(ValueError, match="`signs` were given, but this block has flips=False"):
+        block.act({"mu": jnp.zeros(2)}, np.arange(2), np.ones(2))
+
+
+@pytest.mark.parametrize("name", SYMMETRIC)
+def test_symmetry_survives_json(name):
+    symmetry = SYMMETRIC[name].symmetry
+    assert from_json(to_json(symmetry)) == symmetry
+    assert from_json(to_json(())) == ()
+
+
+@pytest.mark.parametrize(
+    "text", ["", "3", "{}x", '[{"kind": "rotation"}]', '[{"axes": {}}]', '["a"]', '{"a": 1}']
+)
+def test_what_is_no_symmetry_is_refused(text):
+    with pytest.raises(ValueError, match="`symmetry` is not the JSON of a symmetry"):
+        from_json(text)

@@ -1,0 +1,254 @@
+"""Charts of unit columns: inverses, log Jacobians against autodiff, shapes, precision."""
+
+import pickle
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from numpyro.distributions import biject_to
+
+from models.constraints import (
+    angles,
+    givens_columns,
+    seamless_givens_columns,
+    unit_vector_columns,
+)
+from models.transforms import (
+    RADIUS_SD,
+    AnglesTransform,
+    GivensTransform,
+    SeamlessGivensTransform,
+    UnconstrainedGivensTransform,
+    UnitVectorTransform,
+)
+
+DIMS = [2, 3, 5, 13, 100, 800]
+CHARTS = {
+    "givens": UnconstrainedGivensTransform(),
+    "seamless": SeamlessGivensTransform(),
+    "unit_vector": UnitVectorTransform(),
+}
+CONSTRAINTS = {
+    "givens": givens_columns,
+    "seamless": seamless_givens_columns,
+    "unit_vector": unit_vector_columns,
+}
+chart_of_each = pytest.mark.parametrize("chart", CHARTS.values(), ids=CHARTS.keys())
+
+
+def unit_columns(rng, *shape):
+    z = rng.normal(size=shape)
+    return jnp.asarray(z / np.linalg.norm(z, axis=-2, keepdims=True))
+
+
+def log_volume(function, x):
+    """Log of sqrt(det J'J), how much a map between any dimensions stretches volume."""
+    jacobian = jax.jacfwd(function)(x)
+    return 0.5 * np.linalg.slogdet(np.asarray(jacobian.T @ jacobian))[1]
+
+
+def test_givens_is_the_papers_formula(rng):
+    theta = rng.uniform(-1.5, 1.5, size=(4, 2))
+    expected = np.ones((5, 2))
+    for column in range(2):
+        for i in range(5):
+            if i > 0:
+                expected[i, column] *= np.sin(theta[i - 1, column])
+            for j in range(i, 4):
+                expected[i, column] *= np.cos(theta[j, column])
+    np.testing.assert_allclose(GivensTransform()(jnp.asarray(theta)), expected, rtol=1e-10)
+
+
+def test_angles_fill_their_intervals():
+    ends = AnglesTransform()(jnp.array([[-60.0, 60.0], [-60.0, 60.0]]))
+    np.testing.assert_allclose(ends, [[-np.pi, np.pi], [-np.pi / 2, np.pi / 2]], rtol=1e-10)
+
+
+@pytest.mark.parametrize("dim", DIMS)
+@chart_of_each
+def test_inverse_then_chart_gives_the_columns_back(rng, chart, dim):
+    w = unit_columns(rng, dim, 3)
+    x = chart._inverse(w)
+    assert x.shape == chart.inverse_shape(w.shape)
+    np.testing.assert_allclose(chart(x), w, rtol=1e-10, atol=1e-13)
+
+
+@pytest.mark.parametrize("dim", DIMS)
+def test_givens_then_inverse_gives_the_angles_back(rng, dim):
+    # Angles of uniform columns: with all of them far from 0 the columns would underflow.
+    theta = GivensTransform()._inverse(unit_columns(rng, dim, 3))
+    theta = theta.at[0].set(jnp.array([-3.1, 0.0, 3.1]))
+    np.testing.assert_allclose(
+        GivensTransform()._inverse(GivensTransform()(theta)), theta, rtol=1e-10, atol=1e-13
+    )
+    x = AnglesTransform()._inverse(theta)
+    np.testing.assert_allclose(AnglesTransform()(x), theta, rtol=1e-10)
+    chart = UnconstrainedGivensTransform()
+    np.testing.assert_allclose(chart._inverse(chart(x)), x, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("dim", DIMS)
+def test_givens_jacobian_is_the_area_element(rng, dim):
+    theta = GivensTransform()._inverse(unit_columns(rng, dim, 1))
+    found = GivensTransform().log_abs_det_jacobian(theta, GivensTransform()(theta))
+    expected = log_volume(lambda t: GivensTransform()(t[:, None])[:, 0], theta[:, 0])
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("dim", DIMS)
+def test_unconstrained_givens_jacobian_is_the_area_element(rng, dim):
+    chart = UnconstrainedGivensTransform()
+    x = chart._inverse(unit_columns(rng, dim, 1)) + 0.01
+    expected = log_volume(lambda z: chart(z[:, None])[:, 0], x[:, 0])
+    np.testing.assert_allclose(chart.log_abs_det_jacobian(x, chart(x)), expected, rtol=1e-10)
+
+
+def test_unconstrained_givens_is_the_composition(rng):
+    x = jnp.asarray(rng.normal(size=(6, 3)))
+    first, second, both = AnglesTransform(), GivensTransform(), UnconstrainedGivensTransform()
+    theta = first(x)
+    w = second(theta)
+    np.testing.assert_allclose(both(x), w, rtol=1e-10)
+    expected = first.log_abs_det_jacobian(x, theta) + second.log_abs_det_jacobian(theta, w)
+    np.testing.assert_allclose(both.log_abs_det_jacobian(x, w), expected, rtol=1e-10)
+
+
+def test_angles_jacobian_is_that_of_autodiff(rng):
+    x = jnp.asarray(rng.normal(size=(5, 1)))
+    transform = AnglesTransform()
+    expected = log_volume(lambda z: transform(z[:, None])[:, 0], x[:, 0])
+    np.testing.assert_allclose(
+        transform.log_abs_det_jacobian(x, transform(x)), expected, rtol=1e-10
+    )
+
+
+def log_radius_density(chart, radius, dim):
+    """Log density of the redundant radius under a chart, up to a constant."""
+    if isinstance(chart, UnitVectorTransform):
+        return (dim - 1) * np.log(radius) - radius**2 / 2  # chi with `dim` degrees of freedom
+    return np.log(radius) - 0.5 * ((radius - 1) / RADIUS_SD) ** 2
+
+
+@pytest.mark.parametrize("dim", DIMS)
+@pytest.mark.parametrize("name", ["seamless", "unit_vector"])
+def test_redundant_radius_is_independent_of_a_uniform_column(rng, name, dim):
+    # (column, radius) is a bijection; its density, chart density over stretched volume, must be
+    # constant in the column.
+    chart = CHARTS[name]
+    rows = slice(None) if name == "unit_vector" else slice(0, 2)
+
+    def column_and_radius(z):
+        return jnp.append(chart(z[:, None])[:, 0], jnp.linalg.norm(z[rows]))
+
+    def log_density(x):
+        on_reals = chart.log_abs_det_jacobian(x, chart(x))
+        return float(on_reals) - log_volume(column_and_radius, x[:, 0])
+
+    differences = []
+    for radius in (0.8, 1.3):
+        x = chart._inverse(unit_columns(rng, dim, 1))
+        x = x.at[rows].multiply(radius)
+        differences.append(log_density(x) - log_radius_density(chart, radius, dim))
+    np.testing.assert_allclose(differences[0], differences[1], rtol=1e-10, atol=1e-10)
+
+
+@chart_of_each
+def test_columns_are_independent(rng, chart):
+    x = chart._inverse(unit_columns(rng, 4, 3))
+    parts = [x[:, i : i + 1] for i in range(3)]
+    np.testing.assert_allclose(chart(x), jnp.concatenate([chart(p) for p in parts], -1))
+    total = sum(chart.log_abs_det_jacobian(p, chart(p)) for p in parts)
+    np.testing.assert_allclose(chart.log_abs_det_jacobian(x, chart(x)), total, rtol=1e-10)
+
+
+@chart_of_each
+def test_leading_axes_are_a_batch(rng, chart):
+    x = chart._inverse(unit_columns(rng, 2, 5, 4, 3))
+    assert x.shape == chart.inverse_shape((2, 5, 4, 3))
+    w = chart(x)
+    assert w.shape == chart.forward_shape(x.shape) == (2, 5, 4, 3)
+    density = chart.log_abs_det_jacobian(x, w)
+    assert density.shape == (2, 5)
+    np.testing.assert_array_equal(w[1, 2], chart(x[1, 2]))
+    np.testing.assert_allclose(
+        density[1, 2], chart.log_abs_det_jacobian(x[1, 2], w[1, 2]), rtol=1e-10
+    )
+
+
+@chart_of_each
+def test_jit_changes_nothing(rng, chart):
+    x = chart._inverse(unit_columns(rng, 5, 3))
+
+    def both(z):
+        w = chart(z)
+        return w, chart.log_abs_det_jacobian(z, w), chart._inverse(w)
+
+    for compiled, plain in zip(jax.jit(both)(x), both(x), strict=True):
+        np.testing.assert_allclose(compiled, plain, rtol=1e-10, atol=1e-13)
+
+
+@chart_of_each
+def test_float32_stays_float32(rng, chart):
+    # In a process with double precision enabled, too.
+    x = chart._inverse(unit_columns(rng, 13, 3))
+    single = x.astype(jnp.float32)
+    w = chart(single)
+    density = chart.log_abs_det_jacobian(single, w)
+    assert w.dtype == density.dtype == chart._inverse(w).dtype == jnp.float32
+    np.testing.assert_allclose(w, chart(x), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(density, chart.log_abs_det_jacobian(x, chart(x)), rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+@pytest.mark.parametrize("value", [-80.0, -20.0, 0.0, 20.0, 80.0])
+@pytest.mark.parametrize("name", ["givens", "seamless"])
+def test_density_is_finite_where_latitudes_round_to_the_pole(name, value, dtype):
+    # pi/2 in single precision lies past the pole: the logarithm of its cosine is NaN.
+    chart = CHARTS[name]
+    x = jnp.full((4, 1), value, dtype).at[0].set(1.0)
+    density, gradient = jax.value_and_grad(lambda z: chart.log_abs_det_jacobian(z, chart(z)))(x)
+    assert jnp.isfinite(density)
+    assert jnp.all(jnp.isfinite(gradient))
+    # Each latitude falls off as exp(-(1 + power) |x|) from its pole.
+    rows = 2 if name == "seamless" else 1
+    slopes = -np.sign(value) * (1 + np.arange(1, 4 - rows + 1))
+    np.testing.assert_allclose(gradient[rows:, 0], slopes, rtol=1e-5, atol=1e-6)
+
+
+def test_constraints_tell_unit_columns_from_others(rng):
+    w = unit_columns(rng, 2, 800, 3)
+    for constraint in CONSTRAINTS.values():
+        assert constraint.check(w).tolist() == [True, True]
+        assert constraint.check(w.astype(jnp.float32)).tolist() == [True, True]
+        assert constraint.check(w.at[1, 0, 2].add(1e-3)).tolist() == [True, False]
+        assert not constraint.check(w.at[0, 0, 0].set(jnp.nan))[0]
+
+
+def test_angles_constraint_knows_its_intervals():
+    assert angles.check(jnp.array([[3.1], [-1.5], [1.5]]))
+    assert not angles.check(jnp.array([[3.2], [0.0], [0.0]]))
+    assert not angles.check(jnp.array([[0.0], [-1.6], [0.0]]))
+    assert not angles.check(jnp.array([[0.0], [0.0], [1.6]]))
+
+
+@pytest.mark.parametrize("constraint", [angles, *CONSTRAINTS.values()])
+def test_feasible_points_are_feasible(constraint):
+    point = constraint.feasible_like(jnp.full((2, 4, 3), 7.0))
+    assert point.shape == (2, 4, 3)
+    assert jnp.all(constraint.check(point))
+    transform = biject_to(constraint)
+    x = transform._inverse(point)
+    assert jnp.all(jnp.isfinite(x))
+    np.testing.assert_allclose(transform(x), point, atol=1e-15)
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_each_constraint_finds_its_own_chart_after_pickling(name):
+    constraint = pickle.loads(pickle.dumps(CONSTRAINTS[name]))
+    assert type(biject_to(constraint)) is type(CHARTS[name])
+    assert type(biject_to(CONSTRAINTS[name])) is type(CHARTS[name])
+    x = jnp.ones((3, 2))
+    copy = pickle.loads(pickle.dumps(CHARTS[name]))
+    np.testing.assert_array_equal(copy(x), CHARTS[name](x))
+    assert type(biject_to(angles)) is AnglesTransform

@@ -1,0 +1,161 @@
+"""A network's data for the Stan programs, and draws read back under the names of NumPyro's sites."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from models import (
+    ACTIVATIONS,
+    BayesianNetwork,
+    Categorical,
+    Gaussian,
+    Network,
+    NormalPrior,
+    Parametrisation,
+)
+from models.parametrisation import WEIGHTS
+from stan.network import (
+    ACTIVATION_CODES,
+    CHART_CODES,
+    PROGRAMS,
+    pack_unconstrained,
+    program_data,
+    program_path,
+    read_draws,
+    unpack_gradient,
+    variable_names,
+)
+from stan.program import definition
+
+INCLUDE = re.compile(r"#include (\S+)")
+
+
+def conditioned(network, likelihood=None, parts=("free",), prior=None):
+    model = BayesianNetwork(
+        network, likelihood or Gaussian(), prior or NormalPrior(), Parametrisation(*parts)
+    )
+    x = np.arange(3.0 * network.in_dim).reshape(3, network.in_dim)
+    if model.is_classifier:
+        return model.condition(x, [0, 2, 1])
+    return model.condition(x, np.arange(3.0 * network.out_dim).reshape(3, network.out_dim))
+
+
+def test_codes_cover_exactly_what_models_offer():
+    assert ACTIVATION_CODES.keys() == ACTIVATIONS.keys()
+    assert sorted(ACTIVATION_CODES.values()) == list(range(1, len(ACTIVATIONS) + 1))
+    assert CHART_CODES.keys() == set(WEIGHTS)
+    assert sorted(CHART_CODES.values()) == list(range(len(WEIGHTS)))
+
+
+def declared(path):
+    """Names in a program's data block, its includes put in place."""
+    text = path.read_text()
+    block = text[text.index("data {") : text.index("transformed data")]
+    block = INCLUDE.sub(lambda match: (PROGRAMS / match.group(1)).read_text(), block)
+    lines = [line.split("//")[0].strip() for line in block.splitlines()]
+    return {line.rstrip(";").split()[-1] for line in lines if line.endswith(";")}
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "out_dim", "file"),
+    [(Gaussian(), 2, "regression.stan"), (Categorical(), 3, "classification.stan")],
+)
+def test_program_data_hold_what_the_program_declares(likelihood, out_dim, file):
+    target = conditioned(Network(2, (4,), out_dim), likelihood)
+    assert program_path(target) == PROGRAMS / file
+    assert program_data(target).keys() == declared(PROGRAMS / file)
+    program = definition(target)
+    assert program.path == PROGRAMS / file
+    assert program.data.keys() == program_data(target).keys()
+
+
+def test_program_data_of_a_plain_regression():
+    data = program_data(conditioned(Network(2, (4, 3), 1, "tanh")))
+    assert data["num_obs"] == 3
+    assert data["num_hidden_layers"] == 2
+    assert data["width"] == [2, 4, 3, 1]
+    assert data["activation"] == ACTIVATION_CODES["tanh"]
+    assert (data["has_biases"], data["sum_readout"], data["has_skips"]) == (1, 0, 0)
+    assert (data["weight_chart"], data["ordered_biases"]) == (0, 0)
+    assert data["skips"].shape == (0,)
+    assert data["weight_scale"] == data["bias_scale"] == [1.0, 1.0, 1.0]
+    assert (data["infer_noise"], data["noise"], data["noise_scale"]) == (1, 0.0, 1.0)
+    np.testing.assert_array_equal(data["x"], [[0, 1], [2, 3], [4, 5]])
+    np.testing.assert_array_equal(data["y"], [[0], [1], [2]])
+
+
+def test_program_data_follow_every_option():
+    network = Network(2, (4,), 1, "relu", skip="orthogonal", skip_seed=5)
+    prior = NormalPrior((0.5, 2.0), (3.0, 0.1))
+    data = program_data(conditioned(network, Gaussian(0.3), ("givens_seamless", "ordered"), prior))
+    assert (data["infer_noise"], data["noise"]) == (0, 0.3)
+    assert data["weight_chart"] == CHART_CODES["givens_seamless"]
+    assert (data["ordered_biases"], data["has_skips"]) == (1, 1)
+    assert (data["weight_scale"], data["bias_scale"]) == ([0.5, 2.0], [3.0, 0.1])
+    first, last = network.skip_matrices()
+    np.testing.assert_array_equal(data["skips"], [*first.T.ravel(), *last.T.ravel()])
+    data = program_data(conditioned(Network(2, (4,), biases=False, readout="sum")))
+    assert (data["has_biases"], data["sum_readout"]) == (0, 1)
+
+
+def test_program_data_count_labels_from_one():
+    data = program_data(conditioned(Network(2, (4,), 3), Categorical()))
+    np.testing.assert_array_equal(data["label"], [1, 3, 2])
+    assert "y" not in data
+
+
+def test_draws_are_read_by_columns_under_the_sites_names():
+    target = conditioned(Network(2, (3,), 2))
+    weights = np.arange(5.0 * 4 * 12).reshape(5, 4, 12)
+    biases = np.arange(5.0 * 4 * 5).reshape(5, 4, 5)
+    sigma = np.ones((5, 4, 1))
+    draws = read_draws(target, {"weights": weights, "biases": biases, "sigma": sigma})
+    assert tuple(draws) == variable_names(target) == ("W1", "b1", "W2", "b2", "sigma")
+    shapes = {**target.model.network.shapes, "sigma": ()}
+    assert {n: v.shape for n, v in draws.items()} == {n: (5, 4, *s) for n, s in shapes.items()}
+    np.testing.assert_array_equal(draws["W1"][0, 0], [[0, 2, 4], [1, 3, 5]])
+    np.testing.assert_array_equal(draws["W2"][0, 0], [[6, 9], [7, 10], [8, 11]])
+    np.testing.assert_array_equal(draws["b2"][0, 1], [8, 9])
+
+
+def test_draws_without_biases_and_noise():
+    target = conditioned(Network(2, (3,), biases=False, readout="sum"), Gaussian(noise=1.0))
+    draws = read_draws(target, {"weights": np.arange(6.0), "biases": np.empty(0)})
+    assert tuple(draws) == variable_names(target) == ("W1",)
+    np.testing.assert_array_equal(draws["W1"], [[0, 2, 4], [1, 3, 5]])
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+@pytest.mark.parametrize("likelihood", [Gaussian(), Gaussian(noise=1.0)], ids=["sigma", "known"])
+def test_unpacking_undoes_packing(rng, weights, likelihood):
+    target = conditioned(Network(3, (4, 2)), likelihood, (weights, "ordered"))
+    fewer = int(weights == "givens")
+    shapes = {"W1": (3 - fewer, 4), "b1": (4,), "W2": (4 - fewer, 2), "b2": (2,)}
+    shapes |= {"W3": (2, 1), "b3": (1,)}
+    shapes |= {"sigma": ()} if target.model.infers_noise else {}
+    values = {n: rng.normal(size=s) for n, s in shapes.items()}
+    packed = pack_unconstrained(target, values)
+    vector = np.concatenate([packed["weights_raw"], packed["biases_raw"], np.log(packed["sigma"])])
+    assert vector.size == sum(v.size for v in values.values())
+    back = unpack_gradient(target, vector, shapes)
+    assert back.keys() == values.keys()
+    for name, value in values.items():
+        np.testing.assert_allclose(back[name], value, rtol=1e-14, err_msg=name)
+
+
+def test_packing_lays_free_weights_by_columns_and_charts_by_rows():
+    values = {"W1": np.arange(6.0).reshape(2, 3), "b1": np.zeros(3), "b2": np.zeros(1)}
+    values |= {"W2": np.full((3, 1), 9.0), "sigma": 0.0}
+    free = pack_unconstrained(conditioned(Network(2, (3,))), values)
+    assert free["weights_raw"].tolist() == [0, 3, 1, 4, 2, 5, 9, 9, 9]
+    chart = pack_unconstrained(conditioned(Network(2, (3,)), parts=("unit_vector",)), values)
+    assert chart["weights_raw"].tolist() == [0, 1, 2, 3, 4, 5, 9, 9, 9]
+    assert free["sigma"].tolist() == [1.0]
+
+
+def test_program_data_are_json():
+    data = program_data(conditioned(Network(2, (4,), skip="orthogonal")))
+    plain = {n: v.tolist() if isinstance(v, np.ndarray) else v for n, v in data.items()}
+    assert json.loads(json.dumps(plain)) == plain

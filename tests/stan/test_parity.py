@@ -1,0 +1,220 @@
+"""The Stan programs and the NumPyro models are the same posterior: log density and gradient agree.
+
+At 20 random points of the unconstrained space, up to one constant a model. One process of the
+compiled program takes all points of a model. The NumPyro side runs without `jit`: the models are
+small and many, operations of the same shape are compiled once for all of them, and a graph a model
+would take several times as long to compile as the models take to run.
+"""
+
+import json
+import subprocess
+from itertools import product
+
+import jax
+import numpy as np
+import pytest
+from numpyro import handlers
+from numpyro.distributions import biject_to
+from numpyro.infer.util import initialize_model, potential_energy
+
+from models import (
+    ACTIVATIONS,
+    BayesianNetwork,
+    Categorical,
+    Gaussian,
+    Network,
+    NormalPrior,
+    Parametrisation,
+)
+from models.parametrisation import BIASES, WEIGHTS
+from stan.network import PROGRAMS, pack_unconstrained, unpack_gradient
+from stan.program import compile_program, definition, write_data
+
+pytestmark = pytest.mark.stan
+
+NUM_POINTS = 20
+NUM_OBS = 7
+IN_DIM = 4
+# No two neighbours alike, so that a matrix read the wrong way round shows; few shapes, so that few
+# operations are compiled.
+HIDDEN = {1: (3,), 2: (3, 2), 5: (3, 2, 3, 2, 3)}
+LIKELIHOODS = {
+    "unknown-noise": (Gaussian(noise_scale=0.7), 1),
+    "known-noise": (Gaussian(noise=0.4), 1),
+    "two-outputs": (Gaussian(), 2),
+    "categorical": (Categorical(), 3),
+}
+CHARTS = tuple(word for word in WEIGHTS if word != "free")
+
+
+def network(hidden=HIDDEN[2], likelihood="unknown-noise", prior=None, parts=("free",), **options):
+    """A model; `parts` are the parametrisation's words."""
+    noise, out_dim = LIKELIHOODS[likelihood]
+    options = {"activation": "relu", "skip_seed": 3, **options}
+    return BayesianNetwork(
+        Network(IN_DIM, hidden, out_dim, **options),
+        noise,
+        prior or NormalPrior(1.5, 0.8),
+        Parametrisation(*parts),
+    )
+
+
+def conditioned(model, rng):
+    net = model.network
+    x = rng.normal(size=(NUM_OBS, net.in_dim))
+    if model.is_classifier:
+        return model.condition(x, rng.integers(0, net.out_dim, NUM_OBS))
+    return model.condition(x, rng.normal(size=(NUM_OBS, net.out_dim)))
+
+
+def unconstrained_shapes(target):
+    """Shape of every site in NumPyro's unconstrained space."""
+    shapes = {}
+
+    def run():
+        model = handlers.seed(target.numpyro_model, jax.random.key(0))
+        for name, site in handlers.trace(model).get_trace().items():
+            if not site["is_observed"]:
+                transform = biject_to(site["fn"].support)
+                shapes[name] = transform.inverse_shape(site["value"].shape)
+
+    jax.eval_shape(run)
+    return shapes
+
+
+def numpyro_side(target, points):
+    """Log densities (point) and gradients, a dict of (point, ...)."""
+
+    def log_density(values):
+        return -potential_energy(target.numpyro_model, (), {}, values)
+
+    def total(values):
+        lp = jax.vmap(log_density)(values)
+        return lp.sum(), lp
+
+    # Each point enters one term of the sum, so this is the gradient at every point.
+    gradient, lp = jax.grad(total, has_aux=True)(points)
+    return np.asarray(lp), {name: np.asarray(g) for name, g in gradient.items()}
+
+
+@pytest.fixture(scope="module")
+def programs():
+    """The two compiled programs, under the names of their files."""
+    files = [PROGRAMS / "regression.stan", PROGRAMS / "classification.stan"]
+    return {path: compile_program(path) for path in files}
+
+
+def packed(target, point):
+    """A point of NumPyro's unconstrained space as Stan's unconstrained vector."""
+    parts = pack_unconstrained(target, point)
+    return np.concatenate([parts["weights_raw"], parts["biases_raw"], np.log(parts["sigma"])])
+
+
+def stan_side(programs, target, points, folder):
+    """The same as `numpyro_side`, from the compiled program."""
+    program = definition(target)
+    compiled, info = programs[program.path]
+    rows = [packed(target, {n: v[i] for n, v in points.items()}) for i in range(NUM_POINTS)]
+    (folder / "points.json").write_text(json.dumps({"params_r": np.array(rows).tolist()}))
+    data = write_data(program, info, folder)
+    command = [compiled.exe_file, "log_prob", "unconstrained_params=points.json", "jacobian=1"]
+    command += ["data", f"file={data}", "output", "file=density.csv", "sig_figs=18"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = (folder / "density.csv").read_text().splitlines()
+    body = [line for line in lines if line and not line.startswith("#")][1:]
+    table = np.array([line.split(",") for line in body], dtype=float)
+    shapes = {name: v.shape[1:] for name, v in points.items()}
+    gradients = [unpack_gradient(target, row[1:], shapes) for row in table]
+    return table[:, 0], {n: np.array([g[n] for g in gradients]) for n in shapes}
+
+
+def check_parity(programs, model, folder):
+    rng = np.random.default_rng(11)
+    target = conditioned(model, rng)
+    shapes = unconstrained_shapes(target)
+    points = {n: rng.normal(size=(NUM_POINTS, *s)) for n, s in shapes.items()}
+    lp, gradient = numpyro_side(target, points)
+    stan_lp, stan_gradient = stan_side(programs, target, points, folder)
+    # Differences to the first point: free of the constant.
+    np.testing.assert_allclose(stan_lp[1:] - stan_lp[0], lp[1:] - lp[0], rtol=1e-8)
+    assert np.ptp(lp) > 1  # the points do differ
+    largest = max(np.abs(g).max() for g in gradient.values())
+    assert stan_gradient.keys() == gradient.keys()
+    for name, g in gradient.items():
+        np.testing.assert_allclose(
+            stan_gradient[name], g, rtol=1e-8, atol=1e-8 * largest, err_msg=name
+        )
+
+
+@pytest.mark.parametrize("skip", [None, "orthogonal"], ids=["plain", "skip"])
+@pytest.mark.parametrize("depth", HIDDEN)
+@pytest.mark.parametrize("likelihood", LIKELIHOODS)
+@pytest.mark.parametrize("parts", list(product(WEIGHTS, BIASES)), ids="-".join)
+def test_parity_of_every_combination(programs, tmp_path, parts, likelihood, depth, skip):
+    model = network(HIDDEN[depth], likelihood, parts=parts, skip=skip)
+    check_parity(programs, model, tmp_path)
+
+
+@pytest.mark.parametrize("skip", [None, "orthogonal"], ids=["plain", "skip"])
+@pytest.mark.parametrize("activation", sorted(set(ACTIVATIONS) - {"relu"}))
+def test_parity_of_every_activation(programs, tmp_path, activation, skip):
+    model = network(parts=("free", "ordered"), activation=activation, skip=skip)
+    check_parity(programs, model, tmp_path)
+
+
+@pytest.mark.parametrize("chart", CHARTS)
+@pytest.mark.parametrize("activation", ["identity", "leaky_relu"])
+def test_parity_of_unit_columns_with_other_activations(programs, tmp_path, activation, chart):
+    check_parity(programs, network(parts=(chart,), activation=activation), tmp_path)
+
+
+@pytest.mark.parametrize("likelihood", LIKELIHOODS)
+@pytest.mark.parametrize("weights", WEIGHTS)
+def test_parity_without_biases(programs, tmp_path, weights, likelihood):
+    model = network(likelihood=likelihood, parts=(weights,), biases=False)
+    check_parity(programs, model, tmp_path)
+
+
+@pytest.mark.parametrize("depth", HIDDEN)
+@pytest.mark.parametrize("likelihood", ["unknown-noise", "known-noise"])
+@pytest.mark.parametrize("biases", ["none", *BIASES])
+def test_parity_of_a_plain_sum(programs, tmp_path, biases, likelihood, depth):
+    options = {"biases": False} if biases == "none" else {"parts": ("free", biases)}
+    model = network(HIDDEN[depth], likelihood, readout="sum", **options)
+    check_parity(programs, model, tmp_path)
+
+
+@pytest.mark.parametrize("parts", list(product(WEIGHTS, BIASES)), ids="-".join)
+def test_parity_with_a_prior_scale_a_layer(programs, tmp_path, parts):
+    prior = NormalPrior((0.5, 1.5, 3.0), (2.0, 0.3, 0.7))
+    check_parity(programs, network(parts=parts, prior=prior), tmp_path)
+
+
+@pytest.mark.parametrize("chart", CHARTS)
+def test_parity_of_two_inputs(programs, tmp_path, chart):
+    # No latitudes at all in the first layer.
+    model = BayesianNetwork(Network(2, (5,)), parametrisation=Parametrisation(chart))
+    check_parity(programs, model, tmp_path)
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+def test_parity_of_one_hidden_unit(programs, tmp_path, weights):
+    model = BayesianNetwork(Network(2, (1,)), parametrisation=Parametrisation(weights, "ordered"))
+    check_parity(programs, model, tmp_path)
+
+
+@pytest.mark.parametrize("chart", CHARTS)
+def test_parity_at_the_size_of_boston(programs, tmp_path, chart):
+    model = BayesianNetwork(Network(13, (50,)), parametrisation=Parametrisation(chart, "ordered"))
+    check_parity(programs, model, tmp_path)
+
+
+def test_log_density_is_that_of_numpyros_samplers():
+    # What this module compares is what `initialize_model` hands to NUTS and SVI.
+    target = conditioned(network(parts=("givens", "ordered")), np.random.default_rng(5))
+    info = initialize_model(jax.random.key(1), target.numpyro_model)
+    z = info.param_info.z
+    assert {n: v.shape for n, v in z.items()} == unconstrained_shapes(target)
+    lp, _ = numpyro_side(target, {n: v[None] for n, v in z.items()})
+    np.testing.assert_allclose(lp[0], -info.potential_fn(z), rtol=1e-12)
