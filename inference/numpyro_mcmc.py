@@ -180,10 +180,10 @@ def _kernel(potential: Callable, settings: NutsSettings | HmcSettings) -> HMC:
     return HMC(**common, trajectory_length=settings.trajectory_length)
 
 
-def _advance(kernel: HMC, state: HMCState, num: int) -> tuple[HMCState, dict[str, Any]]:
+def _advance(kernel: HMC, state: HMCState, num: jax.Array | int) -> tuple[HMCState, dict[str, Any]]:
     """Take `num` (at most SLICE) iterations; returns what each of them ended in, in buffers of SLICE rows."""
 
-    def body(i: int, carry: tuple) -> tuple:
+    def body(i: jax.Array, carry: tuple) -> tuple:
         state, buffers = carry
         state = kernel.sample(state, (), {})
         return state, jax.tree.map(lambda b, new: b.at[i].set(new), buffers, _keep(state))

@@ -33,7 +33,7 @@ def run(
     executable : path
         The compiled program.
     arguments : sequence of str
-        CmdStan's arguments.
+        CmdStan's arguments, with absolute paths.
     console : Path
         File that takes what the program prints.
     cancel : Event, optional
@@ -56,7 +56,11 @@ def run(
     cancel = cancel or threading.Event()
     with console.open("w") as out:
         process = subprocess.Popen(
-            [str(executable), *arguments], stdout=out, stderr=subprocess.STDOUT, text=True
+            [str(executable), *arguments],
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            text=True,
+            cwd=console.parent,  # where CmdStan drops the profile.csv of programs with profile blocks
         )
         try:
             while process.poll() is None:

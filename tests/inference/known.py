@@ -1,0 +1,42 @@
+"""Targets with known answers, and the check that a Monte Carlo mean is right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import arviz_stats
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+from numpyro import distributions as dist
+
+from models import Target
+from stan import program
+
+PROGRAMS = Path(__file__).parent / "programs"
+MEAN = np.array([1.0, -2.0])
+COVARIANCE = np.array([[1.0, 0.6], [0.6, 0.5]])
+SHAPE, RATE = 3.0, 2.0
+
+
+def _model() -> None:
+    """A correlated Gaussian and a skewed positive variable."""
+    numpyro.sample("x", dist.MultivariateNormal(jnp.asarray(MEAN), jnp.asarray(COVARIANCE)))
+    numpyro.sample("tau", dist.Gamma(SHAPE, RATE))
+
+
+def known_target(engine: str) -> Target:
+    """x ~ N(MEAN, COVARIANCE) and tau ~ Gamma(SHAPE, RATE), in one engine."""
+    if engine == "numpyro":
+        return Target("known", numpyro_model=_model)
+    data = {"mu": MEAN, "Sigma": COVARIANCE, "shape": SHAPE, "rate": RATE}
+    return program(PROGRAMS / "known.stan", data, name="known")
+
+
+def assert_mean(draws: np.ndarray, truth: float, *, min_ess: float = 200.0) -> None:
+    """Hold the mean of draws (chain, draw) against the truth: first the ESS, then 5 MCSE."""
+    ess = float(arviz_stats.ess(draws))
+    assert ess > min_ess, f"ESS {ess:.0f}"
+    mcse = float(arviz_stats.mcse(draws))
+    error = abs(float(np.mean(draws)) - truth)
+    assert error < 5 * mcse, f"{np.mean(draws):.4f} for {truth:.4f}, MCSE {mcse:.4f}"

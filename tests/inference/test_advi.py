@@ -1,0 +1,157 @@
+"""ADVI where the best approximation is known, where it fails, and when it stops."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import pytest
+from numpyro import distributions as dist
+
+from inference import AdviSettings, advi
+from inference.errors import AdviFailed
+from inference.fit import WINDOW, has_settled
+from inference.stan_advi import ATTEMPTS
+from models import BayesianNetwork, Network, Target
+from stan import program
+
+from .known import COVARIANCE, MEAN, PROGRAMS, RATE, SHAPE, known_target
+
+LONG = AdviSettings(iterations=4000, gradient_samples=200, tolerance=1e-6, draws=4000)
+ENGINES = ["numpyro", pytest.param("stan", marks=pytest.mark.stan)]
+
+
+def _gaussian() -> None:
+    numpyro.sample("x", dist.MultivariateNormal(jnp.asarray(MEAN), jnp.asarray(COVARIANCE)))
+
+
+def test_fullrank_finds_a_gaussian_exactly() -> None:
+    tree = advi(Target("g", numpyro_model=_gaussian), family="fullrank", settings=LONG, seed=2)
+    lower = tree["variational"]["scale_tril"].to_numpy()
+    np.testing.assert_allclose(tree["variational"]["loc"], MEAN, atol=0.03)
+    np.testing.assert_allclose(lower @ lower.T, COVARIANCE, atol=0.05)
+    # The model is normalised, so the best ELBO is the log evidence, 0.
+    assert abs(float(tree["variational"]["elbo"][-1])) < 0.01
+
+
+def test_meanfield_finds_the_conditional_variances() -> None:
+    """The best diagonal Gaussian has the variances 1 / precision_ii (Bishop 2006, section 10.1.2)."""
+    tree = advi(Target("g", numpyro_model=_gaussian), settings=LONG, seed=2)
+    precision = np.linalg.inv(COVARIANCE)
+    expected = np.diag(precision) ** -0.5
+    np.testing.assert_allclose(tree["variational"]["loc"], MEAN, atol=0.03)
+    np.testing.assert_allclose(tree["variational"]["scale"], expected, rtol=0.05)
+    gap = 0.5 * (np.log(np.linalg.det(COVARIANCE)) + np.log(np.diag(precision)).sum())
+    assert abs(float(tree["variational"]["elbo"][-1]) + gap) < 0.15
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("family", ["meanfield", "fullrank"])
+def test_draws_have_the_right_means(engine: str, family: str) -> None:
+    """Means of the Gaussian part, and of tau under the best lognormal, whose log-mean lies near the mode's."""
+    settings = AdviSettings(iterations=6000, tolerance=1e-3, draws=4000)
+    post = advi(
+        known_target(engine), family=family, engine=engine, settings=settings, seed=3
+    ).posterior
+    np.testing.assert_allclose(post["x"].mean(("chain", "draw")), MEAN, atol=0.15)
+    assert post["tau"].min() > 0
+    # For a lognormal q with log-mean m and log-sd s, the optimum has exp(m + s^2/2) = shape / rate.
+    assert float(post["tau"].mean()) == pytest.approx(SHAPE / RATE, rel=0.1)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_tree_has_the_documented_form(engine: str) -> None:
+    settings = AdviSettings(iterations=1000, draws=200)
+    tree = advi(known_target(engine), engine=engine, settings=settings, seed=1)
+    assert tree.posterior["x"].shape == (1, 200, 2)
+    assert set(tree.sample_stats.data_vars) == {"lp", "log_q"}
+    assert {"elbo", "iteration"} <= set(tree["variational"].data_vars)
+    assert tree.attrs["method"] == "advi-meanfield"
+    assert tree.attrs["converged"] in (0, 1)
+    assert tree.attrs["gradient_evaluations"] > 0
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_lp_and_log_q_differ_little_where_the_fit_is_good(engine: str) -> None:
+    """Up to a constant, lp - log_q is the log importance ratio, which is flat for a good fit."""
+    settings = AdviSettings(iterations=6000, tolerance=1e-3, draws=1000)
+    stats = advi(
+        known_target(engine), family="fullrank", engine=engine, settings=settings, seed=3
+    ).sample_stats
+    ratio = (stats["lp"] - stats["log_q"]).to_numpy()
+    assert ratio.std() < 0.4
+    assert stats["lp"].to_numpy().std() > 0.8
+
+
+def test_seed_decides_the_fit() -> None:
+    settings = AdviSettings(iterations=300, draws=50)
+    first, again, other = (
+        advi(known_target("numpyro"), settings=settings, seed=s).posterior["x"] for s in (1, 1, 2)
+    )
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+def test_stopping_rule_needs_a_window_and_small_changes() -> None:
+    flat = [-10.0] * (WINDOW + 1)
+    assert has_settled(flat, 1e-3)
+    assert not has_settled(flat[:-1], 1e-3)
+    falling = [-100.0 * 0.9**i for i in range(WINDOW + 1)]
+    assert not has_settled(falling, 0.05)
+    # One jump spoils the mean but not the median.
+    assert has_settled([*flat[:-1], -20.0], 1e-3)
+
+
+def test_more_iterations_than_needed_are_not_taken() -> None:
+    settings = AdviSettings(iterations=10_000, tolerance=0.5)
+    tree = advi(known_target("numpyro"), settings=settings, seed=1)
+    assert tree.attrs["converged"] == 1
+    assert int(tree["variational"]["iteration"][-1]) < 10_000
+
+
+def _undefined() -> None:
+    x = numpyro.sample("x", dist.Normal(0.0, 1.0))
+    numpyro.factor("bad", jnp.where(jnp.abs(x) < 3.0, 0.0, jnp.nan))
+
+
+def test_numpyro_failure_says_what_to_do() -> None:
+    settings = AdviSettings(iterations=2000, elbo_samples=20_000)
+    with pytest.raises(AdviFailed, match="try a smaller `learning_rate`"):
+        advi(Target("undefined", numpyro_model=_undefined), settings=settings, seed=1)
+
+
+@pytest.mark.stan
+def test_stan_failure_is_one_line_after_all_attempts(tmp_path: Path) -> None:
+    target = program(PROGRAMS / "broken.stan", {"always": 1})
+    with pytest.raises(AdviFailed, match=r"failed on 'broken' in all 4 attempts") as caught:
+        advi(target, engine="stan", settings=AdviSettings(iterations=200), seed=1)
+    assert "\n" not in str(caught.value)
+    assert len(caught.value.attempts) == len(ATTEMPTS)
+    assert all(attempt["error"] for attempt in caught.value.attempts)
+
+
+@pytest.mark.stan
+def test_stan_attempts_are_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A first attempt that cannot work (a start far outside) is followed by one that does."""
+    bad = type(ATTEMPTS[0])(eta=1e9)
+    monkeypatch.setattr("inference.stan_advi.ATTEMPTS", (bad, *ATTEMPTS))
+    x = np.random.default_rng(0).normal(size=(30, 2))
+    target = BayesianNetwork(Network(2, (2,), 1)).condition(x, x[:, 0] + 0.1, name="net")
+    tree = advi(target, engine="stan", settings=AdviSettings(iterations=2000), seed=1)
+    attempts = json.loads(tree.attrs["attempts"])
+    assert len(attempts) >= 2
+    assert attempts[0]["eta"] == 1e9
+    assert attempts[0]["error"]
+    assert attempts[-1]["error"] == ""
+    assert tree.posterior["W1"].shape == (1, 1000, 2, 2)
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_unknown_family_lists_what_there_is() -> None:
+    with pytest.raises(
+        ValueError, match="`family` is 'lowrank'; choose one of meanfield, fullrank"
+    ):
+        advi(known_target("numpyro"), family="lowrank")

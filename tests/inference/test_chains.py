@@ -1,0 +1,114 @@
+"""Chains are kept as they end, taken up again, and stopped without loss."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from inference.chains import Chain, run_chains, stack
+from stan.errors import RunCancelled
+
+
+def chain(number: int) -> Chain:
+    return Chain(
+        {"x": np.full((3, 2), float(number))}, {"diverging": np.zeros(3, dtype=bool)}, 0.5, 1.5
+    )
+
+
+class Runs:
+    """Counts which chains were run; the chains of `broken` raise."""
+
+    def __init__(self, broken: tuple[int, ...] = (), error: BaseException | None = None) -> None:
+        self.numbers: list[int] = []
+        self.broken = broken
+        self.error = error or RuntimeError("planted")
+
+    def prepare(self):
+        def run(number: int, cancel: threading.Event) -> Chain:
+            self.numbers.append(number)
+            if number in self.broken:
+                raise self.error
+            return chain(number)
+
+        return run
+
+
+def test_chains_come_in_order_of_their_numbers() -> None:
+    chains = run_chains(Runs().prepare, 5, checkpoint=None, fingerprint="a")
+    assert [c.draws["x"][0, 0] for c in chains] == [0, 1, 2, 3, 4]
+    draws, stats = stack(chains)
+    assert draws["x"].shape == (5, 3, 2)
+    assert stats["diverging"].shape == (5, 3)
+
+
+def test_finished_chains_are_kept_and_not_run_again(tmp_path: Path) -> None:
+    first = Runs(broken=(3,))
+    with pytest.raises(RuntimeError, match="planted"):
+        run_chains(first.prepare, 4, checkpoint=tmp_path, fingerprint="a")
+    kept = sorted(int(p.stem[-1]) for p in tmp_path.glob("chain-*.npz"))
+    assert kept
+    assert 3 not in kept
+    second = Runs()
+    chains = run_chains(second.prepare, 4, checkpoint=tmp_path, fingerprint="a")
+    assert sorted(second.numbers) == [i for i in range(4) if i not in kept]
+    assert [c.draws["x"][0, 0] for c in chains] == [0, 1, 2, 3]
+    assert chains[0].stats["diverging"].dtype == bool
+    assert chains[0].sampling_seconds == 1.5
+
+
+def test_nothing_is_prepared_when_all_chains_are_there(tmp_path: Path) -> None:
+    run_chains(Runs().prepare, 2, checkpoint=tmp_path, fingerprint="a")
+
+    def prepare():
+        raise AssertionError("not needed")
+
+    assert len(run_chains(prepare, 2, checkpoint=tmp_path, fingerprint="a")) == 2
+
+
+def test_chains_of_another_run_are_not_taken(tmp_path: Path) -> None:
+    run_chains(Runs().prepare, 2, checkpoint=tmp_path, fingerprint="a")
+    other = Runs()
+    run_chains(other.prepare, 2, checkpoint=tmp_path, fingerprint="b")
+    assert sorted(other.numbers) == [0, 1]
+
+
+def test_an_interrupt_stops_the_chains_and_keeps_the_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finished, started, stopped = threading.Event(), threading.Event(), threading.Event()
+
+    def run(number: int, cancel: threading.Event) -> Chain:
+        if number == 0:
+            finished.set()
+            return chain(0)
+        started.set()
+        assert cancel.wait(20), "the chain was not told to stop"
+        stopped.set()
+        raise RunCancelled("stopped")
+
+    def interrupt(*args: object, **kwargs: object) -> object:
+        assert finished.wait(20)
+        assert started.wait(20)
+        while not (tmp_path / "chain-0.npz").exists():
+            pass
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("inference.chains.wait", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        run_chains(lambda: run, 2, checkpoint=tmp_path, fingerprint="a")
+    assert stopped.is_set()
+    assert [p.name for p in tmp_path.iterdir()] == ["chain-0.npz"]
+
+
+def test_the_cause_is_raised_and_not_its_consequence() -> None:
+    def run(number: int, cancel: threading.Event) -> Chain:
+        if number == 1:
+            raise ValueError("the cause")
+        assert cancel.wait(20)
+        raise RunCancelled("the consequence")
+
+    with pytest.raises(ValueError, match="the cause"):
+        run_chains(lambda: run, 2, checkpoint=None, fingerprint="a")

@@ -1,0 +1,138 @@
+"""NUTS and static HMC on targets whose moments are known, and on both engines alike."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from inference import HmcSettings, NutsSettings, hmc, nuts
+
+from .known import COVARIANCE, MEAN, RATE, SHAPE, assert_mean, known_target
+
+ENGINES = ["numpyro", pytest.param("stan", marks=pytest.mark.stan)]
+SMALL = NutsSettings(chains=2, warmup=300, draws=500)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("metric", ["diag", "dense", "unit"])
+def test_nuts_known_target_moments(engine: str, metric: str) -> None:
+    settings = NutsSettings(chains=4, warmup=300, draws=700, metric=metric)
+    post = nuts(known_target(engine), engine=engine, settings=settings, seed=3).posterior
+    x, tau = post["x"].to_numpy(), post["tau"].to_numpy()
+    for i in range(2):
+        assert_mean(x[..., i], MEAN[i])
+        assert_mean((x[..., i] - MEAN[i]) ** 2, COVARIANCE[i, i])
+    assert_mean((x[..., 0] - MEAN[0]) * (x[..., 1] - MEAN[1]), COVARIANCE[0, 1])
+    assert_mean(tau, SHAPE / RATE)
+    # Third moment: a symmetric target could not show a wrong sign.
+    assert_mean((tau - SHAPE / RATE) ** 3, 2 * SHAPE / RATE**3, min_ess=100)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_hmc_known_target_moments(engine: str) -> None:
+    settings = HmcSettings(chains=4, warmup=300, draws=700, trajectory_length=2.0)
+    post = hmc(known_target(engine), engine=engine, settings=settings, seed=4).posterior
+    for i in range(2):
+        assert_mean(post["x"].to_numpy()[..., i], MEAN[i])
+    assert_mean(post["tau"].to_numpy(), SHAPE / RATE)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_nuts_tree_has_the_documented_form(engine: str) -> None:
+    tree = nuts(known_target(engine), engine=engine, settings=SMALL, seed=1)
+    assert tree.posterior["x"].dims[:2] == ("chain", "draw")
+    assert tree.posterior["x"].shape == (2, 500, 2)
+    stats = tree.sample_stats
+    assert set(stats.data_vars) == {
+        *("diverging", "tree_depth", "n_steps", "acceptance_rate", "energy", "step_size", "lp")
+    }
+    assert stats["diverging"].dtype == bool
+    assert stats["tree_depth"].dtype == np.int64
+    assert tree.attrs["method"] == "nuts"
+    assert tree.attrs["engine"] == engine
+    assert tree.attrs["max_tree_depth"] == 10
+    assert tree.attrs["gradient_evaluations"] == int(stats["n_steps"].sum())
+    assert json.loads(tree.attrs["settings"])["draws"] == 500
+    assert len(json.loads(tree.attrs["sampling_seconds"])) == 2
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_tree_depth_bounds_the_number_of_steps(engine: str) -> None:
+    stats = nuts(known_target(engine), engine=engine, settings=SMALL, seed=1).sample_stats
+    depth, steps = stats["tree_depth"].to_numpy(), stats["n_steps"].to_numpy()
+    assert (2.0**depth - 1 <= steps).all()
+    assert (steps <= 2.0 ** (depth + 1) - 1).all()
+    assert depth.max() > 1
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_seed_decides_the_draws(engine: str) -> None:
+    target = known_target(engine)
+    first, again = (nuts(target, engine=engine, settings=SMALL, seed=1).posterior for _ in "ab")
+    other = nuts(target, engine=engine, settings=SMALL, seed=2).posterior
+    np.testing.assert_array_equal(first["x"], again["x"])
+    assert not np.array_equal(first["x"], other["x"])
+    assert not np.array_equal(first["x"][0], first["x"][1])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_chain_does_not_depend_on_how_many_run(engine: str) -> None:
+    one = NutsSettings(chains=1, warmup=100, draws=60)
+    three = NutsSettings(chains=3, warmup=100, draws=60)
+    target = known_target(engine)
+    alone = nuts(target, engine=engine, settings=one, seed=5).posterior["tau"]
+    among = nuts(target, engine=engine, settings=three, seed=5).posterior["tau"]
+    # NumPyro's chains start under vmap, whose order of summation may move the last bits.
+    np.testing.assert_allclose(alone[0], among[0], rtol=1e-6 if engine == "numpyro" else 0)
+
+
+def test_max_tree_depth_bounds_the_depth() -> None:
+    settings = NutsSettings(chains=1, warmup=100, draws=100, max_tree_depth=2)
+    stats = nuts(known_target("numpyro"), settings=settings, seed=1).sample_stats
+    assert stats["tree_depth"].max() == 2
+
+
+def test_float32_gives_float32_draws() -> None:
+    settings = NutsSettings(chains=1, warmup=100, draws=50, dtype="float32")
+    post = nuts(known_target("numpyro"), settings=settings, seed=1).posterior
+    assert post["tau"].dtype == np.float32
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"chains": 0}, "`chains` must be a whole number of at least 1; got 0"),
+        ({"draws": -5}, "`draws` must be a whole number of at least 1; got -5"),
+        ({"warmup": 2.5}, "`warmup` must be a whole number"),
+        ({"target_acceptance": 1.0}, "`target_acceptance` must lie between 0 and 1"),
+        ({"metric": "banana"}, "choose one of diag, dense, unit"),
+        ({"dtype": "float16"}, "choose one of float64, float32"),
+        ({"init_radius": 0.0}, "`init_radius` must be a positive finite number"),
+        ({"max_tree_depth": 0}, "`max_tree_depth` must be a whole number"),
+    ],
+)
+def test_settings_refuse_nonsense(change: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        NutsSettings(**change)
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_unknown_engine_lists_what_there_is() -> None:
+    with pytest.raises(ValueError, match="`engine` is 'pymc'; choose one of numpyro, stan"):
+        nuts(known_target("numpyro"), engine="pymc")
+
+
+def test_target_without_the_engines_definition_is_refused() -> None:
+    with pytest.raises(ValueError, match="has no Stan program; use engine='numpyro'"):
+        nuts(known_target("numpyro"), engine="stan")
+    with pytest.raises(ValueError, match="has no NumPyro model; use engine='stan'"):
+        nuts(known_target("stan"), engine="numpyro")
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32])
+def test_seed_out_of_range_is_refused(seed: int) -> None:
+    with pytest.raises(ValueError, match="`seed` must be a whole number from 0"):
+        nuts(known_target("numpyro"), seed=seed)

@@ -1,0 +1,112 @@
+"""Posterior files: whole or not at all, and self-describing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from inference import NutsSettings, load, nuts, save
+from inference.errors import PosteriorFileError
+from inference.posterior import fingerprint
+from models import BayesianNetwork, Network, Parametrisation
+from models.symmetry import from_json
+
+
+@pytest.fixture(scope="module")
+def tree() -> xr.DataTree:
+    x = np.random.default_rng(1).normal(size=(12, 3))
+    model = BayesianNetwork(
+        Network(3, (4,), 1), parametrisation=Parametrisation("givens", "ordered")
+    )
+    settings = NutsSettings(chains=2, warmup=20, draws=10, max_tree_depth=4)
+    return nuts(model.condition(x, x[:, 0], name="small"), settings=settings, seed=1)
+
+
+def test_network_posterior_names_its_axes(tree: xr.DataTree) -> None:
+    dims = {name: v.dims[2:] for name, v in tree.posterior.data_vars.items()}
+    assert dims == {
+        "W1": ("in", "hidden1"),
+        "b1": ("hidden1",),
+        "W2": ("hidden1", "out"),
+        "b2": ("out",),
+        "sigma": (),
+    }
+    np.testing.assert_allclose(np.linalg.norm(tree.posterior["W1"], axis=-2), 1, rtol=1e-12)
+    assert (np.diff(tree.posterior["b1"].to_numpy(), axis=-1) > 0).all()
+    assert tree["constant_data"]["x"].dims == ("obs", "in")
+    assert tree["observed_data"]["y"].dims == ("obs", "out")
+
+
+def test_file_keeps_everything(tree: xr.DataTree, tmp_path: Path) -> None:
+    again = load(save(tree, tmp_path / "new folder" / "run.nc"))
+    xr.testing.assert_identical(again.posterior.to_dataset(), tree.posterior.to_dataset())
+    assert set(again.attrs) == set(tree.attrs)
+    model = BayesianNetwork.from_description(again.attrs["model"])
+    assert model.parametrisation.label == "givens+ordered"
+    assert from_json(again.attrs["symmetry"]) == model.symmetry
+    assert json.loads(again.attrs["versions"])["numpyro"]
+
+
+def test_existing_file_is_not_overwritten(tree: xr.DataTree, tmp_path: Path) -> None:
+    path = tmp_path / "run.nc"
+    path.write_text("precious")
+    with pytest.raises(
+        PosteriorFileError, match="which exists; name another file, or overwrite it with --force"
+    ):
+        save(tree, path)
+    assert path.read_text() == "precious"
+    save(tree, path, force=True)
+    assert "posterior" in load(path).children
+
+
+def test_interrupted_write_leaves_nothing(
+    tree: xr.DataTree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(self: xr.DataTree, path: str, **how: object) -> None:
+        Path(path).write_text("half")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(xr.DataTree, "to_netcdf", stop)
+    with pytest.raises(KeyboardInterrupt):
+        save(tree, tmp_path / "run.nc")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_folder_that_cannot_be_written_is_named(tree: xr.DataTree, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(PosteriorFileError, match="its folder cannot be written to"):
+        save(tree, tmp_path / "file" / "run.nc")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(None, "does not exist"), ("not a file of draws", "is not a NetCDF file")],
+)
+def test_unreadable_file_is_named(content: str | None, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "run.nc"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(PosteriorFileError, match=message):
+        load(path)
+
+
+def test_file_without_posterior_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "run.nc"
+    xr.DataTree.from_dict({"other": xr.Dataset({"a": 1})}).to_netcdf(path, engine="h5netcdf")
+    with pytest.raises(PosteriorFileError, match="holds no group `posterior`"):
+        load(path)
+
+
+def test_fingerprint_sees_data_settings_and_seed() -> None:
+    x = np.random.default_rng(1).normal(size=(5, 2))
+    model = BayesianNetwork(Network(2, (3,), 1))
+    base = fingerprint(model.condition(x, x[:, 0]), seed=1)
+    assert base == fingerprint(model.condition(x.copy(), x[:, 0]), seed=1)
+    assert base != fingerprint(model.condition(x, x[:, 0]), seed=2)
+    assert base != fingerprint(model.condition(x, x[:, 1]), seed=1)
+    wider = BayesianNetwork(Network(2, (4,), 1))
+    assert base != fingerprint(wider.condition(x, x[:, 0]), seed=1)
