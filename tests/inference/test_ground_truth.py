@@ -34,7 +34,7 @@ def _quantities(engine: str, parametrisation: Parametrisation) -> dict[str, np.n
 
 
 @pytest.mark.stan
-@pytest.mark.parametrize(("weights", "biases"), itertools.product(WEIGHTS, BIASES))
+@pytest.mark.parametrize(("weights", "biases"), list(itertools.product(WEIGHTS, BIASES)))
 def test_engines_agree_on_predictions_and_invariants(weights: str, biases: str) -> None:
     parametrisation = Parametrisation(weights, biases)
     one, other = (_quantities(e, parametrisation) for e in ("numpyro", "stan"))

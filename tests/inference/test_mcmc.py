@@ -32,7 +32,7 @@ def test_nuts_known_target_moments(engine: str, metric: str) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_hmc_known_target_moments(engine: str) -> None:
-    settings = HmcSettings(chains=4, warmup=300, draws=700, trajectory_length=2.0)
+    settings = HmcSettings(chains=4, warmup=500, draws=1500, trajectory_length=2.0)
     post = hmc(known_target(engine), engine=engine, settings=settings, seed=4).posterior
     for i in range(2):
         assert_mean(post["x"].to_numpy()[..., i], MEAN[i])
