@@ -11,6 +11,7 @@ import subprocess
 from itertools import product
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from numpyro import handlers
@@ -194,27 +195,31 @@ def test_parity_with_a_prior_scale_a_layer(programs, tmp_path, parts):
 @pytest.mark.parametrize("chart", CHARTS)
 def test_parity_of_two_inputs(programs, tmp_path, chart):
     # No latitudes at all in the first layer.
-    model = BayesianNetwork(Network(2, (5,)), parametrisation=Parametrisation(chart))
+    model = BayesianNetwork(Network(2, (3,)), parametrisation=Parametrisation(chart))
     check_parity(programs, model, tmp_path)
 
 
-@pytest.mark.parametrize("weights", WEIGHTS)
-def test_parity_of_one_hidden_unit(programs, tmp_path, weights):
-    model = BayesianNetwork(Network(2, (1,)), parametrisation=Parametrisation(weights, "ordered"))
+def test_parity_of_one_hidden_unit(programs, tmp_path):
+    model = BayesianNetwork(Network(2, (1,)), parametrisation=Parametrisation("givens", "ordered"))
     check_parity(programs, model, tmp_path)
 
 
-@pytest.mark.parametrize("chart", CHARTS)
-def test_parity_at_the_size_of_boston(programs, tmp_path, chart):
-    model = BayesianNetwork(Network(13, (50,)), parametrisation=Parametrisation(chart, "ordered"))
+def test_parity_at_the_size_of_boston(programs, tmp_path):
+    parts = Parametrisation("givens_seamless", "ordered")
+    model = BayesianNetwork(Network(13, (50,)), parametrisation=parts)
     check_parity(programs, model, tmp_path)
 
 
 def test_log_density_is_that_of_numpyros_samplers():
     # What this module compares is what `initialize_model` hands to NUTS and SVI.
     target = conditioned(network(parts=("givens", "ordered")), np.random.default_rng(5))
-    info = initialize_model(jax.random.key(1), target.numpyro_model)
-    z = info.param_info.z
+
+    @jax.jit
+    def initialise(rng_key):
+        info = initialize_model(rng_key, target.numpyro_model, validate_grad=False)
+        return info.param_info.z, info.potential_fn(info.param_info.z)
+
+    z, potential = initialise(jax.random.key(1))
     assert {n: v.shape for n, v in z.items()} == unconstrained_shapes(target)
-    lp, _ = numpyro_side(target, {n: v[None] for n, v in z.items()})
-    np.testing.assert_allclose(lp[0], -info.potential_fn(z), rtol=1e-12)
+    lp, _ = numpyro_side(target, {n: jnp.stack([v] * NUM_POINTS) for n, v in z.items()})
+    np.testing.assert_allclose(lp, -potential, rtol=1e-10)
