@@ -7,32 +7,26 @@ A study says which cells there are, what each is conditioned on, and what follow
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from analysis.report import Cell as TableCell
 from analysis.report import Report, Table
 from inference.settings import ENGINES, AdviSettings, NutsSettings
 from models import NetworkTarget, Parametrisation
 from models.choices import choose
 
 from .errors import StudyError, check_seed
+from .statements import Statement
 
 if TYPE_CHECKING:
     import xarray as xr
 
 Method = Literal["nuts", "meanfield", "fullrank"]
-Verdict = Literal["reproduces", "does not reproduce", "unclear"]
 
 METHOD_WORDS = {"nuts": "NUTS", "meanfield": "mean-field ADVI", "fullrank": "full-rank ADVI"}
 ENGINE_WORDS = {"numpyro": "NumPyro", "stan": "Stan"}
-_FLAGS: Mapping[str, Literal["good", "warn", "bad"]] = {
-    "reproduces": "good",
-    "does not reproduce": "bad",
-    "unclear": "warn",
-}
 
 
 @dataclass(frozen=True)
@@ -174,31 +168,6 @@ class Outcomes:
         return iter(self.paths)
 
 
-@dataclass(frozen=True)
-class Statement:
-    """A sentence of the paper beside what was measured.
-
-    Attributes
-    ----------
-    quote : str
-        The paper's words.
-    aspect : str
-        What of it is tried here.
-    measured : str
-        The numbers.
-    verdict : {"reproduces", "does not reproduce", "unclear"}
-        By `rule`, computed.
-    rule : str
-        How the verdict follows from the numbers.
-    """
-
-    quote: str
-    aspect: str
-    measured: str
-    verdict: Verdict
-    rule: str
-
-
 @dataclass(frozen=True, eq=False)
 class Findings:
     """What a study concludes.
@@ -230,7 +199,7 @@ class Findings:
         """Return what goes to JSON: plain types."""
         return {
             "headline": list(self.headline),
-            "statements": [asdict(statement) for statement in self.statements],
+            "statements": [asdict(s) | {"outcome": s.outcome} for s in self.statements],
             **self.data,
         }
 
@@ -255,43 +224,6 @@ class Study:
     cells: Callable[[Any], tuple[Cell, ...]]
     target: Callable[[Any, Cell], NetworkTarget]
     conclude: Callable[[Any, Outcomes], Findings]
-
-
-def judge(holds: Sequence[bool | None]) -> Verdict:
-    """Turn the comparisons in which a statement was tried into a verdict.
-
-    Parameters
-    ----------
-    holds : sequence of bool or None
-        Whether it holds; None where the numbers cannot be trusted.
-
-    Returns
-    -------
-    {"reproduces", "does not reproduce", "unclear"}
-        The first if it holds in all of them, the second if in none; else, and where one of them
-        cannot be trusted, unclear.
-    """
-    if not holds or None in holds:
-        return "unclear"
-    if all(holds):
-        return "reproduces"
-    return "unclear" if any(holds) else "does not reproduce"
-
-
-def statement_table(statements: tuple[Statement, ...], *, with_rules: bool = True) -> Table:
-    """Tabulate the paper's statements beside what was measured."""
-    rows = tuple(
-        (
-            s.quote,
-            s.aspect,
-            s.measured,
-            TableCell(s.verdict, _FLAGS[s.verdict]),
-            s.rule if with_rules else "",
-        )
-        for s in statements
-    )
-    columns = ("the paper", "tried on", "measured", "verdict", "holds if")
-    return Table(columns, rows, "The paper's words").without_empty_columns()
 
 
 def failure_table(outcomes: Outcomes) -> Table:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from typing import Literal
 
@@ -19,7 +18,8 @@ from analysis.report import (
 )
 from analysis.report.definitions import DIAGNOSTICS, PREDICTION
 
-from ..study import ENGINE_WORDS, Cell, Findings, Outcomes, Statement, statement_table
+from ..statements import Statement, count_verdicts, statement_table, trial_table, verdict_table
+from ..study import ENGINE_WORDS, Cell, Findings, Outcomes
 from . import paper
 from .design import HIDDEN, Config
 from .measures import Measured, Paired, measure_all, pair
@@ -36,11 +36,11 @@ def conclude(config: Config, outcomes: Outcomes) -> Findings:
     judged = statements(measured)
     said = headline(config, measured, judged)
     splits, summary = split_table(measured), summary_table(measured)
-    tables = (statement_table(judged), summary, splits)
+    tables = (statement_table(judged), trial_table(judged), summary, splits)
     return Findings(
         headline=said,
         statements=judged,
-        shown=(summary, statement_table(judged, with_rules=False)),
+        shown=(summary, verdict_table(judged)),
         tables=tables,
         report=_page(measured, judged, said),
         data={"cells": {cell.key: m.to_dict() for cell, m in measured.items()}},
@@ -51,12 +51,8 @@ def headline(
     config: Config, measured: Mapping[Cell, Measured], judged: tuple[Statement, ...]
 ) -> tuple[str, ...]:
     """Say the result in a few sentences."""
-    counts = Counter(statement.verdict for statement in judged)
-    said = [
-        f"Of {len(judged)} statements of the paper, {counts['reproduces']} reproduce, "
-        f"{counts['does not reproduce']} do not, and {counts['unclear']} are unclear, on "
-        f"{config.splits} {'split' if config.splits == 1 else 'splits'}."
-    ]
+    splits = f"{config.splits} {'split' if config.splits == 1 else 'splits'}"
+    said = [f"{count_verdicts(judged)[:-1]}, on {splits}."]
     for engine in config.engines:
         mse, outside = (pair(measured, engine, score) for score in _SCORES)
         if mse is not None and outside is not None:
@@ -157,7 +153,7 @@ def _page(
         ),
         Section(
             "What the paper says, and what was measured",
-            tables=(statement_table(judged), summary_table(measured)),
+            tables=(statement_table(judged), trial_table(judged), summary_table(measured)),
         ),
         Section("Split by split", tables=(split_table(measured),), figures=_dot_plots(measured)),
         Section(

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ..study import ENGINE_WORDS, Cell, Statement, Verdict
+from ..statements import Statement, Trial, Verdict
+from ..study import ENGINE_WORDS, Cell
 from . import paper
 from .measures import MIN_SPLITS, Measured, Paired, pair
 
@@ -17,11 +18,13 @@ LEVEL = 0.05
 FAR_LESS = 0.8
 """The mean share outside counts as far lower below this times the free one's."""
 
+_HOLDS = {"reproduces": True, "does not reproduce": False, "unclear": None}
+
 
 @dataclass(frozen=True)
 class _Claim:
+    label: str
     quote: str
-    aspect: str
     score: str
     words: Callable[[Paired], str]
     verdict: Callable[[Paired], Verdict]
@@ -31,16 +34,22 @@ class _Claim:
 def statements(measured: Mapping[Cell, Measured]) -> tuple[Statement, ...]:
     """Hold the paper's statements against the results."""
     engines = tuple(dict.fromkeys(cell.engine for cell in measured))
-    found = []
-    for claim in _CLAIMS:
-        pairs = {engine: pair(measured, engine, claim.score) for engine in engines}
-        known = {engine: paired for engine, paired in pairs.items() if paired is not None}
-        words = "; ".join(f"{ENGINE_WORDS[e]}: {claim.words(p)}" for e, p in known.items())
-        verdicts = {_judge(claim, paired) for paired in known.values()}
-        verdict: Verdict = verdicts.pop() if len(verdicts) == 1 else "unclear"
-        words = words or "not measured in this run"
-        found.append(Statement(claim.quote, claim.aspect, words, verdict, claim.rule))
-    return tuple(found)
+    return tuple(_statement(claim, measured, engines) for claim in _CLAIMS)
+
+
+def _statement(
+    claim: _Claim, measured: Mapping[Cell, Measured], engines: tuple[str, ...]
+) -> Statement:
+    pairs = {engine: pair(measured, engine, claim.score) for engine in engines}
+    known = {engine: paired for engine, paired in pairs.items() if paired is not None}
+    verdicts = {engine: _judge(claim, paired) for engine, paired in known.items()}
+    trials = tuple(
+        Trial(f"NUTS, {ENGINE_WORDS[engine]}", claim.words(paired), _HOLDS[verdicts[engine]])
+        for engine, paired in known.items()
+    )
+    same = set(verdicts.values())
+    verdict: Verdict = same.pop() if len(same) == 1 else "unclear"
+    return Statement(claim.label, claim.quote, claim.rule, trials, verdict)
 
 
 def _judge(claim: _Claim, paired: Paired) -> Verdict:
@@ -84,38 +93,38 @@ _TESTS = (
 )
 _CLAIMS = (
     _Claim(
+        "lower MSE in every split",
         "In every case the constrained version using the Givens Transform outperformed the "
         "unconstrained version (Table 1).",
-        "MSE on the test part, standardised units",
         "mse",
         _wins,
         _always,
         "the MSE with Givens weights is lower in every split" + _ENOUGH,
     ),
     _Claim(
+        "far fewer points outside the interval",
         "The constrained distribution has test examples outside of the 95% credible interval far "
         "less often (Table 2).",
-        "share of test points outside the 95 % interval",
         "outside_95",
         _wins,
         _far_less,
-        f"the mean share is below {FAR_LESS:g} times the free one's; not if it is no lower"
+        f"the mean share outside the 95 % interval is below {FAR_LESS:g} times the free one's; not if it is no lower"
         + _ENOUGH,
     ),
     _Claim(
+        "MSE, Wilcoxon test",
         f"{_TESTS} (MSE: {paper.P_MSE}).",
-        "MSE, paired two-sided Wilcoxon test",
         "mse",
         _test,
         _significant,
-        f"p < {LEVEL:g} and the constrained mean is lower" + _ENOUGH,
+        f"p < {LEVEL:g} in a paired two-sided test and the constrained mean is lower" + _ENOUGH,
     ),
     _Claim(
+        "share outside the interval, Wilcoxon test",
         f"{_TESTS} (coverage: {paper.P_OUTSIDE}).",
-        "share outside the 95 % interval, paired two-sided Wilcoxon test",
         "outside_95",
         _test,
         _significant,
-        f"p < {LEVEL:g} and the constrained mean is lower" + _ENOUGH,
+        f"p < {LEVEL:g} in a paired two-sided test and the constrained mean is lower" + _ENOUGH,
     ),
 )

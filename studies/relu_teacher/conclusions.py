@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 
 from analysis.report import (
@@ -17,11 +16,12 @@ from analysis.report import (
 )
 from analysis.report.definitions import DIAGNOSTICS, PREDICTION
 
-from ..study import Findings, Outcomes, Statement, failure_table, statement_table
+from ..statements import Statement, count_verdicts, statement_table, trial_table, verdict_table
+from ..study import Findings, Outcomes, failure_table
 from . import pictures, tables
 from .design import Config, dataset
 from .measures import Results, measure_all
-from .statements import statements
+from .statements import MAX_RHAT, statements
 
 TITLE = "Two ReLU units, free and constrained"
 _DEFINITIONS = (
@@ -52,6 +52,7 @@ def conclude(config: Config, outcomes: Outcomes) -> Findings:
     said = headline(results, judged)
     every = (
         statement_table(judged),
+        trial_table(judged),
         tables.agreement_table(results),
         tables.sampling_table(results),
         tables.chart_table(results),
@@ -62,7 +63,7 @@ def conclude(config: Config, outcomes: Outcomes) -> Findings:
     return Findings(
         headline=said,
         statements=judged,
-        shown=_filled(tables.agreement_table(results), statement_table(judged, with_rules=False)),
+        shown=_filled(tables.agreement_table(results), verdict_table(judged)),
         tables=_filled(*every),
         report=_page(config, results, outcomes, judged, said),
         data=results.to_dict(),
@@ -71,12 +72,8 @@ def conclude(config: Config, outcomes: Outcomes) -> Findings:
 
 def headline(results: Results, judged: tuple[Statement, ...]) -> tuple[str, ...]:
     """Say the result in three sentences."""
-    counts = Counter(statement.verdict for statement in judged)
-    verdicts = (
-        f"Of {len(judged)} statements of the paper, {counts['reproduces']} reproduce, "
-        f"{counts['does not reproduce']} do not, and {counts['unclear']} are unclear."
-    )
-    return tuple(s for s in (_engines_agree(results), verdicts, _approximation(results)) if s)
+    said = (_engines_agree(results), count_verdicts(judged), _approximation(results))
+    return tuple(sentence for sentence in said if sentence)
 
 
 def _engines_agree(results: Results) -> str:
@@ -102,7 +99,9 @@ def _approximation(results: Results) -> str:
         if found:
             shift = _range(gap.in_sds for gap in found)
             ratio = _range(gap.sd_ratio for gap in found)
-            parts.append(f"{shift} posterior sds off with {name} weights (sd of f {ratio} times)")
+            parts.append(
+                f"{shift} posterior sds off with {name} weights (their sd of f is {ratio} times NUTS's)"
+            )
     if not parts:
         return ""
     return f"Held against NUTS, ADVI's predictive means are {', and '.join(parts)}."
@@ -123,12 +122,19 @@ def _page(
 ) -> Report:
     sections = (
         _question(config),
-        Section("What the paper says, and what was measured", tables=(statement_table(judged),)),
+        Section(
+            "What the paper says, and what was measured",
+            text="Every statement is tried in several comparisons, which are listed at the end. A "
+            "comparison is void where the chains of NUTS disagree on f (R-hat "
+            f"above {MAX_RHAT:g} at a held-out point): then NUTS itself is not the truth.",
+            tables=(statement_table(judged),),
+        ),
         _engines(results),
         _sampling(results),
         _charts(results),
         _variational(config, results),
         Section("Held-out predictions", tables=(tables.prediction_table(results),)),
+        Section("Every comparison", tables=(trial_table(judged),)),
         _failed(outcomes),
     )
     runs = [describe_run(cell.label, m.tree) for cell, m in results.measured.items()]
@@ -193,15 +199,16 @@ def _sampling(results: Results) -> Section | None:
 
 def _charts(results: Results) -> Section | None:
     table = tables.chart_table(results)
-    if len({row[0] for row in table.rows}) < 2:
+    if len({cell.parametrisation for cell in results.charts()}) < 2:
         return None
     return Section(
         "The seam of the Givens angle",
         text="In two dimensions the Givens transform writes a unit vector as an angle between −π "
         "and π. Vectors on either side of ±π are neighbours on the circle and infinitely far apart "
         "for the sampler, so a posterior that reaches the seam falls into two modes, and a chain "
-        "that starts on the wrong side presses against it. `givens_seamless` and `unit_vector` "
-        "describe the same posterior without a seam.",
+        "that starts on the wrong side presses against it, or has to go all the way round. "
+        "`givens_seamless` and `unit_vector` describe the same posterior without a seam: their "
+        "chains step across it.",
         tables=(table,),
     )
 

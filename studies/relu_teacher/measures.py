@@ -38,6 +38,8 @@ class Measured:
         Root mean square of the same.
     at_seam : float
         Share of draws with a hidden unit's longitude at the seam; NaN without unit-norm weights.
+    crossings : float
+        Steps of a hidden unit across the seam in 1000 draws; NaN likewise.
     """
 
     tree: xr.DataTree
@@ -46,6 +48,7 @@ class Measured:
     bias: float
     error: float
     at_seam: float
+    crossings: float
 
     @property
     def parameter_ess(self) -> float:
@@ -84,6 +87,7 @@ class Measured:
             "bias": self.bias,
             "error": self.error,
             "at_seam": self.at_seam,
+            "crossings": self.crossings,
             "prediction_ess": self.prediction_ess,
             "prediction_rhat": self.prediction_rhat if sampled else None,
             "ess_per_1000_gradients": self.ess_per_1000_gradients if sampled else None,
@@ -154,6 +158,7 @@ def _measure(config: Config, cell: Cell, tree: xr.DataTree) -> Measured:
     if test is None or data.truth is None:
         raise ValueError(f"`{data.name}` has no held-out points or no true function.")
     held_out = predict_held_out(tree, target(config, cell).model, test.x, test.y)
+    at_seam, crossings = _seam(tree)
     miss = held_out.function.mean(axis=(0, 1)) - data.truth(test.x)
     return Measured(
         tree=tree,
@@ -161,18 +166,24 @@ def _measure(config: Config, cell: Cell, tree: xr.DataTree) -> Measured:
         held_out=held_out,
         bias=float(miss.mean()),
         error=float(np.sqrt(np.mean(miss**2))),
-        at_seam=_share_at_seam(tree),
+        at_seam=at_seam,
+        crossings=crossings,
     )
 
 
-def _share_at_seam(tree: xr.DataTree) -> float:
-    weights = (
-        tree["posterior"].to_dataset()["W1"].transpose("chain", "draw", "in", "hidden1").values
-    )
-    if not np.allclose(np.square(weights).sum(axis=2), 1):
-        return float("nan")
-    longitude = np.arctan2(weights[:, :, 1], weights[:, :, 0])
-    return float((np.abs(longitude) > np.pi - SEAM).any(axis=-1).mean())
+def _seam(tree: xr.DataTree) -> tuple[float, float]:
+    """Share of draws at the seam, and steps across it in 1000 draws."""
+    weights = tree["posterior"].to_dataset()["W1"].transpose("chain", "draw", "in", "hidden1")
+    values = weights.values
+    if not np.allclose(np.square(values).sum(axis=2), 1):
+        return float("nan"), float("nan")
+    longitude = np.arctan2(values[:, :, 1], values[:, :, 0])
+    at_seam = (np.abs(longitude) > np.pi - SEAM).any(axis=-1)
+    # Nearer to the seam than to 0, before and after, and on its other side.
+    behind = np.abs(longitude) > np.pi / 2
+    across = longitude[:, 1:] * longitude[:, :-1] < 0
+    across &= behind[:, 1:] & behind[:, :-1]
+    return float(at_seam.mean()), float(1000 * across.any(axis=-1).mean())
 
 
 def _reference(results: Results, cell: Cell) -> Cell | None:

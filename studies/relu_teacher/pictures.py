@@ -10,7 +10,7 @@ from analysis.posterior import read_draws
 from analysis.report import FigureItem
 from analysis.report.posterior_figures import elbo_figure, trace_figure
 
-from ..heldout import add_noise, draw_functions
+from ..heldout import draw_functions
 from ..study import METHOD_WORDS, Cell
 from .design import METHODS, Config, dataset, target
 from .measures import Results
@@ -37,16 +37,17 @@ def figure_one(results: Results) -> FigureItem | None:
     return FigureItem(
         plot_weight_scatter(pairs, columns=len(METHODS)),
         caption="The paper's Figure 1 (left) remade: draws of `W1[0,0]` against `W2[0,0]` (W₁[1,1] "
-        "and W₂[1] where one counts from 1). Free weights (above) lie along hyperbolas, since "
-        "scaling a unit up and its output down changes nothing; unit-norm weights (below) do not. "
-        "Clouds beside each other are the two ways to number the units.",
+        "and W₂[1] where one counts from 1). Scaling a unit up and its output down changes "
+        "nothing, which draws free weights (above) out along hyperbolas as far as the priors let "
+        "them; unit-norm weights (below) stay within ±1. NUTS goes to every mode, such as the two "
+        "ways to number the units, and an approximation to one.",
         alt="Scatter of W1[0,0] against W2[0,0] by NUTS, mean-field and full-rank ADVI, for free "
         "and for unit-norm weights",
     )
 
 
 def slice_bands(config: Config, results: Results) -> FigureItem | None:
-    """Draw predictive bands along a line through input space."""
+    """Draw what is known of the function along a line through input space."""
     cells = _shown(results)
     data = dataset(config.seed)
     if not cells or data.truth is None:
@@ -54,8 +55,8 @@ def slice_bands(config: Config, results: Results) -> FigureItem | None:
     x = np.column_stack([SLICE, np.zeros_like(SLICE)])
     bands = {}
     for name, cell in cells.items():
-        function, sigma = draw_functions(results.measured[cell].tree, target(config, cell).model, x)
-        bands[name] = predictive_band(SLICE, add_noise(function, sigma)[..., 0])
+        function, _ = draw_functions(results.measured[cell].tree, target(config, cell).model, x)
+        bands[name] = predictive_band(SLICE, function[..., 0])
     near = (np.abs(data.x[:, 1]) < NEAR) & (np.abs(data.x[:, 0]) <= SLICE[-1])
     return FigureItem(
         plot_predictive_band(
@@ -65,11 +66,11 @@ def slice_bands(config: Config, results: Results) -> FigureItem | None:
             x_label="x1 (x2 = 0)",
             columns=len(METHODS),
         ),
-        caption="Predictive mean with 50 % and 95 % bands along x1, with x2 = 0, and the true "
-        f"function. The points are training data with x2 within {NEAR:g} of 0, so they need not "
-        "lie on the curve.",
-        alt="Predictive bands along the first input by NUTS, mean-field and full-rank ADVI, for "
-        "free and for unit-norm weights",
+        caption="The function f along x1, with x2 = 0: its posterior mean with 50 % and 95 % bands, "
+        "without observation noise, and the true function. The points are training data with x2 "
+        f"within {NEAR:g} of 0, so they need not lie on the curve.",
+        alt="Bands of the function along the first input by NUTS, mean-field and full-rank ADVI, "
+        "for free and for unit-norm weights",
     )
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
-from ..study import ENGINE_WORDS, METHOD_WORDS, Cell, Statement, judge
+from ..statements import Statement, Trial, judge
+from ..study import ENGINE_WORDS, METHOD_WORDS, Cell
 from .measures import Measured, Results
 
 PAIRS = (("free", "givens"), ("ordered", "givens+ordered"))
@@ -45,73 +45,61 @@ _ACCURATE = (
 )
 
 
-@dataclass(frozen=True)
-class _Trial:
-    """One comparison: its words, and whether the statement holds in it; None if NUTS failed."""
-
-    words: str
-    holds: bool | None
-
-
 def statements(results: Results) -> tuple[Statement, ...]:
     """Hold the paper's statements against the results."""
     low, high = f"{MARGIN:g}", f"{1 / MARGIN:g}"
+    fewer = f"constrained over free is below {low}"
     return (
         _statement(
+            "fewer effective samples, parameters",
             _FEWER,
-            "parameters: smallest bulk ESS",
+            f"smallest bulk ESS of a parameter, {fewer}",
             _ratios(results, lambda m: m.parameter_ess, lambda ratio: ratio < MARGIN),
-            f"constrained over free is below {low}",
         ),
         _statement(
+            "fewer effective samples, predictions",
             _FEWER,
-            "predictions f: median bulk ESS over the held-out points",
+            f"median bulk ESS of f over the held-out points, {fewer}",
             _ratios(results, lambda m: m.prediction_ess, lambda ratio: ratio < MARGIN),
-            f"constrained over free is below {low}",
         ),
         _statement(
+            "lower tree depth",
             _SHALLOWER,
-            "mean tree depth",
+            f"the mean depth is lower by more than {DEPTH_MARGIN:g} and by more than two standard "
+            "errors (from the chains' means)",
             _depths(results),
-            f"lower by more than {DEPTH_MARGIN:g} and by more than two standard errors (from the "
-            "chains' means)",
         ),
         _statement(
+            "easier to sample",
             _EASIER,
-            "median bulk ESS of f per 1000 gradients",
+            f"median bulk ESS of f per 1000 gradients, constrained over free is above {high}",
             _ratios(results, lambda m: m.ess_per_1000_gradients, lambda ratio: ratio > 1 / MARGIN),
-            f"constrained over free is above {high}",
         ),
         _statement(
+            "ADVI of free weights is biased",
             _BIASED,
-            "ADVI against NUTS, free weights",
+            f"its predictive mean is off NUTS's by more than {SHIFT:g} posterior sds (root mean "
+            f"square over the held-out points), or its sd of f is outside {low} to {high} times "
+            "NUTS's",
             list(_biases(results)),
-            f"the predictive mean is off by more than {SHIFT:g} posterior sds (root mean square "
-            f"over the held-out points), or the sd of f is outside {low} to {high} times NUTS's",
         ),
         _statement(
+            "ADVI gains by the constraint, estimates",
             _ACCURATE,
-            "estimates by ADVI: distance of the predictive mean from NUTS, in posterior sds",
+            f"distance of its predictive mean from NUTS's in posterior sds, {fewer}",
             list(_gains(results, lambda gap: gap.in_sds)),
-            f"constrained over free is below {low}",
         ),
         _statement(
+            "ADVI gains by the constraint, uncertainties",
             _ACCURATE,
-            "uncertainties by ADVI: absolute log ratio of the sd of f to NUTS's",
+            f"absolute log ratio of its sd of f to NUTS's, {fewer}",
             list(_gains(results, lambda gap: abs(math.log(gap.sd_ratio)))),
-            f"constrained over free is below {low}",
         ),
     )
 
 
-def _statement(quote: str, aspect: str, trials: list[_Trial], rule: str) -> Statement:
-    measured = "; ".join(trial.words for trial in trials) or "not measured in this run"
-    sure = [trial.holds for trial in trials if trial.holds is not None]
-    tail = f". Holds in {sum(sure)} of {len(sure)}." if sure else "."
-    if len(sure) < len(trials):
-        doubtful = len(trials) - len(sure)
-        tail += f" In {doubtful} the chains of NUTS disagree on f (R-hat above {MAX_RHAT:g})."
-    return Statement(quote, aspect, measured + tail, judge([t.holds for t in trials]), rule)
+def _statement(label: str, quote: str, rule: str, trials: list[Trial]) -> Statement:
+    return Statement(label, quote, rule, tuple(trials), judge([t.holds for t in trials]))
 
 
 def _nuts_pairs(results: Results) -> Iterable[tuple[Cell, Cell]]:
@@ -133,53 +121,49 @@ def _ratios(
     results: Results,
     number: Callable[[Measured], float],
     holds: Callable[[float], bool],
-) -> list[_Trial]:
+) -> list[Trial]:
     trials = []
     for free, constrained in _nuts_pairs(results):
         a, b = (number(results.measured[cell]) for cell in (free, constrained))
-        words = f"{_pair(free, constrained)} {_short(a)} to {_short(b)}"
+        words = f"{_short(a)} to {_short(b)}, ratio {b / a:.2f}"
         trusted = _trusted(results, free, constrained)
-        trials.append(_Trial(words, holds(b / a) if trusted else None))
+        trials.append(Trial(_pair(free, constrained), words, holds(b / a) if trusted else None))
     return trials
 
 
-def _depths(results: Results) -> list[_Trial]:
+def _depths(results: Results) -> list[Trial]:
     trials = []
     for free, constrained in _nuts_pairs(results):
         (a, error_a), (b, error_b) = (results.measured[c].depth for c in (free, constrained))
         error = math.hypot(error_a, error_b)
         lower = b - a < -max(DEPTH_MARGIN, 2 * error if math.isfinite(error) else math.inf)
         trusted = _trusted(results, free, constrained)
-        words = f"{_pair(free, constrained)} {a:.2f} to {b:.2f}"
-        trials.append(_Trial(words, lower if trusted else None))
+        words = f"{a:.2f} to {b:.2f}, standard error {error:.2f}"
+        trials.append(Trial(_pair(free, constrained), words, lower if trusted else None))
     return trials
 
 
-def _biases(results: Results) -> Iterable[_Trial]:
+def _biases(results: Results) -> Iterable[Trial]:
     for cell, gap in results.gaps.items():
         if cell.parametrisation == "free":
-            words = (
-                f"{METHOD_WORDS[cell.method]}, {ENGINE_WORDS[cell.engine]}: shift "
-                f"{gap.in_sds:.2f} sd, sd ratio {gap.sd_ratio:.2f}"
-            )
+            words = f"off by {gap.in_sds:.2f} sds, sd ratio {gap.sd_ratio:.2f}"
             spread = MARGIN <= gap.sd_ratio <= 1 / MARGIN
             biased = gap.in_sds > SHIFT or not spread
-            yield _Trial(words, biased if _trusted(results, cell) else None)
+            yield Trial(cell.label, words, biased if _trusted(results, cell) else None)
 
 
-def _gains(results: Results, number: Callable) -> Iterable[_Trial]:
+def _gains(results: Results, number: Callable) -> Iterable[Trial]:
     for free, constrained in _cell_pairs(results, ("meanfield", "fullrank")):
         if free in results.gaps and constrained in results.gaps:
             a, b = number(results.gaps[free]), number(results.gaps[constrained])
-            words = f"{_pair(free, constrained, with_method=True)} {a:.2f} to {b:.2f}"
             trusted = _trusted(results, free, constrained)
-            yield _Trial(words, b < MARGIN * a if trusted else None)
+            holds = b < MARGIN * a if trusted else None
+            yield Trial(_pair(free, constrained), f"{a:.2f} to {b:.2f}", holds)
 
 
-def _pair(free: Cell, constrained: Cell, *, with_method: bool = False) -> str:
-    method = f"{METHOD_WORDS[free.method]}, " if with_method else ""
-    engine = ENGINE_WORDS[free.engine]
-    return f"{free.parametrisation} to {constrained.parametrisation}, {method}{engine}:"
+def _pair(free: Cell, constrained: Cell) -> str:
+    rest = f"{METHOD_WORDS[free.method]}, {ENGINE_WORDS[free.engine]}"
+    return f"{free.parametrisation} to {constrained.parametrisation}, {rest}"
 
 
 def _short(value: float) -> str:

@@ -47,30 +47,24 @@ def sampling_table(results: Results) -> Table:
     """Tabulate what NUTS made of every parametrisation."""
     rows = tuple(
         (
-            cell.parametrisation,
-            ENGINE_WORDS[cell.engine],
+            f"{cell.parametrisation}, {ENGINE_WORDS[cell.engine]}",
             found.diagnosis.rhat.value,
             found.parameter_ess,
             _judged(found.prediction_rhat),
             found.prediction_ess,
             found.depth[0],
-            found.diagnosis.summary()["divergences"],
             found.ess_per_1000_gradients,
-            found.diagnosis.wall_time,
         )
         for cell, found in results.sampled().items()
     )
     columns = (
-        "parametrisation",
-        "engine",
+        "posterior",
         Column("R-hat", decimals=3, unit="worst parameter"),
         Column("bulk ESS", decimals=0, unit="worst parameter"),
         Column("R-hat of f", decimals=3, unit="worst point"),
         Column("bulk ESS of f", decimals=0, unit="median point"),
         Column("tree depth", decimals=2, unit="mean"),
-        Column("divergences", unit="draws"),
         Column("ESS of f", digits=3, unit="per 1000 gradients"),
-        Column("wall time", unit="s, all in"),
     )
     return Table(
         columns,
@@ -146,12 +140,11 @@ def chart_table(results: Results) -> Table:
     """Tabulate the charts of unit-norm weights side by side."""
     rows = tuple(
         (
-            cell.parametrisation,
-            ENGINE_WORDS[cell.engine],
+            f"{cell.parametrisation}, {ENGINE_WORDS[cell.engine]}",
             found.at_seam,
+            found.crossings,
             _judged(found.prediction_rhat),
             found.prediction_ess,
-            found.diagnosis.summary()["divergences"],
             found.depth[0],
             found.ess_per_1000_gradients,
         )
@@ -161,18 +154,18 @@ def chart_table(results: Results) -> Table:
     )
     columns = (
         "chart",
-        "engine",
-        Column("at the seam", decimals=4, unit="share of draws"),
+        Column("at the seam", decimals=3, unit="share of draws"),
+        Column("crossings", decimals=1, unit="per 1000 draws"),
         Column("R-hat of f", decimals=3, unit="worst point"),
         Column("bulk ESS of f", decimals=0, unit="median point"),
-        Column("divergences", unit="draws"),
         Column("tree depth", decimals=2, unit="mean"),
         Column("ESS of f", digits=3, unit="per 1000 gradients"),
     )
     return Table(
         columns,
         rows,
-        f"One posterior in three charts; at the seam: a unit's longitude within {SEAM:g} of ±π",
+        f"One posterior in three charts. At the seam: a unit's longitude within {SEAM:g} of ±π. "
+        "Crossings: a unit lies on one side of the seam and at the next draw on the other",
     )
 
 
