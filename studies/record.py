@@ -17,7 +17,7 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def write_record(
-    name: str, run: Run, findings: Findings, *, folder: Path = RESULTS
+    name: str, run: Run, findings: Findings, *, folder: Path | None = None
 ) -> tuple[Path, Path]:
     """Write what a run found, with all that it takes to repeat it.
 
@@ -29,14 +29,15 @@ def write_record(
         The run.
     findings : Findings
         What it found.
-    folder : Path
-        Where records are kept.
+    folder : Path, optional
+        Where to write; where records are kept by default.
 
     Returns
     -------
     tuple of Path
         The Markdown file and the JSON file.
     """
+    folder = folder or RESULTS
     folder.mkdir(parents=True, exist_ok=True)
     page, numbers = folder / f"{name}.md", folder / f"{name}.json"
     made = {

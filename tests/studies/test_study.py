@@ -6,7 +6,16 @@ from inference.settings import NutsSettings
 from models import Parametrisation
 from studies.errors import StudyError
 from studies.registry import STUDIES, find
-from studies.study import Cell, Options, Statement, Study, judge, statement_table
+from studies.statements import (
+    Statement,
+    Trial,
+    count_verdicts,
+    judge,
+    statement_table,
+    trial_table,
+    verdict_table,
+)
+from studies.study import Cell, Options, Study
 
 
 @pytest.mark.parametrize(
@@ -25,11 +34,36 @@ def test_verdict_follows_from_the_comparisons(holds, verdict):
     assert judge(holds) == verdict
 
 
-def test_statements_are_tabulated_with_and_without_rules():
-    said = (Statement("quote", "aspect", "1 to 2", "reproduces", "is lower"),)
-    assert len(statement_table(said).columns) == 5
-    assert len(statement_table(said, with_rules=False).columns) == 4
-    assert statement_table(said).rows[0][3].flag == "good"
+def statement(*holds: bool | None) -> Statement:
+    trials = tuple(Trial("a to b", "1 to 2", each) for each in holds)
+    return Statement("lower", "It is lower.", "ratio below 1", trials, judge(holds))
+
+
+@pytest.mark.parametrize(
+    ("holds", "outcome"),
+    [
+        ([True, False, None], "holds in 1 of 2, 1 void"),
+        ([True], "holds in 1 of 1"),
+        ([None, None], "nothing can be said, 2 void"),
+        ([], "not measured in this run"),
+    ],
+)
+def test_outcome_counts_the_comparisons(holds, outcome):
+    assert statement(*holds).outcome == outcome
+
+
+def test_verdicts_are_counted_in_a_sentence():
+    said = [statement(True), statement(False), statement(False), statement(None)]
+    assert count_verdicts(said) == (
+        "Of 4 statements of the paper, 1 reproduces, 2 do not, 1 is unclear."
+    )
+
+
+def test_tables_hold_every_statement_and_comparison():
+    said = [statement(True), statement(False, None)]
+    assert [row[-1].flag for row in statement_table(said).rows] == ["good", "warn"]
+    assert [row[-1].value for row in trial_table(said).rows] == ["yes", "no", "void"]
+    assert [row[1] for row in verdict_table(said).rows] == [s.outcome for s in said]
 
 
 @pytest.mark.parametrize(

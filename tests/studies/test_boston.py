@@ -1,0 +1,120 @@
+"""Boston Housing: design, the paper's tables, verdicts, and a toy run."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import wilcoxon
+
+from models.data import load as load_data
+from studies.boston import STUDY, design, paper
+from studies.boston.design import configure, parts
+from studies.boston.measures import Paired
+from studies.boston.statements import _CLAIMS, _judge
+from studies.study import Options
+
+
+def test_design_is_that_of_the_paper():
+    config = configure(Options())
+    cells = STUDY.cells(config)
+    assert len(cells) == 15 * 2
+    assert [cell.split for cell in cells[:4]] == [1, 1, 2, 2]
+    target = STUDY.target(config, cells[0])
+    assert target.model.network.hidden == (50,)
+    assert target.x.shape == (405, 13)
+    np.testing.assert_allclose(target.x.mean(axis=0), 0, atol=1e-10)
+    assert target.y.std() == pytest.approx(1)
+
+
+def test_splits_differ_and_follow_the_seed():
+    first, second = parts(0, 1), parts(0, 2)
+    assert not np.array_equal(first.raw.test.y, second.raw.test.y)
+    np.testing.assert_array_equal(second.raw.test.y, parts(1, 1).raw.test.y)
+    assert configure(Options(quick=True)).splits == 1
+    assert configure(Options(quick=True, splits=4)).splits == 4
+
+
+def test_tables_of_the_paper_are_whole_and_plausible():
+    for table in (paper.MSE, paper.OUTSIDE):
+        assert {name: len(column) for name, column in table.items()} == {"free": 15, "givens": 15}
+    assert min(paper.OUTSIDE["givens"]) == 0.03
+    assert max(paper.OUTSIDE["givens"]) == 0.12
+    assert (min(paper.MSE["givens"]), max(paper.MSE["free"])) == (0.27, 0.47)
+
+
+def test_pair_counts_wins_and_tests_as_scipy_does(rng):
+    free = tuple(rng.normal(1.0, 0.1, size=10).tolist())
+    constrained = tuple(value - 0.05 - 0.01 * i for i, value in enumerate(free))
+    paired = Paired(free, constrained)
+    assert paired.wins == 10
+    assert paired.means == pytest.approx((np.mean(free), np.mean(constrained)))
+    assert paired.p_value == pytest.approx(2 / 2**10)  # every difference has one sign
+    assert paired.p_value == wilcoxon(free, constrained).pvalue
+
+
+def test_pair_has_no_test_where_there_is_nothing_to_test():
+    assert Paired((0.1,) * 5, (0.2,) * 5).p_value is None
+    assert Paired((0.1,) * 8, (0.1,) * 8).p_value is None
+
+
+@pytest.mark.parametrize(
+    ("free", "constrained", "expected"),
+    [
+        ([0.5] * 8, [0.3, 0.31, 0.32, 0.33, 0.34, 0.35, 0.36, 0.37], ["reproduces"] * 4),
+        ([0.5] * 8, [0.6, 0.61, 0.62, 0.63, 0.64, 0.65, 0.66, 0.67], ["does not reproduce"] * 4),
+        (
+            [0.5] * 8,
+            [0.45, 0.46, 0.47, 0.48, 0.49, 0.44, 0.43, 0.5],
+            ["does not reproduce", "unclear", "reproduces", "reproduces"],
+        ),
+        ([0.5] * 5, [0.3] * 5, ["unclear"] * 4),
+    ],
+)
+def test_verdicts_follow_the_numbers(free, constrained, expected):
+    paired = Paired(tuple(free), tuple(constrained))
+    assert [_judge(claim, paired) for claim in _CLAIMS] == expected
+
+
+def test_the_papers_own_table_does_not_win_every_split():
+    assert Paired(paper.MSE["free"], paper.MSE["givens"]).wins == 14
+
+
+def test_run_scores_in_both_units(onebasin, here, sampler, monkeypatch):
+    monkeypatch.setattr(design, "HIDDEN", 2)  # the stand-in's posteriors are diagnosed in full
+    fixed = ("--chains", "2", "--warmup", "10", "--draws", "20", "--splits", "6", "--out", "run")
+    answer = onebasin("study", "boston", *fixed, "--json")
+    assert answer.code == 0, answer.err
+    assert len(sampler.calls) == 12
+    assert [call["seed"] for call in sampler.calls[:4]] == [0, 0, 1, 1]
+    cell = answer.json["cells"]["split01.free.nuts.numpyro"]
+    y_sd = load_data("boston").y[np.isin(load_data("boston").y, parts(0, 1).raw.train.y)].std()
+    assert cell["mse_data_units"] / cell["scores"]["mse"] == pytest.approx(y_sd**2, rel=0.1)
+    shift = cell["scores"]["log_score"] - cell["log_score_data_units"]
+    assert shift == pytest.approx(float(np.log(parts(0, 1).standardiser.y_sd[0])))
+    page = Path("run/report.html").read_text()
+    assert "In every case the constrained version" in page
+    assert "split 6" in page
+
+
+def test_more_splits_reuse_those_that_are_there(onebasin, here, sampler, monkeypatch):
+    monkeypatch.setattr(design, "HIDDEN", 2)
+    fixed = ("study", "boston", "--chains", "2", "--warmup", "10", "--draws", "20", "--out", "run")
+    assert onebasin(*fixed, "--splits", "1").code == 0
+    answer = onebasin(*fixed, "--splits", "2")
+    assert answer.code == 1
+    assert "holds a run with other settings" in answer.err
+    sampler.calls.clear()
+    assert onebasin(*fixed, "--splits", "2", "--force").code == 0
+    assert {call["seed"] for call in sampler.calls} == {1}
+    assert json.loads(Path("run/run.json").read_text())["config"]["splits"] == 2
+
+
+def test_toy_run_in_numpyro(onebasin, here):
+    answer = onebasin(
+        "study", "boston", "--splits", "1", "--quick", "--chains", "1", "--warmup", "4",
+        "--draws", "4", "--parametrisations", "givens", "--out", "run", "--json",
+    )  # fmt: skip
+    assert answer.code == 0, answer.err
+    assert list(answer.json["cells"]) == ["split01.givens.nuts.numpyro"]
+    assert {s["verdict"] for s in answer.json["statements"]} == {"unclear"}

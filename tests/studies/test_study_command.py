@@ -1,0 +1,223 @@
+"""`onebasin study`: folders, resuming, options, records; with samplers that answer at once."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from inference.errors import AdviFailed
+from inference.posterior import load
+from inference.settings import NutsSettings
+
+SMALL = ("--chains", "2", "--warmup", "10", "--draws", "40")
+GIVENS = ("--parametrisations", "givens", "--engine", "stan")
+KEYS = ("givens.nuts.stan", "givens.meanfield.stan", "givens.fullrank.stan")
+
+
+@pytest.fixture
+def teacher(onebasin, here, sampler, monkeypatch):
+    """Run three cells of the two-unit teacher in the folder `run`, with an empty page."""
+    monkeypatch.setattr("studies.driver.write", lambda report, path, force: path.touch())
+    words = ("study", "relu-teacher", "--out", "run", *SMALL, *GIVENS)
+    return lambda *more: onebasin(*words, *more)
+
+
+def test_list_names_every_study(onebasin):
+    answer = onebasin("study", "--list")
+    assert answer.code == 0
+    assert re.search(r"^relu-teacher +two ReLU units", answer.out)
+    names = [entry["name"] for entry in onebasin("study", "--list", "--json").json]
+    assert names == ["relu-teacher", "boston"]
+
+
+def test_run_leaves_posteriors_findings_and_a_page(onebasin, here, sampler):
+    answer = onebasin("study", "relu-teacher", "--out", "run", *SMALL, *GIVENS)
+    assert answer.code == 0
+    files = {path.name for path in Path("run/posteriors").iterdir()}
+    assert files == {f"{key}.nc" for key in KEYS}
+    record = json.loads(Path("run/run.json").read_text())
+    assert record["status"] == "done"
+    assert {cell["status"] for cell in record["cells"].values()} == {"done"}
+    tree = load("run/posteriors/givens.nuts.stan.nc")
+    assert tree["constant_data"].to_dataset()["x"].shape == (100, 2)
+    assert tree["observed_data"].to_dataset()["y"].shape == (100, 1)
+    assert json.loads(Path("run/findings.json").read_text())["statements"]
+    assert "the report is run/report.html" in answer.out
+    assert answer.err.splitlines()[0] == "[1/3] givens, NUTS, Stan"
+    page = Path("run/report.html").read_text()
+    assert not re.search(r"""(src|href)=["'](?!#|data:)""", page)
+    assert "<script" not in page
+    for words in ("The question", "number of effective samples", "How these numbers were made"):
+        assert words in page
+
+
+def test_json_is_all_that_goes_to_stdout(teacher):
+    found = teacher("--json").json
+    assert found["folder"] == "run"
+    assert len(found["statements"]) == 7
+    assert set(found["cells"]) == set(KEYS)
+    assert found["cells"]["givens.nuts.stan"]["scores"]["num_obs"] == 100
+
+
+@pytest.mark.parametrize(
+    ("words", "changed"),
+    [
+        (["--seed", "3"], {"seed": 3}),
+        (["--chains", "3"], {"settings": NutsSettings(chains=3, warmup=10, draws=40)}),
+        (["--warmup", "11"], {"settings": NutsSettings(chains=2, warmup=11, draws=40)}),
+        (["--draws", "41"], {"settings": NutsSettings(chains=2, warmup=10, draws=41)}),
+        (["--engine", "numpyro"], {"engine": "numpyro"}),
+        (["--no-progress"], {"progress": False}),
+    ],
+)
+def test_every_option_changes_the_calls(teacher, sampler, words, changed):
+    before = {"seed": 0, "engine": "stan", "progress": True}
+    before["settings"] = NutsSettings(chains=2, warmup=10, draws=40)
+    answer = teacher("--parametrisations", "givens_seamless", *words)
+    assert answer.code == 0, answer.err
+    first = sampler.calls[0]
+    assert {name: first[name] for name in before} == before | changed
+
+
+def test_parametrisations_are_those_that_were_asked_for(teacher, sampler):
+    teacher("--parametrisations", "ordered,unit_vector", "--engine", "stan")
+    seen = [(c["target"].model.parametrisation.label, c["method"]) for c in sampler.calls]
+    assert seen == [
+        ("ordered", "nuts"),
+        ("ordered", "advi-meanfield"),
+        ("ordered", "advi-fullrank"),
+        ("unit_vector", "nuts"),
+    ]
+
+
+def test_quick_runs_small(onebasin, here, sampler):
+    def stop(call):
+        raise RuntimeError("seen enough")
+
+    sampler.before = stop
+    words = ("study", "relu-teacher", "--parametrisations", "unit_vector", "--engine", "stan")
+    onebasin(*words, "--quick")
+    assert sampler.last["settings"] == NutsSettings(chains=2, warmup=300, draws=300)
+    onebasin(*words)
+    assert sampler.last["settings"] == NutsSettings()
+    # Other settings, another folder.
+    assert len(list(Path("runs").glob("relu-teacher-*"))) == 2
+
+
+def test_killed_run_goes_on_to_the_same_result(teacher, sampler, onebasin):
+    whole = teacher("--json").json
+    calls = len(sampler.calls)
+    sampler.calls.clear()
+
+    def kill(call):
+        if len(sampler.calls) == 3:
+            raise KeyboardInterrupt
+
+    sampler.before = kill
+    fixed = ("study", "relu-teacher", "--out", "other", *SMALL, *GIVENS, "--json")
+    answer = onebasin(*fixed)
+    assert answer.code == 130
+    assert answer.err.splitlines()[-1] == (
+        "onebasin: interrupted; 2 of 3 cells are finished and kept in other: the same command "
+        "goes on from there"
+    )
+    assert json.loads(Path("other/run.json").read_text())["status"] == "interrupted"
+    sampler.before = lambda call: None
+    sampler.calls.clear()
+    again = onebasin(*fixed).json
+    assert len(sampler.calls) == calls - 2
+    assert {**again, "folder": "run"} == whole
+    assert json.loads(Path("other/run.json").read_text())["status"] == "done"
+
+
+def test_finished_run_is_not_run_again(teacher, sampler):
+    first = teacher("--json").json
+    sampler.calls.clear()
+    assert teacher("--json").json == first
+    assert sampler.calls == []
+
+
+def test_folder_in_use_is_told_what_to_do(teacher, sampler):
+    teacher()
+    answer = teacher("--seed", "1")
+    assert answer.code == 1
+    assert "holds a run with other settings" in answer.err
+    answer = teacher("--no-resume")
+    assert answer.code == 1
+    assert "--resume takes what is there, --force replaces it" in answer.err
+    sampler.calls.clear()
+    assert teacher("--no-resume", "--force").code == 0
+    assert len(sampler.calls) == 3
+
+
+def test_failed_fit_is_recorded_and_the_study_goes_on(teacher, sampler):
+    def fail(call):
+        if call["method"] == "advi-fullrank":
+            raise AdviFailed("Stan's full-rank ADVI failed in 4 attempts.", [])
+
+    sampler.before = fail
+    answer = teacher("--json")
+    assert answer.code == 0
+    assert set(answer.json["failures"].values()) == {"Stan's full-rank ADVI failed in 4 attempts."}
+    assert "givens.fullrank.stan" not in answer.json["cells"]
+    sampler.calls.clear()
+    assert teacher("--json").json == answer.json
+    assert sampler.calls == []
+
+
+def test_error_of_a_sampler_stops_the_study_and_is_recorded(teacher, sampler):
+    def fail(call):
+        raise RuntimeError("the compiler is gone")
+
+    sampler.before = fail
+    answer = teacher()
+    assert answer.code == 1
+    assert answer.err.splitlines()[-1] == "onebasin: the compiler is gone"
+    record = json.loads(Path("run/run.json").read_text())
+    assert record["status"] == "failed"
+    assert record["message"] == "RuntimeError: the compiler is gone"
+
+
+def test_record_is_stamped_with_all_that_it_takes_to_repeat_it(teacher, monkeypatch, here):
+    import studies.record
+
+    monkeypatch.setattr(studies.record, "RESULTS", here / "results")
+    monkeypatch.setattr("sys.argv", ["onebasin", "study", "x", "--out", "run", "--record"])
+    answer = teacher("--record")
+    assert answer.code == 0
+    page = Path("results/relu-teacher.md").read_text()
+    numbers = json.loads(Path("results/relu-teacher.json").read_text())
+    assert "- command: `onebasin study x`" in page
+    assert numbers["config"]["seed"] == 0
+    assert numbers["seconds"] == pytest.approx(3 * 1.5)
+    assert len(numbers["statements"]) == 7
+    for statement in numbers["statements"]:
+        assert statement["quote"] in page
+    assert {"versions", "machine", "commit"} <= set(numbers)
+    assert str(here) not in page
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["iris"], "`NAME` is 'iris'; choose one of relu-teacher, boston."),
+        ([], "`NAME` is missing; the studies are: relu-teacher, boston."),
+        (["boston", "--engine", "jags"], "`engine` is 'jags'; choose one of numpyro, stan, both."),
+        (["boston", "--parametrisations", "sorted"], "choose one of free, givens, ordered"),
+        (["boston", "--splits", "0"], "`--splits` is 0; it must be a whole number from 1 to"),
+        (["relu-teacher", "--splits", "3"], "`--splits` does not apply to the study relu-teacher"),
+        (["boston", "--chains", "0"], "`chains` must be a whole number of at least 1; got 0."),
+        (["boston", "--draws", "-1"], "`draws` must be a whole number of at least 1; got -1."),
+        (["boston", "--seed", "-1"], "`--seed` is -1; it must be a whole number from 0 to"),
+        (["boston", "--out", "file"], "`--out` is file, which is a file: name a folder."),
+        (["boston", "--out", "file/run"], "Not a directory"),
+    ],
+)
+def test_bad_option_is_one_line_before_anything_runs(onebasin, here, sampler, words, message):
+    Path("file").touch()
+    answer = onebasin("study", *words)
+    assert answer.code == 1
+    assert message in answer.err
+    assert answer.err.count("\n") == 1
+    assert sampler.calls == []
