@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import xarray as xr
 
 from inference.errors import AdviFailed
 from inference.settings import AdviSettings, NutsSettings
@@ -14,7 +15,7 @@ from studies.relu_teacher import STUDY, measures
 from studies.relu_teacher.design import Config, configure, dataset
 from studies.relu_teacher.measures import Results, measure_all
 from studies.relu_teacher.statements import statements
-from studies.study import Options, Outcomes
+from studies.study import Cell, Options, Outcomes
 
 from .conftest import fake_posterior
 
@@ -22,21 +23,24 @@ SETTINGS = NutsSettings(chains=4, warmup=10, draws=250)
 ADVI = AdviSettings(draws=400)
 
 
-@pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
-    from inference.posterior import save
+class InMemory(Outcomes):
+    """Outcomes that were never written."""
 
-    folder = tmp_path_factory.mktemp("posteriors")
+    def tree(self, cell: Cell) -> xr.DataTree:
+        return self.paths[cell]
+
+
+@pytest.fixture(scope="module")
+def results() -> Results:
     config = replace(configure(Options()), nuts=SETTINGS, advi=ADVI)
-    paths = {}
+    trees = {}
     for cell in STUDY.cells(config):
         method = cell.method if cell.method == "nuts" else f"advi-{cell.method}"
         target = STUDY.target(config, cell)
-        tree = fake_posterior(target, method, cell.engine, cell.settings, cell.seed)
-        paths[cell] = save(tree, folder / f"{cell.key}.nc")
+        trees[cell] = fake_posterior(target, method, cell.engine, cell.settings, cell.seed)
     with pytest.MonkeyPatch.context() as patch:  # every point costs the time of its ESS
         patch.setattr(measures, "dataset", lambda seed: few_points())
-        return measure_all(config, Outcomes(paths, {}))
+        return measure_all(config, InMemory(trees, {}))
 
 
 def few_points() -> Dataset:
