@@ -7,7 +7,7 @@ MIN_PYTHON := 3.12
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 12))
 
 # What `make demo` asks of the command line.
-DEMO := study relu-teacher --out runs/relu-teacher --resume
+DEMO := study relu-teacher --out runs/relu-teacher
 # Two workers, a file at a time, so that what a module compiles is compiled once.
 PYTEST_FLAGS ?= -n 2 --dist loadfile
 
