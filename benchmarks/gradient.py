@@ -2,9 +2,10 @@
 
     .venv/bin/python benchmarks/gradient.py [--repeats N] [--json]
 
-All three are measured in this one run, one after the other, on one thread each, as a sampler calls them: NumPyro's inside a
-compiled loop whose every step depends on the one before, Stan's inside CmdStan, as the time of static HMC with a fixed step
-size divided by its leapfrog steps. The medians of several rounds are printed with their spread and the ratio to Stan.
+All three are measured in this one run, one after the other, on one thread each, as a sampler calls them: NumPyro's
+inside a compiled loop whose every step depends on the one before, Stan's inside CmdStan, as the time of static HMC
+with a fixed step size divided by its leapfrog steps. The medians of several rounds are printed with their spread and
+the ratio to Stan.
 """
 
 from __future__ import annotations
