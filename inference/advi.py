@@ -11,6 +11,7 @@ import xarray as xr
 from models.choices import choose
 from models.target import Target
 
+from .fit import VariationalFit
 from .mcmc import check_seed
 from .posterior import build
 from .progress import ProgressBars
@@ -85,11 +86,9 @@ def _fit(
     settings: AdviSettings,
     seed: int,
     bars: ProgressBars,
-) -> Any:
+) -> VariationalFit:
     if engine == "numpyro":
-        from . import numpyro_advi
-
-        return numpyro_advi.fit(target, family, settings, seed, bars)
-    from . import stan_advi
-
-    return stan_advi.fit(target, family, settings, seed, bars)
+        from .numpyro_advi import fit
+    else:
+        from .stan_advi import fit
+    return fit(target, family, settings, seed, bars)

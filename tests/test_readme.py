@@ -36,5 +36,7 @@ def test_commands_that_the_readme_names_exist() -> None:
     makefile = (ROOT / "Makefile").read_text()
     for command in re.findall(r"^make (\w+)", "\n".join(_blocks("sh")), re.MULTILINE):
         assert f"\n{command}:" in makefile
-    for link in re.findall(r"\]\((docs/[^)]+|[A-Z]+\.?[a-z]*|studies/results)\)", (ROOT / "README.md").read_text()):
+    for link in re.findall(
+        r"\]\((docs/[^)]+|[A-Z]+\.?[a-z]*|studies/results)\)", (ROOT / "README.md").read_text()
+    ):
         assert (ROOT / link).exists(), link
