@@ -117,8 +117,8 @@ def statement_table(statements: Sequence[Statement]) -> Table:
         for s in statements
     )
     columns = ("statement", "the paper's words", "a comparison counts if", "outcome", "verdict")
-    caption = "A statement reproduces if it holds in every comparison; void are those of chains "
-    return Table(columns, rows, caption + "that disagree, and one of them makes it unclear")
+    caption = "A statement reproduces if it holds in every comparison; one that is void, or that "
+    return Table(columns, rows, caption + "contradicts the others, makes it unclear")
 
 
 def trial_table(statements: Sequence[Statement]) -> Table:

@@ -59,14 +59,19 @@ def _judge(claim: _Claim, paired: Paired) -> Verdict:
 def _wins(paired: Paired) -> str:
     free, constrained = paired.means
     return (
-        f"lower in {paired.wins} of {len(paired.free)} splits; mean {free:.3f} free, "
+        f"lower in {paired.wins} of {_splits(paired)}; mean {free:.3f} free, "
         f"{constrained:.3f} constrained"
     )
 
 
+def _splits(paired: Paired) -> str:
+    number = len(paired.free)
+    return f"{number} split" if number == 1 else f"{number} splits"
+
+
 def _test(paired: Paired) -> str:
     p = paired.p_value
-    return f"p = {p:.2g}" if p is not None else f"no test with {len(paired.free)} splits"
+    return f"p = {p:.2g}" if p is not None else f"no test with {_splits(paired)}"
 
 
 def _always(paired: Paired) -> Verdict:

@@ -217,7 +217,7 @@ def _variational(config: Config, results: Results) -> Section | None:
     table = tables.variational_table(results)
     if not table.rows:
         return None
-    figures = (pictures.slice_bands(config, results), pictures.elbo_traces(results))
+    figures = (pictures.slice_bands(config, results), *pictures.elbo_traces(results))
     return Section(
         "Can ADVI stand in for NUTS?",
         text="Whether an approximation is biased shows against NUTS on the very same posterior.",

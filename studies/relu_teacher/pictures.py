@@ -11,11 +11,12 @@ from analysis.report import FigureItem
 from analysis.report.posterior_figures import elbo_figure, trace_figure
 
 from ..heldout import draw_functions
-from ..study import METHOD_WORDS, Cell
+from ..study import ENGINE_WORDS, METHOD_WORDS, Cell
 from .design import METHODS, Config, dataset, target
 from .measures import Results
 
 SHOWN = ("free", "givens")
+_FAMILIES = {"meanfield": "mean-field", "fullrank": "full-rank"}
 SLICE = np.linspace(-5.0, 5.0, 81)
 """Values of the first input along the slice; the second is 0."""
 NEAR = 0.5
@@ -85,10 +86,20 @@ def worst_trace(results: Results) -> tuple[str, FigureItem] | None:
     return None if item is None else (worst.label, item)
 
 
-def elbo_traces(results: Results) -> FigureItem | None:
-    """Draw the ELBO of every variational fit."""
-    fits = {c.label: m.tree for c, m in results.measured.items() if c.method != "nuts"}
-    return elbo_figure(fits)
+def elbo_traces(results: Results) -> tuple[FigureItem, ...]:
+    """Draw the ELBO of every variational fit, one figure per engine."""
+    items = []
+    for engine in dict.fromkeys(cell.engine for cell in results.measured):
+        fits = {
+            f"{cell.parametrisation}, {_FAMILIES[cell.method]}": found.tree
+            for cell, found in results.measured.items()
+            if cell.engine == engine and cell.method in _FAMILIES
+        }
+        item = elbo_figure(fits)
+        if item is not None:
+            caption = f"{ENGINE_WORDS[engine]}: {item.caption}"
+            items.append(FigureItem(item.figure, caption, f"{item.alt}, {ENGINE_WORDS[engine]}"))
+    return tuple(items)
 
 
 def _shown(results: Results) -> dict[str, Cell]:
