@@ -211,9 +211,8 @@ def test_toy_run_in_numpyro(onebasin, here, monkeypatch):
 @pytest.mark.slow
 def test_engines_agree_and_constrained_fits_are_made(onebasin, here):
     answer = onebasin(
-        "study", "relu-teacher", "--quick", "--parametrisations", "givens+ordered", "--json",
-        "--out", "run",
-    )  # fmt: skip
+        "study", "relu-teacher", "--parametrisations", "givens+ordered", "--json", "--out", "run"
+    )
     assert answer.code == 0, answer.err
     agreement = answer.json["engines"]["givens+ordered"]
     assert agreement["rhat"] < 1.05
