@@ -71,13 +71,12 @@ def _page(name: str, made: dict[str, Any], findings: Findings) -> str:
     parts = [
         f"# {name}: {entry.summary}",
         f"{entry.paper}. This page and `{name}.json` beside it are written by `--record`.",
-        *(f"- {sentence}" for sentence in findings.headline),
-        "",
-        *(table_to_markdown(table) + "\n" for table in findings.tables),
+        "\n".join(f"- {sentence}" for sentence in findings.headline),
+        *map(table_to_markdown, findings.tables),
         "## How it was made",
         _facts(made),
     ]
-    return "\n\n".join(parts).replace("\n\n- ", "\n- ") + "\n"
+    return "\n\n".join(parts) + "\n"
 
 
 def _facts(made: dict[str, Any]) -> str:

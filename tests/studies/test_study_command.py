@@ -196,6 +196,7 @@ def test_record_is_stamped_with_all_that_it_takes_to_repeat_it(teacher, monkeypa
         assert statement["quote"] in page
     assert {"versions", "machine", "commit"} <= set(numbers)
     assert str(here) not in page
+    assert "\n\n\n" not in page
 
 
 @pytest.mark.parametrize(
