@@ -41,6 +41,12 @@ def compiled(
     return get
 
 
+@pytest.fixture(autouse=True)
+def work_in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CmdStan drops `profile.csv` where it runs, if it is not told otherwise."""
+    monkeypatch.chdir(tmp_path)
+
+
 @pytest.fixture
 def quiet(caplog: pytest.LogCaptureFixture) -> None:
     """Without cmdstanpy's running commentary."""
