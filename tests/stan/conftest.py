@@ -43,8 +43,10 @@ def compiled(
 
 @pytest.fixture(autouse=True)
 def work_in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """CmdStan drops `profile.csv` where it runs, if it is not told otherwise."""
+    """CmdStan drops `profile.csv` where it runs; and a `make` around the tests must not speak to those inside."""
     monkeypatch.chdir(tmp_path)
+    for name in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS"):
+        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture
