@@ -4,22 +4,20 @@ The wheel ships Stan's C++ headers, the libraries they need and ``stanc``. To th
 and a command-line driver of our own (``stan/cmdstan``). The result lives in the user's cache and
 holds everything it needs: the wheel's files are hard-linked into it (copied where the cache is on
 another file system), so that it outlives the environment the wheel was installed in.
-
-A home's folder is named after all that it was made from (Stan, wheel, compiler, sources, flags). A
-change of any of these gives another folder; the old one is left alone.
 """
 
 import errno
-import hashlib
 import json
 import os
-import platform
 import shutil
 import signal
 import subprocess
-from importlib import resources
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
+from .assembled import default_cache, folder_name, is_complete, sources
 from .errors import HomeBuildError
 from .home import MARKER, Home, Progress, read_home
 from .toolchain import Toolchain, Wheel, find_toolchain, find_wheel
@@ -28,10 +26,21 @@ _FREE_BYTES = 1_500_000_000
 _BYTES_PER_JOB = 2_500_000_000
 
 
+@dataclass(frozen=True)
+class _Order:
+    """What a home is built with and from, by how many compilers, and who is told."""
+
+    toolchain: Toolchain
+    wheel: Wheel
+    jobs: int
+    report: Progress
+
+
 def assemble(
     *,
     cache_dir: Path | None = None,
     jobs: int | None = None,
+    threads: bool = False,
     force: bool = False,
     progress: Progress | None = None,
 ) -> Home:
@@ -43,6 +52,9 @@ def assemble(
         Where homes are kept; by default ``cmdstan`` in the user's cache for onebasin.
     jobs
         Compilers at once; by default as many as cores and memory allow.
+    threads
+        Build the driver for programs with ``STAN_THREADS`` as well, which otherwise happens when the
+        first such program is compiled.
     force
         Build again even if the home is there.
     progress
@@ -52,110 +64,66 @@ def assemble(
     ------
     HomeBuildError
         A tool is missing, the cache cannot be written, or a compilation failed.
+    ValueError
+        ``jobs`` is not positive.
     """
     report = progress or (lambda stage: None)
     toolchain, wheel = find_toolchain(), find_wheel()
+    if jobs is not None and jobs < 1:
+        raise ValueError(f"`jobs` is {jobs}; it has to be 1 or more.")
     root = cache_dir or default_cache()
-    target = root / _folder_name(toolchain, wheel)
+    target = root / folder_name(toolchain, wheel)
+    order = _Order(toolchain, wheel, jobs or _default_jobs(), report)
     try:
-        return _assemble_locked(target, toolchain, wheel, jobs, force, report)
+        with _locked(target, report):
+            if force or not is_complete(target):
+                _replace(target, order)
+            if threads:
+                _make(target, order, target, "STAN_THREADS=TRUE")
     except OSError as error:
         raise HomeBuildError(_os_error_advice(root, error)) from error
-
-
-def assembled_path(cache_dir: Path | None = None) -> Path | None:
-    """Where the home for this machine's compiler and wheel is, or would be.
-
-    Returns
-    -------
-    Path or None
-        ``None`` where the compiler or the wheel is missing.
-    """
-    try:
-        name = _folder_name(find_toolchain(), find_wheel())
-    except HomeBuildError:
-        return None
-    return (cache_dir or default_cache()) / name
-
-
-def remove(cache_dir: Path | None = None) -> list[Path]:
-    """Delete every assembled home, and say which.
-
-    Programs that were compiled with them stop working, since they load a library from there.
-    """
-    root = cache_dir or default_cache()
-    removed = [path for path in sorted(root.glob("cmdstan-*")) if path.is_dir()]
-    for path in removed:
-        shutil.rmtree(path)
-    return removed
-
-
-def default_cache() -> Path:
-    """Return the folder of assembled homes: ``cmdstan`` in the user's cache for onebasin."""
-    import platformdirs
-
-    return platformdirs.user_cache_path("onebasin") / "cmdstan"
-
-
-def is_complete(path: Path) -> bool:
-    """Whether a folder is a home whose build came to its end."""
-    return os.path.isfile(path / MARKER)  # unlike Path.is_file, false where it may not look
-
-
-def _sources() -> Path:
-    return Path(str(resources.files(__package__))) / "cmdstan"
-
-
-def _folder_name(toolchain: Toolchain, wheel: Wheel) -> str:
-    digest = hashlib.sha256()
-    for part in (*map(str, vars(toolchain).values()), wheel.version, platform.machine()):
-        digest.update(part.encode() + b"\0")
-    for path in sorted(_sources().rglob("*")):
-        if path.is_file():
-            digest.update(path.relative_to(_sources()).as_posix().encode() + b"\0")
-            digest.update(path.read_bytes() + b"\0")
-    return (
-        f"cmdstan-{wheel.stan_version}-httpstan-{wheel.version}"
-        f"-{toolchain.kind}-{toolchain.version}-{digest.hexdigest()[:10]}"
-    )
-
-
-def _assemble_locked(
-    target: Path,
-    toolchain: Toolchain,
-    wheel: Wheel,
-    jobs: int | None,
-    force: bool,
-    report: Progress,
-) -> Home:
-    from filelock import FileLock
-
-    target.parent.mkdir(parents=True, exist_ok=True)
-    report("waiting for the cache")
-    with FileLock(target.with_name(f"{target.name}.lock")):
-        if is_complete(target) and not force:
-            return read_home(target, "assembled")
-        # Whoever holds the lock owns every unfinished folder of this name: its builder was killed.
-        for leftover in target.parent.glob(f".{target.name}.*"):
-            shutil.rmtree(leftover, ignore_errors=True)
-        partial = target.with_name(f".{target.name}.{os.getpid()}")
-        try:
-            _build(partial, target, toolchain, wheel, jobs or _default_jobs(), report)
-            if target.exists():
-                shutil.rmtree(target)
-            partial.rename(target)
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
     report("done")
     return read_home(target, "assembled")
 
 
-def _build(
-    partial: Path, target: Path, toolchain: Toolchain, wheel: Wheel, jobs: int, report: Progress
-) -> None:
+@contextmanager
+def _locked(target: Path, report: Progress) -> Iterator[None]:
+    """Hold the lock of one home, so that it is built once."""
+    from filelock import FileLock, Timeout
+
+    target.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(target.with_name(f"{target.name}.lock"))
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        report("waiting for another process, which is building it")
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _replace(target: Path, order: _Order) -> None:
+    """Build in a hidden folder, then move it to its place; call with the lock held."""
+    # Whoever holds the lock owns every unfinished folder of this name: its builder was killed.
+    for leftover in target.parent.glob(f".{target.name}.*"):
+        shutil.rmtree(leftover, ignore_errors=True)
+    partial = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        _build(partial, target, order)
+        if target.exists():
+            shutil.rmtree(target)
+        partial.rename(target)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _build(partial: Path, target: Path, order: _Order) -> None:
     if shutil.disk_usage(target.parent).free < _FREE_BYTES:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(target.parent))
-    report("linking Stan's headers")
+    order.report("linking Stan's headers")
+    wheel = order.wheel
     for name in ("include", "lib"):
         shutil.copytree(
             wheel.folder / name,
@@ -166,12 +134,21 @@ def _build(
     (partial / "bin").mkdir()
     shutil.copy2(wheel.folder / "stanc", partial / "bin" / "stanc")
     (partial / "bin" / "stanc").chmod(0o755)
-    shutil.copytree(_sources(), partial, dirs_exist_ok=True)
-    _fill_in(partial / "makefile", toolchain, wheel, jobs)
-    log = target.with_name(f"{target.name}.log")
-    _run_make([toolchain.make, f"-j{jobs}", "build"], partial, log, report)
-    facts = {"toolchain": vars(toolchain), "httpstan": wheel.version, "stan": wheel.stan_version}
+    shutil.copytree(sources(), partial, dirs_exist_ok=True)
+    _fill_in(partial / "makefile", order)
+    _make(partial, order, target)
+    facts = {
+        "toolchain": vars(order.toolchain),
+        "httpstan": wheel.version,
+        "stan": wheel.stan_version,
+    }
     (partial / MARKER).write_text(json.dumps(facts, indent=2) + "\n")
+
+
+def _make(folder: Path, order: _Order, target: Path, *variables: str) -> None:
+    """Run `make build`, with its log beside the home."""
+    command = [order.toolchain.make, f"-j{order.jobs}", *variables, "build"]
+    _run_make(command, folder, target.with_name(f"{target.name}.log"), order.report)
 
 
 def _link_or_copy(source: str | Path, destination: str | Path) -> None:
@@ -181,13 +158,13 @@ def _link_or_copy(source: str | Path, destination: str | Path) -> None:
         shutil.copy2(source, destination)
 
 
-def _fill_in(makefile: Path, toolchain: Toolchain, wheel: Wheel, jobs: int) -> None:
+def _fill_in(makefile: Path, order: _Order) -> None:
     text = makefile.read_text()
     for word, value in {
-        "@VERSION@": wheel.stan_version,
-        "@CXX@": toolchain.compiler,
-        "@COMPILER_KIND@": toolchain.kind,
-        "@JOBS@": str(jobs),
+        "@VERSION@": order.wheel.stan_version,
+        "@CXX@": order.toolchain.compiler,
+        "@COMPILER_KIND@": order.toolchain.kind,
+        "@JOBS@": str(order.jobs),
     }.items():
         text = text.replace(word, value)
     makefile.write_text(text)
@@ -226,6 +203,8 @@ def _run_make(command: list[str], folder: Path, log: Path, report: Progress) -> 
             os.killpg(process.pid, signal.SIGTERM)
             raise
     if process.returncode != 0:
+        if os.strerror(errno.ENOSPC) in "".join(console):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
         raise HomeBuildError(
             "The CmdStan home could not be compiled; the compiler said:",
             console="".join(console),

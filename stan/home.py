@@ -165,7 +165,7 @@ def _from_conda() -> Home | None:
 
 
 def _from_cache() -> Home | None:
-    from .assemble import assembled_path, is_complete
+    from .assembled import assembled_path, is_complete
 
     path = assembled_path()
     if path is None or not is_complete(path):

@@ -193,6 +193,14 @@ def compile_program(
     return CmdStanModel(exe_file=str(executable)), info
 
 
+def remove_compiled() -> int:
+    """Delete the compiled programs in the cache, and say how many there were."""
+    folders = [entry for entry in _programs().glob("*") if entry.is_dir()]
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
+    return sum(not folder.name.startswith(".") for folder in folders)
+
+
 def write_data(definition: StanProgram, info: ProgramInfo, folder: Path) -> Path:
     """Write the data as JSON for CmdStan.
 
@@ -238,12 +246,15 @@ def _check_finite(values: Mapping[str, Any]) -> None:
             )
 
 
+def _programs() -> Path:
+    return platformdirs.user_cache_path("onebasin") / "programs"
+
+
 def _cache_folder(path: Path, info: ProgramInfo, where: Home) -> Path:
     digest = hashlib.sha256(f"{where.path}\n{where.version}\n{path.stem}\n".encode())
     for source in (path, *sorted(info.includes)):
         digest.update(source.name.encode() + b"\n" + source.read_bytes())
-    root = platformdirs.user_cache_path("onebasin") / "programs"
-    return root / f"{path.stem}-{digest.hexdigest()[:16]}"
+    return _programs() / f"{path.stem}-{digest.hexdigest()[:16]}"
 
 
 def _compile_into(folder: Path, path: Path, info: ProgramInfo) -> None:

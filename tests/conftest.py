@@ -1,9 +1,11 @@
-"""Settings of every test: double precision, no silent broadcasting, no forbidden skip."""
+"""Settings of every test: double precision, no silent broadcasting, no forbidden skip; and a bare machine."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import jax
 import jaxtyping
@@ -25,6 +27,19 @@ jaxtyping.install_import_hook(
 # Set by continuous integration: there a skip means a missing tool, which must not pass unseen.
 REQUIRE_ALL = os.environ.get("ONEBASIN_REQUIRE_ALL") == "1"
 
+FAKE_COMPILER = """#!/bin/sh
+case "$1" in
+  --version) echo "g++ (stand-in) {version}"; exit 0 ;;
+  -dumpfullversion) echo "{version}"; exit 0 ;;
+esac
+{failure}
+echo "$@" >> "{calls}"
+while [ $# -gt 0 ]; do
+  if [ "$1" = "-o" ]; then echo compiled > "$2"; fi
+  shift
+done
+"""
+
 
 @pytest.fixture
 def rng() -> np.random.Generator:
@@ -40,6 +55,33 @@ def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
     before the library can say what is allowed.
     """
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+
+
+@pytest.fixture
+def empty_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Nothing to find: an empty home folder and cache, no CmdStan in the environment."""
+    user = tmp_path / "user"
+    user.mkdir()
+    monkeypatch.setenv("HOME", str(user))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for name in ("CMDSTAN", "CONDA_PREFIX", "CXX", "MAKE", "CXXFLAGS", "CPPFLAGS"):
+        monkeypatch.delenv(name, raising=False)
+    return user
+
+
+@pytest.fixture
+def fake_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+    """Install a stand-in compiler; returns its log of calls."""
+
+    def install(version: str = "1.0.0", failure: str = "") -> Path:
+        calls = tmp_path / "calls.txt"
+        script = tmp_path / f"g++-{version}"
+        script.write_text(FAKE_COMPILER.format(version=version, failure=failure, calls=calls))
+        script.chmod(script.stat().st_mode | stat.S_IXUSR)
+        monkeypatch.setenv("CXX", str(script))
+        return calls
+
+    return install
 
 
 @pytest.hookimpl(wrapper=True)

@@ -9,6 +9,7 @@ import cmdstanpy
 import pytest
 
 from stan.home import Home, activate, home
+from stan.program import compile_program
 
 PROGRAMS = Path(__file__).parent / "programs"
 
@@ -24,18 +25,35 @@ def cmdstan_home() -> Iterator[Home]:
 
 
 @pytest.fixture(scope="session")
+def own_home(cmdstan_home: Home) -> Home:
+    """A home of ours, for what is ours alone."""
+    if cmdstan_home.origin != "assembled":
+        pytest.skip("another CmdStan is in use")
+    return cmdstan_home
+
+
+@pytest.fixture(scope="session")
 def compiled(
     cmdstan_home: Home, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[..., cmdstanpy.CmdStanModel]:
-    """Compile a program of `programs/` on first use; keyword arguments are make variables."""
+    """Compile a program of `programs/` on first use; keyword arguments are make variables.
+
+    Without such, a copy of what the user's cache holds of it: compiled once a machine.
+    """
     models: dict[tuple, cmdstanpy.CmdStanModel] = {}
 
     def get(name: str, **cpp_options) -> cmdstanpy.CmdStanModel:
         key = (name, *sorted(cpp_options.items()))
         if key not in models:
-            folder = tmp_path_factory.mktemp(name)
-            source = shutil.copy(PROGRAMS / f"{name}.stan", folder)
-            models[key] = cmdstanpy.CmdStanModel(stan_file=source, cpp_options=cpp_options)
+            source, folder = PROGRAMS / f"{name}.stan", tmp_path_factory.mktemp(name)
+            if cpp_options:
+                shutil.copy(source, folder)
+            else:
+                cached, _ = compile_program(source)
+                shutil.copytree(Path(str(cached.exe_file)).parent, folder, dirs_exist_ok=True)
+            models[key] = cmdstanpy.CmdStanModel(
+                stan_file=folder / source.name, cpp_options=cpp_options
+            )
         return models[key]
 
     return get

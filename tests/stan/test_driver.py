@@ -1,6 +1,7 @@
 """The driver behind plain cmdstanpy: draws against closed forms, files, seeds, initial values."""
 
 import json
+from pathlib import Path
 
 import arviz as az
 import cmdstanpy
@@ -131,9 +132,17 @@ def test_fixed_param_keeps_the_initial_values(bernoulli):
     assert len(set(fit.stan_variable("successes"))) > 1
 
 
-def test_a_model_without_parameters_is_sampled_by_fixed_param(compiled):
-    fit = sample(compiled("nothing"), None, iter_sampling=2000)
+def test_a_model_without_parameters_goes_through_nuts(compiled, tmp_path):
+    """As from CmdStan 2.36 on: seven columns of the sampler, and an adaptation of nothing."""
+    fit = sample(compiled("nothing"), None, iter_sampling=2000, save_warmup=True)
     assert_mean(fit.draws_xr("z").z.values.T, 3.0, 4.0)
+    assert len(fit.method_variables()) == 7
+    text = Path(fit.runset.csv_files[0]).read_text()
+    assert "# Step size = nan\n# Diagonal elements of inverse mass matrix:\n# \n" in text
+    run(compiled("nothing"), tmp_path, "sample adapt save_metric=1 random seed=1", {})
+    metric = (tmp_path / "out_metric.json").read_text()
+    assert '"stepsize" : NaN' in metric
+    assert '"inv_metric" : [  ]' in metric
 
 
 # Initial values

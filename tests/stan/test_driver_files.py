@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from .driver_runs import GAUSS, Rows, run, sample
+from .driver_runs import DATA, GAUSS, Rows, run, sample
 
 pytestmark = [pytest.mark.stan, pytest.mark.usefixtures("quiet")]
 
@@ -55,3 +55,119 @@ def test_sig_figs_decides_the_digits(gauss, given, digits):
     words = ",".join(row for row in rows if not row.startswith(("#", "lp__")))
     lengths = [len(word.lstrip("-0.").replace(".", "").split("e")[0]) for word in words.split(",")]
     assert max(lengths) == digits
+
+
+# Several chains in one process
+
+
+def start(model, folder: Path, arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the program itself, in a folder with its data."""
+    (folder / "data.json").write_text(json.dumps(DATA))
+    return subprocess.run(
+        [str(model.exe_file), *f"data file=data.json random seed=4 {arguments}".split()],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def draws_in(path: Path) -> list[str]:
+    return [line for line in path.read_text().splitlines() if not line.startswith("#")]
+
+
+SHORT = "method=sample num_samples=5 num_warmup=20 num_chains=2"
+
+
+def test_files_of_chains_can_be_spelled_out(bernoulli, tmp_path):
+    (tmp_path / "low.json").write_text('{"theta": 0.1}')
+    (tmp_path / "high.json").write_text('{"theta": 0.9}')
+    (tmp_path / "init_3.json").write_text('{"theta": 0.1}')
+    (tmp_path / "init_4.json").write_text('{"theta": 0.9}')
+    extras = "save_cmdstan_config=1 diagnostic_file"
+    named = start(
+        bernoulli,
+        tmp_path,
+        f"{SHORT} adapt save_metric=1 id=3 init=low.json,high.json "
+        f"output file=a.csv,sub.b.txt {extras}=p.csv,q.csv",
+    )
+    assert named.returncode == 0, named.stderr
+    numbered = start(
+        bernoulli,
+        tmp_path,
+        f"{SHORT} adapt save_metric=1 id=3 init=init.json output file=c.csv {extras}=r.csv",
+    )
+    assert numbered.returncode == 0, numbered.stderr
+    for name, number in (
+        ("a.csv", "c_3.csv"),
+        ("sub.b.txt", "c_4.csv"),
+        ("p.csv", "r_3.csv"),
+        ("q.csv", "r_4.csv"),
+    ):
+        assert draws_in(tmp_path / name) == draws_in(tmp_path / number)
+    assert (tmp_path / "a_config.json").exists()
+    metrics = [(tmp_path / f"{base}_metric.json").read_text() for base in ("a", "sub.b")]
+    assert metrics == [(tmp_path / f"c_metric_{n}.json").read_text() for n in (3, 4)]
+
+
+def test_fitted_params_of_chains_can_be_spelled_out(bernoulli, tmp_path):
+    assert start(bernoulli, tmp_path, f"{SHORT} output file=x.csv,y.csv").returncode == 0
+    method = "method=generate_quantities num_chains=2 fitted_params=x.csv,y.csv"
+    done = start(bernoulli, tmp_path, f"{method} output file=gx.csv,gy.csv")
+    assert done.returncode == 0, done.stderr
+    assert len(draws_in(tmp_path / "gx.csv")) == len(draws_in(tmp_path / "gy.csv")) == 6
+    again = start(bernoulli, tmp_path, f"{method} output file=gx.csv,y.csv")
+    assert again.returncode == 1
+    assert 'Filename conflict, input file "y.csv"' in again.stderr
+    assert len(draws_in(tmp_path / "y.csv")) == 6
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ["output file=a.csv,b.csv,c.csv", "init=a.json,b.json,c.json", "output diagnostic_file=a,b,c"],
+)
+def test_as_many_names_as_chains_are_needed(bernoulli, tmp_path, arguments):
+    done = start(bernoulli, tmp_path, f"{SHORT} {arguments}")
+    assert done.returncode == 1
+    assert "names 3 files, but there are 2 chains. Give one name for all" in done.stderr
+
+
+def test_a_comma_is_part_of_the_name_of_a_single_chain(bernoulli, tmp_path):
+    arguments = SHORT.replace("num_chains=2", "num_chains=1")
+    done = start(bernoulli, tmp_path, f"{arguments} output file=a,b.csv save_cmdstan_config=1")
+    assert done.returncode == 0, done.stderr
+    assert len(draws_in(tmp_path / "a,b.csv")) == 6
+    assert (tmp_path / "a,b_config.json").exists()
+
+
+# Disks that are full
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no full device")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "method=sample output file=full.csv",
+        "method=sample output diagnostic_file=full.csv",
+        "method=optimize output file=full.csv",
+        "method=variational output file=full.csv",
+        "method=pathfinder output file=full.csv",
+        "method=sample num_chains=2 output file=good.csv,full.csv",
+    ],
+)
+def test_what_cannot_be_written_is_an_error(bernoulli, tmp_path, arguments):
+    (tmp_path / "full.csv").symlink_to("/dev/full")
+    done = start(bernoulli, tmp_path, arguments)
+    assert done.returncode == 1
+    expected = 'Error: cannot write output file "full.csv": No space left on device'
+    assert done.stderr.splitlines()[-1] == expected
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no full device")
+def test_a_metric_that_cannot_be_written_is_an_error(bernoulli, tmp_path):
+    (tmp_path / "out_metric.json").symlink_to("/dev/full")
+    method = "method=sample num_samples=5 num_warmup=20 adapt save_metric=1"
+    done = start(bernoulli, tmp_path, f"{method} output file=out.csv")
+    assert done.returncode == 1
+    expected = 'Error: cannot write output file "out_metric.json": No space left on device'
+    assert expected in done.stderr

@@ -196,3 +196,25 @@ def test_thread_counts_that_disagree(compiled, folder, arguments, variable, mess
     )
     assert done.returncode == 1
     assert message in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("choice", "line"),
+    [
+        ("variational algorithm=meanfield", "      meanfield"),
+        ("variational algorithm=fullrank", "      fullrank"),
+        ("optimize algorithm=newton", "      newton"),
+    ],
+)
+def test_choices_without_settings_have_a_line_of_their_own(bernoulli, folder, choice, line):
+    """As CmdStan 2.37 lists them; kernels' metrics and fixed_param have none."""
+    lines = call(bernoulli, folder, f"data file=lacking.json method={choice}").stdout.splitlines()
+    name = line.strip()
+    assert lines[lines.index(line) - 1].startswith(f"    algorithm = {name}")
+
+
+def test_every_failure_has_a_line_that_cmdstanpy_shows(bernoulli, folder):
+    for arguments in ("data file=none.json sample", "data file=malformed.json sample"):
+        done = call(bernoulli, folder, arguments)
+        assert done.returncode == 1
+        assert re.search("^E[rx]", done.stderr, re.MULTILINE), done.stderr

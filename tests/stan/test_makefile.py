@@ -27,13 +27,6 @@ inline double doubled(const double& x, std::ostream*) { return 2 * x; }
 """
 
 
-@pytest.fixture(scope="module")
-def own_home(cmdstan_home: Home) -> Home:
-    if cmdstan_home.origin != "assembled":
-        pytest.skip("another CmdStan is in use")
-    return cmdstan_home
-
-
 def make(home: Home, *arguments: str) -> subprocess.CompletedProcess[str]:
     tool = os.environ.get("MAKE", "make")
     return subprocess.run(
@@ -46,7 +39,7 @@ def test_the_precompiled_header_is_used(own_home, bernoulli):
         pytest.skip("this compiler goes without")
     exe = Path(bernoulli.exe_file)
     dry = make(own_home, "--dry-run", "--always-make", str(exe)).stdout
-    (line,) = [line for line in dry.splitlines() if f"-c {exe}.hpp" in line]
+    (line,) = [line for line in dry.splitlines() if f"-c '{exe}.hpp'" in line]
     words = [word for word in shlex.split(line) if word not in ("-c", "-o", f"{exe}.o")]
     done = subprocess.run(
         [*words, "-H", "-fsyntax-only"], cwd=own_home.path, capture_output=True, text=True
@@ -84,13 +77,36 @@ def test_errors_of_stanc_reach_the_user(cmdstan_home, tmp_path):
         cmdstanpy.CmdStanModel(stan_file=source)
 
 
+def test_stanc_tells_of_a_program_and_formats_it(bernoulli, tmp_path):
+    info = bernoulli.src_info()
+    assert list(info["inputs"]) == ["N", "y"]
+    assert info["parameters"]["theta"] == {"type": "real", "dimensions": 0}
+    source = tmp_path / "ragged.stan"
+    source.write_text("parameters{real x;}model{x~std_normal();}")
+    cmdstanpy.format_stan_file(source, overwrite_file=True, canonicalize=True, backup=False)
+    assert source.read_text().strip().splitlines() == [
+        "parameters {",
+        "  real x;",
+        "}",
+        "model {",
+        "  x ~ std_normal();",
+        "}",
+    ]
+
+
 def test_flags_of_ones_own_get_their_own_driver(own_home):
     plain = make(own_home, "print-BUILD").stdout
     assert plain.split()[-1] == "build/default"
     assert make(own_home, "print-BUILD", "STAN_THREADS=1").stdout.split()[-1] == "build/threads"
     march = make(own_home, "print-BUILD", "CXXFLAGS=-march=native").stdout.split()[-1]
     assert march.startswith("build/default-")
-    for model_only in ("O=1", "STAN_NO_RANGE_CHECKS=1", "STAN_CPP_OPTIMS=1"):
+    for model_only in (
+        "O=1",
+        "STAN_NO_RANGE_CHECKS=1",
+        "STAN_CPP_OPTIMS=1",
+        "CXXFLAGS=-O1 -g",
+        "CPPFLAGS=-Wall",
+    ):
         assert make(own_home, "print-BUILD", model_only).stdout == plain
 
 
@@ -101,6 +117,28 @@ def test_the_translation_is_kept_beside_the_program(bernoulli):
         "bernoulli.hpp",
         "bernoulli.stan",
     ]
+
+
+def test_flags_that_change_the_model_alone_reach_it_and_nothing_else(own_home, tmp_path):
+    (tmp_path / "a(1).stan").write_text("parameters { real x; } model { x ~ std_normal(); }")
+    dry = make(own_home, "--dry-run", "CXXFLAGS=-O1 -g", f"{tmp_path}/a(1)").stdout
+    compiles = [line for line in dry.splitlines() if " -c " in line]
+    assert len(compiles) == 1  # no driver of its own
+    words = shlex.split(compiles[0])
+    assert words.index("-O1") > words.index("-O3")  # the last one counts
+    assert f"{tmp_path}/a(1).hpp" in words
+
+
+def test_a_missing_user_header_is_named(own_home, tmp_path):
+    source = tmp_path / "doubled.stan"
+    source.write_text(HEADER_PROGRAM)
+    done = make(own_home, "STANCFLAGS=--allow-undefined", str(tmp_path / "doubled"))
+    assert done.returncode != 0
+    assert f"there is no {tmp_path}/user_header.hpp that would; name the header with" in done.stderr
+    flags = ("STANCFLAGS=--allow-undefined", f"USER_HEADER={tmp_path}/none.hpp")
+    done = make(own_home, *flags, str(tmp_path / "doubled"))
+    assert done.returncode != 0
+    assert f"there is no {tmp_path}/none.hpp that would" in done.stderr
 
 
 @pytest.mark.slow

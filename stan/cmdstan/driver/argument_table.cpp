@@ -139,7 +139,7 @@ Node optimize() {
       {choice("algorithm", "lbfgs", "Optimiser",
               {group("bfgs", "BFGS", line_search(false)),
                group("lbfgs", "Limited-memory BFGS", line_search(true)),
-               leaf("newton", "Newton's method")}),
+               group("newton", "Newton's method", {})}),
        boolean("jacobian", false, "Add the log Jacobian of the constraints?"),
        positive_integer("iter", 2000, "Most iterations"),
        boolean("save_iterations", false, "Write each iteration?")});
@@ -148,7 +148,7 @@ Node optimize() {
 Node variational() {
   return group("variational", "Automatic differentiation variational inference",
       {choice("algorithm", "meanfield", "Family",
-              {leaf("meanfield", "Diagonal Gaussian"), leaf("fullrank", "Full Gaussian")}),
+              {group("meanfield", "Diagonal Gaussian", {}), group("fullrank", "Full Gaussian", {})}),
        positive_integer("iter", 10000, "Most gradient steps"),
        positive_integer("grad_samples", 1, "Draws for each gradient"),
        positive_integer("elbo_samples", 100, "Draws for each ELBO"),

@@ -48,12 +48,19 @@ void write_assignment(const std::string& line, JsonWriter& json) {
   json.write(line.substr(0, sign), start == std::string::npos ? "" : line.substr(start));
 }
 
+// The settings have one file for all chains; where their names are spelled out, beside the first.
+std::string first_name(const Node& arguments) {
+  const std::string& path = arguments["output"]["file"].text();
+  const Node* chains = arguments["method"].selected().find("num_chains");
+  return chains && chains->integer() > 1 ? spelled_out(path, chains->integer()).front() : path;
+}
+
 }  // namespace
 
 void write_config_file(const stan::model::model_base& model, const Node& arguments) {
   const Node& output = arguments["output"];
-  const std::string path = split_name(output["file"].text()).base + "_config.json";
-  JsonWriter json(open_output(path, output["sig_figs"].integer()));
+  const std::string path = split_name(first_name(arguments)).base + "_config.json";
+  JsonWriter json(open_output(path, output["sig_figs"].integer(), Flushing::always));
   json.begin_record();
   json.write("stan_major_version", stan::MAJOR_VERSION);
   json.write("stan_minor_version", stan::MINOR_VERSION);

@@ -55,10 +55,11 @@ std::shared_ptr<stan::io::var_context> read_context(const std::string& path) {
 
 std::vector<Context> read_contexts(const std::string& path, int first_id, int chains) {
   if (path.empty() || chains == 1) return std::vector<Context>(chains, read_context(path));
-  if (!ends_with(path, ".json") && !ends_with(path, ".R"))
+  const bool is_list = spelled_out(path, chains).size() > 1;
+  if (!is_list && !ends_with(path, ".json") && !ends_with(path, ".R"))
     throw std::invalid_argument("Input file \"" + path + "\" must end in .json or .R.\n");
   const std::vector<std::string> names = numbered_names(path, "", "", first_id, chains);
-  if (exists(names.front())) {
+  if (is_list || exists(names.front())) {
     std::vector<Context> contexts;
     for (const std::string& name : names) contexts.push_back(read_context(name));
     return contexts;

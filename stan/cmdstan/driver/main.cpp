@@ -111,7 +111,10 @@ int main(int argc, char* argv[]) {
   try {
     return onebasin::run(std::vector<std::string>(argv + 1, argv + argc));
   } catch (const std::exception& error) {
-    std::cerr << error.what() << std::endl;
+    // cmdstanpy shows its user the lines that start with `Er` or `Ex`, and no others.
+    const std::string what = error.what();
+    const bool marked = what.rfind("Er", 0) == 0 || what.rfind("Ex", 0) == 0;
+    std::cerr << (marked ? "" : "Error: ") << what << std::endl;
     return EXIT_FAILURE;
   }
 }

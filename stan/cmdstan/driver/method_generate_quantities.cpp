@@ -30,12 +30,13 @@ int run_generate_quantities(Run& run) {
   if (run.model.num_params_r() == 0)
     throw std::invalid_argument("Model " + run.model.model_name()
                                 + " has no parameters, nothing to estimate.");
-  refuse_overwriting(path, run.output_path());
+  const std::vector<std::string> inputs
+      = numbered_names(path, "", "", static_cast<int>(run.id), chains);
+  refuse_overwriting(inputs, run.result_names(chains));
   std::vector<std::string> names;
   run.model.constrained_param_names(names, false, false);
   std::vector<Eigen::MatrixXd> draws;
-  for (const std::string& name :
-       numbered_names(path, "", "", static_cast<int>(run.id), chains))
+  for (const std::string& name : inputs)
     draws.push_back(as_matrix(read_draws(name, names), names.size()));
   auto results = run.results(chains);
   return stan::services::standalone_generate(run.model, chains, draws, run.seed, run.interrupt,

@@ -39,7 +39,7 @@ int run_laplace(Run& run) {
   if (path.empty())
     throw std::invalid_argument(
         "Missing mode argument, a CSV or JSON file with the mode is required.\n");
-  refuse_overwriting(path, run.output_path());
+  refuse_overwriting({path}, run.result_names(1));
   const Eigen::VectorXd mode = read_mode(path, run.model);
   auto results = run.results(1);
   auto hessian

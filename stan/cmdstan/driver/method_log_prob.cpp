@@ -67,7 +67,7 @@ std::vector<Point> read_points(const Run& run) {
     throw std::invalid_argument(
         "Error: log_prob needs exactly one of unconstrained_params and constrained_params.\n");
   const std::string& path = constrained.empty() ? unconstrained : constrained;
-  refuse_overwriting(path, run.output_path());
+  refuse_overwriting({path}, run.result_names(1));
   return constrained.empty() ? unconstrained_points(path, run.model.num_params_r())
                              : constrained_points(path, run.model);
 }

@@ -47,11 +47,11 @@ Context unit_metric(const std::string& metric, std::size_t size) {
   return std::make_shared<stan::io::array_var_context>(create_unit_e_diag_inv_metric(size));
 }
 
-void check(const SampleSettings& settings, bool is_static) {
+void check(const SampleSettings& settings, bool is_static, bool has_parameters) {
   if (is_static && settings.num_chains > 1)
     throw std::invalid_argument(
         "Argument 'num_chains' is unavailable for the 'static' HMC engine.");
-  if (settings.engaged && settings.num_warmup == 0)
+  if (settings.engaged && settings.num_warmup == 0 && has_parameters)
     throw std::invalid_argument(
         "The number of warmup samples (num_warmup) must be greater than zero if adaptation is "
         "enabled.");
@@ -95,13 +95,8 @@ int run_sample(Run& run) {
   const SampleSettings settings(run.method);
   const Node& algorithm = run.method["algorithm"];
   if (algorithm.text() == "fixed_param") return fixed_param(run, settings);
-  if (run.model.num_params_r() == 0) {
-    run.logger.info(
-        "Model contains no parameters, running fixed_param sampler, no updates to Markov chain");
-    return fixed_param(run, settings);
-  }
   const bool is_static = algorithm.selected()["engine"].text() == "static";
-  check(settings, is_static);
+  check(settings, is_static, run.model.num_params_r() > 0);
   Chains chains(run, settings);
   if (is_static) return run_static(run, settings, chains);
   return settings.engaged ? run_nuts_adapt(run, settings, chains)

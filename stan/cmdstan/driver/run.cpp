@@ -57,11 +57,13 @@ CsvWriter Run::result_file(const std::string& path) const {
   return writer;
 }
 
+std::vector<std::string> Run::result_names(int chains) const {
+  return numbered_names(output_path(), "", "", static_cast<int>(id), chains);
+}
+
 std::vector<CsvWriter> Run::results(int chains) const {
   std::vector<CsvWriter> writers;
-  for (const std::string& name :
-       numbered_names(output_path(), "", "", static_cast<int>(id), chains))
-    writers.push_back(result_file(name));
+  for (const std::string& name : result_names(chains)) writers.push_back(result_file(name));
   return writers;
 }
 
@@ -89,7 +91,7 @@ std::vector<JsonWriter> Run::json_files(const std::string& path, const std::stri
   }
   for (const std::string& name :
        numbered_names(path, tag, ".json", static_cast<int>(id), chains))
-    writers.emplace_back(open_output(name, digits));
+    writers.emplace_back(open_output(name, digits, Flushing::always));
   return writers;
 }
 

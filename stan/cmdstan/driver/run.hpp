@@ -39,6 +39,9 @@ class Run {
   double init_radius() const { return init_radius_; }
   std::vector<Context> inits(int chains) const;
 
+  // The names of the files that hold the results, one a chain.
+  std::vector<std::string> result_names(int chains) const;
+
   // CSV files opened with their config block: `output file`, and `diagnostic_file` (writers that
   // write nothing where it is not asked for).
   std::vector<CsvWriter> results(int chains) const;

@@ -1,0 +1,35 @@
+"""Files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Put a file in the place of `path` once it is written.
+
+    A write that fails or is interrupted leaves what was there before, and nothing else. The file's
+    permissions are those of any new file; those of `tempfile` would let nobody else read it.
+
+    Parameters
+    ----------
+    path : Path
+        The file, there already or not; its folder exists.
+
+    Yields
+    ------
+    Path
+        Where to write: a name in the same folder that is not taken.
+    """
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        yield part
+        os.replace(part, path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,168 @@
+"""The cache of the homes that :mod:`stan.assemble` makes: their names, what is there, removal.
+
+A home's folder is named after all that it was made from (Stan, wheel, compiler, sources, flags). A
+change of any of these gives another folder; the old one is left alone until it is removed.
+"""
+
+import hashlib
+import json
+import os
+import platform
+import shutil
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from .errors import HomeBuildError
+from .home import MARKER
+from .toolchain import Toolchain, Wheel, find_toolchain, find_wheel
+
+
+@dataclass(frozen=True)
+class AssembledHome:
+    """One home in the cache.
+
+    Attributes
+    ----------
+    path
+        Its folder.
+    stan, httpstan, compiler
+        Versions of what it was made from; the compiler with its kind, as ``gcc 12.2.0``.
+    flag_sets
+        The sets of flags that have a driver, as ``default`` or ``threads``.
+    size
+        Bytes on disk. Files shared with the wheel by a hard link count in full.
+    current
+        Whether it belongs to the present compiler and wheel, so that it would be used now.
+    """
+
+    path: Path
+    stan: str
+    httpstan: str
+    compiler: str
+    flag_sets: tuple[str, ...]
+    size: int
+    current: bool
+
+
+def default_cache() -> Path:
+    """Return the folder of assembled homes: ``cmdstan`` in the user's cache for onebasin."""
+    import platformdirs
+
+    return platformdirs.user_cache_path("onebasin") / "cmdstan"
+
+
+def assembled_path(cache_dir: Path | None = None) -> Path | None:
+    """Where the home for this machine's compiler and wheel is, or would be.
+
+    Returns
+    -------
+    Path or None
+        ``None`` where the compiler or the wheel is missing.
+    """
+    try:
+        name = folder_name(find_toolchain(), find_wheel())
+    except HomeBuildError:
+        return None
+    return (cache_dir or default_cache()) / name
+
+
+def folder_name(toolchain: Toolchain, wheel: Wheel) -> str:
+    """Name a home after the versions of what it is made from, and a hash of them and its sources."""
+    digest = hashlib.sha256()
+    for part in (*map(str, vars(toolchain).values()), wheel.version, platform.machine()):
+        digest.update(part.encode() + b"\0")
+    for path in sorted(sources().rglob("*")):
+        if path.is_file():
+            digest.update(path.relative_to(sources()).as_posix().encode() + b"\0")
+            digest.update(path.read_bytes() + b"\0")
+    return (
+        f"cmdstan-{wheel.stan_version}-httpstan-{wheel.version}"
+        f"-{toolchain.kind}-{toolchain.version}-{digest.hexdigest()[:10]}"
+    )
+
+
+def sources() -> Path:
+    """Return the folder of what is ours in a home: the makefile, the driver, the example."""
+    return Path(str(resources.files(__package__))) / "cmdstan"
+
+
+def is_complete(path: Path) -> bool:
+    """Whether a folder is a home whose build came to its end."""
+    return os.path.isfile(path / MARKER)  # unlike Path.is_file, false where it may not look
+
+
+def assembled_homes(cache_dir: Path | None = None) -> list[AssembledHome]:
+    """List the homes in the cache whose build was completed, in the order of their names.
+
+    Parameters
+    ----------
+    cache_dir
+        Where homes are kept; by default ``cmdstan`` in the user's cache for onebasin.
+    """
+    current = assembled_path(cache_dir)
+    root = cache_dir or default_cache()
+    complete = [path for path in sorted(root.glob("cmdstan-*")) if is_complete(path)]
+    return [_read(path, path == current) for path in complete]
+
+
+def remove(cache_dir: Path | None = None, *, keep_current: bool = False) -> list[Path]:
+    """Delete assembled homes with their logs, and what killed builds left.
+
+    Programs that were compiled with a home stop working, since they load a library from there. A
+    home that somebody is building at this moment is left alone.
+
+    Parameters
+    ----------
+    cache_dir
+        Where homes are kept; by default ``cmdstan`` in the user's cache for onebasin.
+    keep_current
+        Spare the one that belongs to the present compiler and wheel.
+
+    Returns
+    -------
+    list of Path
+        The folders that are gone.
+    """
+    root = cache_dir or default_cache()
+    spared = assembled_path(cache_dir) if keep_current else None
+    names = {entry.name.lstrip(".").removesuffix(".lock") for entry in root.glob("*.lock")}
+    names |= {entry.name for entry in root.glob("cmdstan-*") if entry.is_dir()}
+    removed: list[Path] = []
+    for name in sorted(names):
+        if root / name != spared:
+            removed += _remove_one(root, name)
+    return removed
+
+
+def _remove_one(root: Path, name: str) -> list[Path]:
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(root / f"{name}.lock", timeout=0)
+    try:
+        with lock:
+            folders = [root / name, *sorted(root.glob(f".{name}.*"))]
+            gone = [folder for folder in folders if folder.is_dir()]
+            for folder in gone:
+                shutil.rmtree(folder)
+            (root / f"{name}.log").unlink(missing_ok=True)
+    except Timeout:
+        return []
+    # Not the lock: somebody may have opened it to wait, and would then hold a file that is no more.
+    return gone
+
+
+def _read(path: Path, current: bool) -> AssembledHome:
+    facts: dict[str, Any] = json.loads((path / MARKER).read_text())
+    tools = facts["toolchain"]
+    builds = sorted((path / "build").iterdir()) if (path / "build").is_dir() else []
+    return AssembledHome(
+        path=path,
+        stan=facts["stan"],
+        httpstan=facts["httpstan"],
+        compiler=f"{tools['kind']} {tools['version']}",
+        flag_sets=tuple(folder.name for folder in builds if (folder / "engines.o").exists()),
+        size=sum(file.stat().st_size for file in path.rglob("*") if file.is_file()),
+        current=current,
+    )

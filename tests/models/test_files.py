@@ -1,0 +1,48 @@
+"""Files that appear whole or not at all."""
+
+import os
+
+import pytest
+
+from models.files import replacing
+
+
+@pytest.fixture
+def umask():
+    before = os.umask(0o027)
+    yield
+    os.umask(before)
+
+
+def test_file_takes_the_place_of_another_at_the_end(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    with replacing(path) as part:
+        part.write_text("new")
+        assert path.read_text() == "old"
+    assert path.read_text() == "new"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("error", [OSError("full"), KeyboardInterrupt()])
+def test_what_breaks_off_leaves_the_old_file(tmp_path, error):
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    with pytest.raises(type(error)), replacing(path) as part:
+        part.write_text("half")
+        raise error
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_breaks_off_before_the_first_byte_leaves_nothing(tmp_path):
+    with pytest.raises(RuntimeError, match="early"), replacing(tmp_path / "a.txt"):
+        raise RuntimeError("early")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("umask")
+def test_permissions_are_those_that_the_umask_leaves(tmp_path):
+    with replacing(tmp_path / "a.txt") as part:
+        part.write_text("for the group")
+    assert (tmp_path / "a.txt").stat().st_mode & 0o777 == 0o640

@@ -1,0 +1,25 @@
+// A mixture of K Gaussians whose components have no order.
+data {
+  int<lower=1> K;
+  int<lower=0> N;
+  vector[N] y;
+}
+parameters {
+  simplex[K] weight;
+  vector[K] mu;
+  vector<lower=0>[K] sigma;
+}
+transformed parameters {
+  vector[K] precision = inv_square(sigma);
+}
+model {
+  mu ~ normal(0, 10);
+  sigma ~ lognormal(0, 1);
+  for (n in 1 : N) {
+    vector[K] part = log(weight);
+    for (k in 1 : K) {
+      part[k] += normal_lpdf(y[n] | mu[k], sigma[k]);
+    }
+    target += log_sum_exp(part);
+  }
+}

@@ -1,0 +1,268 @@
+"""Assembling a CmdStan home, without compiling anything: the compiler is a stand-in."""
+
+import importlib.util
+import os
+import platform
+import re
+import shutil
+import threading
+from collections import namedtuple
+
+import pytest
+from filelock import FileLock
+
+from stan.assemble import assemble
+from stan.assembled import assembled_homes, assembled_path, remove
+from stan.errors import HomeBuildError, StanError
+from stan.home import MARKER, Home, find
+from stan.toolchain import find_wheel
+
+from .fake_homes import entries, make_cmdstan
+
+pytestmark = pytest.mark.usefixtures("empty_machine")
+
+
+def test_assemble_makes_a_whole_home(fake_compiler):
+    calls = fake_compiler()
+    stages: list[str] = []
+    built = assemble(progress=stages.append)
+    for name in ("makefile", "bin/stanc", "lib", "include/stan/version.hpp", MARKER):
+        assert (built.path / name).exists(), name
+    assert not re.search(
+        "@(VERSION|CXX|COMPILER_KIND|JOBS)@", (built.path / "makefile").read_text()
+    )
+    assert built.version >= (2, 39, 0)
+    assert stages[0] == "linking Stan's headers"
+    assert "precompiling Stan's headers" in stages
+    assert len(calls.read_text().splitlines()) == 10  # headers, five bundles, build info, tools
+
+
+def test_assemble_builds_once_and_again_only_by_force(fake_compiler):
+    calls = fake_compiler()
+    first = assemble()
+    count = len(calls.read_text().splitlines())
+    assert assemble() == first
+    assert len(calls.read_text().splitlines()) == count
+    assert assemble(force=True) == first
+    assert len(calls.read_text().splitlines()) == 2 * count
+
+
+def test_assemble_builds_once_where_two_ask_at_once(fake_compiler):
+    calls = fake_compiler()
+    found: list[Home] = []
+    threads = [threading.Thread(target=lambda: found.append(assemble(jobs=1))) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found[0] == found[1]
+    assert calls.read_text().count("c++-header") == 1
+
+
+def test_assemble_gives_another_folder_to_another_compiler(fake_compiler):
+    fake_compiler("1.0.0")
+    first = assembled_path()
+    fake_compiler("1.0.1")
+    second = assembled_path()
+    assert first != second
+    assert second is not None
+    assert "gcc-1.0.1" in second.name
+
+
+def test_assemble_passes_on_the_words_of_the_compiler(tmp_path, fake_compiler):
+    fake_compiler(failure="echo 'model.hpp:1: fatal error: no such thing'; exit 1")
+    with pytest.raises(HomeBuildError, match="fatal error: no such thing") as caught:
+        assemble()
+    assert isinstance(caught.value, StanError)
+    assert "no such thing" in caught.value.console
+    assert caught.value.log is not None
+    assert "no such thing" in caught.value.log.read_text()
+    assert entries(tmp_path / "cache" / "onebasin" / "cmdstan") == []
+
+
+def test_assemble_leaves_nothing_when_interrupted(tmp_path, fake_compiler):
+    fake_compiler()
+
+    def interrupt(stage: str) -> None:
+        if stage.startswith("precompiling"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        assemble(progress=interrupt)
+    assert entries(tmp_path / "cache" / "onebasin" / "cmdstan") == []
+    assert find() is None
+
+
+def test_assemble_clears_away_what_a_killed_build_left(fake_compiler):
+    fake_compiler()
+    target = assembled_path()
+    assert target is not None
+    leftover = target.with_name(f".{target.name}.1")
+    leftover.mkdir(parents=True)
+    assemble()
+    assert entries(target.parent) == [target.name]
+
+
+def test_an_unfinished_folder_is_no_home(fake_compiler):
+    fake_compiler()
+    target = assembled_path()
+    assert target is not None
+    make_cmdstan(target, "2.39.0")
+    assert find() is None
+
+
+def test_the_home_outlives_the_wheel(tmp_path, monkeypatch, fake_compiler):
+    fake_compiler()
+    built = assemble()
+    wheel = str(find_wheel().folder)
+    links = [path for path in built.path.rglob("*") if path.is_symlink()]
+    assert links == []
+    assert wheel not in (built.path / "makefile").read_text()
+
+
+def test_assemble_says_that_it_waits_for_another_process(fake_compiler):
+    fake_compiler()
+    target = assembled_path()
+    assert target is not None
+    target.parent.mkdir(parents=True)
+    other = FileLock(target.with_name(f"{target.name}.lock"), thread_local=False)
+    other.acquire()
+    stages: list[str] = []
+
+    def release(stage: str) -> None:
+        stages.append(stage)
+        other.release()
+
+    assemble(progress=release)
+    assert stages[:2] == [
+        "waiting for another process, which is building it",
+        "linking Stan's headers",
+    ]
+
+
+def test_threads_adds_a_driver_to_the_home_that_is_there(fake_compiler):
+    calls = fake_compiler()
+    assemble()
+    before = calls.read_text()
+    assemble(threads=True)
+    added = calls.read_text().removeprefix(before).splitlines()
+    assert added
+    assert all("-DSTAN_THREADS" in call for call in added if " -c " in call or "c++-header" in call)
+    (home,) = assembled_homes()
+    assert home.flag_sets == ("default", "threads")
+
+
+def test_assemble_refuses_no_jobs(fake_compiler):
+    fake_compiler()
+    with pytest.raises(ValueError, match="`jobs` is 0; it has to be 1 or more"):
+        assemble(jobs=0)
+
+
+# The cache
+
+
+def test_assembled_homes_lists_what_each_was_made_from(fake_compiler):
+    fake_compiler("1.0.0")
+    old = assemble()
+    fake_compiler("2.0.0")
+    new = assemble()
+    first, second = assembled_homes()
+    assert (first.path, second.path) == (old.path, new.path)
+    assert (first.compiler, second.compiler) == ("gcc 1.0.0", "gcc 2.0.0")
+    assert (first.current, second.current) == (False, True)
+    wheel = find_wheel()
+    assert (second.stan, second.httpstan) == (wheel.stan_version, wheel.version)
+    assert second.size > 100e6  # the headers
+
+
+def test_remove_deletes_homes_logs_and_leftovers(fake_compiler):
+    fake_compiler()
+    built = assemble()
+    leftover = built.path.with_name(f".{built.path.name}.1")
+    leftover.mkdir()
+    assert remove() == [built.path, leftover]
+    assert find() is None
+    assert [entry.suffix for entry in built.path.parent.iterdir()] == [".lock"]
+
+
+def test_remove_can_spare_the_current_home(fake_compiler):
+    fake_compiler("1.0.0")
+    old = assemble()
+    fake_compiler("2.0.0")
+    new = assemble()
+    assert remove(keep_current=True) == [old.path]
+    assert find() == new
+
+
+def test_remove_leaves_a_home_that_is_being_built(fake_compiler):
+    fake_compiler()
+    built = assemble()
+    with FileLock(built.path.with_name(f"{built.path.name}.lock")):
+        assert remove() == []
+    assert find() == built
+
+
+# What can be missing
+
+
+@pytest.mark.parametrize(
+    ("tools", "complaint"),
+    [([], r"Not found: g\+\+ or clang\+\+ or c\+\+ and make"), (["g++"], "Not found: make")],
+)
+def test_assemble_names_the_missing_tool(tmp_path, monkeypatch, tools, complaint):
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name in tools:
+        (folder / name).write_text("#!/bin/sh\n")
+        (folder / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder))
+    with pytest.raises(HomeBuildError, match=complaint):
+        assemble()
+    assert assembled_path() is None
+    assert find() is None
+
+
+def test_assemble_refuses_windows(monkeypatch):
+    monkeypatch.setattr(platform, "system", lambda: "Windows")
+    with pytest.raises(HomeBuildError, match="on Windows"):
+        assemble()
+
+
+def test_assemble_says_that_httpstan_is_missing(monkeypatch, fake_compiler):
+    fake_compiler()
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(HomeBuildError, match="httpstan is not installed"):
+        assemble()
+    assert find() is None
+
+
+def test_assemble_says_that_the_cache_cannot_be_written(tmp_path, monkeypatch, fake_compiler):
+    fake_compiler()
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.raises(HomeBuildError, match=r"cannot be written under .*XDG_CACHE_HOME"):
+        assemble()
+
+
+def test_assemble_says_that_the_disk_is_full(tmp_path, monkeypatch, fake_compiler):
+    fake_compiler()
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10, 9, 1))
+    with pytest.raises(HomeBuildError, match="is full"):
+        assemble()
+    assert entries(tmp_path / "cache" / "onebasin" / "cmdstan") == []
+
+
+def test_assemble_says_that_the_disk_became_full(tmp_path, fake_compiler):
+    fake_compiler(failure="echo 'error writing to /tmp/a.s: No space left on device'; exit 1")
+    with pytest.raises(HomeBuildError, match=r"is full: .*XDG_CACHE_HOME"):
+        assemble()
+    assert entries(tmp_path / "cache" / "onebasin" / "cmdstan") == []
+
+
+def test_assemble_does_not_inherit_an_outer_make(monkeypatch, fake_compiler):
+    fake_compiler()
+    monkeypatch.setenv("MAKEFLAGS", "n")  # an outer `make --dry-run`
+    built = assemble()
+    assert (built.path / "build").is_dir()
+    assert os.environ["MAKEFLAGS"] == "n"

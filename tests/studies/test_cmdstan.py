@@ -1,0 +1,111 @@
+"""`onebasin cmdstan`: build, path, info and clean, with a stand-in for the compiler."""
+
+from pathlib import Path
+
+import pytest
+
+from stan.assembled import assembled_path
+
+pytestmark = pytest.mark.usefixtures("empty_machine")
+
+
+@pytest.fixture
+def calls(fake_compiler) -> Path:
+    """The log of a stand-in compiler."""
+    return fake_compiler()
+
+
+def words_of(answer) -> str:
+    """What stdout says; long paths stand on lines of their own."""
+    return " ".join(answer.out.split())
+
+
+def test_path_builds_first_and_prints_nothing_else_to_stdout(onebasin, calls):
+    answer = onebasin("cmdstan", "path")
+    assert answer.code == 0
+    assert answer.out == f"{assembled_path()}\n"
+    assert "precompiling Stan's headers" in answer.err
+    assert Path(answer.out.strip(), "makefile").is_file()
+    again = onebasin("cmdstan", "path")
+    assert (again.out, again.err) == (answer.out, "")
+
+
+def test_path_without_building_says_what_to_do(onebasin, calls):
+    answer = onebasin("cmdstan", "path", "--no-build")
+    assert (answer.code, answer.out) == (1, "")
+    assert answer.err == (
+        "onebasin: No CmdStan has been assembled; run `onebasin cmdstan build`.\n"
+    )
+    assert not calls.exists()
+
+
+def test_path_is_that_of_the_assembled_one_whatever_else_there_is(onebasin, calls, monkeypatch):
+    onebasin("cmdstan", "build")
+    monkeypatch.setenv("CMDSTAN", "/nowhere")
+    assert onebasin("cmdstan", "path").out == f"{assembled_path()}\n"
+
+
+def test_build_says_where_it_is_and_builds_once(onebasin, calls):
+    answer = onebasin("cmdstan", "build", "--jobs", "1")
+    assert answer.code == 0
+    assert f"CmdStan 2.39.0 is at {assembled_path()}" in words_of(answer)
+    count = len(calls.read_text().splitlines())
+    onebasin("cmdstan", "build")
+    assert len(calls.read_text().splitlines()) == count
+    onebasin("cmdstan", "build", "--force")
+    assert len(calls.read_text().splitlines()) == 2 * count
+
+
+def test_build_with_threads_adds_a_driver(onebasin, calls):
+    assert onebasin("cmdstan", "build", "--threads").code == 0
+    (home,) = onebasin("cmdstan", "info", "--json").json["assembled"]
+    assert home["flag_sets"] == ["default", "threads"]
+
+
+def test_build_that_fails_is_one_message_with_the_words_of_the_compiler(onebasin, fake_compiler):
+    fake_compiler(failure="echo 'fatal error: no such thing'; exit 1")
+    answer = onebasin("cmdstan", "build")
+    assert answer.code == 1
+    assert "fatal error: no such thing" in answer.err
+    assert "Traceback" not in answer.err
+
+
+def test_info_shows_homes_and_which_one_is_used(onebasin, calls):
+    assert "no CmdStan has been assembled" in onebasin("cmdstan", "info").out
+    onebasin("cmdstan", "build")
+    answer = onebasin("cmdstan", "info")
+    assert answer.code == 0
+    folder = assembled_path()
+    assert folder is not None
+    assert folder.name in words_of(answer)
+    assert f"onebasin uses CmdStan 2.39.0 at {folder} (assembled)" in words_of(answer)
+    found = onebasin("cmdstan", "info", "--json").json
+    assert found["used"] == {"path": str(folder), "version": "2.39.0", "origin": "assembled"}
+    assert found["assembled"][0]["current"] is True
+
+
+def test_clean_removes_homes_and_programs(onebasin, calls, tmp_path):
+    onebasin("cmdstan", "build")
+    program = tmp_path / "cache" / "onebasin" / "programs" / "some-0123"
+    program.mkdir(parents=True)
+    folder = assembled_path()
+    answer = onebasin("cmdstan", "clean")
+    assert answer.code == 0
+    assert f"removed {folder}" in words_of(answer)
+    assert "removed 1 compiled programs" in answer.out
+    assert not program.exists()
+    assert "nothing to remove" in onebasin("cmdstan", "clean").out
+
+
+def test_clean_old_spares_the_current_one(onebasin, fake_compiler, tmp_path):
+    fake_compiler("1.0.0")
+    onebasin("cmdstan", "build")
+    old = assembled_path()
+    fake_compiler("2.0.0")
+    onebasin("cmdstan", "build")
+    program = tmp_path / "cache" / "onebasin" / "programs" / "some-0123"
+    program.mkdir(parents=True)
+    answer = onebasin("cmdstan", "clean", "--old")
+    assert f"removed {old}" in words_of(answer)
+    assert onebasin("cmdstan", "path", "--no-build").code == 0
+    assert program.exists()
