@@ -12,10 +12,9 @@ from models.choices import choose
 from models.target import Target
 
 from .fit import VariationalFit
-from .mcmc import check_seed
 from .posterior import build
 from .progress import ProgressBars
-from .settings import ENGINES, FAMILIES, AdviSettings
+from .settings import ENGINES, FAMILIES, AdviSettings, check_seed
 
 
 def advi(

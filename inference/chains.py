@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from models.files import replacing
 from stan.errors import RunCancelled
 
 
@@ -116,8 +117,7 @@ def _save(folder: Path | None, number: int, fingerprint: str, chain: Chain) -> N
     folder.mkdir(parents=True, exist_ok=True)
     arrays = {f"draws/{k}": v for k, v in chain.draws.items()}
     arrays |= {f"stats/{k}": v for k, v in chain.stats.items()}
-    part = _file(folder, number).with_suffix(".part")
-    with part.open("wb") as file:
+    with replacing(_file(folder, number)) as part, part.open("wb") as file:
         np.savez(
             file,
             allow_pickle=False,
@@ -125,7 +125,6 @@ def _save(folder: Path | None, number: int, fingerprint: str, chain: Chain) -> N
             seconds=np.array([chain.warmup_seconds, chain.sampling_seconds]),
             **arrays,
         )
-    part.replace(_file(folder, number))
 
 
 def _load(folder: Path | None, number: int, fingerprint: str) -> Chain | None:

@@ -17,7 +17,7 @@ from models.target import Target
 from .chains import Chain, RunChain, run_chains, stack
 from .posterior import build, fingerprint
 from .progress import ProgressBars
-from .settings import ENGINES, HmcSettings, NutsSettings
+from .settings import ENGINES, HmcSettings, NutsSettings, check_seed
 
 Settings = NutsSettings | HmcSettings
 
@@ -51,12 +51,6 @@ def sample(
     how = _attributes(chains, stats, settings)
     how |= {"engine": engine, "method": method, "seed": seed, "wall_time": wall_time}
     return build(target, draws, stats, how)
-
-
-def check_seed(seed: int) -> None:
-    """Refuse a seed that one of the engines cannot take."""
-    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32:
-        raise ValueError(f"`seed` must be a whole number from 0 to {2**32 - 1}; got {seed!r}.")
 
 
 def _prepare(

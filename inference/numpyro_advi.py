@@ -89,7 +89,10 @@ class _Fitting:
 
     def _step(self, state: _State) -> _State:
         key, key_now = jax.random.split(state.key)
-        loss = lambda p: -self._elbo(p, key_now, self.settings.gradient_samples)  # noqa: E731
+
+        def loss(params: Parameters) -> jax.Array:
+            return -self._elbo(params, key_now, self.settings.gradient_samples)
+
         updates, optimiser = self.adam.update(jax.grad(loss)(state.params), state.optimiser)
         return _State(key, optax.apply_updates(state.params, updates), optimiser)
 

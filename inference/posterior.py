@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -15,6 +14,7 @@ import numpy as np
 import xarray as xr
 from arviz_base import dict_to_dataset
 
+from models.files import replacing
 from models.symmetry import to_json
 from models.target import NetworkTarget, Target
 
@@ -60,7 +60,8 @@ def build(
     if isinstance(target, NetworkTarget):
         groups |= _data_groups(target)
     tree = xr.DataTree.from_dict(groups)
-    tree.attrs = {k: _plain(v) for k, v in {**_describe(target), **attributes}.items()}
+    described = _describe(target, attributes.get("engine", "numpyro"))
+    tree.attrs = {k: _plain(v) for k, v in {**described, **attributes}.items()}
     return tree
 
 
@@ -72,14 +73,14 @@ def _data_groups(target: NetworkTarget) -> dict[str, xr.Dataset]:
     }
 
 
-def _describe(target: Target) -> dict[str, Any]:
+def _describe(target: Target, engine: str) -> dict[str, Any]:
     model = target.model.describe() if isinstance(target, NetworkTarget) else ""
     return {
         "target": target.name,
         "model": model,
         "symmetry": to_json(target.symmetry),
         "versions": versions(),
-        "machine": machine(),
+        "machine": machine(engine),
         "attempts": [],
     }
 
@@ -101,9 +102,16 @@ def fingerprint(target: Target, **how: Any) -> str:
         digest.update(target.x.tobytes() + target.y.tobytes())
     if target.stan_program is not None:
         digest.update(target.stan_program.path.read_bytes())
-        digest.update(repr(sorted(target.stan_program.data.items())).encode())
+        data = dict(target.stan_program.data)
+        digest.update(json.dumps(data, sort_keys=True, default=_every_bit).encode())
     digest.update(json.dumps(how, sort_keys=True, default=asdict).encode())
     return digest.hexdigest()
+
+
+def _every_bit(values: Any) -> tuple[str, tuple[int, ...], str]:
+    """An array's type, shape and bytes; its `repr` rounds, and leaves out the middle of a long one."""
+    array = np.asarray(values)
+    return array.dtype.str, array.shape, array.tobytes().hex()
 
 
 def save(tree: xr.DataTree, path: str | Path, *, force: bool = False) -> Path:
@@ -116,14 +124,8 @@ def save(tree: xr.DataTree, path: str | Path, *, force: bool = False) -> Path:
     """
     path = Path(path)
     check_output(path, force=force)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    os.close(handle)
-    try:
-        tree.to_netcdf(temporary, engine="h5netcdf")
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    with replacing(path) as part:
+        tree.to_netcdf(part, engine="h5netcdf")
     return path
 
 

@@ -8,13 +8,30 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from stan.errors import CmdStanNotFound
+from stan.home import find
+
 PACKAGES = ("onebasin", "jax", "numpyro", "cmdstanpy", "arviz", "numpy")
 
 
-@cache
 def versions() -> dict[str, str]:
-    """Versions of Python and of the packages that a number may depend on."""
-    found = {"python": platform.python_version()}
+    """Versions of Python, of the packages that a number may depend on, and of CmdStan if there is one."""
+    found = {"python": platform.python_version(), **_package_versions()}
+    try:
+        home = find()
+    except CmdStanNotFound:
+        home = None
+    return found if home is None else found | {"stan": ".".join(map(str, home.version))}
+
+
+def machine(engine: str = "numpyro") -> str:
+    """A line of text: processor, cores, and the device that the engine computes on."""
+    return f"{_processor()}, {os.cpu_count()} cores, {platform.system()}, device {_device(engine)}"
+
+
+@cache
+def _package_versions() -> dict[str, str]:
+    found = {}
     for name in PACKAGES:
         try:
             found[name] = version(name)
@@ -23,12 +40,15 @@ def versions() -> dict[str, str]:
     return found
 
 
+def _device(engine: str) -> str:
+    if engine == "stan":
+        return "cpu"
+    import jax
+
+    return jax.default_backend()
+
+
 @cache
-def machine(device: str = "cpu") -> str:
-    """A line of text: processor, cores, and the device that ran the computation."""
-    return f"{_processor()}, {os.cpu_count()} cores, {platform.system()}, device {device}"
-
-
 def _processor() -> str:
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():

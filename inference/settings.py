@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from models.choices import choose
@@ -46,14 +47,14 @@ class McmcSettings:
     dtype: str = "float64"
 
     def __post_init__(self) -> None:
-        check_counts(self, "chains", "warmup", "draws")
+        _check_counts(self, "chains", "warmup", "draws")
         if not 0 < self.target_acceptance < 1:
             raise ValueError(
                 f"`target_acceptance` must lie between 0 and 1; got {self.target_acceptance!r}. The default is 0.8."
             )
         choose("metric", self.metric, METRICS)
         choose("dtype", self.dtype, DTYPES)
-        check_positive_numbers(self, "init_radius")
+        _check_positive_numbers(self, "init_radius")
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class NutsSettings(McmcSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_counts(self, "max_tree_depth")
+        _check_counts(self, "max_tree_depth")
 
 
 @dataclass(frozen=True)
@@ -83,11 +84,11 @@ class HmcSettings(McmcSettings):
         Integration time of every trajectory; steps are trajectory_length / step_size.
     """
 
-    trajectory_length: float = 6.283185307179586
+    trajectory_length: float = 2 * math.pi
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_positive_numbers(self, "trajectory_length")
+        _check_positive_numbers(self, "trajectory_length")
 
 
 @dataclass(frozen=True)
@@ -128,14 +129,20 @@ class AdviSettings:
     dtype: str = "float64"
 
     def __post_init__(self) -> None:
-        check_counts(
+        _check_counts(
             self, "iterations", "gradient_samples", "elbo_samples", "evaluate_every", "draws"
         )
-        check_positive_numbers(self, "tolerance", "learning_rate")
+        _check_positive_numbers(self, "tolerance", "learning_rate")
         choose("dtype", self.dtype, DTYPES)
 
 
-def check_counts(settings: object, *names: str) -> None:
+def check_seed(seed: int) -> None:
+    """Refuse a seed that one of the engines cannot take."""
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32:
+        raise ValueError(f"`seed` must be a whole number from 0 to {2**32 - 1}; got {seed!r}.")
+
+
+def _check_counts(settings: object, *names: str) -> None:
     """Refuse anything but whole numbers of at least 1."""
     for name in names:
         value = getattr(settings, name)
@@ -143,13 +150,10 @@ def check_counts(settings: object, *names: str) -> None:
             raise ValueError(f"`{name}` must be a whole number of at least 1; got {value!r}.")
 
 
-def check_positive_numbers(settings: object, *names: str) -> None:
+def _check_positive_numbers(settings: object, *names: str) -> None:
     """Refuse anything but positive finite numbers."""
     for name in names:
         value = getattr(settings, name)
-        if (
-            not isinstance(value, int | float)
-            or isinstance(value, bool)
-            or not 0 < value < float("inf")
-        ):
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not number or not 0 < value < math.inf:
             raise ValueError(f"`{name}` must be a positive finite number; got {value!r}.")

@@ -2,12 +2,13 @@
 
 from .activations import ACTIVATIONS, Activation
 from .bayesian_network import BayesianNetwork
+from .group import Group
 from .likelihood import Categorical, Gaussian
 from .network import Network
 from .parametrisation import Parametrisation
 from .prediction import predict
 from .prior import NormalPrior
-from .symmetry import Exchangeable, Rescalable, Symmetry
+from .symmetry import Complement, Exchangeable, Rescalable, Symmetry
 from .target import NetworkTarget, Target
 
 __all__ = [
@@ -15,8 +16,10 @@ __all__ = [
     "Activation",
     "BayesianNetwork",
     "Categorical",
+    "Complement",
     "Exchangeable",
     "Gaussian",
+    "Group",
     "Network",
     "NetworkTarget",
     "NormalPrior",

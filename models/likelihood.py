@@ -35,11 +35,11 @@ class Gaussian:
 
     def __post_init__(self) -> None:
         """Check both, and keep them as Python's own numbers, which JSON takes."""
-        for name in ("noise_scale", "noise"):
-            value = getattr(self, name)
-            if name == "noise_scale" or value is not None:
-                check_positive(name, value)
-                object.__setattr__(self, name, float(value))
+        check_positive("noise_scale", self.noise_scale)
+        object.__setattr__(self, "noise_scale", float(self.noise_scale))
+        if self.noise is not None:
+            check_positive("noise", self.noise)
+            object.__setattr__(self, "noise", float(self.noise))
 
     def observe(self, output: Float[Array, "obs out"], y: Float[Array, "obs out"] | None) -> None:
         """State the noise's prior and the observation ``y`` in NumPyro."""

@@ -2,6 +2,9 @@
 
 Inputs, noise and test points come from separate streams of the seed: more observations, or other
 noise, leave the test points as they are.
+
+Every generator has the options `seed`; `num_obs` and `num_test`, the numbers of training and of test
+points (`held_out`); and `noise_sd`, the standard deviation of the noise.
 """
 
 import math
@@ -112,12 +115,8 @@ def relu_teacher(
 
     Parameters
     ----------
-    seed : int
-        Seed of inputs, noise and test points.
-    num_obs, num_test : int
-        Number of training and of test points (`held_out`).
-    noise_sd : float
-        Standard deviation of the noise.
+    seed, num_obs, num_test, noise_sd
+        As of every generator here.
     x_sd : float
         Standard deviation of each input.
 
@@ -133,8 +132,7 @@ def relu_teacher(
         lambda rng, n: x_sd * rng.standard_normal((n, 2)),
         seed=seed,
         sizes=(num_obs, num_test),
-        source="Teacher of Pourzanjani, Jiang and Petzold 2017, section 4.1, "
-        f"x ~ N(0, {x_sd:g}^2), noise sd {noise_sd:g}, seed {seed}",
+        origin=f"Teacher of Pourzanjani, Jiang and Petzold 2017, section 4.1, x ~ N(0, {x_sd:g}^2)",
     )
 
 
@@ -149,16 +147,12 @@ def sinc(
     """Draw from a scaled sinc function, as in Kurle et al. 2021, section 4.
 
     The paper gives the number of points, 128. The scale of the function is not stated there: the
-    default has three zeros on each side of the peak.
+    default has three zeros on each side of the peak. Inputs are uniform in (-1, 1).
 
     Parameters
     ----------
-    seed : int
-        Seed of inputs, noise and test points.
-    num_obs, num_test : int
-        Number of training and of test points (`held_out`), uniform in (-1, 1).
-    noise_sd : float
-        Standard deviation of the noise.
+    seed, num_obs, num_test, noise_sd
+        As of every generator here.
     frequency : float
         Zeros per unit of x.
 
@@ -174,8 +168,8 @@ def sinc(
         lambda rng, n: rng.uniform(-1, 1, size=(n, 1)),
         seed=seed,
         sizes=(num_obs, num_test),
-        source="Scaled sinc after Kurle et al. 2021, section 4, x ~ U(-1, 1), "
-        f"frequency {frequency:g}, noise sd {noise_sd:g}, seed {seed}",
+        origin="Scaled sinc after Kurle et al. 2021, section 4, x ~ U(-1, 1), "
+        f"frequency {frequency:g}",
     )
 
 
@@ -192,16 +186,13 @@ def absolute_value(
     ReLU(w1 x) + ReLU(w2 x) fits it with the weights (slope, -slope) and (-slope, slope): two modes
     whose distance grows with the slope. The paper's numbers are lost in the text that we have, so
     the defaults are ours. With N(0, 1) priors and the noise known, the log posterior falls by 2.1
-    between its modes (seed 0): two modes, and chains cross. At slope 1 it falls by 7.8.
+    between its modes (seed 0): two modes, and chains cross. At slope 1 it falls by 7.8. Inputs are
+    standard normal.
 
     Parameters
     ----------
-    seed : int
-        Seed of inputs, noise and test points.
-    num_obs, num_test : int
-        Number of training and of test points (`held_out`).
-    noise_sd : float
-        Standard deviation of the noise.
+    seed, num_obs, num_test, noise_sd
+        As of every generator here.
     slope : float
         Factor of |x|.
 
@@ -217,8 +208,7 @@ def absolute_value(
         lambda rng, n: rng.standard_normal((n, 1)),
         seed=seed,
         sizes=(num_obs, num_test),
-        source="Absolute value after Gelberg et al. 2024, section 5, x ~ N(0, 1), "
-        f"slope {slope:g}, noise sd {noise_sd:g}, seed {seed}",
+        origin=f"Absolute value after Gelberg et al. 2024, section 5, x ~ N(0, 1), slope {slope:g}",
     )
 
 
@@ -229,7 +219,7 @@ def _draw(
     *,
     seed: int,
     sizes: tuple[int, int],
-    source: str,
+    origin: str,
 ) -> Dataset:
     _check_counts(*sizes)
     _check_noise(truth.noise_sd)
@@ -237,10 +227,7 @@ def _draw(
     streams = iter(np.random.SeedSequence(seed).spawn(4))
 
     def part(num_obs: int, held_out: Dataset | None) -> Dataset:
-        rng_x, rng_noise = (
-            np.random.default_rng(next(streams)),
-            np.random.default_rng(next(streams)),
-        )
+        rng_x, rng_noise = (np.random.default_rng(next(streams)) for _ in range(2))
         x = inputs(rng_x, num_obs)
         mean = truth(x)
         return Dataset(
@@ -250,7 +237,7 @@ def _draw(
             feature_names=tuple(f"x{i + 1}" for i in range(x.shape[1])),
             target_names=("y",),
             task="regression",
-            source=source,
+            source=f"{origin}, noise sd {truth.noise_sd:g}, seed {seed}",
             truth=truth,
             held_out=held_out,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from inference.errors import PosteriorFileError
 from inference.posterior import fingerprint
 from models import BayesianNetwork, Network, Parametrisation
 from models.symmetry import from_json
+from stan import program
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +78,14 @@ def test_interrupted_write_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_file_may_be_read_by_others(tree: xr.DataTree, tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        assert save(tree, tmp_path / "run.nc").stat().st_mode & 0o777 == 0o644
+    finally:
+        os.umask(before)
+
+
 def test_folder_that_cannot_be_written_is_named(tree: xr.DataTree, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(PosteriorFileError, match="its folder cannot be written to"):
@@ -110,3 +120,17 @@ def test_fingerprint_sees_data_settings_and_seed() -> None:
     assert base != fingerprint(model.condition(x, x[:, 1]), seed=1)
     wider = BayesianNetwork(Network(2, (4,), 1))
     assert base != fingerprint(wider.condition(x, x[:, 0]), seed=1)
+
+
+@pytest.mark.parametrize("index", [1, 1000])
+def test_fingerprint_sees_every_digit_of_every_value(tmp_path: Path, index: int) -> None:
+    path = tmp_path / "mean.stan"
+    path.write_text("data { vector[2000] y; }")
+    values = np.arange(2000.0)
+    base = fingerprint(program(path, {"y": values}))
+    assert base == fingerprint(program(path, {"y": values.copy()}))
+    values[index] += 1e-12
+    assert base != fingerprint(program(path, {"y": values}))
+    assert base != fingerprint(program(path, {"z": values}))
+    of_lists = fingerprint(program(path, {"y": [1.0, 2.0], "n": np.int64(2)}))
+    assert of_lists != fingerprint(program(path, {"y": [1.0, 2.0], "n": np.int64(3)}))

@@ -1,0 +1,225 @@
+"""A symmetry's elements compose, invert and act as a group should, on single draws and on many."""
+
+import math
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from models import BayesianNetwork, Exchangeable, Network, Rescalable
+from models.group import Group, Permuted, Scaled, Swapped
+from models.symmetry import Complement, from_json, to_json
+
+MIXTURE = {"mu": (3,), "sigma": (3,), "theta": (3,), "other": ()}
+NETWORK = {"W1": (2, 3), "b1": (3,), "W2": (3, 4), "b2": (4,), "W3": (4, 1)}
+CASES = {
+    "mixture": ((Exchangeable({"mu": 0, "sigma": 0, "theta": 0}),), MIXTURE),
+    "factors": ((Exchangeable({"L": 1, "scale": 0}, flips=("L",)),), {"L": (5, 3), "scale": (3,)}),
+    "deep tanh": (
+        (
+            Exchangeable({"W1": 1, "b1": 0, "W2": 0}, flips=True),
+            Exchangeable({"W2": 1, "b2": 0, "W3": 0}, flips=True),
+        ),
+        NETWORK,
+    ),
+    "deep relu": (
+        (
+            Exchangeable({"W1": 1, "b1": 0, "W2": 0}),
+            Rescalable({"W1": 1, "b1": 0}, {"W2": 0}),
+            Exchangeable({"W2": 1, "b2": 0, "W3": 0}),
+            Rescalable({"W2": 1, "b2": 0}, {"W3": 0}),
+        ),
+        NETWORK,
+    ),
+    "hidden Markov": (
+        (Exchangeable({"A": (0, 1), "mu": 0, "start": 0}),),
+        {"A": (3, 3), "mu": (3,), "start": (3,)},
+    ),
+    "two components": (
+        (Exchangeable({"mu": 0}, complements=("theta",)),),
+        {"mu": (2,), "theta": ()},
+    ),
+    "binary": ((Complement(("p", "q")),), {"p": (), "q": (4,)}),
+}
+
+
+@pytest.fixture(params=CASES)
+def group(request) -> Group:
+    return Group(*CASES[request.param])
+
+
+def values_of(group: Group, rng: np.random.Generator, lead=()) -> dict[str, np.ndarray]:
+    return {name: rng.uniform(size=(*lead, *shape)) for name, shape in group.shapes.items()}
+
+
+def assert_equal(found, expected) -> None:
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, rtol=1e-12, atol=1e-14, err_msg=name)
+
+
+def test_identity_moves_nothing(group, rng):
+    values = values_of(group, rng, (2, 5))
+    assert_equal(group.act(group.identity((2, 5)), values), values)
+
+
+def test_a_product_acts_like_its_factors_one_after_the_other(group, rng):
+    values = values_of(group, rng, (7,))
+    first, then = group.random(rng, (7,)), group.random(rng, (7,))
+    expected = group.act(then, group.act(first, values))
+    assert_equal(group.act(group.compose(first, then), values), expected)
+
+
+def test_the_inverse_undoes(group, rng):
+    values = values_of(group, rng, (7,))
+    element = group.random(rng, (7,))
+    assert_equal(group.act(group.inverse(element), group.act(element, values)), values)
+    assert_equal(group.act(element, group.act(group.inverse(element), values)), values)
+
+
+def test_random_elements_move_something(group, rng):
+    values = values_of(group, rng, (50,))
+    moved = group.act(group.random(rng, (50,)), values)
+    touched = {name for block in group.symmetry for name in block.variables}
+    for name, value in values.items():
+        assert np.array_equal(moved[name], value) is (name not in touched)
+
+
+def test_each_draw_is_moved_by_its_own_element(group, rng):
+    values = values_of(group, rng, (2, 3))
+    element = group.random(rng, (2, 3))
+    moved = group.act(element, values)
+    for place in np.ndindex(2, 3):
+        parts = tuple(
+            type(part)(*(None if array is None else array[place] for array in part))
+            for part in element
+        )
+        one = group.act(parts, {name: value[place] for name, value in values.items()})
+        assert_equal({name: value[place] for name, value in moved.items()}, one)
+
+
+def test_jax_arrays_are_moved_like_those_of_numpy(group, rng):
+    values = values_of(group, rng, (4,))
+    element = group.random(rng, (4,))
+    moved = group.act(element, {name: jnp.asarray(value) for name, value in values.items()})
+    assert all(isinstance(value, jnp.ndarray) for value in moved.values())
+    assert_equal(moved, group.act(element, values))
+
+
+@pytest.mark.parametrize(
+    ("case", "order"),
+    [
+        ("mixture", 6),
+        ("factors", 6 * 8),
+        ("deep tanh", (6 * 8) * (24 * 16)),
+        ("hidden Markov", 6),
+        ("two components", 2),
+        ("binary", 2),
+    ],
+)
+def test_order_counts_the_elements(case, order, rng):
+    group = Group(*CASES[case])
+    assert group.log_order == pytest.approx(math.log(order), rel=1e-12)
+    if order > 100:
+        return
+    values = values_of(group, rng)
+    orbit = {
+        tuple(np.concatenate([np.ravel(v) for v in group.act(g, values).values()]).tolist())
+        for g in group.elements()
+    }
+    assert len(orbit) == order
+    assert_equal(group.act(next(group.elements()), values), values)
+
+
+def test_infinite_and_huge_groups_are_not_gone_through():
+    for case in ("deep relu",):
+        group = Group(*CASES[case])
+        assert group.log_order == math.inf
+        with pytest.raises(ValueError, match="too many to go through; draw some with `random`"):
+            next(group.elements())
+    wide = Group((Exchangeable({"mu": 0}),), {"mu": (20,)})
+    with pytest.raises(ValueError, match=r"exp\(42.34\) elements"):
+        next(wide.elements())
+
+
+def test_a_transition_matrix_is_permuted_in_rows_and_columns():
+    group = Group(*CASES["hidden Markov"])
+    matrix = np.arange(9.0).reshape(3, 3)
+    order = np.array([2, 0, 1])
+    values = {"A": matrix, "mu": np.arange(3.0), "start": np.arange(3.0)}
+    moved = group.act((Permuted(order),), values)
+    np.testing.assert_array_equal(moved["A"], matrix[order][:, order])
+    np.testing.assert_array_equal(moved["mu"], order)
+
+
+def test_the_weight_of_two_components_is_complemented_by_the_swap_alone():
+    group = Group(*CASES["two components"])
+    values = {"mu": np.array([[1.0, 2.0], [1.0, 2.0]]), "theta": np.array([0.25, 0.25])}
+    moved = group.act((Permuted(np.array([[1, 0], [0, 1]])),), values)
+    np.testing.assert_array_equal(moved["mu"], [[2, 1], [1, 2]])
+    np.testing.assert_array_equal(moved["theta"], [0.75, 0.25])
+
+
+def test_only_the_named_variables_change_sign():
+    group = Group(*CASES["factors"])
+    values = {"L": np.ones((5, 3)), "scale": np.ones(3)}
+    moved = group.act((Permuted(np.arange(3), np.array([1.0, -1.0, 1.0])),), values)
+    np.testing.assert_array_equal(moved["L"][0], [1, -1, 1])
+    np.testing.assert_array_equal(moved["scale"], [1, 1, 1])
+
+
+def test_networks_symmetry_fits_the_network():
+    model = BayesianNetwork(Network(2, (3, 4), 1, "tanh"))
+    shapes = {**model.network.shapes, "sigma": ()}
+    group = Group(model.symmetry, shapes)
+    assert group.sizes == (3, 4)
+    assert group.log_order == pytest.approx(math.log(6 * 8 * 24 * 16))
+
+
+def test_parts_are_of_the_kind_of_their_blocks(rng):
+    group = Group(*CASES["deep relu"])
+    kinds = [type(part) for part in group.random(rng)]
+    assert kinds == [Permuted, Scaled, Permuted, Scaled]
+    assert type(Group(*CASES["binary"]).random(rng)[0]) is Swapped
+
+
+@pytest.mark.parametrize(
+    ("symmetry", "message"),
+    [
+        (
+            (Exchangeable({"muu": 0}),),
+            "`symmetry` names muu, which is not there; there are mu, sigma, theta, other",
+        ),
+        ((Exchangeable({"mu": 1}),), r"moves axis 1 of mu, which has the shape \(3,\)"),
+        ((Exchangeable({"mu": -1}),), "moves axis -1 of mu"),
+        ((Exchangeable({"other": 0}),), r"moves axis 0 of other, which has the shape \(\)"),
+        (
+            (Exchangeable({"mu": 0}), Exchangeable({"mu": 0, "sigma": 0})),
+            "two blocks that move axis 0 of mu",
+        ),
+        ((Exchangeable({}),), "a block that names no axis"),
+        ((Exchangeable({"mu": 0}, complements=("other",)),), "two parts .* there are 3"),
+        ((Complement("thet"),), "names thet, which is not there"),
+    ],
+)
+def test_symmetry_that_does_not_fit_is_refused(symmetry, message):
+    with pytest.raises(ValueError, match=message):
+        Group(symmetry, MIXTURE)
+
+
+def test_axes_of_unequal_length_are_named_with_their_lengths():
+    with pytest.raises(ValueError, match="axis 1 of W1 has 3, axis 0 of b2 has 4"):
+        Group((Exchangeable({"W1": 1, "b2": 0}),), NETWORK)
+
+
+def test_names_of_a_block_must_fit_together():
+    with pytest.raises(ValueError, match="`flips` names scale, but the block moves L"):
+        Exchangeable({"L": 1}, flips=("scale",))
+    with pytest.raises(ValueError, match="`complements` names mu, which `axes` already moves"):
+        Exchangeable({"mu": 0}, complements=("mu",))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_json_keeps_every_block(case):
+    symmetry = CASES[case][0]
+    assert from_json(to_json(symmetry)) == symmetry
