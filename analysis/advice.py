@@ -144,10 +144,11 @@ def _variational(fit: VariationalSummary) -> Iterator[str]:
     if fit.elbo_evaluations and not math.isfinite(fit.elbo):
         yield f"The last ELBO is {fit.elbo}: the fit has failed; use a smaller step size."
     if fit.non_finite_ratios:
+        verb = "is" if fit.non_finite_ratios == 1 else "are"
         yield (
-            f"{_count(fit.non_finite_ratios, 'importance ratio')} `lp - log_q` of the draws "
-            "are not finite, so k-hat cannot be computed: draws fall outside the posterior's "
-            "support or overflow."
+            f"{_count(fit.non_finite_ratios, 'importance ratio')} `lp - log_q` of the draws {verb} "
+            "not finite, so k-hat cannot be computed: draws fall outside the posterior's support "
+            "or overflow."
         )
     if fit.khat > fit.khat_limit:
         yield (

@@ -16,7 +16,7 @@ from .advice import note, warn
 from .comparison import MomentComparison, compare_moments
 from .diagnosis import Diagnosis, Extreme, Limits
 from .parameters import is_constant, summarise
-from .posterior import Draws, is_variational, json_attribute, read_draws
+from .posterior import Draws, declares_equal_modes, is_variational, read_draws
 from .sample_stats import NAN, SamplerSummary, summarise_sampler
 from .variational import VariationalSummary, summarise_variational
 
@@ -78,7 +78,7 @@ def diagnose(
     draws = read_draws(posterior, var_names)
     variational = is_variational(posterior)
     table = summarise(draws)
-    if variational:  # one chain's halves can be compared, but say nothing about the approximation
+    if variational:  # draws of one approximation agree, however far off it is
         table["rhat"] = NAN
     diagnosis = _assemble(posterior, draws, table, variational)
     diagnosis = replace(diagnosis, limits=limits)
@@ -105,14 +105,8 @@ def _assemble(tree: xr.DataTree, draws: Draws, table: pd.DataFrame, variational:
         ess_per_second=_ratio(ess_bulk.value, sampler.sampling_seconds if sampler else None),
         ess_per_gradient=_ratio(ess_bulk.value, sampler.gradient_evaluations if sampler else None),
         wall_time=float(tree.attrs.get("wall_time", NAN)),
-        symmetric=_has_equal_modes(tree),
+        symmetric=declares_equal_modes(tree),
     )
-
-
-def _has_equal_modes(tree: xr.DataTree) -> bool:
-    # A rescaling keeps the network's function but not the prior: it makes no equal modes.
-    blocks = json_attribute(tree, "symmetry") or ()
-    return any(block.get("kind") == "exchangeable" for block in blocks)
 
 
 def _extreme(column: pd.Series, *, smallest: bool) -> Extreme:

@@ -9,11 +9,14 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
 from jaxtyping import Float
+
+if TYPE_CHECKING:
+    from models.symmetry import Symmetry
 
 MIN_DRAWS = 4
 _SAMPLE_DIMS = ("chain", "draw")
@@ -154,6 +157,33 @@ def json_attribute(tree: xr.DataTree, name: str) -> Any:
             f"`posterior` has an attribute `{name}` that is not JSON ({error}): got {text[:60]!r}. "
             f"Write it with json.dumps, or delete it."
         ) from error
+
+
+def symmetry_of(posterior: xr.DataTree | xr.Dataset) -> "Symmetry":
+    """Return the symmetry that a posterior's attributes declare; empty where they declare none.
+
+    Raises
+    ------
+    ValueError
+        If the attribute is not the JSON of a symmetry.
+    """
+    text = posterior.attrs.get("symmetry")
+    if not text:
+        return ()
+    from models.symmetry import from_json  # loads JAX, which a posterior without one can do without
+
+    return from_json(text)
+
+
+def declares_equal_modes(posterior: xr.DataTree) -> bool:
+    """Tell whether a posterior declares a symmetry that makes equal modes, still to be divided out."""
+    blocks = symmetry_of(posterior)
+    if not blocks or "alignment" in posterior.attrs:
+        return False
+    from models.symmetry import Rescalable
+
+    # A rescaling keeps the network's function but not the prior: it makes no equal modes.
+    return any(not isinstance(block, Rescalable) for block in blocks)
 
 
 def is_variational(tree: xr.DataTree) -> bool:

@@ -13,18 +13,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ..prediction import central_interval
-from .style import (
-    ACCENT,
-    CHAIN_COLOURS,
-    INK,
-    add_legend,
-    new_figure,
-    panel_grid,
-    style_axes,
-    wrapped,
-)
+from .style import ACCENT, CHAIN_COLOURS, INK, add_legend, new_panels
 
-PANEL_WIDTH = 3.9  # inches
 Line = Float[np.ndarray, " obs"]
 
 
@@ -129,22 +119,16 @@ def plot_predictive_band(
     """
     if not bands:
         raise ValueError("`bands` is empty: give the band of at least one posterior.")
-    rows, wide = panel_grid(len(bands), columns=columns)
-    figure = new_figure(PANEL_WIDTH * wide + 0.3, 2.7 * rows + 0.5)
-    grid = figure.subplots(rows, wide, squeeze=False, sharex=True, sharey=True)
-    panels = grid.ravel()
-    for place, (name, band) in enumerate(bands.items()):
-        below = place + wide >= len(bands)
-        style_axes(
-            panels[place],
-            title=wrapped(name, PANEL_WIDTH),
-            x_label=x_label if below else "",
-            y_label=y_label if place % wide == 0 else "",
-        )
-        panels[place].tick_params(labelbottom=below)
-        _draw_band(panels[place], band, data, truth)
-    for empty in panels[len(bands) :]:
-        empty.set_visible(False)
+    figure, panels = new_panels(
+        bands,
+        columns=columns,
+        panel_size=(3.9, 2.7),
+        margin=(0.3, 0.5),
+        x_label=x_label,
+        y_label=y_label,
+    )
+    for axes, band in zip(panels, bands.values(), strict=True):
+        _draw_band(axes, band, data, truth)
     handles, labels = panels[0].get_legend_handles_labels()
     add_legend(figure, handles, labels, columns=5)
     return figure

@@ -1,4 +1,4 @@
-"""Colours, sizes and axes that all figures share.
+"""Colours, sizes, axes and panels that all figures share.
 
 Colours are those of Okabe and Ito (2008), which the common kinds of colour blindness can tell
 apart, in an order in which neighbours differ most. `analysis.report` replaces `INK`, `MUTED`,
@@ -6,7 +6,7 @@ apart, in an order in which neighbours differ most. `analysis.report` replaces `
 """
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -60,9 +60,38 @@ def style_axes(axes: Axes, *, title: str = "", x_label: str = "", y_label: str =
     return axes
 
 
-def wrapped(title: str, width: float) -> str:
-    """Break a title into lines that fit over a panel of this width in inches."""
-    return textwrap.fill(title, max(8, int(width * _CHARACTERS_PER_INCH)), break_on_hyphens=False)
+def new_panels(
+    titles: Collection[str],
+    *,
+    columns: int,
+    panel_size: tuple[float, float],
+    margin: tuple[float, float],
+    x_label: str,
+    y_label: str,
+    share_axes: bool = True,
+) -> tuple[Figure, list[Axes]]:
+    """Make a figure of panels alike, one per title, in rows of at most `columns`.
+
+    Sizes, width first, are in inches: of a panel, and of what the figure has besides. Where all
+    panels share their axes, only the left and the lowest ones are labelled.
+    """
+    wide = max(1, min(columns, len(titles)))
+    rows = -(-len(titles) // wide)
+    figure = new_figure(panel_size[0] * wide + margin[0], panel_size[1] * rows + margin[1])
+    grid = figure.subplots(rows, wide, squeeze=False, sharex=share_axes, sharey=share_axes).ravel()
+    for place, (axes, title) in enumerate(zip(grid, titles, strict=False)):
+        lowest = place + wide >= len(titles) or not share_axes
+        leftmost = place % wide == 0 or not share_axes
+        style_axes(
+            axes,
+            title=_wrapped(title, panel_size[0]),
+            x_label=x_label if lowest else "",
+            y_label=y_label if leftmost else "",
+        )
+        axes.tick_params(labelbottom=lowest)
+    for empty in grid[len(titles) :]:
+        empty.set_visible(False)
+    return figure, list(grid[: len(titles)])
 
 
 def add_legend(
@@ -91,7 +120,6 @@ def add_chain_legend(figure: Figure, num_chains: int) -> None:
     add_legend(figure, handles, [f"chain {chain}" for chain in range(num_chains)], columns=8)
 
 
-def panel_grid(count: int, *, columns: int) -> tuple[int, int]:
-    """Return rows and columns for this many panels, at most `columns` wide."""
-    wide = max(1, min(columns, count))
-    return -(-count // wide), wide
+def _wrapped(title: str, width: float) -> str:
+    """Break a title into lines that fit over a panel of this width in inches."""
+    return textwrap.fill(title, max(8, int(width * _CHARACTERS_PER_INCH)), break_on_hyphens=False)

@@ -11,18 +11,7 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from .style import (
-    GRID,
-    POINTS_TO_RASTERISE,
-    add_chain_legend,
-    chain_colour,
-    new_figure,
-    panel_grid,
-    style_axes,
-    wrapped,
-)
-
-PANEL_WIDTH = 2.75  # inches
+from .style import GRID, POINTS_TO_RASTERISE, add_chain_legend, chain_colour, new_panels
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,22 +55,17 @@ def plot_weight_scatter(
     """
     if not pairs:
         raise ValueError("`pairs` is empty: give the draws of at least one posterior.")
-    rows, wide = panel_grid(len(pairs), columns=columns)
-    figure = new_figure(PANEL_WIDTH * wide + 0.4, 2.6 * rows + 0.5)
-    grid = figure.subplots(rows, wide, squeeze=False, sharex=share_axes, sharey=share_axes)
-    panels = grid.ravel()
-    for place, (name, pair) in enumerate(pairs.items()):
-        below = place + wide >= len(pairs)
-        style_axes(
-            panels[place],
-            title=wrapped(name, PANEL_WIDTH),
-            x_label=x_label if below or not share_axes else "",
-            y_label=y_label if place % wide == 0 or not share_axes else "",
-        )
-        panels[place].tick_params(labelbottom=below or not share_axes)
-        _draw_pair(panels[place], pair)
-    for empty in panels[len(pairs) :]:
-        empty.set_visible(False)
+    figure, panels = new_panels(
+        pairs,
+        columns=columns,
+        panel_size=(2.75, 2.6),
+        margin=(0.4, 0.5),
+        x_label=x_label,
+        y_label=y_label,
+        share_axes=share_axes,
+    )
+    for axes, pair in zip(panels, pairs.values(), strict=True):
+        _draw_pair(axes, pair)
     add_chain_legend(figure, max(pair.first.shape[0] for pair in pairs.values()))
     return figure
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from .numbers import EMPTY, format_number, is_number
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -36,6 +38,11 @@ class Cell:
     flag: Flag = ""
     note: str = ""
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing but a dash is shown."""
+        return self.value is None or self.value == "" or bool(self.value != self.value)  # NaN
+
 
 @dataclass(frozen=True)
 class Column:
@@ -57,6 +64,16 @@ class Column:
     digits: int = 3
     decimals: int | None = None
     unit: str = ""
+
+    def write(self, value: Value) -> str:
+        """Write one of the column's values, as plain text."""
+        if isinstance(value, bool):
+            return "yes" if value else "no"
+        if value is None or value == "":
+            return EMPTY
+        if isinstance(value, str):
+            return value
+        return format_number(value, digits=self.digits, decimals=self.decimals)
 
 
 @dataclass(frozen=True)
@@ -86,16 +103,36 @@ class Table:
                     f"{len(self.columns)} `columns`: give one cell per column, None where empty."
                 )
 
+    @property
+    def headings(self) -> tuple[Column, ...]:
+        """The columns, each as a `Column`."""
+        return tuple(c if isinstance(c, Column) else Column(c) for c in self.columns)
+
+    @property
+    def cells(self) -> tuple[tuple[Cell, ...], ...]:
+        """The rows, each entry as a `Cell`."""
+        return tuple(tuple(c if isinstance(c, Cell) else Cell(c) for c in row) for row in self.rows)
+
+    @property
+    def numeric(self) -> tuple[bool, ...]:
+        """Whether a column holds numbers, and besides them nothing but empty cells."""
+        filled = [[c.value for c in column if not c.is_empty] for column in self._by_column()]
+        return tuple(bool(values) and all(map(is_number, values)) for values in filled)
+
     def without_empty_columns(self) -> Table:
         """Return the table without the columns in which every cell is empty."""
         filled = [
             place
-            for place in range(len(self.columns))
-            if any(not is_empty(row[place]) for row in self.rows)
+            for place, column in enumerate(self._by_column())
+            if not all(cell.is_empty for cell in column)
         ]
         columns = tuple(self.columns[place] for place in filled)
         rows = tuple(tuple(row[place] for place in filled) for row in self.rows)
         return Table(columns, rows, self.caption)
+
+    def _by_column(self) -> list[list[Cell]]:
+        cells = self.cells
+        return [[row[place] for row in cells] for place in range(len(self.columns))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,9 +193,3 @@ class Report:
     sections: tuple[Section, ...] = ()
     provenance: tuple[Run, ...] = ()
     definitions: tuple[tuple[str, str], ...] = ()
-
-
-def is_empty(cell: Cell | Value) -> bool:
-    """Tell whether a cell shows nothing but a dash."""
-    value = cell.value if isinstance(cell, Cell) else cell
-    return value is None or value == "" or bool(value != value)  # a NaN is not itself

@@ -7,19 +7,18 @@ beside its place and then moved there, so that a killed run leaves no half page.
 
 import os
 import re
-import tempfile
 from importlib import metadata
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from .numbers import EMPTY, format_number, is_number
-from .page import Cell, Column, FigureItem, Report, Table, Value, is_empty
+from .page import FigureItem, Report, Table
 from .pictures import embed
 from .provenance import common_facts
 
 MARKS = {"good": ("✓", "good"), "warn": ("!", "look at this"), "bad": ("✗", "bad")}
+"""A flag's mark, and what it says to those who do not see it."""
 
 
 class OutputError(RuntimeError):
@@ -91,9 +90,12 @@ def write(report: Report, path: str | os.PathLike[str], *, force: bool = False) 
     OutputError
         If the file exists and `force` is not set, or the folder is missing or not writable.
     """
+    from models.files import replacing  # here: the room brings JAX along
+
     target = check_output(path, force=force)
     try:
-        _replace(target, render(report))
+        with replacing(target) as part:
+            part.write_text(render(report), encoding="utf-8")
     except OSError as error:
         raise OutputError(
             f"`path` {str(target)!r} cannot be written ({error.strerror}): choose a folder that "
@@ -142,12 +144,10 @@ def paragraphs(text: str) -> Markup:
 
 
 def _lay_out(table: Table, anchor: str) -> dict:
-    columns = [c if isinstance(c, Column) else Column(c) for c in table.columns]
-    cells = [[c if isinstance(c, Cell) else Cell(c) for c in row] for row in table.rows]
-    numeric = [_is_numeric([row[place] for row in cells]) for place in range(len(columns))]
+    columns, cells = table.headings, table.cells
     rows = [
         [
-            {"cell": cell, "text": _text(cell.value, column)}
+            {"cell": cell, "text": column.write(cell.value)}
             for cell, column in zip(row, columns, strict=True)
         ]
         for row in cells
@@ -156,25 +156,10 @@ def _lay_out(table: Table, anchor: str) -> dict:
         "anchor": anchor,
         "caption": table.caption,
         "columns": columns,
-        "numeric": numeric,
+        "numeric": table.numeric,
         "rows": rows,
         "flagged": [any(row[place].flag for row in cells) for place in range(len(columns))],
     }
-
-
-def _is_numeric(cells: list[Cell]) -> bool:
-    filled = [cell.value for cell in cells if not is_empty(cell)]
-    return bool(filled) and all(is_number(value) for value in filled)
-
-
-def _text(value: Value, column: Column) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if value is None or value == "":
-        return EMPTY
-    if isinstance(value, str):
-        return value
-    return format_number(value, digits=column.digits, decimals=column.decimals)
 
 
 def _pictures(report: Report) -> dict[FigureItem, Markup]:
@@ -185,27 +170,8 @@ def _pictures(report: Report) -> dict[FigureItem, Markup]:
     }
 
 
-def _replace(target: Path, text: str) -> None:
-    """Write beside the target, then move there: a reader sees the old page or the new one."""
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with open(handle, "w", encoding="utf-8") as stream:
-            stream.write(text)
-        os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-
-
 def _version() -> str:
     try:
         return metadata.version("onebasin")
     except metadata.PackageNotFoundError:
         return ""
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

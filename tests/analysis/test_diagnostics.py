@@ -221,7 +221,7 @@ def test_diagnose_says_what_went_wrong_in_a_variational_fit(make_variational, rn
     text = " ".join(diagnosis.warnings)
     assert "stopped before its criterion was met" in text
     assert "The last ELBO is nan" in text
-    assert "1 importance ratio `lp - log_q` of the draws" in text
+    assert "1 importance ratio `lp - log_q` of the draws is not finite" in text
     assert diagnosis.variational.failed_attempts == 2
 
 

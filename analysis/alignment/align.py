@@ -1,0 +1,216 @@
+"""Alignment of posterior draws modulo a declared symmetry ("rebasin").
+
+A posterior over interchangeable parts has the same mode many times over. Here every draw is moved by the
+group element that brings it closest to a reference, which leaves densities and predictions as they are
+and makes means, standard deviations and R-hat of single parts mean something.
+
+What alignment does not show: that draws share a mode (it also brings noise closer to a reference, see
+`switching`), or that parts are apart. Where they overlap, aligned marginals depend on the rule; keep it with
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+import numpy as np
+
+from models.choices import choose
+from models.symmetry import Symmetry
+
+from .costs import distance
+from .descent import Problem, match
+from .draws import Arrays, dataset_of
+from .features import Features
+from .iteration import Iterated, iterate
+from .moments import about
+from .moving import move
+from .parts import take
+from .preparation import Posterior, declared_symmetry, prepare, whole_element
+from .result import Alignment
+from .rule import REFERENCES, Rule
+from .scales import choose_scales
+from .workers import workers
+
+Progress = Callable[[int, int], None]
+
+
+def align(
+    posterior: Posterior,
+    symmetry: Symmetry | None = None,
+    *,
+    reference: str | Posterior = "mean",
+    reference_draw: tuple[int, int] = (0, 0),
+    cost: str = "weights",
+    x: Any = None,
+    scales: Mapping[str, float] | None = None,
+    gauge: str = "balanced",
+    restarts: int = 1,
+    max_sweeps: int = 15,
+    seed: int = 0,
+    max_bytes: int = 2**28,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Alignment:
+    """Align a posterior's draws.
+
+    Parameters
+    ----------
+    posterior : DataTree or Dataset
+        Draws (chain, draw, ...). It is computed in the precision that the draws are stored in.
+    symmetry : Symmetry, optional
+        Modulo what; by default what the attribute `symmetry` declares.
+    reference : {"mean", "gaussian", "draw"}, DataTree or Dataset
+        What draws are matched with: the mean of the aligned draws, iterated; a diagonal Gaussian
+        likewise (Stephens 2000); one draw; or the mean of another posterior, aligned by then.
+    reference_draw : tuple of int
+        Chain and draw: the reference, or where the iteration starts. Its parts keep their labels.
+    cost : {"weights", "activations"}
+        Squared distance of all entries of a part; or of hidden units' activations on `x`.
+    x : array (obs, in), optional
+        Inputs for activations; by default the group `constant_data`'s.
+    scales : mapping of str to float, optional
+        By what variables are divided; by default the prior's standard deviations for networks, and
+        else the draws' spread.
+    gauge : {"balanced", "unit", "keep"}
+        How positive scalings (`Rescalable`) are divided out first: |incoming| = |outgoing| of every
+        unit, |incoming| = 1, or not at all.
+    restarts : int
+        Starts: draws to start the iteration from, and random elements where blocks share variables.
+    max_sweeps : int
+        Sweeps at most, from each start.
+    seed : int
+        Of random starts.
+    max_bytes : int
+        About how much memory may be used beside the draws.
+    threads : int, optional
+        Among which draws are shared out; as many as there are cores by default. The result is the
+        same.
+    progress : callable, optional
+        Called with draws gone through and draws in all, which are reckoned with all sweeps.
+
+    Returns
+    -------
+    Alignment
+        Elements, reference, costs, and the aligned posterior.
+
+    Raises
+    ------
+    TypeError
+        If `posterior` or `reference` is of another type.
+    ValueError
+        If there is no symmetry, a variable is missing, has no such axis or is not finite, a word is
+        unknown, the reference has other shapes, or activations have no inputs or no network.
+
+    References
+    ----------
+    Ainsworth, Hayase and Srinivasa 2023, Git Re-Basin, sections 3.1 and 3.2. Stephens 2000, Dealing
+    with label switching in mixture models, JRSS B 62(4). Xiao, Liu and Bamler 2023, A compact
+    representation for Bayesian neural networks by removing permutation symmetry (there: one draw,
+    activations).
+    """
+    words = choose("reference", reference, REFERENCES) if isinstance(reference, str) else None
+    rule = Rule(
+        reference=words or "posterior",
+        reference_draw=reference_draw,
+        cost=cost,
+        gauge=gauge,
+        restarts=restarts,
+        max_sweeps=max_sweeps,
+        seed=seed,
+    )
+    dataset = dataset_of(posterior)
+    declared = declared_symmetry(posterior) if symmetry is None else symmetry
+    prepared = prepare(posterior, declared, cost, x, gauge, max_bytes)
+    features = prepared.features(dataset)
+    rule = replace(rule, scales=choose_scales(scales, prepared.model, features))
+    centre = None if words is not None else prepared.mean_of(cast(Posterior, reference), features)
+    with workers(threads) as team:
+        problem = Problem(features, team, _reporter(progress, rule, features.total))
+        found = _find(problem, rule, centre)
+        before, after = _distances(problem, found, rule.scales)
+    if progress:
+        progress(features.total, features.total)
+    return Alignment(
+        source=posterior,
+        symmetry=prepared.symmetry,
+        rule=rule,
+        element=whole_element(features, found.parts),
+        reference=dict(found.reference.mean),
+        cost=found.trace,
+        converged=found.converged,
+        distance_before=before.reshape(features.reader.lead),
+        distance_after=after.reshape(features.reader.lead),
+    )
+
+
+def _find(problem: Problem, rule: Rule, centre: Mapping[str, np.ndarray] | None) -> Iterated:
+    """Match the draws as the rule says; `centre` is another posterior's mean."""
+    how = {"max_sweeps": rule.max_sweeps, "restarts": rule.restarts, "seed": rule.seed}
+    start = _row(rule.reference_draw, problem.features)
+    if rule.reference in ("mean", "gaussian"):
+        starts = _starts(start, problem.features.total, rule)
+        return iterate(problem, rule.reference, rule.scales, starts, **how)
+    reference = about(centre or problem.features.read_one(start), rule.scales)
+    found = match(problem, reference, **how)
+    swept = found.swept
+    return Iterated(swept.parts, reference, found.trace, found.converged, swept.cost)
+
+
+def _row(place: tuple[int, int], features: Features) -> int:
+    """Number of a draw, chains in one row."""
+    chains, draws = features.reader.lead
+    chain, draw = place
+    if not (0 <= chain < chains and 0 <= draw < draws):
+        raise ValueError(
+            f"`reference_draw` is {place}, but there are {chains} chains of {draws} draws; count "
+            "both from 0."
+        )
+    return chain * draws + draw
+
+
+def _starts(first: int, total: int, rule: Rule) -> tuple[int, ...]:
+    others = np.delete(np.arange(total), first)
+    rng = np.random.default_rng(rule.seed)
+    more = rng.choice(others, size=min(rule.restarts - 1, len(others)), replace=False)
+    return (first, *(int(row) for row in more))
+
+
+def _reporter(progress: Progress | None, rule: Rule, draws_in_all: int) -> Callable[[int], None]:
+    if progress is None:
+        return lambda draws: None
+    total = draws_in_all * (1 + rule.max_sweeps) * rule.restarts
+    done = 0
+
+    def report(draws: int) -> None:
+        nonlocal done
+        done += draws
+        progress(min(done, total), total)
+
+    return report
+
+
+def _distances(
+    problem: Problem, found: Iterated, scales: Mapping[str, float]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Squared distances to the reference before and after."""
+    features = problem.features
+    reference, names = about(found.reference.mean, scales), features.names
+    before, after = np.empty(features.total), np.empty(features.total)
+    known = found.distance is not None
+    for chunk in features.chunks:
+        values = features.read(chunk)
+
+        def piece(some: slice, values: Arrays = values, first: int = chunk.start) -> None:
+            here = {name: v[some] for name, v in values.items()}
+            rows = slice(first + some.start, first + some.stop)
+            before[rows] = distance(here, reference, names)
+            if known:
+                return
+            moved = move(here, features.symmetry, take(found.parts, rows), names)
+            after[rows] = distance(moved, reference, names)
+
+        problem.workers.over(chunk.stop - chunk.start, piece)
+    return before, after if found.distance is None else found.distance

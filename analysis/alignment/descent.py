@@ -1,0 +1,214 @@
+"""Coordinate descent over the blocks of a symmetry, for all draws at once.
+
+One sweep gives every block its best element in turn, the others held; a draw that a sweep did not move
+is done. A single block is solved exactly; blocks that share a variable, or a permutation on two axes,
+end in a local optimum (Ainsworth, Hayase and Srinivasa 2023, algorithm 1), so that random starts are tried
+beside the first one and each draw keeps its cheapest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from models.group import Group
+from models.symmetry import Symmetry
+
+from .blocks import method, solve
+from .costs import Reference, distance
+from .draws import Arrays
+from .features import Features
+from .moments import Moments
+from .moving import move
+from .parts import Parts, copy, differ, put, take
+from .start import first_parts
+from .workers import Workers
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What is matched, and how.
+
+    Attributes
+    ----------
+    features : Features
+        Of the draws.
+    workers : Workers
+        Among whom the draws of a chunk are shared out.
+    report : callable
+        Told how many draws a sweep has just gone through.
+    """
+
+    features: Features
+    workers: Workers
+    report: Callable[[int], None]
+
+    @property
+    def symmetry(self) -> Symmetry:
+        """Blocks of the features."""
+        return self.features.symmetry
+
+    @property
+    def group(self) -> Group:
+        """Group of the features."""
+        return Group(self.symmetry, self.features.shapes)
+
+    @property
+    def exact(self) -> bool:
+        """Whether one sweep finds the optimum for a fixed reference."""
+        seen: set[str] = set()
+        for block in self.symmetry:
+            if seen & set(block.variables) or method(block, self.features.shapes) == "exchange":
+                return False
+            seen |= set(block.variables)
+        return True
+
+
+@dataclass(frozen=True, eq=False)
+class Swept:
+    """One sweep's outcome: elements, costs, which draws it moved."""
+
+    parts: Parts
+    cost: Float[np.ndarray, " draw"]
+    moved: Bool[np.ndarray, " draw"]
+
+
+def sweep(
+    problem: Problem,
+    reference: Reference,
+    before: Swept | None,
+    *,
+    active: Bool[np.ndarray, " draw"] | None = None,
+    moments: Moments | None = None,
+    squares: bool = False,
+) -> Swept:
+    """Match every draw with the reference once, from where it is or for the first time.
+
+    Parameters
+    ----------
+    problem : Problem
+        What is matched.
+    reference : Reference
+        With what.
+    before : Swept, optional
+        Where draws are; without, they get their first element.
+    active : array (draw,), optional
+        The draws to look at; the others stay as they are.
+    moments : Moments, optional
+        Takes in the aligned draws (`squares`: for variances too).
+    """
+    features = problem.features
+    total = features.total
+    parts = copy(before.parts) if before else problem.group.identity((total,))
+    cost = before.cost.copy() if before else np.zeros(total)
+    moved = np.zeros(total, bool)
+    for chunk in features.chunks:
+        rows = np.arange(chunk.start, chunk.stop)
+        values = features.read(chunk)
+        if active is not None:
+            values = {name: v[active[rows]] for name, v in values.items()}
+            rows = rows[active[rows]]
+        old = take(parts, rows) if before else None
+
+        def piece(
+            some: slice, values: Arrays = values, old: Parts | None = old
+        ) -> tuple[Parts, np.ndarray, Moments | None]:
+            here = {name: v[some] for name, v in values.items()}
+            new = _improve(problem.symmetry, here, reference, take(old, some) if old else None)
+            aligned = move(here, problem.symmetry, new, features.names)
+            own = Moments(moments.shift) if moments else None
+            if own:
+                own.add(aligned, squares=squares)
+            return new, distance(aligned, reference, features.names), own
+
+        done = 0
+        for new, squared, own in problem.workers.over(len(rows), piece):
+            at = rows[done : done + len(squared)]
+            moved[at] = differ(take(parts, at), new) if before else True
+            put(parts, at, new)
+            cost[at] = reference.factor * squared + reference.offset
+            if moments and own:
+                moments.merge(own)
+            done += len(squared)
+        problem.report(chunk.stop - chunk.start)
+    return Swept(parts, cost, moved)
+
+
+def _improve(symmetry: Symmetry, values: Arrays, reference: Reference, old: Parts | None) -> Parts:
+    if old is None:
+        return first_parts(values, symmetry, reference)
+    parts = list(old)
+    for place, block in enumerate(symmetry):
+        seen = move(values, symmetry, parts, block.variables, without=place)
+        parts[place] = solve(seen, block, parts[place], reference)
+    return tuple(parts)
+
+
+@dataclass(frozen=True, eq=False)
+class Matched:
+    """Draws matched with a fixed reference: the last sweep, costs by sweep, whether all came to rest."""
+
+    swept: Swept
+    trace: tuple[float, ...]
+    converged: bool
+
+
+def match(
+    problem: Problem, reference: Reference, *, max_sweeps: int, restarts: int, seed: int
+) -> Matched:
+    """Match every draw with a fixed reference.
+
+    Parameters
+    ----------
+    problem : Problem
+        What is matched.
+    reference : Reference
+        With what.
+    max_sweeps : int
+        Sweeps at most, from each start.
+    restarts : int
+        Starts in all; one is enough where blocks are solved exactly.
+    seed : int
+        Of the random starts, which are the same elements whatever the chunks are.
+    """
+    best = _descend(problem, reference, sweep(problem, reference, None), max_sweeps)
+    if problem.exact:
+        return best
+    first = best.swept.parts
+    rng = np.random.default_rng(seed)
+    for _ in range(restarts - 1):
+        away = problem.group.compose(first, problem.group.random(rng, (problem.features.total,)))
+        everywhere = Swept(away, np.full(problem.features.total, np.inf), best.swept.moved)
+        found = _descend(problem, reference, everywhere, max_sweeps)
+        best = _cheaper(best, found)
+    return best
+
+
+def _descend(problem: Problem, reference: Reference, swept: Swept, max_sweeps: int) -> Matched:
+    fresh = bool(np.isinf(swept.cost).any())
+    trace = [] if fresh else [float(swept.cost.mean())]
+    if problem.exact:
+        return Matched(swept, tuple(trace), True)
+    active = np.ones(problem.features.total, bool)
+    for _ in range(max_sweeps - len(trace)):
+        swept = sweep(problem, reference, swept, active=active)
+        trace.append(float(swept.cost.mean()))
+        active = swept.moved
+        if not active.any():
+            break
+    return Matched(swept, tuple(trace), not active.any())
+
+
+def _cheaper(first: Matched, second: Matched) -> Matched:
+    """Keep each draw's cheaper element; the first on a tie."""
+    better = second.swept.cost < first.swept.cost * (1 - 1e-12)
+    parts = copy(first.swept.parts)
+    put(parts, better, take(second.swept.parts, better))
+    cost = np.where(better, second.swept.cost, first.swept.cost)
+    trace = (*first.trace, float(cost.mean()))
+    return Matched(
+        Swept(parts, cost, first.swept.moved), trace, first.converged and second.converged
+    )

@@ -1,0 +1,175 @@
+"""What is matched: a posterior's weights, or the activations of a network's hidden units.
+
+Features are arrays (draw, *event) that the symmetry's blocks move, under a symmetry of their own: that
+of the weights without its scalings, which are divided out first; or of activations, in which hidden
+layer l is one variable (obs, hidden) that its block permutes (and, with an odd activation, flips).
+Activations do not depend on the labels of earlier layers, so every layer is an assignment problem of
+its own (Ainsworth, Hayase and Srinivasa 2023, section 3.1). The squared distance of activations and
+minus their inner product have the same optimal assignment, as the sums of squares do not depend on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from models.bayesian_network import BayesianNetwork
+from models.group import Scaled
+from models.network import Network
+from models.symmetry import Exchangeable, Rescalable, Symmetry
+
+from .draws import Arrays, Chunk, DrawReader
+from .rescaling import factors, rescale
+
+Transform = Callable[[Arrays], Arrays]
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """The features of a posterior's draws, chunk by chunk.
+
+    Parameters
+    ----------
+    reader : DrawReader
+        The draws.
+    declared : Symmetry
+        Of the draws.
+    symmetry : Symmetry
+        Of the features: no block rescales.
+    gauge : str
+        How scalings are divided out.
+    transform : callable, optional
+        From the variables of draws to their features; the variables themselves by default.
+    """
+
+    reader: DrawReader
+    declared: Symmetry
+    symmetry: Symmetry
+    gauge: str
+    transform: Transform | None = None
+
+    @cached_property
+    def scaled(self) -> list[Scaled]:
+        """Factors (draw, part) of every `Rescalable` block, of all draws."""
+        found = [
+            factors(self.reader.read(chunk), self.declared, self.gauge)
+            for chunk in self.reader.chunks
+        ]
+        return [
+            Scaled(np.concatenate([p.factors for p in parts])) for parts in zip(*found, strict=True)
+        ]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The features' names."""
+        return tuple(dict.fromkeys(n for block in self.symmetry for n in block.variables))
+
+    @property
+    def chunks(self) -> tuple[Chunk, ...]:
+        """The pieces that they are read in."""
+        return self.reader.chunks
+
+    @property
+    def total(self) -> int:
+        """Number of draws."""
+        return self.reader.total
+
+    @cached_property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shape of each feature in one draw."""
+        return {name: values.shape for name, values in self.read_one(0).items()}
+
+    def read(self, chunk: Chunk) -> Arrays:
+        """Return a chunk's features; kept where all draws are one chunk."""
+        return self._whole if len(self.chunks) == 1 else self._read(chunk)
+
+    def read_one(self, row: int) -> Arrays:
+        """Return one draw's features (*event)."""
+        one = self.reader.read_one(*divmod(row, self.reader.num_draws))
+        values = {n: np.asarray(v)[None].astype(_real(v)) for n, v in one.items()}
+        return {n: v[0, ...] for n, v in self._featurise(values, slice(row, row + 1)).items()}
+
+    @cached_property
+    def _whole(self) -> Arrays:
+        return self._read(self.chunks[0])
+
+    def _read(self, chunk: Chunk) -> Arrays:
+        return self._featurise(self.reader.read(chunk), chunk.rows)
+
+    def _featurise(self, values: Arrays, rows: slice) -> Arrays:
+        if any(isinstance(block, Rescalable) for block in self.declared):
+            own = [Scaled(part.factors[rows]) for part in self.scaled]
+            values = rescale(values, self.declared, own)
+        return self.transform(values) if self.transform else values
+
+
+def weights(reader: DrawReader, declared: Symmetry, gauge: str) -> Features:
+    """Take the variables themselves as features."""
+    moving = tuple(block for block in declared if not isinstance(block, Rescalable))
+    return Features(reader, declared, moving, gauge)
+
+
+def activations(
+    reader: DrawReader,
+    declared: Symmetry,
+    gauge: str,
+    model: BayesianNetwork,
+    x: Float[np.ndarray, "obs in"],
+) -> Features:
+    """Take the hidden units' activations on inputs `x` as features.
+
+    Raises
+    ------
+    ValueError
+        If a block does not permute the units of one hidden layer.
+    """
+    blocks = [block for block in declared if not isinstance(block, Rescalable)]
+    moving = tuple(_layer_block(block, model.network) for block in blocks)
+    inputs = jnp.asarray(x)
+
+    def transform(values: Arrays) -> Arrays:
+        hidden = _hidden(
+            model.network, {n: jnp.asarray(values[n]) for n in _needed(model.network)}, inputs
+        )
+        return {name: np.asarray(h) for name, h in hidden.items()}
+
+    return Features(reader, declared, moving, gauge, transform)
+
+
+def _layer_block(block: object, network: Network) -> Exchangeable:
+    for number, layer in enumerate(network.layers[:-1], start=1):
+        if isinstance(block, Exchangeable) and block.axes.get(layer.weight or "") == 1:
+            return Exchangeable({f"hidden{number}": 1}, flips=bool(block.flipped))
+    raise ValueError(
+        f"`cost` is 'activations', but {block!r} does not permute the units of one hidden layer; "
+        "use cost='weights', or the network's own symmetry."
+    )
+
+
+def _needed(network: Network) -> list[str]:
+    """The parameters that hidden activations depend on."""
+    return [name for layer in network.layers[:-1] for name in (layer.weight, layer.bias) if name]
+
+
+def _hidden(network: Network, draws: Mapping[str, jax.Array], x: jax.Array) -> dict[str, jax.Array]:
+    """Activations (draw, obs, hidden) of every hidden layer: `Network.apply` without its last layer."""
+    out: dict[str, jax.Array] = {}
+    h = jnp.broadcast_to(x[None], (len(next(iter(draws.values()))), *x.shape))
+    for number, layer in enumerate(network.layers[:-1], start=1):
+        h = h @ draws[str(layer.weight)]
+        if layer.bias:
+            h = h + draws[layer.bias][:, None, :]
+        h = network.nonlinearity.function(h)
+        out[f"hidden{number}"] = h
+    return out
+
+
+def _real(values: np.ndarray) -> np.dtype:
+    dtype = np.asarray(values).dtype
+    return dtype if dtype.kind == "f" else np.dtype(np.float64)

@@ -1,0 +1,141 @@
+"""Alignment with a reference that is estimated from the aligned draws themselves.
+
+All draws are matched with one of them, then the mean (or a diagonal Gaussian) of the aligned draws and the
+draws' elements are improved in turn, which lowers the total cost at every step: k-means with one
+cluster modulo the group, and Stephens's (2000) algorithm for a Gaussian. It ends in a local optimum, so
+several draws may be tried as the start; the cheapest end counts. The mean is defined up to one element of
+the group, which is fixed so that the first start's parts keep the labels they came with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from .costs import Reference
+from .descent import Problem, Swept, match, sweep
+from .draws import Arrays
+from .moments import Moments, about
+from .moving import bare, move
+from .parts import Parts, on_arrays, take
+
+
+@dataclass(frozen=True, eq=False)
+class Iterated:
+    """Elements of every draw, the reference they led to, cost by sweep, whether it came to rest.
+
+    `distance` is each draw's squared distance to the reference's mean, where it is known.
+    """
+
+    parts: Parts
+    reference: Reference
+    trace: tuple[float, ...]
+    converged: bool
+    distance: np.ndarray | None = None
+
+
+def iterate(
+    problem: Problem,
+    kind: str,
+    scales: Mapping[str, float],
+    starts: tuple[int, ...],
+    *,
+    max_sweeps: int,
+    restarts: int,
+    seed: int,
+) -> Iterated:
+    """Align draws with their own mean or diagonal Gaussian.
+
+    Parameters
+    ----------
+    problem : Problem
+        What is matched.
+    kind : {"mean", "gaussian"}
+        What is estimated.
+    scales : mapping of str to float
+        Of every feature.
+    starts : tuple of int
+        The draws to start from, chains in one row.
+    max_sweeps : int
+        Improvements of the reference at most, from each start.
+    restarts, seed : int
+        Of the first matching, see `descent.match`.
+    """
+    runs = [
+        _run(problem, kind, scales, start, max_sweeps, restarts, seed + number)
+        for number, start in enumerate(starts)
+    ]
+    best = runs[0]
+    for run in runs[1:]:
+        # By more than rounding: two starts that end alike differ in their last digits.
+        if run.trace[-1] < best.trace[-1] - 1e-9 * abs(best.trace[-1]):
+            best = run
+    return _in_labels_of(problem, best, starts[0])
+
+
+def _run(
+    problem: Problem,
+    kind: str,
+    scales: Mapping[str, float],
+    start: int,
+    max_sweeps: int,
+    restarts: int,
+    seed: int,
+) -> Iterated:
+    at = problem.features.read_one(start)
+    squares = kind == "gaussian"
+    matched = match(problem, about(at, scales), max_sweeps=max_sweeps, restarts=restarts, seed=seed)
+    swept, converged, trace = matched.swept, False, []
+    reference = _estimate(_moments(problem, swept, at, squares), kind, scales)
+    for _ in range(max_sweeps):
+        moments = Moments(at)
+        swept = sweep(problem, reference, swept, moments=moments, squares=squares)
+        trace.append(float(swept.cost.mean()))
+        converged = not swept.moved.any()
+        if converged:
+            break
+        reference = _estimate(moments, kind, scales)
+    return Iterated(swept.parts, reference, tuple(trace), converged)
+
+
+def _moments(
+    problem: Problem, swept: Swept, shift: Mapping[str, np.ndarray], squares: bool
+) -> Moments:
+    moments = Moments(shift)
+    features = problem.features
+    for chunk in features.chunks:
+        values, parts = features.read(chunk), take(swept.parts, chunk.rows)
+
+        def piece(some: slice, values: Arrays = values, parts: Parts = parts) -> Moments:
+            here = {name: v[some] for name, v in values.items()}
+            own = Moments(shift)
+            aligned = move(here, problem.symmetry, take(parts, some), features.names)
+            own.add(aligned, squares=squares)
+            return own
+
+        for own in problem.workers.over(chunk.stop - chunk.start, piece):
+            moments.merge(own)
+    return moments
+
+
+def _estimate(moments: Moments, kind: str, scales: Mapping[str, float]) -> Reference:
+    return moments.gaussian(scales) if kind == "gaussian" else about(moments.mean(), scales)
+
+
+def _in_labels_of(problem: Problem, run: Iterated, row: int) -> Iterated:
+    """Move everything by one element, so that one draw keeps the labels that it came with."""
+    group, symmetry = problem.group, problem.symmetry
+    back = group.inverse(take(run.parts, slice(row, row + 1)))
+    every = tuple(on_arrays(p, lambda a: np.repeat(a, problem.features.total, 0)) for p in back)
+    names = problem.features.names
+    mean = move({n: m[None] for n, m in run.reference.mean.items()}, symmetry, back, names)
+    weight = dict(run.reference.weight)
+    if run.reference.factor != 1.0:  # weights by entry
+        rows = {n: np.asarray(w)[None] for n, w in weight.items()}
+        weight = {n: w[0, ...] for n, w in move(rows, *bare(symmetry, back), names).items()}
+    moved = Reference(
+        {n: m[0, ...] for n, m in mean.items()}, weight, run.reference.offset, run.reference.factor
+    )
+    return Iterated(group.compose(run.parts, every), moved, run.trace, run.converged)

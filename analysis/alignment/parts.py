@@ -1,0 +1,70 @@
+"""Parts of elements, one for each draw: taking some draws' parts, replacing them, stacking them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool
+
+from models.group import Element, Part
+
+Parts = tuple[Part, ...]
+
+
+def on_arrays[P: Part](part: P, function: Callable[..., np.ndarray], *others: Part) -> P:
+    """Apply a function to every array of a part (and the same arrays of others)."""
+    arrays = zip(part, *others, strict=True)
+    made: Any = [None if group[0] is None else function(*group) for group in arrays]
+    return type(part)(*made)
+
+
+def take(parts: Parts, rows: Any) -> Parts:
+    """The parts of some draws."""
+    return tuple(on_arrays(part, lambda a: a[rows]) for part in parts)
+
+
+def put(parts: Parts, rows: Any, new: Parts) -> None:
+    """Overwrite the parts of some draws."""
+    for part, other in zip(parts, new, strict=True):
+        for array, values in zip(part, other, strict=True):
+            if array is not None and values is not None:
+                array[rows] = values
+
+
+def choose[P: Part](mask: Bool[np.ndarray, " draw"], first: P, second: P) -> P:
+    """`first` for the draws where the mask is true, `second` for the others."""
+    return on_arrays(
+        first, lambda a, b: np.where(mask.reshape(-1, *[1] * (a.ndim - 1)), a, b), second
+    )
+
+
+def stack(parts: Sequence[Part]) -> Part:
+    """Put single elements' parts one below the other."""
+    return on_arrays(parts[0], lambda *arrays: np.stack(arrays), *parts[1:])
+
+
+def copy(parts: Parts) -> Parts:
+    """Parts whose arrays can be overwritten."""
+    return tuple(on_arrays(part, np.array) for part in parts)
+
+
+def lead_by(element: Element, lead: tuple[int, ...]) -> Element:
+    """Give flat parts (draw, ...) the leading axes (chain, draw)."""
+    return tuple(on_arrays(part, lambda a: a.reshape(*lead, *a.shape[1:])) for part in element)
+
+
+def flatten(element: Element) -> Parts:
+    """Put chains one after the other: (chain, draw, ...) becomes (draw, ...)."""
+    return tuple(on_arrays(part, lambda a: a.reshape(-1, *a.shape[2:])) for part in element)
+
+
+def differ(first: Parts, second: Parts) -> Bool[np.ndarray, " draw"]:
+    """Which draws have another permutation, other signs or another complement."""
+    found: Any = False
+    for part, other in zip(first, second, strict=True):
+        for a, b in zip(part, other, strict=True):
+            if a is not None:
+                found = found | (a != b).reshape(len(a), -1).any(axis=1)
+    return np.asarray(found)

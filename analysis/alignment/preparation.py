@@ -1,0 +1,160 @@
+"""From a posterior to what is matched: symmetry, network, inputs, features, another posterior's mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from models.bayesian_network import BayesianNetwork
+from models.checks import check_inputs
+from models.group import Element, Group, Part, Scaled
+from models.symmetry import Rescalable, Symmetry
+
+from ..posterior import symmetry_of
+from .draws import DrawReader, dataset_of
+from .features import Features, activations, weights
+from .parts import Parts, lead_by
+from .result import event_shapes
+
+Posterior = xr.DataTree | xr.Dataset
+
+
+@dataclass(frozen=True, eq=False)
+class Preparation:
+    """How features are taken from any posterior of one model.
+
+    Attributes
+    ----------
+    symmetry : Symmetry
+        Of the draws.
+    model : BayesianNetwork or None
+        The network, where there is one.
+    inputs : array (obs, in) or None
+        For activations; None where weights are matched.
+    gauge : str
+        How scalings are divided out.
+    max_bytes : int
+        Of a chunk.
+    """
+
+    symmetry: Symmetry
+    model: BayesianNetwork | None
+    inputs: np.ndarray | None
+    gauge: str
+    max_bytes: int
+
+    def features(self, dataset: xr.Dataset, argument: str = "posterior") -> Features:
+        """Check a posterior and make its features.
+
+        Raises
+        ------
+        ValueError
+            If a variable is missing, its shape does not fit the symmetry, or a draw is not finite.
+        """
+        names = tuple(dict.fromkeys(n for block in self.symmetry for n in block.variables))
+        if self.inputs is None or self.model is None:
+            reader = self._reader(dataset, names, argument, 0)
+            return weights(reader, self.symmetry, self.gauge)
+        extra = len(self.inputs) * sum(self.model.network.hidden)
+        reader = self._reader(dataset, names, argument, extra)
+        return activations(reader, self.symmetry, self.gauge, self.model, self.inputs)
+
+    def _reader(
+        self, dataset: xr.Dataset, names: tuple[str, ...], argument: str, extra: int
+    ) -> DrawReader:
+        reader = DrawReader(dataset, names, self.max_bytes, argument, extra)
+        Group(self.symmetry, reader.shapes)  # refuses what does not fit
+        reader.check_finite()
+        return reader
+
+    def mean_of(self, other: Posterior, own: Features) -> dict[str, np.ndarray]:
+        """Mean of another posterior's features.
+
+        Raises
+        ------
+        ValueError
+            If a variable has another shape than the posterior's own.
+        """
+        dataset = dataset_of(other, "reference")
+        found = event_shapes(dataset, own.reader.names)
+        for name, shape in own.reader.shapes.items():
+            if found.get(name, shape) != shape:
+                raise ValueError(
+                    f"`reference` holds {name} of shape {found[name]}, and `posterior` of shape "
+                    f"{shape}; give a posterior of the same model."
+                )
+        theirs = self.features(dataset, "reference")
+        sums: dict[str, Any] = dict.fromkeys(own.names, 0.0)
+        for chunk in theirs.chunks:
+            values = theirs.read(chunk)
+            sums = {n: s + values[n].sum(axis=0, dtype=np.float64) for n, s in sums.items()}
+        return {name: np.asarray(total / theirs.total) for name, total in sums.items()}
+
+
+def prepare(
+    posterior: Posterior, symmetry: Symmetry, cost: str, x: Any, gauge: str, max_bytes: int
+) -> Preparation:
+    """Gather what alignment needs to know beside the draws.
+
+    Raises
+    ------
+    ValueError
+        If the symmetry is empty, or activations have no network or no inputs.
+    """
+    if not symmetry:
+        raise ValueError("`symmetry` has no blocks: there is nothing to align; give at least one.")
+    text = posterior.attrs.get("model")
+    model = BayesianNetwork.from_description(text) if text else None
+    inputs = _inputs(posterior, model, x) if cost == "activations" else None
+    return Preparation(symmetry, model, inputs, gauge, max_bytes)
+
+
+def whole_element(features: Features, parts: Parts) -> Element:
+    """The element of the declared symmetry: scalings first, then what the features were moved by."""
+    symmetry = features.declared
+    group = Group(symmetry, features.reader.shapes)
+    unmoved = group.identity((features.total,))
+    scaled, moving = iter(features.scaled), iter(parts)
+    first: list[Part] = []
+    then: list[Part] = []
+    for block, still in zip(symmetry, unmoved, strict=True):
+        scales = isinstance(block, Rescalable)
+        first.append(Scaled(next(scaled).factors) if scales else still)
+        then.append(still if scales else next(moving))
+    return lead_by(group.compose(tuple(first), tuple(then)), features.reader.lead)
+
+
+def declared_symmetry(posterior: Posterior) -> Symmetry:
+    """Read the symmetry that a posterior's attributes declare.
+
+    Raises
+    ------
+    ValueError
+        If they declare none.
+    """
+    blocks = symmetry_of(posterior)
+    if not blocks:
+        raise ValueError(
+            "`symmetry` is not given, and `posterior` declares none in its attributes: there is "
+            "nothing to align. Give blocks, such as (Exchangeable({'mu': 0, 'sigma': 0}),)."
+        )
+    return blocks
+
+
+def _inputs(posterior: Posterior, model: BayesianNetwork | None, x: Any) -> np.ndarray:
+    if model is None:
+        raise ValueError(
+            "`cost` is 'activations', but `posterior` has no attribute `model` that describes a "
+            "network; use cost='weights'."
+        )
+    if x is None and isinstance(posterior, xr.DataTree) and "constant_data" in posterior.children:
+        x = posterior["constant_data"].to_dataset().get("x")
+    if x is None:
+        raise ValueError(
+            "`cost` is 'activations', which needs inputs: give `x` (obs, in), or a posterior that "
+            "keeps its own in the group `constant_data`."
+        )
+    return check_inputs(x, model.network.in_dim)

@@ -1,0 +1,86 @@
+"""One representative of every orbit of positive scalings, before anything is matched.
+
+A `Rescalable` block leaves a network's function alone when a unit's incoming weights (and bias) are
+multiplied by a > 0 and its outgoing ones divided by it. Two gauges choose a:
+
+- ``balanced``: |incoming| = |outgoing| for every unit, where the sum of squares is smallest on the orbit
+  (of a normal prior with one scale, the most probable point);
+- ``unit``: |incoming| = 1 (Pourzanjani, Jiang and Petzold 2017, section 3.2).
+
+Neighbouring layers share a matrix, so deep networks are balanced layer by layer until nothing
+changes. A unit with a norm of zero stays as it is. Scaling keeps the likelihood, not the prior.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from models.group import Scaled
+from models.symmetry import Rescalable, Symmetry
+
+GAUGES = ("balanced", "unit", "keep")
+_ROUNDS = 500
+_TOLERANCE = 1e-14
+
+Values = dict[str, np.ndarray]
+
+
+def factors(values: Values, symmetry: Symmetry, gauge: str) -> list[Scaled]:
+    """Find the factors that bring draws (draw, *event) into a gauge.
+
+    Parameters
+    ----------
+    values : dict of str to array
+        Draws.
+    symmetry : Symmetry
+        All blocks; those that rescale are looked at.
+    gauge : {"balanced", "unit", "keep"}
+        Which.
+
+    Returns
+    -------
+    list of Scaled
+        (draw, part), one for each `Rescalable` block.
+    """
+    blocks = [block for block in symmetry if isinstance(block, Rescalable)]
+    found = [np.ones(_norms(values, block.incoming).shape) for block in blocks]
+    if gauge == "keep":
+        return [Scaled(factor) for factor in found]
+    for _ in range(_ROUNDS):
+        largest = 0.0
+        for place, block in enumerate(blocks):
+            factor = _factor(values, block, gauge)
+            values = block.act(values, factor)
+            found[place] = found[place] * factor
+            largest = max(largest, float(np.abs(np.log(factor)).max(initial=0.0)))
+        if largest < _TOLERANCE:
+            break
+    return [Scaled(factor) for factor in found]
+
+
+def rescale(values: Values, symmetry: Symmetry, scaled: list[Scaled]) -> Values:
+    """Multiply draws by their factors."""
+    blocks = [block for block in symmetry if isinstance(block, Rescalable)]
+    for block, part in zip(blocks, scaled, strict=True):
+        values = block.act(values, part.factors)
+    return values
+
+
+def _factor(values: Values, block: Rescalable, gauge: str) -> np.ndarray:
+    incoming = _norms(values, block.incoming)
+    if gauge == "unit" or not block.outgoing:
+        return np.where(incoming > 0, 1 / np.where(incoming > 0, incoming, 1), 1)
+    outgoing = _norms(values, block.outgoing)
+    alive = (incoming > 0) & (outgoing > 0)
+    return np.sqrt(np.where(alive, outgoing, 1) / np.where(alive, incoming, 1))
+
+
+def _norms(values: Values, axes: Mapping[str, int]) -> np.ndarray:
+    """Euclidean norm of each part over all variables (draw, part)."""
+    total: np.ndarray | float = 0.0
+    for name, axis in axes.items():
+        front = np.moveaxis(values[name], axis + 1, 1).astype(np.float64)
+        total = total + (front.reshape(*front.shape[:2], -1) ** 2).sum(axis=2)
+    return np.sqrt(total)

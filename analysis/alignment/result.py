@@ -1,0 +1,178 @@
+"""An alignment: every draw's group element, what it was matched with, and the aligned posterior.
+
+Convention: arrays of elements are (chain, draw, part); entry j of a permutation is the part, as
+numbered in the draw as it came, that has become part j. Nothing is written to disk:
+`Alignment.to_dataset` is a group for the posterior's file, `element_of` reads it back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Float
+
+from models.group import Element, Group, Part, Permuted, Scaled, Swapped
+from models.symmetry import Complement, Exchangeable, Symmetry, to_json
+
+from .draws import SAMPLE_DIMS, dataset_of
+from .rule import Rule
+
+PerDraw = Float[np.ndarray, "chain draw"]
+
+
+@dataclass(frozen=True, eq=False)
+class Alignment:
+    """A posterior brought into one labelling.
+
+    Attributes
+    ----------
+    source : DataTree or Dataset
+        The posterior as it came.
+    symmetry : Symmetry
+        Modulo which it was aligned.
+    rule : Rule
+        How; `text` says it in plain words.
+    element : Element
+        One group element a draw, leading axes (chain, draw).
+    reference : mapping of str to array
+        Centre that draws were matched with, under the names of what was matched.
+    cost : tuple of float
+        Mean cost of a draw after each sweep, each against that sweep's reference.
+    converged : bool
+        Whether the last sweep moved nothing.
+    distance_before, distance_after : array (chain, draw)
+        Squared distance to the reference, variables divided by their scales, scalings divided out;
+        as labelled in the input, and aligned.
+    """
+
+    source: xr.DataTree | xr.Dataset
+    symmetry: Symmetry
+    rule: Rule
+    element: Element
+    reference: Mapping[str, np.ndarray]
+    cost: tuple[float, ...]
+    converged: bool
+    distance_before: PerDraw
+    distance_after: PerDraw
+
+    @property
+    def text(self) -> str:
+        """The rule in plain words."""
+        return self.rule.describe(self.symmetry)
+
+    @property
+    def sweeps(self) -> int:
+        """Number of sweeps."""
+        return len(self.cost)
+
+    @property
+    def group(self) -> Group:
+        """The group of the symmetry on this posterior."""
+        names = {name for block in self.symmetry for name in block.variables}
+        return Group(self.symmetry, event_shapes(dataset_of(self.source), names))
+
+    @cached_property
+    def posterior(self) -> xr.DataTree:
+        """The aligned posterior, made when first asked for: all groups, the moved variables replaced.
+
+        Statistics of the draws (`lp`, `energy`, ...) are those of the draws as they came. Permutations,
+        signs and complements leave them as they are; rescaling does not leave `lp`, which holds the prior.
+        """
+        aligned = self._aligned()
+        if isinstance(self.source, xr.Dataset):
+            tree = xr.DataTree.from_dict({"posterior": aligned})
+            tree.attrs = dict(self.source.attrs)
+        else:
+            tree = self.source.copy()
+            tree["posterior"] = xr.DataTree(aligned)
+        tree.attrs["symmetry"] = to_json(self.symmetry)
+        tree.attrs["alignment"] = self.rule.to_json()
+        tree.attrs["alignment_rule"] = self.text
+        tree.attrs["alignment_sweeps"] = self.sweeps
+        tree.attrs["alignment_converged"] = int(self.converged)
+        return tree
+
+    def _aligned(self) -> xr.Dataset:
+        dataset = dataset_of(self.source).copy()
+        names = [str(n) for n in dataset if any(n in block.variables for block in self.symmetry)]
+        first = {name: dataset[name].transpose(*SAMPLE_DIMS, ...) for name in names}
+        moved = self.group.act(self.element, {n: v.values for n, v in first.items()})
+        for name, variable in first.items():
+            dataset[name] = variable.copy(data=moved[name]).transpose(*dataset[name].dims)
+        return dataset
+
+    def to_dataset(self) -> xr.Dataset:
+        """Return elements, reference, distances and costs, as group `alignment` of a file."""
+        variables: dict[str, Any] = {}
+        for place, part in enumerate(self.element):
+            for word, array in part._asdict().items():
+                if array is not None:
+                    dims = (*SAMPLE_DIMS, f"block{place}_part")[: array.ndim]
+                    variables[f"block{place}_{word}"] = (dims, _compact(word, array))
+        for name, array in self.reference.items():
+            dims = tuple(f"reference_{name}_dim_{axis}" for axis in range(array.ndim))
+            variables[f"reference_{name}"] = (dims, array)
+        variables["distance_before"] = (SAMPLE_DIMS, self.distance_before)
+        variables["distance_after"] = (SAMPLE_DIMS, self.distance_after)
+        variables["cost"] = (("sweep",), np.asarray(self.cost))
+        attributes: dict[str, Any] = {
+            "symmetry": to_json(self.symmetry),
+            "rule": self.rule.to_json(),
+        }
+        attributes |= {"text": self.text, "converged": int(self.converged)}
+        return xr.Dataset(variables, attrs=attributes)
+
+    def to_tree(self) -> xr.DataTree:
+        """Return the aligned posterior with the group `alignment` in it."""
+        tree = self.posterior.copy()
+        tree["alignment"] = xr.DataTree(self.to_dataset())
+        return tree
+
+
+def element_of(dataset: xr.Dataset, symmetry: Symmetry) -> Element:
+    """Read the elements back from what `Alignment.to_dataset` made.
+
+    Raises
+    ------
+    ValueError
+        If the dataset lacks a block's array.
+    """
+    return tuple(_part_of(dataset, place, block) for place, block in enumerate(symmetry))
+
+
+def _part_of(dataset: xr.Dataset, place: int, block: object) -> Part:
+    def read(word: str) -> np.ndarray:
+        name = f"block{place}_{word}"
+        if name not in dataset:
+            raise ValueError(
+                f"`dataset` lacks {name}; give the group `alignment` that was saved with this symmetry."
+            )
+        return dataset[name].values
+
+    if isinstance(block, Exchangeable):
+        signs = read("signs").astype(np.float64) if block.flipped else None
+        return Permuted(read("permutation").astype(np.intp), signs)
+    if isinstance(block, Complement):
+        return Swapped(read("swapped").astype(bool))
+    return Scaled(read("factors"))
+
+
+def event_shapes(dataset: xr.Dataset, names: Any) -> dict[str, tuple[int, ...]]:
+    """Shape of each variable in one draw."""
+    return {
+        name: dataset[name].transpose(*SAMPLE_DIMS, ...).shape[2:]
+        for name in names
+        if name in dataset
+    }
+
+
+def _compact(word: str, array: np.ndarray) -> np.ndarray:
+    """The smallest type that holds the values exactly."""
+    if word == "permutation":
+        return array.astype(np.int32)
+    return array.astype(np.int8) if word in ("signs", "swapped") else array

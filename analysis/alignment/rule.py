@@ -1,0 +1,91 @@
+"""The rule by which draws were aligned: aligned marginals depend on it where parts overlap."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+
+from models.checks import check_count
+from models.choices import choose
+from models.symmetry import Complement, Symmetry
+
+from .rescaling import GAUGES
+
+REFERENCES = ("draw", "mean", "gaussian")
+COSTS = ("weights", "activations")
+_SAID = {
+    "draw": "chain {0}, draw {1}",
+    "mean": "the mean of the aligned draws, iterated from chain {0}, draw {1}",
+    "gaussian": "a diagonal Gaussian fitted to the aligned draws, iterated from chain {0}, draw {1}",
+    "posterior": "the mean of another posterior",
+}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What decides an alignment beside the draws and their symmetry.
+
+    Attributes
+    ----------
+    reference : {"draw", "mean", "gaussian", "posterior"}
+        What draws are matched with; `posterior` is another one's mean.
+    reference_draw : tuple of int
+        Chain and draw: the reference, or where the iteration starts.
+    cost : {"weights", "activations"}
+        What is compared.
+    scales : mapping of str to float
+        By what each variable is divided.
+    gauge : {"balanced", "unit", "keep"}
+        How positive scalings are divided out.
+    restarts, max_sweeps, seed : int
+        Starts, sweeps at most from each, seed of the random ones.
+
+    Raises
+    ------
+    ValueError
+        If a word is unknown or a number is not a count.
+    """
+
+    reference: str = "mean"
+    reference_draw: tuple[int, int] = (0, 0)
+    cost: str = "weights"
+    scales: Mapping[str, float] = field(default_factory=dict)
+    gauge: str = "balanced"
+    restarts: int = 1
+    max_sweeps: int = 15
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Check words and numbers."""
+        choose("reference", self.reference, (*REFERENCES, "posterior"))
+        choose("cost", self.cost, COSTS)
+        choose("gauge", self.gauge, GAUGES)
+        check_count("restarts", self.restarts)
+        check_count("max_sweeps", self.max_sweeps)
+        check_count("seed", self.seed, least=0)
+
+    def to_json(self) -> str:
+        """The rule as JSON text."""
+        return json.dumps(asdict(self))
+
+    def describe(self, symmetry: Symmetry) -> str:
+        """Say the rule in plain words."""
+        blocks = "; ".join(_say(block) for block in symmetry)
+        reference = _SAID[self.reference].format(*self.reference_draw)
+        said = f"Modulo {blocks}. Every draw is matched with {reference}, by "
+        if self.cost == "activations":
+            said += "the squared distance of hidden activations."
+        else:
+            scales = ", ".join(f"{name} by {scale:.4g}" for name, scale in self.scales.items())
+            said += f"the squared distance of whole parts, variables divided by scales ({scales})."
+        return said
+
+
+def _say(block: object) -> str:
+    names = ", ".join(block.variables)  # type: ignore[attr-defined]
+    if isinstance(block, Complement):
+        return f"complements of {names}"
+    flips = getattr(block, "flipped", ())
+    word = "positive scalings" if hasattr(block, "incoming") else "permutations"
+    return f"{word} of {names}" + (f" with changes of sign of {', '.join(flips)}" if flips else "")

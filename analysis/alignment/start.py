@@ -1,0 +1,91 @@
+"""A first element for every draw that does not depend on how the draw's parts are numbered.
+
+Blocks are solved one after the other, each only on variables whose other axes are settled: the first
+hidden layer of a network by its incoming weights, the second by weights from units that are matched by
+then, and so on. Where a block has no such variable, parts are compared by their sorted entries. Descent
+from here gives the same result for every labelling of the input, which a start at the labels as they
+came (Ainsworth, Hayase and Srinivasa 2023, algorithm 1) does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from models.group import Group, Part, Permuted
+from models.symmetry import Block, Exchangeable, Symmetry, axes_of
+
+from .blocks import method, solve
+from .costs import Reference
+from .moving import move, restrict
+from .parts import Parts
+
+Values = Mapping[str, np.ndarray]
+
+
+def first_parts(values: Values, symmetry: Symmetry, reference: Reference) -> Parts:
+    """Match draws (draw, *event) with a reference, block after block."""
+    num = len(next(iter(values.values())))
+    shapes = {name: array.shape[1:] for name, array in values.items()}
+    parts = list(Group(symmetry, shapes).identity((num,)))
+    waiting = list(range(len(symmetry)))
+    while waiting:
+        place = next((p for p in waiting if _settled(symmetry, p, waiting, shapes)), waiting[0])
+        free = _settled(symmetry, place, waiting, shapes)
+        block = restrict(symmetry[place], free) if free else None
+        if block is not None:
+            seen = move(values, symmetry, parts, block.variables, without=place)
+            found = solve(seen, block, _without_signs(parts[place], block), reference)
+        else:
+            found = _by_signature(values, symmetry[place], reference, parts[place])
+        parts[place] = _with_signs(found, parts[place])
+        waiting.remove(place)
+    return tuple(parts)
+
+
+def _settled(
+    symmetry: Symmetry, place: int, waiting: list[int], shapes: Mapping[str, tuple[int, ...]]
+) -> list[str]:
+    """Variables of a block that no waiting block moves, and that make it an easy problem."""
+    block = symmetry[place]
+    others = {n for p in waiting if p != place for n in symmetry[p].variables}
+    free = [name for name in block.variables if name not in others]
+    if isinstance(block, Exchangeable):
+        if method(block, shapes) == "exchange":
+            free = [n for n in free if n in block.axes and len(axes_of(block.axes[n])) == 1]
+        if not any(name in block.axes for name in free):
+            return []
+    return free
+
+
+def _by_signature(values: Values, block: Block, reference: Reference, part: Part) -> Part:
+    """Match parts by their entries in order of size, which no other block changes."""
+    if not isinstance(block, Exchangeable) or not isinstance(part, Permuted):
+        return part
+    seen, means, weights = {}, {}, {}
+    for name, places in block.axes.items():
+        for axis in axes_of(places):
+            key = f"{name}, axis {axis}"
+            seen[key] = _signature(values[name], axis)
+            means[key] = _signature(reference.mean[name][None], axis)[0]
+            weights[key] = np.asarray(np.mean(reference.weight[name]))
+    bare = Exchangeable(dict.fromkeys(seen, 0))
+    return solve(seen, bare, Permuted(part.permutation), Reference(means, weights))
+
+
+def _signature(values: np.ndarray, axis: int) -> np.ndarray:
+    front = np.moveaxis(values, axis + 1, 1)
+    return np.sort(np.abs(front.reshape(*front.shape[:2], -1)), axis=-1)
+
+
+def _without_signs(part: Part, block: Block) -> Part:
+    signed = isinstance(block, Exchangeable) and block.flipped
+    return part if signed or not isinstance(part, Permuted) else Permuted(part.permutation)
+
+
+def _with_signs(found: Part, before: Part) -> Part:
+    """A block that was solved without its flipped variables keeps the signs it had."""
+    if isinstance(found, Permuted) and isinstance(before, Permuted) and found.signs is None:
+        return Permuted(found.permutation, before.signs)
+    return found

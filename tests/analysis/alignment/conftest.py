@@ -1,0 +1,128 @@
+"""Posteriors with a planted truth: draws about well separated parts, every draw in labels of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from models.group import Element, Group, Permuted
+from models.symmetry import Complement, Exchangeable, Symmetry
+
+
+def chain(*widths: int, flips: bool = False) -> tuple[Symmetry, dict[str, tuple[int, ...]]]:
+    """Symmetry and shapes of a network with inputs, hidden layers and outputs of these sizes."""
+    shapes: dict[str, tuple[int, ...]] = {}
+    for layer, (before, after) in enumerate(pairwise(widths), 1):
+        shapes |= {f"W{layer}": (before, after), f"b{layer}": (after,)}
+    blocks = tuple(
+        Exchangeable({f"W{n}": 1, f"b{n}": 0, f"W{n + 1}": 0}, flips=flips)
+        for n in range(1, len(widths) - 1)
+    )
+    return blocks, shapes
+
+
+HIDDEN_MARKOV = Exchangeable({"A": (0, 1), "mu": 0})
+CASES: dict[str, tuple[Symmetry, dict[str, tuple[int, ...]]]] = {
+    "mixture": ((Exchangeable({"mu": 0, "sigma": 0}),), {"mu": (5,), "sigma": (5,), "nu": (2,)}),
+    "network": chain(4, 6, 2),
+    "tanh network": chain(4, 6, 2, flips=True),
+    "two hidden layers": chain(4, 6, 5, 2),
+    "three hidden layers": chain(4, 5, 4, 6, 2, flips=True),
+    "factors": ((Exchangeable({"L": 1, "s": 0}, flips=("L",)),), {"L": (7, 4), "s": (4,)}),
+    "complements": (
+        (Exchangeable({"mu": 0}, complements=("theta",)),),
+        {"mu": (2,), "theta": ()},
+    ),
+    "complement": ((Complement(("p", "q")),), {"p": (), "q": (3,)}),
+    "hidden Markov": ((HIDDEN_MARKOV,), {"A": (5, 5), "mu": (5,)}),
+    "transitions alone": ((Exchangeable({"A": (0, 1)}),), {"A": (4, 4)}),
+    "large hidden Markov": ((HIDDEN_MARKOV,), {"A": (9, 9), "mu": (9,)}),
+    "two mixtures": (
+        (Exchangeable({"mu": 0}), Exchangeable({"nu": 0}, flips=True)),
+        {"mu": (4,), "nu": (3, 2)},
+    ),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Planted:
+    """Draws about a known truth, and the elements that hid it."""
+
+    group: Group
+    clean: dict[str, np.ndarray]
+    hidden: Element
+    seen: xr.Dataset
+
+    @property
+    def scales(self) -> dict[str, float]:
+        """One for every variable."""
+        names = {name for block in self.group.symmetry for name in block.variables}
+        return dict.fromkeys(names, 1.0)
+
+    def left_over(self, found: Element) -> Element:
+        """What the hidden element and the one found make together: constant if all went well."""
+        return self.group.compose(self.hidden, found)
+
+
+def dataset(values: dict[str, np.ndarray]) -> xr.Dataset:
+    """Give arrays (chain, draw, *event) names of axes."""
+    return xr.Dataset(
+        {
+            name: (("chain", "draw", *(f"{name}_dim_{k}" for k in range(v.ndim - 2))), v)
+            for name, v in values.items()
+        }
+    )
+
+
+def plant(
+    symmetry: Symmetry,
+    shapes: dict[str, tuple[int, ...]],
+    rng: np.random.Generator,
+    *,
+    noise: float = 0.05,
+    lead: tuple[int, int] = (2, 15),
+    dtype: type = np.float64,
+) -> Planted:
+    """Draw a truth, noise about it, and an element for every draw."""
+    group = Group(symmetry, shapes)
+    clean = {
+        name: (rng.normal(size=shape) + noise * rng.normal(size=(*lead, *shape))).astype(dtype)
+        for name, shape in shapes.items()
+    }
+    hidden = group.random(rng, lead)
+    return Planted(group, clean, hidden, dataset(group.act(hidden, clean)))
+
+
+def same_everywhere(element: Element) -> bool:
+    """Whether all draws have the same permutations, signs and complements."""
+    return all(
+        bool((array == array[0, 0]).all())
+        for part in element
+        for array in part
+        if array is not None
+    )
+
+
+def equal(first: Element, second: Element) -> bool:
+    """Whether two elements are the same."""
+    return all(
+        np.array_equal(a, b)
+        for part, other in zip(first, second, strict=True)
+        for a, b in zip(part, other, strict=True)
+        if a is not None
+    )
+
+
+def permutations_of(element: Element) -> list[np.ndarray]:
+    """The permutations of every block."""
+    return [part.permutation for part in element if isinstance(part, Permuted)]
+
+
+@pytest.fixture(params=CASES)
+def planted(request, rng) -> Planted:
+    """One planted posterior of every kind of symmetry."""
+    return plant(*CASES[request.param], rng)

@@ -1,0 +1,145 @@
+"""What a user is told about input that does not fit."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from analysis.alignment import align
+from models import BayesianNetwork, Network
+from models.symmetry import Exchangeable, to_json
+
+from .conftest import dataset
+
+MIXTURE = (Exchangeable({"mu": 0, "sigma": 0}),)
+
+
+@pytest.fixture
+def mixture(rng) -> xr.Dataset:
+    return dataset({"mu": rng.normal(size=(2, 5, 3)), "sigma": rng.normal(size=(2, 5, 3))})
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"symmetry": None}, "`symmetry` is not given, and `posterior` declares none"),
+        ({"symmetry": ()}, "`symmetry` has no blocks"),
+        (
+            {"symmetry": (Exchangeable({"mu": 0, "tau": 0}),)},
+            "`symmetry` moves tau, which `posterior` does not hold .it holds mu, sigma.; declare",
+        ),
+        ({"symmetry": (Exchangeable({"mu": 1}),)}, "`symmetry` moves axis 1 of mu"),
+        ({"reference": "median"}, "`reference` is 'median'; choose one of draw, mean, gaussian"),
+        ({"reference": "Mean"}, "Did you mean 'mean'"),
+        ({"cost": "distance"}, "`cost` is 'distance'; choose one of weights, activations"),
+        ({"gauge": "norm"}, "`gauge` is 'norm'; choose one of balanced, unit, keep"),
+        ({"cost": "activations"}, "no attribute `model` that describes a network"),
+        ({"reference_draw": (2, 0)}, r"`reference_draw` is \(2, 0\), but there are 2 chains of 5"),
+        ({"reference_draw": (0, -1)}, "`reference_draw` is"),
+        ({"restarts": 0}, "`restarts` must be a whole number, at least 1; got 0"),
+        ({"max_sweeps": 0}, "`max_sweeps` must be a whole number"),
+        ({"threads": 0}, "`threads` must be a whole number"),
+        ({"max_bytes": 0}, "`max_bytes` must be a whole number"),
+        ({"seed": -1}, "`seed` must be a whole number, at least 0"),
+        ({"scales": {"mu": 0.0}}, r"`scales\['mu'\]` must be a positive finite number; got 0.0"),
+        ({"scales": {"nu": 1.0}}, "`scales` names nu, which is not matched; that are mu, sigma"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(mixture, options, message):
+    with pytest.raises(ValueError, match=message):
+        align(mixture, **({"symmetry": MIXTURE} | options))
+
+
+def test_unequal_axes_are_refused(rng):
+    seen = dataset({"mu": rng.normal(size=(1, 3, 3)), "sigma": rng.normal(size=(1, 3, 4))})
+    with pytest.raises(ValueError, match="axes of unequal length together: axis 0 of mu has 3"):
+        align(seen, MIXTURE)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("max_bytes", [1, 2**28])
+def test_draws_that_are_not_finite_are_named(mixture, value, max_bytes):
+    mixture["sigma"][1, 3, 2] = value
+    with pytest.raises(ValueError, match="sigma that is not finite, first in chain 1, draw 3"):
+        align(mixture, MIXTURE, max_bytes=max_bytes)
+
+
+def test_a_variable_without_chains_is_refused(mixture):
+    seen = mixture.assign(mu=mixture["mu"].isel(chain=0))
+    with pytest.raises(ValueError, match=r"holds mu with dimensions .*, without chain"):
+        align(seen, MIXTURE)
+
+
+def test_text_is_refused(mixture):
+    seen = mixture.assign(mu=mixture["mu"].astype(str))
+    with pytest.raises(ValueError, match="only real numbers can be aligned"):
+        align(seen, MIXTURE)
+
+
+def test_no_draws_are_refused(mixture):
+    with pytest.raises(ValueError, match="`posterior` holds no draws"):
+        align(mixture.isel(draw=slice(0, 0)), MIXTURE)
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_other_types_are_refused(mixture):
+    with pytest.raises(TypeError, match=r"`posterior` is a dict; give an `xarray.DataTree`"):
+        align({"mu": mixture["mu"].values}, MIXTURE)
+    with pytest.raises(TypeError, match="`reference` is a ndarray"):
+        align(mixture, MIXTURE, reference=np.zeros(3))
+
+
+def test_a_reference_of_other_shapes_is_refused(mixture, rng):
+    other = dataset({"mu": rng.normal(size=(1, 3, 3)), "sigma": rng.normal(size=(1, 3, 2))})
+    message = r"`reference` holds sigma of shape \(2,\), and `posterior` of shape \(3,\)"
+    with pytest.raises(ValueError, match=message):
+        align(mixture, MIXTURE, reference=other)
+    with pytest.raises(ValueError, match="sigma, which `reference` does not hold"):
+        align(mixture, MIXTURE, reference=other[["mu"]])
+
+
+def test_activations_need_inputs_that_fit(rng):
+    model = BayesianNetwork(Network(3, (4,), 1))
+    seen = dataset({n: rng.normal(size=(1, 4, *s)) for n, s in model.network.shapes.items()})
+    seen.attrs = {"model": model.describe(), "symmetry": to_json(model.symmetry)}
+    with pytest.raises(ValueError, match="`cost` is 'activations', which needs inputs: give `x`"):
+        align(seen, cost="activations")
+    with pytest.raises(ValueError, match=r"`x` has shape .5, 2., but the network has 3 inputs"):
+        align(seen, cost="activations", x=np.zeros((5, 2)))
+    other = (Exchangeable({"W2": 0}),)
+    with pytest.raises(ValueError, match="does not permute the units of one hidden layer"):
+        align(seen, other, cost="activations", x=np.zeros((5, 3)))
+
+
+def test_prior_scales_are_the_default_for_networks(rng):
+    from models import NormalPrior
+
+    model = BayesianNetwork(Network(3, (4,), 1), prior=NormalPrior((0.5, 2.0), 3.0))
+    seen = dataset({n: rng.normal(size=(1, 4, *s)) for n, s in model.network.shapes.items()})
+    seen.attrs = {"model": model.describe(), "symmetry": to_json(model.symmetry)}
+    assert align(seen).rule.scales == {"W1": 0.5, "b1": 3.0, "W2": 2.0}
+    assert align(seen, scales={"b1": 1.0}).rule.scales == {"W1": 0.5, "b1": 1.0, "W2": 2.0}
+
+
+def test_spreads_are_the_default_elsewhere(mixture):
+    scales = align(mixture, MIXTURE).rule.scales
+    assert scales["mu"] == pytest.approx(float(mixture["mu"].std()), rel=1e-12)
+    flipped = (Exchangeable({"mu": 0, "sigma": 0}, flips=("mu",)),)
+    scales = align(mixture, flipped).rule.scales
+    assert scales["mu"] == pytest.approx(float(np.sqrt((mixture["mu"] ** 2).mean())), rel=1e-12)
+
+
+def test_a_constant_variable_has_scale_one():
+    seen = dataset({"mu": np.full((1, 4, 3), 0.3), "sigma": np.zeros((1, 4, 3))})
+    found = align(seen, MIXTURE)
+    assert found.rule.scales == {"mu": 1.0, "sigma": 1.0}
+    assert found.converged
+    assert (found.distance_after < 1e-30).all()
+
+
+def test_whole_numbers_are_aligned_and_stay_whole(rng):
+    counts = np.array([[[5, 1], [1, 5], [6, 1]]])
+    found = align(dataset({"n": counts}), (Exchangeable({"n": 0}),))
+    aligned = found.posterior["posterior"]["n"]
+    assert aligned.dtype == counts.dtype
+    assert aligned.values.tolist() == [[[5, 1], [5, 1], [6, 1]]]

@@ -1,0 +1,172 @@
+"""What alignment must not depend on, and what it must leave alone."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import xarray as xr
+
+from analysis.alignment import align
+from models import BayesianNetwork, Network, predict
+from models.group import Group
+from models.symmetry import Exchangeable, to_json
+
+from .conftest import CASES, dataset, equal, plant, same_everywhere
+
+OVERLAP = 0.8  # noise that makes many parts change places: alignment has real choices to make
+
+
+@pytest.fixture(params=CASES)
+def overlapping(request, rng):
+    return plant(*CASES[request.param], rng, noise=OVERLAP)
+
+
+@pytest.mark.parametrize("reference", ["mean", "gaussian", "draw"])
+def test_aligning_twice_changes_nothing(overlapping, reference):
+    symmetry, scales = overlapping.group.symmetry, overlapping.scales
+    once = align(overlapping.seen, symmetry, reference=reference, scales=scales)
+    twice = align(once.posterior, symmetry, reference=reference, scales=scales)
+    assert equal(twice.element, overlapping.group.identity((2, 15)))
+
+
+@pytest.mark.parametrize("reference", ["mean", "gaussian", "draw"])
+def test_labels_of_the_input_change_one_element_only(overlapping, reference, rng):
+    group, scales = overlapping.group, overlapping.scales
+    values = {name: v.values for name, v in overlapping.seen.items()}
+    change = group.random(rng, (2, 15))
+    relabelled = dataset(group.act(change, values))
+    found = align(overlapping.seen, group.symmetry, reference=reference, scales=scales)
+    again = align(relabelled, group.symmetry, reference=reference, scales=scales)
+    # From found's aligned draws to those of the relabelled input.
+    left = group.compose(group.inverse(found.element), group.compose(change, again.element))
+    assert same_everywhere(left)
+    np.testing.assert_allclose(again.distance_after, found.distance_after, rtol=1e-9)
+
+
+@pytest.mark.parametrize("reference", ["mean", "gaussian", "draw"])
+@pytest.mark.parametrize("options", [{"max_bytes": 1}, {"max_bytes": 20_000}, {"threads": 3}])
+@pytest.mark.parametrize("case", ["tanh network", "hidden Markov", "two hidden layers"])
+def test_chunks_and_threads_do_not_matter(case, reference, options, rng):
+    overlapping = plant(*CASES[case], rng, noise=OVERLAP, lead=(2, 6))
+    symmetry = overlapping.group.symmetry
+    whole = align(overlapping.seen, symmetry, reference=reference, restarts=2, threads=1)
+    pieces = align(overlapping.seen, symmetry, reference=reference, restarts=2, **options)
+    assert equal(whole.element, pieces.element)
+    np.testing.assert_allclose(pieces.cost, whole.cost, rtol=1e-9)
+
+
+def test_the_same_seed_gives_the_same_alignment(rng):
+    planted = plant(*CASES["three hidden layers"], rng, noise=OVERLAP)
+    runs = [align(planted.seen, planted.group.symmetry, restarts=3, seed=5) for _ in range(2)]
+    assert equal(runs[0].element, runs[1].element)
+    assert runs[0].cost == runs[1].cost
+
+
+@pytest.mark.parametrize("reference", ["mean", "gaussian"])
+def test_the_cost_never_rises(overlapping, reference):
+    found = align(overlapping.seen, overlapping.group.symmetry, reference=reference)
+    assert found.converged
+    # The floor of a variance is no part of the likelihood: it may cost a little.
+    slack = 1e-9 + 1e-4 * (reference == "gaussian")
+    assert (np.diff(found.cost) <= slack * np.abs(found.cost[0])).all()
+
+
+def test_scaling_is_divided_out(rng):
+    network = BayesianNetwork(Network(3, (5, 4), 2, activation="relu"))
+    planted = plant(network.symmetry, dict(network.network.shapes), rng)
+    found = align(planted.seen, network.symmetry, scales=planted.scales)
+    left = planted.left_over(found.element)
+    assert same_everywhere((left[0], left[2]))
+    aligned = found.posterior["posterior"]
+    for incoming, outgoing in (("1", "2"), ("2", "3")):
+        square = (aligned[f"W{incoming}"].values ** 2).sum(axis=2)
+        square = square + aligned[f"b{incoming}"].values ** 2
+        out = (aligned[f"W{outgoing}"].values ** 2).sum(axis=3)
+        np.testing.assert_allclose(square, out, rtol=1e-10)
+
+
+@pytest.mark.parametrize("gauge", ["balanced", "unit", "keep"])
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+@pytest.mark.parametrize("cost", ["weights", "activations"])
+def test_predictions_do_not_change(rng, gauge, activation, cost):
+    model = BayesianNetwork(Network(3, (5, 4), 2, activation=activation))
+    planted = plant(model.symmetry, dict(model.network.shapes), rng, noise=OVERLAP)
+    x = rng.normal(size=(6, 3))
+    tree = network_tree(planted, model, x)
+    found = align(tree, cost=cost, gauge=gauge)
+    expected = predict(model, planted.seen, x)
+    got = predict(model, found.posterior["posterior"].to_dataset(), x)
+    np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-12)
+
+
+def test_a_wrong_symmetry_changes_predictions(rng):
+    # Negative control: the outgoing weights stay behind.
+    model = BayesianNetwork(Network(3, (5,), 2, activation="tanh"))
+    planted = plant(model.symmetry, dict(model.network.shapes), rng)
+    x = rng.normal(size=(6, 3))
+    wrong = align(planted.seen, (Exchangeable({"W1": 1, "b1": 0}, flips=True),))
+    got = predict(model, wrong.posterior["posterior"].to_dataset(), x)
+    assert np.abs(got - predict(model, planted.seen, x)).max() > 0.1
+
+
+def test_the_log_density_does_not_change(rng):
+    model = BayesianNetwork(Network(3, (5, 4), 1, activation="tanh"))
+    planted = plant(model.symmetry, dict(model.network.shapes), rng, noise=OVERLAP)
+    x, y = rng.normal(size=(8, 3)), rng.normal(size=(8, 1))
+    found = align(planted.seen, model.symmetry)
+
+    def log_density(data: xr.Dataset, chain: int, draw: int) -> float:
+        weights = {n: jnp.asarray(data[n].values[chain, draw]) for n in model.network.shapes}
+        prior = sum(float(-0.5 * (w**2).sum()) for w in weights.values())
+        gap = np.asarray(model.network.apply(weights, jnp.asarray(x))) - y
+        return prior - 0.5 * float((gap**2).sum())
+
+    aligned = found.posterior["posterior"].to_dataset()
+    assert not np.allclose(aligned["W1"], planted.seen["W1"])
+    for place in np.ndindex(2, 15):
+        np.testing.assert_allclose(
+            log_density(aligned, *place), log_density(planted.seen, *place), rtol=1e-10
+        )
+
+
+def network_tree(planted, model, x) -> xr.DataTree:
+    constant = xr.Dataset({"x": (("obs", "in"), x)})
+    tree = xr.DataTree.from_dict({"posterior": planted.seen, "constant_data": constant})
+    tree.attrs = {"symmetry": to_json(model.symmetry), "model": model.describe()}
+    return tree
+
+
+def test_activations_restore_labels_and_layers_are_independent(rng):
+    model = BayesianNetwork(Network(3, (6, 5), 2, activation="tanh"))
+    planted = plant(model.symmetry, dict(model.network.shapes), rng, noise=0.01)
+    x = rng.normal(size=(40, 3))
+    found = align(network_tree(planted, model, x), cost="activations")
+    assert same_everywhere(planted.left_over(found.element))
+    assert set(found.reference) == {"hidden1", "hidden2"}
+
+
+def test_activations_are_those_of_the_network(rng):
+    # With the last layer's weights set to read out one unit, outputs are that unit's activation.
+    model = BayesianNetwork(Network(3, (6, 5), 5, activation="relu"))
+    shapes = dict(model.network.shapes)
+    planted = plant(model.symmetry, shapes, rng, lead=(1, 1))
+    values = {n: v.values.copy() for n, v in planted.seen.items()}
+    values["W3"][:], values["b3"][:] = np.eye(5), 0.0
+    x = rng.normal(size=(7, 3))
+    found = align(
+        network_tree(plant_of(planted, values), model, x), cost="activations", gauge="keep"
+    )
+    expected = predict(model, dataset(values), x)[0, 0]
+    np.testing.assert_allclose(found.reference["hidden2"], expected, rtol=1e-10, atol=1e-12)
+
+
+def plant_of(planted, values):
+    return type(planted)(planted.group, planted.clean, planted.hidden, dataset(values))
+
+
+def test_group_of_the_alignment_maps_input_to_output(overlapping):
+    found = align(overlapping.seen, overlapping.group.symmetry)
+    assert isinstance(found.group, Group)
+    values = {name: v.values for name, v in overlapping.seen.items()}
+    moved = found.group.act(found.element, values)
+    for name, array in moved.items():
+        np.testing.assert_array_equal(found.posterior["posterior"][name].values, array)

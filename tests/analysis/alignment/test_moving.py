@@ -1,0 +1,86 @@
+"""Moving a chunk is what the group does; rescaling reaches its gauge."""
+
+import numpy as np
+import pytest
+
+from analysis.alignment.moving import gather, move
+from analysis.alignment.rescaling import factors, rescale
+from models.group import Group
+from models.symmetry import Rescalable
+
+from .conftest import CASES
+
+DEEP = (
+    Rescalable({"W1": 1, "b1": 0}, {"W2": 0}),
+    Rescalable({"W2": 1}, {"W3": 0}),
+)
+SHAPES = {"W1": (4, 5), "b1": (5,), "W2": (5, 6), "W3": (6, 2)}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_moving_by_all_blocks_is_the_group_acting(case, rng):
+    symmetry, shapes = CASES[case]
+    group = Group(symmetry, shapes)
+    values = {n: rng.normal(size=(7, *s)) for n, s in shapes.items()}
+    element = group.random(rng, (7,))
+    moved = move(values, symmetry, element, shapes)
+    expected = group.act(element, values)
+    for name in shapes:
+        np.testing.assert_array_equal(moved[name], expected[name])
+
+
+def test_a_block_can_stay_out(rng):
+    symmetry, shapes = CASES["two hidden layers"]
+    group = Group(symmetry, shapes)
+    values = {n: rng.normal(size=(7, *s)) for n, s in shapes.items()}
+    element = group.random(rng, (7,))
+    still = (element[0], group.identity((7,))[1])
+    moved = move(values, symmetry, element, ("W2",), without=1)
+    assert set(moved) == {"W2"}
+    np.testing.assert_array_equal(moved["W2"], group.act(still, values)["W2"])
+
+
+@pytest.mark.parametrize("shape", [(3,), (5, 3), (40, 3, 4), (300, 3)])
+def test_both_ways_to_gather_agree(shape, rng):
+    axis = shape.index(3)
+    values = rng.normal(size=(6, *shape))
+    orders = rng.permuted(np.tile(np.arange(3), (6, 1)), axis=1)
+    expected = np.stack(
+        [np.take(v, order, axis=axis) for v, order in zip(values, orders, strict=True)]
+    )
+    np.testing.assert_array_equal(gather(values, orders, axis), expected)
+
+
+@pytest.mark.parametrize("gauge", ["balanced", "unit"])
+def test_a_gauge_does_not_depend_on_the_scaling_of_the_input(gauge, rng):
+    group = Group(DEEP, SHAPES)
+    values = {n: rng.normal(size=(9, *s)) for n, s in SHAPES.items()}
+    other = group.act(group.random(rng, (9,)), values)
+    one = rescale(values, DEEP, factors(values, DEEP, gauge))
+    two = rescale(other, DEEP, factors(other, DEEP, gauge))
+    for name in SHAPES:
+        np.testing.assert_allclose(one[name], two[name], rtol=1e-10)
+    if gauge == "unit":
+        norm = np.sqrt((one["W1"] ** 2).sum(axis=1) + one["b1"] ** 2)
+        np.testing.assert_allclose(norm, 1.0, rtol=1e-12)
+        np.testing.assert_allclose((one["W2"] ** 2).sum(axis=1), 1.0, rtol=1e-12)
+
+
+def test_balance_is_the_smallest_norm_on_the_orbit(rng):
+    group = Group(DEEP, SHAPES)
+    values = {n: rng.normal(size=(9, *s)) for n, s in SHAPES.items()}
+    least = rescale(values, DEEP, factors(values, DEEP, "balanced"))
+
+    def norm(of):
+        return sum((v**2).reshape(9, -1).sum(axis=1) for v in of.values())
+
+    for _ in range(20):
+        assert (norm(group.act(group.random(rng, (9,)), least)) > norm(least)).all()
+
+
+def test_dead_units_stay_as_they_are():
+    values = {"W1": np.zeros((1, 2, 3)), "W2": np.ones((1, 3, 1))}
+    block = (Rescalable({"W1": 1}, {"W2": 0}),)
+    for gauge in ("balanced", "unit"):
+        (found,) = factors(values, block, gauge)
+        np.testing.assert_array_equal(found.factors, np.ones((1, 3)))

@@ -1,0 +1,120 @@
+"""The aligned posterior keeps everything else, says how it was made, and travels with its file."""
+
+import json
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from analysis.alignment import align, element_of
+from models.symmetry import Complement, Exchangeable, Rescalable, from_json, to_json
+
+from .conftest import CASES, dataset, equal, plant
+
+
+@pytest.fixture
+def tree(rng) -> xr.DataTree:
+    planted = plant(*CASES["tanh network"], rng)
+    stats = dataset({"lp": rng.normal(size=(2, 15)), "diverging": np.zeros((2, 15), bool)})
+    data = xr.Dataset({"x": (("obs", "in"), rng.normal(size=(3, 4)))})
+    groups = {"posterior": planted.seen, "sample_stats": stats, "constant_data": data}
+    made = xr.DataTree.from_dict(groups)
+    made.attrs = {"target": "toy", "symmetry": to_json(planted.group.symmetry), "seed": 3}
+    return made
+
+
+def test_other_groups_variables_and_attributes_stay(tree):
+    before = tree.copy(deep=True)
+    aligned = align(tree).posterior
+    xr.testing.assert_identical(tree, before)
+    assert set(aligned.children) == set(tree.children)
+    xr.testing.assert_identical(aligned["sample_stats"], tree["sample_stats"])
+    xr.testing.assert_identical(aligned["constant_data"], tree["constant_data"])
+    xr.testing.assert_identical(aligned["posterior"]["b2"], tree["posterior"]["b2"])
+    assert aligned.attrs["target"] == "toy"
+    assert not np.array_equal(aligned["posterior"]["W1"], tree["posterior"]["W1"])
+    assert aligned["posterior"]["W1"].dims == tree["posterior"]["W1"].dims
+
+
+def test_the_rule_is_recorded(tree):
+    found = align(tree, reference="gaussian", scales={"W1": 0.5}, seed=4, restarts=2)
+    rule = json.loads(found.posterior.attrs["alignment"])
+    assert rule["reference"] == "gaussian"
+    assert rule["scales"]["W1"] == 0.5
+    assert (rule["seed"], rule["restarts"], rule["cost"]) == (4, 2, "weights")
+    assert found.posterior.attrs["alignment_sweeps"] == len(found.cost) == found.sweeps
+    assert found.posterior.attrs["alignment_converged"] == 1
+    for said in ("permutations of W1, b1, W2", "changes of sign", "diagonal Gaussian", "W1 by 0.5"):
+        assert said in found.text
+    assert found.posterior.attrs["alignment_rule"] == found.text
+
+
+@pytest.mark.parametrize("reference", ["draw", "mean", "posterior"])
+def test_the_rule_names_its_reference(tree, reference):
+    given = tree if reference == "posterior" else reference
+    text = align(tree, reference=given, reference_draw=(1, 2)).text
+    expected = {
+        "draw": "matched with chain 1, draw 2, by",
+        "mean": "the mean of the aligned draws, iterated from chain 1, draw 2",
+        "posterior": "the mean of another posterior",
+    }
+    assert expected[reference] in text
+
+
+def test_elements_travel_with_the_file(tree, tmp_path):
+    found = align(tree)
+    path = tmp_path / "aligned.nc"
+    found.to_tree().to_netcdf(path, engine="h5netcdf")
+    with xr.open_datatree(path, engine="h5netcdf") as opened:
+        read = opened.load()
+    saved = read["alignment"].to_dataset()
+    symmetry = from_json(saved.attrs["symmetry"])
+    assert equal(element_of(saved, symmetry), found.element)
+    np.testing.assert_array_equal(saved["distance_after"], found.distance_after)
+    np.testing.assert_array_equal(saved["reference_W1"], found.reference["W1"])
+    np.testing.assert_array_equal(read["posterior"]["W1"], found.posterior["posterior"]["W1"])
+    assert tuple(saved["cost"].values) == found.cost
+
+
+def test_a_file_is_aligned_without_being_loaded(tree, tmp_path):
+    path = tmp_path / "raw.nc"
+    tree.to_netcdf(path, engine="h5netcdf")
+    with xr.open_datatree(path, engine="h5netcdf") as opened:
+        found = align(opened, max_bytes=20_000)
+        assert not opened["posterior"]["W1"].variable._in_memory
+        assert equal(found.element, align(tree).element)
+
+
+def test_every_kind_of_part_is_read_back(rng):
+    symmetry = (
+        Exchangeable({"W1": 1, "W2": 0}),
+        Rescalable({"W1": 1}, {"W2": 0}),
+        Complement("p"),
+    )
+    planted = plant(symmetry, {"W1": (2, 3), "W2": (3, 2), "p": ()}, rng)
+    found = align(planted.seen, symmetry)
+    assert equal(element_of(found.to_dataset(), symmetry), found.element)
+    with pytest.raises(ValueError, match="`dataset` lacks block1_factors"):
+        element_of(found.to_dataset().drop_vars("block1_factors"), symmetry)
+
+
+def test_variables_in_another_order_of_axes_are_aligned_alike(tree):
+    turned = tree.copy()
+    turned["posterior"] = xr.DataTree(
+        tree["posterior"].to_dataset().transpose("draw", ..., "chain")
+    )
+    found, expected = align(turned), align(tree)
+    assert equal(found.element, expected.element)
+    aligned = found.posterior["posterior"]["W1"]
+    assert aligned.dims == turned["posterior"]["W1"].dims
+    np.testing.assert_array_equal(
+        aligned.transpose(*tree["posterior"]["W1"].dims), expected.posterior["posterior"]["W1"]
+    )
+
+
+def test_progress_ends_at_its_total(tree):
+    calls: list[tuple[int, int]] = []
+    align(tree, progress=lambda done, total: calls.append((done, total)))
+    assert all(0 <= done <= total for done, total in calls)
+    assert calls[-1][0] == calls[-1][1]
+    assert len(calls) >= 2

@@ -1,0 +1,51 @@
+"""The parts of a page: tables that fit, and the text of their cells."""
+
+import numpy as np
+import pytest
+
+from analysis.report import Cell, Column, Table
+
+
+def test_a_table_refuses_rows_that_do_not_fit():
+    with pytest.raises(ValueError, match=r"row of 1 cells .* 2 `columns`"):
+        Table(("a", "b"), (("only",),))
+
+
+def test_without_empty_columns_drops_dashes_alone():
+    table = Table(("a", "b", "c"), (("x", None, 0), ("y", float("nan"), None)))
+    assert table.without_empty_columns() == Table(("a", "c"), (("x", 0), ("y", None)))
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (True, "yes"),
+        (False, "no"),
+        (None, "–"),
+        ("", "–"),
+        (float("nan"), "–"),
+        ("`W1`", "`W1`"),
+        (1.23456, "1.23"),
+        (np.int64(12345), "12\u202f345"),
+    ],
+)
+def test_a_column_writes_every_kind_of_value(value, text):
+    assert Column("a").write(value) == text
+
+
+def test_a_column_of_numbers_may_have_empty_cells():
+    rows = (
+        ("a", 1, Cell(2.0, "good"), True, None),
+        ("b", None, Cell(""), 1.0, Cell(None)),
+    )
+    table = Table(("name", "count", Column("R-hat"), "mixed", "empty"), rows)
+    assert table.numeric == (False, True, True, False, False)
+    assert [heading.name for heading in table.headings] == [
+        "name",
+        "count",
+        "R-hat",
+        "mixed",
+        "empty",
+    ]
+    assert table.cells[0][:3] == (Cell("a"), Cell(1), Cell(2.0, "good"))
+    assert Table(("a", "b"), ()).numeric == (False, False)

@@ -1,0 +1,104 @@
+"""Barriers of losses whose shape along a line is known."""
+
+import numpy as np
+import pytest
+
+from analysis.alignment import align
+from analysis.barriers import barrier
+from models import BayesianNetwork, Network, predict
+from models.group import Group
+
+from .alignment.conftest import dataset
+
+
+def double_well(values):
+    """(w^2 - 1)^2: from -1 to 1 the barrier is 1, in the middle."""
+    return (values["w"][:, 0] ** 2 - 1) ** 2
+
+
+def test_known_barrier():
+    ends = {"w": np.array([[-1.0], [0.0]])}, {"w": np.array([[1.0], [1.0]])}
+    found = barrier(*ends, double_well, num_points=101)
+    # From 0 to 1: (t^2 - 1)^2 - (1 - t) is largest at the root of 4 t^3 - 4 t + 1 = 0 near 0.27.
+    t = np.roots([4, 0, -4, 1])
+    t = t[(t > 0) & (t < 0.5)][0]
+    np.testing.assert_allclose(found.height, [1.0, (t**2 - 1) ** 2 - (1 - t)], atol=1e-3)
+    np.testing.assert_allclose(found.position[[0, 50, 100]], [0.0, 0.5, 1.0], rtol=1e-12)
+    np.testing.assert_allclose(found.loss[:, 0], [0.0, 1.0], atol=1e-15)
+
+
+def test_no_barrier_where_the_loss_is_convex(rng):
+    first, second = {"w": rng.normal(size=(20, 3))}, {"w": rng.normal(size=(20, 3))}
+    found = barrier(first, second, lambda v: (v["w"] ** 2).sum(axis=1))
+    np.testing.assert_allclose(found.height, 0.0, atol=1e-14)
+    assert (found.excess[:, 1:-1] < 0).all()
+
+
+def test_ends_of_unequal_loss_lie_on_the_line(rng):
+    first, second = {"w": rng.normal(size=(6, 1))}, {"w": rng.normal(size=(6, 1))}
+    found = barrier(first, second, lambda v: 3 * v["w"][:, 0] + 1)
+    np.testing.assert_allclose(found.excess, 0.0, atol=1e-14)
+
+
+def test_alignment_takes_the_barrier_away(rng):
+    model = BayesianNetwork(Network(3, (8,), 2, activation="tanh"))
+    truth = {n: rng.normal(size=s) for n, s in model.network.shapes.items()}
+    draws = {n: t + 0.01 * rng.normal(size=(1, 20, *t.shape)) for n, t in truth.items()}
+    x = rng.normal(size=(50, 3))
+    y = predict(model, {n: t[None, None] for n, t in truth.items()}, x)[0, 0]
+    group = Group(model.symmetry, dict(model.network.shapes))
+    seen = group.act(group.random(rng, (1, 20)), draws)
+    aligned = align(dataset(seen), model.symmetry).posterior["posterior"]
+
+    def loss(values):
+        return ((predict(model, {n: v[None] for n, v in values.items()}, x)[0] - y) ** 2).mean(
+            (1, 2)
+        )
+
+    before = barrier(*halves(seen), loss).height
+    after = barrier(*halves({n: aligned[n].values for n in seen}), loss).height
+    assert (before > 0.1).all()
+    assert (after < 1e-3).all()
+
+
+def halves(values):
+    return (
+        {n: v[0, :10] for n, v in values.items()},
+        {n: v[0, 10:] for n, v in values.items()},
+    )
+
+
+def test_nan_is_not_hidden():
+    ends = {"w": np.zeros((1, 1))}, {"w": np.ones((1, 1))}
+    found = barrier(*ends, lambda v: np.where(v["w"][:, 0] == 0.5, np.nan, 0.0), num_points=3)
+    assert np.isnan(found.height).all()
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "loss", "points", "message"),
+    [
+        (
+            {"w": (2, 1)},
+            {"v": (2, 1)},
+            None,
+            5,
+            "`first` holds w and `second` v; give two networks",
+        ),
+        ({}, {}, None, 5, "`first` holds nothing"),
+        (
+            {"w": (2, 1)},
+            {"w": (2, 3)},
+            None,
+            5,
+            r"w of shape \(2, 1\), and `second` of shape \(2, 3\)",
+        ),
+        ({"w": ()}, {"w": ()}, None, 5, r"give \(pair, ...\)"),
+        ({"w": (2,), "v": (3,)}, {"w": (2,), "v": (3,)}, None, 5, "different numbers of networks"),
+        ({"w": (2, 1)}, {"w": (2, 1)}, None, 1, "`num_points` must be a whole number, at least 2"),
+        ({"w": (2, 1)}, {"w": (2, 1)}, lambda v: 0.0, 5, r"`loss` returned an array of shape \(\)"),
+    ],
+)
+def test_bad_input_is_refused(first, second, loss, points, message):
+    ends = [{n: np.zeros(shape) for n, shape in end.items()} for end in (first, second)]
+    with pytest.raises(ValueError, match=message):
+        barrier(*ends, loss or double_well, num_points=points)

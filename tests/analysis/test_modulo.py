@@ -1,0 +1,161 @@
+"""Diagnostics modulo symmetry: equal modes are one, unequal ones are not, and flattery is told."""
+
+import json
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from analysis.invariants import invariants
+from analysis.modulo import diagnose_modulo, has_equal_modes
+from analysis.parameters import summarise
+from models import BayesianNetwork, Complement, Exchangeable, Group, Network, Rescalable
+from models.group import Permuted
+from models.symmetry import to_json
+
+MIXTURE = (Exchangeable({"mu": 0, "sigma": 0}),)
+
+
+def tree_of(values, lp=None, symmetry=MIXTURE, **attributes) -> xr.DataTree:
+    def dataset(arrays):
+        return xr.Dataset(
+            {
+                name: (("chain", "draw", *(f"{name}_{k}" for k in range(a.ndim - 2))), a)
+                for name, a in arrays.items()
+            }
+        )
+
+    groups = {"posterior": dataset(values)}
+    if lp is not None:
+        groups["sample_stats"] = dataset({"lp": lp})
+    tree = xr.DataTree.from_dict(groups)
+    tree.attrs = {"symmetry": to_json(symmetry), **attributes}
+    return tree
+
+
+def mixture(rng, apart=3.0, chains=4, draws=400):
+    """Draws of three components, every chain under labels of its own."""
+    mu = apart * np.arange(-1, 2) + 0.3 * rng.normal(size=(chains, draws, 3))
+    sigma = np.array([0.5, 1.0, 2.0]) * np.exp(0.1 * rng.normal(size=(chains, draws, 3)))
+    group = Group(MIXTURE, {"mu": (3,), "sigma": (3,)})
+    (part,) = group.random(rng, (chains,))
+    orders = np.array([[0, 1, 2], [2, 1, 0], [1, 0, 2], [1, 2, 0]])[np.arange(chains) % 4]
+    assert part.permutation.shape == orders.shape
+    element = (Permuted(np.repeat(orders[:, None], draws, axis=1)),)
+    return group.act(element, {"mu": mu, "sigma": sigma})
+
+
+def test_equal_modes_become_one(rng):
+    lp = rng.normal(size=(4, 400))
+    found = diagnose_modulo(tree_of(mixture(rng), lp), held_out=True)
+    assert found.raw.rhat.value > 1.5
+    assert found.aligned.rhat.value < 1.01
+    assert found.aligned.ess_bulk.value > 400
+    assert found.invariant_rhat.value < 1.01
+    assert found.held_out_rhat is not None
+    assert found.held_out_rhat.value < 1.02
+    assert found.basins == ((0, 1, 2, 3),)
+    assert found.switching.labellings == (1, 1, 1, 1)
+    assert found.warnings == ()
+    assert "Labels never changed within a chain." in found.sentences
+    assert found.sentences[-1].startswith(f"Worst R-hat: {found.raw.rhat.value:.3f} raw")
+    np.testing.assert_allclose(found.chain_lp, lp.mean(1))
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_modes_that_the_symmetry_does_not_join_stay_apart(rng):
+    values = mixture(rng)
+    values["sigma"][2:] *= 3  # no permutation makes these the others
+    lp = rng.normal(size=(4, 400)) - np.array([0.0, 0.0, 50.0, 50.0])[:, None]
+    found = diagnose_modulo(tree_of(values, lp), noise=False)
+    assert found.basins == ((0, 1), (2, 3))
+    assert found.aligned.rhat.value > 1.5
+    assert found.invariant_rhat.value > 1.5
+    (apart,) = (sentence for sentence in found.warnings if "stay apart" in sentence)
+    assert "2 groups of chains stay apart after alignment (0, 1; 2, 3)" in apart
+    assert "Mean log density by chain:" in apart
+    assert "start from an optimum" in apart
+
+
+def test_harmless_exchangeability_is_told_from_modes(rng):
+    """Parts that are alike without being modes: raw draws are fine, aligned ones only look sharper."""
+    shape = (4, 2000, 3)
+    found = diagnose_modulo(
+        tree_of({"mu": rng.normal(size=shape), "sigma": np.exp(rng.normal(size=shape))})
+    )
+    assert found.raw.rhat.value < 1.01
+    assert found.shrinkage < 0.9
+    assert any("R-hat is good without alignment" in warning for warning in found.warnings)
+    assert any("hardly closer than it brings shuffled" in warning for warning in found.warnings)
+    assert min(found.switching.labellings) > 1
+    assert found.sentences[1].startswith("Labels changed within chains: ")
+
+
+def test_variables_that_were_not_declared_along_are_named(rng):
+    values = mixture(rng)
+    values["precision"] = values["sigma"] ** -2
+    (warning,) = diagnose_modulo(tree_of(values), noise=False).warnings
+    assert warning.startswith("precision did not move along and still disagree between chains")
+
+
+def test_held_out_needs_four_chains(rng):
+    with pytest.raises(ValueError, match=r"`held_out` needs four chains.* there are 2"):
+        diagnose_modulo(tree_of(mixture(rng, chains=2)), held_out=True)
+
+
+def test_posterior_without_a_symmetry_is_refused(rng):
+    with pytest.raises(ValueError, match="`symmetry`"):
+        diagnose_modulo(tree_of(mixture(rng), symmetry=()))
+
+
+@pytest.mark.parametrize(
+    ("symmetry", "attributes", "equal"),
+    [
+        (MIXTURE, {}, True),
+        ((Complement("theta"),), {}, True),
+        ((Rescalable({"mu": 0}),), {}, False),
+        ((), {}, False),
+        (MIXTURE, {"alignment": "{}"}, False),
+    ],
+)
+def test_equal_modes_are_what_is_still_to_be_divided_out(rng, symmetry, attributes, equal):
+    assert has_equal_modes(tree_of(mixture(rng), symmetry=symmetry, **attributes)) is equal
+
+
+@pytest.mark.parametrize(
+    ("symmetry", "shapes"),
+    [
+        (MIXTURE, {"mu": (3,), "sigma": (3,)}),
+        ((Exchangeable({"A": (0, 1), "mu": 0}),), {"A": (3, 3), "mu": (3,)}),
+        ((Exchangeable({"L": 1, "s": 0}, flips=("L",)),), {"L": (4, 2), "s": (2,)}),
+        ((Exchangeable({"mu": 0}, complements=("theta",)),), {"mu": (2,), "theta": ()}),
+        ((Complement("theta"),), {"theta": ()}),
+    ],
+    ids=["mixture", "hidden Markov", "factors", "two components", "binary"],
+)
+def test_invariants_do_not_change_under_any_element(rng, symmetry, shapes):
+    values = {name: rng.uniform(size=(2, 30, *shape)) for name, shape in shapes.items()}
+    group = Group(symmetry, shapes)
+    moved = group.act(group.random(rng, (2, 30)), values)
+    before, after = (invariants(tree_of(v, symmetry=symmetry), symmetry) for v in (values, moved))
+    assert before.names == after.names
+    assert before.values.shape[2] == len(before.names) > 0
+    np.testing.assert_allclose(before.values, after.values, rtol=1e-12)
+    assert (summarise(before)["sd"] > 0.01).all()  # and none of them is a constant
+
+
+def test_invariants_of_a_network_are_its_outputs(rng):
+    model = BayesianNetwork(Network(2, (3,), 1, "tanh"))
+    values = {n: rng.normal(size=(2, 10, *s)) for n, s in model.network.shapes.items()}
+    tree = tree_of(values, symmetry=model.symmetry, model=model.describe())
+    tree["constant_data"] = xr.DataTree(
+        xr.Dataset({"x": (("obs", "in"), rng.normal(size=(80, 2)))})
+    )
+    group = Group(model.symmetry, model.network.shapes)
+    moved = tree.copy()
+    for name, value in group.act(group.random(rng, (2, 10)), values).items():
+        moved["posterior"][name] = tree["posterior"][name].copy(data=value)
+    before, after = invariants(tree, model.symmetry), invariants(moved, model.symmetry)
+    assert before.names[0] == "output[0,0]"
+    assert len(before.names) == 50
+    np.testing.assert_allclose(before.values, after.values, rtol=1e-10, atol=1e-12)
