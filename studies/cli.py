@@ -11,8 +11,9 @@ from typing import Annotated
 
 import typer
 
+from .commands import cmdstan
 from .commands.doctor import doctor
-from .commands.posteriors import diagnose, report
+from .commands.posteriors import align, diagnose, report
 from .commands.sample import sample
 from .commands.study import study
 from .errors import Interrupted
@@ -27,8 +28,9 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for function in (doctor, sample, diagnose, report, study):
+for function in (doctor, sample, diagnose, align, report, study):
     app.command()(function)
+app.add_typer(cmdstan.app)
 
 
 def _show_version(wanted: bool) -> None:

@@ -5,15 +5,21 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.console import Console
+    from rich.text import Text
 
     from analysis.diagnosis import Diagnosis
-    from analysis.report import Table
+    from analysis.modulo import ModuloDiagnosis
+    from analysis.report import Cell, Column, Table
 
 WORST_SHOWN = 10
 _PLAIN_WIDTH = 160
@@ -51,6 +57,60 @@ def say(text: str) -> None:
     typer.echo(text, err=True)
 
 
+@contextmanager
+def stages() -> Iterator[Callable[[str], None]]:
+    """Show the stages of something that takes minutes, each with its time, on stderr.
+
+    Yields
+    ------
+    callable
+        To be called with the name of each stage as it begins.
+    """
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    if not sys.stderr.isatty():
+        yield say
+        return
+    columns = (
+        SpinnerColumn(finished_text="✓"),
+        TextColumn("{task.description}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+
+        def finish() -> None:
+            for task in progress.task_ids:
+                progress.update(task, total=1, completed=1)
+
+        def begin(stage: str) -> None:
+            finish()
+            progress.add_task(stage, total=None)
+
+        yield begin
+        finish()
+
+
+@contextmanager
+def alignment_bar() -> Iterator[Callable[[int, int], None] | None]:
+    """Show how far an alignment is, on stderr, where that is a terminal.
+
+    Yields
+    ------
+    callable or None
+        To be called with draws gone through and draws in all.
+    """
+    from rich.console import Console
+    from rich.progress import Progress
+
+    if not sys.stderr.isatty():
+        yield None
+        return
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("aligning draws", total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
 def write_json(value: Any) -> None:
     """Write a value to stdout as JSON; numbers that are not finite become null."""
     from analysis.diagnosis import json_safe
@@ -64,21 +124,14 @@ def write_table(table: Table) -> None:
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    from analysis.report import Cell, Column
-    from analysis.report.numbers import is_number
-
-    columns = [c if isinstance(c, Column) else Column(c) for c in table.columns]
-    rows = [[c if isinstance(c, Cell) else Cell(c) for c in row] for row in table.rows]
+    columns = table.headings
     drawn = RichTable(
         box=rich.box.SIMPLE_HEAD, title=Text(plain(table.caption)) or None, title_justify="left"
     )
-    for place, column in enumerate(columns):
-        numeric = bool(rows) and all(
-            is_number(row[place].value) or row[place].value is None for row in rows
-        )
+    for column, numeric in zip(columns, table.numeric, strict=True):
         heading = plain(column.name) + (f"\n{column.unit}" if column.unit else "")
         drawn.add_column(Text(heading), justify="right" if numeric else "left", overflow="fold")
-    for row in rows:
+    for row in table.cells:
         drawn.add_row(*(_cell(cell, column) for cell, column in zip(row, columns, strict=True)))
     stdout().print(drawn)
 
@@ -98,6 +151,34 @@ def write_diagnosis(diagnosis: Diagnosis, *, name: str) -> None:
         write_remark(sentence, "warn")
     if diagnosis.passed:
         write_remark("every check is passed", "good")
+
+
+def write_findings(
+    file: Path, diagnosis: Diagnosis, modulo: ModuloDiagnosis | None, *, json: bool
+) -> None:
+    """Write what is known of one posterior file, raw and, where there is one, modulo its symmetry."""
+    if json:
+        aligned = {"aligned": modulo.to_dict()} if modulo else {}
+        write_json({"file": str(file), **diagnosis.to_dict(), **aligned})
+        return
+    write_diagnosis(diagnosis, name=file.stem)
+    if modulo:
+        write_modulo(modulo)
+
+
+def write_modulo(found: ModuloDiagnosis) -> None:
+    """Write what is left of a posterior's troubles once equal modes are one."""
+    from analysis.modulo_report import comparison_table
+    from analysis.report import parameter_table
+
+    write_table(comparison_table(found))
+    shown = min(WORST_SHOWN, len(found.aligned.parameters))
+    caption = f"aligned: {shown} of {len(found.aligned.parameters)} parameters, worst first"
+    write_table(parameter_table(found.aligned, worst=WORST_SHOWN, caption=caption))
+    for sentence in found.sentences:
+        stdout().print(plain(sentence))
+    for sentence in found.warnings:
+        write_remark(sentence, "warn")
 
 
 def write_remark(sentence: str, flag: str) -> None:
@@ -121,19 +202,10 @@ def stdout() -> Console:
     return Console(width=None if terminal else _PLAIN_WIDTH, highlight=False)
 
 
-def _cell(cell: Any, column: Any) -> Any:
+def _cell(cell: Cell, column: Column) -> Text:
     from rich.text import Text
 
-    from analysis.report import format_number
-
-    value = cell.value
-    if isinstance(value, bool):
-        text = "yes" if value else "no"
-    elif value is None or isinstance(value, str):
-        text = plain(value or "–")
-    else:
-        text = format_number(value, digits=column.digits, decimals=column.decimals)
-    parts: list[Any] = [text]
+    parts: list[str | tuple[str, str]] = [plain(column.write(cell.value))]
     if cell.flag:
         mark, colour = _MARKS[cell.flag]
         parts.append((f" {mark}", colour))

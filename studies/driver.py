@@ -14,12 +14,11 @@ from inference.errors import AdviFailed
 from inference.posterior import fingerprint
 
 from .errors import Interrupted
+from .methods import infer
 from .runs import Run, write_json
 from .study import Cell, Findings, Outcomes, Study
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from models import NetworkTarget
 
 Say = Callable[[str], None]
@@ -93,25 +92,18 @@ def _run_cell(
         say(f"    failed before: {failure}")
         return failure
     try:
-        tree = infer(target, cell, checkpoint=run.checkpoint_path(cell.key), progress=progress)
+        tree = infer(
+            target,
+            cell.method,
+            engine=cell.engine,
+            settings=cell.settings,
+            seed=cell.seed,
+            checkpoint=run.checkpoint_path(cell.key),
+            progress=progress,
+        )
     except AdviFailed as error:
         say(f"    failed: {error}")
         run.keep_failure(cell.key, mark, str(error))
         return str(error)
     run.keep(cell.key, mark, tree)
     return None
-
-
-def infer(target: NetworkTarget, cell: Cell, *, checkpoint: Path, progress: bool) -> xr.DataTree:
-    """Run a cell's method on its target."""
-    import inference
-
-    shared: dict[str, Any] = {
-        "engine": cell.engine,
-        "settings": cell.settings,
-        "seed": cell.seed,
-        "progress": progress,
-    }
-    if cell.method == "nuts":
-        return inference.nuts(target, checkpoint=checkpoint, **shared)
-    return inference.advi(target, family=cell.method, **shared)

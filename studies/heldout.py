@@ -15,11 +15,15 @@ import xarray as xr
 from jaxtyping import Float
 from scipy.stats import norm
 
+from analysis.parameters import summarise
+from analysis.posterior import Draws
 from analysis.prediction import PredictiveScores, mse, score_predictions
 from models import BayesianNetwork, predict
 
 NOISE_SEED = 20170411
 """Seed of the noise that predictions add to the function; the same for all posteriors."""
+BOUND = 5.0
+"""Monte Carlo errors by which two engines' predictive means may differ."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,8 +39,8 @@ class HeldOut:
     scores
         Scores against what was observed.
     table
-        One row per point and for `sigma`, invariant under every symmetry: mean, sd, mcse_mean,
-        rhat, ess_bulk.
+        One row per point and for `sigma`, invariant under every symmetry, with the columns of
+        `analysis.parameters`.
     """
 
     function: Float[np.ndarray, "chain draw obs out"]
@@ -48,6 +52,16 @@ class HeldOut:
     def points(self) -> pd.DataFrame:
         """The rows of the points, without that of `sigma`."""
         return self.table.drop(index="sigma")
+
+    @property
+    def worst_rhat(self) -> float:
+        """Largest R-hat of f over the points."""
+        return float(self.points["rhat"].max())
+
+    @property
+    def median_ess(self) -> float:
+        """Median over the points of the bulk ESS of f."""
+        return float(self.points["ess_bulk"].median())
 
 
 def predict_held_out(
@@ -99,29 +113,9 @@ def add_noise(
 
 
 def _invariants(function: np.ndarray, sigma: np.ndarray) -> pd.DataFrame:
-    from arviz_stats.base import array_stats  # here: it takes two seconds to import
-
     names = [f"f[{i},{j}]" for i, j in np.ndindex(function.shape[2:])]
     flat = function.reshape(*function.shape[:2], len(names))
-    values = np.moveaxis(np.concatenate([flat, sigma[..., None]], axis=-1), -1, 0)
-    return pd.DataFrame(
-        {
-            "mean": values.mean(axis=(1, 2)),
-            "sd": values.std(axis=(1, 2), ddof=1),
-            "mcse_mean": array_stats.mcse(values, method="mean"),
-            "rhat": _rhat(values),
-            "ess_bulk": array_stats.ess(values, method="bulk"),
-        },
-        index=[*names, "sigma"],
-    )
-
-
-def _rhat(values: Float[np.ndarray, "quantity chain draw"]) -> np.ndarray:
-    from arviz_stats.base import array_stats
-
-    if values.shape[1] == 1:  # the halves of one chain can be compared, but say little
-        return np.full(len(values), np.nan)
-    return np.asarray(array_stats.rhat(values, method="rank"))
+    return summarise(Draws((*names, "sigma"), np.concatenate([flat, sigma[..., None]], axis=-1)))
 
 
 @dataclass(frozen=True)
@@ -189,7 +183,7 @@ class Agreement:
     rhat: float
 
 
-def agree(a: HeldOut, b: HeldOut, *, bound: float = 5.0) -> Agreement:
+def agree(a: HeldOut, b: HeldOut, *, bound: float = BOUND) -> Agreement:
     """Hold the difference of two posteriors' predictive means against its Monte Carlo error."""
     error = np.hypot(a.table["mcse_mean"], b.table["mcse_mean"])
     z = ((a.table["mean"] - b.table["mean"]) / error).abs()

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from analysis.report import Cell, Column, Table, format_number
+from analysis.report import Cell, Column, Table
 
 _MARKS = {"": "", "good": " ✓", "warn": " !", "bad": " ✗"}
 
 
 def table_to_markdown(table: Table) -> str:
     """Write a table as Markdown, its caption above it."""
-    columns = [c if isinstance(c, Column) else Column(c) for c in table.columns]
+    columns = table.headings
     heading = [f"{c.name} ({c.unit})" if c.unit else c.name for c in columns]
-    rows = [[_text(cell, c) for cell, c in zip(row, columns, strict=True)] for row in table.rows]
+    rows = [[_text(cell, c) for cell, c in zip(row, columns, strict=True)] for row in table.cells]
     lines = [_line(heading), _line(["---"] * len(columns)), *map(_line, rows)]
     caption = [f"**{table.caption}**", ""] if table.caption else []
     return "\n".join([*caption, *lines])
@@ -21,14 +21,6 @@ def _line(cells: list[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-def _text(entry: object, column: Column) -> str:
-    cell = entry if isinstance(entry, Cell) else Cell(entry)  # type: ignore[arg-type]
-    value = cell.value
-    if isinstance(value, bool):
-        text = "yes" if value else "no"
-    elif value is None or isinstance(value, str):
-        text = value or "–"
-    else:
-        text = format_number(value, digits=column.digits, decimals=column.decimals)
+def _text(cell: Cell, column: Column) -> str:
     note = f" ({cell.note})" if cell.note else ""
-    return f"{text}{_MARKS[cell.flag]}{note}"
+    return f"{column.write(cell.value)}{_MARKS[cell.flag]}{note}"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-import tempfile
 from pathlib import Path
 from typing import Any
+
+from models.files import replacing
 
 from .markdown import table_to_markdown
 from .registry import STUDIES
@@ -45,7 +45,8 @@ def write_record(
     }
     made |= {"command": command(run.record["command"]), "seconds": seconds(run)}
     write_json(numbers, {"study": name, **made, **findings.to_dict()})
-    _write_text(page, _page(name, made, findings))
+    with replacing(page) as part:
+        part.write_text(_page(name, made, findings), encoding="utf-8")
     return page, numbers
 
 
@@ -91,15 +92,3 @@ def _facts(made: dict[str, Any]) -> str:
         "time": f"{made['seconds']:.0f} s, all cells",
     }
     return "\n".join(f"- {name}: {value}" for name, value in facts.items())
-
-
-def _write_text(path: Path, text: str) -> None:
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with open(handle, "w", encoding="utf-8") as stream:
-            stream.write(text)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 import subprocess
-import tempfile
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
+
+from models.files import replacing
 
 from .errors import Interrupted, StudyError
 
@@ -222,15 +222,9 @@ def write_json(path: Path, value: Any) -> None:
     """Write JSON to a file, whole or not at all; numbers that are not finite become null."""
     from analysis.diagnosis import json_safe
 
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with open(handle, "w", encoding="utf-8") as stream:
-            json.dump(json_safe(value), stream, indent=2, ensure_ascii=False, allow_nan=False)
-            stream.write("\n")
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    with replacing(path) as part, part.open("w", encoding="utf-8") as stream:
+        json.dump(json_safe(value), stream, indent=2, ensure_ascii=False, allow_nan=False)
+        stream.write("\n")
 
 
 def _check_folder(path: Path, digest: str, *, resume: bool, force: bool) -> None:

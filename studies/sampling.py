@@ -8,24 +8,17 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from inference.settings import AdviSettings, HmcSettings, NutsSettings
+from inference.settings import AdviSettings
 from models.choices import choose
 from models.symmetry import Exchangeable
 
 from .errors import Interrupted, StudyError, check_seed
+from .methods import METHODS, Settings, infer
 
 if TYPE_CHECKING:
     import xarray as xr
 
     from models.target import Target
-
-Settings = NutsSettings | HmcSettings | AdviSettings
-METHODS: Mapping[str, type[Settings]] = {
-    "nuts": NutsSettings,
-    "hmc": HmcSettings,
-    "meanfield": AdviSettings,
-    "fullrank": AdviSettings,
-}
 
 
 @dataclass(frozen=True)
@@ -41,7 +34,7 @@ class Request:
     out : Path
         The posterior file to write.
     method : str
-        One of `METHODS`.
+        One of `methods.METHODS`.
     settings : NutsSettings, HmcSettings or AdviSettings
         Those of the method.
     seed : int
@@ -74,7 +67,7 @@ def settings_for(method: str, options: Mapping[str, Any]) -> Settings:
     Parameters
     ----------
     method : str
-        One of `METHODS`.
+        One of `methods.METHODS`.
     options : mapping
         Field name to value; None where the option was not given.
 
@@ -147,9 +140,17 @@ def run(request: Request, *, progress: bool, say: Callable[[str], None]) -> xr.D
     from inference.posterior import save
 
     target = stan.program(request.program, request.data, symmetry=request.exchangeable)
-    _check_symmetry(request, say)
+    _check_symmetry(request, target, say)
     try:
-        tree = _infer(target, request, progress)
+        tree = infer(
+            target,
+            request.method,
+            engine="stan",
+            settings=request.settings,
+            seed=request.seed,
+            checkpoint=request.checkpoint,
+            progress=progress,
+        )
         save(tree, request.out, force=True)
     except KeyboardInterrupt:
         raise Interrupted(_what_is_kept(request)) from None
@@ -157,26 +158,12 @@ def run(request: Request, *, progress: bool, say: Callable[[str], None]) -> xr.D
     return tree
 
 
-def _infer(target: Target, request: Request, progress: bool) -> xr.DataTree:
-    import inference
-
-    shared: dict[str, Any] = {
-        "engine": "stan",
-        "settings": request.settings,
-        "seed": request.seed,
-        "progress": progress,
-    }
-    if isinstance(request.settings, AdviSettings):
-        return inference.advi(target, family=request.method, **shared)
-    method = inference.nuts if request.method == "nuts" else inference.hmc
-    return method(target, checkpoint=request.checkpoint, **shared)
-
-
-def _check_symmetry(request: Request, say: Callable[[str], None]) -> None:
-    """Refuse names that the program does not declare, before anything is sampled."""
+def _check_symmetry(request: Request, target: Target, say: Callable[[str], None]) -> None:
+    """Refuse what the program does not declare, or its density does not have, before anything is sampled."""
     if not request.exchangeable:
         return
     import stan
+    from inference import check_symmetry
     from stan.program import inspect
 
     declared = inspect(request.program.resolve(), stan.home(progress=say))
@@ -187,6 +174,7 @@ def _check_symmetry(request: Request, say: Callable[[str], None]) -> None:
                 f"`--exchangeable` names {name}, which {request.program.name} does not declare; "
                 f"it has: {', '.join(names)}."
             )
+    check_symmetry(target, engine="stan", seed=request.seed)
 
 
 def _what_is_kept(request: Request) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Literal
 
@@ -62,7 +63,7 @@ def headline(
                 f"{100 * outside.means[0]:.1f} % and {100 * outside.means[1]:.1f} % of the test "
                 "points outside the 95 % interval."
             )
-    worst = max((m.prediction_rhat for m in measured.values()), default=float("nan"))
+    worst = max((m.prediction_rhat for m in measured.values()), default=math.nan)
     said.append(f"The largest R-hat of any prediction is {worst:.2f}.")
     return tuple(said)
 
@@ -126,7 +127,7 @@ def split_table(measured: Mapping[Cell, Measured]) -> Table:
 
 
 def _rhat_flag(rhat: float) -> Literal["", "good", "warn", "bad"]:
-    if rhat != rhat:
+    if math.isnan(rhat):
         return ""
     return "good" if rhat <= RHAT_GOOD else "warn" if rhat <= RHAT_USABLE else "bad"
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from types import MappingProxyType
 
 from inference.settings import NutsSettings
-from models import BayesianNetwork, Gaussian, Network, NetworkTarget, NormalPrior, Parametrisation
+from models import NetworkTarget
 from models.data import StandardisedSplit, load, split, standardise
 
 from ..errors import StudyError
+from ..pourzanjani import PARAMETRISATIONS, relu_network
 from ..study import Cell, Options
 
 NAME = "boston"
@@ -20,19 +19,6 @@ SPLITS = 15
 QUICK_SPLITS = 1
 MAX_SPLITS = 99
 QUICK = NutsSettings(chains=2, warmup=150, draws=150, max_tree_depth=8)
-PARAMETRISATIONS: Mapping[str, Parametrisation] = MappingProxyType(
-    {
-        p.label: p
-        for p in (
-            Parametrisation("free", "free"),
-            Parametrisation("givens", "free"),
-            Parametrisation("free", "ordered"),
-            Parametrisation("givens", "ordered"),
-            Parametrisation("givens_seamless", "free"),
-            Parametrisation("unit_vector", "free"),
-        )
-    }
-)
 DEFAULT = ("free", "givens")
 
 
@@ -98,12 +84,7 @@ def cells(config: Config) -> tuple[Cell, ...]:
 def target(config: Config, cell: Cell) -> NetworkTarget:
     """Condition the cell's model on the standardised training part of its split."""
     train = parts(config.seed, cell.split or 1).train
-    model = BayesianNetwork(
-        network=Network(train.in_dim, (HIDDEN,), train.out_dim, "relu"),
-        likelihood=Gaussian(noise=None),
-        prior=NormalPrior(),
-        parametrisation=PARAMETRISATIONS[cell.parametrisation],
-    )
+    model = relu_network(train, HIDDEN, cell.parametrisation)
     return model.condition(train.x, train.y, name=f"{NAME}-split{cell.split or 1}")
 
 

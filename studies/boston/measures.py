@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -67,8 +68,9 @@ class Measured:
 
     @property
     def log_score_data_units(self) -> float:
-        """Log score of the target in $1,000."""
-        return (self.scores.log_score or 0.0) - self.log_scale
+        """Log score of the target in $1,000; NaN without one."""
+        score = self.scores.log_score
+        return math.nan if score is None else score - self.log_scale
 
 
 @dataclass(frozen=True)
@@ -136,7 +138,7 @@ def _measure(config: Config, cell: Cell, outcomes: Outcomes) -> Measured:
         y_sd=float(y_sd),
         log_scale=data.standardiser.log_scale,
         diagnosis=diagnose(tree),
-        prediction_rhat=float(held_out.points["rhat"].max()),
-        prediction_ess=float(held_out.points["ess_bulk"].median()),
+        prediction_rhat=held_out.worst_rhat,
+        prediction_ess=held_out.median_ess,
         made=describe_run(cell.label, tree),
     )

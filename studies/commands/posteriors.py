@@ -1,29 +1,99 @@
-"""`onebasin diagnose` and `onebasin report`: what is done with posterior files."""
+"""`onebasin diagnose`, `align` and `report`: what is done with posterior files."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+Exchangeable = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Variables whose parts are interchangeable: mu,sigma,theta; repeatable. By default what the "
+        "posterior declares."
+    ),
+]
+
 
 def diagnose(
     run: Annotated[Path, typer.Argument(metavar="RUN.nc", help="A posterior file.")],
     var: Annotated[
-        list[str] | None, typer.Option(help="Look at this variable alone; repeatable.")
+        list[str] | None, typer.Option(help="Look at this variable alone, as it is; repeatable.")
     ] = None,
+    exchangeable: Exchangeable = None,
+    align: Annotated[
+        bool, typer.Option("--align/--raw", help="Also modulo the symmetry, where there is one.")
+    ] = True,
+    held_out: Annotated[
+        bool,
+        typer.Option(
+            "--held-out", help="Fit the reference on half of the chains, judge the others."
+        ),
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Write JSON instead of tables.")] = False,
 ) -> None:
-    """Show R-hat, effective sample sizes, divergences, tree depths and E-BFMI of a posterior."""
+    """Show R-hat, effective sample sizes, divergences, tree depths and E-BFMI; raw and modulo symmetry."""
     from analysis.diagnostics import diagnose as diagnose_tree
+    from analysis.modulo import diagnose_modulo, has_equal_modes
     from inference.posterior import load
 
     from .. import console
+    from ..sampling import parse_exchangeable
 
-    diagnosis = diagnose_tree(load(run), var_names=var or None)
-    if json:
-        console.write_json({"file": str(run), **diagnosis.to_dict()})
-    else:
-        console.write_diagnosis(diagnosis, name=run.stem)
+    tree = load(run)
+    symmetry = parse_exchangeable(exchangeable or []) or None
+    modulo = None
+    if align and not var and (symmetry or has_equal_modes(tree)):
+        with console.alignment_bar() as progress:
+            modulo = diagnose_modulo(tree, symmetry, held_out=held_out, progress=progress)
+    diagnosis = modulo.raw if modulo else diagnose_tree(tree, var_names=var or None)
+    console.write_findings(run, diagnosis, modulo, json=json)
+
+
+def align(
+    run: Annotated[Path, typer.Argument(metavar="RUN.nc", help="A posterior file.")],
+    out: Annotated[Path, typer.Option(help="The aligned posterior to write, NetCDF.")],
+    exchangeable: Exchangeable = None,
+    reference: Annotated[
+        str, typer.Option(help="mean, gaussian, draw, or another posterior file.")
+    ] = "mean",
+    cost: Annotated[str, typer.Option(help="weights, or activations of a network.")] = "weights",
+    restarts: Annotated[int, typer.Option(help="Starts.")] = 1,
+    max_sweeps: Annotated[int, typer.Option(help="Sweeps at most, from each start.")] = 15,
+    seed: Annotated[int, typer.Option(help="Of random starts.")] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+) -> None:
+    """Bring every draw into one labelling, and write the posterior with how each draw was moved."""
+    from analysis.alignment import align as align_tree
+    from inference.posterior import check_output, load, save
+
+    from .. import console
+    from ..sampling import parse_exchangeable
+
+    check_output(out, force=force)
+    symmetry = parse_exchangeable(exchangeable or []) or None
+    target = load(Path(reference)) if reference.endswith(".nc") else reference
+    with console.alignment_bar() as progress:
+        alignment = align_tree(
+            load(run),
+            symmetry,
+            reference=target,
+            cost=cost,
+            restarts=restarts,
+            max_sweeps=max_sweeps,
+            seed=seed,
+            progress=progress,
+        )
+    save(alignment.to_tree(), out, force=force)
+    console.write_remark(alignment.text, "good")
+    before, after = alignment.distance_before.mean(), alignment.distance_after.mean()
+    console.write_remark(
+        f"mean squared distance to the reference: {before:.4g}, now {after:.4g}", "good"
+    )
+    if not alignment.converged:
+        console.write_remark(
+            f"parts still moved in sweep {alignment.sweeps}: raise --max-sweeps", "warn"
+        )
+    console.write_remark(f"wrote {out}", "good")
 
 
 def report(

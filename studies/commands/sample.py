@@ -48,6 +48,7 @@ def sample(
     console.prepare_jax()
     console.quieten_stan()
     from analysis.diagnostics import diagnose
+    from analysis.modulo import diagnose_modulo, has_equal_modes
     from inference.posterior import check_output
 
     from .. import sampling
@@ -73,9 +74,9 @@ def sample(
         exchangeable=sampling.parse_exchangeable(exchangeable or []),
     )
     check_output(out, force=force)
-    diagnosis = diagnose(sampling.run(request, progress=progress, say=console.say))
-    if json:
-        console.write_json({"file": str(out), **diagnosis.to_dict()})
-        return
-    console.write_diagnosis(diagnosis, name=out.stem)
-    console.write_remark(f"wrote {out}", "good")
+    tree = sampling.run(request, progress=progress, say=console.say)
+    modulo = diagnose_modulo(tree) if has_equal_modes(tree) else None
+    diagnosis = modulo.raw if modulo else diagnose(tree)
+    console.write_findings(out, diagnosis, modulo, json=json)
+    if not json:
+        console.write_remark(f"wrote {out}", "good")

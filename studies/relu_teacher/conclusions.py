@@ -15,7 +15,9 @@ from analysis.report import (
     health_table,
 )
 from analysis.report.definitions import DIAGNOSTICS, PREDICTION
+from models.data import own_split
 
+from ..heldout import BOUND
 from ..statements import Statement, count_verdicts, statement_table, trial_table, verdict_table
 from ..study import Findings, Outcomes, failure_table
 from . import pictures, tables
@@ -83,7 +85,7 @@ def _engines_agree(results: Results) -> str:
     largest = max(found.largest for found in results.agreements.values())
     if differ:
         return (
-            f"NUTS in Stan and in NumPyro differ by more than {tables.BOUND:g} Monte Carlo errors "
+            f"NUTS in Stan and in NumPyro differ by more than {BOUND:g} Monte Carlo errors "
             f"with {', '.join(differ)} (at most {largest:.1f})."
         )
     return (
@@ -149,6 +151,7 @@ def _page(
 
 def _question(config: Config) -> Section:
     data = dataset(config.seed)
+    parts = own_split(data)
     return Section(
         "The question",
         text="A network's hidden units can be swapped, and with ReLU each can be scaled up and its "
@@ -156,8 +159,8 @@ def _question(config: Config) -> Section:
         "Petzold (2017) take both freedoms away by constraints: biases in order, incoming weights "
         "of norm 1. Section 4.1 of their paper says what that does to sampling and to variational "
         "inference.\n\nHere the experiment is repeated on data from their teacher network "
-        f"({data.source}; {data.num_obs} training and {data.num_obs} held-out points), with N(0, 1) "
-        "priors and a half-normal one on the noise, in Stan and in NumPyro. Where the paper does "
+        f"({data.source}; {parts.train.num_obs} training and {parts.test.num_obs} held-out points), "
+        "with N(0, 1) priors and a half-normal one on the noise, in Stan and in NumPyro. Where the paper does "
         "not say how it was done, the choices are ours.",
     )
 
@@ -198,7 +201,6 @@ def _sampling(results: Results) -> Section | None:
 
 
 def _charts(results: Results) -> Section | None:
-    table = tables.chart_table(results)
     if len({cell.parametrisation for cell in results.charts()}) < 2:
         return None
     return Section(
@@ -209,7 +211,7 @@ def _charts(results: Results) -> Section | None:
         "that starts on the wrong side presses against it, or has to go all the way round. "
         "`givens_seamless` and `unit_vector` describe the same posterior without a seam: their "
         "chains step across it.",
-        tables=(table,),
+        tables=(tables.chart_table(results),),
     )
 
 

@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from types import MappingProxyType
 
 from inference.settings import AdviSettings, NutsSettings
-from models import BayesianNetwork, Gaussian, Network, NetworkTarget, NormalPrior, Parametrisation
+from models import NetworkTarget
 from models.data import Dataset, load
 
+from ..pourzanjani import PARAMETRISATIONS, relu_network
 from ..study import Cell, Method, Options
 
 NAME = "relu-teacher"
+HIDDEN = 2
 QUICK = NutsSettings(chains=2, warmup=300, draws=300)
 METHODS: tuple[Method, ...] = ("nuts", "meanfield", "fullrank")
 
-PARAMETRISATIONS: Mapping[str, Parametrisation] = MappingProxyType(
-    {
-        p.label: p
-        for p in (
-            Parametrisation("free", "free"),
-            Parametrisation("givens", "free"),
-            Parametrisation("free", "ordered"),
-            Parametrisation("givens", "ordered"),
-            Parametrisation("givens_seamless", "free"),
-            Parametrisation("unit_vector", "free"),
-        )
-    }
-)
 CHARTS = ("givens", "givens_seamless", "unit_vector")
 """The same constraint in three charts; the last two are sampled only, to show the first one's seam."""
 _SAMPLED_ONLY = CHARTS[1:]
@@ -61,11 +48,10 @@ class Config:
 def configure(options: Options) -> Config:
     """Make the settings from what the command line was given."""
     options.refuse(NAME, "splits")
-    known = PARAMETRISATIONS
     return Config(
         seed=options.seed,
         engines=options.engines("both"),
-        parametrisations=options.choose_parametrisations(known, tuple(known)),
+        parametrisations=options.choose_parametrisations(PARAMETRISATIONS, tuple(PARAMETRISATIONS)),
         nuts=options.nuts(QUICK if options.quick else NutsSettings()),
     )
 
@@ -90,12 +76,7 @@ def cells(config: Config) -> tuple[Cell, ...]:
 def target(config: Config, cell: Cell) -> NetworkTarget:
     """Condition the cell's model on the training points."""
     data = dataset(config.seed)
-    model = BayesianNetwork(
-        network=Network(data.in_dim, (2,), data.out_dim, "relu"),
-        likelihood=Gaussian(noise=None),
-        prior=NormalPrior(),
-        parametrisation=PARAMETRISATIONS[cell.parametrisation],
-    )
+    model = relu_network(data, HIDDEN, cell.parametrisation)
     return model.condition(data.x, data.y, name=NAME)
 
 

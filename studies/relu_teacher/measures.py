@@ -11,6 +11,7 @@ import xarray as xr
 
 from analysis.diagnosis import Diagnosis
 from analysis.diagnostics import diagnose
+from inference.settings import ENGINES
 
 from ..heldout import Agreement, Gap, HeldOut, agree, gap, predict_held_out
 from ..study import Cell, Outcomes
@@ -56,19 +57,9 @@ class Measured:
         return self.diagnosis.ess_bulk.value
 
     @property
-    def prediction_ess(self) -> float:
-        """Median over the held-out points of the bulk ESS of f."""
-        return float(self.held_out.points["ess_bulk"].median())
-
-    @property
-    def prediction_rhat(self) -> float:
-        """Largest R-hat of f over the held-out points."""
-        return float(self.held_out.points["rhat"].max())
-
-    @property
     def ess_per_1000_gradients(self) -> float:
-        """`prediction_ess` over gradient evaluations of the kept draws, in thousands."""
-        return 1000 * self.prediction_ess / int(self.tree.attrs["gradient_evaluations"])
+        """Median bulk ESS of f over gradient evaluations of the kept draws, in thousands."""
+        return 1000 * self.held_out.median_ess / int(self.tree.attrs["gradient_evaluations"])
 
     @property
     def depth(self) -> tuple[float, float]:
@@ -88,8 +79,8 @@ class Measured:
             "error": self.error,
             "at_seam": self.at_seam,
             "crossings": self.crossings,
-            "prediction_ess": self.prediction_ess,
-            "prediction_rhat": self.prediction_rhat if sampled else None,
+            "prediction_ess": self.held_out.median_ess,
+            "prediction_rhat": self.held_out.worst_rhat if sampled else None,
             "ess_per_1000_gradients": self.ess_per_1000_gradients if sampled else None,
         }
 
@@ -187,7 +178,7 @@ def _seam(tree: xr.DataTree) -> tuple[float, float]:
 
 
 def _reference(results: Results, cell: Cell) -> Cell | None:
-    engines = (cell.engine, *(e for e in ("numpyro", "stan") if e != cell.engine))
+    engines = (cell.engine, *(engine for engine in ENGINES if engine != cell.engine))
     candidates = (results.find(cell.parametrisation, "nuts", engine) for engine in engines)
     return next((c for c in candidates if c is not None), None)
 
@@ -195,8 +186,7 @@ def _reference(results: Results, cell: Cell) -> Cell | None:
 def _agreements(config: Config, results: Results) -> dict[str, Agreement]:
     found = {}
     for name in config.parametrisations:
-        pair = [results.find(name, "nuts", engine) for engine in ("numpyro", "stan")]
-        if pair[0] is not None and pair[1] is not None:
-            a, b = (results.measured[cell].held_out for cell in pair if cell is not None)
-            found[name] = agree(a, b)
+        a, b = (results.find(name, "nuts", engine) for engine in ENGINES)
+        if a is not None and b is not None:
+            found[name] = agree(results.measured[a].held_out, results.measured[b].held_out)
     return found

@@ -76,7 +76,7 @@ def slice_bands(config: Config, results: Results) -> FigureItem | None:
 
 
 def worst_trace(results: Results) -> tuple[str, FigureItem] | None:
-    """Draw traces and ranks of the NUTS cell whose predictions have the largest R-hat."""
+    """Draw traces and ranks of the NUTS cell with the largest R-hat of a parameter, and name it."""
     sampled = results.sampled()
     known = {c: m for c, m in sampled.items() if np.isfinite(m.diagnosis.rhat.value)}
     if not known:

@@ -8,8 +8,9 @@ where the chains of NUTS do not agree on the predictions.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
+from ..heldout import Gap
 from ..statements import Statement, Trial, judge
 from ..study import ENGINE_WORDS, METHOD_WORDS, Cell
 from .measures import Measured, Results
@@ -60,7 +61,7 @@ def statements(results: Results) -> tuple[Statement, ...]:
             "fewer effective samples, predictions",
             _FEWER,
             f"median bulk ESS of f over the held-out points, {fewer}",
-            _ratios(results, lambda m: m.prediction_ess, lambda ratio: ratio < MARGIN),
+            _ratios(results, lambda m: m.held_out.median_ess, lambda ratio: ratio < MARGIN),
         ),
         _statement(
             "lower tree depth",
@@ -102,17 +103,12 @@ def _statement(label: str, quote: str, rule: str, trials: list[Trial]) -> Statem
     return Statement(label, quote, rule, tuple(trials), judge([t.holds for t in trials]))
 
 
-def _nuts_pairs(results: Results) -> Iterable[tuple[Cell, Cell]]:
-    yield from _cell_pairs(results, ("nuts",))
-
-
-def _cell_pairs(results: Results, methods: Sequence[str]) -> Iterable[tuple[Cell, Cell]]:
+def _cell_pairs(results: Results, *methods: str) -> Iterable[tuple[Cell, Cell]]:
     engines = dict.fromkeys(cell.engine for cell in results.measured)
     for method in methods:
         for without, constrained in PAIRS:
             for engine in engines:
-                pair = (results.find(p, method, engine) for p in (without, constrained))
-                a, b = pair
+                a, b = (results.find(p, method, engine) for p in (without, constrained))
                 if a is not None and b is not None:
                     yield a, b
 
@@ -123,7 +119,7 @@ def _ratios(
     holds: Callable[[float], bool],
 ) -> list[Trial]:
     trials = []
-    for free, constrained in _nuts_pairs(results):
+    for free, constrained in _cell_pairs(results, "nuts"):
         a, b = (number(results.measured[cell]) for cell in (free, constrained))
         words = f"{_short(a)} to {_short(b)}, ratio {b / a:.2f}"
         trusted = _trusted(results, free, constrained)
@@ -133,7 +129,7 @@ def _ratios(
 
 def _depths(results: Results) -> list[Trial]:
     trials = []
-    for free, constrained in _nuts_pairs(results):
+    for free, constrained in _cell_pairs(results, "nuts"):
         (a, error_a), (b, error_b) = (results.measured[c].depth for c in (free, constrained))
         error = math.hypot(error_a, error_b)
         lower = b - a < -max(DEPTH_MARGIN, 2 * error if math.isfinite(error) else math.inf)
@@ -152,8 +148,8 @@ def _biases(results: Results) -> Iterable[Trial]:
             yield Trial(cell.label, words, biased if _trusted(results, cell) else None)
 
 
-def _gains(results: Results, number: Callable) -> Iterable[Trial]:
-    for free, constrained in _cell_pairs(results, ("meanfield", "fullrank")):
+def _gains(results: Results, number: Callable[[Gap], float]) -> Iterable[Trial]:
+    for free, constrained in _cell_pairs(results, "meanfield", "fullrank"):
         if free in results.gaps and constrained in results.gaps:
             a, b = number(results.gaps[free]), number(results.gaps[constrained])
             trusted = _trusted(results, free, constrained)
@@ -173,4 +169,4 @@ def _short(value: float) -> str:
 def _trusted(results: Results, *cells: Cell) -> bool:
     """Tell whether the chains of NUTS agree on f with these parametrisations and engines."""
     found = (results.find(c.parametrisation, "nuts", c.engine) for c in cells)
-    return all(c is not None and results.measured[c].prediction_rhat <= MAX_RHAT for c in found)
+    return all(c is not None and results.measured[c].held_out.worst_rhat <= MAX_RHAT for c in found)

@@ -6,14 +6,19 @@ import math
 
 from analysis.report import Cell, Column, Table
 
+from ..heldout import BOUND
 from ..study import ENGINE_WORDS
 from .design import CHARTS
-from .measures import SEAM, Results
+from .measures import SEAM, Measured, Results
 from .statements import SHIFT
 
-BOUND = 5.0
-"""Monte Carlo errors by which the engines' predictive means may differ."""
 _RHAT = 1.01
+_OF_F = (
+    Column("R-hat of f", decimals=3, unit="worst point"),
+    Column("bulk ESS of f", decimals=0, unit="median point"),
+    Column("tree depth", decimals=2, unit="mean"),
+    Column("ESS of f", digits=3, unit="per 1000 gradients"),
+)
 
 
 def agreement_table(results: Results) -> Table:
@@ -50,10 +55,7 @@ def sampling_table(results: Results) -> Table:
             f"{cell.parametrisation}, {ENGINE_WORDS[cell.engine]}",
             found.diagnosis.rhat.value,
             found.parameter_ess,
-            _judged(found.prediction_rhat),
-            found.prediction_ess,
-            found.depth[0],
-            found.ess_per_1000_gradients,
+            *_of_f(found),
         )
         for cell, found in results.sampled().items()
     )
@@ -61,10 +63,7 @@ def sampling_table(results: Results) -> Table:
         "posterior",
         Column("R-hat", decimals=3, unit="worst parameter"),
         Column("bulk ESS", decimals=0, unit="worst parameter"),
-        Column("R-hat of f", decimals=3, unit="worst point"),
-        Column("bulk ESS of f", decimals=0, unit="median point"),
-        Column("tree depth", decimals=2, unit="mean"),
-        Column("ESS of f", digits=3, unit="per 1000 gradients"),
+        *_OF_F,
     )
     return Table(
         columns,
@@ -143,10 +142,7 @@ def chart_table(results: Results) -> Table:
             f"{cell.parametrisation}, {ENGINE_WORDS[cell.engine]}",
             found.at_seam,
             found.crossings,
-            _judged(found.prediction_rhat),
-            found.prediction_ess,
-            found.depth[0],
-            found.ess_per_1000_gradients,
+            *_of_f(found),
         )
         for chart in CHARTS
         for cell, found in results.charts().items()
@@ -156,16 +152,23 @@ def chart_table(results: Results) -> Table:
         "chart",
         Column("at the seam", decimals=3, unit="share of draws"),
         Column("crossings", decimals=1, unit="per 1000 draws"),
-        Column("R-hat of f", decimals=3, unit="worst point"),
-        Column("bulk ESS of f", decimals=0, unit="median point"),
-        Column("tree depth", decimals=2, unit="mean"),
-        Column("ESS of f", digits=3, unit="per 1000 gradients"),
+        *_OF_F,
     )
     return Table(
         columns,
         rows,
         f"One posterior in three charts. At the seam: a unit's longitude within {SEAM:g} of ±π. "
         "Crossings: a unit lies on one side of the seam and at the next draw on the other",
+    )
+
+
+def _of_f(found: Measured) -> tuple[Cell | float, ...]:
+    """Cells under the columns of `_OF_F`."""
+    return (
+        _judged(found.held_out.worst_rhat),
+        found.held_out.median_ess,
+        found.depth[0],
+        found.ess_per_1000_gradients,
     )
 
 

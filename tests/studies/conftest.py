@@ -14,6 +14,7 @@ import inference
 from inference.posterior import build
 from inference.settings import NutsSettings
 from models import NetworkTarget
+from stan.home import home
 from studies.cli import main
 
 TEACHER = {
@@ -141,6 +142,12 @@ def sampler(monkeypatch: pytest.MonkeyPatch) -> Sampler:
     for name in ("nuts", "hmc", "advi"):
         monkeypatch.setattr(inference, name, getattr(stand_in, name))
     return stand_in
+
+
+@pytest.fixture(scope="session")
+def cmdstan_is_there() -> None:
+    """Assemble CmdStan beforehand, so that a command has nothing to say of it."""
+    home()
 
 
 @pytest.fixture

@@ -1,16 +1,21 @@
 """Boston Housing: design, the paper's tables, verdicts, and a toy run."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import wilcoxon
 
+from analysis.diagnosis import Diagnosis, Extreme
+from analysis.prediction import score_predictions
+from analysis.report import Run
 from models.data import load as load_data
 from studies.boston import STUDY, design, paper
 from studies.boston.design import configure, parts
-from studies.boston.measures import Paired
+from studies.boston.measures import Measured, Paired
 from studies.boston.statements import _CLAIMS, _judge
 from studies.study import Options
 
@@ -95,6 +100,15 @@ def test_run_scores_in_both_units(onebasin, here, sampler, monkeypatch):
     page = Path("run/report.html").read_text()
     assert "In every case the constrained version" in page
     assert "split 6" in page
+
+
+def test_log_score_in_data_units_is_missing_where_there_is_none(rng):
+    diagnosis = Diagnosis("", "", "", 1, 4, pd.DataFrame(), *[Extreme()] * 3)
+    y = rng.normal(size=(5, 1))
+    scores = score_predictions(rng.normal(size=(2, 4, 5, 1)), y)
+    found = Measured(scores, 1.0, 2.0, diagnosis, 1.0, 100.0, Run("toy", ()))
+    assert np.isnan(found.log_score_data_units)
+    assert replace(found, scores=replace(scores, log_score=0.0)).log_score_data_units == -2.0
 
 
 def test_more_splits_reuse_those_that_are_there(onebasin, here, sampler, monkeypatch):

@@ -3,11 +3,12 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from inference.posterior import save
+from inference.posterior import build, load, save
 from inference.settings import AdviSettings, NutsSettings
-from models import BayesianNetwork, Network
+from models import BayesianNetwork, Network, Target
 from models.data import load as load_data
 from studies.commands.posteriors import named
 
@@ -120,3 +121,87 @@ def test_files_are_named_by_what_tells_them_apart(tmp_path):
     assert list(named(files)) == ["x/one", "y/one"]
     assert list(named([tmp_path / "one.nc", tmp_path / "two.nc"])) == ["one", "two"]
     assert list(named(files[:1])) == ["one"]
+
+
+# Modulo symmetry
+
+
+@pytest.fixture
+def mixture(here: Path) -> Path:
+    """Three components, each chain under labels of its own; nothing is declared."""
+    rng = np.random.default_rng(8)
+    mu = np.array([-3.0, 0.0, 3.0]) + 0.3 * rng.normal(size=(4, 300, 3))
+    sigma = np.array([0.5, 1.0, 2.0]) * np.exp(0.1 * rng.normal(size=(4, 300, 3)))
+    for chain, order in enumerate([[0, 1, 2], [2, 1, 0], [1, 0, 2], [1, 2, 0]]):
+        mu[chain], sigma[chain] = mu[chain][:, order], sigma[chain][:, order]
+    values = {"mu": mu, "sigma": sigma, "noise": rng.normal(size=(4, 300))}
+    stats = {"lp": rng.normal(size=(4, 300))}
+    save(build(Target("mixture"), values, stats, {"engine": "stan", "method": "nuts"}), "run.nc")
+    return here / "run.nc"
+
+
+def test_diagnose_with_declared_names_shows_raw_and_aligned(onebasin, mixture):
+    words = ("diagnose", "run.nc", "--exchangeable", "mu,sigma", "--held-out")
+    found = onebasin(*words, "--json").json
+    assert found["summary"]["rhat_value"] > 1.5
+    aligned = found["aligned"]["diagnosis"]["summary"]
+    assert aligned["rhat_value"] < 1.01
+    assert aligned["ess_bulk_value"] > 400
+    assert found["aligned"]["held_out_rhat"]["value"] < 1.02
+    assert found["aligned"]["basins"] == [[0, 1, 2, 3]]
+    answer = onebasin(*words)
+    assert answer.code == 0
+    for word in ("aligned, moved parameters", "left alone by the symmetry", "chains held out"):
+        assert word in answer.out
+    assert "Labels never changed within a chain" in answer.out
+
+
+def test_diagnose_raw_leaves_the_symmetry_aside(onebasin, mixture):
+    found = onebasin("diagnose", "run.nc", "--exchangeable", "mu,sigma", "--raw", "--json").json
+    assert "aligned" not in found
+
+
+def test_align_writes_a_posterior_in_one_labelling(onebasin, mixture):
+    answer = onebasin("align", "run.nc", "--out", "aligned.nc", "--exchangeable", "mu,sigma")
+    assert answer.code == 0
+    assert "Modulo permutations of mu, sigma" in answer.out
+    tree = load("aligned.nc")
+    assert np.all(np.ptp(tree["posterior"]["mu"].mean("draw").values, axis=0) < 0.2)
+    assert "alignment" in tree.children
+    found = onebasin("diagnose", "aligned.nc", "--json").json
+    assert found["summary"]["rhat_value"] < 1.01
+    assert "aligned" not in found  # there is nothing left to divide out
+    again = onebasin(
+        "align",
+        "run.nc",
+        "--out",
+        "b.nc",
+        "--exchangeable",
+        "mu,sigma",
+        "--reference",
+        "aligned.nc",
+    )
+    assert again.code == 0, again.err
+    np.testing.assert_array_equal(load("b.nc")["posterior"]["mu"], tree["posterior"]["mu"])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "`symmetry` is not given, and `posterior` declares none"),
+        (["--exchangeable", "mu,tau"], "tau"),
+        (["--exchangeable", "mu,noise"], "noise"),
+        (
+            ["--exchangeable", "mu", "--reference", "median"],
+            "`reference` is 'median'; choose one of",
+        ),
+        (["--exchangeable", "mu", "--reference", "absent.nc"], "absent.nc does not exist"),
+        (["--exchangeable", "mu", "--restarts", "0"], "`restarts`"),
+    ],
+)
+def test_align_refuses_in_one_line_and_writes_nothing(onebasin, mixture, words, message):
+    answer = onebasin("align", "run.nc", "--out", "aligned.nc", *words)
+    assert answer.code == 1
+    assert message in answer.err
+    assert answer.err.count("\n") == 1
+    assert not Path("aligned.nc").exists()

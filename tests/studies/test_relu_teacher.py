@@ -11,7 +11,7 @@ from inference.errors import AdviFailed
 from inference.settings import AdviSettings, NutsSettings
 from models.data import Dataset
 from models.data import load as load_data
-from studies.relu_teacher import STUDY, measures
+from studies.relu_teacher import STUDY, conclusions, measures
 from studies.relu_teacher.design import Config, configure, dataset
 from studies.relu_teacher.measures import Results, measure_all
 from studies.relu_teacher.statements import statements
@@ -177,6 +177,12 @@ def test_statements_say_when_nothing_was_measured():
     assert {(s.outcome, s.verdict) for s in empty} == {("not measured in this run", "unclear")}
 
 
+def test_page_counts_training_and_held_out_points_apart(monkeypatch):
+    monkeypatch.setattr(conclusions, "dataset", lambda seed: few_points())
+    text = conclusions._question(configure(Options())).text
+    assert "100 training and 12 held-out points" in text
+
+
 def test_page_stands_with_one_cell_and_with_failures(tmp_path):
     from inference.posterior import save
 
@@ -190,7 +196,11 @@ def test_page_stands_with_one_cell_and_with_failures(tmp_path):
     assert "Do the engines agree?" not in titles
 
 
-def test_toy_run_in_numpyro(onebasin, here, monkeypatch):
+@pytest.mark.parametrize(
+    ("engine", "parametrisation"),
+    [("numpyro", "givens"), pytest.param("stan", "ordered", marks=pytest.mark.stan)],
+)
+def test_toy_run(onebasin, here, monkeypatch, engine, parametrisation):
     import inference
 
     def fail(*_: object, **__: object) -> None:
@@ -198,12 +208,13 @@ def test_toy_run_in_numpyro(onebasin, here, monkeypatch):
 
     monkeypatch.setattr(inference, "advi", fail)
     answer = onebasin(
-        "study", "relu-teacher", "--engine", "numpyro", "--parametrisations", "givens",
+        "study", "relu-teacher", "--engine", engine, "--parametrisations", parametrisation,
         "--chains", "2", "--warmup", "50", "--draws", "50", "--out", "run", "--json",
     )  # fmt: skip
     assert answer.code == 0, answer.err
-    assert list(answer.json["cells"]) == ["givens.nuts.numpyro"]
-    assert answer.json["cells"]["givens.nuts.numpyro"]["error"] < 0.5
+    cell = f"{parametrisation}.nuts.{engine}"
+    assert list(answer.json["cells"]) == [cell]
+    assert answer.json["cells"][cell]["error"] < 0.5
     assert Path("run/report.html").stat().st_size > 50_000
 
 
@@ -219,19 +230,3 @@ def test_engines_agree_and_constrained_fits_are_made(onebasin, here):
     assert agreement["beyond"] == 0
     made = set(answer.json["cells"]) | set(answer.json["failures"])
     assert len(made) == 6
-
-
-@pytest.mark.stan
-def test_toy_run_in_stan(onebasin, here, monkeypatch):
-    import inference
-
-    def fail(*_: object, **__: object) -> None:
-        raise AdviFailed("left out of the toy run", [])
-
-    monkeypatch.setattr(inference, "advi", fail)
-    answer = onebasin(
-        "study", "relu-teacher", "--engine", "stan", "--parametrisations", "ordered",
-        "--chains", "2", "--warmup", "50", "--draws", "50", "--out", "run", "--json",
-    )  # fmt: skip
-    assert answer.code == 0, answer.err
-    assert list(answer.json["cells"]) == ["ordered.nuts.stan"]

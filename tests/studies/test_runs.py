@@ -1,6 +1,7 @@
 """A run's folder: what it holds, when it is refused, how it is taken up again."""
 
 import json
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -67,6 +68,15 @@ def test_run_json_says_how_it_was_made_and_how_it_ended(tmp_path):
     assert record["config_hash"] == config_hash("toy", Config())
     assert {"python", "jax", "numpyro", "onebasin"} <= set(record["versions"])
     assert {"command", "commit", "machine", "started", "written", "cells"} <= set(record)
+
+
+def test_run_json_may_be_read_by_others(tmp_path):
+    before = os.umask(0o022)
+    try:
+        with opened(tmp_path / "run") as run:
+            assert (run.path / "run.json").stat().st_mode & 0o777 == 0o644
+    finally:
+        os.umask(before)
 
 
 @pytest.mark.parametrize(

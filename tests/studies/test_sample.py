@@ -71,7 +71,8 @@ def test_every_option_changes_the_settings(sample, sampler, words, settings):
 
 
 def test_seed_progress_and_symmetry_reach_the_run(sample, sampler, program, monkeypatch):
-    monkeypatch.setattr(sampling, "_check_symmetry", lambda request, say: None)
+    monkeypatch.setattr(sampling, "_check_symmetry", lambda *_: None)
+    monkeypatch.setattr("analysis.modulo.has_equal_modes", lambda tree: False)
     assert sample("--seed", "7", "--no-progress", "--exchangeable", "mu,other").code == 0
     assert sampler.last["seed"] == 7
     assert sampler.last["progress"] is False
@@ -218,6 +219,7 @@ def test_interrupted_fit_says_that_nothing_is_kept(sample, sampler):
 
 
 @pytest.mark.stan
+@pytest.mark.usefixtures("cmdstan_is_there")
 def test_program_is_sampled_diagnosed_and_reported(onebasin, program):
     answer = onebasin(
         "sample", "normal.stan", "data.json", "--out", "run.nc", "--chains", "2", "--warmup", "200",
@@ -233,6 +235,8 @@ def test_program_is_sampled_diagnosed_and_reported(onebasin, program):
     assert rows["mu"]["sd"] == pytest.approx(sd, rel=0.25)
     (block,) = from_json(load("run.nc").attrs["symmetry"])
     assert block.axes == {"other": 0}
+    # Alike without being modes: two independent standard normals.
+    assert answer.json["aligned"]["shrinkage"] < 0.9
     again = onebasin("diagnose", "run.nc", "--var", "mu", "--json").json
     assert again["parameters"] == [{**rows["mu"], "parameter": "mu"}]
     assert onebasin("report", "run.nc", "--out", "report.html").code == 0
@@ -280,3 +284,15 @@ def test_exchangeable_name_that_is_not_declared_lists_those_that_are(onebasin, p
     )
     assert answer.code == 1
     assert "names theta, which normal.stan does not declare; it has: mu, other." in answer.err
+
+
+@pytest.mark.stan
+def test_symmetry_that_the_density_does_not_have_is_refused_before_sampling(onebasin, here):
+    Path("uneven.stan").write_text(
+        "parameters { vector[2] mu; } model { mu[1] ~ normal(0, 1); mu[2] ~ normal(3, 1); }"
+    )
+    answer = onebasin("sample", "uneven.stan", "--out", "run.nc", "--exchangeable", "mu")
+    assert answer.code == 1
+    assert "`symmetry` of 'uneven' does not hold: moving mu as declared" in answer.err
+    assert "changes the log density by" in answer.err
+    assert not Path("run.nc").exists()

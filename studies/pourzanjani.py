@@ -1,0 +1,38 @@
+"""What the experiments of Pourzanjani, Jiang and Petzold 2017 share: the model and its constraints.
+
+One hidden layer of ReLU units, N(0, 1) priors as in the paper's section 4.1, and an inferred noise
+under a half-normal prior. Beyond the paper's `free` and `givens` weights and `ordered` biases there
+are two charts of unit-norm weights without the seam of the Givens angle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from models import BayesianNetwork, Gaussian, Network, NormalPrior, Parametrisation
+from models.data import Dataset
+
+PARAMETRISATIONS: Mapping[str, Parametrisation] = MappingProxyType(
+    {
+        p.label: p
+        for p in (
+            Parametrisation("free", "free"),
+            Parametrisation("givens", "free"),
+            Parametrisation("free", "ordered"),
+            Parametrisation("givens", "ordered"),
+            Parametrisation("givens_seamless", "free"),
+            Parametrisation("unit_vector", "free"),
+        )
+    }
+)
+
+
+def relu_network(data: Dataset, hidden: int, parametrisation: str) -> BayesianNetwork:
+    """State the model for data of these inputs and outputs, by the parametrisation's label."""
+    return BayesianNetwork(
+        network=Network(data.in_dim, (hidden,), data.out_dim, "relu"),
+        likelihood=Gaussian(noise=None),
+        prior=NormalPrior(),
+        parametrisation=PARAMETRISATIONS[parametrisation],
+    )
