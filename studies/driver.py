@@ -1,11 +1,18 @@
 """Running a study: cell after cell into the run's folder, then the conclusion.
 
-Cells run one after another, since the chains of each already share the cores.
+Cells run one after another, since the chains of each already share the cores. Every cell has a mark, the
+fingerprint of all that decides its draws; it covers the marks of its inputs, so that what depends on a
+changed posterior is made anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +23,12 @@ from inference.posterior import fingerprint
 from .errors import Interrupted
 from .methods import infer
 from .runs import Run, write_json
-from .study import Cell, Findings, Outcomes, Study
+from .study import Cell, CellFailed, Context, Findings, Outcomes, Study
 
 if TYPE_CHECKING:
-    from models import NetworkTarget
+    import xarray as xr
+
+    from models.target import Target
 
 Say = Callable[[str], None]
 
@@ -43,21 +52,31 @@ def run_cells(study: Study, config: Any, run: Run, *, progress: bool, say: Say) 
     Returns
     -------
     Outcomes
-        Files, and failures of variational fits, which do not stop a study.
+        Files, and failures: of variational fits, of cells that `make` gave up, and of cells whose
+        input failed. They do not stop a study.
 
     Raises
     ------
     Interrupted
         On Ctrl-C; what is finished stays in the folder.
+    ValueError
+        If two cells have one key, or an input is no earlier cell.
     """
     cells = study.cells(config)
+    _check_order(cells)
     paths: dict[Cell, Path] = {}
     failures: dict[Cell, str] = {}
+    marks: dict[str, str] = {}
     for place, cell in enumerate(cells, start=1):
         try:
             say(f"[{place}/{len(cells)}] {cell.label}")
             target = study.target(config, cell)
-            failure = _run_cell(target, cell, run, progress=progress, say=say)
+            marks[cell.key] = mark(cell, target, marks)
+            context = Context(target, run.checkpoint_path(cell.key), progress, say)
+            make = partial(_make, study, config, cell, Outcomes(paths, failures), context)
+            failure = _failed_input(cell, failures, run, say) or _run_cell(
+                make, cell, marks[cell.key], run, say
+            )
         except KeyboardInterrupt:
             raise Interrupted(
                 f"interrupted; {len(paths)} of {len(cells)} cells are finished and kept in "
@@ -78,32 +97,108 @@ def finish(study: Study, config: Any, run: Run, outcomes: Outcomes) -> Findings:
     return findings
 
 
-def _run_cell(
-    target: NetworkTarget, cell: Cell, run: Run, *, progress: bool, say: Say
-) -> str | None:
-    """Run one cell unless it is there; return why it failed, None if it did not."""
-    mark = fingerprint(
-        target, engine=cell.engine, method=cell.method, settings=cell.settings, seed=cell.seed
+def sample(cell: Cell, context: Context) -> xr.DataTree:
+    """Sample a cell's target by its method.
+
+    Raises
+    ------
+    ValueError
+        If the cell has no target.
+    """
+    if context.target is None:
+        raise ValueError(
+            f"`target` of the cell {cell.key} is None; give it a target, or make its posterior without "
+            "sampling."
+        )
+    return infer(
+        context.target,
+        cell.method,
+        engine=cell.engine,
+        settings=cell.settings,
+        seed=cell.seed,
+        checkpoint=context.checkpoint,
+        progress=context.progress,
     )
-    if run.find(cell.key, mark):
+
+
+def mark(cell: Cell, target: Target | None, marks: Mapping[str, str]) -> str:
+    """Hash everything that decides a cell's draws.
+
+    Parameters
+    ----------
+    cell : Cell
+        The cell.
+    target : Target or None
+        What it is conditioned on, where it has a target.
+    marks : mapping of str to str
+        Those of its inputs, by key.
+    """
+    how: dict[str, Any] = {
+        "engine": cell.engine,
+        "method": cell.method,
+        "settings": cell.settings,
+        "seed": cell.seed,
+    }
+    if cell.inputs:  # without any, the mark is that of a run from before there were inputs
+        how["inputs"] = [marks[key] for key in cell.inputs]
+    if target is not None:
+        return fingerprint(target, **how)
+    return hashlib.sha256(json.dumps(how, sort_keys=True, default=asdict).encode()).hexdigest()
+
+
+def _check_order(cells: tuple[Cell, ...]) -> None:
+    """Refuse cells that would overwrite each other, or that need what is not made yet."""
+    seen: list[str] = []
+    for cell in cells:
+        if cell.key in seen:
+            raise ValueError(f"`cells` has two cells {cell.key}; give them keys that differ.")
+        for key in cell.inputs:
+            if key not in seen:
+                raise ValueError(
+                    f"`inputs` of the cell {cell.key} names {key!r}, which is no earlier cell; "
+                    f"earlier are: {', '.join(seen) or 'none'}."
+                )
+        seen.append(cell.key)
+
+
+def _failed_input(cell: Cell, failures: Mapping[Cell, str], run: Run, say: Say) -> str | None:
+    """Record and return that an input of a cell failed, if one did."""
+    for other, reason in failures.items():
+        if other.key in cell.inputs:
+            message = f"made from {other.key}, which failed: {reason}"
+            say(f"    failed: {message}")
+            run.keep_failure(cell.key, None, message)
+            return message
+    return None
+
+
+def _run_cell(
+    make: Callable[[], xr.DataTree], cell: Cell, own: str, run: Run, say: Say
+) -> str | None:
+    """Make one cell unless it is there; return why it failed, None if it did not."""
+    if run.find(cell.key, own):
         say("    there already")
         return None
-    if (failure := run.find_failure(cell.key, mark)) is not None:
+    if (failure := run.find_failure(cell.key, own)) is not None:
         say(f"    failed before: {failure}")
         return failure
     try:
-        tree = infer(
-            target,
-            cell.method,
-            engine=cell.engine,
-            settings=cell.settings,
-            seed=cell.seed,
-            checkpoint=run.checkpoint_path(cell.key),
-            progress=progress,
-        )
-    except AdviFailed as error:
+        tree = make()
+    except (AdviFailed, CellFailed) as error:
         say(f"    failed: {error}")
-        run.keep_failure(cell.key, mark, str(error))
+        run.keep_failure(cell.key, own, str(error))
         return str(error)
-    run.keep(cell.key, mark, tree)
+    run.keep(cell.key, own, tree)
     return None
+
+
+def _make(
+    study: Study, config: Any, cell: Cell, outcomes: Outcomes, context: Context
+) -> xr.DataTree:
+    """Make a cell's posterior as the study says."""
+    if study.make is None:
+        return sample(cell, context)
+    start = time.perf_counter()
+    tree = study.make(config, cell, outcomes, context)
+    tree.attrs.setdefault("wall_time", time.perf_counter() - start)
+    return tree

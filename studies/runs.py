@@ -1,9 +1,9 @@
 """A run is a folder: `run.json`, a posterior file per cell, the findings and the report.
 
 Everything is written as it goes, each file whole or not at all. A cell's file carries the
-fingerprint of all that decides its draws (target, data, method, engine, settings, seed), and is
-taken as it is when the same is asked for again. So a run that was killed at any moment goes on to
-the result that it would have had.
+fingerprint of all that decides its draws (target, data, method, engine, settings, seed, and the same
+of the cells that it is made from), and is taken as it is when the same is asked for again. So a run
+that was killed at any moment goes on to the result that it would have had.
 """
 
 from __future__ import annotations
@@ -105,8 +105,8 @@ class Run:
         shutil.rmtree(self.checkpoint_path(key), ignore_errors=True)
         self._note(key, status="done", seconds=float(tree.attrs.get("wall_time", 0.0)))
 
-    def keep_failure(self, key: str, fingerprint: str, message: str) -> None:
-        """Write why a cell failed."""
+    def keep_failure(self, key: str, fingerprint: str | None, message: str) -> None:
+        """Write why a cell failed; without a fingerprint it is tried again the next time."""
         self.posterior_path(key).unlink(missing_ok=True)
         write_json(self._failure_path(key), {FINGERPRINT: fingerprint, "message": message})
         self._note(key, status="failed", message=message)

@@ -1,7 +1,8 @@
 """What a study is: cells to run, and what is concluded from their posteriors.
 
-A cell is one posterior: parametrisation x method x engine, and the split where a study has several.
-A study says which cells there are, what each is conditioned on, and what follows from all of them;
+A cell is one posterior: problem x method x engine, and the split where a study has several. It may be
+made from the posteriors of cells before it, its inputs. A study says which cells there are, what each is
+conditioned on, how one is made where sampling a target is not all, and what follows from all of them;
 `studies.driver` runs them.
 """
 
@@ -10,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from analysis.report import Report, Table
-from inference.settings import ENGINES, AdviSettings, NutsSettings
-from models import NetworkTarget, Parametrisation
+from inference.settings import ENGINES, NutsSettings
+from models import Parametrisation
 from models.choices import choose
 
 from .errors import StudyError, check_seed
@@ -23,10 +24,14 @@ from .statements import Statement
 if TYPE_CHECKING:
     import xarray as xr
 
-Method = Literal["nuts", "meanfield", "fullrank"]
+    from models.target import Target
 
 METHOD_WORDS = {"nuts": "NUTS", "meanfield": "mean-field ADVI", "fullrank": "full-rank ADVI"}
 ENGINE_WORDS = {"numpyro": "NumPyro", "stan": "Stan"}
+
+
+class CellFailed(RuntimeError):
+    """A posterior that could not be made; raised by a study's `make`, it fails that cell alone."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,8 @@ class Options:
     ----------
     quick : bool
         Whether to run small.
+    full : bool
+        Whether to run at the paper's size, where the default is smaller.
     engine : str or None
         An engine, or ``both``.
     seed : int
@@ -48,6 +55,7 @@ class Options:
     """
 
     quick: bool = False
+    full: bool = False
     engine: str | None = None
     seed: int = 0
     chains: int | None = None
@@ -59,6 +67,8 @@ class Options:
     def __post_init__(self) -> None:
         """Refuse what no study takes."""
         check_seed(self.seed)
+        if self.quick and self.full:
+            raise StudyError("`--full` came together with --quick: give one of them, or neither.")
         if self.engine is not None:
             choose("engine", self.engine, (*ENGINES, "both"))
 
@@ -97,7 +107,8 @@ class Options:
             If one of them was given.
         """
         for name in names:
-            if getattr(self, name) is not None:
+            given = getattr(self, name)
+            if given is not None and given is not False:  # but 0 was given
                 raise StudyError(f"`--{name}` does not apply to the study {study}: leave it out.")
 
 
@@ -107,39 +118,43 @@ class Cell:
 
     Attributes
     ----------
-    parametrisation : str
-        Its label.
-    method : {"nuts", "meanfield", "fullrank"}
-        Method.
+    problem : str
+        Label of what is inferred: a parametrisation, a model.
+    method : str
+        Method: one of `methods.METHODS`, or whatever the study's `make` knows.
     engine : str
         Engine.
-    settings : NutsSettings or AdviSettings
-        Settings of the method.
+    settings : dataclass
+        Settings of the method, frozen; JSON can say them.
     seed : int
         Seed of the sampler.
     split : int or None
         Number of the split, from 1; None where there is one set of data.
+    inputs : tuple of str
+        Keys of earlier cells whose posteriors this one is made from.
     """
 
-    parametrisation: str
-    method: Method
+    problem: str
+    method: str
     engine: str
-    settings: NutsSettings | AdviSettings
+    settings: Any
     seed: int
     split: int | None = None
+    inputs: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
         """Name of its file, without ending."""
         split = () if self.split is None else (f"split{self.split:02d}",)
-        return ".".join((*split, self.parametrisation, self.method, self.engine))
+        return ".".join((*split, self.problem, self.method, self.engine))
 
     @property
     def label(self) -> str:
         """Name for a reader."""
         split = "" if self.split is None else f"split {self.split}, "
-        method, engine = METHOD_WORDS[self.method], ENGINE_WORDS[self.engine]
-        return f"{split}{self.parametrisation}, {method}, {engine}"
+        method = METHOD_WORDS.get(self.method, self.method)
+        engine = ENGINE_WORDS.get(self.engine, self.engine)
+        return f"{split}{self.problem}, {method}, {engine}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,9 +178,45 @@ class Outcomes:
 
         return load(self.paths[cell])
 
+    def by_key(self, key: str) -> xr.DataTree:
+        """Read the posterior of the cell with this key.
+
+        Raises
+        ------
+        StudyError
+            If no cell of this key has succeeded (yet).
+        """
+        for cell in self.paths:
+            if cell.key == key:
+                return self.tree(cell)
+        have = ", ".join(cell.key for cell in self.paths) or "none"
+        raise StudyError(f"`key` is {key!r}, of which there is no posterior; there are: {have}.")
+
     def __iter__(self) -> Iterator[Cell]:
         """Go through the cells that succeeded."""
         return iter(self.paths)
+
+
+@dataclass(frozen=True, eq=False)
+class Context:
+    """What `make` is told beside the cell.
+
+    Attributes
+    ----------
+    target : Target or None
+        What the study's `target` gave for the cell.
+    checkpoint : Path
+        A folder of the cell's own, removed once its posterior is kept: finished chains go there.
+    progress : bool
+        Whether to show bars.
+    say : callable
+        Called with a line of text before something that takes long.
+    """
+
+    target: Target | None
+    checkpoint: Path
+    progress: bool
+    say: Callable[[str], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,17 +264,24 @@ class Study:
     configure : callable
         From `Options` to the study's own settings, a frozen dataclass.
     cells : callable
-        From those settings to the cells, in the order in which they should run.
+        From those settings to the cells, in the order in which they should run; inputs come first.
     target : callable
-        From settings and cell to the model conditioned on data.
+        From settings and cell to the model conditioned on data; None for a cell that `make` makes
+        without one.
     conclude : callable
         From settings and outcomes to findings.
+    make : callable, optional
+        From settings, cell, the outcomes so far and a `Context` to the cell's posterior. Without it
+        the target is sampled by the cell's method; `driver.sample` does the same inside a `make`.
+        What it makes may depend on the cell's target, engine, method, settings, seed and inputs alone:
+        these are what a finished cell is recognised by.
     """
 
     configure: Callable[[Options], Any]
     cells: Callable[[Any], tuple[Cell, ...]]
-    target: Callable[[Any, Cell], NetworkTarget]
+    target: Callable[[Any, Cell], Target | None]
     conclude: Callable[[Any, Outcomes], Findings]
+    make: Callable[[Any, Cell, Outcomes, Context], xr.DataTree] | None = None
 
 
 def failure_table(outcomes: Outcomes) -> Table:

@@ -181,7 +181,7 @@ def _dot_plots(measured: Mapping[Cell, Measured]) -> tuple[FigureItem, ...]:
     for score, (x_label, limit) in plots.items():
         groups: dict[str, dict[str, float]] = {}
         for cell, m in measured.items():
-            group = groups.setdefault(f"{cell.parametrisation}, {ENGINE_WORDS[cell.engine]}", {})
+            group = groups.setdefault(f"{cell.problem}, {ENGINE_WORDS[cell.engine]}", {})
             group[f"split {cell.split}"] = getattr(m.scores, score)
         if groups:
             figure = plot_cells(groups, x_label=x_label, limit=limit)

@@ -54,6 +54,7 @@ class Config:
 
 def configure(options: Options) -> Config:
     """Make the settings from what the command line was given."""
+    options.refuse(NAME, "full")
     splits = QUICK_SPLITS if options.quick else SPLITS
     return Config(
         seed=options.seed,
@@ -68,7 +69,7 @@ def cells(config: Config) -> tuple[Cell, ...]:
     """List the cells, split by split, so that a run cut short has whole splits."""
     return tuple(
         Cell(
-            parametrisation=parametrisation,
+            problem=parametrisation,
             method="nuts",
             engine=engine,
             settings=config.nuts,
@@ -84,7 +85,7 @@ def cells(config: Config) -> tuple[Cell, ...]:
 def target(config: Config, cell: Cell) -> NetworkTarget:
     """Condition the cell's model on the standardised training part of its split."""
     train = parts(config.seed, cell.split or 1).train
-    model = relu_network(train, HIDDEN, cell.parametrisation)
+    model = relu_network(train, HIDDEN, cell.problem)
     return model.condition(train.x, train.y, name=f"{NAME}-split{cell.split or 1}")
 
 

@@ -115,7 +115,7 @@ def pair(
 ) -> Paired | None:
     """Pair a score of the free and a constrained parametrisation over the splits that have both."""
     by_place = {
-        (c.parametrisation, c.split): getattr(m.scores, score)
+        (c.problem, c.split): getattr(m.scores, score)
         for c, m in measured.items()
         if c.engine == engine
     }

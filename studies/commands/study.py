@@ -11,6 +11,9 @@ def study(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="See --list.")] = None,
     list_: Annotated[bool, typer.Option("--list", help="List the studies.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="Run it small, in minutes.")] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="Run it at the paper's size, where that takes long.")
+    ] = False,
     engine: Annotated[str | None, typer.Option(help="numpyro, stan or both.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the data and of the samplers.")] = 0,
     chains: Annotated[int | None, typer.Option(help="Chains of NUTS.")] = None,
@@ -53,6 +56,7 @@ def study(
     config = chosen.configure(
         Options(
             quick=quick,
+            full=full,
             engine=engine,
             seed=seed,
             chains=chains,

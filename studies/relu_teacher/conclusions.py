@@ -97,7 +97,7 @@ def _engines_agree(results: Results) -> str:
 def _approximation(results: Results) -> str:
     parts = []
     for name in ("free", "givens"):
-        found = [gap for cell, gap in results.gaps.items() if cell.parametrisation == name]
+        found = [gap for cell, gap in results.gaps.items() if cell.problem == name]
         if found:
             shift = _range(gap.in_sds for gap in found)
             ratio = _range(gap.sd_ratio for gap in found)
@@ -201,7 +201,7 @@ def _sampling(results: Results) -> Section | None:
 
 
 def _charts(results: Results) -> Section | None:
-    if len({cell.parametrisation for cell in results.charts()}) < 2:
+    if len({cell.problem for cell in results.charts()}) < 2:
         return None
     return Section(
         "The seam of the Givens angle",

@@ -10,12 +10,12 @@ from models import NetworkTarget
 from models.data import Dataset, load
 
 from ..pourzanjani import PARAMETRISATIONS, relu_network
-from ..study import Cell, Method, Options
+from ..study import Cell, Options
 
 NAME = "relu-teacher"
 HIDDEN = 2
 QUICK = NutsSettings(chains=2, warmup=300, draws=300)
-METHODS: tuple[Method, ...] = ("nuts", "meanfield", "fullrank")
+METHODS = ("nuts", "meanfield", "fullrank")
 
 CHARTS = ("givens", "givens_seamless", "unit_vector")
 """The same constraint in three charts; the last two are sampled only, to show the first one's seam."""
@@ -47,7 +47,7 @@ class Config:
 
 def configure(options: Options) -> Config:
     """Make the settings from what the command line was given."""
-    options.refuse(NAME, "splits")
+    options.refuse(NAME, "splits", "full")
     return Config(
         seed=options.seed,
         engines=options.engines("both"),
@@ -60,7 +60,7 @@ def cells(config: Config) -> tuple[Cell, ...]:
     """List the cells: every parametrisation by NUTS, the paper's also by ADVI."""
     return tuple(
         Cell(
-            parametrisation=parametrisation,
+            problem=parametrisation,
             method=method,
             engine=engine,
             settings=config.nuts if method == "nuts" else config.advi,
@@ -76,7 +76,7 @@ def cells(config: Config) -> tuple[Cell, ...]:
 def target(config: Config, cell: Cell) -> NetworkTarget:
     """Condition the cell's model on the training points."""
     data = dataset(config.seed)
-    model = relu_network(data, HIDDEN, cell.parametrisation)
+    model = relu_network(data, HIDDEN, cell.problem)
     return model.condition(data.x, data.y, name=NAME)
 
 

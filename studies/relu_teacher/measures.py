@@ -112,14 +112,12 @@ class Results:
 
     def charts(self) -> dict[Cell, Measured]:
         """Cells of NUTS with unit-norm weights and free biases."""
-        return {c: m for c, m in self.sampled().items() if c.parametrisation in CHARTS}
+        return {c: m for c, m in self.sampled().items() if c.problem in CHARTS}
 
     def find(self, parametrisation: str, method: str, engine: str) -> Cell | None:
         """Find a cell that has a posterior."""
         wanted = (parametrisation, method, engine)
-        return next(
-            (c for c in self.measured if (c.parametrisation, c.method, c.engine) == wanted), None
-        )
+        return next((c for c in self.measured if (c.problem, c.method, c.engine) == wanted), None)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain types, by the cells' keys."""
@@ -179,7 +177,7 @@ def _seam(tree: xr.DataTree) -> tuple[float, float]:
 
 def _reference(results: Results, cell: Cell) -> Cell | None:
     engines = (cell.engine, *(engine for engine in ENGINES if engine != cell.engine))
-    candidates = (results.find(cell.parametrisation, "nuts", engine) for engine in engines)
+    candidates = (results.find(cell.problem, "nuts", engine) for engine in engines)
     return next((c for c in candidates if c is not None), None)
 
 

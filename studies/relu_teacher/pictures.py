@@ -91,7 +91,7 @@ def elbo_traces(results: Results) -> tuple[FigureItem, ...]:
     items = []
     for engine in dict.fromkeys(cell.engine for cell in results.measured):
         fits = {
-            f"{cell.parametrisation}, {_FAMILIES[cell.method]}": found.tree
+            f"{cell.problem}, {_FAMILIES[cell.method]}": found.tree
             for cell, found in results.measured.items()
             if cell.engine == engine and cell.method in _FAMILIES
         }

@@ -141,7 +141,7 @@ def _depths(results: Results) -> list[Trial]:
 
 def _biases(results: Results) -> Iterable[Trial]:
     for cell, gap in results.gaps.items():
-        if cell.parametrisation == "free":
+        if cell.problem == "free":
             words = f"off by {gap.in_sds:.2f} sds, sd ratio {gap.sd_ratio:.2f}"
             spread = MARGIN <= gap.sd_ratio <= 1 / MARGIN
             biased = gap.in_sds > SHIFT or not spread
@@ -159,7 +159,7 @@ def _gains(results: Results, number: Callable[[Gap], float]) -> Iterable[Trial]:
 
 def _pair(free: Cell, constrained: Cell) -> str:
     rest = f"{METHOD_WORDS[free.method]}, {ENGINE_WORDS[free.engine]}"
-    return f"{free.parametrisation} to {constrained.parametrisation}, {rest}"
+    return f"{free.problem} to {constrained.problem}, {rest}"
 
 
 def _short(value: float) -> str:
@@ -168,5 +168,5 @@ def _short(value: float) -> str:
 
 def _trusted(results: Results, *cells: Cell) -> bool:
     """Tell whether the chains of NUTS agree on f with these parametrisations and engines."""
-    found = (results.find(c.parametrisation, "nuts", c.engine) for c in cells)
+    found = (results.find(c.problem, "nuts", c.engine) for c in cells)
     return all(c is not None and results.measured[c].held_out.worst_rhat <= MAX_RHAT for c in found)

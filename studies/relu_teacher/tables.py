@@ -52,7 +52,7 @@ def sampling_table(results: Results) -> Table:
     """Tabulate what NUTS made of every parametrisation."""
     rows = tuple(
         (
-            f"{cell.parametrisation}, {ENGINE_WORDS[cell.engine]}",
+            f"{cell.problem}, {ENGINE_WORDS[cell.engine]}",
             found.diagnosis.rhat.value,
             found.parameter_ess,
             *_of_f(found),
@@ -139,14 +139,14 @@ def chart_table(results: Results) -> Table:
     """Tabulate the charts of unit-norm weights side by side."""
     rows = tuple(
         (
-            f"{cell.parametrisation}, {ENGINE_WORDS[cell.engine]}",
+            f"{cell.problem}, {ENGINE_WORDS[cell.engine]}",
             found.at_seam,
             found.crossings,
             *_of_f(found),
         )
         for chart in CHARTS
         for cell, found in results.charts().items()
-        if cell.parametrisation == chart
+        if cell.problem == chart
     )
     columns = (
         "chart",

@@ -136,7 +136,7 @@ def test_verdicts_follow_the_numbers(results):
     shallow = {}
     for cell, found in results.measured.items():
         tree, attrs = found.tree.copy(deep=True), dict(found.tree.attrs)
-        if cell.method == "nuts" and "givens" in cell.parametrisation:
+        if cell.method == "nuts" and "givens" in cell.problem:
             stats = tree["sample_stats"].to_dataset()
             tree["sample_stats"] = stats.assign(tree_depth=stats["tree_depth"] - 1)
             attrs["gradient_evaluations"] = int(attrs["gradient_evaluations"]) // 2
@@ -145,8 +145,8 @@ def test_verdicts_follow_the_numbers(results):
     gaps = {
         cell: replace(
             found,
-            in_sds=0.5 if "givens" not in cell.parametrisation else 0.1,
-            sd_ratio=0.5 if "givens" not in cell.parametrisation else 0.9,
+            in_sds=0.5 if "givens" not in cell.problem else 0.1,
+            sd_ratio=0.5 if "givens" not in cell.problem else 0.9,
         )
         for cell, found in results.gaps.items()
     }

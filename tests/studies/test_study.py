@@ -15,7 +15,7 @@ from studies.statements import (
     trial_table,
     verdict_table,
 )
-from studies.study import Cell, Options, Study
+from studies.study import Cell, Options, Outcomes, Study
 
 
 @pytest.mark.parametrize(
@@ -71,6 +71,7 @@ def test_tables_hold_every_statement_and_comparison():
     [
         ({"seed": -1}, StudyError, "`--seed` is -1"),
         ({"engine": "jags"}, ValueError, "choose one of numpyro, stan, both"),
+        ({"quick": True, "full": True}, StudyError, "`--full` came together with --quick"),
     ],
 )
 def test_options_refuse_what_no_study_takes(options, error, message):
@@ -85,6 +86,15 @@ def test_options_replace_defaults_where_given():
     assert changed == NutsSettings(chains=3, warmup=11, draws=21, max_tree_depth=8)
     with pytest.raises(ValueError, match="`chains` must be a whole number of at least 1; got 0"):
         Options(chains=0).nuts(default)
+
+
+@pytest.mark.parametrize("given", [{"splits": 0}, {"splits": 2}, {"full": True}])
+def test_options_that_a_study_does_not_have_are_refused(given):
+    (name,) = given
+    Options().refuse("toy", "splits", "full")
+    Options(**given).refuse("toy", *({"splits", "full"} - {name}))
+    with pytest.raises(StudyError, match=f"`--{name}` does not apply to the study toy: leave it"):
+        Options(**given).refuse("toy", "splits", "full")
 
 
 def test_engines_and_parametrisations_are_chosen_by_name():
@@ -104,6 +114,20 @@ def test_cell_names_its_file_and_itself():
     assert cell.key == "split03.givens+ordered.meanfield.stan"
     assert cell.label == "split 3, givens+ordered, mean-field ADVI, Stan"
     assert Cell("free", "nuts", "numpyro", NutsSettings(), 0).key == "free.nuts.numpyro"
+
+
+def test_cell_of_a_method_of_ones_own_is_called_by_it():
+    cell = Cell("net", "rebasin", "numpy", None, 0, inputs=("net.nuts.stan",))
+    assert cell.key == "net.rebasin.numpy"  # what it is made from is no part of its name
+    assert cell.label == "net, rebasin, numpy"
+
+
+def test_outcomes_without_a_posterior_say_which_there_are(tmp_path):
+    cell = Cell("free", "nuts", "stan", NutsSettings(), 0)
+    with pytest.raises(StudyError, match=r"`key` is 'a', .* there are: free\.nuts\.stan\."):
+        Outcomes({cell: tmp_path}, {}).by_key("a")
+    with pytest.raises(StudyError, match="there are: none"):
+        Outcomes({}, {cell: "no"}).by_key(cell.key)
 
 
 @pytest.mark.parametrize("name", STUDIES)

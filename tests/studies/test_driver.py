@@ -1,0 +1,283 @@
+"""Running cells: what is made, what is taken again, and what a failure takes with it."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import xarray as xr
+
+from inference.errors import AdviFailed
+from inference.posterior import fingerprint
+from inference.settings import NutsSettings
+from models.target import Target
+from studies.driver import mark, run_cells, sample
+from studies.errors import Interrupted
+from studies.runs import FINGERPRINT, open_run
+from studies.study import Cell, CellFailed, Context, Outcomes, Study
+
+from .conftest import fake_posterior
+
+NUTS = NutsSettings(chains=2, warmup=10, draws=20)
+
+
+@dataclass(frozen=True)
+class Blend:
+    """Settings of a method of the study's own."""
+
+    power: float = 1.0
+
+
+@dataclass(frozen=True)
+class Config:
+    seed: int = 0
+    power: float = 1.0
+    noise: str = "loud"
+
+
+def cells(config: Config) -> tuple[Cell, ...]:
+    first = Cell("a", "nuts", "stan", NUTS, config.seed)
+    second = Cell("b", "nuts", "stan", NUTS, 7)
+    both = Cell("ab", "blend", "numpy", Blend(config.power), 0, inputs=(first.key, second.key))
+    last = Cell("c", "blend", "numpy", Blend(), 0, inputs=(both.key,))
+    return first, second, both, last
+
+
+@dataclass
+class Kitchen:
+    """A study whose last two cells are made from those before, and what it was asked to make."""
+
+    made: list[str] = field(default_factory=list)
+    contexts: list[Context] = field(default_factory=list)
+    before: Callable[[Cell], None] = lambda cell: None
+
+    def make(self, config: Config, cell: Cell, outcomes: Outcomes, context: Context) -> xr.DataTree:
+        self.made.append(cell.problem)
+        self.contexts.append(context)
+        self.before(cell)
+        if not cell.inputs:
+            return fake_posterior(context.target, "nuts", "stan", cell.settings, cell.seed)
+        inputs = [outcomes.by_key(key)["posterior"].to_dataset() for key in cell.inputs]
+        blend = sum(inputs) * cell.settings.power
+        return xr.DataTree.from_dict({"posterior": blend})
+
+    def study(self) -> Study:
+        def target(config: Config, cell: Cell) -> Target | None:
+            return None if cell.inputs else Target(cell.problem)
+
+        return Study(configure=Config, cells=cells, target=target, conclude=None, make=self.make)
+
+
+@pytest.fixture
+def kitchen() -> Kitchen:
+    return Kitchen()
+
+
+@pytest.fixture
+def cook(kitchen, tmp_path):
+    """Run the study in one folder; returns outcomes and what was said."""
+
+    def run(config: Config | None = None, study: Study | None = None) -> tuple[Outcomes, list[str]]:
+        config, said = config or Config(), []
+        opened = open_run(
+            tmp_path / "run", study="toy", config=config, command=[], resume=True, force=True
+        )
+        kitchen.made.clear()
+        with opened:
+            outcomes = run_cells(
+                study or kitchen.study(), config, opened, progress=False, say=said.append
+            )
+        return outcomes, said
+
+    return run
+
+
+def values(outcomes: Outcomes, key: str) -> np.ndarray:
+    return outcomes.by_key(key)["posterior"].to_dataset()["mu"].values
+
+
+def test_cell_is_made_from_its_inputs(cook, kitchen):
+    outcomes, said = cook(Config(power=3.0))
+    assert kitchen.made == ["a", "b", "ab", "c"]
+    a, b = (values(outcomes, f"{name}.nuts.stan") for name in "ab")
+    np.testing.assert_array_equal(values(outcomes, "ab.blend.numpy"), (a + b) * 3.0)
+    np.testing.assert_array_equal(values(outcomes, "c.blend.numpy"), (a + b) * 3.0)
+    assert said[2] == "[3/4] ab, blend, numpy"
+    assert outcomes.by_key("ab.blend.numpy").attrs["wall_time"] > 0
+    assert not outcomes.failures
+
+
+def test_make_is_told_target_folder_and_progress(cook, kitchen, tmp_path):
+    cook()
+    names = [context.target and context.target.name for context in kitchen.contexts]
+    assert names == ["a", "b", None, None]
+    folder = tmp_path / "run" / "posteriors"
+    assert kitchen.contexts[2].checkpoint == folder / "ab.blend.numpy.chains"
+    assert not any(context.progress for context in kitchen.contexts)
+
+
+def test_finished_cells_are_taken_again(cook, kitchen):
+    first, _ = cook()
+    before = values(first, "c.blend.numpy")
+    again, said = cook()
+    assert kitchen.made == []
+    assert said.count("    there already") == 4
+    np.testing.assert_array_equal(values(again, "c.blend.numpy"), before)
+
+
+def test_config_of_the_study_alone_makes_nothing_anew(cook, kitchen):
+    cook()
+    cook(Config(noise="quiet"))
+    assert kitchen.made == []
+
+
+@pytest.mark.parametrize(
+    ("config", "remade"),
+    [
+        (Config(seed=1), ["a", "ab", "c"]),  # an input changed: all that hangs on it
+        (Config(power=2.0), ["ab", "c"]),  # its own settings
+    ],
+)
+def test_changed_input_makes_anew_what_depends_on_it(cook, kitchen, config, remade):
+    cook()
+    changed, _ = cook(config)
+    assert kitchen.made == remade
+    a, b = (values(changed, f"{name}.nuts.stan") for name in "ab")
+    np.testing.assert_array_equal(values(changed, "c.blend.numpy"), (a + b) * config.power)
+
+
+def test_failed_input_fails_what_depends_on_it_until_it_succeeds(cook, kitchen, tmp_path):
+    cook()
+
+    def fail(cell: Cell) -> None:
+        if cell.problem == "a":
+            raise CellFailed("no mode was found")
+
+    kitchen.before = fail
+    outcomes, said = cook(Config(seed=1))
+    assert kitchen.made == ["a"]
+    assert [cell.problem for cell in outcomes] == ["b"]
+    reason = "made from a.nuts.stan, which failed: no mode was found"
+    assert list(outcomes.failures.values()) == [
+        "no mode was found",
+        reason,
+        f"made from ab.blend.numpy, which failed: {reason}",
+    ]
+    assert f"    failed: {reason}" in said
+    record = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert record["cells"]["ab.blend.numpy"] == {"status": "failed", "message": reason}
+    # What was made from an older input is gone, and what failed of itself is not tried again.
+    assert {p.name for p in (tmp_path / "run/posteriors").glob("*.nc")} == {"b.nuts.stan.nc"}
+    _, said = cook(Config(seed=1))
+    assert kitchen.made == []
+    assert "    failed before: no mode was found" in said
+    # With its failure forgotten the input succeeds, and with it the others.
+    kitchen.before = lambda cell: None
+    (tmp_path / "run/posteriors/a.nuts.stan.failed.json").unlink()
+    outcomes, _ = cook(Config(seed=1))
+    assert kitchen.made == ["a", "ab", "c"]
+    assert not outcomes.failures
+
+
+@pytest.mark.parametrize("error", [CellFailed("gave up"), AdviFailed("gave up", [])])
+def test_cell_that_fails_does_not_stop_the_others(cook, kitchen, error):
+    def fail(cell: Cell) -> None:
+        if cell.problem == "ab":
+            raise error
+
+    kitchen.before = fail
+    outcomes, _ = cook()
+    assert kitchen.made == ["a", "b", "ab"]
+    assert [cell.problem for cell in outcomes.failures] == ["ab", "c"]
+
+
+def test_error_of_another_kind_stops_the_study(cook, kitchen):
+    def fail(cell: Cell) -> None:
+        raise RuntimeError("a bug")
+
+    kitchen.before = fail
+    with pytest.raises(RuntimeError, match="a bug"):
+        cook()
+
+
+def test_interrupt_keeps_what_is_finished(cook, kitchen):
+    def stop(cell: Cell) -> None:
+        if cell.problem == "ab":
+            raise KeyboardInterrupt
+
+    kitchen.before = stop
+    with pytest.raises(Interrupted, match="2 of 4 cells are finished"):
+        cook()
+    kitchen.before = lambda cell: None
+    outcomes, _ = cook()
+    assert kitchen.made == ["ab", "c"]
+    assert len(outcomes.paths) == 4
+
+
+def test_mark_of_a_sampled_cell_is_what_it_was_without_inputs():
+    # Older run folders hold these: they are resumed as long as this stays.
+    cell, target = cells(Config())[0], Target("a")
+    how = {"engine": "stan", "method": "nuts", "settings": NUTS, "seed": 0}
+    assert mark(cell, target, {}) == fingerprint(target, **how)
+    assert mark(cell, target, {}) == mark(replace(cell, problem="other"), target, {})
+
+
+def test_mark_follows_all_that_decides_the_draws():
+    cell = cells(Config())[2]
+    marks = {"a.nuts.stan": "1", "b.nuts.stan": "2"}
+    own = mark(cell, None, marks)
+    others = [
+        mark(cell, None, marks | {"b.nuts.stan": "3"}),
+        mark(replace(cell, inputs=cell.inputs[::-1]), None, marks),
+        mark(replace(cell, settings=Blend(1.5)), None, marks),
+        mark(replace(cell, seed=1), None, marks),
+        mark(replace(cell, method="mix"), None, marks),
+        mark(replace(cell, engine="jax"), None, marks),
+        mark(cell, Target("a"), marks),
+    ]
+    assert len({own, *others}) == 8
+    assert own == mark(cell, None, dict(marks))
+
+
+def test_posterior_file_carries_the_mark(cook, kitchen):
+    outcomes, _ = cook()
+    first = next(iter(outcomes))
+    with h5py.File(outcomes.paths[first]) as file:
+        assert file.attrs[FINGERPRINT] == mark(first, Target("a"), {})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda c: (c[2], *c[:2]), "`inputs` of the cell ab.blend.numpy names 'a.nuts.stan', "),
+        (lambda c: (c[0], c[2]), "no earlier cell; earlier are: a.nuts.stan"),
+        (lambda c: (c[0], replace(c[0], seed=3)), "`cells` has two cells a.nuts.stan"),
+    ],
+)
+def test_cells_out_of_order_are_refused(cook, kitchen, change, message):
+    study = replace(kitchen.study(), cells=lambda config: change(cells(config)))
+    with pytest.raises(ValueError, match=message):
+        cook(study=study)
+    assert kitchen.made == []
+
+
+def test_sampling_without_a_target_is_refused(tmp_path: Path):
+    context = Context(None, tmp_path, False, lambda line: None)
+    with pytest.raises(ValueError, match=r"`target` of the cell a\.nuts\.stan is None; give it a"):
+        sample(cells(Config())[0], context)
+
+
+def test_study_without_make_samples_by_the_cells_method(cook, kitchen, sampler):
+    study = replace(
+        kitchen.study(),
+        cells=lambda config: cells(config)[:2],
+        target=lambda config, cell: Target(cell.problem),
+        make=None,
+    )
+    outcomes, _ = cook(study=study)
+    assert [call["seed"] for call in sampler.calls] == [0, 7]
+    assert [call["target"].name for call in sampler.calls] == ["a", "b"]
+    assert len(outcomes.paths) == 2
