@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from inference.settings import AdviSettings
 from models.choices import choose
-from models.symmetry import Exchangeable
 
 from .errors import Interrupted, StudyError, check_seed
 from .methods import METHODS, Settings, infer
@@ -18,6 +17,7 @@ from .methods import METHODS, Settings, infer
 if TYPE_CHECKING:
     import xarray as xr
 
+    from models.symmetry import Symmetry
     from models.target import Target
 
 
@@ -39,7 +39,7 @@ class Request:
         Those of the method.
     seed : int
         Seed.
-    exchangeable : tuple of Exchangeable
+    exchangeable : Symmetry
         The declared symmetry.
     """
 
@@ -49,7 +49,7 @@ class Request:
     method: str
     settings: Settings
     seed: int
-    exchangeable: tuple[Exchangeable, ...] = ()
+    exchangeable: Symmetry = ()
 
     def __post_init__(self) -> None:
         """Refuse a seed that no engine takes."""
@@ -91,27 +91,6 @@ def settings_for(method: str, options: Mapping[str, Any]) -> Settings:
 def flag(name: str) -> str:
     """Spell an option as on the command line."""
     return "--" + name.replace("_", "-")
-
-
-def parse_exchangeable(words: list[str]) -> tuple[Exchangeable, ...]:
-    """Read blocks such as ``mu,sigma,theta`` or ``W1:1,b1,W2``: an axis other than 0 after a colon.
-
-    Raises
-    ------
-    StudyError
-        If a block is empty or an axis is no whole number.
-    """
-    return tuple(Exchangeable(dict(_axis(part) for part in word.split(","))) for word in words)
-
-
-def _axis(part: str) -> tuple[str, int]:
-    name, colon, axis = (piece.strip() for piece in part.partition(":"))
-    if not name or (colon and not axis.isdecimal()):
-        raise StudyError(
-            f"`--exchangeable` has the part {part!r}; write names separated by commas, such as "
-            "mu,sigma,theta, with the axis after a colon where it is not 0, such as W1:1."
-        )
-    return name, int(axis or 0)
 
 
 def run(request: Request, *, progress: bool, say: Callable[[str], None]) -> xr.DataTree:
@@ -168,7 +147,7 @@ def _check_symmetry(request: Request, target: Target, say: Callable[[str], None]
 
     declared = inspect(request.program.resolve(), stan.home(progress=say))
     names = (*declared.parameters, *declared.derived)
-    for name in (name for block in request.exchangeable for name in block.axes):
+    for name in (name for block in request.exchangeable for name in block.variables):
         if name not in names:
             raise StudyError(
                 f"`--exchangeable` names {name}, which {request.program.name} does not declare; "

@@ -5,12 +5,11 @@ from typing import Annotated
 
 import typer
 
+from ..symmetries import HELP, parse_exchangeable
+
 Exchangeable = Annotated[
     list[str] | None,
-    typer.Option(
-        help="Variables whose parts are interchangeable: mu,sigma,theta; repeatable. By default what the "
-        "posterior declares."
-    ),
+    typer.Option(help=f"{HELP} By default what the posterior declares."),
 ]
 
 
@@ -37,7 +36,6 @@ def diagnose(
     from inference.posterior import load
 
     from .. import console
-    from ..sampling import parse_exchangeable
 
     tree = load(run)
     symmetry = parse_exchangeable(exchangeable or []) or None
@@ -67,7 +65,6 @@ def align(
     from inference.posterior import check_output, load, save
 
     from .. import console
-    from ..sampling import parse_exchangeable
 
     check_output(out, force=force)
     symmetry = parse_exchangeable(exchangeable or []) or None

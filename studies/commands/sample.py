@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from ..symmetries import HELP, parse_exchangeable
+
 
 def sample(
     program: Annotated[Path, typer.Argument(metavar="PROGRAM.stan", help="A Stan program.")],
@@ -36,7 +38,7 @@ def sample(
     ] = None,
     exchangeable: Annotated[
         list[str] | None,
-        typer.Option(help="Variables whose parts are interchangeable: mu,sigma,theta; repeatable."),
+        typer.Option(help=HELP),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Write JSON instead of tables.")] = False,
@@ -71,7 +73,7 @@ def sample(
         method=method,
         settings=sampling.settings_for(method, given),
         seed=seed,
-        exchangeable=sampling.parse_exchangeable(exchangeable or []),
+        exchangeable=parse_exchangeable(exchangeable or []),
     )
     check_output(out, force=force)
     tree = sampling.run(request, progress=progress, say=console.say)

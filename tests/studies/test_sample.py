@@ -81,12 +81,6 @@ def test_seed_progress_and_symmetry_reach_the_run(sample, sampler, program, monk
     assert block.axes == {"mu": 0, "other": 0}
 
 
-def test_exchangeable_takes_axes_and_several_blocks():
-    first, second = sampling.parse_exchangeable(["W1:1, b1 ,W2", "theta"])
-    assert first.axes == {"W1": 1, "b1": 0, "W2": 0}
-    assert second.axes == {"theta": 0}
-
-
 @pytest.mark.parametrize("word", ["", "mu,,x", "W1:one", "W1:-1", ":1"])
 def test_exchangeable_that_cannot_be_read_is_refused(sample, sampler, word):
     answer = sample("--exchangeable", word)

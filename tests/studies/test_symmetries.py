@@ -1,0 +1,191 @@
+"""Words of `--exchangeable`: read, written, refused, and used on posterior files."""
+
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from inference.posterior import build, load, save
+from models import Complement, Exchangeable, Group, Rescalable, Target
+from models.symmetry import from_json, to_json
+from studies.errors import StudyError
+from studies.symmetries import parse_exchangeable, spell
+
+WORDS = {
+    "mu,sigma,theta": Exchangeable({"mu": 0, "sigma": 0, "theta": 0}),
+    "W1:1,b1,W2": Exchangeable({"W1": 1, "b1": 0, "W2": 0}),
+    "+-L:1,scale": Exchangeable({"L": 1, "scale": 0}, flips=("L",)),
+    "+-W1:1,+-b1,+-W2": Exchangeable({"W1": 1, "b1": 0, "W2": 0}, flips=True),
+    "A:0:1,mu": Exchangeable({"A": (0, 1), "mu": 0}),
+    "+-A:2:1,mu:10": Exchangeable({"A": (2, 1), "mu": 10}, flips=("A",)),
+    "mu,sigma,1-theta": Exchangeable({"mu": 0, "sigma": 0}, complements=("theta",)),
+    "+-mu,1-p,1-q": Exchangeable({"mu": 0}, flips=True, complements=("p", "q")),
+    "1-p": Complement(("p",)),
+    "1-p,1-q": Complement(("p", "q")),
+    "layer.0/weight:1,x-1,a+-b": Exchangeable({"layer.0/weight": 1, "x-1": 0, "a+-b": 0}),
+}
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_a_word_and_its_block_say_the_same(word):
+    (block,) = parse_exchangeable([word])
+    assert block == WORDS[word]
+    assert spell(block) == word
+    assert from_json(to_json((block,))) == (block,)
+
+
+def test_words_are_blocks_in_their_order_and_spaces_do_not_count():
+    assert parse_exchangeable([]) == ()
+    first, second = parse_exchangeable([" W1:1, +-b1 ,1-p", "theta:0"])
+    assert first == Exchangeable({"W1": 1, "b1": 0}, flips=("b1",), complements=("p",))
+    assert second == Exchangeable({"theta": 0})
+
+
+def test_other_ways_to_declare_the_same_are_spelt_alike():
+    assert spell(Exchangeable({"a": (1,), "b": 0}, flips=("a", "b"))) == "+-a:1,+-b"
+    assert spell(Complement("p")) == "1-p"
+
+
+@pytest.mark.parametrize("word", WORDS)
+@pytest.mark.parametrize("shell", ["sh", "bash"])
+def test_no_word_needs_quotes(word, shell, tmp_path):
+    script = f"printf %s --exchangeable={word} ' ' {word}"
+    said = subprocess.run([shell, "-c", script], capture_output=True, text=True, cwd=tmp_path)
+    assert said.stdout == f"--exchangeable={word} {word}"
+
+
+@pytest.mark.parametrize(
+    ("word", "part"),
+    [
+        ("", ""),
+        ("mu,,x", ""),
+        ("mu,", ""),
+        ("W1:one", "W1:one"),
+        ("W1:-1", "W1:-1"),
+        ("W1:", "W1:"),
+        ("W1:1.0", "W1:1.0"),
+        ("x,:1", ":1"),
+        ("A:0:", "A:0:"),
+        ("A:1:1", "A:1:1"),
+        ("A:01:1", "A:01:1"),
+        ("a b", "a b"),
+        ("mu,1-", "1-"),
+        ("mu,+-", "+-"),
+        ("1-theta:0", "1-theta:0"),
+        ("1-1-theta", "1-1-theta"),
+        ("+-1-theta", "+-1-theta"),
+        ("1-+-theta", "1-+-theta"),
+        ("+-+-mu", "+-+-mu"),
+    ],
+)
+def test_part_that_cannot_be_read_is_named_with_the_syntax(word, part):
+    with pytest.raises(StudyError) as caught:
+        parse_exchangeable(["good", word])
+    said = str(caught.value)
+    assert said.startswith(f"`--exchangeable` has the part {part!r} in {word!r}; write variables")
+    for example in ("mu,sigma,theta", "W1:1", "A:0:1", "+-L:1", "1-theta"):
+        assert example in said
+
+
+@pytest.mark.parametrize("word", ["mu,sigma,mu", "mu,1-mu", "A:0,A:1,mu", "1-mu,1-mu"])
+def test_variable_named_twice_is_refused(word):
+    with pytest.raises(StudyError, match=r"`--exchangeable` has (mu|A) twice in .* A:0:1 for two"):
+        parse_exchangeable([word])
+
+
+@pytest.mark.parametrize(
+    ("block", "message"),
+    [
+        (Rescalable({"W1": 1}), "which the command line has no word for"),
+        (Exchangeable({"a,b": 0}), "which the command line cannot spell: write variables"),
+        (Exchangeable({"1-a": 0}), "which the command line cannot spell: write variables"),
+        (Complement("a:1"), "which the command line cannot spell: write variables"),
+    ],
+)
+def test_block_without_a_word_is_refused(block, message):
+    with pytest.raises(StudyError, match=message):
+        spell(block)
+
+
+# On files
+
+SHAPES = {
+    "+-L:1,scale": {"L": (5, 3), "scale": (3,)},
+    "+-W1:1,+-b1,+-W2": {"W1": (3, 4), "b1": (4,), "W2": (4, 2)},
+    "A:0:1,mu": {"A": (4, 4), "mu": (4,)},
+    "mu,1-theta": {"mu": (2,), "theta": ()},
+    "1-p,1-q": {"p": (), "q": (3,)},
+}
+
+
+def write_run(word: str) -> dict[str, np.ndarray]:
+    """Save as run.nc what a planted truth looks like, each draw moved by an element of its own."""
+    rng = np.random.default_rng(5)
+    shapes = SHAPES[word]
+    clean = {
+        name: rng.normal(size=shape) + 0.02 * rng.normal(size=(4, 100, *shape))
+        for name, shape in shapes.items()
+    }
+    group = Group(parse_exchangeable([word]), shapes)
+    seen = group.act(group.random(rng, (4, 100)), clean)
+    stats = {"lp": rng.normal(size=(4, 100))}
+    save(build(Target("any"), seen, stats, {"engine": "stan", "method": "nuts"}), "run.nc")
+    return clean
+
+
+def deviation(tree, names) -> float:
+    """The largest standard deviation of any entry over all draws."""
+    return max(float(tree["posterior"][n].std(("chain", "draw")).max()) for n in names)
+
+
+@pytest.mark.parametrize("word", SHAPES)
+def test_align_and_diagnose_take_every_kind_of_block(onebasin, here: Path, word):
+    clean = write_run(word)
+    assert deviation(load("run.nc"), clean) > 0.2
+    answer = onebasin("align", "run.nc", "--out", "aligned.nc", "--exchangeable", word)
+    assert (answer.code, answer.err) == (0, "")
+    aligned = load("aligned.nc")
+    assert deviation(aligned, clean) < 0.03
+    assert from_json(aligned.attrs["symmetry"]) == parse_exchangeable([word])
+    found = onebasin("diagnose", "run.nc", "--json", "--exchangeable", word).json
+    assert found["aligned"]["diagnosis"]["summary"]["rhat_value"] < 1.05
+
+
+@pytest.mark.parametrize(
+    ("word", "weaker"),
+    [("+-L:1,scale", "L:1,scale"), ("mu,1-theta", "mu"), ("1-p,1-q", "1-p")],
+)
+def test_what_is_not_declared_stays_scrambled(onebasin, here: Path, word, weaker):
+    clean = write_run(word)
+    assert onebasin("align", "run.nc", "--out", "a.nc", "--exchangeable", weaker).code == 0
+    assert deviation(load("a.nc"), clean) > 0.2
+
+
+def test_word_that_cannot_be_read_is_one_line(onebasin, here: Path):
+    write_run("1-p,1-q")
+    for command in (["diagnose", "run.nc"], ["align", "run.nc", "--out", "a.nc"]):
+        answer = onebasin(*command, "--exchangeable", "1-p:0")
+        assert answer.code == 1
+        assert answer.err.count("\n") == 1
+        assert "`--exchangeable` has the part '1-p:0'" in answer.err
+    assert not Path("a.nc").exists()
+
+
+@pytest.mark.stan
+@pytest.mark.usefixtures("cmdstan_is_there")
+def test_complement_is_tried_on_the_programs_density(onebasin, here: Path):
+    Path("coin.stan").write_text(
+        "data { real b; } parameters { real<lower=0, upper=1> p; } model { p ~ beta(2, b); }"
+    )
+    Path("fair.json").write_text('{"b": 2}')
+    Path("bent.json").write_text('{"b": 3}')
+    words = ("--out", "run.nc", "--chains", "2", "--warmup", "100", "--draws", "50")
+    refused = onebasin("sample", "coin.stan", "bent.json", *words, "--exchangeable", "1-p")
+    assert refused.code == 1
+    assert "`symmetry` of 'coin' does not hold" in refused.err
+    unknown = onebasin("sample", "coin.stan", "fair.json", *words, "--exchangeable", "1-q")
+    assert "names q, which coin.stan does not declare; it has: p." in unknown.err
+    assert not Path("run.nc").exists()
+    assert onebasin("sample", "coin.stan", "fair.json", *words, "--exchangeable", "1-p").code == 0
+    assert from_json(load("run.nc").attrs["symmetry"]) == (Complement(("p",)),)
