@@ -1,5 +1,8 @@
 """Blocks leave a posterior or its likelihood as it was, and only where they are declared."""
 
+from dataclasses import replace
+from itertools import combinations
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,12 +13,15 @@ from models import (
     BayesianNetwork,
     Categorical,
     Exchangeable,
+    Group,
     Network,
     NormalPrior,
     Parametrisation,
     Rescalable,
 )
+from models.activations import ACTIVATIONS, Activation
 from models.distributions import UnitColumns
+from models.group import Permuted, Scaled
 from models.symmetry import from_json, to_json
 
 X = np.random.default_rng(1).normal(size=(9, 3))
@@ -217,3 +223,155 @@ def test_symmetry_survives_json(name):
 def test_what_is_no_symmetry_is_refused(text):
     with pytest.raises(ValueError, match="`symmetry` is not the JSON of a symmetry"):
         from_json(text)
+
+
+# Random elements of the whole group: all blocks at once, layers of unequal width
+
+DEPTHS = {"one layer": (5,), "two layers": (4, 6), "three layers": (3, 5, 4)}
+KINDS = {
+    "relu": {},
+    "tanh": {"activation": "tanh"},
+    "erf": {"activation": "erf"},
+    "silu": {"activation": "silu"},
+    "relu, no biases": {"biases": False},
+    "tanh, no biases": {"activation": "tanh", "biases": False},
+    "unit norm": {"parts": ("givens",)},
+    "unit norm, seamless": {"parts": ("givens_seamless",)},
+    "unit norm, ordered": {"parts": ("unit_vector", "ordered")},
+    "ordered": {"parts": ("free", "ordered")},
+    "ordered, odd": {"parts": ("free", "ordered"), "activation": "erf"},
+    "skips": {"skip": "orthogonal", "activation": "erf"},
+}
+
+
+@pytest.fixture
+def erf(monkeypatch):
+    """An odd activation that the table does not have: being odd is all that counts."""
+    monkeypatch.setitem(ACTIVATIONS, "erf", Activation("erf", jax.scipy.special.erf, odd=True))
+
+
+def density_change(model, draw, moved):
+    """Absolute change of the log density."""
+    return abs(log_posterior(model, moved) - log_posterior(model, draw))
+
+
+def output_change(model, draw, moved):
+    """Largest change of an output, in units of the outputs' spread over points."""
+    before = outputs(model, draw)
+    return float(jnp.abs(outputs(model, moved) - before).max() / before.std())
+
+
+def still(block, size):
+    return Scaled(np.ones(size)) if isinstance(block, Rescalable) else None
+
+
+@pytest.mark.usefixtures("erf")
+@pytest.mark.parametrize("depth", DEPTHS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_random_elements_keep_predictions_and_density(rng, kind, depth):
+    model = model_of(**{"hidden": DEPTHS[depth], **KINDS[kind]})
+    group = Group(model.symmetry, model.network.shapes)
+    draw = draw_of(model)
+    for _ in range(4):
+        element = group.random(rng)
+        assert output_change(model, draw, group.act(element, draw)) < 1e-9
+        # Scalings keep the likelihood alone, so they stay out of the density.
+        unscaled = tuple(
+            still(block, size) or part
+            for block, size, part in zip(model.symmetry, group.sizes, element, strict=True)
+        )
+        assert density_change(model, draw, group.act(unscaled, draw)) < 1e-8
+
+
+def test_an_activation_that_only_says_it_is_odd_is_found_out(monkeypatch, rng):
+    # Negative control of the test above.
+    claimed = replace(ACTIVATIONS["softplus"], odd=True)
+    monkeypatch.setitem(ACTIVATIONS, "softplus", claimed)
+    model = model_of(activation="softplus")
+    group = Group(model.symmetry, model.network.shapes)
+    draw = draw_of(model)
+    changes = [output_change(model, draw, group.act(group.random(rng), draw)) for _ in range(10)]
+    assert min(changes) > 0.1
+
+
+def moving(group, rng, num):
+    """Random elements whose every permutation moves something."""
+    found = []
+    while len(found) < num:
+        element = group.random(rng)
+        fixed = (np.arange(size) for size in group.sizes)
+        if not any((p.permutation == f).all() for p, f in zip(element, fixed, strict=True)):
+            found.append(element)
+    return found
+
+
+def permutations_of(model, **options):
+    """The blocks that a plain network of the same sizes would have, without scalings."""
+    plain = BayesianNetwork(Network(3, model.network.hidden, model.network.out_dim))
+    return tuple(replace(b, **options) for b in plain.symmetry if isinstance(b, Exchangeable))
+
+
+@pytest.mark.parametrize("depth", DEPTHS)
+@pytest.mark.parametrize("activation", ["relu", "tanh", "identity"])
+@pytest.mark.parametrize("flips", [False, True])
+def test_orthogonal_skips_leave_no_element(rng, activation, depth, flips):
+    model = model_of(hidden=DEPTHS[depth], activation=activation, skip="orthogonal")
+    assert model.symmetry == ()
+    group = Group(permutations_of(model, flips=flips), model.network.shapes)
+    draw = draw_of(model)
+    for element in moving(group, rng, 8):
+        moved = group.act(element, draw)
+        assert output_change(model, draw, moved) > 0.1
+        assert density_change(model, draw, moved) > 0.1
+
+
+@pytest.mark.parametrize("depth", DEPTHS)
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+def test_ordered_biases_leave_one_permutation_in_the_support(rng, activation, depth):
+    model = model_of(("free", "ordered"), hidden=DEPTHS[depth], activation=activation)
+    group = Group(permutations_of(model), model.network.shapes)
+    draw = draw_of(model)
+    for element in moving(group, rng, 8):
+        moved = group.act(element, draw)
+        assert output_change(model, draw, moved) < 1e-9  # the function is the same
+        for layer in model.network.layers[:-1]:
+            support = model.parametrisation.bias_prior(layer, 1.0).support
+            assert support(draw[layer.bias])
+            assert not support(moved[layer.bias])
+
+
+@pytest.mark.parametrize("depth", DEPTHS)
+@pytest.mark.parametrize("activation", ["relu", "silu", "softplus"])
+def test_flips_change_a_network_that_is_not_odd(rng, activation, depth):
+    model = model_of(hidden=DEPTHS[depth], activation=activation)
+    group = Group(permutations_of(model, flips=True), model.network.shapes)
+    draw = draw_of(model)
+    for element in moving(group, rng, 8):
+        unsigned = tuple(Permuted(p.permutation, np.ones_like(p.signs)) for p in element)
+        assert density_change(model, draw, group.act(unsigned, draw)) < 1e-8
+        negative = tuple(Permuted(p.permutation, -np.ones_like(p.signs)) for p in element)
+        assert density_change(model, draw, group.act(negative, draw)) > 0.1
+        assert output_change(model, draw, group.act(negative, draw)) > 0.1
+
+
+@pytest.mark.parametrize("depth", DEPTHS)
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+def test_no_part_of_the_variables_moves_alone(rng, activation, depth):
+    model = model_of(hidden=DEPTHS[depth], activation=activation)
+    draw = draw_of(model)
+    for block in permutations_of(model):
+        for size in (1, 2):
+            for names in combinations(block.axes, size):
+                part = Exchangeable({n: block.axes[n] for n in names})
+                (element,) = moving(Group((part,), model.network.shapes), rng, 1)
+                moved = part.act(draw, *element[0])
+                assert output_change(model, draw, moved) > 0.03
+                assert density_change(model, draw, moved) > 0.03
+
+
+@pytest.mark.parametrize("activation", ["tanh", "silu", "selu", "softplus"])
+def test_scaling_changes_a_network_that_is_not_homogeneous(activation):
+    model = model_of(activation=activation)
+    draw = draw_of(model)
+    for block in (b for b in model_of().symmetry if isinstance(b, Rescalable)):
+        assert output_change(model, draw, block.act(draw, np.full(4, 3.0))) > 0.1
