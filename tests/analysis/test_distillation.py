@@ -1,0 +1,140 @@
+"""Distilling a posterior's predictions: the score, planted Gaussians, scrambled units, bad input."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import xarray as xr
+from scipy.special import softmax
+from scipy.stats import norm
+
+from analysis.distillation import DistillationSettings, distil, energy_score
+from models import BayesianNetwork, Categorical, Gaussian, Network, Parametrisation, predict
+
+QUICK = DistillationSettings(
+    iterations=500, learning_rate=0.03, points=300, draws=200, batch_size=64, initial_sd=0.3
+)
+REGRESSION = BayesianNetwork(Network(1, (4,), 1, "tanh"), Gaussian(noise=0.1))
+CLASSES = BayesianNetwork(Network(2, (4,), 3, "relu"), Categorical())
+
+
+def planted(model: BayesianNetwork, *, scrambled: bool, num: int = 300) -> xr.DataTree:
+    """Draws of a diagonal Gaussian over the weights, each with its hidden units in an order of its own."""
+    rng = np.random.default_rng(0)
+    shapes = model.network.shapes
+    centre = {name: 1.5 * rng.normal(size=shape) for name, shape in shapes.items()}
+    draws = {
+        name: c + rng.uniform(0.1, 0.4, size=c.shape) * rng.normal(size=(1, num, *c.shape))
+        for name, c in centre.items()
+    }
+    if scrambled:
+        orders = np.argsort(rng.uniform(size=(1, num, 4)), axis=-1)
+        draws["W1"] = np.take_along_axis(draws["W1"], orders[..., None, :], axis=3)
+        draws["b1"] = np.take_along_axis(draws["b1"], orders, axis=2)
+        draws["W2"] = np.take_along_axis(draws["W2"], orders[..., :, None], axis=2)
+    dims = model.network.dims
+    variables = {name: (("chain", "draw", *dims[name]), draws[name]) for name in draws}
+    tree = xr.DataTree.from_dict({"posterior": xr.Dataset(variables)})
+    tree.attrs = {"model": model.describe()}
+    return tree
+
+
+def outputs(model: BayesianNetwork, draws, x) -> np.ndarray:
+    return predict(model, draws, x)[0]
+
+
+def test_energy_score_of_a_normal_is_its_closed_form():
+    rng = np.random.default_rng(0)
+    ours = jnp.asarray(rng.normal(size=(4000, 8, 1)))
+    y = jnp.asarray(np.array([0.0, 2.0])[None, :, None] * np.ones((4000, 1, 1)))
+    for place, value in enumerate([0.0, 2.0]):
+        found = np.asarray(energy_score(ours, y[:, place : place + 1]))
+        # Gneiting and Raftery 2007, equation 5, of N(0, 1).
+        exact = value * (2 * norm.cdf(value) - 1) + 2 * norm.pdf(value) - 1 / np.sqrt(np.pi)
+        assert abs(found.mean() - exact) < 5 * found.std() / np.sqrt(len(found))
+
+
+@pytest.mark.parametrize("scrambled", [False, True])
+def test_regression_is_distilled_whatever_the_order_of_units(scrambled):
+    tree = planted(REGRESSION, scrambled=scrambled)
+    x = np.linspace(-2, 2, 40)[:, None]
+    fit = distil(tree, x, settings=QUICK)
+    truth = outputs(REGRESSION, tree["posterior"].to_dataset(), x)
+    ours = outputs(REGRESSION, fit.sample(500, seed=1), x)
+    spread = truth.std(axis=0)
+    assert np.abs((ours.mean(axis=0) - truth.mean(axis=0)) / spread).mean() < 0.15
+    assert 0.8 < np.median(ours.std(axis=0) / spread) < 1.25
+    if scrambled:  # what a Gaussian with the draws' own moments makes of them
+        dataset = tree["posterior"].to_dataset()
+        rng = np.random.default_rng(3)
+        matched = {
+            name: v.values.mean(1)[:, None]
+            + v.values.std(1)[:, None] * rng.normal(size=(1, 500, *v.shape[2:]))
+            for name, v in dataset.items()
+        }
+        loose = outputs(REGRESSION, matched, x).std(axis=0)
+        assert np.median(loose / spread) > 1.5
+
+
+def test_classes_keep_their_spread():
+    tree = planted(CLASSES, scrambled=True)
+    x = np.random.default_rng(1).normal(size=(60, 2))
+    fit = distil(tree, x, settings=QUICK)
+    truth = softmax(outputs(CLASSES, tree["posterior"].to_dataset(), x), axis=-1)
+    ours = softmax(outputs(CLASSES, fit.sample(500, seed=1), x), axis=-1)
+    assert 0.5 * np.abs(ours.mean(0) - truth.mean(0)).sum(-1).mean() < 0.05
+    assert 0.8 < ours.std(axis=0).mean() / truth.std(axis=0).mean() < 1.25
+
+
+def test_seed_decides_and_start_is_taken():
+    tree = planted(REGRESSION, scrambled=False)
+    x = np.linspace(-2, 2, 10)[:, None]
+    short = DistillationSettings(iterations=2, points=20, draws=10, learning_rate=1e-4)
+    first, again, other = (distil(tree, x, settings=short, seed=s) for s in (0, 0, 1))
+    for name in first.mean:
+        np.testing.assert_array_equal(first.mean[name], again.mean[name])
+        last = tree["posterior"][name].values[0, -1]
+        np.testing.assert_allclose(first.mean[name], last, atol=1e-3)
+    assert any(not np.array_equal(first.mean[n], other.mean[n]) for n in first.mean)
+    start = {name: np.zeros(shape) for name, shape in REGRESSION.network.shapes.items()}
+    from_zero = distil(tree, x, start=start, settings=short)
+    assert all(np.abs(value).max() < 1e-3 for value in from_zero.mean.values())
+
+
+def test_progress_is_reported_to_the_end():
+    calls = []
+    settings = DistillationSettings(iterations=102, points=20, draws=10)
+    tree = planted(REGRESSION, scrambled=False)
+    distil(tree, np.zeros((3, 1)), settings=settings, progress=lambda *a: calls.append(a))
+    assert calls == [(100, 102), (102, 102)]
+
+
+def test_bad_input_is_refused():
+    tree = planted(REGRESSION, scrambled=False)
+    x = np.zeros((3, 1))
+    with pytest.raises(ValueError, match="`samples` must be a whole number, at least 2; got 1"):
+        DistillationSettings(samples=1)
+    with pytest.raises(ValueError, match="`learning_rate` must be a positive finite number"):
+        DistillationSettings(learning_rate=0.0)
+    with pytest.raises(ValueError, match=r"`x` has shape \(3, 2\)"):
+        distil(tree, np.zeros((3, 2)), settings=QUICK)
+    with pytest.raises(ValueError, match="`start` lacks b1, W2, b2"):
+        distil(tree, x, start={"W1": np.zeros((1, 4))}, settings=QUICK)
+    wrong = {name: np.zeros((7,)) for name in REGRESSION.network.shapes}
+    with pytest.raises(ValueError, match=r"`start` has W1 of shape \(7,\), and \(1, 4\) is needed"):
+        distil(tree, x, start=wrong, settings=QUICK)
+    other = xr.DataTree.from_dict({"posterior": tree["posterior"].to_dataset()})
+    with pytest.raises(ValueError, match="`posterior` is not of a network"):
+        distil(other, x)
+    constrained = BayesianNetwork(
+        Network(2, (4,), 1, "relu"), Gaussian(noise=0.1), parametrisation=Parametrisation("givens")
+    )
+    other.attrs["model"] = constrained.describe()
+    with pytest.raises(ValueError, match="is of the parametrisation 'givens'"):
+        distil(other, np.zeros((3, 2)))
+
+
+def test_a_loss_that_is_not_finite_ends_it():
+    tree = planted(REGRESSION, scrambled=False)
+    start = {name: np.full(s, 1e38) for name, s in REGRESSION.network.shapes.items()}
+    with pytest.raises(RuntimeError, match="the distillation failed: its loss is"):
+        distil(tree, np.ones((3, 1)), start=start, settings=QUICK)
