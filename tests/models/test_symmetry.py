@@ -261,6 +261,14 @@ def output_change(model, draw, moved):
     return float(jnp.abs(outputs(model, moved) - before).max() / before.std())
 
 
+def in_support(model, draw):
+    """Whether every weight and bias lies in the support of its prior, which densities do not check."""
+    parametrisation, layers = model.parametrisation, model.network.layers
+    weights = [parametrisation.weight_prior(a, 1.0).support(draw[a.weight]) for a in layers]
+    biases = [parametrisation.bias_prior(a, 1.0).support(draw[a.bias]) for a in layers if a.bias]
+    return all(map(bool, weights + biases))
+
+
 def still(block, size):
     return Scaled(np.ones(size)) if isinstance(block, Rescalable) else None
 
@@ -274,7 +282,9 @@ def test_random_elements_keep_predictions_and_density(rng, kind, depth):
     draw = draw_of(model)
     for _ in range(4):
         element = group.random(rng)
-        assert output_change(model, draw, group.act(element, draw)) < 1e-9
+        moved = group.act(element, draw)
+        assert output_change(model, draw, moved) < 1e-9
+        assert in_support(model, moved)
         # Scalings keep the likelihood alone, so they stay out of the density.
         unscaled = tuple(
             still(block, size) or part
