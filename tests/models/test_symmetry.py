@@ -282,15 +282,15 @@ def test_random_elements_keep_predictions_and_density(rng, kind, depth):
     draw = draw_of(model)
     for _ in range(4):
         element = group.random(rng)
-        moved = group.act(element, draw)
-        assert output_change(model, draw, moved) < 1e-9
-        assert in_support(model, moved)
-        # Scalings keep the likelihood alone, so they stay out of the density.
+        assert output_change(model, draw, group.act(element, draw)) < 1e-9
+        # Scalings keep the likelihood alone: not the density, nor the order of biases.
         unscaled = tuple(
             still(block, size) or part
             for block, size, part in zip(model.symmetry, group.sizes, element, strict=True)
         )
-        assert density_change(model, draw, group.act(unscaled, draw)) < 1e-8
+        moved = group.act(unscaled, draw)
+        assert density_change(model, draw, moved) < 1e-8
+        assert in_support(model, moved)
 
 
 def test_an_activation_that_only_says_it_is_odd_is_found_out(monkeypatch, rng):
