@@ -1,0 +1,40 @@
+"""Draws with planted moments, and distances between Gaussians, by dense linear algebra."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+
+def kullback_leibler(mean_p, cov_p, mean_q, cov_q) -> float:
+    """Of the first Gaussian from the second, in nats."""
+    apart = mean_q - mean_p
+    inner = np.trace(np.linalg.solve(cov_q, cov_p)) + apart @ np.linalg.solve(cov_q, apart)
+    volumes = np.linalg.slogdet(cov_q)[1] - np.linalg.slogdet(cov_p)[1]
+    return 0.5 * (inner - len(apart) + volumes)
+
+
+def with_moments(rng, num: int, covariance: np.ndarray) -> np.ndarray:
+    """Samples (num, param) of which mean and mean products are 0 and `covariance` to the last digits."""
+    raw = rng.standard_normal((num, len(covariance)))
+    basis, _ = np.linalg.qr(raw - raw.mean(axis=0))
+    return np.sqrt(num) * basis @ np.linalg.cholesky(covariance).T
+
+
+def random_correlation(rng, size: int, rank: int = 3) -> np.ndarray:
+    """Correlation matrix of factors beside unequal unique variances."""
+    loadings = rng.standard_normal((size, rank))
+    covariance = loadings @ loadings.T + np.diag(rng.uniform(0.5, 3.0, size))
+    scale = np.sqrt(np.diag(covariance))
+    return covariance / np.outer(scale, scale)
+
+
+def one_variable(rows: np.ndarray, chains: int = 2) -> xr.Dataset:
+    """Samples (num, param) as draws of a variable `theta`, chains one after the other."""
+    theta = rows.reshape(chains, -1, rows.shape[1])
+    return xr.Dataset({"theta": (("chain", "draw", "place"), theta)})
+
+
+def dense(fit) -> np.ndarray:
+    """Covariance of a fit's rows, logarithms taken."""
+    return fit.structure.matrix * np.outer(fit.scale, fit.scale)

@@ -1,0 +1,133 @@
+"""Estimators against the dense formulas, scikit-learn, and planted moments."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from sklearn.covariance import ledoit_wolf as sklearn_ledoit_wolf
+from sklearn.decomposition import FactorAnalysis
+
+from analysis.unimodal import estimation
+from analysis.unimodal.estimation import LEAST_UNIQUE
+
+from .conftest import random_correlation, with_moments
+
+
+def standardised(rows):
+    z = rows - rows.mean(axis=0)
+    return z / np.sqrt(np.square(z).mean(axis=0))
+
+
+@pytest.fixture(params=[(60, 12), (12, 60), (20, 20), (21, 20), (2, 5)], ids=str)
+def z(request, rng):
+    num, size = request.param
+    root = np.linalg.cholesky(random_correlation(rng, size))
+    return standardised(rng.standard_normal((num, size)) @ root.T)
+
+
+def test_spectrum_is_that_of_the_correlation_matrix(z):
+    num, size = z.shape
+    values, vectors = estimation.spectrum(z)
+    assert values.size == min(num - 1, size)
+    expected = np.linalg.eigvalsh(z.T @ z / num)[::-1]
+    np.testing.assert_allclose(values, expected[: values.size], atol=1e-12)
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(values.size), atol=1e-12)
+    np.testing.assert_allclose((vectors * values) @ vectors.T, z.T @ z / num, atol=1e-12)
+
+
+def test_ledoit_wolf_is_scikit_learns(z):
+    expected = sklearn_ledoit_wolf(z, assume_centered=True)[1]
+    found = estimation.ledoit_wolf(z, estimation.spectrum(z))
+    assert found == pytest.approx(expected, rel=1e-10, abs=1e-14)
+
+
+def test_one_parameter_keeps_its_variance_whatever_is_shrunk(rng):
+    z = standardised(rng.standard_normal((10, 1)))
+    found = estimation.spectrum(z)
+    shrinkage = estimation.ledoit_wolf(z, found)
+    assert 0 <= shrinkage <= 1
+    np.testing.assert_allclose(estimation.shrunk(found, shrinkage).matrix, [[1.0]], rtol=1e-12)
+
+
+@pytest.mark.parametrize("shrinkage", [0.02, 0.6, 1.0])
+def test_shrunk_is_the_convex_combination(z, shrinkage):
+    found = estimation.shrunk(estimation.spectrum(z), shrinkage)
+    correlation = z.T @ z / len(z)
+    expected = (1 - shrinkage) * correlation + shrinkage * np.eye(z.shape[1])
+    np.testing.assert_allclose(found.matrix, expected, atol=1e-12)
+
+
+def test_shrunk_by_nothing_is_the_correlation_matrix(rng):
+    truth = random_correlation(rng, 7)
+    z = with_moments(rng, 40, truth)
+    found = estimation.shrunk(estimation.spectrum(z), 0.0)
+    np.testing.assert_allclose(found.matrix, truth, atol=1e-12)
+
+
+def test_shrunk_refuses_what_is_singular(rng):
+    few = standardised(rng.standard_normal((5, 8)))
+    with pytest.raises(ValueError, match=r"`shrinkage` is 0, .*singular.*larger one, up to 1"):
+        estimation.shrunk(estimation.spectrum(few), 0.0)
+    twice = standardised(np.repeat(rng.standard_normal((50, 3)), 2, axis=1))
+    with pytest.raises(ValueError, match="singular"):
+        estimation.shrunk(estimation.spectrum(twice), 0.0)
+    with pytest.raises(ValueError, match="singular"):
+        estimation.stiffest(estimation.spectrum(twice), 0.0, 2)
+
+
+@pytest.mark.parametrize("shrinkage", [0.0, 0.3])
+def test_stiffest_keeps_the_smallest_eigenvalues_and_the_trace(rng, shrinkage):
+    z = standardised(rng.standard_normal((40, 9)) @ rng.standard_normal((9, 9)))
+    found = estimation.stiffest(estimation.spectrum(z), shrinkage, 3)
+    shrunk = (1 - shrinkage) * (z.T @ z / 40) + shrinkage * np.eye(9)
+    values, vectors = np.linalg.eigh(shrunk)
+    values[3:] = values[3:].mean()
+    np.testing.assert_allclose(found.matrix, (vectors * values) @ vectors.T, atol=1e-12)
+    assert np.trace(found.matrix) == pytest.approx(9.0, rel=1e-12)
+
+
+def test_factors_recover_loadings_beside_unequal_unique_variances(rng):
+    truth = random_correlation(rng, 20, rank=3)
+    found = estimation.factors(with_moments(rng, 500, truth), 3)
+    # The iteration stops where it gains less than 1e-4 nats a draw; measured 0.006 at most.
+    np.testing.assert_allclose(found.matrix, truth, atol=0.02)
+    components, vectors = np.linalg.eigh(truth)
+    top = (vectors[:, -3:] * components[-3:]) @ vectors[:, -3:].T
+    principal = top - np.diag(np.diag(top)) + np.eye(20)
+    assert np.abs(principal - truth).max() > 0.05  # what principal components would have found
+
+
+@pytest.mark.parametrize("shape", [(200, 15), (30, 60)], ids=str)
+def test_factors_are_as_likely_as_scikit_learns(rng, shape):
+    root = np.linalg.cholesky(random_correlation(rng, shape[1]))
+    z = standardised(rng.standard_normal(shape) @ root.T)
+    found = estimation.factors(z, 3)
+    other = FactorAnalysis(3, svd_method="lapack", tol=1e-4 * shape[0]).fit(z)
+    # Both stop where they gain less than 1e-4 nats a draw; measured 5e-3 apart at most.
+    assert found.log_density(z).mean() == pytest.approx(other.score(z), abs=0.02)
+
+
+def test_factors_keep_marginal_variances(z):
+    if min(z.shape) > 2:
+        found = estimation.factors(z, 2)
+        np.testing.assert_allclose(found.variance, 1.0, rtol=1e-12)
+
+
+def test_factors_leave_a_density_where_parameters_are_copies(rng):
+    rows = rng.standard_normal((80, 5))
+    found = estimation.factors(standardised(np.column_stack([rows, rows[:, 0]])), 2)
+    assert found.unique.min() == pytest.approx(LEAST_UNIQUE)
+    np.testing.assert_allclose(found.variance, 1.0, rtol=1e-12)
+    assert np.linalg.eigvalsh(found.matrix).min() > 0
+
+
+def test_many_parameters_need_no_square_matrix(rng):
+    z = standardised(rng.standard_normal((40, 4000)))
+    square = 8 * 4000**2
+    tracemalloc.start()
+    found = estimation.shrunk(estimation.spectrum(z), 0.5)
+    found.log_density(found.draw(rng, 10))
+    estimation.factors(z, 2)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < square / 10
