@@ -21,7 +21,7 @@ class Entry:
     module : str
         Name of the module in this room; it has a `STUDY`.
     paper : str
-        The paper that it repeats.
+        The paper that it repeats, or follows.
     summary : str
         What is compared, in a line.
     """
@@ -44,6 +44,11 @@ STUDIES: Mapping[str, Entry] = MappingProxyType(
             "boston",
             f"{_POURZANJANI}, section 4.2",
             "50 ReLU units on Boston Housing, free and constrained, NUTS on 80/20 splits",
+        ),
+        "label-switching": Entry(
+            "label_switching",
+            "our own; after Stephens 2000",
+            "six models with interchangeable parts, diagnostics raw and aligned, truth known",
         ),
     }
 )

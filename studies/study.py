@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.report import Report, Table
 from inference.settings import ENGINES, NutsSettings
-from models import Parametrisation
 from models.choices import choose
 
 from .errors import StudyError, check_seed
@@ -51,7 +50,7 @@ class Options:
     chains, warmup, draws, splits : int or None
         Counts.
     parametrisations : tuple of str or None
-        Labels of some of the study's parametrisations.
+        Labels of some of the study's parametrisations, or of whatever problems it has instead.
     """
 
     quick: bool = False
@@ -83,9 +82,13 @@ class Options:
         return replace(default, **{n: v for n, v in given.items() if v is not None})
 
     def choose_parametrisations(
-        self, known: Mapping[str, Parametrisation], default: tuple[str, ...]
+        self,
+        known: Mapping[str, Any],
+        default: tuple[str, ...],
+        *,
+        word: str = "parametrisations",
     ) -> tuple[str, ...]:
-        """Labels of the parametrisations to run, in the order given.
+        """Labels of the parametrisations to run, in the order given; `word` is what they are called.
 
         Raises
         ------
@@ -94,9 +97,7 @@ class Options:
         """
         if self.parametrisations is None:
             return default
-        return tuple(
-            dict.fromkeys(choose("parametrisations", p, known) for p in self.parametrisations)
-        )
+        return tuple(dict.fromkeys(choose(word, label, known) for label in self.parametrisations))
 
     def refuse(self, study: str, *names: str) -> None:
         """Refuse options that a study does not have.

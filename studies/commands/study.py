@@ -21,7 +21,10 @@ def study(
     draws: Annotated[int | None, typer.Option(help="Draws kept, a chain.")] = None,
     splits: Annotated[int | None, typer.Option(help="Splits into training and test part.")] = None,
     parametrisations: Annotated[
-        str | None, typer.Option(help="Some of the study's, separated by commas.")
+        str | None,
+        typer.Option(
+            "--parametrisations", "--problems", help="Some of the study's, separated by commas."
+        ),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="The run's folder; runs/NAME-HASH of the settings.")

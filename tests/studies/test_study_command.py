@@ -9,6 +9,7 @@ import pytest
 from inference.errors import AdviFailed
 from inference.posterior import load
 from inference.settings import NutsSettings
+from studies.registry import STUDIES
 
 SMALL = ("--chains", "2", "--warmup", "10", "--draws", "40")
 GIVENS = ("--parametrisations", "givens", "--engine", "stan")
@@ -28,7 +29,8 @@ def test_list_names_every_study(onebasin):
     assert answer.code == 0
     assert re.search(r"^relu-teacher +two ReLU units", answer.out)
     names = [entry["name"] for entry in onebasin("study", "--list", "--json").json]
-    assert names == ["relu-teacher", "boston"]
+    assert names == list(STUDIES)
+    assert {"relu-teacher", "boston", "label-switching"} <= set(names)
 
 
 def test_run_leaves_posteriors_findings_and_a_page(onebasin, here, sampler):
@@ -202,8 +204,8 @@ def test_record_is_stamped_with_all_that_it_takes_to_repeat_it(teacher, monkeypa
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["iris"], "`NAME` is 'iris'; choose one of relu-teacher, boston."),
-        ([], "`NAME` is missing; the studies are: relu-teacher, boston."),
+        (["iris"], "`NAME` is 'iris'; choose one of relu-teacher, boston, label-switching"),
+        ([], "`NAME` is missing; the studies are: relu-teacher, boston, label-switching"),
         (["boston", "--engine", "jags"], "`engine` is 'jags'; choose one of numpyro, stan, both."),
         (["boston", "--parametrisations", "sorted"], "choose one of free, givens, ordered"),
         (["boston", "--splits", "0"], "`--splits` is 0; it must be a whole number from 1 to"),

@@ -1,0 +1,104 @@
+"""The design: problems, engines, and how a posterior is made."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import xarray as xr
+
+from inference.settings import NutsSettings
+from models import Target
+
+from ..driver import sample
+from ..errors import StudyError
+from ..study import Cell, Context, Options, Outcomes
+from .problems import PROBLEMS, condition, simulate
+
+NAME = "label-switching"
+QUICK = NutsSettings(warmup=500, draws=500)
+
+
+@dataclass(frozen=True)
+class Config:
+    """The study's settings.
+
+    Attributes
+    ----------
+    seed : int
+        Of the data and of every sampler.
+    engines, problems : tuple of str
+        What is crossed; most problems are Stan programs, which NumPyro does not have.
+    nuts : NutsSettings
+        Settings of NUTS.
+    """
+
+    seed: int
+    engines: tuple[str, ...]
+    problems: tuple[str, ...]
+    nuts: NutsSettings = field(default_factory=NutsSettings)
+
+    def __post_init__(self) -> None:
+        """Refuse settings without anything to run or to compare."""
+        if self.nuts.chains < 2:
+            raise StudyError(
+                f"`--chains` is {self.nuts.chains}, and the study {NAME} compares chains: give 2 or "
+                "more, 4 for a judgement by chains held out."
+            )
+        if not cells(self):
+            raise StudyError(
+                f"`--engine` is {self.engines[0]}, and {', '.join(self.problems)} is a Stan program: "
+                "give --engine stan, or other problems."
+            )
+
+
+def configure(options: Options) -> Config:
+    """Make the settings from what the command line was given."""
+    options.refuse(NAME, "splits", "full")
+    return Config(
+        seed=options.seed,
+        engines=options.engines("both"),
+        problems=options.choose_parametrisations(PROBLEMS, tuple(PROBLEMS), word="problems"),
+        nuts=options.nuts(QUICK if options.quick else NutsSettings()),
+    )
+
+
+def cells(config: Config) -> tuple[Cell, ...]:
+    """List the cells: every problem by NUTS, in every engine that has it."""
+    return tuple(
+        Cell(problem=label, method="nuts", engine=engine, settings=config.nuts, seed=config.seed)
+        for label in config.problems
+        for engine in config.engines
+        if engine in PROBLEMS[label].engines
+    )
+
+
+def target(config: Config, cell: Cell) -> Target:
+    """Condition the cell's model on its data."""
+    return condition(cell.problem, config.seed)
+
+
+def make(config: Config, cell: Cell, outcomes: Outcomes, context: Context) -> xr.DataTree:
+    """Try the declared symmetry on the log density, sample, and put the truth beside the draws."""
+    from inference import check_symmetry
+
+    model = target(config, cell)
+    found = check_symmetry(model, engine=cell.engine, seed=cell.seed, progress=context.say)
+    tree = sample(cell, context)
+    tree.attrs["symmetry_check"] = json.dumps(found.differences)
+    made = simulate(cell.problem, config.seed)
+    tree["truth"] = xr.DataTree(_dataset(made.truth, model.dims))
+    if "observed_data" not in tree.children:  # a network has its own
+        arrays = {n: np.asarray(v) for n, v in made.data.items() if np.ndim(v)}
+        tree["observed_data"] = xr.DataTree(_dataset(arrays, {}))
+    return tree
+
+
+def _dataset(values: Mapping[str, np.ndarray], dims: Mapping[str, tuple[str, ...]]) -> xr.Dataset:
+    named = {
+        name: dims.get(name, tuple(f"{name}_dim_{axis}" for axis in range(value.ndim)))
+        for name, value in values.items()
+    }
+    return xr.Dataset({name: (named[name], value) for name, value in values.items()})

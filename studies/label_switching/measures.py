@@ -1,0 +1,210 @@
+"""What is measured of every posterior: raw, aligned, by what nothing moves, and against the truth.
+
+Every posterior is aligned twice: with the mean of the aligned draws, which is what the command line does, and with a
+diagonal Gaussian, which weighs every entry by how well it is known (Stephens 2000). What is said of R-hat and ESS is
+said of the first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from analysis.alignment import Alignment, align, switching
+from analysis.figures.trace_rank import TraceRank, trace_rank
+from analysis.modulo import ModuloDiagnosis, diagnose_modulo
+from analysis.parameters import summarise
+from analysis.posterior import json_attribute, read_draws
+from analysis.report import Run, describe_run
+from models.symmetry import Symmetry
+
+from ..study import Cell, Outcomes
+from .design import Config, target
+from .problems import simulate
+from .recovery import Recovery, recover
+
+HELD_OUT_CHAINS = 4
+"""Fewer chains leave too few to judge by after some were given to the reference."""
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """One posterior's numbers.
+
+    Attributes
+    ----------
+    modulo : ModuloDiagnosis
+        Raw, aligned with the mean, and invariants.
+    gaussian_labellings : tuple of int
+        Labellings in each chain where draws are aligned with a diagonal Gaussian.
+    recovery, gaussian_recovery : Recovery
+        Against the truth, by either alignment.
+    symmetry_check : float
+        Largest change of the log density by the declared symmetry at random points.
+    log_order : float
+        Natural logarithm of the number of labellings.
+    traces : tuple of TraceRank
+        The parameter with the largest raw R-hat, raw and aligned.
+    made : Run
+        How the posterior was made.
+    """
+
+    modulo: ModuloDiagnosis
+    gaussian_labellings: tuple[int, ...]
+    recovery: Recovery
+    gaussian_recovery: Recovery
+    symmetry_check: float
+    log_order: float
+    traces: tuple[TraceRank, ...]
+    made: Run
+
+    @property
+    def raw(self) -> pd.DataFrame:
+        """Rows of the moved parameters before alignment."""
+        return self.modulo.raw.parameters.reindex(self.aligned.index)
+
+    @property
+    def aligned(self) -> pd.DataFrame:
+        """Rows of the moved parameters after it."""
+        return self.modulo.aligned.parameters
+
+    @property
+    def held_out_rhat(self) -> float:
+        """Worst R-hat of chains that had no part in the reference; NaN without such."""
+        found = self.modulo.held_out_rhat
+        return found.value if found else math.nan
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers as plain types."""
+        tables = {"raw": self.raw, "aligned": self.aligned, "invariant": self.modulo.invariants}
+        return {
+            **{name: worst(table) for name, table in tables.items()},
+            "held_out_rhat": self.held_out_rhat,
+            "basins": [list(group) for group in self.modulo.basins],
+            "labellings": list(self.modulo.switching.labellings),
+            "labellings_gaussian": list(self.gaussian_labellings),
+            "switching": self.modulo.switching.to_dict(),
+            "recovery": self.recovery.to_dict(),
+            "recovery_gaussian": self.gaussian_recovery.to_dict(),
+            "symmetry_check": self.symmetry_check,
+            "labellings_in_all": round(math.exp(self.log_order)),
+            "sentences": list(self.modulo.sentences),
+            "warnings": list(self.modulo.warnings),
+            "diagnosis": self.modulo.raw.summary(),
+        }
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two engines' posteriors of one problem, the second aligned with the first.
+
+    Attributes
+    ----------
+    raw, aligned : float
+        Largest difference of two means of a parameter, in units of its Monte Carlo error.
+    raw_sds, aligned_sds : float
+        The same in posterior standard deviations of the aligned draws.
+    """
+
+    raw: float
+    aligned: float
+    raw_sds: float
+    aligned_sds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """All numbers of a run.
+
+    Attributes
+    ----------
+    measured : mapping
+        Of every cell that has a posterior.
+    comparisons : mapping
+        By problem, between the engines.
+    """
+
+    measured: Mapping[Cell, Measured]
+    comparisons: Mapping[str, Comparison]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain types, by the cells' keys."""
+        return {
+            "cells": {cell.key: m.to_dict() for cell, m in self.measured.items()},
+            "engines": {name: vars(c) for name, c in self.comparisons.items()},
+        }
+
+
+def measure_all(config: Config, outcomes: Outcomes) -> Results:
+    """Measure every cell, and compare the engines where a problem has both."""
+    measured = {cell: measure(config, cell, outcomes.tree(cell)) for cell in outcomes}
+    comparisons = {}
+    for label in config.problems:
+        both = [cell for cell in outcomes if cell.problem == label]
+        if len(both) == 2:
+            comparisons[label] = compare(*(outcomes.tree(cell) for cell in both))
+    return Results(measured, comparisons)
+
+
+def measure(config: Config, cell: Cell, tree: xr.DataTree) -> Measured:
+    """Measure one posterior."""
+    symmetry = target(config, cell).symmetry
+    truth = simulate(cell.problem, config.seed).truth
+    held_out = config.nuts.chains >= HELD_OUT_CHAINS
+    modulo = diagnose_modulo(tree, held_out=held_out)
+    gaussian = align(tree, symmetry, reference="gaussian")
+    checked = json_attribute(tree, "symmetry_check") or [math.nan]
+    return Measured(
+        modulo=modulo,
+        gaussian_labellings=switching(gaussian, noise=False).labellings,
+        recovery=recover(modulo.alignment.posterior, truth, symmetry),
+        gaussian_recovery=recover(gaussian.posterior, truth, symmetry),
+        symmetry_check=max(checked),
+        log_order=modulo.alignment.group.log_order,
+        traces=_traces(tree, modulo),
+        made=describe_run(cell.label, tree),
+    )
+
+
+def compare(first: xr.DataTree, second: xr.DataTree) -> Comparison:
+    """Hold the means of two posteriors of one model against each other, raw and in one labelling."""
+    aligned = align(first)
+    moved = _moved(aligned)
+    beside = align(second, reference=aligned.posterior)
+    a, b = (summarise(read_draws(tree, moved)) for tree in (aligned.posterior, beside.posterior))
+    raw_a, raw_b = (summarise(read_draws(tree, moved)) for tree in (first, second))
+    error = np.hypot(a["mcse_mean"], b["mcse_mean"])
+    apart, raw_apart = (a["mean"] - b["mean"]).abs(), (raw_a["mean"] - raw_b["mean"]).abs()
+    return Comparison(
+        raw=float((raw_apart / error).max()),
+        aligned=float((apart / error).max()),
+        raw_sds=float((raw_apart / a["sd"]).max()),
+        aligned_sds=float((apart / a["sd"]).max()),
+    )
+
+
+def worst(table: pd.DataFrame) -> dict[str, float]:
+    """Give the largest R-hat and the smallest effective sample sizes of a table of parameters."""
+    return {
+        "rhat": float(table["rhat"].max()),
+        "ess_bulk": float(table["ess_bulk"].min()),
+        "ess_tail": float(table["ess_tail"].min()),
+    }
+
+
+def _moved(alignment: Alignment) -> list[str]:
+    symmetry: Symmetry = alignment.symmetry
+    return list(dict.fromkeys(name for block in symmetry for name in block.variables))
+
+
+def _traces(tree: xr.DataTree, modulo: ModuloDiagnosis) -> tuple[TraceRank, ...]:
+    rows = modulo.raw.parameters.reindex(modulo.aligned.parameters.index)["rhat"].dropna()
+    name = str(rows.idxmax()) if len(rows) else str(modulo.aligned.parameters.index[0])
+    before, after = read_draws(tree).of(name), read_draws(modulo.alignment.posterior).of(name)
+    return trace_rank(f"{name}, raw", before), trace_rank(f"{name}, aligned", after)

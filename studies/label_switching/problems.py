@@ -1,0 +1,158 @@
+"""The problems: models whose parts have no order, with the symmetry that each declares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache, partial
+from pathlib import Path
+from types import MappingProxyType
+
+import numpy as np
+
+from models import BayesianNetwork, Exchangeable, Gaussian, Network, NormalPrior, Target
+from models.symmetry import Symmetry
+
+from . import data
+from .data import Simulate, Simulated
+
+PROGRAMS = Path(__file__).parent / "programs"
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A model with its data and its symmetry.
+
+    Attributes
+    ----------
+    label : str
+        Its name on the command line and in tables.
+    words : str
+        What it is, for a reader.
+    simulate : callable
+        From a generator to data and truth.
+    symmetry : Symmetry
+        What is declared; a network declares its own.
+    program : str
+        Name of the Stan program beside this module; empty for the network, which both engines have.
+    dims : mapping
+        Axis names of the parameters.
+    separated : bool
+        Whether the parts that made the data are apart, so that every labelling is a mode.
+    """
+
+    label: str
+    words: str
+    simulate: Simulate
+    symmetry: Symmetry = ()
+    program: str = ""
+    dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    separated: bool = True
+
+    @property
+    def engines(self) -> tuple[str, ...]:
+        """Engines that have it."""
+        return ("stan",) if self.program else ("numpyro", "stan")
+
+
+_OF_COMPONENTS = {"weight": ("component",), "mu": ("component",), "sigma": ("component",)}
+_MIXTURE = (Exchangeable({"weight": 0, "mu": 0, "sigma": 0}),)
+
+_ALL = (
+    Problem(
+        "mixture",
+        "A mixture of three normals, apart from each other: weights, means and standard deviations "
+        "move together (6 labellings).",
+        partial(
+            data.mixture,
+            num_obs=150,
+            weight=(0.25, 0.45, 0.30),
+            mu=(-4.0, 0.0, 4.0),
+            sigma=(0.7, 1.0, 0.8),
+        ),
+        _MIXTURE,
+        "mixture",
+        _OF_COMPONENTS,
+    ),
+    Problem(
+        "mixture-overlap",
+        "The same mixture with components that overlap, so that no labelling is a mode of its own.",
+        partial(
+            data.mixture,
+            num_obs=150,
+            weight=(0.25, 0.45, 0.30),
+            mu=(-1.2, 0.0, 1.2),
+            sigma=(0.7, 1.0, 0.8),
+        ),
+        _MIXTURE,
+        "mixture",
+        _OF_COMPONENTS,
+        separated=False,
+    ),
+    Problem(
+        "topics",
+        "Latent Dirichlet allocation with two topics, summed over the words' topics: the documents' "
+        "shares move along one axis, the topics' words along the other (2 labellings).",
+        data.topics,
+        (Exchangeable({"theta": 1, "phi": 0}),),
+        "topics",
+        {"theta": ("doc", "topic"), "phi": ("topic", "word")},
+    ),
+    Problem(
+        "factors",
+        "Factor analysis with three factors, summed over the factors' scores: the columns of the loadings "
+        "change places and signs (48 labellings). A Laplace prior on the loadings keeps other rotations out.",
+        data.factors,
+        (Exchangeable({"L": 1}, flips=True),),
+        "factors",
+        {"L": ("item", "factor"), "psi": ("item",)},
+    ),
+    Problem(
+        "hidden-markov",
+        "A hidden Markov model with three states: rows and columns of the transition matrix move together with "
+        "the emissions (6 labellings).",
+        data.hidden_markov,
+        (Exchangeable({"A": (0, 1), "mu": 0, "sigma": 0, "start": 0}),),
+        "hidden_markov",
+        {"A": ("state", "next"), "mu": ("state",), "sigma": ("state",), "start": ("state",)},
+    ),
+    Problem(
+        "network",
+        "A network of three tanh units on 80 points of a network like it: units change places, and a unit's "
+        "weights change their signs together (48 labellings). The same model in both engines.",
+        data.teacher,
+    ),
+)
+
+PROBLEMS: Mapping[str, Problem] = MappingProxyType({problem.label: problem for problem in _ALL})
+
+
+@cache
+def simulate(label: str, seed: int) -> Simulated:
+    """Make a problem's data, from a generator of its own."""
+    return PROBLEMS[label].simulate(np.random.default_rng([seed, *label.encode()]))
+
+
+def condition(label: str, seed: int) -> Target:
+    """Condition a problem's model on its data."""
+    import stan
+
+    problem, made = PROBLEMS[label], simulate(label, seed)
+    name = f"label-switching-{label}"
+    if not problem.program:
+        return _network().condition(made.data["x"], made.data["y"], name=name)
+    return stan.program(
+        PROGRAMS / f"{problem.program}.stan",
+        made.data,
+        symmetry=problem.symmetry,
+        name=name,
+        dims=problem.dims,
+    )
+
+
+def _network() -> BayesianNetwork:
+    return BayesianNetwork(
+        network=Network(1, (3,), 1, "tanh"),
+        likelihood=Gaussian(noise=None, noise_scale=0.5),
+        prior=NormalPrior(weight_scale=(2.0, 1.0), bias_scale=(3.0, 1.0)),
+    )
