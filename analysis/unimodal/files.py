@@ -60,14 +60,8 @@ def from_dataset(dataset: xr.Dataset, data: Mapping[str, xr.Dataset] | None = No
             f"`dataset` has no attribute `{GROUP}`; give what `GaussianFit.to_dataset` made."
         )
     words = json.loads(dataset.attrs[GROUP])
-    try:
-        layout = Layout(tuple(map(_variable, words["variables"])), _coords(dataset))
-        loc, scale = dataset["loc"].values, dataset["scale"].values
-        structure = _structure(dataset)
-    except KeyError as error:
-        raise ValueError(
-            f"`dataset` lacks {error.args[0]!r}; give what `GaussianFit.to_dataset` made, whole."
-        ) from error
+    layout = Layout(tuple(map(_variable, words["variables"])), _coords(dataset))
+    loc, scale, structure = _array(dataset, "loc"), _array(dataset, "scale"), _structure(dataset)
     attributes = {name: value for name, value in dataset.attrs.items() if name != GROUP}
     return GaussianFit(
         covariance=words["covariance"],
@@ -148,7 +142,12 @@ def _coords(dataset: xr.Dataset) -> dict[str, np.ndarray]:
 
 def _structure(dataset: xr.Dataset) -> Structure:
     if "loadings" in dataset:
-        return Factors(dataset["loadings"].values, dataset["unique"].values)
-    return Spectral(
-        dataset["vectors"].values, dataset["values"].values, float(dataset["rest"].values)
-    )
+        return Factors(_array(dataset, "loadings"), _array(dataset, "unique"))
+    rest = float(_array(dataset, "rest"))
+    return Spectral(_array(dataset, "vectors"), _array(dataset, "values"), rest)
+
+
+def _array(dataset: xr.Dataset, name: str) -> np.ndarray:
+    if name not in dataset:
+        raise ValueError(f"`dataset` lacks {name}; give what `GaussianFit.to_dataset` made, whole.")
+    return dataset[name].values

@@ -180,7 +180,7 @@ def _rows(dataset: xr.Dataset, layout: Layout) -> Rows:
     if constant.size:
         raise ValueError(
             f"`posterior` holds {constant.size} parameter(s) that do not vary, first "
-            f"{layout.name_of(constant[0])}: there is no density along them. Leave the variable out "
+            f"{layout.name_of(int(constant[0]))}: there is no density along them. Leave the variable out "
             "with `var_names`."
         )
     return rows

@@ -89,8 +89,8 @@ def test_stiffest_keeps_the_smallest_eigenvalues_and_the_trace(rng, shrinkage):
 def test_factors_recover_loadings_beside_unequal_unique_variances(rng):
     truth = random_correlation(rng, 20, rank=3)
     found = estimation.factors(with_moments(rng, 500, truth), 3)
-    # The iteration stops where it gains less than 1e-4 nats a draw; measured 0.006 at most.
-    np.testing.assert_allclose(found.matrix, truth, atol=0.02)
+    # The iteration stops where it gains less than 1e-4 nats a draw; measured 7e-4 off over five seeds.
+    np.testing.assert_allclose(found.matrix, truth, atol=2e-3)
     components, vectors = np.linalg.eigh(truth)
     top = (vectors[:, -3:] * components[-3:]) @ vectors[:, -3:].T
     principal = top - np.diag(np.diag(top)) + np.eye(20)
@@ -103,8 +103,8 @@ def test_factors_are_as_likely_as_scikit_learns(rng, shape):
     z = standardised(rng.standard_normal(shape) @ root.T)
     found = estimation.factors(z, 3)
     other = FactorAnalysis(3, svd_method="lapack", tol=1e-4 * shape[0]).fit(z)
-    # Both stop where they gain less than 1e-4 nats a draw; measured 5e-3 apart at most.
-    assert found.log_density(z).mean() == pytest.approx(other.score(z), abs=0.02)
+    # Both stop where they gain less than 1e-4 nats a draw; measured 7e-4 apart over five seeds.
+    assert found.log_density(z).mean() == pytest.approx(other.score(z), abs=2e-3)
 
 
 def test_factors_keep_marginal_variances(z):

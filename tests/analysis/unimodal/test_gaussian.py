@@ -1,0 +1,215 @@
+"""The fit as a distribution: density, Jacobian, samples, and the posteriors it makes."""
+
+import json
+
+import numpy as np
+import pytest
+import xarray as xr
+from scipy.integrate import quad
+from scipy.stats import lognorm, multivariate_normal
+
+from analysis.diagnostics import diagnose
+from analysis.unimodal import COVARIANCES, fit_gaussian
+from models.bayesian_network import BayesianNetwork
+from models.network import Network
+from models.prediction import predict
+
+from .conftest import dense, one_variable, random_correlation
+
+
+@pytest.fixture(params=COVARIANCES)
+def fit(request, rng):
+    """A fit of eight parameters on very different scales."""
+    scale = np.geomspace(0.01, 100.0, 8)
+    root = np.linalg.cholesky(random_correlation(rng, 8))
+    return fit_gaussian(
+        one_variable(3 + scale * (rng.standard_normal((60, 8)) @ root.T)), request.param, rank=3
+    )
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.1])
+def test_log_density_is_scipys(fit, temperature):
+    draws = fit.sample(30, chains=2, temperature=2.0)
+    expected = multivariate_normal(fit.loc, temperature * dense(fit)).logpdf(
+        draws["posterior"]["theta"].values
+    )
+    found = fit.log_density(draws, temperature=temperature)
+    assert found.shape == (2, 30)
+    np.testing.assert_allclose(found, expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.25])
+def test_samples_have_the_mean_and_covariance(fit, temperature):
+    num = 20_000
+    draws = fit.sample(num // 2, seed=5, chains=2, temperature=temperature)
+    rows = draws["posterior"]["theta"].values.reshape(num, 8) - fit.loc
+    truth = temperature * dense(fit)
+    variances = np.diag(truth)
+    error = np.sqrt((np.outer(variances, variances) + truth**2) / num)
+    assert np.abs((rows.T @ rows / num - truth) / error).max() < 5
+    assert np.abs(rows.mean(axis=0) / np.sqrt(variances / num)).max() < 5
+
+
+@pytest.fixture
+def positives():
+    """Draws of a number and of a positive one, correlated in its logarithm."""
+    rng = np.random.default_rng(8)
+    a = rng.standard_normal((1, 200))
+    b = np.exp(0.5 * a + 0.4 * rng.standard_normal((1, 200)) - 1)
+    return xr.Dataset({"a": (("chain", "draw"), a), "b": (("chain", "draw"), b)})
+
+
+@pytest.mark.parametrize("covariance", COVARIANCES)
+def test_density_of_values_integrates_to_one_and_that_of_logarithms_does_not(positives, covariance):
+    fit = fit_gaussian(positives, covariance, rank=1, positive="b")
+
+    a, b = np.linspace(-6, 6, 601), np.geomspace(1e-5, 60.0, 1501)
+    grid = {"a": np.repeat(a[:, None], b.size, 1), "b": np.repeat(b[None], a.size, 0)}
+
+    def integral(**how):
+        return np.trapezoid(np.trapezoid(np.exp(fit.log_density(grid, **how)), b), a)
+
+    # The trapezoidal rule on this grid is 2e-5 off.
+    assert integral() == pytest.approx(1.0, abs=1e-4)
+    assert abs(integral(jacobian=False) - 1) > 0.1
+
+
+def test_positive_variable_is_log_normal(positives):
+    fit = fit_gaussian(positives, positive="b", var_names="b")
+    logs = np.log(positives["b"].values)
+    truth = lognorm(s=logs.std(ddof=1), scale=np.exp(logs.mean()))
+    points = np.geomspace(0.01, 5.0, 30)[None]
+    np.testing.assert_allclose(fit.log_density({"b": points}), truth.logpdf(points), rtol=1e-10)
+    assert fit.mean["b"] == pytest.approx(truth.mean(), rel=1e-10)
+    assert fit.sd["b"] == pytest.approx(truth.std(), rel=1e-10)
+    mean = quad(lambda b: b * np.exp(fit.log_density({"b": np.full((1, 1), b)})[0, 0]), 0, 60)[0]
+    assert fit.mean["b"] == pytest.approx(mean, rel=1e-6)
+
+
+def test_density_outside_the_support(positives):
+    fit = fit_gaussian(positives, positive="b")
+    draws = {"a": np.asarray([[0.0, 0.0, 0.0, np.nan]]), "b": np.asarray([[1.0, 0.0, -2.0, -1.0]])}
+    found = fit.log_density(draws)[0]
+    assert np.isfinite(found[0])
+    assert found[1:3].tolist() == [-np.inf, -np.inf]
+    assert np.isnan(found[3])
+
+
+def test_log_q_is_over_logarithms(positives):
+    fit = fit_gaussian(positives, "full", positive="b")
+    draws = fit.sample(50, temperature=0.5)
+    log_q = draws["sample_stats"]["log_q"].values
+    logs = np.log(draws["posterior"]["b"].values)
+    over_values = fit.log_density(draws, temperature=0.5)
+    over_logs = fit.log_density(draws, jacobian=False, temperature=0.5)
+    np.testing.assert_allclose(log_q, over_logs, rtol=1e-10)
+    np.testing.assert_allclose(over_values, log_q - logs, rtol=1e-10)
+
+
+def test_seeds_and_chains(fit):
+    one, two = fit.sample(7, seed=3), fit.sample(7, seed=3, chains=2)
+    values = two["posterior"]["theta"].values
+    np.testing.assert_array_equal(one["posterior"]["theta"].values[0], values[0])
+    assert fit.sample(7, seed=3).identical(one)
+    assert not np.isclose(values[0], values[1]).any()
+    assert not np.isclose(fit.sample(7, seed=4)["posterior"]["theta"].values[0], values[0]).any()
+
+
+def test_sampling_leaves_the_fit_and_the_source_alone(planted_network):
+    before = planted_network.copy(deep=True)
+    fit = fit_gaussian(planted_network, "full")
+    loc = fit.loc.copy()
+    fit.sample(5)
+    fit.log_density(planted_network)
+    assert planted_network.identical(before)
+    np.testing.assert_array_equal(fit.loc, loc)
+
+
+@pytest.fixture
+def planted_network(network_tree):
+    network_tree.attrs["model"] = BayesianNetwork(Network(1, (2,))).describe()
+    return network_tree
+
+
+def test_samples_are_a_posterior(planted_network):
+    source = planted_network
+    draws = fit_gaussian(source, "full").sample(40, seed=9, chains=2)
+    for name, variable in source["posterior"].data_vars.items():
+        assert draws["posterior"][name].dims == variable.dims
+    for group in ("constant_data", "observed_data"):
+        assert draws[group].to_dataset().identical(source[group].to_dataset())
+    assert set(draws.children) == {"posterior", "sample_stats", "constant_data", "observed_data"}
+    assert (draws["posterior"]["sigma"] > 0).all()
+    for name in ("model", "symmetry", "target", "engine", "versions", "machine"):
+        assert draws.attrs[name] == source.attrs[name]
+    assert draws.attrs["method"] == "gaussian-full"
+    assert draws.attrs["seed"] == 9
+    assert draws.attrs["gradient_evaluations"] == 0
+    assert not {"wall_time", "sampling_seconds", "max_tree_depth"} & set(draws.attrs)
+    settings = json.loads(draws.attrs["settings"])
+    assert settings["covariance"] == "full"
+    assert (settings["fitted_draws"], settings["num_draws"], settings["chains"]) == (400, 40, 2)
+    assert 0 <= settings["shrinkage"] <= 1
+
+
+def test_samples_pass_through_prediction_and_diagnosis(planted_network):
+    draws = fit_gaussian(planted_network, "full").sample(100, chains=2)
+    model = BayesianNetwork(Network(1, (2,)))
+    x = planted_network["constant_data"]["x"].values
+    assert predict(model, draws["posterior"].to_dataset(), x).shape == (2, 100, 30, 1)
+    table = diagnose(draws).parameters
+    truth = planted_network["posterior"]["b2"].values.mean()
+    assert abs(table.loc["b2[0]", "mean"] - truth) < 5 * table.loc["b2[0]", "mcse_mean"]
+
+
+def test_mean_draw_is_the_mean(planted_network):
+    fit = fit_gaussian(planted_network, "low-rank", rank=2)
+    tree = fit.mean_draw()
+    assert dict(tree["posterior"].sizes)["chain"] == dict(tree["posterior"].sizes)["draw"] == 1
+    for name, mean in fit.mean.items():
+        np.testing.assert_allclose(tree["posterior"][name].values[0, 0], mean, rtol=1e-12)
+    assert json.loads(tree.attrs["settings"])["point"] == "mean"
+    assert tree.attrs["model"] == planted_network.attrs["model"]
+
+
+def test_labels_travel_along(rng):
+    theta = rng.standard_normal((2, 10, 3))
+    source = xr.Dataset(
+        {"theta": (("chain", "draw", "school"), theta)},
+        {"school": ["a", "b", "c"], "draw": range(10)},
+    )
+    draws = fit_gaussian(source).sample(4)
+    assert draws["posterior"]["school"].values.tolist() == ["a", "b", "c"]
+    assert draws["posterior"].sizes["draw"] == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"num_draws": 0}, r"`num_draws` must be a whole number, at least 1; got 0"),
+        ({"num_draws": 1, "chains": 0}, r"`chains` must be"),
+        ({"num_draws": 1, "seed": -1}, r"`seed` must be a whole number, at least 0; got -1"),
+        ({"num_draws": 1, "temperature": 0.0}, r"`temperature` must be a positive finite number"),
+    ],
+)
+def test_bad_numbers_are_refused(fit, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        fit.sample(**arguments)
+
+
+def test_bad_draws_are_refused(positives):
+    fit = fit_gaussian(positives)
+    with pytest.raises(ValueError, match=r"`draws` lack b; they hold a\. Give draws"):
+        fit.log_density(positives[["a"]])
+    with pytest.raises(ValueError, match=r"hold b of shape \(1, 9, 2\); \(chain, draw\) is needed"):
+        fit.log_density({"a": np.zeros((1, 9)), "b": np.zeros((1, 9, 2))})
+    with pytest.raises(ValueError, match=r"different \(chain, draw\)"):
+        fit.log_density({"a": np.zeros((1, 9)), "b": np.zeros((1, 8))})
+    with pytest.raises(ValueError, match=r"`temperature` must be a positive"):
+        fit.log_density(positives, temperature=-1.0)
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_other_types_are_refused(positives):
+    with pytest.raises(TypeError, match=r"`draws` is a list; give"):
+        fit_gaussian(positives).log_density([1.0])
