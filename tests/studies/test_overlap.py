@@ -1,0 +1,219 @@
+"""How often alignment is wrong, against closed forms, exact optima and counting."""
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from scipy.stats import binom, multivariate_normal, norm
+
+from analysis.figures.style import style_axes
+from models.group import Permuted
+from studies.label_switching.overlap import (
+    RULES,
+    FailureRates,
+    Planted,
+    best_elements,
+    failure_rates,
+    failure_table,
+    plot_failure_rates,
+)
+
+CHANCE = 1e-5  # of a false alarm
+PLANTED = {
+    "two": Planted(parts=2, draws=800, repeats=2),
+    "three": Planted(draws=800, repeats=2),
+    "three, signs": Planted(flips=True, draws=800, repeats=2),
+    "four, one feature": Planted(parts=4, features=1, draws=800, repeats=2),
+}
+
+
+@pytest.fixture(scope="module")
+def measured():
+    return {
+        name: failure_rates([0.0, 1.0, 3.0, 12.0], planted) for name, planted in PLANTED.items()
+    }
+
+
+def total(rates, planted, place):
+    """Draws labelled wrong, in all repeats."""
+    return round(float(rates[:, place].sum()) * planted.draws)
+
+
+def between(count, num, probability):
+    low, high = binom.ppf([CHANCE / 2, 1 - CHANCE / 2], num, probability)
+    return low <= count <= high
+
+
+@pytest.mark.parametrize("name", PLANTED)
+@pytest.mark.parametrize("rule", RULES)
+def test_rates_fall_from_chance_to_zero(measured, name, rule):
+    found, planted = measured[name], PLANTED[name]
+    num, order = planted.draws * planted.repeats, np.exp(planted.group.log_order)
+    for rates in (found.rates[rule], found.optimal):
+        assert between(total(rates, planted, 0), num, 1 - 1 / order)
+        assert total(rates, planted, 3) == 0
+        assert rates.mean(axis=0)[1] > rates.mean(axis=0)[2] > 0
+
+
+@pytest.mark.parametrize("name", PLANTED)
+@pytest.mark.parametrize("rule", RULES)
+def test_no_rule_beats_the_best(measured, name, rule):
+    found, planted = measured[name], PLANTED[name]
+    num = planted.draws * planted.repeats
+    gain = found.optimal.mean(axis=0) - found.rates[rule].mean(axis=0)
+    # The same draws: the difference has at most the variance of two independent shares.
+    share = found.optimal.mean(axis=0)
+    error = np.sqrt(2 * share * (1 - share) / num)
+    assert (gain <= 4.4 * error + 1e-12).all(), (gain, error)
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_squared_distance_to_the_true_means_is_the_best_rule(measured, name):
+    # With equal standard deviations they are one rule; at 0 every element is as good.
+    found = measured[name]
+    np.testing.assert_array_equal(found.rates["posterior"][:, 1:], found.optimal[:, 1:])
+
+
+@pytest.mark.parametrize("features", [1, 4])
+@pytest.mark.parametrize("separation", [0.5, 1.5, 3.0])
+def test_the_best_of_two_parts_is_known_in_closed_form(separation, features):
+    # The labels are exchanged where x_1 - x_2, which is N(-separation, 2), comes out positive.
+    planted = Planted(parts=2, features=features, draws=5000, repeats=1)
+    found = failure_rates([separation], planted, rules=())
+    assert between(
+        total(found.optimal, planted, 0), planted.draws, norm.cdf(-separation / np.sqrt(2))
+    )
+
+
+def test_the_best_with_signs_is_known_in_closed_form():
+    # Two parts at (1/2, 3/2) times 5: nearly all failures are signs of the first, lost beyond 0.
+    planted = Planted(parts=2, features=1, flips=True, draws=20000, repeats=1)
+    found = failure_rates([5.0], planted, rules=())
+    sign, swap = norm.cdf(-2.5), norm.cdf(-5 / np.sqrt(2))
+    assert between(total(found.optimal, planted, 0), planted.draws, sign + swap)
+
+
+@pytest.mark.parametrize("flips", [False, True])
+def test_the_best_elements_have_the_highest_density(rng, flips):
+    # Every element tried in the open, densities by SciPy; unequal standard deviations.
+    planted = Planted(parts=3, features=2, flips=flips, sds=(0.4, 1.0, 2.0))
+    seen = rng.normal(size=(25, 3, 2)) * 2
+    found = best_elements(seen, planted, 1.5)
+    best, means = np.full(25, -np.inf), planted.means(1.5)
+    for element in planted.group.elements():
+        lead = tuple(
+            Permuted(*(None if a is None else np.tile(a, (25, 1)) for a in p)) for p in element
+        )
+        best = np.maximum(best, density(planted.group.act(lead, {"part": seen})["part"], means))
+    moved = planted.group.act(found, {"part": seen})["part"]
+    np.testing.assert_allclose(density(moved, means), best, rtol=1e-12)
+
+
+def density(values, means):
+    covariances = [sd**2 * np.eye(2) for sd in (0.4, 1.0, 2.0)]
+    parts = [multivariate_normal(m, c) for m, c in zip(means, covariances, strict=True)]
+    return sum(part.logpdf(values[:, place]) for place, part in enumerate(parts))
+
+
+def test_unequal_widths_are_told_apart_by_the_gaussian_alone():
+    # Without separation, parts differ in their standard deviations only.
+    found = failure_rates([0.0, 2.0], Planted(sds=(0.2, 1.0, 5.0), draws=600, repeats=2))
+    best = found.optimal.mean(axis=0)
+    assert (best < 0.1).all()
+    assert (found.rates["gaussian"].mean(axis=0) < best + 0.05).all()
+    assert found.rates["posterior"].mean(axis=0)[0] > 0.7
+    assert (found.rates["posterior"].mean(axis=0) > best + 0.2).all()
+
+
+def test_one_draw_is_a_worse_reference_where_features_are_noise():
+    found = failure_rates([2.5], Planted(features=10, draws=600))
+    draw, mean = found.rates["draw"].mean(), found.rates["mean"].mean()
+    assert draw > mean + 0.1
+    assert mean < found.optimal.mean() + 0.03
+
+
+def test_the_same_seed_gives_the_same_rates_and_another_does_not():
+    first, again, other = (
+        failure_rates([1.0], Planted(draws=100, seed=s), rules=("draw",)) for s in (3, 3, 4)
+    )
+    np.testing.assert_array_equal(first.rates["draw"], again.rates["draw"])
+    assert not np.array_equal(first.rates["draw"], other.rates["draw"])
+    assert len(set(first.rates["draw"].ravel())) > 1  # repeats differ
+
+
+def test_settings_change_what_is_planted():
+    planted = Planted(parts=3, features=2, flips=True, sds=(1.0, 2.0, 3.0))
+    np.testing.assert_array_equal(planted.means(2.0), [[1, 0], [3, 0], [5, 0]])
+    np.testing.assert_array_equal(Planted().means(2.0), [[-2, 0], [0, 0], [2, 0]])
+    np.testing.assert_array_equal(planted.widths, [[1], [2], [3]])
+    assert np.exp(planted.group.log_order) == pytest.approx(48)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"parts": 6}, "`parts` is 6, but every element of the group is gone through; give 5"),
+        ({"parts": 1}, "`parts` must be a whole number, at least 2; got 1"),
+        ({"features": 0}, "`features` must be a whole number, at least 1"),
+        ({"draws": 1}, "`draws` must be a whole number, at least 2"),
+        ({"repeats": 0}, "`repeats` must be a whole number, at least 1"),
+        ({"seed": -1}, "`seed` must be a whole number, at least 0"),
+        ({"sds": (1.0, 2.0)}, "`sds` has 2 entries for 3 parts; give one a part"),
+        ({"sds": (1.0, 2.0, 0.0)}, "`sds` must be a positive finite number; got 0.0"),
+    ],
+)
+def test_settings_out_of_range_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        Planted(**options)
+
+
+@pytest.mark.parametrize("separations", [[-1.0], [np.nan], [np.inf], [[1.0]]])
+def test_separations_out_of_range_are_refused(separations):
+    with pytest.raises(ValueError, match=r"`separations` is .*; give a list of distances"):
+        failure_rates(separations)
+
+
+def test_unknown_rule_is_refused():
+    with pytest.raises(ValueError, match=r"`rules` holds 'median'; choose from draw, mean,"):
+        failure_rates([1.0], rules=("median",))
+
+
+@pytest.fixture
+def known():
+    rates = {
+        "draw": np.array([[0.9, 0.4], [0.7, 0.2]]),
+        "posterior": np.array([[0.8, 0.1], [0.8, 0.3]]),
+    }
+    optimal = np.array([[0.75, 0.05], [0.85, 0.05]])
+    return FailureRates(Planted(repeats=2), np.array([0.0, 2.0]), rates, optimal)
+
+
+def test_table_holds_the_means(known):
+    table = failure_table(known, caption="Overlap")
+    assert [c.name for c in table.headings] == [
+        "separation", "best possible", "one draw", "another posterior"
+    ]  # fmt: skip
+    np.testing.assert_allclose(table.rows, [[0, 0.8, 0.8, 0.8], [2, 0.05, 0.3, 0.2]])
+    assert table.caption == "Overlap"
+
+
+def test_figure_draws_the_means_and_the_best(known):
+    figure = plot_failure_rates(known)
+    (axes,) = figure.axes
+    lines = {line.get_label(): line for line in axes.lines}
+    np.testing.assert_allclose(lines["best possible"].get_xydata(), [[0, 0.8], [2, 0.05]])
+    drawn = {c.get_label(): c for c in axes.containers}
+    np.testing.assert_allclose(drawn["one draw"].lines[0].get_xydata(), [[0, 0.8], [2, 0.3]])
+    whiskers = drawn["one draw"].lines[2][0].get_segments()
+    np.testing.assert_allclose(whiskers[0][:, 1], [0.7, 0.9])
+    said = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert set(said) == {"one draw", "another posterior", "best possible"}
+    assert "sds" in axes.get_xlabel()
+
+
+def test_figure_goes_on_given_axes(known):
+    figure = Figure()
+    left, right = figure.subplots(1, 2)
+    style_axes(right, title="kept")
+    assert plot_failure_rates(known, ax=left) is figure
+    assert left.lines
+    assert not right.lines
