@@ -73,7 +73,7 @@ def _rows_of_gram(z: Samples) -> Float[np.ndarray, "row param"]:
 def _loadings(
     rows: Float[np.ndarray, "row param"], num: int, unique: Float[np.ndarray, " param"], rank: int
 ) -> tuple[Float[np.ndarray, "param rank"], float]:
-    """The likeliest loadings given unique variances, and twice the log likelihood a draw up to a constant."""
+    """The likeliest loadings given unique variances, and the log likelihood a draw, up to a constant."""
     root = np.sqrt(unique)
     weighted = rows / root
     top = [len(rows) - rank, len(rows) - 1]
@@ -83,7 +83,7 @@ def _loadings(
     loadings = root[:, None] * (weighted.T @ (left * stretch))
     # A direction of less variance than the unique ones' gets no factor.
     gained = (values - 1 - np.log(values))[values > 1].sum()
-    return loadings, float(gained - np.log(unique).sum() - (1 / unique).sum())
+    return loadings, 0.5 * float(gained - np.log(unique).sum() - (1 / unique).sum())
 
 
 def spectrum(z: Samples) -> Spectrum:
@@ -106,8 +106,8 @@ def ledoit_wolf(z: Samples, found: Spectrum) -> float:
 
     References
     ----------
-    Ledoit and Wolf 2004, A well-conditioned estimator for large-dimensional covariance matrices, section
-    3.3; there the target is a multiple of the identity, and so it is here, for standardised parameters.
+    Ledoit and Wolf 2004, A well-conditioned estimator for large-dimensional covariance matrices;
+    there the target is a multiple of the identity, and so it is here, for standardised parameters.
     """
     num, size = z.shape
     total = float(np.square(found.values).sum())  # squared Frobenius norm of R

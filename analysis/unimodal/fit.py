@@ -14,6 +14,7 @@ gauge "keep" they are not. `GaussianFit.gauge` tells which.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -218,7 +219,8 @@ def _check_numbers(
             f"`shrinkage` is {shrinkage!r}, but {covariance!r} has none to choose; leave it None, or "
             f"take one of {', '.join(_SHRUNK)}."
         )
-    if isinstance(shrinkage, bool) or not 0 <= shrinkage <= 1:
+    number = isinstance(shrinkage, Real) and not isinstance(shrinkage, bool)
+    if not number or not 0 <= shrinkage <= 1:
         raise ValueError(
             f"`shrinkage` is {shrinkage!r}, and must lie between 0 (none) and 1 (the diagonal alone)."
         )

@@ -260,6 +260,10 @@ REFUSED = {
         {"covariance": "full", "shrinkage": float("nan")},
         r"`shrinkage` is nan, and must lie between 0",
     ),
+    "shrinkage true": (
+        {"covariance": "full", "shrinkage": True},
+        r"`shrinkage` is True, and must lie between 0",
+    ),
     "nothing to shrink": ({"shrinkage": 0.5}, r"`shrinkage` is 0.5, but 'diagonal' has none"),
 }
 
