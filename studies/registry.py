@@ -48,7 +48,7 @@ STUDIES: Mapping[str, Entry] = MappingProxyType(
         "label-switching": Entry(
             "label_switching",
             "our own; after Stephens 2000",
-            "six models with interchangeable parts, diagnostics raw and aligned, truth known",
+            "models with interchangeable parts, diagnostics raw and aligned, truth known",
         ),
     }
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 from analysis.report import Note, Report, Section, Table, cost_table, health_table
 from analysis.report.definitions import DIAGNOSTICS
@@ -12,10 +13,14 @@ from ..study import Cell, Findings, Outcomes, failure_table
 from . import pictures, tables
 from .design import Config
 from .measures import Measured, Results, measure_all, worst
+from .overlap import FailureRates, Planted, failure_rates
+from .overlap import failure_table as rate_table
 from .problems import PROBLEMS
 from .statements import GOOD, statements, where
 
 TITLE = "Label switching: diagnostics raw and aligned"
+SEPARATIONS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0)
+PLANTED = Planted()
 _DEFINITIONS = (
     (
         "Raw, aligned, held out",
@@ -40,6 +45,7 @@ _DEFINITIONS = (
 def conclude(config: Config, outcomes: Outcomes) -> Findings:
     """Measure, judge, and lay out the page."""
     results = measure_all(config, outcomes)
+    rates = failure_rates(SEPARATIONS, PLANTED)
     claims = statements(results)
     said = headline(results, claims)
     every = (
@@ -47,6 +53,7 @@ def conclude(config: Config, outcomes: Outcomes) -> Findings:
         tables.claim_table(claims),
         tables.switching_table(results),
         tables.recovery_table(results),
+        _rate_table(rates),
         trial_table(claims),
         failure_table(outcomes),
     )
@@ -55,19 +62,25 @@ def conclude(config: Config, outcomes: Outcomes) -> Findings:
         statements=claims,
         shown=(tables.diagnostics_table(results), tables.short_claim_table(claims)),
         tables=tuple(table for table in every if table.rows),
-        report=_page(results, outcomes, claims, said),
-        data=results.to_dict(),
+        report=_page(results, rates, outcomes, claims, said),
+        data={**results.to_dict(), "failure_rates": _plain(rates)},
     )
 
 
 def headline(results: Results, claims: tuple[Statement, ...]) -> tuple[str, ...]:
     """Say the result in a few sentences."""
-    said = (_mended(results), _rules(results), _overlap(results), _claims(claims))
+    said = (
+        _mended(results),
+        _rules(results),
+        _overlap(results),
+        _modes(results),
+        _claims(claims),
+    )
     return tuple(sentence for sentence in said if sentence)
 
 
 def _mended(results: Results) -> str:
-    apart = {c: m for c, m in results.measured.items() if PROBLEMS[c.problem].separated}
+    apart = results.of_kind("apart")
     if not apart:
         return ""
     raw = [worst(m.raw)["rhat"] for m in apart.values()]
@@ -85,22 +98,23 @@ def _mended(results: Results) -> str:
 
 def _rules(results: Results) -> str:
     """Say in how many posteriors whose parts are apart either rule lets labels change within a chain."""
-    apart = [m for c, m in results.measured.items() if PROBLEMS[c.problem].separated]
+    apart = results.of_kind("apart").values()
     if not apart:
         return ""
     mean = sum(max(m.modulo.switching.labellings) > 1 for m in apart)
     gaussian = sum(max(m.gaussian_labellings) > 1 for m in apart)
+    wider = max(m.inflation for m in apart)
     return (
-        f"Aligned with the mean, {mean} of these {len(apart)} seem to change labels within chains; aligned with "
-        f"a Gaussian, {gaussian}."
+        f"Aligned with the mean, {mean} of these {len(apart)} seem to change labels within chains, which leaves "
+        f"posteriors up to {wider:.1f} times as wide; aligned with a Gaussian, {gaussian}."
     )
 
 
 def _overlap(results: Results) -> str:
-    found = [m for c, m in results.measured.items() if not PROBLEMS[c.problem].separated]
+    found = results.of_kind("overlap").values()
     if not found:
         return ""
-    ((_, first), *_) = [(worst(m.raw)["rhat"], m) for m in found]
+    first = next(iter(found))
     warned = "warns" if first.modulo.warnings else "does not warn"
     return (
         f"Where they overlap, chains go through up to {max(first.modulo.switching.labellings)} labellings each, "
@@ -109,17 +123,33 @@ def _overlap(results: Results) -> str:
     )
 
 
+def _modes(results: Results) -> str:
+    found = results.of_kind("modes").values()
+    if not found:
+        return ""
+    first = next(iter(found))
+    return (
+        f"Where modes differ in more than labels, R-hat is {worst(first.raw)['rhat']:.2f} raw and "
+        f"{worst(first.aligned)['rhat']:.2f} aligned, and the chains are told apart as "
+        f"{len(first.modulo.basins)} groups."
+    )
+
+
 def _claims(claims: tuple[Statement, ...]) -> str:
     counts = Counter(claim.verdict for claim in claims)
     yes, no, unclear = (counts[v] for v in ("reproduces", "does not reproduce", "unclear"))
     return (
-        f"Of {len(claims)} claims of the handbook, {yes} {'holds' if yes == 1 else 'hold'}, "
+        f"Of {len(claims)} claims, {yes} {'holds' if yes == 1 else 'hold'}, "
         f"{no} {'does' if no == 1 else 'do'} not, {unclear} {'is' if unclear == 1 else 'are'} unclear."
     )
 
 
 def _page(
-    results: Results, outcomes: Outcomes, claims: tuple[Statement, ...], said: tuple[str, ...]
+    results: Results,
+    rates: FailureRates,
+    outcomes: Outcomes,
+    claims: tuple[Statement, ...],
+    said: tuple[str, ...],
 ) -> Report:
     diagnoses = {where(cell): m.modulo.raw for cell, m in results.measured.items()}
     overview = pictures.rhat_figure(results)
@@ -131,7 +161,8 @@ def _page(
             "that found different copies look as if they had not converged. Can diagnostics tell this from chains "
             "that have really not converged, once the relabelling is divided out?\n\n"
             "The models below have such parts. Their data are synthetic, so that the truth is known, and NUTS is "
-            "told nothing of labels: no order, no start near a mode.",
+            "told nothing of labels: no order, no start near a mode. In one the parts overlap, and one has modes "
+            "that differ in more than labels: alignment must not mend that.",
         ),
         Section(
             "Raw and aligned",
@@ -149,6 +180,13 @@ def _page(
             "Is it the truth?",
             tables=(tables.recovery_table(results),),
             figures=(truth,) if truth else (),
+        ),
+        Section(
+            "How far apart is apart?",
+            text="Of real posteriors nobody knows which labels are right. So parts are drawn whose labels are known, "
+            "hidden, and looked for again by every rule.",
+            tables=(_rate_table(rates),),
+            figures=(pictures.rates_figure(rates),),
         ),
         *(_model(cell, found) for cell, found in results.measured.items()),
         Section(
@@ -184,6 +222,24 @@ def _model(cell: Cell, found: Measured) -> Section:
         notes=remarks,
         figures=(pictures.trace_figure(name, found),),
     )
+
+
+def _rate_table(rates: FailureRates) -> Table:
+    planted = rates.planted
+    caption = (
+        f"Share of draws whose labels come out wrong; {planted.parts} parts of {planted.features} features each, "
+        f"{planted.repeats} posteriors of {planted.draws} draws"
+    )
+    return rate_table(rates, caption=caption)
+
+
+def _plain(rates: FailureRates) -> dict[str, Any]:
+    """Give mean failure rates as plain types."""
+    found = {"best possible": rates.optimal, **rates.rates}
+    return {
+        "separations": rates.separations.tolist(),
+        **{name: values.mean(axis=0).tolist() for name, values in found.items()},
+    }
 
 
 def _failed(outcomes: Outcomes) -> tuple[Section, ...]:

@@ -24,7 +24,7 @@ class Simulated:
     data : mapping
         The data by the names of a program's data block; `x` and `y` for a network.
     truth : mapping of str to array
-        The parameters that made them.
+        The parameters that made them; empty where no parameters of the model did.
     """
 
     data: Mapping[str, Any]
@@ -47,6 +47,14 @@ def mixture(
     label = rng.choice(len(weight), size=num_obs, p=truth["weight"])
     y = rng.normal(truth["mu"][label], truth["sigma"][label])
     return Simulated({"num_components": len(weight), "num_obs": num_obs, "y": y}, truth)
+
+
+def clusters(
+    rng: np.random.Generator, *, num_obs: int, num_components: int, centres: tuple[float, ...]
+) -> Simulated:
+    """Draw clusters with sd 1 that another number of components is to describe: there is no truth."""
+    y = rng.normal(np.resize(np.array(centres), num_obs), 1.0)
+    return Simulated({"num_components": num_components, "num_obs": num_obs, "y": y}, {})
 
 
 def topics(

@@ -18,6 +18,7 @@ from ..study import Cell, Context, Options, Outcomes
 from .problems import PROBLEMS, condition, simulate
 
 NAME = "label-switching"
+DEFAULT = NutsSettings(draws=2000)
 QUICK = NutsSettings(warmup=500, draws=500)
 
 
@@ -61,7 +62,7 @@ def configure(options: Options) -> Config:
         seed=options.seed,
         engines=options.engines("both"),
         problems=options.choose_parametrisations(PROBLEMS, tuple(PROBLEMS), word="problems"),
-        nuts=options.nuts(QUICK if options.quick else NutsSettings()),
+        nuts=options.nuts(QUICK if options.quick else DEFAULT),
     )
 
 

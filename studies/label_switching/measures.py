@@ -26,9 +26,10 @@ from models.symmetry import Symmetry
 
 from ..study import Cell, Outcomes
 from .design import Config, target
-from .problems import simulate
+from .problems import PROBLEMS, simulate
 from .recovery import Recovery, recover
 
+RAW, ALIGNED = ", raw", ", aligned"
 HELD_OUT_CHAINS = 4
 """Fewer chains leave too few to judge by after some were given to the reference."""
 
@@ -43,8 +44,10 @@ class Measured:
         Raw, aligned with the mean, and invariants.
     gaussian_labellings : tuple of int
         Labellings in each chain where draws are aligned with a diagonal Gaussian.
-    recovery, gaussian_recovery : Recovery
-        Against the truth, by either alignment.
+    inflation : float
+        Largest ratio of a moved parameter's posterior sd aligned with the mean to that aligned with a Gaussian.
+    recovery, gaussian_recovery : Recovery or None
+        Against the truth, by either alignment; None where there is none.
     symmetry_check : float
         Largest change of the log density by the declared symmetry at random points.
     log_order : float
@@ -57,8 +60,9 @@ class Measured:
 
     modulo: ModuloDiagnosis
     gaussian_labellings: tuple[int, ...]
-    recovery: Recovery
-    gaussian_recovery: Recovery
+    inflation: float
+    recovery: Recovery | None
+    gaussian_recovery: Recovery | None
     symmetry_check: float
     log_order: float
     traces: tuple[TraceRank, ...]
@@ -90,8 +94,9 @@ class Measured:
             "labellings": list(self.modulo.switching.labellings),
             "labellings_gaussian": list(self.gaussian_labellings),
             "switching": self.modulo.switching.to_dict(),
-            "recovery": self.recovery.to_dict(),
-            "recovery_gaussian": self.gaussian_recovery.to_dict(),
+            "inflation": self.inflation,
+            "recovery": self.recovery and self.recovery.to_dict(),
+            "recovery_gaussian": self.gaussian_recovery and self.gaussian_recovery.to_dict(),
             "symmetry_check": self.symmetry_check,
             "labellings_in_all": round(math.exp(self.log_order)),
             "sentences": list(self.modulo.sentences),
@@ -106,12 +111,15 @@ class Comparison:
 
     Attributes
     ----------
+    rhat : float
+        The larger one of their aligned R-hats; where it is large, so is the Monte Carlo error.
     raw, aligned : float
-        Largest difference of two means of a parameter, in units of its Monte Carlo error.
+        Largest difference of two means of a parameter, in units of the aligned draws' Monte Carlo error.
     raw_sds, aligned_sds : float
         The same in posterior standard deviations of the aligned draws.
     """
 
+    rhat: float
     raw: float
     aligned: float
     raw_sds: float
@@ -132,6 +140,10 @@ class Results:
 
     measured: Mapping[Cell, Measured]
     comparisons: Mapping[str, Comparison]
+
+    def of_kind(self, kind: str) -> dict[Cell, Measured]:
+        """Posteriors of problems of a kind: `apart`, `overlap` or `modes`."""
+        return {c: m for c, m in self.measured.items() if PROBLEMS[c.problem].kind == kind}
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain types, by the cells' keys."""
@@ -163,8 +175,9 @@ def measure(config: Config, cell: Cell, tree: xr.DataTree) -> Measured:
     return Measured(
         modulo=modulo,
         gaussian_labellings=switching(gaussian, noise=False).labellings,
-        recovery=recover(modulo.alignment.posterior, truth, symmetry),
-        gaussian_recovery=recover(gaussian.posterior, truth, symmetry),
+        inflation=_inflation(modulo, gaussian),
+        recovery=recover(modulo.alignment.posterior, truth, symmetry) if truth else None,
+        gaussian_recovery=recover(gaussian.posterior, truth, symmetry) if truth else None,
         symmetry_check=max(checked),
         log_order=modulo.alignment.group.log_order,
         traces=_traces(tree, modulo),
@@ -182,6 +195,7 @@ def compare(first: xr.DataTree, second: xr.DataTree) -> Comparison:
     error = np.hypot(a["mcse_mean"], b["mcse_mean"])
     apart, raw_apart = (a["mean"] - b["mean"]).abs(), (raw_a["mean"] - raw_b["mean"]).abs()
     return Comparison(
+        rhat=float(max(a["rhat"].max(), b["rhat"].max())),
         raw=float((raw_apart / error).max()),
         aligned=float((apart / error).max()),
         raw_sds=float((raw_apart / a["sd"]).max()),
@@ -203,8 +217,14 @@ def _moved(alignment: Alignment) -> list[str]:
     return list(dict.fromkeys(name for block in symmetry for name in block.variables))
 
 
+def _inflation(modulo: ModuloDiagnosis, gaussian: Alignment) -> float:
+    draws = read_draws(gaussian.posterior, _moved(gaussian))
+    sd = pd.Series(draws.values.std(axis=(0, 1), ddof=1), index=draws.names)
+    return float((modulo.aligned.parameters["sd"] / sd).max())
+
+
 def _traces(tree: xr.DataTree, modulo: ModuloDiagnosis) -> tuple[TraceRank, ...]:
     rows = modulo.raw.parameters.reindex(modulo.aligned.parameters.index)["rhat"].dropna()
     name = str(rows.idxmax()) if len(rows) else str(modulo.aligned.parameters.index[0])
     before, after = read_draws(tree).of(name), read_draws(modulo.alignment.posterior).of(name)
-    return trace_rank(f"{name}, raw", before), trace_rank(f"{name}, aligned", after)
+    return trace_rank(name + RAW, before), trace_rank(name + ALIGNED, after)

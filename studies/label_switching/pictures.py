@@ -11,7 +11,8 @@ from analysis.figures.style import ACCENT, INK, MUTED, new_panels
 from analysis.figures.trace_rank import plot_trace_rank
 from analysis.report import FigureItem
 
-from .measures import Measured, Results, worst
+from .measures import RAW, Measured, Results, worst
+from .overlap import FailureRates, plot_failure_rates
 from .recovery import Recovery
 from .statements import GOOD, where
 
@@ -39,7 +40,7 @@ def rhat_figure(results: Results) -> FigureItem | None:
 
 def trace_figure(name: str, found: Measured) -> FigureItem:
     """Draw the worst parameter of a posterior, raw and aligned."""
-    parameter = found.traces[0].name.partition(",")[0]
+    parameter = found.traces[0].name.removesuffix(RAW)
     return FigureItem(
         plot_trace_rank(found.traces),
         caption=f"{name}: the parameter whose raw R-hat is largest, `{parameter}`, as it came (above) and "
@@ -49,9 +50,20 @@ def trace_figure(name: str, found: Measured) -> FigureItem:
     )
 
 
+def rates_figure(rates: FailureRates) -> FigureItem:
+    """Draw how often either rule gets labels wrong, by how far parts are apart."""
+    return FigureItem(
+        plot_failure_rates(rates),
+        caption="Share of draws whose labels come out wrong, over how far neighbouring parts are apart in the standard "
+        "deviations of a part's draws; whiskers from the least to the largest of several posteriors. The dashed "
+        "line is what a rule could do that knows what was planted.",
+        alt="Failure rates of the rules of alignment, and of the best rule, against the separation of the parts",
+    )
+
+
 def recovery_figure(results: Results) -> FigureItem | None:
     """Draw aligned posteriors against the truth, a panel a posterior."""
-    found = {where(cell): m.recovery for cell, m in results.measured.items()}
+    found = {where(cell): m.recovery for cell, m in results.measured.items() if m.recovery}
     if not found:
         return None
     return FigureItem(

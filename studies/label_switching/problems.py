@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
 from types import MappingProxyType
+from typing import Literal
 
 import numpy as np
 
@@ -37,8 +38,9 @@ class Problem:
         Name of the Stan program beside this module; empty for the network, which both engines have.
     dims : mapping
         Axis names of the parameters.
-    separated : bool
-        Whether the parts that made the data are apart, so that every labelling is a mode.
+    kind : {"apart", "overlap", "modes"}
+        Whether the parts that made the data are apart, so that every labelling is a mode; overlap; or have modes
+        that no relabelling joins.
     """
 
     label: str
@@ -47,7 +49,7 @@ class Problem:
     symmetry: Symmetry = ()
     program: str = ""
     dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    separated: bool = True
+    kind: Literal["apart", "overlap", "modes"] = "apart"
 
     @property
     def engines(self) -> tuple[str, ...]:
@@ -87,7 +89,17 @@ _ALL = (
         _MIXTURE,
         "mixture",
         _OF_COMPONENTS,
-        separated=False,
+        kind="overlap",
+    ),
+    Problem(
+        "mixture-misfit",
+        "Two components for three clusters: one has to cover two of them, and which ones makes modes that no "
+        "relabelling joins. Chains that find different ones have really not converged.",
+        partial(data.clusters, num_obs=150, num_components=2, centres=(-6.0, 0.0, 6.0)),
+        _MIXTURE,
+        "mixture",
+        _OF_COMPONENTS,
+        kind="modes",
     ),
     Problem(
         "topics",

@@ -10,6 +10,7 @@ from analysis.report import Cell, Column, Table
 
 from ..statements import Statement, Verdict
 from .measures import Measured, Results, worst
+from .recovery import Recovery
 from .statements import ESS_PER_CHAIN, GOOD, HELD_OUT, LARGEST_SDS, RMS_SDS, spread, where
 
 _VERDICTS: Mapping[Verdict, tuple[str, Literal["good", "warn", "bad"]]] = {
@@ -78,7 +79,10 @@ def switching_table(results: Results) -> Table:
 
 def recovery_table(results: Results) -> Table:
     """Tabulate the distance of aligned posteriors from the truth."""
-    rows = tuple((where(cell), *_recovery(found)) for cell, found in results.measured.items())
+    rows = tuple(
+        (where(cell), *_recovery(found), found.inflation)
+        for cell, found in results.measured.items()
+    )
     columns = (
         "posterior",
         Column("entries"),
@@ -87,8 +91,12 @@ def recovery_table(results: Results) -> Table:
         Column("inside", decimals=2, unit="95 % intervals"),
         Column("distance", decimals=2, unit="rms, by a Gaussian"),
         Column("distance", decimals=2, unit="largest, by a Gaussian"),
+        Column("sd", decimals=2, unit="by the mean over by a Gaussian, largest"),
     )
-    caption = "Aligned posterior means against the truth that made the data, matched by the group, in posterior sds"
+    caption = (
+        "Aligned posterior means against the truth that made the data, matched by the group, in posterior sds; and by "
+        "how much the mean leaves a posterior wider than the Gaussian does"
+    )
     return Table(columns, rows, caption)
 
 
@@ -129,20 +137,22 @@ def _diagnostics(found: Measured) -> tuple[Cell | float, ...]:
     )
 
 
-def _recovery(found: Measured) -> tuple[Cell | float, ...]:
+def _recovery(found: Measured) -> tuple[Cell | float | None, ...]:
     mean, gaussian = found.recovery, found.gaussian_recovery
+    if mean is None or gaussian is None:
+        return (None,) * 6
     return (
         len(mean.names),
         _below(mean.rms, RMS_SDS),
-        Cell(mean.largest, "good" if mean.largest <= LARGEST_SDS else "bad", f"`{mean.where}`"),
+        _farthest(mean),
         mean.inside,
         _below(gaussian.rms, RMS_SDS),
-        Cell(
-            gaussian.largest,
-            "good" if gaussian.largest <= LARGEST_SDS else "bad",
-            f"`{gaussian.where}`",
-        ),
+        _farthest(gaussian),
     )
+
+
+def _farthest(gap: Recovery) -> Cell:
+    return Cell(gap.largest, "good" if gap.largest <= LARGEST_SDS else "bad", f"`{gap.where}`")
 
 
 def _below(value: float, limit: float) -> Cell:
