@@ -10,7 +10,7 @@ import xarray as xr
 from analysis.pruning import LEVELS, SCORES, prune, pruning_curve
 from analysis.unimodal import GaussianFit, fit_gaussian
 from models.bayesian_network import BayesianNetwork
-from models.likelihood import Categorical
+from models.likelihood import Categorical, Gaussian
 from models.network import Network
 from models.prediction import predict
 
@@ -115,6 +115,14 @@ def test_prune_breaks_ties_by_order():
     assert fit.names == ("W1", "b1", "W2", "b2", "sigma")
     assert kept(prune(tied, 0.5))["W1"] == [True, True, True, False]
     assert kept(prune(tied, 5 / 6))["W2"] == [True, False]
+
+
+def test_prune_breaks_many_ties_by_order():
+    model = BayesianNetwork(Network(10, (20,), 1), likelihood=Gaussian(noise=1.0))
+    ones = {name: np.ones(shape) for name, shape in model.network.shapes.items()}
+    fit = planted(ones, ones, model)
+    tied = dataclasses.replace(fit, scale=np.ones_like(fit.scale))
+    assert kept(prune(tied, 0.5))["W1"] == [True] * 110 + [False] * 90  # half of 220 weights
 
 
 def test_prune_at_random_depends_on_the_seed_alone_and_is_nested(fit):
