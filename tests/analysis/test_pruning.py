@@ -121,8 +121,12 @@ def test_prune_breaks_many_ties_by_order():
     model = BayesianNetwork(Network(10, (20,), 1), likelihood=Gaussian(noise=1.0))
     ones = {name: np.ones(shape) for name, shape in model.network.shapes.items()}
     fit = planted(ones, ones, model)
-    tied = dataclasses.replace(fit, scale=np.ones_like(fit.scale))
-    assert kept(prune(tied, 0.5))["W1"] == [True] * 110 + [False] * 90  # half of 220 weights
+    levels = np.random.default_rng(5).integers(1, 4, fit.scale.size).astype(np.float64)
+    tied = dataclasses.replace(fit, scale=levels)
+    assert fit.names == ("W1", "b1", "W2", "b2")
+    weights = [*levels[:200], *levels[220:240]]
+    first = sorted(range(220), key=lambda i: (weights[i], i))[:110]
+    assert kept(prune(tied, 0.5))["W1"] == [i in first for i in range(200)]
 
 
 def test_prune_at_random_depends_on_the_seed_alone_and_is_nested(fit):
