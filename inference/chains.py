@@ -101,10 +101,14 @@ def run_chains(
 
 
 def stack(chains: list[Chain]) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """Draws and statistics of all chains, (chain, draw, ...)."""
-    draws = {name: np.stack([c.draws[name] for c in chains]) for name in chains[0].draws}
-    stats = {name: np.stack([c.stats[name] for c in chains]) for name in chains[0].stats}
+    """Draws and statistics of all chains, (chain, draw, ...); a single chain's arrays are not copied."""
+    draws = {name: _stacked([c.draws[name] for c in chains]) for name in chains[0].draws}
+    stats = {name: _stacked([c.stats[name] for c in chains]) for name in chains[0].stats}
     return draws, stats
+
+
+def _stacked(arrays: list[np.ndarray]) -> np.ndarray:
+    return arrays[0][None] if len(arrays) == 1 else np.stack(arrays)
 
 
 def _file(folder: Path, number: int) -> Path:

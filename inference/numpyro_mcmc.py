@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -27,6 +27,7 @@ from stan.errors import RunCancelled
 
 from .chains import Chain
 from .errors import InferenceError
+from .optimum import BestOptimum
 from .precision import precision
 from .progress import ProgressBars
 from .settings import HmcSettings, NutsSettings
@@ -75,13 +76,9 @@ def unconstrain(target: Target, keys: jax.Array, init_radius: float) -> Unconstr
     InferenceError
         If no starting point with a finite log density and gradient is found.
     """
-    if target.numpyro_model is None:
-        raise ValueError(
-            f"`engine` is 'numpyro', but the target {target.name!r} has no NumPyro model; use engine='stan'."
-        )
     try:
         info = initialize_model(
-            keys, target.numpyro_model, init_strategy=init_to_uniform(radius=init_radius)
+            keys, require_numpyro(target), init_strategy=init_to_uniform(radius=init_radius)
         )
     except RuntimeError as error:
         raise InferenceError(
@@ -89,6 +86,44 @@ def unconstrain(target: Target, keys: jax.Array, init_radius: float) -> Unconstr
             f"check the data and the prior, or make `init_radius` smaller ({error})."
         ) from error
     return Unconstrained(info.param_info.z, info.potential_fn, info.postprocess_fn)
+
+
+def require_numpyro(target: Target) -> Callable[[], None]:
+    """The target's NumPyro model.
+
+    Raises
+    ------
+    ValueError
+        If it has none.
+    """
+    if target.numpyro_model is None:
+        raise ValueError(
+            f"`engine` is 'numpyro', but the target {target.name!r} has no NumPyro model; use engine='stan'."
+        )
+    return target.numpyro_model
+
+
+def starting_points(
+    target: Target, settings: NutsSettings | HmcSettings, seed: int
+) -> Unconstrained:
+    """Take a target to the unconstrained space, with a starting point a chain as the settings want it.
+
+    Raises
+    ------
+    ValueError, InferenceError
+        See `unconstrain`; also if no optimum is found.
+    """
+    keys = chain_keys(seed, settings.chains, 0)
+    if settings.init == "random":
+        return unconstrain(target, keys, settings.init_radius)
+    many = jax.vmap(partial(jax.random.split, num=settings.init_starts))(keys)
+    space = unconstrain(target, many.reshape(-1), settings.init_radius)
+    search = BestOptimum(space.potential, jax.tree.map(lambda leaf: leaf[0], space.initial))
+    found = [
+        search(jax.tree.map(lambda leaf: leaf[first : first + settings.init_starts], space.initial))  # noqa: B023
+        for first in range(0, len(many) * settings.init_starts, settings.init_starts)
+    ]
+    return replace(space, initial=jax.tree.map(lambda *points: jnp.stack(points), *found))
 
 
 def chain_keys(seed: int, chains: int, purpose: int) -> jax.Array:
@@ -118,12 +153,12 @@ class ChainRunner:
         self.settings = settings
         self.bars = bars
         with precision(settings.dtype):
-            model = unconstrain(target, chain_keys(seed, settings.chains, 0), settings.init_radius)
+            model = starting_points(target, settings, seed)
             kernel = _kernel(model.potential, settings)
             start = jax.jit(jax.vmap(lambda key, z: kernel.init(key, settings.warmup, z, (), {})))
             self._states = start(chain_keys(seed, settings.chains, 1), model.initial)
             self._constrain = jax.jit(jax.vmap(model.constrain))
-            advance = jax.jit(partial(_advance, kernel))
+            advance = jax.jit(partial(_advance, kernel, partial(_bounded, settings)))
             self._advance = advance.lower(self._state(0), 1).compile()
 
     def _state(self, number: int) -> HMCState:
@@ -136,36 +171,59 @@ class ChainRunner:
             bar = self.bars.add(f"chain {number + 1} warmup", s.warmup + s.draws)
             show = partial(self._show, bar, number)
             started = time.perf_counter()
-            state, _ = self._iterate(self._state(number), s.warmup, cancel, partial(show, 0))
+            state = self._iterate(self._state(number), s.warmup, cancel, partial(show, 0), None)
             warm = time.perf_counter()
-            _, slices = self._iterate(state, s.draws, cancel, partial(show, s.warmup))
+            kept = _Kept(s.draws)
+            self._iterate(state, s.draws, cancel, partial(show, s.warmup), kept)
             ended = time.perf_counter()
-            return self._finish(slices, warm - started, ended - warm)
+            return self._finish(kept, warm - started, ended - warm)
 
     def _show(self, bar: TaskID, number: int, before: int, done: int) -> None:
         phase = "sampling" if before else "warmup"
         self.bars.move(bar, before + done, f"chain {number + 1} {phase}")
 
     def _iterate(
-        self, state: HMCState, total: int, cancel: threading.Event, show: Callable[[int], None]
-    ) -> tuple[HMCState, list[dict[str, Any]]]:
-        slices = []
+        self,
+        state: HMCState,
+        total: int,
+        cancel: threading.Event,
+        show: Callable[[int], None],
+        kept: _Kept | None,
+    ) -> HMCState:
         for start in range(0, total, SLICE):
             if cancel.is_set():
                 raise RunCancelled("The chain was stopped.")
             num = min(SLICE, total - start)
-            state, kept = self._advance(state, num)
-            slices.append(jax.tree.map(lambda leaf: np.asarray(leaf)[:num], kept))  # noqa: B023
+            state, ended = self._advance(state, num)
+            if kept is not None:
+                kept.put(start, num, {"draws": self._constrain(ended.pop("z")), "stats": ended})
             show(start + num)
-        return state, slices
+        return state
 
-    def _finish(self, slices: list[dict[str, Any]], warmup: float, sampling: float) -> Chain:
-        kept = jax.tree.map(lambda *leaves: np.concatenate(leaves), *slices)
-        draws = {k: np.asarray(v) for k, v in self._constrain(kept.pop("z")).items()}
+    def _finish(self, kept: _Kept, warmup: float, sampling: float) -> Chain:
+        stats = kept.parts["stats"]
         if isinstance(self.settings, NutsSettings):
             # A tree of depth d takes 2^d - 1 leapfrog steps, plus those of a last subtree that is thrown away.
-            kept["tree_depth"] = np.floor(np.log2(kept["n_steps"] + 1)).astype(np.int64)
-        return Chain(draws, kept, warmup, sampling)
+            stats["tree_depth"] = np.floor(np.log2(stats["n_steps"] + 1)).astype(np.int64)
+        return Chain(kept.parts["draws"], stats, warmup, sampling)
+
+
+class _Kept:
+    """What is kept of a chain, in arrays of its full length: a net's draws would not fit into memory twice."""
+
+    def __init__(self, draws: int) -> None:
+        self.draws = draws
+        self.parts: dict[str, dict[str, np.ndarray]] = {}
+
+    def put(self, start: int, num: int, ended: dict[str, dict[str, Any]]) -> None:
+        """Store the first `num` rows of every buffer (draw, ...) from row `start` on."""
+        for part, buffers in ended.items():
+            arrays = self.parts.setdefault(part, {})
+            for name, buffer in buffers.items():
+                values = np.asarray(buffer)
+                if name not in arrays:
+                    arrays[name] = np.empty((self.draws, *values.shape[1:]), values.dtype)
+                arrays[name][start : start + num] = values[:num]
 
 
 def _kernel(potential: Callable, settings: NutsSettings | HmcSettings) -> HMC:
@@ -180,12 +238,26 @@ def _kernel(potential: Callable, settings: NutsSettings | HmcSettings) -> HMC:
     return HMC(**common, trajectory_length=settings.trajectory_length)
 
 
-def _advance(kernel: HMC, state: HMCState, num: jax.Array | int) -> tuple[HMCState, dict[str, Any]]:
+def _bounded(settings: NutsSettings | HmcSettings, state: HMCState) -> HMCState:
+    """Shorten the next trajectory of static HMC to `max_steps` of the present step size, where it would be longer."""
+    if isinstance(settings, NutsSettings):
+        return state
+    # A hair less than max_steps whole steps: NumPyro rounds the number of steps up.
+    longest = (settings.max_steps - 0.01) * state.adapt_state.step_size
+    return state._replace(trajectory_length=jnp.minimum(settings.trajectory_length, longest))
+
+
+def _advance(
+    kernel: HMC,
+    bounded: Callable[[HMCState], HMCState],
+    state: HMCState,
+    num: jax.Array | int,
+) -> tuple[HMCState, dict[str, Any]]:
     """Take `num` (at most SLICE) iterations; returns what each of them ended in, in buffers of SLICE rows."""
 
     def body(i: jax.Array, carry: tuple) -> tuple:
         state, buffers = carry
-        state = kernel.sample(state, (), {})
+        state = kernel.sample(bounded(state), (), {})
         return state, jax.tree.map(lambda b, new: b.at[i].set(new), buffers, _keep(state))
 
     empty = jax.tree.map(

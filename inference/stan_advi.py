@@ -3,13 +3,15 @@
 Stan's algorithm searches its step size eta among 100, 10, 1, 0.1 and 0.01, and ends with an error when all
 of them diverge, or when a Cholesky factor of the full-rank family turns NaN. Then the attempts of `ATTEMPTS`
 follow in order: another start, a smaller fixed eta, and both with a start nearer to the origin. What was tried
-is recorded; an optimiser that merely ran out of iterations is kept with `converged` = 0.
+is recorded; an optimiser that merely ran out of iterations is kept with `converged` = 0. A given start
+stays the same in all attempts, as an init file.
 """
 
 from __future__ import annotations
 
 import re
 import tempfile
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -19,16 +21,19 @@ import xarray as xr
 
 from models.target import NetworkTarget, Target
 from stan.errors import StanRunError
-from stan.network import read_draws
+from stan.network import pack_unconstrained, read_draws
 from stan.output import Output, read
-from stan.program import compile_program, definition, write_data
+from stan.program import ProgramInfo, compile_program, definition, write_data
 from stan.run import run
 
 from .errors import AdviFailed
 from .fit import VariationalFit, elbo_trace
+from .given import check_names, to_unconstrained
+from .precision import precision
 from .progress import ProgressBars
 from .settings import AdviSettings
 from .stan_mcmc import SIGNIFICANT_FIGURES
+from .stan_starts import write
 
 NOT_CONVERGED = "The algorithm may not have converged."
 _ITERATION = re.compile(r"^\s*(\d+)\s+[-\d.e+]+\s", re.MULTILINE)
@@ -62,7 +67,12 @@ ATTEMPTS = (
 
 
 def fit(
-    target: Target, family: str, settings: AdviSettings, seed: int, bars: ProgressBars
+    target: Target,
+    family: str,
+    settings: AdviSettings,
+    start: Mapping[str, Any] | None,
+    seed: int,
+    bars: ProgressBars,
 ) -> VariationalFit:
     """Fit the approximation; `inference.advi` says what the arguments mean.
 
@@ -77,11 +87,12 @@ def fit(
     bar = bars.add(f"ADVI {family}", settings.iterations)
     with tempfile.TemporaryDirectory() as name:
         data = write_data(source, info, Path(name))
+        init = None if start is None else write(Path(name), init_values(target, info, start))
         for number, attempt in enumerate(ATTEMPTS):
             folder = Path(name) / str(number)
             folder.mkdir()
             try:
-                arguments = _arguments(family, settings, seed, attempt, data, folder)
+                arguments = _arguments(family, settings, seed, attempt, init, data, folder)
                 printed = run(
                     str(model.exe_file),
                     arguments,
@@ -98,15 +109,30 @@ def fit(
     )
 
 
+def init_values(target: Target, info: ProgramInfo, start: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A start as values of the program's own parameters; CmdStan refuses shapes and values that they cannot have."""
+    if isinstance(target, NetworkTarget):
+        with precision("float64"):
+            return pack_unconstrained(target, to_unconstrained(target, start))
+    check_names(start, info.parameters)
+    return start
+
+
 def _arguments(
-    family: str, s: AdviSettings, seed: int, attempt: Attempt, data: Path, folder: Path
+    family: str,
+    s: AdviSettings,
+    seed: int,
+    attempt: Attempt,
+    init: Path | None,
+    data: Path,
+    folder: Path,
 ) -> list[str]:
     step = ["adapt", "engaged=1"] if attempt.eta is None else ["adapt", "engaged=0"]
     eta = [] if attempt.eta is None else [f"eta={attempt.eta!r}"]
     return [
         *("random", f"seed={(seed + attempt.seed_offset) % 2**32}"),
         *("data", f"file={data}"),
-        f"init={attempt.init_radius!r}",
+        f"init={init or attempt.init_radius}",
         *("output", f"file={folder / 'draws.csv'}", f"diagnostic_file={folder / 'elbo.csv'}"),
         f"sig_figs={SIGNIFICANT_FIGURES}",
         *("method=variational", f"algorithm={family}", f"iter={s.iterations}"),

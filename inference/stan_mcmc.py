@@ -18,6 +18,7 @@ from stan.run import run
 from .chains import Chain
 from .progress import ProgressBars
 from .settings import HmcSettings, NutsSettings
+from .stan_starts import best_optimum, seeds_of
 
 METRICS = {"diag": "diag_e", "dense": "dense_e", "unit": "unit_e"}
 STATS = {
@@ -69,8 +70,8 @@ class ChainRunner:
         self.target, self.settings, self.seed = target, settings, seed
         self.bars, self.folder = bars, folder
         source = definition(target)
-        self.model, info = compile_program(source.path, progress=bars.say)
-        self.data = write_data(source, info, folder)
+        self.model, self.info = compile_program(source.path, progress=bars.say)
+        self.data = write_data(source, self.info, folder)
 
     def run(self, number: int, cancel: threading.Event) -> Chain:
         """Run one chain; see `chains.RunChain`."""
@@ -83,12 +84,28 @@ class ChainRunner:
 
         place = Path(tempfile.mkdtemp(dir=self.folder))
         csv = place / "draws.csv"
-        arguments = self._arguments(number, csv)
+        arguments = self._arguments(number, csv, self._init(number, place, cancel))
         run(str(self.model.exe_file), arguments, place / "console.txt", cancel=cancel, watch=watch)
         self.bars.move(bar, total)
         return _chain(self.target, self.settings, read(csv))
 
-    def _arguments(self, number: int, csv: Path) -> list[str]:
+    def _init(self, number: int, place: Path, cancel: threading.Event) -> str:
+        """CmdStan's word for where the chain starts: a radius or a file."""
+        s = self.settings
+        if s.init == "random":
+            return repr(s.init_radius)
+        path = best_optimum(
+            str(self.model.exe_file),
+            self.data,
+            self.info.parameters,
+            place,
+            init_radius=s.init_radius,
+            seeds=seeds_of(self.seed, number, s.init_starts),
+            cancel=cancel,
+        )
+        return str(path)
+
+    def _arguments(self, number: int, csv: Path, init: str) -> list[str]:
         s = self.settings
         engine = (
             ["engine=nuts", f"max_depth={s.max_tree_depth}"]
@@ -99,7 +116,7 @@ class ChainRunner:
             f"id={number + 1}",
             *("random", f"seed={self.seed}"),
             *("data", f"file={self.data}"),
-            f"init={s.init_radius!r}",
+            f"init={init}",
             *("output", f"file={csv}", f"sig_figs={SIGNIFICANT_FIGURES}"),
             f"refresh={max(1, (s.warmup + s.draws) // 50)}",
             *("method=sample", f"num_samples={s.draws}", f"num_warmup={s.warmup}"),

@@ -1,0 +1,271 @@
+"""ADVI from a given start, and on minibatches, where the posterior is known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from inference import AdviSettings, advi
+from inference.errors import AdviFailed
+from inference.given import to_unconstrained
+from inference.network_density import NetworkDensity
+from inference.numpyro_mcmc import chain_keys, unconstrain
+from inference.stan_advi import init_values
+from inference.stan_starts import write
+from models import (
+    BayesianNetwork,
+    Categorical,
+    Gaussian,
+    Network,
+    NetworkTarget,
+    NormalPrior,
+    Parametrisation,
+)
+from stan.network import read_draws
+from stan.output import read
+from stan.program import compile_program, definition, write_data
+from stan.run import run
+
+from .known import known_target
+
+STILL = AdviSettings(iterations=1, learning_rate=1e-12, init_scale=1e-9, draws=50)
+"""One step that goes nowhere: what comes out is where the mean started."""
+
+
+def linear_target(num_obs: int = 600) -> NetworkTarget:
+    """Linear regression with known noise, as a network: one identity unit, summed."""
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(num_obs, 2))
+    y = x @ np.array([1.0, -0.5]) + 0.7 * rng.normal(size=num_obs)
+    network = Network(2, (1,), 1, activation="identity", biases=False, readout="sum")
+    return BayesianNetwork(network, Gaussian(noise=0.7)).condition(x, y, name="linear")
+
+
+def exact_posterior(target: NetworkTarget) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and covariance of the weights of `linear_target`, with their N(0, 1) prior."""
+    covariance = np.linalg.inv(np.eye(2) + target.x.T @ target.x / 0.7**2)
+    return covariance @ target.x.T @ target.y[:, 0] / 0.7**2, covariance
+
+
+def test_minibatches_find_the_conjugate_posterior() -> None:
+    """Measured over seeds 0-4: means within 0.15 sd, sds within 4 %; the ELBO within 0.1 of the evidence bound."""
+    target = linear_target()
+    mean, covariance = exact_posterior(target)
+    settings = AdviSettings(
+        iterations=4000, tolerance=1e-9, draws=2000, batch_size=100, evaluate_every=1000
+    )
+    tree = advi(target, family="fullrank", settings=settings, seed=1)
+    sd = np.sqrt(np.diag(covariance))
+    assert np.max(np.abs(tree["variational"]["loc"] - mean) / sd) < 0.3
+    lower = tree["variational"]["scale_tril"].to_numpy()
+    np.testing.assert_allclose(np.sqrt(np.diag(lower @ lower.T)), sd, rtol=0.1)
+    # The best ELBO is the log evidence, y ~ N(0, 0.49 I + x x'), and none is better, but for the estimate's noise.
+    full = 0.49 * np.eye(len(target.x)) + target.x @ target.x.T
+    evidence = -0.5 * (
+        target.y[:, 0] @ np.linalg.solve(full, target.y[:, 0])
+        + np.linalg.slogdet(2 * np.pi * full)[1]
+    )
+    assert float(tree["variational"]["elbo"][-1]) == pytest.approx(evidence, abs=0.5)
+    ratio = (tree.sample_stats["lp"] - tree.sample_stats["log_q"]).to_numpy()
+    assert ratio.mean() == pytest.approx(evidence, abs=0.5)
+
+
+def test_batch_of_all_data_takes_the_steps_of_no_batches() -> None:
+    """The order of a sum over observations is all that differs."""
+    target = linear_target(40)
+    whole = AdviSettings(iterations=50, draws=20)
+    batch = AdviSettings(iterations=50, draws=20, batch_size=40)
+    first, second = (advi(target, settings=s, seed=1)["variational"] for s in (whole, batch))
+    np.testing.assert_allclose(first["loc"], second["loc"], rtol=1e-10)
+    np.testing.assert_allclose(first["elbo"], second["elbo"], rtol=1e-10)
+
+
+def test_batch_size_and_seed_change_the_fit() -> None:
+    target = linear_target(40)
+
+    def loc(seed: int, batch_size: int) -> np.ndarray:
+        settings = AdviSettings(iterations=20, draws=5, batch_size=batch_size)
+        return advi(target, settings=settings, seed=seed)["variational"]["loc"].to_numpy()
+
+    first = loc(1, 10)
+    np.testing.assert_array_equal(first, loc(1, 10))
+    assert not np.array_equal(first, loc(1, 20))
+    assert not np.array_equal(first, loc(2, 10))
+
+
+RECORDED = {"meanfield": -1.1104290669946737, "fullrank": -1.258280075056005}
+"""Last entry of W1 with seed 1, recorded before there were minibatches and starts (jax 0.10, x86-64)."""
+
+
+@pytest.mark.parametrize("family", ["meanfield", "fullrank"])
+def test_fits_without_batches_give_the_recorded_draws(family: str) -> None:
+    x = np.random.default_rng(0).normal(size=(30, 2))
+    target = BayesianNetwork(Network(2, (3,), 1)).condition(x, x[:, 0] + 0.1, name="net")
+    settings = AdviSettings(iterations=300, draws=20)
+    post = advi(target, family=family, settings=settings, seed=1).posterior
+    last = float(post["W1"].to_numpy().ravel()[-1])
+    assert last == pytest.approx(RECORDED[family], rel=1e-6)
+
+
+PARAMETRISATIONS = [
+    Parametrisation(),
+    Parametrisation(biases="ordered"),
+    Parametrisation(weights="givens"),
+    Parametrisation(weights="unit_vector", biases="ordered"),
+]
+
+
+def small_target(parametrisation: Parametrisation, kind: str = "inferred") -> NetworkTarget:
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(12, 3))
+    network = Network(3, (4,), 2, activation="relu")
+    likelihood = {"inferred": Gaussian(), "known": Gaussian(noise=0.5), "classes": Categorical()}
+    y = rng.integers(0, 2, 12) if kind == "classes" else rng.normal(size=(12, 2))
+    model = BayesianNetwork(network, likelihood[kind], NormalPrior(0.7, 1.3), parametrisation)
+    return model.condition(x, y, name="small")
+
+
+@pytest.mark.parametrize(
+    ("parametrisation", "kind"),
+    [(PARAMETRISATIONS[0], kind) for kind in ("inferred", "known", "classes")]
+    + [(parametrisation, "inferred") for parametrisation in PARAMETRISATIONS[1:]],
+    ids=lambda p: p if isinstance(p, str) else p.label,
+)
+def test_density_in_parts_is_minus_numpyros_potential(
+    parametrisation: Parametrisation, kind: str
+) -> None:
+    """Other implementation: NumPyro's own potential of the whole model, value and gradient."""
+    target = small_target(parametrisation, kind)
+    keys = chain_keys(0, 3, 0)
+    density, whole = NetworkDensity(target, keys), unconstrain(target, keys, 2.0)
+    for name, points in whole.initial.items():
+        np.testing.assert_array_equal(density.initial[name], points)
+    value, gradient = jax.vmap(jax.value_and_grad(density.log_density))(whole.initial)
+    other, slope = jax.vmap(jax.value_and_grad(lambda z: -whole.potential(z)))(whole.initial)
+    np.testing.assert_allclose(value, other, rtol=1e-8)
+    for name in gradient:
+        scale = float(jnp.abs(slope[name]).max())
+        np.testing.assert_allclose(gradient[name], slope[name], rtol=1e-8, atol=1e-8 * scale)
+
+
+def natural_start(target: NetworkTarget) -> dict[str, np.ndarray]:
+    """A point within the support."""
+    space = unconstrain(target, chain_keys(3, 1, 0), 2.0)
+    point = jax.tree.map(lambda leaf: leaf[0], space.initial)
+    return {name: np.asarray(value) for name, value in space.constrain(point).items()}
+
+
+@pytest.mark.parametrize("parametrisation", PARAMETRISATIONS[1::2], ids=lambda p: p.label)
+def test_fit_starts_where_it_is_told(parametrisation: Parametrisation) -> None:
+    target = small_target(parametrisation)
+    start = natural_start(target)
+    post = advi(target, settings=STILL, start=start, seed=1).posterior
+    for name, value in start.items():
+        np.testing.assert_allclose(post[name][0, 0], value, atol=1e-6)
+
+
+@pytest.mark.stan
+@pytest.mark.parametrize("parametrisation", PARAMETRISATIONS, ids=lambda p: p.label)
+def test_stans_init_file_holds_the_start(parametrisation: Parametrisation, tmp_path: Path) -> None:
+    """The program itself reads the file and says what its weights then are."""
+    target = small_target(parametrisation)
+    start = natural_start(target)
+    source = definition(target)
+    model, info = compile_program(source.path)
+    init = write(tmp_path, init_values(target, info, start))
+    csv = tmp_path / "draws.csv"
+    where = ["data", f"file={write_data(source, info, tmp_path)}", f"init={init}"]
+    out = ["output", f"file={csv}", "sig_figs=18"]
+    method = ["method=sample", "num_samples=1", "num_warmup=0", "algorithm=fixed_param"]
+    run(str(model.exe_file), [*method, *where, *out], tmp_path / "console.txt")
+    for name, value in read_draws(target, read(csv).variables).items():
+        np.testing.assert_allclose(value[0], start[name], rtol=1e-10)
+
+
+@pytest.mark.parametrize("batch_size", [None, 5])
+def test_start_and_scale_reach_the_first_approximation(batch_size: int | None) -> None:
+    start = {"x": [3.0, -4.0], "tau": 0.2}
+    target: object = known_target("numpyro")
+    if batch_size is not None:
+        target, start = linear_target(20), {"W1": [[0.3], [-2.0]]}
+    settings = AdviSettings(
+        iterations=1, learning_rate=1e-12, init_scale=0.25, draws=5, batch_size=batch_size
+    )
+    tree = advi(target, settings=settings, start=start, seed=1)
+    loc = [0.3, -2.0] if batch_size else [np.log(0.2), 3.0, -4.0]
+    np.testing.assert_allclose(tree["variational"]["loc"], loc, atol=1e-10)
+    np.testing.assert_allclose(tree["variational"]["scale"], 0.25, rtol=1e-10)
+    assert len(tree.attrs["start"]) == 64
+
+
+@pytest.mark.stan
+def test_stan_starts_at_the_given_values() -> None:
+    """From a start so far out that Stan cannot come back in these iterations, unlike from a near one."""
+    settings = AdviSettings(iterations=10, draws=200)
+
+    def mean(first: float) -> float:
+        start = {"x": [first, first], "tau": 1.0}
+        try:
+            post = advi(
+                known_target("stan"), engine="stan", settings=settings, start=start, seed=1
+            ).posterior
+        except AdviFailed:
+            return np.nan
+        return float(post["x"][..., 0].mean())
+
+    assert abs(mean(0.0)) < 50
+    assert mean(1000.0) > 300
+
+
+def test_start_takes_values_to_the_unconstrained_space() -> None:
+    point = to_unconstrained(known_target("numpyro"), {"x": [1, 2], "tau": 4.0})
+    np.testing.assert_allclose(point["tau"], np.log(4.0))
+    np.testing.assert_allclose(point["x"], [1.0, 2.0])
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    ("start", "message"),
+    [
+        ({"x": [1.0, 2.0]}, "`start` lacks tau; give x, tau"),
+        ({"x": [1.0, 2.0], "tau": 1.0, "z": 0.0}, "`start` has z, which the target does not; give"),
+        ({"x": [1.0], "tau": 1.0}, r"`start` gives x the shape \(1,\); the target's is \(2,\)"),
+        ({"x": [1.0, np.nan], "tau": 1.0}, "`start` gives x a value that is not finite"),
+        (
+            {"x": [1.0, 2.0], "tau": -1.0},
+            "`start` gives tau a value that is .* outside its support",
+        ),
+    ],
+)
+def test_start_that_does_not_fit_is_refused(start: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        advi(known_target("numpyro"), start=start)
+
+
+@pytest.mark.stan
+def test_stan_start_that_does_not_fit_is_refused() -> None:
+    with pytest.raises(ValueError, match="`start` lacks tau; give x, tau"):
+        advi(known_target("stan"), engine="stan", start={"x": [1.0, 2.0]})
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_batches_are_refused_where_they_cannot_be() -> None:
+    few = AdviSettings(batch_size=5)
+    with pytest.raises(
+        ValueError, match="Stan's ADVI takes all data in every gradient; use engine"
+    ):
+        advi(linear_target(), engine="stan", settings=few)
+    with pytest.raises(ValueError, match=r"'known' is no network.* use batch_size=None"):
+        advi(known_target("numpyro"), settings=few)
+    with pytest.raises(ValueError, match="`batch_size` is 41, but the target has 40 observations"):
+        advi(linear_target(40), settings=AdviSettings(batch_size=41))
+    with pytest.raises(
+        ValueError, match="`batch_size` must be a whole number of at least 1; got 0"
+    ):
+        AdviSettings(batch_size=0)
+    with pytest.raises(ValueError, match="`init_scale` must be a positive finite number; got 0"):
+        AdviSettings(init_scale=0)

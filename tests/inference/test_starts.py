@@ -1,0 +1,166 @@
+"""Chains that start at the best of several optima, where random starts get stuck in a mode of no weight."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import pytest
+from numpyro import distributions as dist
+from scipy.optimize import minimize
+
+from inference import HmcSettings, NutsSettings, hmc, nuts
+from inference.errors import InferenceError
+from inference.numpyro_mcmc import starting_points
+from inference.optimum import BestOptimum
+from inference.stan_starts import seeds_of
+from models import BayesianNetwork, Network, Target
+from stan import program
+
+from .known import MEAN, PROGRAMS, RATE, SHAPE, known_target
+
+ENGINES = ["numpyro", pytest.param("stan", marks=pytest.mark.stan)]
+DEPTH = 20.0
+"""The lower mode has exp(-20) of the other's probability."""
+
+
+def _two_modes() -> None:
+    x = numpyro.sample("x", dist.ImproperUniform(dist.constraints.real, (), ()))
+    low = dist.Normal(-5.0, 0.5).log_prob(x) - DEPTH
+    numpyro.factor("modes", jnp.logaddexp(dist.Normal(5.0, 0.5).log_prob(x), low))
+    numpyro.sample("other", dist.Dirichlet(jnp.array([1.0, 2.0, 3.0])))
+
+
+def two_modes(engine: str) -> Target:
+    if engine == "numpyro":
+        return Target("two modes", numpyro_model=_two_modes)
+    return program(PROGRAMS / "two_modes.stan", {"depth": DEPTH})
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_optimum_keeps_chains_out_of_a_mode_without_weight(engine: str) -> None:
+    """The negative control: from random starts some of the same chains never leave the lower mode."""
+    stuck = NutsSettings(chains=4, warmup=100, draws=100)
+    best = replace(stuck, init="optimum")
+    random, optimum = (
+        nuts(two_modes(engine), engine=engine, settings=s, seed=3).posterior for s in (stuck, best)
+    )
+    assert 0 < (random["x"].mean("draw") < 0).sum() < 4
+    assert (optimum["x"] > 0).all()
+    np.testing.assert_allclose(optimum["x"].mean(), 5.0, atol=0.2)
+    np.testing.assert_allclose(
+        optimum["other"].mean(("chain", "draw")), [1 / 6, 1 / 3, 0.5], atol=0.1
+    )
+
+
+def test_one_start_is_not_enough() -> None:
+    """So that it is the number of starts that counts."""
+    settings = NutsSettings(chains=8, init="optimum", init_starts=1)
+    x = starting_points(two_modes("numpyro"), settings, 3).initial["x"]
+    np.testing.assert_allclose(jnp.abs(x), 5.0, atol=1e-5)
+    assert 0 < (x < 0).sum() < 8
+
+
+def test_optimum_is_that_of_the_unconstrained_density() -> None:
+    """The mean of x, and log(shape / rate) for log tau: without the Jacobian it would be log((shape - 1) / rate)."""
+    settings = NutsSettings(chains=1, init="optimum", init_starts=2)
+    start = starting_points(known_target("numpyro"), settings, 1).initial
+    np.testing.assert_allclose(start["x"][0], MEAN, atol=1e-4)
+    np.testing.assert_allclose(start["tau"][0], np.log(SHAPE / RATE), atol=1e-4)
+
+
+def test_rosenbrock_agrees_with_another_optimiser() -> None:
+    def potential(point: dict) -> jnp.ndarray:
+        x = point["x"]
+        return jnp.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
+
+    starts = {"x": jnp.array([[-1.2, 1.0, 0.5], [0.0, 2.0, -1.0]])}
+    found = BestOptimum(potential, {"x": starts["x"][0]})(starts)
+    other = minimize(lambda v: float(potential({"x": v})), np.zeros(3), method="Nelder-Mead")
+    np.testing.assert_allclose(found["x"], np.ones(3), atol=1e-4)
+    np.testing.assert_allclose(found["x"], other.x, atol=1e-3)
+
+
+@pytest.mark.parametrize("bad", [jnp.nan, jnp.inf, -jnp.inf])
+def test_search_turns_back_where_the_density_is_not_finite(bad: float) -> None:
+    """-log(1 - x) / 2 - 2 x for x < 1, with its minimum at 3/4: the first steps overshoot."""
+
+    def potential(point: dict) -> jnp.ndarray:
+        x = point["x"]
+        inside = -0.5 * jnp.log1p(-jnp.where(x < 1, x, 0.0)) - 2 * x
+        return jnp.where(x < 1, inside, bad)
+
+    starts = jnp.array([-3.0, -1.9, 0.0, 0.9])
+    for start in starts:
+        found = BestOptimum(potential, {"x": start})({"x": start[None]})
+        np.testing.assert_allclose(found["x"], 0.75, atol=1e-5)
+
+
+def test_no_finite_optimum_is_an_error() -> None:
+    def potential(point: dict) -> jnp.ndarray:
+        return point["x"] * jnp.nan
+
+    search = BestOptimum(potential, {"x": jnp.array(1.0)})
+    with pytest.raises(InferenceError, match=r"from 3 starting points .* raise `init_starts`"):
+        search({"x": jnp.arange(3.0)})
+
+
+@pytest.mark.stan
+def test_stan_without_an_optimum_says_why(tmp_path: Path) -> None:
+    settings = NutsSettings(chains=1, warmup=10, draws=10, init="optimum", init_starts=2)
+    target = program(PROGRAMS / "broken.stan", {"always": 1})
+    with pytest.raises(InferenceError, match="No optimum was found from 2 starting points") as e:
+        nuts(target, engine="stan", settings=settings)
+    assert "\n" not in str(e.value)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_chain_from_an_optimum_does_not_depend_on_how_many_run(engine: str) -> None:
+    def draws(chains: int) -> np.ndarray:
+        settings = NutsSettings(chains=chains, warmup=50, draws=20, init="optimum", init_starts=3)
+        return (
+            nuts(two_modes(engine), engine=engine, settings=settings, seed=5)
+            .posterior["x"]
+            .to_numpy()
+        )
+
+    alone, among = draws(1), draws(3)
+    np.testing.assert_allclose(alone[0], among[0], rtol=1e-6 if engine == "numpyro" else 0)
+    assert not np.array_equal(among[0], among[1])
+
+
+def test_seeds_of_starts_differ_and_do_not_depend_on_their_number() -> None:
+    assert len({s for chain in range(4) for s in seeds_of(1, chain, 10)}) == 40
+    assert seeds_of(1, 2, 3) == seeds_of(1, 2, 10)[:3]
+    assert seeds_of(1, 2, 3) != seeds_of(2, 2, 3)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_networks_start_at_an_optimum_too(engine: str) -> None:
+    """So short a warmup hardly moves a chain, so that its draws show where it started."""
+    x, noise = np.random.default_rng(0).normal(size=(2, 200, 2))
+    target = BayesianNetwork(Network(2, (2,), 1)).condition(x, (x + noise)[:, 0], name="net")
+    still = {"trajectory_length": 1e-3, "chains": 2, "warmup": 1, "draws": 2, "init_starts": 3}
+    lp = {
+        init: hmc(
+            target, engine=engine, settings=HmcSettings(**still, init=init), seed=1
+        ).sample_stats["lp"]
+        for init in ("random", "optimum")
+    }
+    assert float(lp["optimum"].min()) > float(lp["random"].max()) + 5
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"init": "best"}, "`init` is 'best'; choose one of random, optimum"),
+        ({"init_starts": 0}, "`init_starts` must be a whole number of at least 1; got 0"),
+    ],
+)
+def test_settings_refuse_nonsense(change: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        NutsSettings(**change)

@@ -1,0 +1,285 @@
+"""Training and ensembles where the optimum is known, and the symmetries that training has."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from inference import EnsembleSettings, TrainSettings, ensemble, load, save, train
+from inference.batches import Batches
+from inference.ensemble import first_values
+from inference.numpyro_mcmc import chain_keys, unconstrain
+from inference.training import Trainer
+from inference.training_file import FileKeeper
+from models import (
+    BayesianNetwork,
+    Categorical,
+    Gaussian,
+    Network,
+    NetworkTarget,
+    Parametrisation,
+)
+
+from .known import known_target
+
+
+def linear_target(num_obs: int = 40) -> NetworkTarget:
+    """Linear regression with known noise, as a network: one identity unit, summed; N(0, 1) is the decay."""
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(num_obs, 2))
+    y = x @ np.array([1.0, -0.5]) + 0.7 * rng.normal(size=num_obs)
+    network = Network(2, (1,), 1, activation="identity", biases=False, readout="sum")
+    return BayesianNetwork(network, Gaussian(noise=0.7)).condition(x, y, name="linear")
+
+
+def net_target(parametrisation: Parametrisation | None = None) -> NetworkTarget:
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(24, 3))
+    model = BayesianNetwork(
+        Network(3, (4,), 1), parametrisation=parametrisation or Parametrisation()
+    )
+    return model.condition(x, np.sin(x[:, 0]) + 0.1 * rng.normal(size=24), name="net")
+
+
+def class_target() -> NetworkTarget:
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=(24, 3))
+    labels = (x[:, 0] + rng.normal(size=24) > 0).astype(int)
+    return BayesianNetwork(Network(3, (4,), 2), Categorical()).condition(x, labels, name="classes")
+
+
+SHORT = EnsembleSettings(members=3, epochs=5, batch_size=8)
+
+
+@pytest.mark.parametrize("objective", ["posterior", "likelihood"])
+def test_members_reach_the_optimum_of_a_convex_case(objective: str) -> None:
+    """Ridge regression and ordinary least squares, in closed form."""
+    target = linear_target()
+    settings = EnsembleSettings(
+        members=3, epochs=2000, learning_rate=0.05, objective=objective, init="prior"
+    )
+    tree = ensemble(target, settings=settings, seed=1)
+    decay = 0.7**2 * np.eye(2) if objective == "posterior" else np.zeros((2, 2))
+    best = np.linalg.solve(target.x.T @ target.x + decay, target.x.T @ target.y[:, 0])
+    np.testing.assert_allclose(tree.posterior["W1"][0, :, :, 0], np.tile(best, (3, 1)), rtol=1e-6)
+    # The same log density, written out for the first member.
+    w = tree.posterior["W1"].to_numpy()[0, 0, :, 0]
+    rest = target.y[:, 0] - target.x @ w
+    exact = -0.5 * (rest @ rest / 0.49 + len(rest) * np.log(2 * np.pi * 0.49))
+    exact += -0.5 * (w @ w) - np.log(2 * np.pi)
+    assert float(tree.sample_stats["lp"][0, 0]) == pytest.approx(exact, rel=1e-10)
+
+
+def test_minibatches_come_near_the_optimum() -> None:
+    """The cosine schedule quiets the noise of the batches; measured 1e-4 of the posterior's sd and less."""
+    target = linear_target()
+    settings = EnsembleSettings(members=2, epochs=600, batch_size=8, learning_rate=0.05)
+    w = ensemble(target, settings=settings, seed=1).posterior["W1"].to_numpy()[0, :, :, 0]
+    gram = target.x.T @ target.x + 0.49 * np.eye(2)
+    best = np.linalg.solve(gram, target.x.T @ target.y[:, 0])
+    sd = 0.7 * np.sqrt(np.diag(np.linalg.inv(gram)))
+    assert np.max(np.abs(w - best) / sd) < 0.05
+    held = replace(settings, schedule="constant")
+    other = ensemble(target, settings=held, seed=1).posterior["W1"].to_numpy()[0, :, :, 0]
+    assert np.max(np.abs(other - best) / sd) > 2 * np.max(np.abs(w - best) / sd)
+
+
+def test_classifier_ends_at_an_optimum_that_scipy_does_not_improve() -> None:
+    """Of NumPyro's own potential, from where training ended."""
+    target = class_target()
+    space = unconstrain(target, chain_keys(0, 1, 0), 2.0)
+    settings = TrainSettings(epochs=3000, learning_rate=0.02)
+    start = first_values(target, EnsembleSettings(members=1), 3)
+    trained = train(target, start, settings, seed=3)
+    flat, unravel = jax.flatten_util.ravel_pytree({k: jnp.asarray(v[0]) for k, v in start.items()})
+    end, _ = jax.flatten_util.ravel_pytree(
+        {k: jnp.asarray(v[0]) for k, v in trained.values.items()}
+    )
+    value = jax.jit(jax.value_and_grad(lambda v: space.potential(unravel(v))))
+    polished = minimize(
+        lambda v: tuple(np.asarray(part, float) for part in value(v)), end, jac=True, method="BFGS"
+    )
+    assert -trained.log_density[0] == pytest.approx(polished.fun, abs=1e-3)
+    assert polished.fun < float(value(flat)[0]) - 1
+
+
+@pytest.mark.parametrize("objective", ["posterior", "likelihood"])
+@pytest.mark.parametrize("make", [net_target, class_target])
+def test_gradients_of_an_epochs_batches_average_to_the_full_gradient(make, objective: str) -> None:
+    target = make()
+    start = first_values(target, EnsembleSettings(members=1), 0)
+
+    def slopes(batch_size: int | None) -> list[dict]:
+        settings = TrainSettings(batch_size=batch_size, objective=objective)
+        trainer = Trainer(target, settings, 1, 1, False)
+        point = jax.tree.map(lambda leaf: leaf[0], trainer.first(start).points)
+        rows = trainer.batches.epoch(trainer._keys[0], 0)
+        return [jax.grad(trainer.loss)(point, batch) for batch in rows]
+
+    (full,) = slopes(None)
+    parts = slopes(6)
+    assert len(parts) == 4
+    for name, slope in full.items():
+        mean = np.mean([part[name] for part in parts], axis=0)
+        np.testing.assert_allclose(mean, slope, rtol=1e-9, atol=1e-9)
+        assert not np.allclose(parts[0][name], slope, rtol=1e-3)
+
+
+def test_full_batch_loss_is_the_potential() -> None:
+    target = net_target(Parametrisation(biases="ordered"))
+    space = unconstrain(target, chain_keys(2, 1, 0), 2.0)
+    point = jax.tree.map(lambda leaf: leaf[0], space.initial)
+    trainer = Trainer(target, TrainSettings(), 1, 1, False)
+    loss = trainer.loss(point, jnp.arange(len(target.x)))
+    assert float(loss) == pytest.approx(float(space.potential(point)), rel=1e-8)
+
+
+@pytest.mark.parametrize("label", ["free", "givens+ordered"])
+def test_ensemble_has_the_documented_form(label: str, tmp_path: Path) -> None:
+    constrained = Parametrisation(weights="givens", biases="ordered")
+    target = net_target(constrained if label != "free" else None)
+    tree = ensemble(target, settings=SHORT, seed=1)
+    post = tree.posterior
+    assert post["W1"].dims == ("chain", "draw", "in", "hidden1")
+    assert post["W1"].shape == (1, 3, 3, 4)
+    assert tree.sample_stats["lp"].shape == (1, 3)
+    assert tree["training"]["loss"].shape == (3, 5)
+    assert (tree.attrs["method"], tree.attrs["engine"]) == ("ensemble", "numpyro")
+    assert tree.attrs["gradient_evaluations"] == 3 * 5 * 3
+    if label != "free":
+        np.testing.assert_allclose(np.linalg.norm(post["W1"], axis=2), 1.0, rtol=1e-12)
+        assert (np.diff(post["b1"], axis=-1) > 0).all()
+    assert load(save(tree, tmp_path / "e.nc"))["training"]["loss"].dims == ("member", "epoch")
+
+
+def test_members_differ_and_the_seed_decides_them() -> None:
+    target = net_target()
+    first, again = (ensemble(target, settings=SHORT, seed=1).posterior["W1"] for _ in "ab")
+    other = ensemble(target, settings=replace(SHORT, members=2), seed=2).posterior["W1"]
+    fewer = ensemble(target, settings=replace(SHORT, members=2), seed=1).posterior["W1"]
+    np.testing.assert_array_equal(first, again)
+    assert not np.allclose(first[0, :2], other[0])
+    assert not np.allclose(first[0, 0], first[0, 1])
+    # Of how many are trained beside it, only the order of summation depends.
+    np.testing.assert_allclose(first[0, :2], fewer[0], rtol=1e-9)
+
+
+def test_same_batches_keep_a_permuted_twin_a_twin() -> None:
+    """Adam treats all weights alike, so that renamed units stay renamed; with batches of their own they do not."""
+    target = net_target()
+    start = first_values(target, EnsembleSettings(members=1), 0)
+    order = np.array([2, 0, 3, 1])
+    move = {"W1": lambda v: v[..., order], "b1": lambda v: v[..., order]}
+    move |= {"W2": lambda v: v[..., order, :]}
+    twins = {k: np.concatenate([v, move.get(k, lambda u: u)(v)]) for k, v in start.items()}
+    settings = TrainSettings(epochs=20, batch_size=8)
+    same = train(target, twins, settings, 1, same_batches=True, record_every=5)
+    apart = train(target, twins, settings, 1, same_batches=False)
+    for name, value in same.values.items():
+        moved = move.get(name, lambda u: u)
+        np.testing.assert_allclose(value[1], moved(value[0]), rtol=1e-7, atol=1e-9)
+        assert same.checkpoints[name].shape == (5, *value.shape)
+        np.testing.assert_allclose(same.checkpoints[name][0], twins[name], rtol=1e-12)
+        np.testing.assert_array_equal(same.checkpoints[name][-1], value)
+    np.testing.assert_array_equal(same.recorded_at, [0, 5, 10, 15, 20])
+    np.testing.assert_allclose(same.losses[0], same.losses[1], rtol=1e-9)
+    assert not np.allclose(apart.values["b2"][0], apart.values["b2"][1], rtol=1e-6)
+
+
+def test_epoch_takes_every_observation_once_and_anew() -> None:
+    key = jax.random.key(0)
+    batches = Batches(12, 4)
+    first, second = batches.epoch(key, 0), batches.epoch(key, 1)
+    assert first.shape == (3, 4)
+    assert sorted(first.ravel().tolist()) == list(range(12))
+    assert not np.array_equal(first, second)
+    rest = Batches(14, 4)
+    assert (rest.per_epoch, rest.weight) == (3, 3.5)
+    assert len(set(rest.epoch(key, 0).ravel().tolist())) == 12
+
+
+def test_stopped_training_goes_on_to_the_same_members(tmp_path: Path) -> None:
+    target, settings = net_target(), TrainSettings(epochs=6, batch_size=8)
+    start = first_values(target, EnsembleSettings(members=2), 0)
+    whole = train(target, start, settings, 1)
+
+    def stop(epochs: int) -> None:
+        if epochs == 4:
+            raise KeyboardInterrupt
+
+    def keeper(mark: str = "this run") -> FileKeeper:
+        return FileKeeper(tmp_path, mark, seconds=0.0)
+
+    with pytest.raises(KeyboardInterrupt):
+        train(target, start, settings, 1, keeper=keeper(), watch=stop)
+    left: list[int] = []
+    resumed = train(target, start, settings, 1, keeper=keeper(), watch=left.append)
+    assert left == [5, 6]
+    np.testing.assert_array_equal(resumed.values["W1"], whole.values["W1"])
+    np.testing.assert_array_equal(resumed.losses, whole.losses)
+    train(target, start, settings, 1, keeper=keeper("another"), watch=left.append)
+    assert left[2:] == [1, 2, 3, 4, 5, 6]
+
+
+def test_he_start_has_the_stated_spread() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(5, 50))
+    target = BayesianNetwork(Network(50, (40,), 1), Gaussian(noise_scale=0.3)).condition(x, x[:, 0])
+    he = first_values(target, EnsembleSettings(members=20), 1)
+    prior = first_values(target, EnsembleSettings(members=20, init="prior"), 1)
+    # 40,000 draws: the standard error of an sd is 0.35 %.
+    assert he["W1"].std() == pytest.approx(np.sqrt(2 / 50), rel=0.02)
+    assert he["W2"].std() == pytest.approx(np.sqrt(2 / 40), rel=0.1)
+    assert (he["b1"] == 0).all()
+    np.testing.assert_allclose(he["sigma"], 0.3)
+    assert prior["W1"].std() == pytest.approx(1.0, rel=0.02)
+
+
+def test_float32_stays_float32() -> None:
+    tree = ensemble(net_target(), settings=replace(SHORT, dtype="float32"), seed=1)
+    assert {v.dtype for v in tree.posterior.data_vars.values()} == {np.dtype(np.float32)}
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"members": 0}, "`members` must be a whole number of at least 1; got 0"),
+        ({"epochs": 1.5}, "`epochs` must be a whole number of at least 1; got 1.5"),
+        ({"batch_size": 0}, "`batch_size` must be a whole number of at least 1; got 0"),
+        ({"learning_rate": -1.0}, "`learning_rate` must be a positive finite number"),
+        ({"schedule": "step"}, "`schedule` is 'step'; choose one of constant, cosine"),
+        ({"objective": "loss"}, "`objective` is 'loss'; choose one of posterior, likelihood"),
+        ({"init": "xavier"}, "`init` is 'xavier'; choose one of he, prior"),
+        ({"dtype": "float16"}, "choose one of float64, float32"),
+    ],
+)
+def test_settings_refuse_nonsense(change: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        EnsembleSettings(**change)
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_bad_input_is_refused() -> None:
+    target = net_target()
+    start = first_values(target, EnsembleSettings(members=2), 0)
+    with pytest.raises(ValueError, match="`target` is 'known', which is no network"):
+        ensemble(known_target("numpyro"))
+    with pytest.raises(ValueError, match="`batch_size` is 25, but the target has 24 observations"):
+        ensemble(target, settings=EnsembleSettings(batch_size=25))
+    with pytest.raises(ValueError, match="leading axis of members, equally many; got W1"):
+        train(target, {**start, "b1": start["b1"][:1]})
+    with pytest.raises(ValueError, match="`start` lacks b1; give W1, b1, W2, b2, sigma"):
+        train(target, {k: v for k, v in start.items() if k != "b1"})
+    with pytest.raises(ValueError, match=r"`start` gives b1 the shape \(3,\)"):
+        train(target, {**start, "b1": start["b1"][:, :3]})
+    with pytest.raises(ValueError, match="`record_every` must be at least 1 epoch"):
+        train(target, start, record_every=0)
+    with pytest.raises(ValueError, match="`seed` must be a whole number"):
+        ensemble(target, seed=-1)
