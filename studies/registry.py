@@ -45,9 +45,14 @@ STUDIES: Mapping[str, Entry] = MappingProxyType(
             f"{_POURZANJANI}, section 4.2",
             "50 ReLU units on Boston Housing, free and constrained, NUTS on 80/20 splits",
         ),
+        "compact-representation": Entry(
+            "compact_representation",
+            "Xiao, Liu and Bamler 2023",
+            "one Gaussian for a classifier's posterior: HMC, ensembles and VI, before and after alignment",
+        ),
         "label-switching": Entry(
             "label_switching",
-            "our own; after Stephens 2000",
+            "Our own; after Stephens 2000",
             "models with interchangeable parts, diagnostics raw and aligned, truth known",
         ),
     }

@@ -178,8 +178,8 @@ def _page(
         ),
         Section(
             "Is it the truth?",
-            text="Distances are in posterior standard deviations, so that a posterior which a rule of alignment leaves too "
-            "wide looks close to the truth: the last column belongs beside them.",
+            text="Distances are in posterior standard deviations. A posterior that a rule of alignment leaves too wide "
+            "looks close to the truth by them, so that the last column belongs beside them.",
             tables=(tables.recovery_table(results),),
             figures=(truth,) if truth else (),
         ),
