@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from inference.settings import AdviSettings, HmcSettings, NutsSettings
+from inference.settings import AdviSettings, EnsembleSettings, HmcSettings, NutsSettings
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -20,6 +20,8 @@ METHODS: Mapping[str, type[Settings]] = {
     "meanfield": AdviSettings,
     "fullrank": AdviSettings,
 }
+NETWORK_METHODS: Mapping[str, type[EnsembleSettings]] = {"ensemble": EnsembleSettings}
+"""Those that need a network, which a Stan program of one's own is not."""
 
 
 def infer(
@@ -27,14 +29,28 @@ def infer(
     method: str,
     *,
     engine: str,
-    settings: Settings,
+    settings: Settings | EnsembleSettings,
     seed: int,
     checkpoint: Path,
     progress: bool,
 ) -> xr.DataTree:
-    """Run one of `METHODS`; only Markov chains are kept in the folder `checkpoint` as they end."""
+    """Run one of `METHODS` or `NETWORK_METHODS`; chains and training are kept in the folder `checkpoint` on the way.
+
+    Raises
+    ------
+    ValueError
+        If the method does not run on the engine.
+    """
     import inference
 
+    if isinstance(settings, EnsembleSettings):
+        if engine != "numpyro":
+            raise ValueError(
+                f"`engine` is {engine!r}, but --method {method} trains networks with JAX; use engine='numpyro'."
+            )
+        return inference.ensemble(
+            target, settings=settings, seed=seed, checkpoint=checkpoint, progress=progress
+        )
     shared: dict[str, Any] = {
         "engine": engine,
         "settings": settings,

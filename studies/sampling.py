@@ -12,7 +12,7 @@ from inference.settings import AdviSettings
 from models.choices import choose
 
 from .errors import Interrupted, StudyError, check_seed
-from .methods import METHODS, Settings, infer
+from .methods import METHODS, NETWORK_METHODS, Settings, infer
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -74,8 +74,13 @@ def settings_for(method: str, options: Mapping[str, Any]) -> Settings:
     Raises
     ------
     ValueError
-        If there is no such method, it has no such option, or a value is not allowed.
+        If there is no such method, it has no such option or needs a network, or a value is not allowed.
     """
+    if method in NETWORK_METHODS:
+        raise StudyError(
+            f"`--method` is {method}, which trains networks, and a Stan program has none; choose one of "
+            f"{', '.join(METHODS)}."
+        )
     choose("method", method, METHODS)
     known = [field.name for field in fields(METHODS[method])]
     given = {name: value for name, value in options.items() if value is not None}
@@ -85,6 +90,11 @@ def settings_for(method: str, options: Mapping[str, Any]) -> Settings:
             raise StudyError(
                 f"`{flag(name)}` does not apply to --method {method}, which takes {allowed}."
             )
+    if "init_starts" in given and given.get("init") != "optimum":
+        raise StudyError(
+            f"`--init-starts` is {given['init_starts']}, but only --init optimum looks from several starting points; "
+            "give both."
+        )
     return METHODS[method](**given)
 
 

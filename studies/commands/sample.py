@@ -29,6 +29,12 @@ def sample(
     trajectory_length: Annotated[
         float | None, typer.Option(help="Integration time. hmc; 2 pi.")
     ] = None,
+    init: Annotated[
+        str | None, typer.Option(help="Start of a chain: random or optimum. nuts, hmc; random.")
+    ] = None,
+    init_starts: Annotated[
+        int | None, typer.Option(help="Starts of --init optimum, the best of which is taken; 10.")
+    ] = None,
     iterations: Annotated[
         int | None, typer.Option(help="Most gradient steps. meanfield, fullrank; 10000.")
     ] = None,
@@ -63,6 +69,8 @@ def sample(
         "target_acceptance": target_acceptance,
         "max_tree_depth": max_tree_depth,
         "trajectory_length": trajectory_length,
+        "init": init,
+        "init_starts": init_starts,
         "iterations": iterations,
         "tolerance": tolerance,
     }

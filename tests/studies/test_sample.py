@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from inference.posterior import load
-from inference.settings import AdviSettings, HmcSettings, NutsSettings
+from inference.settings import AdviSettings, EnsembleSettings, HmcSettings, NutsSettings
 from models.symmetry import from_json
 from studies import sampling
+from studies.methods import infer
 
 NORMAL = """
 data { int<lower=1> n; vector[n] y; }
@@ -58,6 +59,11 @@ def test_program_and_data_go_to_the_sampler(sample, sampler, program):
         (["--max-tree-depth", "7"], NutsSettings(max_tree_depth=7)),
         (["--method", "hmc", "--trajectory-length", "2.5"], HmcSettings(trajectory_length=2.5)),
         (["--method", "hmc", "--chains", "2"], HmcSettings(chains=2)),
+        (["--init", "optimum"], NutsSettings(init="optimum")),
+        (
+            ["--method", "hmc", "--init", "optimum", "--init-starts", "20"],
+            HmcSettings(init="optimum", init_starts=20),
+        ),
         (["--method", "meanfield", "--draws", "90"], AdviSettings(draws=90)),
         (["--method", "meanfield", "--iterations", "50"], AdviSettings(iterations=50)),
         (["--method", "fullrank", "--tolerance", "0.1"], AdviSettings(tolerance=0.1)),
@@ -106,6 +112,17 @@ def test_table_ends_with_the_file(sample, sampler):
         (["--metric", "dens"], "choose one of diag, dense, unit. Did you mean 'dense'?"),
         (["--method", "gibbs"], "choose one of nuts, hmc, meanfield, fullrank"),
         (["--target-acceptance", "1"], "`target_acceptance` must lie between 0 and 1"),
+        (["--init", "best"], "`init` is 'best'; choose one of random, optimum"),
+        (["--init-starts", "5"], "`--init-starts` is 5, but only --init optimum looks"),
+        (
+            ["--init", "optimum", "--init-starts", "0"],
+            "`init_starts` must be a whole number of at least 1; got 0.",
+        ),
+        (
+            ["--method", "meanfield", "--init", "optimum"],
+            "`--init` does not apply to --method meanfield, which takes --draws, --iterations",
+        ),
+        (["--method", "ensemble"], "`--method` is ensemble, which trains networks, and a Stan"),
         (["--max-tree-depth", "0"], "`max_tree_depth` must be a whole number of at least 1"),
         (
             ["--trajectory-length", "2"],
@@ -290,3 +307,37 @@ def test_symmetry_that_the_density_does_not_have_is_refused_before_sampling(oneb
     assert "`symmetry` of 'uneven' does not hold: moving mu as declared" in answer.err
     assert "changes the log density by" in answer.err
     assert not Path("run.nc").exists()
+
+
+@pytest.mark.stan
+def test_init_optimum_reaches_the_chains(onebasin, here):
+    """Two modes, one with exp(-20) of the other's probability: from random starts some chains sit in it."""
+    Path("modes.stan").write_text(
+        "parameters { real x; } model { "
+        "target += log_sum_exp(normal_lpdf(x | 5, 0.5), normal_lpdf(x | -5, 0.5) - 20); }"
+    )
+
+    def lowest(*words: str) -> float:
+        fixed = ("sample", "modes.stan", "--out", "run.nc", "--force", "--warmup", "100")
+        answer = onebasin(*fixed, "--draws", "50", "--chains", "6", *words)
+        assert answer.code == 0, answer.err
+        return float(load("run.nc")["posterior"]["x"].mean("draw").min())
+
+    assert lowest() < -4
+    assert lowest("--init", "optimum") > 4
+
+
+def test_infer_trains_ensembles_of_networks_on_numpyro_alone(tmp_path, monkeypatch):
+    calls = []
+
+    def stand_in(target, **how):
+        calls.append((target, how))
+        return "tree"
+
+    monkeypatch.setattr("inference.ensemble", stand_in)
+    how = {"settings": EnsembleSettings(members=2), "seed": 3, "progress": False}
+    how["checkpoint"] = tmp_path
+    assert infer("a target", "ensemble", engine="numpyro", **how) == "tree"
+    assert calls == [("a target", how)]
+    with pytest.raises(ValueError, match="--method ensemble trains networks with JAX; use engine"):
+        infer("a target", "ensemble", engine="stan", **how)
