@@ -4,17 +4,20 @@
 
 Draws are a truth plus noise of the same size, entries N(0, 1) each, every draw in labels of its own: parts overlap as
 they do in wide posteriors. Everything is measured in this one run, one after the other; the lowest of several rounds is
-printed with the highest. Costs are mean squared distances to the reference. The wide network is measured on
-some draws, in float32, and extrapolated to 4,000.
+printed with the highest, and beside the wall clock's seconds the processor's, of all threads together, which other work
+moves less. Costs are mean squared distances to the reference. The wide network is measured on some draws, in float32,
+and extrapolated to 4,000.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -53,14 +56,27 @@ def draws_of(
     )
 
 
-def clock(run: Callable[[], object], repeats: int) -> list[float]:
-    """Seconds, one number a round."""
-    rounds = []
+@dataclass(frozen=True)
+class Seconds:
+    """Rounds of one measurement: by the wall clock, and of the processor."""
+
+    wall: tuple[float, ...]
+    cpu: tuple[float, ...]
+
+    def times(self, factor: float) -> Seconds:
+        """The same in another unit."""
+        return Seconds(tuple(factor * s for s in self.wall), tuple(factor * s for s in self.cpu))
+
+
+def clock(run: Callable[[], object], repeats: int) -> Seconds:
+    """Time some rounds."""
+    wall, cpu = [], []
     for _ in range(repeats):
-        began = time.perf_counter()
+        began, worked = time.perf_counter(), time.process_time()
         run()
-        rounds.append(time.perf_counter() - began)
-    return rounds
+        wall.append(time.perf_counter() - began)
+        cpu.append(time.process_time() - worked)
+    return Seconds(tuple(wall), tuple(cpu))
 
 
 def weight_matching(
@@ -132,7 +148,7 @@ def wide(num: int, repeats: int) -> list[dict[str, object]]:
             align(seen, symmetry, reference="draw", scales=scales)
 
         with Peak() as peak:
-            scaled = [s * 4000 / num for s in clock(run, repeats)]
+            scaled = clock(run, repeats).times(4000 / num)
         name = f"784-512-10, draw, 4,000 from {num}, {word}"
         memory = (peak.highest - before) / 2**30
         rows.append({"name": name, "seconds": scaled, "goal": 60.0, "GiB": memory})
@@ -177,13 +193,15 @@ def against_pairs(num: int, repeats: int) -> list[dict[str, object]]:
             name = f"onebasin, {starts} start{'s' * (starts > 1)}"
             cost = found[0].distance_after[0, 1:].mean()
             row = line(widths, name, seconds, cost, num)
-            rows.append(row | {"faster": min(their_seconds) / min(seconds)})
+            faster = min(their_seconds.wall) / min(seconds.wall)
+            work = min(their_seconds.cpu) / min(seconds.cpu)
+            rows.append(row | {"faster": faster, "less_work": work})
     return rows
 
 
-def line(widths: tuple, name: str, seconds: list[float], cost: float, num: int) -> dict:
+def line(widths: tuple, name: str, seconds: Seconds, cost: float, num: int) -> dict:
     """One row of the comparison."""
-    each = [1e3 * s / num for s in seconds]
+    each = seconds.times(1e3 / num)
     return {"network": "-".join(map(str, widths)), "name": name, "ms": each, "cost": float(cost)}
 
 
@@ -224,21 +242,27 @@ def main() -> None:
     timed = small(options.repeats) + wide(options.wide, min(2, options.repeats))
     compared = against_pairs(options.pairs, options.repeats)
     if options.json:
-        found = {"timed": timed, "compared": compared}
-        print(json.dumps({"machine": machine(), "versions": versions(), **found}))
+        found = {"timed": timed, "compared": compared, "load": os.getloadavg()}
+        print(json.dumps({"machine": machine(), "versions": versions(), **found}, default=asdict))
         return
-    print(machine())
+    print(f"{machine()}; load {os.getloadavg()[1]:.1f} over the last 5 minutes")
     for row in timed:
         seconds, memory = row["seconds"], f"  {row['GiB']:.2f} GiB" if "GiB" in row else ""
-        print(
-            f"{row['name']:50s} {min(seconds):7.2f} s (to {max(seconds):.2f}); goal {row['goal']}{memory}"
-        )
+        print(f"{row['name']:50s} {said(seconds, 2)} s; goal {row['goal']}{memory}")
     for row in compared:
-        faster = f"  {row['faster']:.1f} times as fast" if "faster" in row else ""
+        faster = ""
+        if "faster" in row:
+            faster = f"  {row['faster']:.1f} times as fast, by work {row['less_work']:.1f}"
         print(
-            f"{row['network']:20s} {row['name']:22s} {min(row['ms']):8.3f} ms a draw "
-            f"(to {max(row['ms']):.3f})  cost {row['cost']:10.2f}{faster}"
+            f"{row['network']:20s} {row['name']:22s} {said(row['ms'], 3)} ms a draw  "
+            f"cost {row['cost']:10.2f}{faster}"
         )
+
+
+def said(seconds: Seconds, digits: int) -> str:
+    """Lowest and highest by the wall clock, and the lowest of the processor."""
+    low, high = min(seconds.wall), max(seconds.wall)
+    return f"{low:8.{digits}f} (to {high:.{digits}f}; processor {min(seconds.cpu):.{digits}f})"
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """Linear assignment for many draws: exact, skipped where the present assignment is provably best.
 
-Convention: costs are (draw, part, place), and an assignment's entry j is the part that takes place j.
+Convention: costs are (draw, place, part), and an assignment's entry j is the part that takes place j.
 A draw's assignment is kept unless another is better by more than rounding, so that equal costs never
 make it move. Certificate: where the cheapest places of all parts are different, they are the optimum.
-The rest goes to `scipy.optimize.linear_sum_assignment` (Crouse 2016).
+The rest goes to `scipy.optimize.linear_sum_assignment` (Crouse 2016), large problems with prices on the parts.
 """
 
 from __future__ import annotations
@@ -12,15 +12,18 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.optimize import linear_sum_assignment
 
+_PRICED = 256
+_SOFTNESS = 0.15
+
 
 def assign(
-    costs: Float[np.ndarray, "draw part place"], present: Int[np.ndarray, "draw place"]
+    costs: Float[np.ndarray, "draw place part"], present: Int[np.ndarray, "draw place"]
 ) -> Int[np.ndarray, "draw place"]:
     """Solve one assignment problem a draw.
 
     Parameters
     ----------
-    costs : array (draw, part, place)
+    costs : array (draw, place, part)
         Finite.
     present : array (draw, place)
         The assignments so far.
@@ -32,32 +35,49 @@ def assign(
     """
     best, certain = _greedy(costs)
     for row in np.flatnonzero(~certain):
-        # Rows are places: a constant of each place, which costs hold, would slow SciPy down as one of
-        # each column (measured on independent draws of 512 units: 24 ms instead of 10).
-        best[row] = linear_sum_assignment(costs[row].T)[1]
+        # Rows are places: their constants, which costs hold, do not matter to SciPy, and those of columns
+        # do (measured on independent draws of 512 units: 10 ms, and 24 with rows and columns exchanged).
+        best[row] = linear_sum_assignment(_priced(costs[row]))[1]
     better = _worth_moving(costs, present, best)
     return np.where(better[:, None], best, present)
 
 
 def price(
-    costs: Float[np.ndarray, "draw part place"], assigned: Int[np.ndarray, "draw place"]
+    costs: Float[np.ndarray, "draw place part"], assigned: Int[np.ndarray, "draw place"]
 ) -> Float[np.ndarray, " draw"]:
     """Cost of one assignment a draw."""
     return _taken(costs, assigned).sum(axis=1)
 
 
 def _taken(costs: np.ndarray, assigned: np.ndarray) -> np.ndarray:
-    rows, places = np.ogrid[: assigned.shape[0], : assigned.shape[1]]
-    return costs[rows, assigned, places].astype(np.float64)
+    return np.take_along_axis(costs, assigned[:, :, None], axis=2)[:, :, 0].astype(np.float64)
 
 
 def _greedy(costs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Each part at its cheapest place, and whether these places are all different."""
-    cheapest = costs.argmin(axis=2)
-    part_of = np.full(cheapest.shape, -1)
-    parts = np.broadcast_to(np.arange(cheapest.shape[1]), cheapest.shape)
-    np.put_along_axis(part_of, cheapest, parts, axis=1)
-    return part_of, (part_of >= 0).all(axis=1)
+    cheapest = costs == costs.min(axis=1, keepdims=True)
+    part_of = cheapest.argmax(axis=2)
+    alone = (np.count_nonzero(cheapest, axis=2) == 1).all(axis=1)
+    return part_of, alone
+
+
+def _priced(costs: Float[np.ndarray, "place part"]) -> np.ndarray:
+    """Take a price off every part, by how many places it is cheap for, which changes no assignment's rank.
+
+    SciPy searches a path for every place, through parts that others want too; with prices that keep them
+    from wanting the same ones, paths are shorter. One step of softened bidding costs less than it saves from
+    about 256 parts on (512 parts of independent draws: 9 ms became 6.5).
+    """
+    if len(costs) < _PRICED:
+        return costs
+    level = costs.mean(axis=0)
+    gap = (costs - level).astype(np.float32)
+    width = _SOFTNESS * float(gap[0].std()) or 1.0
+    gap -= gap.min(axis=1, keepdims=True)
+    gap *= -1 / width
+    wanted = np.exp(gap, out=gap)
+    mass = (1 / wanted.sum(axis=1)) @ wanted
+    return costs - (level - width * np.log(mass + 1e-3)).astype(np.float64)
 
 
 def _worth_moving(costs: np.ndarray, present: np.ndarray, best: np.ndarray) -> np.ndarray:

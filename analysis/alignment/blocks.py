@@ -21,32 +21,42 @@ from models.group import Group, Part, Permuted, Shapes
 from models.symmetry import Block, Exchangeable, axes_of
 
 from .assignment import assign
-from .costs import Reference, cost_matrices, distance
+from .costs import Reference, Turn, cost_matrices, distance
 from .moving import bare, move
-from .parts import choose, stack, take
+from .parts import choose, on_arrays, stack, take
 
 MOST_ELEMENTS = 5040
 _AT_ONCE = 512
+_CACHE = 2**20
+"""Bytes of cost matrices at a time, which a core keeps at hand (half as slow again without, at 128 parts)."""
 Values = Mapping[str, np.ndarray]
 
 
-def solve(values: Values, block: Block, part: Part, reference: Reference) -> Part:
+def solve(
+    values: Values,
+    block: Block,
+    part: Part,
+    reference: Reference,
+    turns: Mapping[str, Turn] | None = None,
+) -> Part:
     """Return the best part of an element for draws (draw, *event).
 
     Parameters
     ----------
     values : mapping of str to array
-        The block's variables, as all other blocks have moved them.
+        The block's variables, as all other blocks have moved them, save those in `turns`.
     block : Block
         `Exchangeable` or `Complement`.
     part : Part
         Where the draws are.
     reference : Reference
         What they are matched with.
+    turns : mapping of str to Turn, optional
+        How another block moves a variable that is given as it came; only for an assignment problem.
     """
     way = method(block, {name: values[name].shape[1:] for name in block.variables})
     if way == "assignment" and isinstance(block, Exchangeable) and isinstance(part, Permuted):
-        return _assign(values, block, part, reference)
+        return _assign(values, block, part, reference, turns)
     if way == "exchange" and isinstance(part, Permuted):
         return _exchange(values, block, part, reference)
     return _enumerate(values, block, reference)
@@ -62,12 +72,29 @@ def method(block: Block, shapes: Shapes) -> str:
     return "enumeration"
 
 
-def _assign(values: Values, block: Exchangeable, part: Permuted, reference: Reference) -> Permuted:
-    costs, signs = cost_matrices(values, block, reference)
-    best = assign(costs, part.permutation)
-    if signs is None:
-        return Permuted(best)
-    return Permuted(best, np.take_along_axis(signs, best[:, None, :], axis=1)[:, 0])
+def _assign(
+    values: Values,
+    block: Exchangeable,
+    part: Permuted,
+    reference: Reference,
+    turns: Mapping[str, Turn] | None,
+) -> Permuted:
+    total, size = part.permutation.shape
+    step = max(1, _CACHE // (8 * size**2))
+    found = []
+    for first in range(0, total, step):
+        rows = slice(first, first + step)
+        some = {name: values[name][rows] for name in block.axes}
+        turned = {name: turn.of(rows) for name, turn in (turns or {}).items()}
+        costs, signs = cost_matrices(some, block, reference, turned)
+        best = assign(costs, part.permutation[rows])
+        if signs is None:
+            found.append(Permuted(best))
+        else:
+            found.append(
+                Permuted(best, np.take_along_axis(signs, best[:, :, None], axis=2)[:, :, 0])
+            )
+    return on_arrays(found[0], lambda *arrays: np.concatenate(arrays), *found[1:])
 
 
 def _enumerate(values: Values, block: Block, reference: Reference) -> Part:

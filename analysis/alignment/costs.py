@@ -1,4 +1,4 @@
-"""What a reference is, and what it costs to put part i of a draw in place of its part j.
+"""What a reference is, and what it costs to give place j of the reference to part i of a draw.
 
 The cost of a draw x against a reference (m, w) is the weighted squared distance
 
@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from models.symmetry import Exchangeable, axes_of
 
@@ -60,10 +60,33 @@ def distance(
     return np.asarray(total)
 
 
+@dataclass(frozen=True, eq=False)
+class Turn:
+    """How the other axis of a variable has been moved: entry `order[l]` of the result is entry l as it came.
+
+    Attributes
+    ----------
+    order : array (draw, entry)
+        The inverse of a permutation.
+    signs : array (draw, entry), optional
+        Of the entries as they came.
+    """
+
+    order: Int[np.ndarray, "draw entry"]
+    signs: Float[np.ndarray, "draw entry"] | None = None
+
+    def of(self, rows: slice) -> Turn:
+        """The same of some draws."""
+        return Turn(self.order[rows], None if self.signs is None else self.signs[rows])
+
+
 def cost_matrices(
-    values: Mapping[str, np.ndarray], block: Exchangeable, reference: Reference
-) -> tuple[Float[np.ndarray, "draw part part"], Float[np.ndarray, "draw part part"] | None]:
-    """Costs of part i (row) at place j (column), less what does not depend on the assignment.
+    values: Mapping[str, np.ndarray],
+    block: Exchangeable,
+    reference: Reference,
+    turns: Mapping[str, Turn] | None = None,
+) -> tuple[Float[np.ndarray, "draw place part"], Float[np.ndarray, "draw place part"] | None]:
+    """Costs of part i (column) at place j (row), less what does not depend on the assignment.
 
     Parameters
     ----------
@@ -73,47 +96,73 @@ def cost_matrices(
         The block.
     reference : Reference
         What is matched.
+    turns : mapping of str to Turn, optional
+        Of variables with two axes, whose other axis has been moved since.
 
     Returns
     -------
     costs, signs
         With flips each pair of parts takes the better sign, which is in `signs`; it is None without.
     """
-    fixed: np.ndarray | None = None
-    signed: np.ndarray | None = None
-    constant: np.ndarray | float = 0.0
+    fixed: list[_Factors] = []
+    signed: list[_Factors] = []
+    constant = np.zeros(1)
     for name, places in block.axes.items():
         (axis,) = axes_of(places)
         mean, weight = reference.mean[name], np.asarray(reference.weight[name])
+        turn = (turns or {}).get(name)
         # The same for every assignment, but with it a part's cheapest place is the nearest one.
-        constant = constant + _columns((weight * mean**2)[None], axis)[0].sum(axis=1)
-        linear = _products(values[name], -2 * weight * mean, axis)
-        if name in block.flipped:
-            signed = _add(signed, linear)
-        else:
-            fixed = _add(fixed, linear)
+        constant = constant + _by_place(weight * mean**2, axis).sum(axis=1)
+        linear = _factors(values[name], -2 * weight * mean, axis, turn)
+        (signed if name in block.flipped else fixed).append(linear)
         if weight.ndim:  # else the sum of w x^2 is the same for every place
-            fixed = _add(fixed, _products(values[name] ** 2, weight, axis))
-    signs = None if signed is None else np.where(signed <= 0, 1.0, -1.0)
-    costs = fixed if signed is None else _add(fixed, -np.abs(signed))
-    return _add(costs, np.asarray(constant)), signs
+            bare = None if turn is None else Turn(turn.order)
+            fixed.append(_factors(values[name] ** 2, weight, axis, bare))
+    ones = np.ones_like(values[name], shape=(len(values[name]), 1, len(constant)))
+    costs = _product([*fixed, (constant.astype(ones.dtype)[:, None], ones)])
+    if not signed:
+        return costs, None
+    gain = _product(signed)
+    signs = np.where(gain <= 0, 1.0, -1.0)
+    costs -= np.abs(gain).astype(costs.dtype, copy=False)
+    return costs, signs
 
 
-def _products(values: np.ndarray, reference: np.ndarray, axis: int) -> np.ndarray:
-    """Inner products of each part of each draw with each part of the reference."""
-    target = _columns(reference.astype(values.dtype)[None], axis)[0].T
-    return np.matmul(_columns(values, axis), target)
+_Factors = tuple[np.ndarray, np.ndarray]
+"""(place, rest) or (draw, place, rest) of the reference, and (draw, rest, part) of the draws."""
+_THIN = 32
+"""So many rows are added up faster in one matrix product than in several."""
 
 
-def _columns(values: np.ndarray, axis: int) -> np.ndarray:
-    """(draw, part, rest), without a copy where the event has two axes at most."""
-    front = np.moveaxis(values, axis + 1, 1)
-    return front if front.ndim == 3 else front.reshape(*front.shape[:2], -1)
+def _factors(values: np.ndarray, target: np.ndarray, axis: int, turn: Turn | None) -> _Factors:
+    """What to multiply for inner products of each part of each draw with each place."""
+    rows = np.moveaxis(values, axis + 1, -1)
+    rows = rows if rows.ndim == 3 else rows.reshape(len(rows), -1, rows.shape[-1])
+    target = _by_place(target.astype(values.dtype), axis)
+    if turn is None:
+        return target, rows
+    # Moving the reference the other way: whole rows of one matrix, not columns of every draw.
+    turned = np.take(np.ascontiguousarray(target.T), turn.order, axis=0)
+    if turn.signs is not None:
+        turned *= turn.signs.astype(turned.dtype)[:, :, None]
+    return turned.transpose(0, 2, 1), rows
 
 
-def _add(total: np.ndarray | None, term: np.ndarray) -> np.ndarray:
-    """Add in place, to an array that is this module's own."""
-    if total is None:
-        return term
-    total += term.astype(total.dtype, copy=False)
+def _product(factors: list[_Factors]) -> np.ndarray:
+    """Sum of matrix products (draw, place, part)."""
+    thin = [pair for pair in factors if pair[0].ndim == 2 and pair[0].shape[1] <= _THIN]
+    if len(thin) > 1:
+        factors = [pair for pair in factors if not any(pair is other for other in thin)]
+        dtype = thin[0][1].dtype
+        target = np.concatenate([pair[0] for pair in thin], 1, dtype=dtype)
+        factors.append((target, np.concatenate([pair[1] for pair in thin], 1)))
+    total = np.matmul(*factors[0])
+    for more in factors[1:]:
+        total += np.matmul(*more).astype(total.dtype, copy=False)
     return total
+
+
+def _by_place(values: np.ndarray, axis: int) -> np.ndarray:
+    """(place, rest)."""
+    front = np.moveaxis(values, axis, 0)
+    return front.reshape(len(front), -1)

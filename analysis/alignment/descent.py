@@ -1,9 +1,10 @@
 """Coordinate descent over the blocks of a symmetry, for all draws at once.
 
-One sweep gives every block its best element in turn, the others held; a draw that a sweep did not move
-is done. A single block is solved exactly; blocks that share a variable, or a permutation on two axes,
-end in a local optimum (Ainsworth, Hayase and Srinivasa 2023, algorithm 1), so that random starts are tried
-beside the first one and each draw keeps its cheapest.
+One sweep gives every block its best element in turn, the others held. A block is settled while no block that shares
+a variable with it has moved since it was solved, and is passed over; a draw whose blocks are all settled is done. A
+single block is solved exactly; blocks that share a variable, or a permutation on two axes, end in a local optimum
+(Ainsworth, Hayase and Srinivasa 2023, algorithm 1), so that random starts are tried beside the first one and each
+draw keeps its cheapest.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from jaxtyping import Bool, Float
 from models.group import Group
 from models.symmetry import Symmetry
 
-from .blocks import method, solve
+from .blocks import method
 from .costs import Reference, distance
 from .draws import Arrays
 from .features import Features
+from .improvement import Flags, improve
 from .moments import Moments
 from .moving import move
 from .parts import Parts, copy, differ, put, take
@@ -69,11 +71,12 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class Swept:
-    """One sweep's outcome: elements, costs, which draws it moved."""
+    """One sweep's outcome: elements, costs, which draws it moved, which of their blocks are settled."""
 
     parts: Parts
     cost: Float[np.ndarray, " draw"]
     moved: Bool[np.ndarray, " draw"]
+    settled: Bool[np.ndarray, "draw block"]
 
 
 def sweep(
@@ -81,7 +84,7 @@ def sweep(
     reference: Reference,
     before: Swept | None,
     *,
-    active: Bool[np.ndarray, " draw"] | None = None,
+    same: bool = False,
     moments: Moments | None = None,
     squares: bool = False,
 ) -> Swept:
@@ -95,8 +98,8 @@ def sweep(
         With what.
     before : Swept, optional
         Where draws are; without, they get their first element.
-    active : array (draw,), optional
-        The draws to look at; the others stay as they are.
+    same : bool
+        Whether draws were matched with the same reference before: settled blocks stay as they are.
     moments : Moments, optional
         Takes in the aligned draws (`squares`: for variances too).
     """
@@ -105,46 +108,45 @@ def sweep(
     parts = copy(before.parts) if before else problem.group.identity((total,))
     cost = before.cost.copy() if before else np.zeros(total)
     moved = np.zeros(total, bool)
+    settled = np.zeros((total, len(parts)), bool)
+    if before and same:
+        settled[:] = before.settled
+    active = ~settled.all(axis=1)
     for chunk in features.chunks:
         rows = np.arange(chunk.start, chunk.stop)
         values = features.read(chunk)
-        if active is not None:
+        if not active[rows].all():
             values = {name: v[active[rows]] for name, v in values.items()}
             rows = rows[active[rows]]
         old = take(parts, rows) if before else None
+        done = settled[rows]
 
         def piece(
-            some: slice, values: Arrays = values, old: Parts | None = old
+            some: slice, values: Arrays = values, old: Parts | None = old, done: Flags = done
         ) -> tuple[Parts, np.ndarray, Moments | None]:
             here = {name: v[some] for name, v in values.items()}
-            new = _improve(problem.symmetry, here, reference, take(old, some) if old else None)
+            if old:
+                new = improve(problem.symmetry, here, reference, take(old, some), done[some])
+            else:
+                new, done[some] = first_parts(here, problem.symmetry, reference)
             aligned = move(here, problem.symmetry, new, features.names)
             own = Moments(moments.shift) if moments else None
             if own:
                 own.add(aligned, squares=squares)
             return new, distance(aligned, reference, features.names), own
 
-        done = 0
+        first = 0
         for new, squared, own in problem.workers.over(len(rows), piece):
-            at = rows[done : done + len(squared)]
+            at = rows[first : first + len(squared)]
             moved[at] = differ(take(parts, at), new) if before else True
             put(parts, at, new)
             cost[at] = reference.factor * squared + reference.offset
             if moments and own:
                 moments.merge(own)
-            done += len(squared)
+            first += len(squared)
+        settled[rows] = done
         problem.report(chunk.stop - chunk.start)
-    return Swept(parts, cost, moved)
-
-
-def _improve(symmetry: Symmetry, values: Arrays, reference: Reference, old: Parts | None) -> Parts:
-    if old is None:
-        return first_parts(values, symmetry, reference)
-    parts = list(old)
-    for place, block in enumerate(symmetry):
-        seen = move(values, symmetry, parts, block.variables, without=place)
-        parts[place] = solve(seen, block, parts[place], reference)
-    return tuple(parts)
+    return Swept(parts, cost, moved, settled)
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +183,8 @@ def match(
     rng = np.random.default_rng(seed)
     for _ in range(restarts - 1):
         away = problem.group.compose(first, problem.group.random(rng, (problem.features.total,)))
-        everywhere = Swept(away, np.full(problem.features.total, np.inf), best.swept.moved)
+        nothing = np.zeros_like(best.swept.settled)
+        everywhere = Swept(away, np.full(problem.features.total, np.inf), best.swept.moved, nothing)
         found = _descend(problem, reference, everywhere, max_sweeps)
         best = _cheaper(best, found)
     return best
@@ -192,14 +195,12 @@ def _descend(problem: Problem, reference: Reference, swept: Swept, max_sweeps: i
     trace = [] if fresh else [float(swept.cost.mean())]
     if problem.exact:
         return Matched(swept, tuple(trace), True)
-    active = np.ones(problem.features.total, bool)
     for _ in range(max_sweeps - len(trace)):
-        swept = sweep(problem, reference, swept, active=active)
-        trace.append(float(swept.cost.mean()))
-        active = swept.moved
-        if not active.any():
+        if swept.settled.all():
             break
-    return Matched(swept, tuple(trace), not active.any())
+        swept = sweep(problem, reference, swept, same=True)
+        trace.append(float(swept.cost.mean()))
+    return Matched(swept, tuple(trace), bool(swept.settled.all()))
 
 
 def _cheaper(first: Matched, second: Matched) -> Matched:
@@ -210,5 +211,7 @@ def _cheaper(first: Matched, second: Matched) -> Matched:
     cost = np.where(better, second.swept.cost, first.swept.cost)
     trace = (*first.trace, float(cost.mean()))
     return Matched(
-        Swept(parts, cost, first.swept.moved), trace, first.converged and second.converged
+        Swept(parts, cost, first.swept.moved, first.swept.settled),
+        trace,
+        first.converged and second.converged,
     )

@@ -107,6 +107,10 @@ def _complement(moved: dict[str, np.ndarray], block: Block, swapped: np.ndarray)
 
 def gather(values: np.ndarray, permutation: np.ndarray, axis: int) -> np.ndarray:
     """Reorder axis `axis` of each draw (draw, *event) by its own permutation (draw, part)."""
+    if axis == 0:  # whole rows, of all draws at once
+        starts = np.arange(len(permutation))[:, None] * permutation.shape[1]
+        rows = values.reshape(permutation.size, -1)
+        return np.take(rows, (permutation + starts).ravel(), axis=0).reshape(values.shape)
     if values[0].size < _LONG:
         shape = [len(permutation)] + [1] * (values.ndim - 1)
         shape[axis + 1] = -1

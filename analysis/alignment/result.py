@@ -44,7 +44,7 @@ class Alignment:
     cost : tuple of float
         Mean cost of a draw after each sweep, each against that sweep's reference.
     converged : bool
-        Whether the last sweep moved nothing.
+        Whether nothing was left to move after the last sweep.
     distance_before, distance_after : array (chain, draw)
         Squared distance to the reference, variables divided by their scales, scalings divided out;
         as labelled in the input, and aligned.

@@ -18,30 +18,35 @@ from models.symmetry import Block, Exchangeable, Symmetry, axes_of
 
 from .blocks import method, solve
 from .costs import Reference
-from .moving import move, restrict
+from .improvement import solve_among
+from .moving import restrict
 from .parts import Parts
 
 Values = Mapping[str, np.ndarray]
 
 
-def first_parts(values: Values, symmetry: Symmetry, reference: Reference) -> Parts:
-    """Match draws (draw, *event) with a reference, block after block."""
+def first_parts(
+    values: Values, symmetry: Symmetry, reference: Reference
+) -> tuple[Parts, list[bool]]:
+    """Match draws (draw, *event) with a reference, block after block; say which blocks that settles."""
     num = len(next(iter(values.values())))
     shapes = {name: array.shape[1:] for name, array in values.items()}
     parts = list(Group(symmetry, shapes).identity((num,)))
     waiting = list(range(len(symmetry)))
+    settled = [False] * len(symmetry)
     while waiting:
         place = next((p for p in waiting if _settled(symmetry, p, waiting, shapes)), waiting[0])
         free = _settled(symmetry, place, waiting, shapes)
         block = restrict(symmetry[place], free) if free else None
         if block is not None:
-            seen = move(values, symmetry, parts, block.variables, without=place)
-            found = solve(seen, block, _without_signs(parts[place], block), reference)
+            beside = [*parts[:place], _without_signs(parts[place], block), *parts[place + 1 :]]
+            found = solve_among(symmetry, place, block, values, tuple(beside), reference)
         else:
             found = _by_signature(values, symmetry[place], reference, parts[place])
         parts[place] = _with_signs(found, parts[place])
+        settled[place] = len(free) == len(symmetry[place].variables)
         waiting.remove(place)
-    return tuple(parts)
+    return tuple(parts), settled
 
 
 def _settled(

@@ -2,7 +2,8 @@
 
 NumPy and SciPy release the interpreter's lock while they compute. One matrix product a draw is too small for
 the threads of a BLAS library (measured at 512 units: its two threads took 30 ms of processor time for what one
-does in 5), so that BLAS is held to one thread as long as draws are shared out. That setting is the process's.
+does in 5), so that BLAS is held to one thread as long as draws are shared out. That setting is the process's. Its
+libraries are looked for once, since that takes longer than a small alignment.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from models.checks import check_count
 
@@ -53,5 +55,11 @@ def workers(threads: int | None = None) -> Iterator[Workers]:
     if threads is not None:
         check_count("threads", threads)
     count = threads or os.cpu_count() or 1
-    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(count) as pool:
+    with _libraries().limit(limits=1, user_api="blas"), ThreadPoolExecutor(count) as pool:
         yield Workers(pool if count > 1 else None, count)
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """The libraries that are loaded by now, NumPy's and SciPy's among them."""
+    return ThreadpoolController()

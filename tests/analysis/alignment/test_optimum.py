@@ -91,7 +91,9 @@ def test_costs_of_assignments_are_distances_up_to_a_constant(case, rng):
     gaps = []
     for _ in range(20):
         order = group.random(rng, (6,))[0].permutation
-        best = None if signs is None else np.take_along_axis(signs, order[:, None, :], axis=1)[:, 0]
+        best = (
+            None if signs is None else np.take_along_axis(signs, order[:, :, None], axis=2)[..., 0]
+        )
         moved = move(values, symmetry, (Permuted(order, best),), names)
         gaps.append(distance(moved, reference, names) - price(costs, order))
     np.testing.assert_allclose(gaps, np.broadcast_to(gaps[0], (20, 6)), rtol=1e-10, atol=1e-10)
