@@ -14,9 +14,14 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.special import log_softmax, logsumexp
 
+from .agreement import mutual_information, single_draw_accuracy
+
 Predictions = Float[np.ndarray, "chain draw obs out"]
 Targets = Float[np.ndarray, "obs out"]
 LogLikelihood = Float[np.ndarray, "chain draw obs"]
+
+_AT_ONCE = 2**22
+"""Numbers that are sorted at a time: 32 MB, and a few copies."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,8 @@ class PredictiveScores:
         whose caption calls it coverage.
     width_50, width_95
         Mean width of the intervals, in the units of `y`.
+    crps
+        Continuous ranked probability score, the fair form, in the units of `y`; NaN of a single draw.
     """
 
     num_obs: int
@@ -50,6 +57,7 @@ class PredictiveScores:
     outside_95: float
     width_50: float
     width_95: float
+    crps: float
 
     def to_dict(self) -> dict[str, Any]:
         """Return the scores as plain types for JSON."""
@@ -68,12 +76,24 @@ class ClassScores:
         Share of points whose most probable class is theirs.
     log_score
         Mean log predictive probability of the true class, in nats.
+    single_draw_accuracy
+        Accuracy of one draw on its own, mean over draws.
+    mutual_information
+        Of class and draw, mean over points, in nats: how much the draws disagree.
+    calibration_error
+        Expected calibration error over 15 bins of equal width.
+    brier
+        Squared error of the probabilities, summed over classes, 0 to 2.
     """
 
     num_obs: int
     num_draws: int
     accuracy: float
     log_score: float
+    single_draw_accuracy: float
+    mutual_information: float
+    calibration_error: float
+    brier: float
 
     def to_dict(self) -> dict[str, Any]:
         """Return the scores as plain types for JSON."""
@@ -123,6 +143,7 @@ def score_predictions(
         outside_95=1.0 - coverage,
         width_50=interval_width(draws, probability=0.5),
         width_95=interval_width(draws, probability=0.95),
+        crps=crps(draws, y, fair=True) if num_draws > 1 else float("nan"),
     )
 
 
@@ -139,20 +160,27 @@ def score_classes(logits: Predictions, labels: Int[np.ndarray, " obs"]) -> Class
     Returns
     -------
     ClassScores
-        Accuracy and log score.
+        Accuracy, log score, calibration, and how much the draws disagree.
 
     Raises
     ------
     ValueError
         If the shapes do not fit together or a label is not a class.
     """
+    from .calibration import brier_score, calibration_error  # here: it brings JAX along
+
     log_probability = class_log_probability(logits)
     labels = _checked_labels(labels, log_probability.shape)
+    per_draw, averaged = class_probability_by_draw(logits), np.exp(log_probability)
     return ClassScores(
         num_obs=len(labels),
         num_draws=int(np.shape(logits)[0] * np.shape(logits)[1]),
         accuracy=accuracy(logits, labels),
         log_score=float(log_probability[np.arange(len(labels)), labels].mean()),
+        single_draw_accuracy=single_draw_accuracy(per_draw, labels),
+        mutual_information=float(mutual_information(per_draw).mean()),
+        calibration_error=calibration_error(averaged, labels),
+        brier=brier_score(averaged, labels),
     )
 
 
@@ -241,6 +269,56 @@ def central_interval(draws: Predictions, *, probability: float) -> tuple[Targets
     return lower, upper
 
 
+def crps(draws: Predictions, y: Targets, *, fair: bool = True) -> float:
+    """Return the continuous ranked probability score, mean over points and outputs.
+
+    Parameters
+    ----------
+    draws
+        Draws from the posterior predictive, noise included.
+    y
+        What was observed.
+    fair
+        True to estimate the score of the distribution that the draws are of, without bias where they
+        are independent; False for the score of the draws themselves, as a distribution of their own.
+
+    Returns
+    -------
+    float
+        E|x - y| - E|x - x'| / 2, in the units of `y`; the smaller the better. Of a point forecast it
+        is the absolute error.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit together, or `fair` is asked for of one draw.
+
+    References
+    ----------
+    Gneiting and Raftery 2007, Strictly proper scoring rules, JASA 102(477), equation 21. Zamo and
+    Naveau 2018, Mathematical Geosciences 50: the two estimators.
+    """
+    return float(pointwise_crps(draws, y, fair=fair).mean())
+
+
+def pointwise_crps(draws: Predictions, y: Targets, *, fair: bool = True) -> Targets:
+    """Return the score that `crps` is the mean of, point by point; draws are sorted, a few points at a time."""
+    draws, y = _matching(draws, y)
+    pooled, num_draws = draws.reshape(-1, *y.shape), draws.shape[0] * draws.shape[1]
+    if fair and num_draws < 2:
+        raise ValueError("`draws` is a single draw, which has no fair score; use `fair=False`.")
+    # Over sorted draws the sum of |x - x'| is one of x with weights that rise by 2 from draw to draw.
+    rising = 2.0 * np.arange(num_draws) - (num_draws - 1)
+    weight = rising / (num_draws * (num_draws - 1 if fair else num_draws))
+    score = np.empty(y.shape)
+    step = max(1, _AT_ONCE // (num_draws * y.shape[1]))
+    for first in range(0, len(y), step):
+        some = slice(first, first + step)
+        away = np.sort(pooled[:, some] - y[some], axis=0)
+        score[some] = np.abs(away).mean(axis=0) - np.tensordot(weight, away, axes=1)
+    return score
+
+
 def accuracy(logits: Predictions, labels: Int[np.ndarray, " obs"]) -> float:
     """Return the share of points whose most probable class, averaged over draws, is theirs."""
     log_probability = class_log_probability(logits)
@@ -255,6 +333,11 @@ def class_log_probability(logits: Predictions) -> Float[np.ndarray, "obs out"]:
     logits = _checked_draws(logits, name="logits")
     per_draw = log_softmax(logits, axis=-1)
     return logsumexp(per_draw, axis=(0, 1)) - np.log(logits.shape[0] * logits.shape[1])
+
+
+def class_probability_by_draw(logits: Predictions) -> Predictions:
+    """Return each class's probability given each draw."""
+    return np.exp(log_softmax(_checked_draws(logits, name="logits"), axis=-1))
 
 
 def _checked_draws(draws: Predictions, *, name: str = "draws") -> Predictions:

@@ -96,11 +96,78 @@ def test_score_predictions_collects_the_single_scores(gaussian, rng):
     assert scores.coverage_50 == prediction.interval_coverage(draws, y, probability=0.5)
     assert scores.coverage_95 + scores.outside_95 == pytest.approx(1.0)
     assert scores.width_50 < scores.width_95
+    assert scores.crps == prediction.crps(draws, y)
 
 
 def test_score_predictions_has_no_log_score_without_a_likelihood(rng):
     scores = score_predictions(rng.normal(size=(1, 9, 3, 2)), rng.normal(size=(3, 2)))
     assert scores.log_score is None
+
+
+def normal_crps(y, sd=1.0):
+    """Of the prediction N(0, sd^2), Gneiting and Raftery 2007, equation 5 (here: smaller is better)."""
+    z = y / sd
+    return sd * (z * (2 * norm.cdf(z) - 1) + 2 * norm.pdf(z) - 1 / math.sqrt(math.pi))
+
+
+@pytest.mark.parametrize("fair", [True, False])
+def test_crps_is_that_of_a_double_loop(rng, fair):
+    draws, y = rng.normal(size=(2, 3, 4, 2)), rng.normal(size=(4, 2))
+    pooled = draws.reshape(6, 4, 2)
+    spread = np.abs(pooled[:, None] - pooled[None]).sum(axis=(0, 1)) / (6 * (5 if fair else 6))
+    expected = np.abs(pooled - y).mean(axis=0) - spread / 2
+    np.testing.assert_allclose(prediction.pointwise_crps(draws, y, fair=fair), expected, rtol=1e-10)
+    assert prediction.crps(draws, y, fair=fair) == pytest.approx(expected.mean(), rel=1e-10)
+
+
+def test_crps_of_many_draws_is_that_of_the_normal(rng):
+    y = np.asarray([[-2.5], [0.0], [0.7]])
+    replicates = [
+        prediction.pointwise_crps(2 * rng.normal(size=(4, 2500, 3, 1)), y) for _ in range(20)
+    ]
+    mean, error = np.mean(replicates, axis=0), np.std(replicates, axis=0, ddof=1) / math.sqrt(20)
+    assert np.all(np.abs(mean - normal_crps(y, 2.0)) < 5 * error)
+    assert np.all(error < 0.01)
+
+
+def test_fair_crps_of_few_draws_is_unbiased_and_the_plain_one_is_not(rng):
+    # 20 000 points, each with three draws of its own: the mean over them is that of the estimator.
+    draws, y = rng.normal(size=(1, 3, 20_000, 1)), np.full((20_000, 1), 0.4)
+    fair, plain = (prediction.pointwise_crps(draws, y, fair=fair) for fair in (True, False))
+    error = fair.std() / math.sqrt(len(y))
+    assert abs(fair.mean() - normal_crps(0.4)) < 5 * error
+    # The plain form takes E|x - x'| for a third smaller than it is: 2 / sqrt(pi) for normals.
+    assert plain.mean() - fair.mean() == pytest.approx(1 / (3 * math.sqrt(math.pi)), rel=0.02)
+
+
+def test_crps_of_a_point_forecast_is_the_absolute_error():
+    assert prediction.crps(np.full((1, 4, 2, 1), 3.0), np.asarray([[1.0], [4.5]])) == 1.75
+    single = prediction.crps(np.full((1, 1, 1, 1), 3.0), np.asarray([[1.0]]), fair=False)
+    assert single == 2.0
+
+
+def test_crps_does_not_depend_on_how_many_points_are_sorted_at_once(rng, monkeypatch):
+    draws, y = 1e6 + rng.normal(size=(2, 50, 7, 2)), 1e6 + rng.normal(size=(7, 2))
+    whole = prediction.pointwise_crps(draws, y)
+    monkeypatch.setattr(prediction, "_AT_ONCE", 1)
+    np.testing.assert_allclose(prediction.pointwise_crps(draws, y), whole, rtol=1e-12)
+    near = prediction.pointwise_crps(
+        draws - 1e6, y - 1e6
+    )  # a far origin costs no more than its digits
+    np.testing.assert_allclose(whole, near, rtol=1e-7)
+
+
+def test_crps_is_nan_at_the_point_of_a_nan_alone(rng):
+    draws, y = rng.normal(size=(2, 5, 3, 1)), rng.normal(size=(3, 1))
+    draws[1, 2, 1, 0] = np.nan
+    assert np.isnan(prediction.pointwise_crps(draws, y)).ravel().tolist() == [False, True, False]
+
+
+def test_crps_of_one_draw_has_no_fair_form(rng):
+    draws, y = rng.normal(size=(1, 1, 3, 1)), rng.normal(size=(3, 1))
+    with pytest.raises(ValueError, match=r"`draws` is a single draw.*use `fair=False`"):
+        prediction.crps(draws, y)
+    assert math.isnan(score_predictions(draws, y).crps)
 
 
 @pytest.mark.usefixtures("unchecked")
@@ -139,6 +206,27 @@ def test_score_classes_averages_probabilities_not_logits():
     scores = score_classes(logits, np.asarray([0]))
     assert scores.accuracy == 1.0
     assert scores.log_score == pytest.approx(math.log(0.6), rel=1e-12)
+
+
+def test_score_classes_scores_single_draws_and_their_disagreement():
+    # Two draws sure of different classes, at two points of class 0: each alone is right half of the time,
+    # their mean knows nothing, and which draw is right decides the class.
+    logits = np.asarray([[[[800.0, 0.0], [0.0, 800.0]]], [[[0.0, 800.0], [800.0, 0.0]]]])
+    scores = score_classes(logits, np.asarray([0, 0]))
+    assert scores.single_draw_accuracy == 0.5
+    assert scores.mutual_information == pytest.approx(math.log(2), rel=1e-12)
+    assert scores.brier == pytest.approx(0.5, rel=1e-12)
+    assert scores.calibration_error == pytest.approx(0.5, rel=1e-12)  # 0.5 sure, and right by ties
+    alike = score_classes(np.broadcast_to(logits[:1], (2, 1, 2, 2)), np.asarray([0, 0]))
+    assert alike.mutual_information == pytest.approx(0.0, abs=1e-12)
+    assert (alike.accuracy, alike.single_draw_accuracy, alike.brier) == (0.5, 0.5, 1.0)
+
+
+def test_score_classes_is_nan_where_a_draw_is():
+    logits = np.asarray([[[[0.0, np.nan]], [[1.0, 0.0]]]])
+    values = score_classes(logits, np.asarray([0])).to_dict()
+    undefined = {name for name, value in values.items() if math.isnan(value)}
+    assert undefined == set(values) - {"num_obs", "num_draws"}
 
 
 def test_score_classes_does_not_overflow():
