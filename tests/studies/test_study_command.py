@@ -204,8 +204,8 @@ def test_record_is_stamped_with_all_that_it_takes_to_repeat_it(teacher, monkeypa
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["iris"], "`NAME` is 'iris'; choose one of relu-teacher, boston, label-switching"),
-        ([], "`NAME` is missing; the studies are: relu-teacher, boston, label-switching"),
+        (["iris"], f"`NAME` is 'iris'; choose one of {', '.join(STUDIES)}."),
+        ([], f"`NAME` is missing; the studies are: {', '.join(STUDIES)}."),
         (["boston", "--engine", "jags"], "`engine` is 'jags'; choose one of numpyro, stan, both."),
         (["boston", "--parametrisations", "sorted"], "choose one of free, givens, ordered"),
         (["boston", "--splits", "0"], "`--splits` is 0; it must be a whole number from 1 to"),
