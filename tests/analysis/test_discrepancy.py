@@ -1,0 +1,227 @@
+"""Two-sample distances against SciPy, loops and closed forms; the test's false alarms and power."""
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.signal import lfilter
+from scipy.spatial.distance import cdist
+
+from analysis import discrepancy
+from analysis.discrepancy import energy_distance, independent_draws, mmd, stride, two_sample
+
+
+def autoregression(rng, rho, shape):
+    """Stationary AR(1) chains (chain, draw, param) of unit variance; `rho` may be one a parameter."""
+    rhos = np.broadcast_to(rho, shape[-1])
+    noise = rng.normal(size=shape) * np.sqrt(1 - rhos**2)
+    noise[:, 0] /= np.sqrt(1 - rhos**2)
+    columns = [lfilter([1], [1, -r], noise[..., j], axis=1) for j, r in enumerate(rhos)]
+    return np.stack(columns, axis=-1)
+
+
+def test_energy_distance_in_one_dimension_is_scipys_squared(rng):
+    a, b = rng.normal(size=(40, 1)), 0.3 + rng.gamma(2.0, size=(70, 1))
+    expected = stats.energy_distance(a[:, 0], b[:, 0]) ** 2
+    assert energy_distance(a, b, unbiased=False) == pytest.approx(expected, rel=1e-10)
+
+
+def test_unbiased_forms_leave_the_diagonal_out(rng):
+    a, b = rng.normal(size=(6, 3)), rng.normal(size=(4, 3))
+    within = [
+        np.mean(
+            [np.linalg.norm(s[i] - s[j]) for i in range(len(s)) for j in range(len(s)) if i != j]
+        )
+        for s in (a, b)
+    ]
+    expected = 2 * cdist(a, b).mean() - sum(within)
+    assert energy_distance(a, b) == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize("unbiased", [True, False])
+def test_mmd_is_that_of_a_double_loop(rng, unbiased):
+    a, b = rng.normal(size=(7, 2)), 1 + rng.normal(size=(5, 2))
+
+    def mean(s, t, skip):
+        values = [
+            np.exp(-np.sum((x - y) ** 2) / (2 * 1.7**2))
+            for i, x in enumerate(s)
+            for j, y in enumerate(t)
+            if not (skip and i == j)
+        ]
+        return np.mean(values)
+
+    expected = mean(a, a, unbiased) + mean(b, b, unbiased) - 2 * mean(a, b, False)
+    assert mmd(a, b, bandwidth=1.7, unbiased=unbiased) == pytest.approx(expected, rel=1e-10)
+
+
+def test_mmd_of_shifted_normals_is_the_closed_form(rng):
+    # E k(X, Y) of two normals in one dimension is a normal density: their difference is N(shift, 2).
+    h, shift, size = 1.0, 1.5, 600
+    scale = np.sqrt(h**2 / (h**2 + 2))
+    known = 2 * scale * (1 - np.exp(-(shift**2) / (2 * (h**2 + 2))))
+    found = [
+        mmd(rng.normal(size=(size, 1)), shift + rng.normal(size=(size, 1)), bandwidth=h)
+        for _ in range(6)
+    ]
+    assert abs(np.mean(found) - known) < 5 * np.std(found, ddof=1) / np.sqrt(6)
+    assert np.std(found, ddof=1) < 0.1 * known
+
+
+def test_the_default_bandwidth_is_the_median_distance(rng):
+    a, b = rng.normal(size=(9, 2)), rng.normal(size=(8, 2))
+    pooled = np.concatenate([a, b])
+    median = np.median([np.linalg.norm(x - y) for i, x in enumerate(pooled) for y in pooled[:i]])
+    assert two_sample(a, b, permutations=1).bandwidth == pytest.approx(median, rel=1e-10)
+    assert mmd(a, b) == pytest.approx(mmd(a, b, bandwidth=median), rel=1e-8)
+
+
+def test_two_sample_collects_the_single_distances(rng):
+    a, b = rng.normal(size=(30, 4)), rng.normal(size=(20, 4))
+    found = two_sample(a, b, permutations=9)
+    assert found.energy == pytest.approx(energy_distance(a, b), rel=1e-10)
+    assert found.mmd == pytest.approx(mmd(a, b), rel=1e-10)
+    assert found.num_draws == (30, 20)
+    assert found == two_sample(a, b, permutations=9)
+
+
+def test_unbiased_distances_of_equal_distributions_average_to_zero(rng):
+    found = np.array(
+        [
+            (energy_distance(a, b), mmd(a, b))
+            for a, b in (rng.normal(size=(2, 10, 3)) for _ in range(1000))
+        ]
+    )
+    errors = found.std(axis=0) / np.sqrt(len(found))
+    assert (np.abs(found.mean(axis=0)) < 5 * errors).all()
+
+
+def test_the_p_value_is_that_of_all_relabellings(rng):
+    # Every hundredth of the 184756 choices of ten among twenty.
+    from itertools import combinations
+
+    a, b = rng.normal(size=(10, 2)), 0.7 + rng.normal(size=(10, 2))
+    pooled = np.concatenate([a, b])
+    statistic = energy_distance(a, b)
+    some = list(combinations(range(20), 10))[::100]
+    exact = np.mean(
+        [
+            energy_distance(pooled[list(c)], np.delete(pooled, list(c), axis=0)) >= statistic
+            for c in some
+        ]
+    )
+    found = two_sample(a, b, permutations=1999).energy_p
+    error = np.sqrt(exact * (1 - exact) * (1 / len(some) + 1 / 2000))
+    assert 0 < abs(found - exact) < 5 * error
+
+
+def test_equal_samples_are_no_evidence(rng):
+    a = rng.normal(size=(15, 2))
+    found = two_sample(a, a.copy(), permutations=99)
+    assert found.energy_p > 0.9
+    assert found.energy <= 0
+
+
+RATES = {"one": (0.7, 1), "few": (0.7, 5), "many": (0.5, 12), "unlike": ((0.9, 0.2, 0.2, 0.2), 4)}
+
+
+@pytest.mark.parametrize("case", RATES)
+def test_false_alarms_of_autocorrelated_chains_are_one_in_twenty(rng, case):
+    rho, size = RATES[case]
+    repeats = 100
+    alarms = _alarms(rng, rho, size, repeats, thin=True)
+    assert (alarms <= stats.binom.isf(1e-5, repeats, 0.05)).all()
+    assert (alarms >= stats.binom.ppf(1e-5, repeats, 0.05)).all()
+
+
+def test_permuting_autocorrelated_draws_as_they_are_would_raise_false_alarms(rng):
+    alarms = _alarms(rng, 0.7, 5, 15, thin=False)
+    assert (alarms > stats.binom.isf(1e-5, 15, 0.05)).all()
+
+
+def _alarms(rng, rho, size, repeats, *, thin):
+    p_values = []
+    for seed in range(repeats):
+        chains = autoregression(rng, rho, (4, 100, size)), autoregression(rng, rho, (2, 150, size))
+        samples = [independent_draws(c, autocorrelated=thin) for c in chains]
+        found = two_sample(*samples, permutations=39, seed=seed)
+        p_values.append((found.energy_p, found.mmd_p))
+    return (np.array(p_values) <= 0.05).sum(axis=0)
+
+
+def test_a_shift_of_half_a_standard_deviation_is_found(rng):
+    found = []
+    for seed in range(20):
+        chains = [autoregression(rng, 0.8, (4, 1000, 3)) for _ in range(2)]
+        a, b = (independent_draws(c) for c in chains)
+        found.append(two_sample(a, b + 0.5, permutations=99, seed=seed))
+    assert all(f.energy_p <= 0.05 and f.mmd_p <= 0.05 for f in found)
+    known = 2 * _mean_norm(0.5 * np.sqrt(3), 3) - 2 * _mean_norm(0.0, 3)
+    energies = [f.energy for f in found]
+    assert abs(np.mean(energies) - known) < 5 * np.std(energies, ddof=1) / np.sqrt(20)
+
+
+def _mean_norm(shift, size):
+    """E|Z| of a normal of variance 2 an entry and mean of length `shift`, by quadrature."""
+    law = stats.ncx2(size, shift**2 / 2) if shift else stats.chi2(size)
+    return law.expect(lambda value: np.sqrt(2 * value))
+
+
+@pytest.mark.parametrize("rho", [0.5, 0.9])
+def test_stride_leaves_little_correlation(rng, rho):
+    step = stride(autoregression(rng, rho, (4, 4000, 1)))
+    assert 0.005 < rho**step < 0.07
+
+
+def test_stride_looks_at_the_slowest_parameters_too(rng):
+    fast = autoregression(rng, 0.0, (4, 1000, 20))
+    slow = autoregression(rng, 0.95, (4, 1000, 1))
+    assert stride(fast) <= 3
+    assert stride(np.concatenate([fast, slow], axis=-1)) > 30
+
+
+def test_chains_that_stand_apart_leave_no_more_than_a_draw_each(rng):
+    apart = rng.normal(size=(4, 300, 2)) + 50 * np.arange(4)[:, None, None]
+    kept = independent_draws(apart)
+    assert len(kept) <= 8
+    found = two_sample(kept, kept + 1)
+    assert np.isnan([found.energy_p, found.mmd_p]).all()
+    assert np.isfinite(found.energy)
+
+
+def test_independent_draws_keep_all_where_they_are_independent(rng):
+    values = rng.normal(size=(2, 100, 3))
+    kept = independent_draws(values, autocorrelated=False)
+    assert sorted(map(tuple, kept)) == sorted(map(tuple, values.reshape(-1, 3)))
+    assert len(independent_draws(values, autocorrelated=False, max_draws=50)) == 50
+
+
+def test_constants_do_not_count(rng):
+    values = autoregression(rng, 0.9, (2, 500, 2))
+    fixed = np.concatenate([values, np.ones((2, 500, 1))], axis=-1)
+    assert stride(np.ones((2, 50, 3))) == 1
+    assert abs(stride(fixed) - stride(values)) <= 1
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    ("a", "b", "message"),
+    [
+        (np.ones((1, 2)), np.ones((5, 2)), r"`a` has 1 draws; a distribution needs two"),
+        (np.ones((4, 2)), np.ones((5, 3)), r"`a` has shape \(4, 2\) and `b` \(5, 3\)"),
+        (np.ones((4, 2)), np.full((5, 2), np.nan), r"`b` has 10 values that are not finite"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(a, b, message):
+    with pytest.raises(ValueError, match=message):
+        two_sample(a, b)
+
+
+def test_counts_and_widths_are_checked(rng):
+    a, b = rng.normal(size=(2, 12, 2))
+    with pytest.raises(ValueError, match="`permutations` must be a whole number"):
+        two_sample(a, b, permutations=0)
+    with pytest.raises(ValueError, match="`bandwidth` must be a positive"):
+        mmd(a, b, bandwidth=0.0)
+    with pytest.raises(ValueError, match="`max_draws` must be a whole number"):
+        independent_draws(a[None], max_draws=0)
+    assert discrepancy.MIN_DRAWS == 10
