@@ -52,7 +52,7 @@ def exact_posterior(target: NetworkTarget) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_minibatches_find_the_conjugate_posterior() -> None:
-    """Measured over seeds 0-4: means within 0.15 sd, sds within 4 %; the ELBO within 0.1 of the evidence bound."""
+    """Measured over seeds 0-2: means within 0.03 sd, sds within 2 %, the ELBO (sd 0.1) within 0.2 of the evidence."""
     target = linear_target()
     mean, covariance = exact_posterior(target)
     settings = AdviSettings(
@@ -60,9 +60,9 @@ def test_minibatches_find_the_conjugate_posterior() -> None:
     )
     tree = advi(target, family="fullrank", settings=settings, seed=1)
     sd = np.sqrt(np.diag(covariance))
-    assert np.max(np.abs(tree["variational"]["loc"] - mean) / sd) < 0.3
+    assert np.max(np.abs(tree["variational"]["loc"] - mean) / sd) < 0.1
     lower = tree["variational"]["scale_tril"].to_numpy()
-    np.testing.assert_allclose(np.sqrt(np.diag(lower @ lower.T)), sd, rtol=0.1)
+    np.testing.assert_allclose(np.sqrt(np.diag(lower @ lower.T)), sd, rtol=0.05)
     # The best ELBO is the log evidence, y ~ N(0, 0.49 I + x x'), and none is better, but for the estimate's noise.
     full = 0.49 * np.eye(len(target.x)) + target.x @ target.x.T
     evidence = -0.5 * (
@@ -71,7 +71,7 @@ def test_minibatches_find_the_conjugate_posterior() -> None:
     )
     assert float(tree["variational"]["elbo"][-1]) == pytest.approx(evidence, abs=0.5)
     ratio = (tree.sample_stats["lp"] - tree.sample_stats["log_q"]).to_numpy()
-    assert ratio.mean() == pytest.approx(evidence, abs=0.5)
+    assert ratio.mean() == pytest.approx(evidence, abs=0.05)
 
 
 def test_batch_of_all_data_takes_the_steps_of_no_batches() -> None:
