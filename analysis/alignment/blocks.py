@@ -21,7 +21,7 @@ from models.group import Group, Part, Permuted, Shapes
 from models.symmetry import Block, Exchangeable, axes_of
 
 from .assignment import assign
-from .costs import Reference, Turn, cost_matrices, distance
+from .costs import Reference, Turn, cost_matrices, distance, targets
 from .moving import bare, move
 from .parts import choose, on_arrays, stack, take
 
@@ -80,13 +80,14 @@ def _assign(
     turns: Mapping[str, Turn] | None,
 ) -> Permuted:
     total, size = part.permutation.shape
+    aim = targets(values, block, reference, turns or ())
     step = max(1, _CACHE // (8 * size**2))
     found = []
     for first in range(0, total, step):
         rows = slice(first, first + step)
         some = {name: values[name][rows] for name in block.axes}
         turned = {name: turn.of(rows) for name, turn in (turns or {}).items()}
-        costs, signs = cost_matrices(some, block, reference, turned)
+        costs, signs = cost_matrices(some, aim, turned)
         best = assign(costs, part.permutation[rows])
         if signs is None:
             found.append(Permuted(best))

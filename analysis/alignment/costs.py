@@ -12,8 +12,9 @@ for a Gaussian). Either is additive over parts, so that one block is a linear as
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -80,13 +81,33 @@ class Turn:
         return Turn(self.order[rows], None if self.signs is None else self.signs[rows])
 
 
-def cost_matrices(
+class Term(NamedTuple):
+    """What a variable (or its square) is multiplied by.
+
+    `target` is (place, rest), or (rest, place) in one piece where the variable's other axis has been moved.
+    """
+
+    name: str
+    axis: int
+    target: np.ndarray
+    signed: bool = False
+    square: bool = False
+
+
+class Targets(NamedTuple):
+    """A reference as one block's costs need it: terms, and what each place costs whatever it gets (place, 1)."""
+
+    terms: tuple[Term, ...]
+    constant: np.ndarray
+
+
+def targets(
     values: Mapping[str, np.ndarray],
     block: Exchangeable,
     reference: Reference,
-    turns: Mapping[str, Turn] | None = None,
-) -> tuple[Float[np.ndarray, "draw place part"], Float[np.ndarray, "draw place part"] | None]:
-    """Costs of part i (column) at place j (row), less what does not depend on the assignment.
+    turned: Collection[str] = (),
+) -> Targets:
+    """Prepare a reference for `cost_matrices`, in the precision of the draws.
 
     Parameters
     ----------
@@ -96,8 +117,38 @@ def cost_matrices(
         The block.
     reference : Reference
         What is matched.
+    turned : collection of str
+        Variables that `cost_matrices` will be given a `Turn` of.
+    """
+    terms, constant = [], np.zeros(1)
+    for name, places in block.axes.items():
+        (axis,) = axes_of(places)
+        mean, weight = reference.mean[name], np.asarray(reference.weight[name])
+        # The same for every assignment, but with it a part's cheapest place is the nearest one.
+        constant = constant + _by_place(weight * mean**2, axis).sum(axis=1)
+        factors = [(-2 * weight * mean, name in block.flipped, False)]
+        if weight.ndim:  # else the sum of w x^2 is the same for every place
+            factors.append((weight, False, True))
+        for factor, signed, square in factors:
+            target = _by_place(factor.astype(values[name].dtype), axis)
+            target = np.ascontiguousarray(target.T) if name in turned else target
+            terms.append(Term(name, axis, target, signed, square))
+    return Targets(tuple(terms), constant[:, None])
+
+
+def cost_matrices(
+    values: Mapping[str, np.ndarray], aim: Targets, turns: Mapping[str, Turn] | None = None
+) -> tuple[Float[np.ndarray, "draw place part"], Float[np.ndarray, "draw place part"] | None]:
+    """Costs of part i (column) at place j (row), less what does not depend on the assignment.
+
+    Parameters
+    ----------
+    values : mapping of str to array (draw, *event)
+        Draws.
+    aim : Targets
+        What is matched.
     turns : mapping of str to Turn, optional
-        Of variables with two axes, whose other axis has been moved since.
+        Of those variables with two axes whose other axis has been moved since.
 
     Returns
     -------
@@ -106,20 +157,11 @@ def cost_matrices(
     """
     fixed: list[_Factors] = []
     signed: list[_Factors] = []
-    constant = np.zeros(1)
-    for name, places in block.axes.items():
-        (axis,) = axes_of(places)
-        mean, weight = reference.mean[name], np.asarray(reference.weight[name])
-        turn = (turns or {}).get(name)
-        # The same for every assignment, but with it a part's cheapest place is the nearest one.
-        constant = constant + _by_place(weight * mean**2, axis).sum(axis=1)
-        linear = _factors(values[name], -2 * weight * mean, axis, turn)
-        (signed if name in block.flipped else fixed).append(linear)
-        if weight.ndim:  # else the sum of w x^2 is the same for every place
-            bare = None if turn is None else Turn(turn.order)
-            fixed.append(_factors(values[name] ** 2, weight, axis, bare))
-    ones = np.ones_like(values[name], shape=(len(values[name]), 1, len(constant)))
-    costs = _product([*fixed, (constant.astype(ones.dtype)[:, None], ones)])
+    for term in aim.terms:
+        (signed if term.signed else fixed).append(_factors(values[term.name], term, turns or {}))
+    like = values[aim.terms[0].name]
+    ones = np.ones_like(like, shape=(len(like), 1, len(aim.constant)))
+    costs = _product([*fixed, (aim.constant.astype(like.dtype), ones)])
     if not signed:
         return costs, None
     gain = _product(signed)
@@ -134,16 +176,16 @@ _THIN = 32
 """So many rows are added up faster in one matrix product than in several."""
 
 
-def _factors(values: np.ndarray, target: np.ndarray, axis: int, turn: Turn | None) -> _Factors:
+def _factors(values: np.ndarray, term: Term, turns: Mapping[str, Turn]) -> _Factors:
     """What to multiply for inner products of each part of each draw with each place."""
-    rows = np.moveaxis(values, axis + 1, -1)
+    rows = np.moveaxis(values**2 if term.square else values, term.axis + 1, -1)
     rows = rows if rows.ndim == 3 else rows.reshape(len(rows), -1, rows.shape[-1])
-    target = _by_place(target.astype(values.dtype), axis)
-    if turn is None:
-        return target, rows
+    if term.name not in turns:
+        return term.target, rows
     # Moving the reference the other way: whole rows of one matrix, not columns of every draw.
-    turned = np.take(np.ascontiguousarray(target.T), turn.order, axis=0)
-    if turn.signs is not None:
+    turn = turns[term.name]
+    turned = np.take(term.target, turn.order, axis=0)
+    if turn.signs is not None and not term.square:
         turned *= turn.signs.astype(turned.dtype)[:, :, None]
     return turned.transpose(0, 2, 1), rows
 

@@ -6,7 +6,7 @@ from scipy.optimize import linear_sum_assignment
 
 from analysis.alignment import align, blocks
 from analysis.alignment.assignment import assign, price
-from analysis.alignment.costs import Reference, Turn, cost_matrices, distance
+from analysis.alignment.costs import Reference, Turn, cost_matrices, distance, targets
 from analysis.alignment.improvement import improve, neighbours
 from analysis.alignment.moving import gather, move
 from models.group import Group, Permuted
@@ -33,14 +33,15 @@ def test_turning_the_reference_costs_what_moving_the_draws_does(rng, flips, by_e
         block = symmetry[place]
         moved = move(values, symmetry, parts, block.variables, without=place)
         reference = Reference(mean, weight)
-        expected = cost_matrices(moved, block, reference)
+        expected = cost_matrices(moved, targets(moved, block, reference))
         turns = {name: turn_of(parts[other]) for name, other in turned.items()}
-        found = cost_matrices(values, block, reference, turns)
+        found = cost_matrices(values, targets(values, block, reference, turns), turns)
         np.testing.assert_allclose(found[0], expected[0], rtol=1e-10, atol=1e-10)
         if flips:
             np.testing.assert_array_equal(found[1], expected[1])
         # Negative control: the draws as they came cost something else.
-        assert not np.allclose(cost_matrices(values, block, reference)[0], expected[0])
+        bare = cost_matrices(values, targets(values, block, reference))
+        assert not np.allclose(bare[0], expected[0])
 
 
 def test_neighbours_share_a_variable():

@@ -5,7 +5,7 @@ import pytest
 
 from analysis.alignment import align
 from analysis.alignment.assignment import assign, price
-from analysis.alignment.costs import Reference, cost_matrices, distance
+from analysis.alignment.costs import Reference, cost_matrices, distance, targets
 from analysis.alignment.moving import move
 from models.group import Group, Permuted
 from models.symmetry import Exchangeable
@@ -87,7 +87,7 @@ def test_costs_of_assignments_are_distances_up_to_a_constant(case, rng):
     mean = {n: rng.normal(size=shapes[n]) for n in names}
     weight = {n: rng.uniform(0.1, 5.0, size=shapes[n]) for n in names}
     reference = Reference(mean, weight)
-    costs, signs = cost_matrices(values, symmetry[0], reference)
+    costs, signs = cost_matrices(values, targets(values, symmetry[0], reference))
     gaps = []
     for _ in range(20):
         order = group.random(rng, (6,))[0].permutation
