@@ -42,6 +42,9 @@ CHUNK = 100
 _CLOSEST = 1e-12
 """Added to squared distances, whose root has no gradient at 0."""
 
+_DATA = ("constant_data", "observed_data")
+_KEPT = ("model", "symmetry", "target")
+
 Weights = dict[str, jax.Array]
 Progress = Callable[[int, int], None]
 
@@ -117,6 +120,38 @@ class Distilled:
             name: (mean + self.sd[name] * rng.standard_normal((num_draws, *mean.shape)))[None]
             for name, mean in self.mean.items()
         }
+
+    def to_posterior(self, source: xr.DataTree, num_draws: int, *, seed: int = 0) -> xr.DataTree:
+        """Draw a posterior of one chain.
+
+        Parameters
+        ----------
+        source
+            The posterior that was distilled; names of axes, data and attributes come from it.
+        num_draws : int
+            Draws.
+        seed : int
+            Of the draws.
+
+        Returns
+        -------
+        DataTree
+            With the groups `posterior` and `distilled` (`mean_W1`, `sd_W1`, ..., `loss`), method
+            `distilled`.
+        """
+        like = source["posterior"].to_dataset()
+        draws = self.sample(num_draws, seed=seed)
+        variables = {n: (like[n].transpose("chain", "draw", ...).dims, v) for n, v in draws.items()}
+        fit: dict[str, Any] = {"loss": ("evaluation", self.loss)}
+        for name, (dims, _) in variables.items():
+            fit[f"mean_{name}"] = (dims[2:], self.mean[name])
+            fit[f"sd_{name}"] = (dims[2:], self.sd[name])
+        data = {g: source[g].to_dataset() for g in _DATA if g in source.children}
+        groups = {"posterior": xr.Dataset(variables), "distilled": xr.Dataset(fit), **data}
+        tree = xr.DataTree.from_dict(groups)
+        kept = {n: source.attrs[n] for n in _KEPT if n in source.attrs}
+        tree.attrs = kept | {"method": "distilled", "seed": seed}
+        return tree
 
 
 class _Lesson(NamedTuple):

@@ -1,0 +1,143 @@
+"""Making the cells that follow from others: aligned draws, Gaussians, rows, trained pairs."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import numpy as np
+import xarray as xr
+
+from analysis.alignment import Alignment, align, switching
+from analysis.distillation import distil
+from models import BayesianNetwork
+from models.symmetry import Exchangeable, Symmetry, to_json
+
+from ..console import alignment_bar
+from ..driver import sample
+from ..study import Cell, Context, Outcomes
+from .design import DISTILLED, REFINED, AlignSettings, Config, Distillation, aligned, parts
+from .pairs import train_dynamics, train_swaps
+from .rows import make_row
+
+if TYPE_CHECKING:
+    from models import NetworkTarget
+
+LAGS = (1, 20, 100)
+
+
+def make(config: Config, cell: Cell, outcomes: Outcomes, context: Context) -> xr.DataTree:
+    """Make a cell's posterior."""
+    if cell.method.startswith("aligned-"):
+        return make_aligned(outcomes.by_key(cell.inputs[0]), cell, context)
+    if cell.method == "row":
+        return make_row(outcomes.by_key(cell.inputs[0]), cell, parts(config.size, cell.seed).test)
+    if cell.key == REFINED:
+        return _refine(outcomes.by_key(aligned("hmc", "mean")), cell, context)
+    if cell.key == DISTILLED:
+        return _distil(outcomes, cell, context)
+    if cell.problem == "pair":
+        train = train_dynamics if cell.method == "dynamics" else train_swaps
+        return train(_network_target(context), cell.settings, cell.seed)
+    return sample(cell, context)
+
+
+def make_aligned(tree: xr.DataTree, cell: Cell, context: Context) -> xr.DataTree:
+    """Align draws, and measure how labels changed and what alignment gained beside noise.
+
+    The gain on draws from the prior, which have no basin, stands beside that on the posterior's.
+    """
+    settings: AlignSettings = cell.settings
+    symmetry = permutations(BayesianNetwork.from_description(tree.attrs["model"]))
+    how = {"reference": settings.reference, "cost": settings.cost, "gauge": settings.gauge}
+    with alignment_bar() if context.progress else _silent() as bar:
+        alignment = align(tree, symmetry, progress=bar, **how)
+    out = alignment.to_tree()
+    if settings.cost == "weights":
+        found = switching(alignment, lags=_lags(tree), noise=True, seed=cell.seed)
+        prior = switching(_aligned_prior(tree, symmetry, how, cell.seed), lags=(1,), noise=False)
+        measured = found.to_dict() | {"prior_ratio": prior.ratio}
+        out.attrs["switching"] = json.dumps(measured)
+    return out
+
+
+def permutations(model: BayesianNetwork) -> Symmetry:
+    """The network's symmetry without the positive scalings, which the prior breaks."""
+    return tuple(block for block in model.symmetry if isinstance(block, Exchangeable))
+
+
+def _silent():
+    from contextlib import nullcontext
+
+    return nullcontext(None)
+
+
+def _lags(tree: xr.DataTree) -> tuple[int, ...]:
+    longest = tree["posterior"].sizes["draw"]
+    return tuple(lag for lag in LAGS if lag < longest) if longest > 1 else (1,)
+
+
+def _aligned_prior(
+    tree: xr.DataTree, symmetry: Symmetry, how: dict[str, str], seed: int
+) -> Alignment:
+    """Align as many draws from the prior, which are as far apart as draws can be."""
+    model = BayesianNetwork.from_description(tree.attrs["model"])
+    rng = np.random.default_rng(seed)
+    posterior = tree["posterior"].to_dataset()
+    layers = model.network.layers
+    scales = dict(
+        zip((a.weight for a in layers), model.prior.weight_scales(len(layers)), strict=True)
+    )
+    scales |= zip((a.bias for a in layers), model.prior.bias_scales(len(layers)), strict=True)
+    draws = {
+        name: posterior[name].copy(data=scales[name] * rng.standard_normal(posterior[name].shape))
+        for name in model.network.shapes
+    }
+    prior = xr.DataTree.from_dict({"posterior": xr.Dataset(draws)})
+    prior.attrs = {"model": tree.attrs["model"], "symmetry": to_json(symmetry)}
+    return align(prior, symmetry, **how)
+
+
+def _refine(mean_aligned: xr.DataTree, cell: Cell, context: Context) -> xr.DataTree:
+    """Fit a diagonal Gaussian through the ELBO, started at the mean of the aligned draws."""
+    from inference import advi
+
+    return advi(
+        _network_target(context),
+        family="meanfield",
+        engine="numpyro",
+        settings=cell.settings,
+        seed=cell.seed,
+        start=mean_of(mean_aligned),
+        progress=context.progress,
+    )
+
+
+def _distil(outcomes: Outcomes, cell: Cell, context: Context) -> xr.DataTree:
+    """Fit a diagonal Gaussian through the predictions of the draws as they came."""
+    settings: Distillation = cell.settings
+    draws, started = (outcomes.by_key(key) for key in cell.inputs)
+    found = distil(
+        draws,
+        _network_target(context).x,
+        start=mean_of(started),
+        settings=settings.distillation,
+        seed=cell.seed,
+    )
+    return found.to_posterior(draws, settings.draws, seed=cell.seed)
+
+
+def mean_of(tree: xr.DataTree) -> dict[str, np.ndarray]:
+    """Mean over all draws of every variable."""
+    dataset = tree["posterior"].to_dataset()
+    return {str(n): v.mean(("chain", "draw")).values for n, v in dataset.items()}
+
+
+def _network_target(context: Context) -> NetworkTarget:
+    from models import NetworkTarget
+
+    if not isinstance(context.target, NetworkTarget):
+        raise TypeError(
+            f"`target` is a {type(context.target).__name__}; a NetworkTarget is needed."
+        )
+    return context.target

@@ -1,0 +1,214 @@
+"""Trained pairs of networks: the paper's Figures 2 and 3.
+
+Figure 2: two networks from initial weights of their own, and the networks on the line between them, as
+training goes on, as they are and with the second aligned to the first. Figure 3: two networks from the same
+initial weights, those of the second permuted by a known number of transpositions; each sees batches in
+an order of its own. Were the batches the same, training would keep the permutation exactly.
+
+Convention: losses are mean negative log likelihoods of the training images in nats; distances are Euclidean
+over all weights and biases; alignment is that of Git Re-Basin, whole units in their own scale.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import chain
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import Float, Int
+
+from analysis.alignment import align
+from analysis.barriers import barrier
+from analysis.transpositions import transpositions_of
+from inference.ensemble import first_values
+from inference.settings import EnsembleSettings, TrainSettings
+from inference.training import train
+from models import BayesianNetwork, NetworkTarget
+from models.group import Group, Permuted
+from models.symmetry import Exchangeable, Symmetry
+
+from .design import PairSettings
+
+MAX_IMAGES = 5000
+"""Training images at most on which losses are computed: the first ones."""
+
+Values = dict[str, np.ndarray]
+
+
+def train_dynamics(target: NetworkTarget, settings: PairSettings, seed: int) -> xr.DataTree:
+    """Train two networks, and follow the loss between them."""
+    keys = np.random.SeedSequence(seed).generate_state(2)
+    start = first_values(target, EnsembleSettings(members=2), int(keys[0]))
+    found = train(target, start, _training(settings), seed=int(keys[1]), record_every=1)
+    raw, aligned = [], []
+    for epoch in range(len(found.recorded_at)):
+        values = _member(found.checkpoints, epoch)
+        first, second = _member(values, slice(0, 1)), _member(values, slice(1, 2))
+        moved, _ = align_to(target.model, first, second)
+        raw.append(_barrier(target, first, second, settings).loss[0])
+        aligned.append(_barrier(target, first, moved, settings).loss[0])
+    dims = ("epoch", "position")
+    curves = xr.Dataset(
+        {
+            "loss_raw": (dims, np.stack(raw)),
+            "loss_aligned": (dims, np.stack(aligned)),
+            "position": ("position", np.linspace(0, 1, settings.points)),
+            "epoch": ("epoch", found.recorded_at),
+        }
+    )
+    return _tree(target, found.values, {"dynamics": curves})
+
+
+def train_swaps(target: NetworkTarget, settings: PairSettings, seed: int) -> xr.DataTree:
+    """Train pairs from initial weights that are the same up to a number of transpositions."""
+    rng = np.random.default_rng(seed)
+    symmetry = permutations_of(target.model)
+    group = Group(symmetry, target.model.network.shapes)
+    start = first_values(target, EnsembleSettings(members=settings.runs), int(rng.integers(2**31)))
+    num = len(settings.swaps)
+    (units,) = target.model.network.hidden
+    moves = np.stack(
+        [[swapped(rng, units, k) for k in settings.swaps] for _ in range(settings.runs)]
+    )
+    moved = group.act(
+        (Permuted(moves),), {n: np.repeat(v[:, None], num, axis=1) for n, v in start.items()}
+    )
+    # Member 0 of a run is the first network, the others are its permuted twins.
+    members = {n: np.concatenate([start[n][:, None], np.asarray(moved[n])], axis=1) for n in start}
+    flat = {n: v.reshape(-1, *v.shape[2:]) for n, v in members.items()}
+    found = train(target, flat, _training(settings), seed=int(rng.integers(2**31)))
+    values = {n: np.asarray(v).reshape(members[n].shape) for n, v in found.values.items()}
+    runs = [_compare(target, _member(values, run), settings) for run in range(settings.runs)]
+    columns = {name: (("run", "swap"), np.stack([r[name] for r in runs])) for name in runs[0]}
+    line = [_along_line(target, _member(values, run), settings) for run in range(settings.runs)]
+    swaps = xr.Dataset(
+        {
+            **columns,
+            "before": ("swap", np.asarray(settings.swaps)),
+            "between": (("run", "position"), np.stack(line)),
+            "position": ("position", np.linspace(0, 1, settings.points)),
+        }
+    )
+    return _tree(target, found.values, {"swaps": swaps})
+
+
+def swapped(rng: np.random.Generator, size: int, num: int) -> Int[np.ndarray, " part"]:
+    """Draw a permutation that `num` transpositions make and no fewer.
+
+    Each exchange joins two cycles, so that none undoes another.
+
+    Raises
+    ------
+    ValueError
+        If there is no such permutation: `num` is `size` or more.
+    """
+    if not 0 <= num < size:
+        raise ValueError(f"`num` is {num}, and must lie between 0 and {size - 1} for {size} parts.")
+    permutation, cycle = np.arange(size), np.arange(size)
+    for _ in range(num):
+        first = rng.integers(size)
+        second = rng.choice(np.flatnonzero(cycle != cycle[first]))
+        permutation[[first, second]] = permutation[[second, first]]
+        cycle[cycle == cycle[second]] = cycle[first]
+    return permutation
+
+
+def permutations_of(model: BayesianNetwork) -> Symmetry:
+    """The network's symmetry without the positive scalings."""
+    return tuple(block for block in model.symmetry if isinstance(block, Exchangeable))
+
+
+def align_to(
+    model: BayesianNetwork, reference: Values, others: Values
+) -> tuple[Values, Int[np.ndarray, " pair"]]:
+    """Align networks (pair, ...) to one (1, ...); returns them, and the transpositions it took."""
+    symmetry = permutations_of(model)
+    found = align(
+        _dataset(model, others),
+        symmetry,
+        reference=_dataset(model, reference),
+        scales=dict.fromkeys(chain.from_iterable(block.variables for block in symmetry), 1.0),
+        gauge="keep",
+    )
+    dataset = found.posterior["posterior"].to_dataset()
+    moved = {name: dataset[name].values[0] for name in others}
+    return moved, transpositions_of(found.element).total[0]
+
+
+def _compare(
+    target: NetworkTarget, members: Values, settings: PairSettings
+) -> dict[str, Float[np.ndarray, " swap"]]:
+    """Compare the permuted twins with the first network of a run."""
+    first, others = _member(members, slice(0, 1)), _member(members, slice(1, None))
+    moved, count = align_to(target.model, first, others)
+    num = len(count)
+    whole = {name: np.repeat(value, num, axis=0) for name, value in first.items()}
+    return {
+        "after": count.astype(np.float64),
+        "distance_raw": _distance(first, others),
+        "distance_aligned": _distance(first, moved),
+        "barrier_raw": _barrier(target, whole, others, settings).height,
+        "barrier_aligned": _barrier(target, whole, moved, settings).height,
+    }
+
+
+def _along_line(
+    target: NetworkTarget, members: Values, settings: PairSettings
+) -> Int[np.ndarray, " position"]:
+    """Transpositions that align networks between the first and its most permuted twin to the first."""
+    first, last = _member(members, slice(0, 1)), _member(members, slice(-1, None))
+    position = np.linspace(0, 1, settings.points)
+    between = {
+        name: np.concatenate([(1 - t) * first[name] + t * last[name] for t in position])
+        for name in first
+    }
+    return align_to(target.model, first, between)[1]
+
+
+def _training(settings: PairSettings) -> TrainSettings:
+    return TrainSettings(
+        epochs=settings.epochs,
+        batch_size=settings.batch_size,
+        learning_rate=settings.learning_rate,
+        objective="likelihood",
+    )
+
+
+def _barrier(target: NetworkTarget, first: Values, second: Values, settings: PairSettings) -> Any:
+    loss = partial(_losses, target.model, target.x[:MAX_IMAGES], target.y[:MAX_IMAGES])
+    return barrier(first, second, loss, num_points=settings.points)
+
+
+@partial(jax.jit, static_argnames="model")
+def _losses(model: BayesianNetwork, x: jax.Array, y: jax.Array, weights: Any) -> jax.Array:
+    def one(member: dict[str, jax.Array]) -> jax.Array:
+        return -jnp.mean(model.likelihood.log_density(model.network.apply(member, x), y))
+
+    return jax.lax.map(one, weights, batch_size=16)
+
+
+def _distance(first: Values, others: Values) -> Float[np.ndarray, " pair"]:
+    squares = (
+        np.square(others[n] - first[n]).reshape(len(others[n]), -1).sum(axis=1) for n in others
+    )
+    return np.sqrt(sum(squares))
+
+
+def _member(values: Values, which: Any) -> Values:
+    return {name: value[which] for name, value in values.items()}
+
+
+def _dataset(model: BayesianNetwork, values: Values) -> xr.Dataset:
+    dims = model.network.dims
+    return xr.Dataset({n: (("chain", "draw", *dims[n]), values[n][None]) for n in dims})
+
+
+def _tree(target: NetworkTarget, values: Any, groups: dict[str, xr.Dataset]) -> xr.DataTree:
+    arrays = {name: np.asarray(value) for name, value in values.items()}
+    tree = xr.DataTree.from_dict({"posterior": _dataset(target.model, arrays), **groups})
+    tree.attrs = {"model": target.model.describe(), "target": target.name}
+    return tree

@@ -1,0 +1,184 @@
+"""A row of the table: one representation's predictions at the test images.
+
+Convention: a row is kept as a posterior of one draw, the mean of its weights, with the group `predictive`:
+class probabilities averaged over draws, and what is needed of single draws. Draws are run in batches and
+only sums are kept. Where a row has repeats (other choices of a few draws), they are a leading axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Float, Int
+from scipy.special import softmax, xlogy
+
+from analysis.pruning import pruning_curve
+from analysis.unimodal import GaussianFit, fit_gaussian
+from models import BayesianNetwork, predict
+from models.data import Dataset
+
+from ..study import Cell
+from .design import RowSettings
+
+BATCH = 50
+"""Draws that are run at a time."""
+SD_EDGES = np.linspace(0.0, 2.0, 81)
+"""Edges of the bins in which standard deviations of weights are counted (the paper's Figure 5, left)."""
+KEEP = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+
+Draws = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class Predictive:
+    """What is known of predictions over many draws.
+
+    Attributes
+    ----------
+    probability
+        Averaged over draws.
+    entropy
+        Of single draws, averaged over draws, in nats.
+    accuracy
+        Of each draw.
+    """
+
+    probability: Float[np.ndarray, "obs out"]
+    entropy: Float[np.ndarray, " obs"]
+    accuracy: Float[np.ndarray, " draw"]
+
+
+def make_row(tree: xr.DataTree, cell: Cell, test: Dataset) -> xr.DataTree:
+    """Predict with the representation that the cell's settings name."""
+    settings: RowSettings = cell.settings
+    model = BayesianNetwork.from_description(tree.attrs["model"])
+    if settings.kind == "gaussian":
+        fit = fit_gaussian(
+            tree,
+            settings.covariance,
+            rank=settings.rank,
+            shrinkage=settings.shrinkage,
+            var_names=list(model.network.shapes),
+        )
+        groups = _gaussian_row(fit, model, settings, cell.seed, test)
+    else:
+        groups = _draws_row(tree, model, settings, cell.seed, test)
+    out = xr.DataTree.from_dict(groups)
+    out.attrs = {"model": tree.attrs["model"], "target": tree.attrs.get("target", "")}
+    return out
+
+
+def _gaussian_row(
+    fit: GaussianFit, model: BayesianNetwork, settings: RowSettings, seed: int, test: Dataset
+) -> dict[str, xr.Dataset]:
+    num = settings.num or 1000
+    sizes = [min(BATCH, num - at) for at in range(0, num, BATCH)]
+    streams = np.random.SeedSequence(seed).generate_state(len(sizes))
+    batches = (
+        _arrays(fit.sample(size, seed=int(state)))
+        for size, state in zip(sizes, streams, strict=True)
+    )
+    found = predictive(model, batches, test.x, _labels(test))
+    mean = fit.mean_draw()["posterior"].to_dataset()
+    groups = _groups([found], _run(model, mean, test), mean)
+    if settings.prune:
+        groups["pruning"] = _pruning(fit, test)
+        groups["spread"] = _spread(fit)
+    return groups
+
+
+def _draws_row(
+    tree: xr.DataTree, model: BayesianNetwork, settings: RowSettings, seed: int, test: Dataset
+) -> dict[str, xr.Dataset]:
+    posterior = halve(tree["posterior"].to_dataset(), settings.part)[list(model.network.shapes)]
+    total = posterior.sizes["chain"] * posterior.sizes["draw"]
+    rng = np.random.default_rng(seed)
+    num = total if settings.num is None else min(settings.num, total)
+    chosen = [np.sort(rng.choice(total, num, replace=False)) for _ in range(settings.repeats)]
+    found = [predictive(model, _batches(posterior, rows), test.x, _labels(test)) for rows in chosen]
+    mean = posterior.mean(("chain", "draw")).expand_dims(["chain", "draw"])
+    return _groups(found, _run(model, mean, test), mean)
+
+
+def halve(posterior: xr.Dataset, part: str) -> xr.Dataset:
+    """Take the first or the second half of the chains; of the draws where there is one chain."""
+    if not part:
+        return posterior
+    dim = "chain" if posterior.sizes["chain"] > 1 else "draw"
+    middle = posterior.sizes[dim] // 2
+    return posterior.isel({dim: slice(None, middle) if part == "first" else slice(middle, None)})
+
+
+def predictive(
+    model: BayesianNetwork, batches: Iterator[Draws], x: np.ndarray, labels: np.ndarray
+) -> Predictive:
+    """Average predictions over batches of draws (1, draw, ...)."""
+    total = np.zeros((len(x), model.network.out_dim))
+    entropy, accuracy = np.zeros(len(x)), []
+    for draws in batches:
+        num = next(iter(draws.values())).shape[1]
+        outputs = predict(model, _filled_up(draws, BATCH - num), x)[0, :num]
+        probability = softmax(outputs.astype(np.float64), axis=-1)
+        total += probability.sum(axis=0)
+        entropy -= xlogy(probability, probability).sum(axis=(0, 2))
+        accuracy.append((probability.argmax(axis=-1) == labels).mean(axis=1))
+    accuracies = np.concatenate(accuracy)
+    return Predictive(total / len(accuracies), entropy / len(accuracies), accuracies)
+
+
+def _filled_up(draws: Draws, num: int) -> Draws:
+    """Append copies of the last draw: batches of one size are compiled once."""
+    return {
+        name: np.concatenate([v, np.repeat(v[:, -1:], num, axis=1)], axis=1)
+        for name, v in draws.items()
+    }
+
+
+def _batches(posterior: xr.Dataset, rows: Int[np.ndarray, " row"]) -> Iterator[Draws]:
+    first = posterior.transpose("chain", "draw", ...)
+    chains, draws = np.divmod(rows, first.sizes["draw"])
+    for at in range(0, len(rows), BATCH):
+        some = slice(at, at + BATCH)
+        yield {str(n): v.values[chains[some], draws[some]][None] for n, v in first.items()}
+
+
+def _arrays(tree: xr.DataTree) -> Draws:
+    dataset = tree["posterior"].to_dataset().transpose("chain", "draw", ...)
+    return {str(name): variable.values for name, variable in dataset.items()}
+
+
+def _run(model: BayesianNetwork, mean: xr.Dataset, test: Dataset) -> Float[np.ndarray, "obs out"]:
+    """Class probabilities of the network with the mean's weights."""
+    draws = {str(n): v.transpose("chain", "draw", ...).values for n, v in mean.items()}
+    return softmax(predict(model, draws, test.x)[0, 0].astype(np.float64), axis=-1)
+
+
+def _groups(
+    found: list[Predictive], of_mean: np.ndarray, mean: xr.Dataset
+) -> dict[str, xr.Dataset]:
+    variables = {
+        "probability": (("repeat", "obs", "class"), np.stack([f.probability for f in found])),
+        "entropy": (("repeat", "obs"), np.stack([f.entropy for f in found])),
+        "draw_accuracy": (("repeat", "member"), np.stack([f.accuracy for f in found])),
+        "mean_probability": (("obs", "class"), of_mean),
+    }
+    return {"posterior": mean, "predictive": xr.Dataset(variables)}
+
+
+def _pruning(fit: GaussianFit, test: Dataset) -> xr.Dataset:
+    curves = {by: pruning_curve(fit, test.x, test.y, keep=KEEP, by=by) for by in ("sd", "random")}
+    columns = {f"accuracy_{by}": ("level", curve.score) for by, curve in curves.items()}
+    return xr.Dataset({"keep": ("level", np.asarray(KEEP)), **columns})
+
+
+def _spread(fit: GaussianFit) -> xr.Dataset:
+    weights = [sd.ravel() for name, sd in fit.sd.items() if name.startswith("W")]
+    counts, edges = np.histogram(np.minimum(np.concatenate(weights), SD_EDGES[-1]), SD_EDGES)
+    return xr.Dataset({"count": ("bin", counts), "edge": ("edge", edges)})
+
+
+def _labels(test: Dataset) -> Int[np.ndarray, " obs"]:
+    return np.asarray(test.y, dtype=np.int64)

@@ -1,0 +1,260 @@
+"""One Gaussian for a posterior: design, rows, pairs, verdicts, and a toy run."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import xarray as xr
+from scipy.special import softmax
+
+from analysis.distillation import DistillationSettings
+from analysis.transpositions import count_transpositions
+from inference.settings import AdviSettings, EnsembleSettings, HmcSettings
+from models import BayesianNetwork, Categorical, Network, predict
+from models.data import Dataset
+from studies.compact_representation import STUDY, design, paper
+from studies.compact_representation.design import RowSettings, Size, configure, parts, rows
+from studies.compact_representation.measures import Measured, Results, score
+from studies.compact_representation.pairs import align_to, swapped, train_swaps
+from studies.compact_representation.rows import halve, make_row
+from studies.compact_representation.statements import statements
+from studies.compact_representation.tables import goal_table, reaches_goal, reaches_stretch
+from studies.study import Cell, Options
+
+MODEL = BayesianNetwork(Network(4, (3,), 3, "relu"), Categorical())
+
+
+def draws_of(model: BayesianNetwork, chains: int, draws: int, sd: float = 1.0) -> xr.DataTree:
+    rng = np.random.default_rng(0)
+    variables = {
+        name: (
+            ("chain", "draw", *model.network.dims[name]),
+            sd * rng.normal(size=(chains, draws, *shape)),
+        )
+        for name, shape in model.network.shapes.items()
+    }
+    tree = xr.DataTree.from_dict({"posterior": xr.Dataset(variables)})
+    tree.attrs = {"model": model.describe()}
+    return tree
+
+
+def images(num: int) -> Dataset:
+    rng = np.random.default_rng(1)
+    return Dataset(
+        name="made up",
+        x=rng.uniform(size=(num, 4)),
+        y=rng.integers(3, size=num),
+        feature_names=("a", "b", "c", "d"),
+        target_names=("0", "1", "2"),
+        task="classification",
+        source="made up",
+    )
+
+
+@pytest.mark.parametrize("options", [Options(quick=True), Options(), Options(full=True)])
+def test_cells_come_after_their_inputs_and_have_keys_of_their_own(options):
+    config = configure(options)
+    seen = set()
+    for cell in STUDY.cells(config):
+        assert set(cell.inputs) <= seen
+        assert cell.key not in seen
+        seen.add(cell.key)
+    assert {row.key for row in rows(config)} <= seen
+    assert set(paper.TABLE_1) <= {row.name for row in rows(config)}
+    assert max(config.pairs.swaps) < config.size.hidden
+
+
+def test_full_size_is_the_papers_and_quick_is_that_of_the_goals():
+    full, quick = configure(Options(full=True)), configure(Options(quick=True))
+    assert (full.size.data, full.size.side, full.size.hidden) == ("mnist", 28, 512)
+    assert design.num_parameters(full) == 407_050
+    assert design.network(quick).network.widths == (64, 16, 10)
+    data = parts(quick.size, 0)
+    assert (data.train.num_obs, data.test.num_obs) == (1000, 797)
+    assert data.train.x.min() == 0.0
+    assert data.train.x.max() == 1.0
+
+
+def test_images_are_averaged_down():
+    size = Size("mnist-5k", side=14, hidden=4, train=2000)
+    data = parts(size, 0)
+    assert data.train.x.shape == (2000, 196)
+    whole = parts(replace(size, side=28), 0)
+    block = whole.train.x[5].reshape(28, 28)[6:8, 10:12].mean()
+    assert data.train.x[5].reshape(14, 14)[3, 5] == pytest.approx(block)
+
+
+def test_a_low_rank_precision_needs_more_draws_than_weights():
+    with_many = {row.name for row in rows(configure(Options(quick=True)))}
+    with_few = {row.name for row in rows(configure(Options(quick=True, draws=100)))}
+    assert {"mean-precision-20", "mean-precision-200", "mean-full"} == with_many - with_few
+
+
+def test_predictions_in_batches_are_those_of_all_draws_at_once():
+    tree, test = draws_of(MODEL, 2, 60), images(11)
+    cell = Cell("row", "row", "analysis", RowSettings("draws"), seed=0)
+    found = make_row(tree, cell, test)["predictive"]
+    logits = predict(MODEL, tree["posterior"].to_dataset(), test.x)
+    probability = softmax(logits, axis=-1).reshape(120, 11, 3)
+    np.testing.assert_allclose(found["probability"][0], probability.mean(0), rtol=1e-10)
+    entropy = -(probability * np.log(probability)).sum(-1).mean(0)
+    np.testing.assert_allclose(found["entropy"][0], entropy, rtol=1e-10)
+    accuracy = (probability.argmax(-1) == test.y).mean(1)
+    np.testing.assert_allclose(np.sort(found["draw_accuracy"][0]), np.sort(accuracy))
+
+
+def test_repeats_choose_draws_anew():
+    tree = draws_of(MODEL, 2, 60)
+    cell = Cell("row", "row", "analysis", RowSettings("draws", num=1, repeats=5), seed=0)
+    found = make_row(tree, cell, images(11))["predictive"]["probability"].values
+    assert found.shape == (5, 11, 3)
+    assert len({row.tobytes() for row in found}) == 5
+
+
+def test_a_gaussian_without_spread_predicts_as_its_mean():
+    tree, test = draws_of(MODEL, 1, 200, sd=1e-6), images(11)
+    cell = Cell("row", "row", "analysis", RowSettings("gaussian", num=60), seed=0)
+    found = make_row(tree, cell, test)["predictive"]
+    np.testing.assert_allclose(found["probability"][0], found["mean_probability"], atol=1e-4)
+    np.testing.assert_allclose(found["mean_probability"], 1 / 3, atol=1e-4)
+
+
+def test_pruning_keeps_everything_in_the_end():
+    tree, test = draws_of(MODEL, 1, 50), images(40)
+    cell = Cell("row", "row", "analysis", RowSettings("gaussian", num=10, prune=True), seed=0)
+    found = make_row(tree, cell, test)
+    whole = (found["predictive"]["mean_probability"].values.argmax(-1) == test.y).mean()
+    assert found["pruning"]["accuracy_sd"].values[-1] == whole
+    assert found["pruning"]["accuracy_random"].values[-1] == whole
+    assert found["spread"]["count"].values.sum() == 4 * 3 + 3 * 3
+
+
+def test_halves_are_chains_or_draws():
+    several = draws_of(MODEL, 4, 3)["posterior"].to_dataset()
+    assert halve(several, "").sizes["chain"] == 4
+    first, second = halve(several, "first"), halve(several, "second")
+    np.testing.assert_array_equal(first["W1"], several["W1"][:2])
+    np.testing.assert_array_equal(second["W1"], several["W1"][2:])
+    one = draws_of(MODEL, 1, 7)["posterior"].to_dataset()
+    assert halve(one, "first").sizes == {**one.sizes, "draw": 3}
+    assert halve(one, "second").sizes == {**one.sizes, "draw": 4}
+
+
+@pytest.mark.parametrize("size", [2, 5, 16])
+def test_swapped_takes_as_many_transpositions_as_asked(size, rng):
+    for num in range(size):
+        found = np.stack([swapped(rng, size, num) for _ in range(20)])
+        np.testing.assert_array_equal(count_transpositions(found), num)
+    with pytest.raises(ValueError, match=f"`num` is {size}, and must lie between 0 and {size - 1}"):
+        swapped(rng, size, size)
+
+
+def test_alignment_of_a_pair_finds_the_permutation(rng):
+    first = {n: rng.normal(size=(1, *s)) for n, s in MODEL.network.shapes.items()}
+    order = np.array([2, 0, 1])
+    second = {"W1": first["W1"][:, :, order], "b1": first["b1"][:, order]}
+    second |= {"W2": first["W2"][:, order], "b2": first["b2"]}
+    moved, count = align_to(MODEL, first, second)
+    assert count.tolist() == [2]
+    for name, values in moved.items():
+        np.testing.assert_array_equal(values, first[name])
+
+
+def test_permuted_twins_are_as_far_apart_as_they_were_before_training():
+    target = MODEL.condition(images(40).x, images(40).y)
+    settings = design.PairSettings(2, 10, 1e-5, runs=2, swaps=(0, 2), points=5)
+    found = train_swaps(target, settings, seed=0)["swaps"].to_dataset()
+    np.testing.assert_array_equal(found["after"], [[0, 2], [0, 2]])
+    np.testing.assert_array_equal(found["between"].values[:, [0, -1]], [[0, 2], [0, 2]])
+    assert (found["distance_aligned"] < 0.01).all()
+    assert (found["distance_raw"][:, 1] > 0.1).all()
+    np.testing.assert_allclose(found["barrier_aligned"], 0, atol=1e-4)
+
+
+def measured(name: str, tv: float, agreement: float, accuracy: float = 0.9) -> Measured:
+    (row,) = (row for row in rows(configure(Options(quick=True))) if row.name == name)
+    averaged = replace(SCORE, total_variation=tv, agreement=agreement)
+    return Measured(row, averaged, averaged, accuracy, 0.0, 0.1)
+
+
+TRUTH = np.array([[0.9, 0.1], [0.2, 0.8]])
+SCORE = score(TRUTH, TRUTH, np.array([0, 1]))
+
+
+def test_score_of_the_truth_itself():
+    assert (SCORE.agreement, SCORE.total_variation, SCORE.accuracy) == (1.0, 0.0, 1.0)
+    assert SCORE.log_score == pytest.approx((np.log(0.9) + np.log(0.8)) / 2)
+    assert score(1 - TRUTH, TRUTH, np.array([0, 1])).total_variation == pytest.approx(0.7)
+
+
+def test_a_class_that_was_ruled_out_costs_everything():
+    sure = np.array([[1.0, 0.0], [1.0, 0.0]])
+    assert score(sure, TRUTH, np.array([0, 1])).log_score == -np.inf
+
+
+def test_goals_are_reached_by_both_numbers_and_the_stretch_by_three():
+    truth = measured("hmc", 0.0, 1.0, 0.93)
+    assert reaches_goal(measured("distilled", 0.05, 0.98))
+    assert not reaches_goal(measured("distilled", 0.051, 0.98))
+    assert not reaches_goal(measured("distilled", 0.05, 0.979))
+    assert not reaches_goal(measured("raw-20", 0.02, 0.99))  # no Gaussian
+    assert reaches_stretch(measured("distilled", 0.025, 0.99, 0.939), truth)
+    assert not reaches_stretch(measured("distilled", 0.025, 0.99, 0.941), truth)
+    assert not reaches_stretch(measured("distilled", 0.026, 0.99, 0.93), truth)
+
+
+def test_verdicts_follow_the_numbers():
+    rows_ = {"hmc": (0.0, 1.0), "hmc-qi": (0.8, 0.1), "hmc-qr": (0.7, 0.6)}
+    rows_ |= {"one-draw": (0.3, 0.9), "mean-diag": (0.1, 0.95)}
+    found = {name: measured(name, *numbers) for name, numbers in rows_.items()}
+    switching = {"mean": {"ratio": 0.5, "prior_ratio": 0.9}}
+    results = Results(found, SCORE, switching, {})
+    judged = {s.label: s.verdict for s in statements(results)}
+    assert judged["rebasin makes a Gaussian fit easier"] == "reproduces"
+    assert judged["one basin: close to unimodal"] == "reproduces"
+    assert judged["transpositions before training show after it"] == "unclear"  # not measured
+    (gain,) = (row for row in goal_table(results).rows if "iterated" in str(row[0]))
+    assert (gain[1], gain[2].value) == ("3.00 times", "yes")
+    worse = found | {"hmc-qr": measured("hmc-qr", 0.9, 0.6)}
+    alike = {"mean": {"ratio": 0.85, "prior_ratio": 0.9}}
+    judged = {s.label: s.verdict for s in statements(Results(worse, SCORE, alike, {}))}
+    assert judged["rebasin makes a Gaussian fit easier"] == "does not reproduce"
+    assert judged["one basin: close to unimodal"] == "does not reproduce"
+
+
+def test_options_of_other_studies_are_refused():
+    with pytest.raises(ValueError, match="`--engine` does not apply to the study compact-repres"):
+        configure(Options(engine="stan"))
+
+
+def test_toy_run_from_the_command_line(onebasin, here, monkeypatch):
+    toy = design.Config(
+        seed=0,
+        size=Size("digits", side=4, hidden=3, train=60),
+        hmc=HmcSettings(chains=2, warmup=20, draws=40, trajectory_length=0.3, metric="unit"),
+        ensemble=EnsembleSettings(members=3, epochs=3, batch_size=20),
+        advi=AdviSettings(iterations=20, evaluate_every=10, elbo_samples=5, draws=30),
+        distillation=DistillationSettings(iterations=5, points=40, draws=10, batch_size=20),
+        pairs=design.PairSettings(2, 20, 0.01, runs=2, swaps=(0, 2), points=3),
+        draws=20,
+    )
+    monkeypatch.setattr(design, "QUICK", toy)
+    words = (
+        "study",
+        "compact-representation",
+        "--quick",
+        "--out",
+        "run",
+        "--no-progress",
+        "--json",
+    )
+    answer = onebasin(*words)
+    assert answer.code == 0, answer.err
+    assert set(answer.json["rows"]) == {row.name for row in rows(toy)}
+    assert answer.json["rows"]["hmc"]["averaged"]["agreement"] == 1.0
+    assert len(answer.json["statements"]) == 8
+    page = (here / "run" / "report.html").read_text()
+    assert "Figure 5 remade" in page
+    again = onebasin(*words)
+    assert again.err.count("there already") == len(STUDY.cells(toy))
+    assert again.json["rows"] == answer.json["rows"]
