@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,9 +17,10 @@ from inference import HmcSettings, NutsSettings, hmc, nuts
 from inference.errors import InferenceError
 from inference.numpyro_mcmc import starting_points
 from inference.optimum import BestOptimum
-from inference.stan_starts import seeds_of
+from inference.stan_starts import best_optimum, seeds_of
 from models import BayesianNetwork, Network, Target
 from stan import program
+from stan.program import compile_program, definition, write_data
 
 from .known import MEAN, PROGRAMS, RATE, SHAPE, known_target
 
@@ -70,6 +72,19 @@ def test_optimum_is_that_of_the_unconstrained_density() -> None:
     start = starting_points(known_target("numpyro"), settings, 1).initial
     np.testing.assert_allclose(start["x"][0], MEAN, atol=1e-4)
     np.testing.assert_allclose(start["tau"][0], np.log(SHAPE / RATE), atol=1e-4)
+
+
+@pytest.mark.stan
+def test_stans_optimum_is_that_of_the_unconstrained_density(tmp_path: Path) -> None:
+    source = definition(known_target("stan"))
+    model, info = compile_program(source.path)
+    data = write_data(source, info, tmp_path)
+    init = best_optimum(
+        str(model.exe_file), data, info.parameters, tmp_path, init_radius=2.0, seeds=[1, 2]
+    )
+    values = json.loads(init.read_text())
+    np.testing.assert_allclose(values["x"], MEAN, atol=1e-3)
+    assert values["tau"] == pytest.approx(SHAPE / RATE, rel=1e-3)
 
 
 def test_rosenbrock_agrees_with_another_optimiser() -> None:
