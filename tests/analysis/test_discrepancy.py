@@ -121,6 +121,13 @@ def test_equal_samples_are_no_evidence(rng):
     assert found.energy <= 0
 
 
+def test_ties_count_as_large():
+    ones = np.ones((12, 2))
+    found = two_sample(ones, ones, permutations=19)
+    assert (found.energy, found.mmd) == (0, 0)
+    assert (found.energy_p, found.mmd_p) == (1, 1)
+
+
 RATES = {"one": (0.7, 1), "few": (0.7, 5), "many": (0.5, 12), "unlike": ((0.9, 0.2, 0.2, 0.2), 4)}
 
 
