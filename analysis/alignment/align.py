@@ -41,7 +41,7 @@ def align(
     posterior: Posterior,
     symmetry: Symmetry | None = None,
     *,
-    reference: str | Posterior = "mean",
+    reference: str | Posterior = "gaussian",
     reference_draw: tuple[int, int] = (0, 0),
     cost: str = "weights",
     x: Any = None,
@@ -62,9 +62,10 @@ def align(
         Draws (chain, draw, ...). It is computed in the precision that the draws are stored in.
     symmetry : Symmetry, optional
         Modulo what; by default what the attribute `symmetry` declares.
-    reference : {"mean", "gaussian", "draw"}, DataTree or Dataset
-        What draws are matched with: the mean of the aligned draws, iterated; a diagonal Gaussian
-        likewise (Stephens 2000); one draw; or the mean of another posterior, aligned by then.
+    reference : {"gaussian", "mean", "draw"}, DataTree or Dataset
+        What draws are matched with: a diagonal Gaussian fitted to the aligned draws, iterated
+        (Stephens 2000); their mean likewise, which takes parts of unlike spread for one another;
+        one draw; or the mean of another posterior, aligned by then.
     reference_draw : tuple of int
         Chain and draw: the reference, or where the iteration starts. Its parts keep their labels.
     cost : {"weights", "activations"}

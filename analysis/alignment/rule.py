@@ -47,7 +47,7 @@ class Rule:
         If a word is unknown or a number is not a count.
     """
 
-    reference: str = "mean"
+    reference: str = "gaussian"
     reference_draw: tuple[int, int] = (0, 0)
     cost: str = "weights"
     scales: Mapping[str, float] = field(default_factory=dict)

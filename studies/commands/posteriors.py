@@ -52,8 +52,8 @@ def align(
     out: Annotated[Path, typer.Option(help="The aligned posterior to write, NetCDF.")],
     exchangeable: Exchangeable = None,
     reference: Annotated[
-        str, typer.Option(help="mean, gaussian, draw, or another posterior file.")
-    ] = "mean",
+        str, typer.Option(help="gaussian, mean, draw, or another posterior file.")
+    ] = "gaussian",
     cost: Annotated[str, typer.Option(help="weights, or activations of a network.")] = "weights",
     restarts: Annotated[int, typer.Option(help="Starts.")] = 1,
     max_sweeps: Annotated[int, typer.Option(help="Sweeps at most, from each start.")] = 15,

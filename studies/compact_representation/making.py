@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -49,13 +51,14 @@ def make_aligned(tree: xr.DataTree, cell: Cell, context: Context) -> xr.DataTree
     """
     settings: AlignSettings = cell.settings
     symmetry = permutations(BayesianNetwork.from_description(tree.attrs["model"]))
-    how = {"reference": settings.reference, "cost": settings.cost, "gauge": settings.gauge}
-    with alignment_bar() if context.progress else _silent() as bar:
-        alignment = align(tree, symmetry, progress=bar, **how)
+    with alignment_bar() if context.progress else nullcontext() as bar:
+        alignment = _align(tree, symmetry, settings, bar)
     out = alignment.to_tree()
     if settings.cost == "weights":
         found = switching(alignment, lags=_lags(tree), noise=True, seed=cell.seed)
-        prior = switching(_aligned_prior(tree, symmetry, how, cell.seed), lags=(1,), noise=False)
+        prior = switching(
+            _aligned_prior(tree, symmetry, settings, cell.seed), lags=(1,), noise=False
+        )
         measured = found.to_dict() | {"prior_ratio": prior.ratio}
         out.attrs["switching"] = json.dumps(measured)
     return out
@@ -66,10 +69,20 @@ def permutations(model: BayesianNetwork) -> Symmetry:
     return tuple(block for block in model.symmetry if isinstance(block, Exchangeable))
 
 
-def _silent():
-    from contextlib import nullcontext
-
-    return nullcontext(None)
+def _align(
+    tree: xr.DataTree,
+    symmetry: Symmetry,
+    settings: AlignSettings,
+    progress: Callable[[int, int], None] | None = None,
+) -> Alignment:
+    return align(
+        tree,
+        symmetry,
+        reference=settings.reference,
+        cost=settings.cost,
+        gauge=settings.gauge,
+        progress=progress,
+    )
 
 
 def _lags(tree: xr.DataTree) -> tuple[int, ...]:
@@ -78,7 +91,7 @@ def _lags(tree: xr.DataTree) -> tuple[int, ...]:
 
 
 def _aligned_prior(
-    tree: xr.DataTree, symmetry: Symmetry, how: dict[str, str], seed: int
+    tree: xr.DataTree, symmetry: Symmetry, settings: AlignSettings, seed: int
 ) -> Alignment:
     """Align as many draws from the prior, which are as far apart as draws can be."""
     model = BayesianNetwork.from_description(tree.attrs["model"])
@@ -95,7 +108,7 @@ def _aligned_prior(
     }
     prior = xr.DataTree.from_dict({"posterior": xr.Dataset(draws)})
     prior.attrs = {"model": tree.attrs["model"], "symmetry": to_json(symmetry)}
-    return align(prior, symmetry, **how)
+    return _align(prior, symmetry, settings)
 
 
 def _refine(mean_aligned: xr.DataTree, cell: Cell, context: Context) -> xr.DataTree:

@@ -110,7 +110,7 @@ def measure_all(config: Config, outcomes: Outcomes) -> Results:
     labels = np.asarray(parts(config.size, config.seed).test.y, dtype=np.int64)
     there = {cell.key: cell for cell in outcomes}
     trees = {row.name: outcomes.by_key(row.key) for row in rows(config) if row.key in there}
-    truth = trees["hmc"]["predictive"]["probability"].values[0]
+    truth = _probability(trees["hmc"])[0]
     found = {
         row.name: _measure(row, trees[row.name], truth, labels)
         for row in rows(config)
@@ -118,9 +118,7 @@ def measure_all(config: Config, outcomes: Outcomes) -> Results:
     }
     floor = None
     if {"half-1", "half-2"} <= set(trees):
-        halves = [
-            trees[name]["predictive"]["probability"].values[0] for name in ("half-1", "half-2")
-        ]
+        halves = [_probability(trees[name])[0] for name in ("half-1", "half-2")]
         floor = score(halves[1], halves[0], labels)
     pairs = {name: k for name, k in (("dynamics", DYNAMICS), ("swaps", SWAPS)) if k in there}
     trees |= {name: outcomes.by_key(key) for name, key in pairs.items()}
@@ -147,7 +145,7 @@ def score(
 def _measure(
     row: Row, tree: xr.DataTree, truth: np.ndarray, labels: Int[np.ndarray, " obs"]
 ) -> Measured:
-    group = tree["predictive"]
+    group = tree["predictive"].to_dataset()
     probability, entropy = group["probability"].values, group["entropy"].values
     accuracy = group["draw_accuracy"].values
     safe = np.maximum(probability, np.finfo(np.float64).tiny)
@@ -160,6 +158,10 @@ def _measure(
         draw_accuracy_sd=float(accuracy.std()),
         mutual_information=float(information),
     )
+
+
+def _probability(tree: xr.DataTree) -> Float[np.ndarray, "repeat obs out"]:
+    return np.asarray(tree["predictive"].to_dataset()["probability"].values)
 
 
 def _average(scores: list[Score]) -> Score:

@@ -27,7 +27,7 @@ from analysis.transpositions import transpositions_of
 from inference.ensemble import first_values
 from inference.settings import EnsembleSettings, TrainSettings
 from inference.training import train
-from models import BayesianNetwork, NetworkTarget
+from models import BayesianNetwork, Categorical, NetworkTarget
 from models.group import Group, Permuted
 from models.symmetry import Exchangeable, Symmetry
 
@@ -186,7 +186,7 @@ def _barrier(target: NetworkTarget, first: Values, second: Values, settings: Pai
 @partial(jax.jit, static_argnames="model")
 def _losses(model: BayesianNetwork, x: jax.Array, y: jax.Array, weights: Any) -> jax.Array:
     def one(member: dict[str, jax.Array]) -> jax.Array:
-        return -jnp.mean(model.likelihood.log_density(model.network.apply(member, x), y))
+        return -jnp.mean(Categorical().log_density(model.network.apply(member, x), y))
 
     return jax.lax.map(one, weights, batch_size=16)
 

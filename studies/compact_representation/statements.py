@@ -160,7 +160,7 @@ def _effect(results: Results) -> Iterable[Trial]:
 def _monotonic(results: Results) -> Iterable[Trial]:
     if "swaps" not in results.trees:
         return
-    between = results.trees["swaps"]["swaps"]["between"].values
+    between = results.trees["swaps"]["swaps"].to_dataset()["between"].values
     for run, counts in enumerate(between, start=1):
         falls = int((np.diff(counts) < 0).sum())
         yield Trial(f"run {run}", f"0 to {counts[-1]}, {falls} falls", falls == 0)
@@ -178,7 +178,7 @@ def _median_sd(results: Results, name: str) -> float | None:
     """Median of the counted standard deviations, interpolated within its bin."""
     if name not in results.trees or "spread" not in results.trees[name].children:
         return None
-    share = np.cumsum(results.trees[name]["spread"]["count"].values)
+    share = np.cumsum(results.trees[name]["spread"].to_dataset()["count"].values)
     return float(np.interp(share[-1] / 2, np.concatenate([[0], share]), SD_EDGES))
 
 

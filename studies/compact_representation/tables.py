@@ -98,13 +98,12 @@ _ONE_BASIN = ("vi", "refined", "distilled", "map")
 
 def _row(found: Measured, truth: Measured) -> tuple:
     averaged, mean = found.averaged, found.mean
-    flag = "good" if reaches_goal(found) else ""
     # The mean of draws that carry labels of their own says nothing; that of q_i is the paper's.
     aligned = found.row.settings.kind == "gaussian" or found.row.name in _ONE_BASIN
     return (
         f"{found.row.label} [{found.row.group.split(',')[0]}]",
         averaged.agreement,
-        Cell(averaged.total_variation, flag),
+        Cell(averaged.total_variation, "good" if reaches_goal(found) else ""),
         2 * averaged.total_variation,
         averaged.accuracy,
         averaged.log_score,

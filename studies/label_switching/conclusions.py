@@ -25,8 +25,8 @@ _DEFINITIONS = (
     (
         "Raw, aligned, held out",
         "Raw: the draws as the sampler gave them. Aligned: every draw moved by the relabelling that brings it "
-        "closest to the mean of the aligned draws, iterated. Held out: the reference is fitted on the first "
-        "half of the chains, and the R-hat is that of the other half.",
+        "closest to a diagonal Gaussian fitted to the aligned draws, iterated. Held out: the reference is fitted on "
+        "the first half of the chains, and the R-hat is that of the other half.",
     ),
     (
         "By the mean, by a Gaussian",
@@ -101,8 +101,8 @@ def _rules(results: Results) -> str:
     apart = results.of_kind("apart").values()
     if not apart:
         return ""
-    mean = sum(max(m.modulo.switching.labellings) > 1 for m in apart)
-    gaussian = sum(max(m.gaussian_labellings) > 1 for m in apart)
+    mean = sum(max(m.mean_labellings) > 1 for m in apart)
+    gaussian = sum(max(m.modulo.switching.labellings) > 1 for m in apart)
     wider = max(m.inflation for m in apart)
     return (
         f"Aligned with the mean, {mean} of these {len(apart)} seem to change labels within chains, which leaves "

@@ -1,7 +1,7 @@
 """What is measured of every posterior: raw, aligned, by what nothing moves, and against the truth.
 
-Every posterior is aligned twice: with the mean of the aligned draws, which is what the command line does, and with a
-diagonal Gaussian, which weighs every entry by how well it is known (Stephens 2000). What is said of R-hat and ESS is
+Every posterior is aligned twice: with a diagonal Gaussian, which weighs every entry by how well it is known (Stephens
+2000) and is what the command line does, and with the mean of the aligned draws. What is said of R-hat and ESS is
 said of the first.
 """
 
@@ -41,12 +41,12 @@ class Measured:
     Attributes
     ----------
     modulo : ModuloDiagnosis
-        Raw, aligned with the mean, and invariants.
-    gaussian_labellings : tuple of int
-        Labellings in each chain where draws are aligned with a diagonal Gaussian.
+        Raw, aligned with a diagonal Gaussian, and invariants.
+    mean_labellings : tuple of int
+        Labellings in each chain where draws are aligned with their mean.
     inflation : float
         Largest ratio of a moved parameter's posterior sd aligned with the mean to that aligned with a Gaussian.
-    recovery, gaussian_recovery : Recovery or None
+    recovery, mean_recovery : Recovery or None
         Against the truth, by either alignment; None where there is none.
     symmetry_check : float
         Largest change of the log density by the declared symmetry at random points.
@@ -59,10 +59,10 @@ class Measured:
     """
 
     modulo: ModuloDiagnosis
-    gaussian_labellings: tuple[int, ...]
+    mean_labellings: tuple[int, ...]
     inflation: float
     recovery: Recovery | None
-    gaussian_recovery: Recovery | None
+    mean_recovery: Recovery | None
     symmetry_check: float
     log_order: float
     traces: tuple[TraceRank, ...]
@@ -92,11 +92,11 @@ class Measured:
             "held_out_rhat": self.held_out_rhat,
             "basins": [list(group) for group in self.modulo.basins],
             "labellings": list(self.modulo.switching.labellings),
-            "labellings_gaussian": list(self.gaussian_labellings),
+            "labellings_mean": list(self.mean_labellings),
             "switching": self.modulo.switching.to_dict(),
             "inflation": self.inflation,
             "recovery": self.recovery and self.recovery.to_dict(),
-            "recovery_gaussian": self.gaussian_recovery and self.gaussian_recovery.to_dict(),
+            "recovery_mean": self.mean_recovery and self.mean_recovery.to_dict(),
             "symmetry_check": self.symmetry_check,
             "labellings_in_all": round(math.exp(self.log_order)),
             "sentences": list(self.modulo.sentences),
@@ -170,14 +170,14 @@ def measure(config: Config, cell: Cell, tree: xr.DataTree) -> Measured:
     truth = simulate(cell.problem, config.seed).truth
     held_out = config.nuts.chains >= HELD_OUT_CHAINS
     modulo = diagnose_modulo(tree, held_out=held_out)
-    gaussian = align(tree, symmetry, reference="gaussian")
+    by_mean = align(tree, symmetry, reference="mean")
     checked = json_attribute(tree, "symmetry_check") or [math.nan]
     return Measured(
         modulo=modulo,
-        gaussian_labellings=switching(gaussian, noise=False).labellings,
-        inflation=_inflation(modulo, gaussian),
+        mean_labellings=switching(by_mean, noise=False).labellings,
+        inflation=_inflation(modulo, by_mean),
         recovery=recover(modulo.alignment.posterior, truth, symmetry) if truth else None,
-        gaussian_recovery=recover(gaussian.posterior, truth, symmetry) if truth else None,
+        mean_recovery=recover(by_mean.posterior, truth, symmetry) if truth else None,
         symmetry_check=max(checked),
         log_order=modulo.alignment.group.log_order,
         traces=_traces(tree, modulo),
@@ -217,10 +217,10 @@ def _moved(alignment: Alignment) -> list[str]:
     return list(dict.fromkeys(name for block in symmetry for name in block.variables))
 
 
-def _inflation(modulo: ModuloDiagnosis, gaussian: Alignment) -> float:
-    draws = read_draws(gaussian.posterior, _moved(gaussian))
+def _inflation(modulo: ModuloDiagnosis, by_mean: Alignment) -> float:
+    draws = read_draws(by_mean.posterior, _moved(by_mean))
     sd = pd.Series(draws.values.std(axis=(0, 1), ddof=1), index=draws.names)
-    return float((modulo.aligned.parameters["sd"] / sd).max())
+    return float((sd / modulo.aligned.parameters["sd"]).max())
 
 
 def _traces(tree: xr.DataTree, modulo: ModuloDiagnosis) -> tuple[TraceRank, ...]:

@@ -69,13 +69,13 @@ def statements(results: Results) -> tuple[Statement, ...]:
             "one mode, one labelling: by the mean",
             "Where every labelling is a mode of its own, labels do not change within a chain.",
             "aligned with the mean of the draws, every chain keeps one labelling",
-            _each(apart, lambda m: _one_labelling(m.modulo.switching.labellings)),
+            _each(apart, lambda m: _one_labelling(m.mean_labellings)),
         ),
         _statement(
             "one mode, one labelling: by a Gaussian",
             "Where every labelling is a mode of its own, labels do not change within a chain.",
             "aligned with a diagonal Gaussian, every chain keeps one labelling",
-            _each(apart, lambda m: _one_labelling(m.gaussian_labellings)),
+            _each(apart, lambda m: _one_labelling(m.modulo.switching.labellings)),
         ),
         _statement(
             "overlap is warned of",
@@ -170,7 +170,7 @@ def spread(labellings: tuple[int, ...]) -> str:
 
 
 def _warns_of_overlap(found: Measured) -> tuple[str, bool]:
-    mean, gaussian = found.modulo.switching.labellings, found.gaussian_labellings
+    mean, gaussian = found.mean_labellings, found.modulo.switching.labellings
     warned = any("arts overlap" in w or "shuffled" in w for w in found.modulo.warnings)
     words = f"{spread(mean)} labellings a chain by the mean, {spread(gaussian)} by a Gaussian, "
     words += "warned" if warned else "not warned"

@@ -49,8 +49,8 @@ def switching_table(results: Results) -> Table:
             where(cell),
             round(math.exp(found.log_order)),
             _count(len(found.modulo.basins)),
+            spread(found.mean_labellings),
             spread(found.modulo.switching.labellings),
-            spread(found.gaussian_labellings),
             found.modulo.shrinkage,
             found.modulo.switching.ratio,
             found.modulo.switching.noise_ratio,
@@ -86,11 +86,11 @@ def recovery_table(results: Results) -> Table:
     columns = (
         "posterior",
         Column("entries"),
-        Column("distance", decimals=2, unit="rms, by the mean"),
-        Column("distance", decimals=2, unit="largest, by the mean"),
-        Column("inside", decimals=2, unit="95 % intervals"),
         Column("distance", decimals=2, unit="rms, by a Gaussian"),
         Column("distance", decimals=2, unit="largest, by a Gaussian"),
+        Column("inside", decimals=2, unit="95 % intervals"),
+        Column("distance", decimals=2, unit="rms, by the mean"),
+        Column("distance", decimals=2, unit="largest, by the mean"),
         Column("sd", decimals=2, unit="by the mean over by a Gaussian, largest"),
     )
     caption = (
@@ -138,16 +138,16 @@ def _diagnostics(found: Measured) -> tuple[Cell | float, ...]:
 
 
 def _recovery(found: Measured) -> tuple[Cell | float | None, ...]:
-    mean, gaussian = found.recovery, found.gaussian_recovery
+    mean, gaussian = found.mean_recovery, found.recovery
     if mean is None or gaussian is None:
         return (None,) * 6
     return (
-        len(mean.names),
-        _below(mean.rms, RMS_SDS),
-        _farthest(mean),
-        mean.inside,
+        len(gaussian.names),
         _below(gaussian.rms, RMS_SDS),
         _farthest(gaussian),
+        gaussian.inside,
+        _below(mean.rms, RMS_SDS),
+        _farthest(mean),
     )
 
 

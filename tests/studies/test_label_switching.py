@@ -192,7 +192,7 @@ def test_planted_labels_are_mended(results, problem, engine):
     assert worst(found.raw)["rhat"] > 1.5
     assert worst(found.aligned)["rhat"] < 1.01
     assert found.modulo.basins == ((0, 1, 2, 3),)
-    assert found.modulo.switching.labellings == found.gaussian_labellings == (1, 1, 1, 1)
+    assert found.modulo.switching.labellings == found.mean_labellings == (1, 1, 1, 1)
     assert found.symmetry_check == 1e-15
     # Draws are the truth plus noise of sd 0.02 with no other error.
     assert found.recovery.largest < 5 / np.sqrt(1600)
@@ -338,7 +338,7 @@ def test_quick_run_mends_every_posterior_and_finds_the_truth(onebasin, here):
     assert len(misfit["basins"]) > 1
     for key, found in cells.items():
         assert found["aligned"]["rhat"] < 1.02, key  # 2000 draws; measured at most 1.012
-        assert found["recovery_gaussian"]["rms_sds"] < 1.5, key
+        assert found["recovery"]["rms_sds"] < 1.5, key
         assert len(found["basins"]) == 1, key
         assert found["symmetry_check"] < 1e-8, key
     assert cells["mixture-overlap.nuts.stan"]["labellings"] == [6, 6, 6, 6]
