@@ -1,0 +1,145 @@
+"""One labelling and one scale: halves, what is set aside, and why."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from analysis.basin import fit_basin, halves
+from analysis.discrepancy import energy_distance
+from models.symmetry import Exchangeable, Rescalable
+
+MIXTURE = (Exchangeable({"mu": 0, "sigma": 0}),)
+
+
+def shuffled(rng, values):
+    """The same draws, the parts of each in an order of its own."""
+    order = rng.permuted(np.tile(np.arange(3), (*values["mu"].shape[:2], 1)), axis=-1)
+    return {
+        name: np.take_along_axis(v, order, axis=-1) if v.ndim == 3 else v
+        for name, v in values.items()
+    }
+
+
+def mixture(rng, chains=4, draws=100):
+    mu = np.array([-3.0, 0.0, 3.0]) + 0.3 * rng.normal(size=(chains, draws, 3))
+    sigma = np.array([0.5, 1.0, 2.0]) * np.exp(0.1 * rng.normal(size=(chains, draws, 3)))
+    return {"mu": mu, "sigma": sigma, "noise": rng.normal(size=(chains, draws))}
+
+
+def by_location(values):
+    return np.sort(np.asarray(values), axis=-1)
+
+
+def test_halves_are_chains_or_the_draws_of_one(make_mcmc, rng):
+    values = rng.normal(size=(3, 10))
+    first, second = halves(make_mcmc({"mu": values}))
+    np.testing.assert_array_equal(first["posterior"]["mu"], values[:1])
+    np.testing.assert_array_equal(second["posterior"]["mu"], values[1:])
+    assert second["sample_stats"].sizes == {"chain": 2, "draw": 10}
+    assert second.attrs["target"] == "toy"
+    first, second = halves(make_mcmc({"mu": values[:1]}))
+    np.testing.assert_array_equal(first["posterior"]["mu"], values[:1, :5])
+    np.testing.assert_array_equal(second["posterior"]["mu"], values[:1, 5:])
+
+
+@pytest.mark.parametrize("shape", [(1, 7), (4, 3)])
+def test_halves_need_draws(make_mcmc, rng, shape):
+    with pytest.raises(ValueError, match=r"at least 4 draws a chain are needed: sample longer"):
+        halves(make_mcmc({"mu": rng.normal(size=shape)}))
+
+
+def test_data_and_fit_belong_to_both_halves(make_variational, rng):
+    lp = rng.normal(size=(1, 20))
+    tree = make_variational({"mu": rng.normal(size=(1, 20))}, lp=lp, log_q=lp)
+    tree["observed_data"] = xr.DataTree(xr.Dataset({"y": ("obs", np.arange(5.0))}))
+    for half in halves(tree):
+        assert half["observed_data"].sizes == {"obs": 5}
+        assert half["variational"].sizes == {"evaluation": 4}
+        assert half["posterior"].sizes["draw"] == 10
+
+
+def test_every_draw_comes_into_the_labelling_of_the_first_half(make_mcmc, rng):
+    values, others = mixture(rng), mixture(rng)
+    basin = fit_basin(make_mcmc(shuffled(rng, values)), MIXTURE)
+    aligned = [basin.align(basin.rest), basin.align(make_mcmc(shuffled(rng, others)))]
+    order = np.argsort(aligned[0]["posterior"]["mu"].values[0, 0])
+    for tree, known in zip(aligned, (values["mu"][2:], others["mu"]), strict=True):
+        np.testing.assert_array_equal(tree["posterior"]["mu"].values[..., order], known)
+
+
+def test_the_scale_is_the_spread_of_the_aligned_first_half(make_mcmc, rng):
+    values = mixture(rng)
+    basin = fit_basin(make_mcmc(shuffled(rng, values)), MIXTURE)
+    expected = [values[name][:2].std(axis=(0, 1), ddof=1) for name in ("mu", "sigma")]
+    np.testing.assert_allclose(by_location(basin.scale[:3]), by_location(expected[0]), rtol=1e-10)
+    np.testing.assert_allclose(by_location(basin.scale[3:6]), by_location(expected[1]), rtol=1e-10)
+    assert basin.scale[6] == pytest.approx(values["noise"][:2].std(ddof=1), rel=1e-10)
+    assert basin.alignment.rule.reference == "mean"
+
+
+def test_without_a_symmetry_draws_are_divided_and_nothing_else(make_variational, rng):
+    lp, mu = rng.normal(size=(1, 40)), rng.normal(size=(1, 40, 2)) * [1.0, 100.0]
+    tree = make_variational({"mu": mu, "fixed": np.full((1, 40), 7.0)}, lp=lp, log_q=lp)
+    basin = fit_basin(tree)
+    assert basin.alignment is None
+    assert basin.align(tree) is tree
+    np.testing.assert_allclose(basin.scale, [*mu[0, :20].std(axis=0, ddof=1), 1.0], rtol=1e-10)
+    sample = basin.sample(basin.rest)
+    assert sample.shape == (20, 3)  # all: they are independent
+    kept = {tuple(row) for row in np.round(sample[:, :2] * basin.scale[:2], 9)}
+    assert kept == {tuple(row) for row in np.round(mu[0, 20:], 9)}
+
+
+def test_positive_scalings_are_no_symmetry_of_a_posterior(make_mcmc, rng):
+    values = {"mu": rng.normal(size=(2, 20, 3)), "nu": rng.normal(size=(2, 20, 3))}
+    scaling = Rescalable({"mu": 0}, {"nu": 0})
+    assert fit_basin(make_mcmc(values), (scaling,)).alignment is None
+    found = fit_basin(make_mcmc(values), (Exchangeable({"mu": 0, "nu": 0}), scaling))
+    assert found.symmetry == (Exchangeable({"mu": 0, "nu": 0}),)
+
+
+def test_distances_are_too_small_where_labels_were_fitted_on_the_draws_compared(make_variational):
+    # Parts that are alike: every labelling is as good, and fresh draws choose one that is near the reference.
+    rng = np.random.default_rng(6)
+    rest, fitted = np.array([_distances(make_variational, rng) for _ in range(20)]).T
+    assert abs(rest.mean()) < 5 * rest.std(ddof=1) / np.sqrt(20)
+    assert fitted.mean() < -5 * fitted.std(ddof=1) / np.sqrt(20)
+
+
+def _distances(make_variational, rng):
+    """Of fresh draws from the reference's second half, and from the first, which labels were fitted on."""
+    trees = []
+    for _ in range(2):
+        lp, mu = rng.normal(size=(1, 40)), rng.normal(size=(1, 40, 20, 5))
+        trees.append(make_variational({"mu": mu}, lp=lp, log_q=lp))
+    basin = fit_basin(trees[0], (Exchangeable({"mu": 0}),))
+    other = basin.sample(basin.align(trees[1]))
+    halved = (basin.rest, halves(trees[0])[0])
+    return [energy_distance(basin.sample(basin.align(tree)), other) for tree in halved]
+
+
+def test_other_variables_and_shapes_are_refused(make_mcmc, rng):
+    values = mixture(rng)
+    basin = fit_basin(make_mcmc(values), MIXTURE)
+    without = {name: v for name, v in values.items() if name != "noise"}
+    wide = values | {"noise": rng.normal(size=(4, 100, 2))}
+    with pytest.raises(ValueError, match=r"`posterior` lacks noise; the reference holds mu, sigma"):
+        basin.align(make_mcmc(without))
+    with pytest.raises(ValueError, match=r"`posterior` also holds tau;.*choose variables"):
+        basin.align(make_mcmc(values | {"tau": values["noise"]}))
+    with pytest.raises(ValueError, match=r"noise of shape \(2,\), and the reference of shape \(\)"):
+        basin.align(make_mcmc(wide))
+    some = fit_basin(make_mcmc(values), MIXTURE, var_names=["mu"])
+    assert some.sample(some.align(make_mcmc(without))).shape[1] == 3
+    with pytest.raises(ValueError, match=r"`var_names` asks for tau.*mu, sigma, noise"):
+        fit_basin(make_mcmc(values), MIXTURE, var_names=["tau"])
+
+
+def test_draws_that_are_not_finite_are_refused(make_mcmc, rng):
+    values = mixture(rng)
+    basin = fit_basin(make_mcmc(values))
+    values["noise"][1, 2] = np.inf
+    with pytest.raises(
+        ValueError, match=r"`posterior` holds 1 values of noise that are not finite"
+    ):
+        basin.sample(make_mcmc(values))

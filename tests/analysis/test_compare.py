@@ -1,0 +1,251 @@
+"""Comparisons against forward passes by hand; what is refused, what is left empty and said."""
+
+import json
+
+import numpy as np
+import pytest
+import xarray as xr
+from scipy.special import softmax
+from scipy.stats import norm
+
+from analysis import compare_prediction
+from analysis.compare import compare
+from analysis.report import Table
+from models.bayesian_network import BayesianNetwork
+from models.likelihood import Categorical, Gaussian
+from models.network import Network
+from models.parametrisation import Parametrisation
+from models.symmetry import Exchangeable, to_json
+
+SHAPE = (4, 60)
+REGRESSION = BayesianNetwork(Network(2, (3,)))
+CLASSES = BayesianNetwork(Network(2, (3,), out_dim=3), likelihood=Categorical())
+
+
+@pytest.fixture
+def make(make_mcmc):
+    """Build a posterior of a network; hidden units are well apart, chains under labels of their own."""
+
+    def build(model, *, seed, spread=0.1, data=0, shape=SHAPE, **attrs):
+        rng = np.random.default_rng(seed)
+        centres = np.random.default_rng(17)
+        draws = {}
+        for name, size in model.network.shapes.items():
+            centre = 1.5 * centres.normal(size=size)
+            draws[name] = centre + spread * rng.normal(size=(*shape, *size))
+        for chain in range(shape[0]):
+            order = rng.permutation(3)
+            draws["W1"][chain] = draws["W1"][chain][..., order]
+            draws["b1"][chain] = draws["b1"][chain][..., order]
+            draws["W2"][chain] = draws["W2"][chain][:, order]
+        if model.infers_noise:
+            draws["sigma"] = 0.5 * np.exp(0.05 * rng.normal(size=shape))
+        x, y = _data(model, data)
+        groups = {
+            "observed_data": xr.Dataset({"y": (("obs", "out")[: y.ndim], y)}),
+            "constant_data": xr.Dataset({"x": (("obs", "in"), x)}),
+        }
+        facts = {"model": model.describe(), "symmetry": to_json(model.symmetry)}
+        return make_mcmc(draws, attrs=facts | attrs, **groups)
+
+    return build
+
+
+def _data(model, seed):
+    rng = np.random.default_rng(100 + seed)
+    x = rng.normal(size=(20, 2))
+    return x, (rng.integers(0, 3, 20) if model.is_classifier else rng.normal(size=(20, 1)))
+
+
+def _outputs(tree, x):
+    """The network's outputs (draw, obs, out), by hand."""
+    w1, b1, w2, b2 = (
+        tree["posterior"][n].values.reshape(-1, *tree["posterior"][n].shape[2:])
+        for n in ("W1", "b1", "W2", "b2")
+    )
+    hidden = np.maximum(x @ w1 + b1[:, None], 0)
+    return hidden @ w2 + b2[:, None]
+
+
+def test_a_regression_is_scored_as_by_hand(make):
+    trees = {"one": make(REGRESSION, seed=1), "two": make(REGRESSION, seed=2, spread=0.2)}
+    found = compare(trees, truth="one", weights=False)
+    x, y = _data(REGRESSION, 0)
+    one, two = (_outputs(tree, x) for tree in trees.values())
+    sigma = trees["two"]["posterior"]["sigma"].values.reshape(-1, 1, 1)
+    row = found.table.loc["two"]
+    assert found.kind == "regression"
+    assert row["rmse"] == pytest.approx(np.sqrt(np.mean((two.mean(0) - y) ** 2)))
+    density = norm.pdf(y, two, sigma).mean(axis=0)
+    assert row["log_score"] == pytest.approx(np.log(density).mean())
+    apart = (two.mean(0) - one.mean(0)) / one.std(0)
+    assert row["mean_distance"] == pytest.approx(np.sqrt(np.mean(apart**2)))
+    assert np.isnan(found.table.loc["one", "mean_distance"])
+    rng = np.random.default_rng(4)
+    drawn = np.repeat(two, 25, axis=0)
+    drawn = drawn + np.repeat(sigma, 25, axis=0) * rng.normal(size=drawn.shape)
+    lower, upper = np.quantile(drawn, [0.25, 0.75], axis=0)
+    assert abs(row["coverage_50"] - ((lower <= y) & (y <= upper)).mean()) <= 0.1
+    gaps = np.abs(drawn[:, None] - drawn[::97][None]).mean(axis=(0, 1)) / 2
+    assert row["crps"] == pytest.approx((np.abs(drawn - y).mean(0) - gaps).mean(), rel=0.03)
+
+
+def test_a_classification_is_scored_as_by_hand(make):
+    trees = {"one": make(CLASSES, seed=1), "two": make(CLASSES, seed=2, spread=0.6)}
+    found = compare(trees, truth="one", weights=False)
+    x, y = _data(CLASSES, 0)
+    one, two = (softmax(_outputs(tree, x), axis=-1) for tree in trees.values())
+    p, q = two.mean(0), one.mean(0)
+    row = found.table.loc["two"]
+    assert found.kind == "classification"
+    assert row["agreement"] == np.mean(p.argmax(-1) == q.argmax(-1))
+    assert row["total_variation"] == pytest.approx(np.abs(p - q).sum(-1).mean() / 2)
+    assert row["total_variation_sum"] == pytest.approx(np.abs(p - q).sum(-1).mean())
+    assert row["accuracy"] == np.mean(p.argmax(-1) == y)
+    assert row["log_score"] == pytest.approx(np.log(p[np.arange(20), y]).mean())
+    assert row["brier"] == pytest.approx(((p - np.eye(3)[y]) ** 2).sum(-1).mean())
+    assert row["single_draw_accuracy"] == pytest.approx(np.mean(two.argmax(-1) == y))
+    information = (two * np.log(two)).sum(-1).mean() - (p * np.log(p)).sum(-1).mean()
+    assert row["mutual_information"] == pytest.approx(information)
+    assert row["mutual_information"] > found.table.loc["one", "mutual_information"]
+
+
+def test_a_few_points_at_a_time_are_the_same(make, monkeypatch):
+    trees = {"one": make(CLASSES, seed=1), "two": make(CLASSES, seed=2)}
+    whole = compare(trees, truth="one", weights=False).table
+    monkeypatch.setattr(compare_prediction, "_AT_ONCE", 7 * 3 * 240)
+    pieces = compare(trees, truth="one", weights=False).table
+    np.testing.assert_allclose(pieces.to_numpy(), whole.to_numpy(), rtol=1e-10)
+
+
+def test_the_floor_is_the_second_half_against_the_first(make):
+    tree = make(REGRESSION, seed=1)
+    floor = compare({"one": tree, "two": tree}, truth="one", weights=False).table.loc["floor"]
+    outputs = _outputs(tree, _data(REGRESSION, 0)[0]).reshape(2, -1, 20, 1)
+    apart = (outputs[1].mean(0) - outputs[0].mean(0)) / outputs[0].std(0)
+    assert floor["mean_distance"] == pytest.approx(np.sqrt(np.mean(apart**2)))
+
+
+def test_equal_posteriors_are_equal_modulo_labels_and_others_are_not(make):
+    trees = {
+        "one": make(REGRESSION, seed=1),
+        "two": make(REGRESSION, seed=2),
+        "wide": make(REGRESSION, seed=3, spread=0.2),
+    }
+    table = compare(trees, truth="one", permutations=199).table
+    assert table.loc["two", "energy_p"] > 1e-2
+    assert table.loc["wide", ["energy_p", "mmd_p"]].tolist() == [0.005, 0.005]
+    assert table.loc["wide", "energy"] > 10 * abs(table.loc["two", "energy"])
+    raw = compare(trees, truth="one", symmetry=(), permutations=9).table
+    assert raw.loc["two", "num_draws"] < table.loc["two", "num_draws"] / 4
+
+
+def test_what_the_points_are_is_said(make):
+    trees = {"one": make(REGRESSION, seed=1), "two": make(REGRESSION, seed=2)}
+    own = compare(trees, truth="one", weights=False)
+    assert any("20 points that `one` was fitted to" in note for note in own.notes)
+    assert any("training data" in warning for warning in own.warnings)
+    x, y = np.zeros((5, 2)), np.ones((5, 1))
+    given = compare(trees, truth="one", x=x, y=y, weights=False)
+    assert any("5 points given" in note for note in given.notes)
+    assert not any("training data" in warning for warning in given.warnings)
+    outputs = _outputs(trees["two"], x)
+    assert given.table.loc["two", "rmse"] == pytest.approx(np.abs(outputs.mean(0) - 1).mean())
+    unlabelled = compare(trees, truth="one", x=x, weights=False).table
+    assert np.isfinite(unlabelled.loc["two", "mean_distance"])
+    assert unlabelled["rmse"].isna().all()
+
+
+def test_another_parametrisation_is_compared_in_prediction_alone(make):
+    ordered = BayesianNetwork(Network(2, (3,)), parametrisation=Parametrisation(biases="ordered"))
+    trees = {"free": make(REGRESSION, seed=1), "ordered": make(ordered, seed=2)}
+    found = compare(trees, truth="free", permutations=9)
+    row = found.table.loc["ordered"]
+    assert np.isfinite(row["mean_distance"])
+    assert row[["energy", "energy_p", "mmd", "mmd_p"]].isna().all()
+    assert any("`ordered`" in note and "prediction alone" in note for note in found.notes)
+
+
+def test_posteriors_of_no_network_have_moments_and_weight_space(make_mcmc, rng):
+    def mixture(shift):
+        mu = np.array([-3.0, 0.0, 3.0]) + 0.2 * rng.normal(size=(4, 300, 3)) + shift
+        for chain in range(4):
+            mu[chain] = mu[chain][:, rng.permutation(3)]
+        return make_mcmc({"mu": mu}, attrs={"symmetry": to_json((Exchangeable({"mu": 0}),))})
+
+    trees = {"one": mixture(0.0), "two": mixture(0.0), "moved": mixture(0.3)}
+    found = compare(trees, truth="one", permutations=99)
+    assert found.kind == "parameters"
+    assert found.table.loc["two", "verdict"] == "agree"
+    assert found.table.loc["moved", "verdict"] == "differ"
+    assert found.table.loc["moved", "max_abs_d"] == pytest.approx(1.5, rel=0.1)
+    assert found.table.loc["moved", "energy_p"] == 0.01
+    with pytest.raises(ValueError, match=r"`x` is given, but `one` is of no network"):
+        compare(trees, truth="one", x=np.zeros((3, 1)))
+
+
+def test_the_result_is_strict_json_and_a_table(make):
+    trees = {"one": make(CLASSES, seed=1), "two": make(CLASSES, seed=2)}
+    found = compare(trees, truth="two", permutations=9)
+    text = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert [row["posterior"] for row in text["posteriors"]] == ["two", "one", "floor"]
+    assert text["truth"] == "two"
+    assert isinstance(found.shown, Table)
+    assert found.shown.rows[0][0] == "two (truth)"
+
+
+def _unlike(make, kind):
+    if kind == "architecture":
+        return make(BayesianNetwork(Network(2, (3,), activation="tanh")), seed=2)
+    if kind == "likelihood":
+        return make(CLASSES, seed=2)
+    if kind == "data":
+        return make(REGRESSION, seed=2, data=1)
+    tree = make(REGRESSION, seed=2)
+    if kind == "names":
+        data = tree["observed_data"].to_dataset().rename({"y": "z"})
+        tree["observed_data"] = xr.DataTree(data)
+    else:
+        tree.attrs["model"] = ""
+    return tree
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("architecture", r"`two` with activation tanh, and `one` with activation relu"),
+        ("likelihood", r"`two` with likelihood Categorical, and `one` with likelihood Gaussian"),
+        ("data", r"`two` fitted to other values of x than `one`"),
+        ("names", r"`two` fitted to data named z, and `one` to y"),
+        ("no network", r"`two` with .* None"),
+    ],
+)
+def test_unlike_posteriors_are_refused(make, kind, message):
+    trees = {"one": make(REGRESSION, seed=1), "two": _unlike(make, kind)}
+    with pytest.raises(ValueError, match=message):
+        compare(trees, truth="one", weights=False)
+
+
+def test_known_noise_needs_no_sigma(make):
+    known = BayesianNetwork(Network(2, (3,)), likelihood=Gaussian(noise=0.5))
+    trees = {"one": make(known, seed=1), "two": make(known, seed=2)}
+    row = compare(trees, truth="one", weights=False).table.loc["two"]
+    x, y = _data(known, 0)
+    density = norm.pdf(y, _outputs(trees["two"], x), 0.5).mean(axis=0)
+    assert row["log_score"] == pytest.approx(np.log(density).mean())
+
+
+def test_names_and_points_are_checked(make):
+    trees = {"one": make(REGRESSION, seed=1), "two": make(REGRESSION, seed=2)}
+    with pytest.raises(ValueError, match=r"`posteriors` hold 1, and a comparison needs two"):
+        compare({"one": trees["one"]}, truth="one")
+    with pytest.raises(ValueError, match=r"`truth` is 'three', .* choose one of one, two"):
+        compare(trees, truth="three")
+    with pytest.raises(ValueError, match=r"`posteriors` hold one named 'floor'"):
+        compare({"floor": trees["one"], "two": trees["two"]}, truth="two")
+    with pytest.raises(ValueError, match=r"`y` is given without `x`"):
+        compare(trees, truth="one", y=np.ones((20, 1)))
+    bare = trees["one"].copy()
+    del bare["constant_data"]
+    with pytest.raises(ValueError, match=r"`x` is not given, and `one` keeps no inputs"):
+        compare({"one": bare, "two": trees["two"]}, truth="one")
