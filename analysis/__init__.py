@@ -6,6 +6,9 @@ from their modules:
 
 - `analysis.diagnostics`: `diagnose`, `compare_moments`
 - `analysis.prediction`: `score_predictions`, `score_classes`, and the scores one by one
+- `analysis.alignment`: `align`, `switching`; `analysis.modulo`: `diagnose_modulo`
+- `analysis.unimodal`: `fit_gaussian`; `analysis.distillation`: `distil`; `analysis.pruning`: `prune`
+- `analysis.compare`: `compare`; `analysis.agreement`, `calibration`, `discrepancy`: its measures
 - `analysis.figures.trace_rank`: `plot_trace_rank`; one module per figure, likewise
 - `analysis.report`: `posterior_report`, `write`, `render`, and the parts of a page
 """
