@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from .commands import cmdstan
+from .commands.compare import compare
 from .commands.doctor import doctor
 from .commands.posteriors import align, diagnose, report
 from .commands.sample import sample
@@ -28,7 +29,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for function in (doctor, sample, diagnose, align, report, study):
+for function in (doctor, sample, diagnose, align, compare, report, study):
     app.command()(function)
 app.add_typer(cmdstan.app)
 

@@ -1,0 +1,104 @@
+"""`onebasin compare`: posterior files of one model beside the one that is taken for the truth."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..errors import StudyError, check_seed
+from ..symmetries import HELP, parse_exchangeable
+from .posteriors import named
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+def compare(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN.nc...", help="Posterior files.")],
+    truth: Annotated[
+        Path | None, typer.Option(help="Which of them is the truth; by default the first.")
+    ] = None,
+    points: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="POINTS.npz",
+            help="Where networks are compared: arrays x and y, of data they were not fitted to. "
+            "By default the data that the truth was fitted to and keeps.",
+        ),
+    ] = None,
+    exchangeable: Annotated[
+        list[str] | None, typer.Option(help=f"{HELP} By default what the truth declares.")
+    ] = None,
+    weights: Annotated[
+        bool, typer.Option("--weights/--no-weights", help="Also compare draws in weight space.")
+    ] = True,
+    permutations: Annotated[int, typer.Option(help="Behind each p-value.")] = 499,
+    seed: Annotated[int, typer.Option(help="Of permutations and of predictions' noise.")] = 0,
+    json: Annotated[bool, typer.Option("--json", help="Write JSON instead of tables.")] = False,
+) -> None:
+    """Hold posteriors against one of them: in prediction, and in weights modulo symmetry."""
+    from .. import console
+
+    check_seed(seed)
+    console.prepare_jax()
+    from analysis.compare import compare as compare_trees
+    from inference.posterior import load
+
+    files = named(runs)
+    name = _truth(files, truth)
+    x, y = _read_points(points) if points else (None, None)
+    with console.alignment_bar() as progress:
+        found = compare_trees(
+            {name: load(run) for name, run in files.items()},
+            truth=name,
+            x=x,
+            y=y,
+            weights=weights,
+            symmetry=parse_exchangeable(exchangeable or []) or None,
+            permutations=permutations,
+            seed=seed,
+            progress=progress,
+        )
+    if json:
+        console.write_json({"files": [str(run) for run in runs], **found.to_dict()})
+        return
+    console.write_table(found.shown)
+    for sentence in found.notes:
+        console.stdout().print(console.plain(sentence))
+    for sentence in found.warnings:
+        console.write_remark(sentence, "warn")
+
+
+def _truth(files: dict[str, Path], truth: Path | None) -> str:
+    """Name of the file that is the truth."""
+    if truth is None:
+        return next(iter(files))
+    for name, file in files.items():
+        if file.resolve() == truth.resolve():
+            return name
+    raise StudyError(
+        f"`--truth` is {truth}, which is none of the files to compare ({', '.join(map(str, files.values()))}); "
+        "name it among them too."
+    )
+
+
+def _read_points(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
+    """Read inputs, and labels or targets where they are there."""
+    import zipfile
+
+    import numpy as np
+
+    remedy = "write it with numpy.savez(path, x=..., y=...)"
+    if not path.is_file():
+        raise StudyError(f"`--points` is {path}, which does not exist or is no file; {remedy}.")
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            held = {name: arrays[name] for name in arrays.files}
+    except (ValueError, AttributeError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        raise StudyError(f"`--points` is {path}, which holds no plain arrays; {remedy}.") from error
+    if "x" not in held:
+        there = ", ".join(held) or "nothing"
+        raise StudyError(f"`--points` is {path}, which holds {there} and no array x; {remedy}.")
+    return held["x"], held.get("y")

@@ -1,0 +1,170 @@
+"""`onebasin compare`: posterior files in, a table beside the truth out."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from inference.posterior import build, save
+from inference.settings import AdviSettings, NutsSettings
+from models import BayesianNetwork, Network, Target
+from models.data import load as load_data
+from models.likelihood import Categorical
+from models.symmetry import Exchangeable
+
+from .conftest import fake_posterior
+
+NUTS = NutsSettings(chains=4, draws=100)
+
+
+@pytest.fixture
+def runs(here: Path) -> Path:
+    """Three posteriors around one teacher: two of the same distribution, one fit."""
+    data = load_data("relu-teacher")
+    target = BayesianNetwork(Network(2, (2,))).condition(data.x, data.y, name="teacher")
+    save(fake_posterior(target, "nuts", "stan", NUTS, 0), "a.nc")
+    save(fake_posterior(target, "nuts", "numpyro", NUTS, 1), "b.nc")
+    save(fake_posterior(target, "advi-meanfield", "stan", AdviSettings(draws=200), 2), "fit.nc")
+    np.savez("test.npz", x=data.x[:20], y=data.y[:20])
+    return here
+
+
+def rows(answer):
+    return {row["posterior"]: row for row in answer.json["posteriors"]}
+
+
+def test_compare_shows_distances_scores_and_the_floor(onebasin, runs):
+    answer = onebasin("compare", "a.nc", "b.nc", "fit.nc")
+    assert (answer.code, answer.err) == (0, "")
+    for word in ("a", "b", "fit", "floor", "RMSE", "CRPS", "energy"):
+        assert word in answer.out
+    assert "fitted" in answer.out  # to the data that all were fitted to
+
+
+def test_compare_writes_json_of_the_same_numbers(onebasin, runs):
+    answer = onebasin("compare", "a.nc", "b.nc", "fit.nc", "--json")
+    found = rows(answer)
+    assert answer.json["files"] == ["a.nc", "b.nc", "fit.nc"]
+    assert answer.json["truth"] == "a"
+    assert answer.json["kind"] == "regression"
+    assert set(found) == {"a", "b", "fit", "floor"}
+    assert found["b"]["mean_distance"] < 0.5
+    assert found["b"]["energy_p"] > 1e-5
+    assert found["b"] == rows(onebasin("compare", "a.nc", "b.nc", "fit.nc", "--json"))["b"]
+
+
+def test_the_truth_may_be_any_of_the_files(onebasin, runs):
+    answer = onebasin("compare", "a.nc", "b.nc", "--truth", "b.nc", "--no-weights", "--json")
+    assert answer.json["truth"] == "b"
+    assert rows(answer)["a"]["mean_distance"] > 0
+
+
+def test_points_replace_the_data_that_was_fitted(onebasin, runs):
+    words = ("compare", "a.nc", "b.nc", "--no-weights", "--json")
+    own, given = rows(onebasin(*words)), rows(onebasin(*words, "--points", "test.npz"))
+    assert own["a"]["rmse"] != given["a"]["rmse"]
+    assert given["a"]["rmse"] > 0
+
+
+def test_no_weights_leaves_weight_space_out(onebasin, runs):
+    words = ("compare", "a.nc", "b.nc", "--json")
+    assert rows(onebasin(*words))["b"]["energy"] is not None
+    assert rows(onebasin(*words, "--no-weights"))["b"].get("energy") is None
+
+
+def test_seed_and_permutations_reach_the_p_values(onebasin, runs):
+    words = ("compare", "a.nc", "fit.nc", "--json")
+    few = rows(onebasin(*words, "--permutations", "9"))["fit"]["energy_p"]
+    assert round(10 * few, 9) == round(10 * few)
+    scores = [rows(onebasin(*words, "--seed", seed))["fit"]["crps"] for seed in "12"]
+    assert scores[0] != scores[1]
+
+
+def test_classifiers_are_compared_by_their_probabilities(onebasin, here):
+    rng = np.random.default_rng(3)
+    x, y = rng.normal(size=(30, 2)), rng.integers(0, 3, size=30)
+    model = BayesianNetwork(Network(2, (3,), out_dim=3), likelihood=Categorical())
+    target = model.condition(x, y, name="three")
+    for seed in (0, 1):
+        save(fake_posterior(target, "nuts", "stan", NUTS, seed), f"{seed}.nc")
+    answer = onebasin("compare", "0.nc", "1.nc", "--json")
+    found = rows(answer)
+    assert answer.json["kind"] == "classification"
+    assert 0 <= found["1"]["agreement"] <= 1
+    assert found["1"]["total_variation_sum"] == pytest.approx(2 * found["1"]["total_variation"])
+    assert 0 < found["1"]["mutual_information"] < np.log(3)
+    assert "agreement" in onebasin("compare", "0.nc", "1.nc").out
+
+
+@pytest.fixture
+def mixtures(here: Path) -> Path:
+    """The same mixture twice, every chain under labels of its own, and once moved; nothing is declared."""
+    rng = np.random.default_rng(8)
+    for name, shift in (("one", 0.0), ("two", 0.0), ("moved", 0.6)):
+        mu = np.array([-3.0, 0.0, 3.0]) + shift + 0.3 * rng.normal(size=(4, 200, 3))
+        sigma = np.array([0.5, 1.0, 2.0]) * np.exp(0.1 * rng.normal(size=(4, 200, 3)))
+        for chain in range(4):
+            order = rng.permutation(3)
+            mu[chain], sigma[chain] = mu[chain][:, order], sigma[chain][:, order]
+        values, stats = {"mu": mu, "sigma": sigma}, {"lp": rng.normal(size=(4, 200))}
+        how = {"engine": "stan", "method": "nuts"}
+        save(build(Target("mixture"), values, stats, how), f"{name}.nc")
+    return here
+
+
+def test_exchangeable_divides_labels_out(onebasin, mixtures):
+    words = ("compare", "one.nc", "two.nc", "moved.nc", "--json", "--exchangeable", "mu,sigma")
+    found = rows(onebasin(*words))
+    assert found["two"]["energy_p"] > 1e-3
+    assert found["moved"]["energy_p"] < 0.01
+    assert found["two"]["energy"] < 0.05 * found["moved"]["energy"]
+    raw = onebasin(*words[:-2])
+    assert rows(raw)["two"]["energy_p"] is None  # chains stand apart: too few independent draws
+    assert any("too few for a p-value" in sentence for sentence in raw.json["warnings"])
+
+
+def test_a_declared_symmetry_needs_no_word(onebasin, here):
+    rng = np.random.default_rng(5)
+    target = Target("pair", symmetry=(Exchangeable({"mu": 0}),))
+    for name in ("one", "two"):
+        mu = np.array([-2.0, 2.0]) + 0.3 * rng.normal(size=(4, 100, 2))
+        mu[::2] = mu[::2, :, ::-1] if name == "two" else mu[::2]
+        stats = {"lp": rng.normal(size=(4, 100))}
+        save(build(target, {"mu": mu}, stats, {"engine": "stan", "method": "nuts"}), f"{name}.nc")
+    found = rows(onebasin("compare", "one.nc", "two.nc", "--json"))
+    assert abs(found["two"]["energy"]) < 0.1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["a.nc"], "`posteriors`"),
+        (["a.nc", "a.nc"], "is given twice"),
+        (["a.nc", "absent.nc"], "absent.nc does not exist"),
+        (["a.nc", "b.nc", "--truth", "fit.nc"], "`--truth` is fit.nc, which is none of the files"),
+        (["a.nc", "b.nc", "--points", "absent.npz"], "`--points` is absent.npz, which does not"),
+        (["a.nc", "b.nc", "--points", "text.npz"], "`--points` is text.npz, which holds no plain"),
+        (["a.nc", "b.nc", "--points", "single.npy"], "`--points` is single.npy, which holds no"),
+        (["a.nc", "b.nc", "--points", "names.npz"], "holds inputs and no array x"),
+        (["a.nc", "b.nc", "--points", "objects.npz"], "which holds no plain arrays"),
+        (["a.nc", "b.nc", "--points", "wide.npz"], "`x` has shape (4, 3)"),
+        (["a.nc", "b.nc", "--seed", "-1"], "`--seed` is -1"),
+        (["a.nc", "b.nc", "--permutations", "0"], "`permutations` must be a whole number"),
+        (["a.nc", "b.nc", "--exchangeable", "W1:7,b1"], "W1"),
+        (["a.nc", "other.nc"], "other"),
+    ],
+)
+def test_what_cannot_be_compared_is_one_line(onebasin, runs, words, message):
+    Path("text.npz").write_text("no arrays")
+    np.save("single.npy", np.ones((4, 2)))
+    np.savez("names.npz", inputs=np.ones((4, 2)))
+    np.savez("objects.npz", x=np.array([{}, 1], dtype=object))
+    np.savez("wide.npz", x=np.ones((4, 3)), y=np.ones((4, 1)))
+    data = load_data("relu-teacher")
+    wide = BayesianNetwork(Network(2, (5,))).condition(data.x, data.y, name="teacher")
+    save(fake_posterior(wide, "nuts", "stan", NUTS, 0), "other.nc")
+    answer = onebasin("compare", *words)
+    assert answer.code == 1
+    assert answer.out == ""
+    assert message in answer.err
+    assert answer.err.count("\n") == 1
