@@ -3,12 +3,8 @@
 A Gaussian that matches the moments of (aligned) draws loses how weights depend on one another, and with it
 the predictions. Here the Gaussian's mean and standard deviations are found through its predictions: at every
 input the distribution of outputs over its draws is brought to that over the posterior's draws, by stochastic
-gradients of the energy score, which is smallest in expectation where both distributions are the same
-(Gneiting and Raftery 2007, "Strictly proper scoring rules, prediction, and estimation", equation 21):
-
-    S(q, y) = E |f(w) - y| - 1/2 E |f(w) - f(w')|,   w, w' ~ q,   y a draw of the posterior's output.
-
-So not only the mean prediction is matched, as a student of averaged probabilities would, but the spread.
+gradients of the energy score (`analysis.energy_score`), which is smallest in expectation where both are the
+same. So not only the mean prediction is matched, as a student of averaged probabilities would, but the spread.
 
 Convention: of classes, f are square roots of probabilities, among which the Euclidean distance is Hellinger's
 times the root of 2; of regressions, outputs over their standard deviation. Inputs need no targets. The weights'
@@ -35,12 +31,13 @@ from models.local_reparametrisation import sample_outputs
 from models.network import Network
 from models.prediction import predict
 
+from .energy_score import energy_score
 from .posterior import posterior_group
 
 CHUNK = 100
 """Iterations in one compiled loop, between which progress is reported."""
-_CLOSEST = 1e-12
-"""Added to squared distances, whose root has no gradient at 0."""
+_LEAST = 1e-12
+"""Added to probabilities, whose root has no gradient at 0."""
 
 _DATA = ("constant_data", "observed_data")
 _KEPT = ("model", "symmetry", "target")
@@ -370,34 +367,5 @@ def _features(
     sd = {name: jnp.exp(value) for name, value in log_sd.items()}
     outputs = sample_outputs(key, model.network, mean, sd, x, settings.samples).transpose(1, 0, 2)
     if model.is_classifier:
-        return jnp.sqrt(jax.nn.softmax(outputs) + _CLOSEST)
+        return jnp.sqrt(jax.nn.softmax(outputs) + _LEAST)
     return outputs / lesson.scale[None, None, :]
-
-
-def energy_score(
-    ours: Float[Array, "point sample out"], y: Float[Array, "point draw out"]
-) -> Float[Array, " point"]:
-    """Estimate, without bias, the energy score of a distribution at every point.
-
-    Parameters
-    ----------
-    ours : array (point, sample, out)
-        Draws of the distribution that is judged, at least two.
-    y : array (point, draw, out)
-        Draws of what it should be.
-
-    Returns
-    -------
-    array (point,)
-        Mean distance to `y` less half the mean distance of two different draws.
-    """
-    num = ours.shape[1]
-    own = _distances(ours, ours) * (1 - jnp.eye(num, dtype=ours.dtype))[None]
-    return _distances(ours, y).mean((1, 2)) - own.sum((1, 2)) / (2 * num * (num - 1))
-
-
-def _distances(
-    a: Float[Array, "point sample out"], b: Float[Array, "point draw out"]
-) -> Float[Array, "point sample draw"]:
-    squares = jnp.square(a[:, :, None, :] - b[:, None, :, :]).sum(-1)
-    return jnp.sqrt(squares + _CLOSEST)

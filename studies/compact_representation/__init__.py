@@ -8,8 +8,9 @@ paper's size is `--full`; by default the network is 196-32-10 on 2,000 images of
 
 from ..study import Study
 from .conclusions import conclude
-from .design import cells, configure, target
+from .design import configure, target
 from .making import make
+from .plan import cells
 
 STUDY = Study(configure=configure, cells=cells, target=target, conclude=conclude, make=make)
 """`onebasin study compact-representation`: a paper's experiment, beside the paper's own words."""

@@ -18,8 +18,9 @@ from models.symmetry import Exchangeable, Symmetry, to_json
 from ..console import alignment_bar
 from ..driver import sample
 from ..study import Cell, Context, Outcomes
-from .design import DISTILLED, REFINED, AlignSettings, Config, Distillation, aligned, parts
+from .design import DISTILLED, REFINED, AlignSettings, Config, aligned, parts
 from .pairs import train_dynamics, train_swaps
+from .plan import Distillation
 from .rows import make_row
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ from analysis.agreement import agreement, total_variation
 from analysis.calibration import calibration_error
 
 from ..study import Outcomes
-from .design import ALIGNMENTS, DYNAMICS, SWAPS, Config, Row, aligned, parts, rows
+from .design import ALIGNMENTS, DYNAMICS, SWAPS, Config, aligned, parts
+from .plan import Row, rows
 
 
 @dataclass(frozen=True)

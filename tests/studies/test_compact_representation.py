@@ -13,9 +13,10 @@ from inference.settings import AdviSettings, EnsembleSettings, HmcSettings
 from models import BayesianNetwork, Categorical, Network, predict
 from models.data import Dataset
 from studies.compact_representation import STUDY, design, paper
-from studies.compact_representation.design import RowSettings, Size, configure, parts, rows
+from studies.compact_representation.design import RowSettings, Size, configure, parts
 from studies.compact_representation.measures import Measured, Results, score
 from studies.compact_representation.pairs import align_to, swapped, train_swaps
+from studies.compact_representation.plan import rows
 from studies.compact_representation.rows import halve, make_row
 from studies.compact_representation.statements import statements
 from studies.compact_representation.tables import goal_table, reaches_goal, reaches_stretch
