@@ -183,6 +183,7 @@ def stride(values: Float[np.ndarray, "chain draw param"]) -> int:
     at which the growths of all parameters add up to no more than a twentieth of the null distribution's
     standard deviation, were parameters independent. That is about 3.5 times the draws per effective draw
     for one parameter and more for many, since errors of many parameters add up faster than chance does.
+    A negative correlation counts as a positive one of its size.
     At most 500 parameters, evenly spaced, are looked at; those that never vary do not count.
 
     Parameters
@@ -212,7 +213,7 @@ def stride(values: Float[np.ndarray, "chain draw param"]) -> int:
 
 
 def _correlations(values: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, " entry"]:
-    """Correlation of neighbours in a first-order autoregression of each parameter's ESS."""
+    """Size of the correlation of neighbours in a first-order autoregression of each parameter's ESS."""
     from arviz_stats.base import array_stats  # here: it takes two seconds to import
 
     from .parameters import is_constant
@@ -223,8 +224,10 @@ def _correlations(values: Float[np.ndarray, "chain draw param"]) -> Float[np.nda
     if not len(some):
         return np.empty(0)
     ess = np.asarray(array_stats.ess(some, method="bulk"), dtype=np.float64)
-    per_effective = np.maximum(some.shape[1] * some.shape[2] / ess, 1.0)
-    return (per_effective - 1) / (per_effective + 1)
+    per_effective = some.shape[1] * some.shape[2] / ess
+    # Chains that jump to and fro have more effective draws than draws, but their spreads do not, nor does
+    # every second draw: so the correlation's size counts, whatever its sign.
+    return np.abs((per_effective - 1) / (per_effective + 1))
 
 
 def _checked(a: Sample, b: Other) -> tuple[Sample, Other]:

@@ -145,6 +145,18 @@ def test_permuting_autocorrelated_draws_as_they_are_would_raise_false_alarms(rng
     assert (alarms > stats.binom.isf(1e-5, 15, 0.05)).all()
 
 
+def test_chains_that_jump_to_and_fro_raise_no_more_alarms(rng):
+    # Every second of their draws would be kept for the number alone, with the correlation 0.36.
+    p_values = []
+    for seed in range(250):
+        chains = (autoregression(rng, -0.6, (2, 200, 3)) for _ in range(2))
+        samples = [independent_draws(c, max_draws=200) for c in chains]
+        found = two_sample(*samples, permutations=39, seed=seed)
+        p_values.append((found.energy_p, found.mmd_p))
+    alarms = (np.array(p_values) <= 0.05).sum(axis=0)
+    assert (alarms <= stats.binom.isf(1e-5, 250, 0.05)).all()
+
+
 def _alarms(rng, rho, size, repeats, *, thin):
     p_values = []
     for seed in range(repeats):
