@@ -235,6 +235,18 @@ def test_known_noise_needs_no_sigma(make):
     assert row["log_score"] == pytest.approx(np.log(density).mean())
 
 
+def test_every_posterior_has_the_noise_of_its_own_network(make):
+    # One infers its noise, about 0.5, one knows that it is 2: compared in prediction, each by its own.
+    known = BayesianNetwork(Network(2, (3,)), likelihood=Gaussian(noise=2.0))
+    trees = {"one": make(REGRESSION, seed=1), "two": make(known, seed=2)}
+    found = compare(trees, truth="one", permutations=9)
+    x, y = _data(known, 0)
+    density = norm.pdf(y, _outputs(trees["two"], x), 2.0).mean(axis=0)
+    assert found.table.loc["two", "log_score"] == pytest.approx(np.log(density).mean())
+    assert np.isnan(found.table.loc["two", "energy"])
+    assert any("`two`" in note and "lacks sigma" in note for note in found.notes)
+
+
 def test_names_and_points_are_checked(make):
     trees = {"one": make(REGRESSION, seed=1), "two": make(REGRESSION, seed=2)}
     with pytest.raises(ValueError, match=r"`posteriors` hold 1, and a comparison needs two"):
