@@ -17,7 +17,7 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def write_record(
-    name: str, run: Run, findings: Findings, *, folder: Path | None = None
+    name: str, run: Run, findings: Findings, *, size: str = "", folder: Path | None = None
 ) -> tuple[Path, Path]:
     """Write what a run found, with all that it takes to repeat it.
 
@@ -29,6 +29,8 @@ def write_record(
         The run.
     findings : Findings
         What it found.
+    size : str
+        Appended to the file's name, where the run was not of the default size.
     folder : Path, optional
         Where to write; where records are kept by default.
 
@@ -39,14 +41,15 @@ def write_record(
     """
     folder = folder or RESULTS
     folder.mkdir(parents=True, exist_ok=True)
-    page, numbers = folder / f"{name}.md", folder / f"{name}.json"
+    stem = f"{name}-{size}" if size else name
+    page, numbers = folder / f"{stem}.md", folder / f"{stem}.json"
     made = {
         key: run.record[key] for key in ("config", "config_hash", "versions", "commit", "machine")
     }
     made |= {"command": command(run.record["command"]), "seconds": seconds(run)}
     write_json(numbers, {"study": name, **made, **findings.to_dict()})
     with replacing(page) as part:
-        part.write_text(_page(name, made, findings), encoding="utf-8")
+        part.write_text(_page(name, stem, made, findings), encoding="utf-8")
     return page, numbers
 
 
@@ -67,11 +70,11 @@ def seconds(run: Run) -> float:
     return sum(float(cell.get("seconds", 0.0)) for cell in run.record["cells"].values())
 
 
-def _page(name: str, made: dict[str, Any], findings: Findings) -> str:
+def _page(name: str, stem: str, made: dict[str, Any], findings: Findings) -> str:
     entry = STUDIES[name]
     parts = [
-        f"# {name}: {entry.summary}",
-        f"{entry.paper}. This page and `{name}.json` beside it are written by `--record`.",
+        f"# {stem}: {entry.summary}",
+        f"{entry.paper}. This page and `{stem}.json` beside it are written by `--record`.",
         "\n".join(f"- {sentence}" for sentence in findings.headline),
         *map(table_to_markdown, findings.tables),
         "## How it was made",

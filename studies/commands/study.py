@@ -83,7 +83,8 @@ def study(
     if record:
         from ..record import write_record
 
-        for path in write_record(name, run, findings):
+        size = "quick" if quick else "full" if full else ""
+        for path in write_record(name, run, findings, size=size):
             console.say(f"wrote {path}")
     if json:
         console.write_json({"folder": str(run.path), **findings.to_dict()})

@@ -55,6 +55,7 @@ def make_aligned(tree: xr.DataTree, cell: Cell, context: Context) -> xr.DataTree
     with alignment_bar() if context.progress else nullcontext() as bar:
         alignment = _align(tree, symmetry, settings, bar)
     out = alignment.to_tree()
+    del out.attrs["wall_time"]  # that of the draws; the cell has its own
     if settings.cost == "weights":
         found = switching(alignment, lags=_lags(tree), noise=True, seed=cell.seed)
         prior = switching(

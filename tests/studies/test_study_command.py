@@ -199,6 +199,9 @@ def test_record_is_stamped_with_all_that_it_takes_to_repeat_it(teacher, monkeypa
     assert {"versions", "machine", "commit"} <= set(numbers)
     assert str(here) not in page
     assert "\n\n\n" not in page
+    assert teacher("--record", "--quick", "--force").code == 0  # beside it, not over it
+    assert Path("results/relu-teacher-quick.md").read_text().startswith("# relu-teacher-quick: ")
+    assert Path("results/relu-teacher.md").read_text() == page
 
 
 @pytest.mark.parametrize(
