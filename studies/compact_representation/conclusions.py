@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from analysis.report import Report, Section, describe_run
 
-from analysis.report import FigureItem, Note, Report, Section, Table, describe_run
-
+from ..page import failed_section, filled, present
 from ..statements import Statement, count_verdicts, statement_table, trial_table, verdict_table
 from ..study import Findings, Outcomes, failure_table
 from . import pictures, tables
@@ -61,8 +60,8 @@ def conclude(config: Config, outcomes: Outcomes) -> Findings:
     return Findings(
         headline=said,
         statements=judged,
-        shown=_filled(tables.table_one(results), tables.goal_table(results), verdict_table(judged)),
-        tables=_filled(*every),
+        shown=filled(tables.table_one(results), tables.goal_table(results), verdict_table(judged)),
+        tables=filled(*every),
         report=_page(config, results, outcomes, judged, said),
         data=results.to_dict(),
     )
@@ -120,7 +119,7 @@ def _page(
             tables=(statement_table(judged),),
         ),
         Section("Every comparison", tables=(trial_table(judged),)),
-        _failed(outcomes),
+        failed_section(outcomes),
     )
     keys = (HMC, ENSEMBLE, MEANFIELD, REFINED)
     runs = [describe_run(cell.label, outcomes.tree(cell)) for cell in outcomes if cell.key in keys]
@@ -160,7 +159,7 @@ def _representations(results: Results) -> Section:
         "does well by them. So the accuracy of one draw and the mutual information stand beside them: they say "
         f"whether the spread is the posterior's.{floor}",
         tables=(tables.row_table(results), tables.goal_table(results)),
-        figures=_there((pictures.overview(results), pictures.figure_five(results))),
+        figures=present((pictures.overview(results), pictures.figure_five(results))),
     )
 
 
@@ -176,27 +175,12 @@ def _basins(results: Results) -> Section | None:
 
 
 def _pairs(results: Results) -> Section | None:
-    figures = _there((pictures.figure_two(results), pictures.figure_three(results)))
+    figures = present((pictures.figure_two(results), pictures.figure_three(results)))
     if not figures:
         return None
     return Section(
         "Trained networks, and the line between them",
         text="These networks are trained by Adam on the likelihood alone, as in the paper's Figures 2 and 3.",
-        tables=_filled(tables.swaps_table(results)),
+        tables=filled(tables.swaps_table(results)),
         figures=figures,
     )
-
-
-def _failed(outcomes: Outcomes) -> Section | None:
-    if not outcomes.failures:
-        return None
-    note = Note("These cells failed; what follows from them is missing above.", "warn")
-    return Section("What failed", notes=(note,), tables=(failure_table(outcomes),))
-
-
-def _filled(*found: Table) -> tuple[Table, ...]:
-    return tuple(table for table in found if table.rows)
-
-
-def _there(items: Iterable[FigureItem | None]) -> tuple[FigureItem, ...]:
-    return tuple(item for item in items if item is not None)

@@ -8,6 +8,7 @@ from typing import Any
 from analysis.report import Note, Report, Section, Table, cost_table, health_table
 from analysis.report.definitions import DIAGNOSTICS
 
+from ..page import failed_section
 from ..statements import Statement, trial_table
 from ..study import Cell, Findings, Outcomes, failure_table
 from . import pictures, tables
@@ -200,12 +201,12 @@ def _page(
             ),
         ),
         Section("Every comparison", tables=(trial_table(claims),)),
-        *_failed(outcomes),
+        failed_section(outcomes),
     )
     return Report(
         title=TITLE,
         lede=" ".join(said),
-        sections=sections,
+        sections=tuple(section for section in sections if section is not None),
         provenance=tuple(m.made for m in results.measured.values()),
         definitions=_DEFINITIONS + DIAGNOSTICS,
     )
@@ -242,10 +243,3 @@ def _plain(rates: FailureRates) -> dict[str, Any]:
         "separations": rates.separations.tolist(),
         **{name: values.mean(axis=0).tolist() for name, values in found.items()},
     }
-
-
-def _failed(outcomes: Outcomes) -> tuple[Section, ...]:
-    if not outcomes.failures:
-        return ()
-    table: Table = failure_table(outcomes)
-    return (Section("What failed", tables=(table,)),)

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from analysis.report import (
-    FigureItem,
-    Note,
     Report,
     Section,
-    Table,
     cost_table,
     describe_run,
     health_table,
@@ -18,6 +15,7 @@ from analysis.report.definitions import DIAGNOSTICS, PREDICTION
 from models.data import own_split
 
 from ..heldout import BOUND
+from ..page import failed_section, filled, present
 from ..statements import Statement, count_verdicts, statement_table, trial_table, verdict_table
 from ..study import Findings, Outcomes, failure_table
 from . import pictures, tables
@@ -26,6 +24,7 @@ from .measures import Results, measure_all
 from .statements import MAX_RHAT, statements
 
 TITLE = "Two ReLU units, free and constrained"
+_FAILED_FITS = "These variational fits failed in every attempt; they are missing above."
 _DEFINITIONS = (
     (
         "Parametrisation",
@@ -65,8 +64,8 @@ def conclude(config: Config, outcomes: Outcomes) -> Findings:
     return Findings(
         headline=said,
         statements=judged,
-        shown=_filled(tables.agreement_table(results), verdict_table(judged)),
-        tables=_filled(*every),
+        shown=filled(tables.agreement_table(results), verdict_table(judged)),
+        tables=filled(*every),
         report=_page(config, results, outcomes, judged, said),
         data=results.to_dict(),
     )
@@ -137,7 +136,7 @@ def _page(
         _variational(config, results),
         Section("Held-out predictions", tables=(tables.prediction_table(results),)),
         Section("Every comparison", tables=(trial_table(judged),)),
-        _failed(outcomes),
+        failed_section(outcomes, _FAILED_FITS),
     )
     runs = [describe_run(cell.label, m.tree) for cell, m in results.measured.items()]
     return Report(
@@ -196,7 +195,7 @@ def _sampling(results: Results) -> Section | None:
             health_table(sampled, caption="Health of the chains, parameters alone"),
             cost_table(sampled, caption="Cost"),
         ),
-        figures=_there(figures),
+        figures=present(figures),
     )
 
 
@@ -224,20 +223,5 @@ def _variational(config: Config, results: Results) -> Section | None:
         "Can ADVI stand in for NUTS?",
         text="Whether an approximation is biased shows against NUTS on the very same posterior.",
         tables=(table,),
-        figures=_there(figures),
+        figures=present(figures),
     )
-
-
-def _failed(outcomes: Outcomes) -> Section | None:
-    if not outcomes.failures:
-        return None
-    note = Note("These variational fits failed in every attempt; they are missing above.", "warn")
-    return Section("What failed", notes=(note,), tables=(failure_table(outcomes),))
-
-
-def _filled(*found: Table) -> tuple[Table, ...]:
-    return tuple(table for table in found if table.rows)
-
-
-def _there(items: Iterable[FigureItem | None]) -> tuple[FigureItem, ...]:
-    return tuple(item for item in items if item is not None)
