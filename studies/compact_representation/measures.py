@@ -50,8 +50,8 @@ class Measured:
         Which.
     averaged : Score
         Of the probabilities averaged over draws.
-    mean : Score or None
-        Of the network with the mean's weights; None for draws that were not aligned.
+    mean : Score
+        Of the network with the mean's weights; of draws in labels of their own it says nothing.
     draw_accuracy
         Mean accuracy of a single draw.
     draw_accuracy_sd

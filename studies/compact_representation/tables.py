@@ -92,7 +92,7 @@ _CAPTION = (
 )
 
 
-_ONE_BASIN = ("vi", "refined", "distilled", "map")
+_ONE_BASIN = ("vi", "refined", "distilled")
 """Rows of draws that are in one basin by construction."""
 
 
