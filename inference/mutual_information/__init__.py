@@ -1,0 +1,41 @@
+"""The mutual information that a symmetrised approximation gains over the approximation itself: estimates and bounds.
+
+`log_ratios` takes what part of a draw has which log density under which part's distribution, an estimator makes of it
+log sums over the group, `information` the mutual information, and `interval` both of its sides.
+"""
+
+from .estimators import (
+    Estimate,
+    Estimator,
+    barber_agakov,
+    bethe,
+    exact,
+    fractional,
+    importance,
+    infonce,
+    information,
+    proposals_only,
+    sinkhorn,
+)
+from .interval import Interval, interval
+from .path_gradient import path_gradient
+from .ratios import LogRatios, log_ratios
+
+__all__ = [
+    "Estimate",
+    "Estimator",
+    "Interval",
+    "LogRatios",
+    "barber_agakov",
+    "bethe",
+    "exact",
+    "fractional",
+    "importance",
+    "infonce",
+    "information",
+    "interval",
+    "log_ratios",
+    "path_gradient",
+    "proposals_only",
+    "sinkhorn",
+]

@@ -1,0 +1,331 @@
+"""Estimators of l(w) = log perm(e^A) - tr A, each with the side of the truth on which its mutual information lies.
+
+I = log |G| - E_q[l] (see `ratios`), so that a bound of l from above is one of I from below.
+
+| estimator        | side     | holds                                                                        |
+| ---------------- | -------- | ---------------------------------------------------------------------------- |
+| `exact`          | exact    | draw by draw; few parts                                                      |
+| `infonce`        | lower    | in expectation over w from q; never above log K (K 2^H with flips)           |
+| `barber_agakov`  | lower    | in expectation; `importance` with one permutation, without noise of its own  |
+| `importance`     | lower    | in expectation, for any K; rises to the truth with K                         |
+| `proposals_only` | upper    | in expectation, for any K; falls to the truth with K                         |
+| `bethe`          | upper    | draw by draw: no bound of the evidence                                       |
+| `fractional`     | estimate | never for sure                                                               |
+| `sinkhorn`       | lower    | draw by draw; loose by up to about one nat a part                            |
+
+Why the identity counts: with w from q, the identity is itself an exact draw from the posterior over permutations.
+Taken into the average with its weight 1 / r(e), it turns Jensen's inequality round, whatever the
+proposal r, as long as r is equivariant (Sobolev and Vetrov 2019). A uniform r gives InfoNCE, Theorem 4.3 of Gelberg et
+al. 2024; one departure: signs are summed in closed form, not drawn, which can only tighten it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from .messages import converged_marginals, doubly_stochastic, free_energy, sinkhorn_bound
+from .permanent import log_permanent, log_permanent_and_marginals
+from .proposal import log_probability, propose, sample
+from .pytree import pytree
+from .ratios import LogRatios
+
+Side = Literal["exact", "lower", "upper", "estimate"]
+
+
+@pytree()
+@dataclass(frozen=True)
+class Estimate:
+    """What an estimator says of every draw.
+
+    Attributes
+    ----------
+    log_sum : array (draw,)
+        Estimates of l(w), in nats.
+    control : array (draw,)
+        <P, A> - tr A, of mean zero over w from q (zero where an estimator has none): added to I, it takes
+        away most of the spread over draws.
+    marginals : array (draw, part, part_bis)
+        P: how probable it is that a part's distribution is that of another part of the draw; also
+        the derivative of `log_sum`, except for `barber_agakov`.
+    effective : array (draw,)
+        Effective number of permutations, (sum of weights)^2 / sum of squares; 1 where none are drawn. A
+        few out of many mean a loose bound.
+    """
+
+    log_sum: Float[Array, "*batch draw"]
+    control: Float[Array, "*batch draw"]
+    marginals: Float[Array, "*batch draw part part_bis"]
+    effective: Float[Array, "*batch draw"]
+
+
+@dataclass(frozen=True)
+class Estimator:
+    """An estimator of l(w); call it with a key (which those without randomness ignore) and `LogRatios`.
+
+    Attributes
+    ----------
+    name : str
+        For tables.
+    side : {'exact', 'lower', 'upper', 'estimate'}
+        Where the mutual information that follows lies, at the least in expectation over draws from q.
+    function : callable
+        What is called.
+    """
+
+    name: str
+    side: Side
+    function: Callable[[jax.Array, LogRatios], Estimate]
+
+    def __call__(self, rng_key: jax.Array, ratios: LogRatios) -> Estimate:
+        """Estimates of all draws."""
+        return self.function(rng_key, ratios)
+
+
+def information(
+    ratios: LogRatios, estimate: Estimate, *, control_variate: bool = True
+) -> Float[Array, " draw"]:
+    """Mutual information draw by draw, in nats: log |G| - l(w), plus the control variate. Its mean estimates I."""
+    plain = ratios.log_group_order - estimate.log_sum
+    return plain + estimate.control if control_variate else plain
+
+
+def exact() -> Estimator:
+    """The permanent by recursion over subsets, for at most `permanent.MAX_PARTS` parts.
+
+    Draws are taken a few at a time: memory hardly grows with their number.
+    """
+
+    def function(rng_key: jax.Array, ratios: LogRatios) -> Estimate:
+        def one(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
+            return log_permanent(matrix), log_permanent_and_marginals(matrix)[1]
+
+        size = ratios.num_parts
+        together = max(1, 2**20 // (size**2 * math.comb(size, size // 2)))
+        log_sum, marginals = jax.lax.map(one, ratios.total, batch_size=together)
+        return _estimate(log_sum, marginals, ratios, centred=True)
+
+    return Estimator("exact", "exact", function)
+
+
+def infonce(num_permutations: int) -> Estimator:
+    """The paper's bound: the identity and `num_permutations` - 1 uniform permutations.
+
+    Parameters
+    ----------
+    num_permutations : int
+        K, at least 2: with one, the bound is zero.
+
+    Raises
+    ------
+    ValueError
+        If K is below 2.
+    """
+    _check_number("infonce", num_permutations, 2)
+
+    def one(
+        rng_key: jax.Array, matrix: jax.Array
+    ) -> tuple[Int[Array, "sample part"], Float[Array, " sample"]]:
+        keys = jax.random.split(rng_key, num_permutations - 1)
+        size = matrix.shape[0]
+        others = jax.vmap(lambda key: jax.random.permutation(key, size))(keys)
+        permutations = jnp.concatenate([jnp.arange(size)[None], others])
+        return permutations, jnp.full(num_permutations, -math.lgamma(size + 1), dtype=matrix.dtype)
+
+    return Estimator(f"InfoNCE({num_permutations})", "lower", _weighted(one, centred=True))
+
+
+def importance(num_permutations: int, *, sweeps: int = 25) -> Estimator:
+    """Importance sampling from `proposal`, the identity among the permutations: a lower bound for any K.
+
+    The derivative holds the proposal fixed and is P, the mean over the weighted permutations.
+
+    Parameters
+    ----------
+    num_permutations : int
+        K, at least 1. Time is O(sweeps H^2 + K H^2), memory O(draw K H).
+    sweeps : int
+        Of the messages behind the proposal.
+
+    Raises
+    ------
+    ValueError
+        If K is below 1.
+    """
+    _check_number("importance", num_permutations, 1)
+
+    def one(
+        rng_key: jax.Array, matrix: jax.Array
+    ) -> tuple[Int[Array, "sample part"], Float[Array, " sample"]]:
+        identity = jnp.arange(matrix.shape[0])
+        proposal = propose(jax.lax.stop_gradient(matrix), sweeps=sweeps)
+        own = log_probability(proposal, identity)
+        keys = jax.random.split(rng_key, num_permutations - 1)
+        others, log_prob = jax.vmap(lambda key: sample(key, proposal))(keys)
+        permutations = jnp.concatenate([identity[None], others.astype(identity.dtype)])
+        return permutations, jnp.concatenate([own[None], log_prob])
+
+    return Estimator(f"importance({num_permutations})", "lower", _weighted(one, centred=True))
+
+
+def proposals_only(num_permutations: int, *, sweeps: int = 25) -> Estimator:
+    """Importance sampling without the identity: an upper bound of I, and so none of the evidence.
+
+    Parameters
+    ----------
+    num_permutations : int
+        K, at least 1.
+    sweeps : int
+        Of the messages behind the proposal.
+
+    Raises
+    ------
+    ValueError
+        If K is below 1.
+    """
+    _check_number("proposals_only", num_permutations, 1)
+
+    def one(
+        rng_key: jax.Array, matrix: jax.Array
+    ) -> tuple[Int[Array, "sample part"], Float[Array, " sample"]]:
+        proposal = propose(jax.lax.stop_gradient(matrix), sweeps=sweeps)
+        keys = jax.random.split(rng_key, num_permutations)
+        return jax.vmap(lambda key: sample(key, proposal))(keys)
+
+    return Estimator(f"proposals only({num_permutations})", "upper", _weighted(one, centred=False))
+
+
+def barber_agakov(*, sweeps: int = 10) -> Estimator:
+    """The bound of Barber and Agakov 2003 with r of `proposal`: I >= log |G| + E log r(e); nothing is drawn.
+
+    The derivative is that of the bound itself, through the sweeps.
+    """
+
+    def one(matrix: jax.Array) -> jax.Array:
+        identity = jnp.arange(matrix.shape[0])
+        return jnp.trace(matrix) - log_probability(propose(matrix, sweeps=sweeps), identity)
+
+    def function(rng_key: jax.Array, ratios: LogRatios) -> Estimate:
+        same = jnp.eye(ratios.num_parts, dtype=ratios.total.dtype)
+        marginals = jnp.broadcast_to(same[None], ratios.total.shape)
+        return _estimate(jax.vmap(one)(ratios.total), marginals, ratios, centred=True)
+
+    return Estimator("Barber-Agakov", "lower", function)
+
+
+def bethe(*, max_sweeps: int = 1000) -> Estimator:
+    """Bethe's free energy at marginals rounded to be doubly stochastic, converged or not: I is never too small.
+
+    Where the identity alone gives more than Bethe, it is taken.
+    """
+    return Estimator("Bethe", "upper", _free_energy(1.0, max_sweeps, floor=True))
+
+
+def fractional(fraction: float = 0.75, *, max_sweeps: int = 1000) -> Estimator:
+    """The free energy of fractional messages: on neither side for sure.
+
+    Parameters
+    ----------
+    fraction : float
+        c between 0 (Sinkhorn's entropy) and 1 (Bethe).
+    max_sweeps : int
+        Most sweeps of the messages.
+
+    Raises
+    ------
+    ValueError
+        If c is not between 0 and 1.
+    """
+    if not 0.0 <= fraction <= 1.0:
+        raise ValueError(
+            f"`fraction` is {fraction}; it must be between 0 and 1. Use 0.75 for a point estimate, `bethe` for c = 1."
+        )
+    function = _free_energy(fraction, max_sweeps, floor=False)
+    return Estimator(f"fractional({fraction:g})", "estimate", function)
+
+
+def sinkhorn(*, sweeps: int = 200) -> Estimator:
+    """The dual of Sinkhorn's scaling after so many sweeps: I is never too large, and mostly far too small."""
+
+    def function(rng_key: jax.Array, ratios: LogRatios) -> Estimate:
+        def one(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
+            return sinkhorn_bound(matrix, sweeps=sweeps)
+
+        return _estimate(*jax.vmap(one)(ratios.total), ratios, centred=False)
+
+    return Estimator("Sinkhorn", "lower", function)
+
+
+def _free_energy(
+    fraction: float, max_sweeps: int, *, floor: bool
+) -> Callable[[jax.Array, LogRatios], Estimate]:
+    def one(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
+        log_gamma = converged_marginals(matrix, fraction=fraction, max_sweeps=max_sweeps)
+        beliefs = doubly_stochastic(log_gamma)
+        value, identity = free_energy(matrix, beliefs, fraction=fraction), jnp.trace(matrix)
+        if not floor:
+            return value, beliefs
+        same = jnp.eye(matrix.shape[0], dtype=matrix.dtype)
+        low = value < identity
+        return jnp.where(low, identity, value), jnp.where(low, same, beliefs)
+
+    def function(rng_key: jax.Array, ratios: LogRatios) -> Estimate:
+        return _estimate(*jax.vmap(one)(ratios.total), ratios, centred=False)
+
+    return function
+
+
+def _weighted(
+    draw: Callable[[jax.Array, jax.Array], tuple[jax.Array, jax.Array]], *, centred: bool
+) -> Callable[[jax.Array, LogRatios], Estimate]:
+    """The log mean of exp(M(s)) / r(s) over the permutations s (sample, part) and log r (sample,) of `draw`."""
+
+    def one(rng_key: jax.Array, matrix: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        permutations, log_prob = draw(rng_key, matrix)
+        rows = jnp.arange(matrix.shape[0])
+        terms = matrix[rows[None, :], permutations]
+        log_weights = jnp.sum(terms, axis=1) - jax.lax.stop_gradient(log_prob)
+        log_mean = jax.nn.logsumexp(log_weights) - math.log(log_weights.shape[0])
+        share = jax.nn.softmax(log_weights)
+        where = jnp.broadcast_to(rows[None, :], permutations.shape)
+        mean = (
+            jnp.zeros_like(matrix)
+            .at[where, permutations]
+            .add(jnp.broadcast_to(share[:, None], permutations.shape))
+        )
+        return log_mean, mean, 1.0 / jnp.sum(share**2)
+
+    def function(rng_key: jax.Array, ratios: LogRatios) -> Estimate:
+        keys = jax.random.split(rng_key, ratios.total.shape[0])
+        log_sum, mean, effective = jax.vmap(one)(keys, ratios.total)
+        return _estimate(log_sum, mean, ratios, centred=centred, effective=effective)
+
+    return function
+
+
+def _estimate(
+    log_sum: jax.Array,
+    marginals: jax.Array,
+    ratios: LogRatios,
+    *,
+    centred: bool,
+    effective: jax.Array | None = None,
+) -> Estimate:
+    """Add the control variate where P is a posterior mean given a set that holds the identity."""
+    zero = jnp.zeros_like(log_sum)
+    control = jnp.sum(marginals * ratios.mean, axis=(1, 2)) if centred else zero
+    return Estimate(log_sum, control, marginals, zero + 1.0 if effective is None else effective)
+
+
+def _check_number(name: str, num_permutations: int, least: int) -> None:
+    if num_permutations < least:
+        raise ValueError(
+            f"`num_permutations` of {name} is {num_permutations}; it must be {least} or more, the identity included. "
+            "A larger number tightens the bound."
+        )

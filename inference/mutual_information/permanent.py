@@ -1,0 +1,100 @@
+"""The log permanent of a matrix of exponentials, exactly, and the marginals of its permutations.
+
+Convention: log perm(e^M) = log sum over permutations s of exp(sum_i M_{i, s(i)}). Recursion over subsets (Bellman
+1962; Held and Karp 1962): f(S), the log permanent of the first |S| rows on the columns S, is the log sum over j in S
+of exp(M_{|S|-1, j}) f(S - j). All terms are positive and in the log domain, so that entries of any size do no harm;
+Glynn's and Ryser's formulas are quicker but lose all digits by cancellation at large ranges. The subsets of a size
+stand in one padded table, so that a loop over rows compiles once.
+
+The derivative with respect to M_ij is P_ij, the probability that i goes to j under p(s) ~ exp(sum_i M_{i, s(i)}).
+It is found with the value, and reverse mode takes it from there (forward mode is not available).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import combinations
+from math import comb
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+MAX_PARTS = 14
+"""Largest matrix: time and memory grow as 2^H H (padded: H^2 C(H, H/2))."""
+
+
+@jax.custom_vjp
+def log_permanent(matrix: Float[Array, "part part_bis"]) -> Float[Array, ""]:
+    """Log permanent of exp(matrix), of at most `MAX_PARTS` rows.
+
+    Raises
+    ------
+    ValueError
+        If the matrix is larger.
+    """
+    return _recursion(matrix)
+
+
+def log_permanent_and_marginals(
+    matrix: Float[Array, "part part_bis"],
+) -> tuple[Float[Array, ""], Float[Array, "part part_bis"]]:
+    """The log permanent, and P (row, column): how probable it is that the row goes to the column."""
+    return jax.value_and_grad(_recursion)(matrix)
+
+
+def _forward(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
+    return log_permanent_and_marginals(matrix)
+
+
+def _backward(marginals: jax.Array, cotangent: jax.Array) -> tuple[jax.Array]:
+    return (cotangent * marginals,)
+
+
+log_permanent.defvjp(_forward, _backward)
+
+
+def check_size(num_parts: int) -> None:
+    """Refuse matrices that are too large."""
+    if num_parts > MAX_PARTS:
+        raise ValueError(
+            f"The exact permanent was asked for {num_parts} parts; its cost doubles with each, and at most "
+            f"{MAX_PARTS} are allowed. Use `importance` for a lower bound and `bethe` for an upper one."
+        )
+
+
+def _recursion(matrix: jax.Array) -> jax.Array:
+    num_parts = matrix.shape[-1]
+    check_size(num_parts)
+    before, last = (jnp.asarray(table) for table in _tables(num_parts))
+
+    def row(level: jax.Array, entries: tuple[jax.Array, ...]) -> tuple[jax.Array, None]:
+        values, previous, column = entries
+        terms = jnp.where(previous >= 0, level[previous] + values[column], -jnp.inf)
+        return jax.nn.logsumexp(terms, axis=-1), None
+
+    empty = jnp.zeros(before.shape[1], matrix.dtype)
+    return jax.lax.scan(row, empty, (matrix, before, last))[0][0]
+
+
+@lru_cache(maxsize=MAX_PARTS)
+def _tables(num_parts: int) -> tuple[np.ndarray, np.ndarray]:
+    """Of each row, subset and member: the place of the subset without the member (-1: padding), and the member.
+
+    Rows of padding repeat the first subset, so that none is empty and every log sum is finite.
+    """
+    width = comb(num_parts, num_parts // 2)
+    before = np.full((num_parts, width, num_parts), -1, np.int32)
+    last = np.zeros((num_parts, width, num_parts), np.int32)
+    place: dict[tuple[int, ...], int] = {(): 0}
+    for row in range(num_parts):
+        subsets = list(combinations(range(num_parts), row + 1))
+        for at, subset in enumerate(subsets):
+            for member, column in enumerate(subset):
+                before[row, at, member] = place[subset[:member] + subset[member + 1 :]]
+                last[row, at, member] = column
+        before[row, len(subsets) :] = before[row, 0]
+        last[row, len(subsets) :] = last[row, 0]
+        place = {subset: at for at, subset in enumerate(subsets)}
+    return before, last

@@ -1,0 +1,262 @@
+"""Every estimator on its side of the literal sum over the group, with and without sign flips."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from inference.mutual_information import (
+    Estimate,
+    Estimator,
+    LogRatios,
+    barber_agakov,
+    bethe,
+    exact,
+    fractional,
+    importance,
+    infonce,
+    information,
+    log_ratios,
+    proposals_only,
+    sinkhorn,
+)
+
+from .cases import Parts, brute_force, marginals_by_sum, parts
+
+DRAWS = 10_000
+ESTIMATORS = {
+    "exact": exact(),
+    "infonce": infonce(6),
+    "barber_agakov": barber_agakov(),
+    "importance3": importance(3, sweeps=10),
+    "importance30": importance(30, sweeps=10),
+    "proposals_only": proposals_only(1, sweeps=10),
+    "vague_proposals": proposals_only(1, sweeps=0),
+    "bethe": bethe(max_sweeps=200),
+    "sinkhorn": sinkhorn(sweeps=20),
+}
+
+
+@lru_cache
+def case(flips: bool) -> tuple[Parts, LogRatios, np.ndarray]:
+    """Parts that overlap, and l(w) by the literal sum."""
+    found = parts(3, 4.0, features=2, draws=DRAWS) if flips else parts(4, 1.5, draws=DRAWS)
+    return found, found.ratios(flips=flips), brute_force(found, flips=flips)
+
+
+@lru_cache
+def estimate(name: str, flips: bool) -> Estimate:
+    return jax.jit(ESTIMATORS[name])(jax.random.key(5), case(flips)[1])
+
+
+def errors(name: str, flips: bool) -> np.ndarray:
+    """Error of I, draw by draw."""
+    return case(flips)[2] - np.asarray(estimate(name, flips).log_sum)
+
+
+def in_mcse(values: np.ndarray) -> float:
+    """The mean in its standard errors."""
+    return values.mean() / (values.std(ddof=1) / np.sqrt(len(values)))
+
+
+@pytest.mark.parametrize("flips", [False, True])
+@pytest.mark.parametrize("size", [1, 2, 4, 6])
+def test_exact_is_the_literal_sum(size: int, flips: bool) -> None:
+    found = parts(min(size, 4) if flips else size, 1.0, draws=7, seed=size)
+    value = jax.jit(exact())(jax.random.key(0), found.ratios(flips=flips)).log_sum
+    np.testing.assert_allclose(value, brute_force(found, flips=flips), rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("flips", [False, True])
+@pytest.mark.parametrize("name", ["infonce", "barber_agakov", "importance3", "sinkhorn"])
+def test_lower_bounds_are_low_in_expectation(name: str, flips: bool) -> None:
+    """By more than chance, so that a bound turned round would show."""
+    assert ESTIMATORS[name].side == "lower"
+    assert in_mcse(errors(name, flips)) < -5
+
+
+@pytest.mark.parametrize("flips", [False, True])
+@pytest.mark.parametrize("name", ["proposals_only", "bethe"])
+def test_upper_bounds_are_high_in_expectation(name: str, flips: bool) -> None:
+    """The negative control of the lower bounds: without the identity, importance sampling is too high."""
+    assert ESTIMATORS[name].side == "upper"
+    assert in_mcse(errors(name, flips)) > 5
+
+
+@pytest.mark.parametrize("flips", [False, True])
+def test_bethe_and_sinkhorn_hold_draw_by_draw(flips: bool) -> None:
+    assert (errors("bethe", flips) > -1e-9).all()
+    assert (errors("sinkhorn", flips) < 1e-9).all()
+
+
+@pytest.mark.parametrize("flips", [False, True])
+def test_importance_rises_to_the_truth(flips: bool) -> None:
+    names = ("barber_agakov", "importance3", "importance30")
+    one, three, thirty = (errors(name, flips) for name in names)
+    assert in_mcse(three - one) > 5
+    assert in_mcse(thirty - three) > 5
+    assert in_mcse(thirty) < 5
+    np.testing.assert_allclose(thirty.mean(), 0.0, atol=0.02)
+
+
+def test_one_permutation_is_the_bound_of_barber_and_agakov() -> None:
+    ratios = case(True)[1]
+    value = jax.jit(importance(1, sweeps=10))(jax.random.key(0), ratios).log_sum
+    np.testing.assert_allclose(estimate("barber_agakov", True).log_sum, value, rtol=1e-10)
+
+
+@pytest.mark.parametrize("flips", [False, True])
+@pytest.mark.parametrize("name", ["exact", "infonce", "importance3", "importance30"])
+def test_control_variate_has_mean_zero_and_takes_noise_away(name: str, flips: bool) -> None:
+    found, ratios = estimate(name, flips), case(flips)[1]
+    control = np.asarray(found.control)
+    assert control.std() > 0.1
+    assert abs(in_mcse(control)) < 5
+    plain = information(ratios, found, control_variate=False)
+    if name in ("exact", "importance30"):
+        assert information(ratios, found).std() < 0.8 * plain.std()
+
+
+def test_control_without_the_identity_would_not_have_mean_zero() -> None:
+    found = estimate("vague_proposals", False)
+    np.testing.assert_array_equal(found.control, 0.0)
+    control = (found.marginals * case(False)[1].mean).sum((1, 2))
+    assert abs(in_mcse(np.asarray(control))) > 5
+
+
+@pytest.mark.parametrize("delta", [0.0, 0.3, 1e4])
+@pytest.mark.parametrize("flips", [False, True])
+def test_information_is_between_zero_and_the_groups_order(delta: float, flips: bool) -> None:
+    """Equal parts gain nothing without flips, far ones everything; a literal check at both ends."""
+    found = parts(4, delta, draws=200)
+    found = Parts(found.loc, np.ones_like(found.loc), 200, 3)
+    ratios = found.ratios(flips=flips)
+    value = information(ratios, jax.jit(exact())(jax.random.key(0), ratios), control_variate=False)
+    order = np.log(24) + flips * 4 * np.log(2)
+    np.testing.assert_allclose(ratios.log_group_order, order, rtol=1e-12)
+    assert -1e-9 < value.mean() < order + 1e-9
+    if delta != 0.3:
+        np.testing.assert_allclose(value, order if delta else 0.0, atol=1e-9)
+
+
+def test_infonce_is_capped_where_importance_is_not() -> None:
+    ratios = parts(8, 1e3, draws=20).ratios()
+    values = [
+        information(ratios, jax.jit(estimator)(jax.random.key(0), ratios)).mean()
+        for estimator in (infonce(10), barber_agakov())
+    ]
+    np.testing.assert_allclose(values, [np.log(10), ratios.log_group_order], rtol=1e-9)
+
+
+def wide(dtype: type) -> jax.Array:
+    """Alike, near twins, usual, and far: log densities of ranges up to 1e6."""
+    rng = np.random.default_rng(7)
+    noise = rng.standard_normal((5, 6, 6))
+    twins = np.kron(np.eye(3), np.ones((2, 2))) * 1e3
+    return jnp.asarray(
+        np.stack([0 * noise[0], twins, noise[1], 1e3 * noise[2], 1e6 * noise[3]]), dtype
+    )
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+@pytest.mark.parametrize(
+    "estimator",
+    [exact(), importance(3), barber_agakov(), bethe(max_sweeps=50), sinkhorn(sweeps=20)],
+    ids=lambda e: e.name,
+)
+def test_values_and_gradients_are_finite_at_any_range(estimator: Estimator, dtype: type) -> None:
+    """P times a cotangent of one is the gradient, but for Barber and Agakov, whose bound is its own."""
+
+    def total(density: jax.Array) -> tuple[jax.Array, Estimate]:
+        found = estimator(jax.random.key(0), log_ratios(density))
+        return found.log_sum.sum(), found
+
+    gradient, found = jax.jit(jax.grad(total, has_aux=True))(wide(dtype))
+    assert found.log_sum.dtype == dtype
+    for array in (gradient, *jax.tree.leaves(found)):
+        assert np.isfinite(array).all()
+    if estimator.name != "Barber-Agakov":
+        own = np.eye(6)[None] * np.asarray(found.marginals).sum(1)[:, None, :]
+        # Single precision: rounded at the scale of a probability, not of the entry.
+        np.testing.assert_allclose(gradient, found.marginals - own, atol=2e-6)
+
+
+def test_gradient_of_exact_is_the_marginals_by_sum() -> None:
+    density = parts(4, 1.0, draws=3).log_density()
+    found = jax.jit(exact())(jax.random.key(0), log_ratios(density)).marginals
+    for draw in range(3):
+        truth = marginals_by_sum(np.asarray(density[draw]))
+        np.testing.assert_allclose(found[draw], truth, rtol=1e-10, atol=1e-14)
+
+
+def test_gradient_of_barber_agakov_is_that_of_finite_differences() -> None:
+    density, step = np.asarray(parts(3, 1.0, draws=1).log_density()), 1e-5
+
+    @jax.jit
+    def value(density: jax.Array) -> jax.Array:
+        return barber_agakov()(jax.random.key(0), log_ratios(density)).log_sum[0]
+
+    found = jax.grad(value)(jnp.asarray(density))
+    for i, j in [(0, 1), (2, 2)]:
+        bump = np.zeros_like(density)
+        bump[0, i, j] = step
+        slope = value(jnp.asarray(density + bump)) - value(jnp.asarray(density - bump))
+        np.testing.assert_allclose(found[0, i, j], slope / (2 * step), rtol=1e-6)
+
+
+def test_half_fractions_are_exact_for_two_parts() -> None:
+    found = parts(2, 1.0, draws=10)
+    value = jax.jit(fractional(0.5))(jax.random.key(0), found.ratios()).log_sum
+    np.testing.assert_allclose(value, brute_force(found, flips=False), rtol=1e-7)
+    assert fractional().side == "estimate"
+
+
+def test_vmap_changes_nothing() -> None:
+    """Over stacked batches of draws; the same key gives the same permutations, another one others."""
+    density = jnp.stack([parts(3, 1.0, draws=4, seed=seed).log_density() for seed in range(2)])
+
+    def value(key: jax.Array, density: jax.Array) -> jax.Array:
+        return importance(4, sweeps=2)(key, log_ratios(density)).log_sum
+
+    key, compiled = jax.random.key(3), jax.jit(value)
+    both = jax.jit(jax.vmap(value, in_axes=(None, 0)))(key, density)
+    np.testing.assert_allclose(both[1], compiled(key, density[1]), rtol=1e-10)
+    other = compiled(jax.random.key(4), density[1])
+    assert np.abs(other - both[1]).max() > 1e-3
+
+
+def test_jit_changes_nothing() -> None:
+    ratios, estimator = parts(3, 1.0, draws=4).ratios(flips=True), infonce(4)
+    eager = estimator(jax.random.key(3), ratios)
+    compiled = jax.jit(estimator)(jax.random.key(3), ratios)
+    for name in ("log_sum", "control", "marginals", "effective"):
+        found, expected = getattr(compiled, name), getattr(eager, name)
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-14)
+
+
+def test_constants_of_the_distributions_cancel() -> None:
+    """A normaliser that is left out is a constant of a row."""
+    density = parts(4, 1.0, draws=5).log_density()
+    shifted = density + jnp.asarray([3.0, -50.0, 0.0, 400.0])[None, :, None]
+    before, after = (
+        jax.jit(exact())(jax.random.key(0), log_ratios(d)).log_sum for d in (density, shifted)
+    )
+    np.testing.assert_allclose(after, before, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: infonce(1), "`num_permutations` of infonce is 1; it must be 2 or more"),
+        (lambda: importance(0), "`num_permutations` of importance is 0; it must be 1 or more"),
+        (lambda: proposals_only(0), "`num_permutations` of proposals_only is 0; .*tightens"),
+        (lambda: fractional(1.5), "`fraction` is 1.5; it must be between 0 and 1"),
+    ],
+)
+def test_settings_out_of_range_are_refused(build: object, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        build()

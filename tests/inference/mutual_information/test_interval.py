@@ -1,0 +1,79 @@
+"""The interval: around the truth, closed where the permanent is exact, clipped to what is possible."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from inference.mutual_information import interval, log_ratios
+from inference.mutual_information.permanent import MAX_PARTS
+
+from .cases import Parts, brute_force, marginals_by_sum, parts
+
+
+def test_few_parts_have_a_closed_interval() -> None:
+    """The literal sum with the same control variate: both are means over the same draws."""
+    case = parts(5, 1.5, draws=300)
+    ratios = case.ratios()
+    found = interval(jax.random.key(2), ratios)
+    assert found.lower == found.upper and found.effective == 1.0
+    control = [
+        (marginals_by_sum(np.asarray(matrix)) * np.asarray(matrix)).sum() for matrix in ratios.total
+    ]
+    values = np.log(120) - brute_force(case, flips=False) + control
+    np.testing.assert_allclose(found.lower, values.mean(), rtol=1e-9)
+    np.testing.assert_allclose(found.upper_mcse, values.std(ddof=1) / np.sqrt(300), rtol=1e-9)
+    assert not (found.lower_clipped or found.upper_clipped)
+
+
+def test_interval_holds_the_truth() -> None:
+    """Of the same draws, so that the bounds' own bias and noise are all that is left."""
+    case = parts(5, 1.5, draws=600)
+    truth = np.log(120) - brute_force(case, flips=False).mean()
+    found = interval(jax.random.key(2), case.ratios(), num_permutations=10, max_exact=2)
+    assert found.lower < truth + 5 * found.lower_mcse
+    assert found.upper > truth - 5 * found.upper_mcse
+    assert abs(found.upper - found.lower) < 0.1
+    assert 1 < found.effective < 10
+    assert not (found.lower_clipped or found.upper_clipped)
+
+
+def test_errors_are_those_of_a_mean_over_draws() -> None:
+    """Means over many small batches spread as much as each of them says."""
+    case = parts(3, 1.0, draws=4000)
+    batches = case.log_density().reshape(100, 40, 3, 3)
+    found = jax.jit(jax.vmap(lambda d: interval(jax.random.key(0), log_ratios(d))))(batches)
+    np.testing.assert_allclose(found.lower_mcse.mean(), found.lower.std(ddof=1), rtol=0.4)
+
+
+def test_impossible_values_are_clipped_and_said_to_be() -> None:
+    """Draws that are not from q: the identity is all but impossible, and both bounds fall below zero."""
+    wrong = jnp.where(jnp.eye(3, dtype=bool), -100.0, 0.0)[None].repeat(4, 0)
+    found = interval(jax.random.key(0), log_ratios(wrong), num_permutations=1, max_exact=1)
+    assert found.lower == 0.0 and found.upper == 0.0
+    assert found.lower_clipped and found.upper_clipped
+    np.testing.assert_allclose(found.log_group_order, np.log(6), rtol=1e-12)
+
+
+def test_one_draw_has_no_error() -> None:
+    found = interval(jax.random.key(0), parts(3, 1.0, draws=1).ratios())
+    assert np.isnan(found.lower_mcse) and np.isfinite(found.lower)
+
+
+def test_nan_is_passed_on() -> None:
+    found = interval(jax.random.key(0), log_ratios(jnp.full((4, 3, 3), jnp.nan)))
+    assert np.isnan(found.lower) and np.isnan(found.upper)
+
+
+def test_many_separated_parts_earn_the_whole_group() -> None:
+    case = parts(20, 1e4, draws=8)
+    case = Parts(case.loc, np.ones_like(case.loc), 8, 0)
+    found = interval(jax.random.key(0), case.ratios(), num_permutations=2)
+    np.testing.assert_allclose([found.lower, found.upper], found.log_group_order, rtol=1e-9)
+
+
+def test_too_many_parts_for_the_exact_permanent_are_refused() -> None:
+    with pytest.raises(ValueError, match=rf"`max_exact` is 40; .* at most {MAX_PARTS} parts"):
+        interval(jax.random.key(0), parts(2, 1.0).ratios(), max_exact=40)

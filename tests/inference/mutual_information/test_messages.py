@@ -1,0 +1,114 @@
+"""Free energies against the exact permanent on their side, and the rounding that keeps them there."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from inference.mutual_information.messages import (
+    converged_marginals,
+    doubly_stochastic,
+    free_energy,
+    marginals,
+    sinkhorn_bound,
+)
+from inference.mutual_information.permanent import log_permanent, log_permanent_and_marginals
+
+
+def matrices(rng: np.random.Generator, size: int, number: int = 60) -> jax.Array:
+    """A third normal, a third Cauchy, a third near 0 and 1, on which undamped messages can cycle."""
+    shape = (number // 3, size, size)
+    near = np.where(rng.uniform(size=shape) < 0.5, 0.0, -30.0) + 1e-3 * rng.standard_normal(shape)
+    return jnp.asarray(
+        np.concatenate([2 * rng.standard_normal(shape), rng.standard_cauchy(shape), near])
+    )
+
+
+@pytest.mark.parametrize("max_sweeps", [1, 1000])
+def test_bethe_is_below_and_sinkhorn_above_matrix_by_matrix(
+    rng: np.random.Generator, max_sweeps: int
+) -> None:
+    """Converged or not; converged Bethe is within (H / 2) log 2 (Anari and Rezaei 2019)."""
+    cases = matrices(rng, 6)
+
+    @jax.jit
+    @jax.vmap
+    def both(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
+        found = converged_marginals(matrix, fraction=1.0, max_sweeps=max_sweeps)
+        beliefs = doubly_stochastic(found)
+        return free_energy(matrix, beliefs, fraction=1.0), sinkhorn_bound(matrix, sweeps=20)[0]
+
+    bethe, sinkhorn = both(cases)
+    truth = jax.jit(jax.vmap(log_permanent))(cases)
+    slack = 1e-9 * np.abs(truth).max()
+    assert (bethe <= truth + slack).all() and (bethe < truth - 0.1).any()
+    assert (sinkhorn >= truth - slack).all() and (sinkhorn > truth + 0.1).any()
+    if max_sweeps > 1:
+        assert (bethe >= truth - 3 * np.log(2) - 1e-6).all()
+
+
+def test_half_is_exact_for_two_parts(rng: np.random.Generator) -> None:
+    """The closed form: log odds of the two permutations are those of the marginals at c = 1/2."""
+    matrix = jnp.asarray(rng.standard_normal((2, 2)))
+    found = jax.jit(lambda m: converged_marginals(m, fraction=0.5))(matrix)
+    value, truth = jax.jit(log_permanent_and_marginals)(matrix)
+    np.testing.assert_allclose(jnp.exp(found), truth, rtol=1e-8)
+    energy = free_energy(matrix, doubly_stochastic(found), fraction=0.5)
+    np.testing.assert_allclose(energy, value, rtol=1e-8)
+
+
+@pytest.mark.parametrize("fraction", [0.5, 1.0])
+def test_derivative_of_a_free_energy_is_its_beliefs(
+    rng: np.random.Generator, fraction: float
+) -> None:
+    """Envelope theorem, against finite differences of the whole iteration."""
+    matrix, step = rng.standard_normal((4, 4)), 1e-4
+
+    @jax.jit
+    def energy(matrix: jax.Array) -> jax.Array:
+        found = converged_marginals(matrix, fraction=fraction)
+        return free_energy(matrix, doubly_stochastic(found), fraction=fraction)
+
+    found = jax.grad(energy)(jnp.asarray(matrix))
+    for i, j in [(0, 0), (1, 3)]:
+        bump = np.zeros((4, 4))
+        bump[i, j] = step
+        slope = (energy(jnp.asarray(matrix + bump)) - energy(jnp.asarray(matrix - bump))) / step
+        np.testing.assert_allclose(2 * found[i, j], slope, rtol=1e-6)
+
+
+def test_derivative_through_sweeps_is_that_of_finite_differences(rng: np.random.Generator) -> None:
+    matrix, step = rng.standard_normal((4, 4)), 1e-5
+    weights = jnp.asarray(rng.standard_normal((4, 4)))
+
+    @jax.jit
+    def total(matrix: jax.Array) -> jax.Array:
+        return jnp.sum(weights * marginals(matrix, fraction=0.75, sweeps=4))
+
+    found = jax.grad(total)(jnp.asarray(matrix))
+    for i, j in [(0, 0), (3, 1)]:
+        bump = np.zeros((4, 4))
+        bump[i, j] = step
+        slope = (total(jnp.asarray(matrix + bump)) - total(jnp.asarray(matrix - bump))) / step
+        np.testing.assert_allclose(2 * found[i, j], slope, rtol=1e-6)
+
+
+def test_rounding_is_doubly_stochastic_and_leaves_what_is(rng: np.random.Generator) -> None:
+    rough = rng.uniform(size=(5, 5))
+    rounded = doubly_stochastic(jnp.log(jnp.asarray(rough)))
+    np.testing.assert_allclose(rounded.sum(0), 1.0, rtol=1e-10)
+    np.testing.assert_allclose(rounded.sum(1), 1.0, rtol=1e-10)
+    np.testing.assert_allclose(doubly_stochastic(jnp.log(rounded)), rounded, rtol=1e-10)
+
+
+def test_messages_start_blind_to_the_scale_of_columns(rng: np.random.Generator) -> None:
+    """At any sweep; a row's scale is not divided out before they converge (the negative control)."""
+    matrix = jnp.asarray(rng.standard_normal((5, 5)))
+    scale = jnp.asarray(5 * rng.standard_normal(5))
+    found = marginals(matrix, fraction=0.75, sweeps=2)
+    columns = marginals(matrix + scale[None, :], fraction=0.75, sweeps=2)
+    rows = marginals(matrix + scale[:, None], fraction=0.75, sweeps=2)
+    np.testing.assert_allclose(columns, found, rtol=1e-10, atol=1e-12)
+    assert np.abs(rows - found).max() > 1e-3
