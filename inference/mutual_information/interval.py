@@ -89,7 +89,7 @@ def interval(
     if ratios.num_parts <= max_exact:
         estimate = exact()(key_lower, ratios)
         values = information(ratios, estimate)
-        return _interval(values, values, ratios.log_group_order, estimate.effective)
+        return from_values(values, values, ratios.log_group_order, estimate.effective)
     estimate = importance(num_permutations)(key_lower, ratios)
     lower = information(ratios, estimate)
     uppers = [
@@ -97,12 +97,16 @@ def interval(
         for above in (bethe(), proposals_only(num_permutations))
     ]
     smaller = jnp.where(jnp.mean(uppers[0]) < jnp.mean(uppers[1]), uppers[0], uppers[1])
-    return _interval(lower, smaller, ratios.log_group_order, estimate.effective)
+    return from_values(lower, smaller, ratios.log_group_order, estimate.effective)
 
 
-def _interval(
-    lower: jax.Array, upper: jax.Array, log_group_order: float, effective: jax.Array
+def from_values(
+    lower: Float[Array, " draw"],
+    upper: Float[Array, " draw"],
+    log_group_order: float,
+    effective: Float[Array, " draw"],
 ) -> Interval:
+    """Means over draws, clipped to [0, log |G|], and their errors."""
     low, high = jnp.mean(lower), jnp.mean(upper)
     clipped_low, clipped_high = (jnp.clip(mean, 0.0, log_group_order) for mean in (low, high))
     return Interval(

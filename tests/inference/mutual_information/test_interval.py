@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from inference.mutual_information import interval, log_ratios
+from inference.mutual_information.interval import from_values
 from inference.mutual_information.permanent import MAX_PARTS
 
 from .cases import Parts, brute_force, marginals_by_sum, parts
@@ -49,12 +50,11 @@ def test_errors_are_those_of_a_mean_over_draws() -> None:
 
 
 def test_impossible_values_are_clipped_and_said_to_be() -> None:
-    """Draws that are not from q: the identity is all but impossible, and both bounds fall below zero."""
-    wrong = jnp.where(jnp.eye(3, dtype=bool), -100.0, 0.0)[None].repeat(4, 0)
-    found = interval(jax.random.key(0), log_ratios(wrong), num_permutations=1, max_exact=1)
-    assert found.lower == 0.0 and found.upper == 0.0
+    values = jnp.asarray([-3.0, -1.0]), jnp.asarray([6.0, 8.0])
+    found = from_values(*values, 5.0, jnp.asarray([1.0, 3.0]))
+    assert found.lower == 0.0 and found.upper == 5.0 and found.effective == 2.0
     assert found.lower_clipped and found.upper_clipped
-    np.testing.assert_allclose(found.log_group_order, np.log(6), rtol=1e-12)
+    np.testing.assert_allclose([found.lower_mcse, found.upper_mcse], 1.0, rtol=1e-12)
 
 
 def test_one_draw_has_no_error() -> None:
@@ -67,11 +67,11 @@ def test_nan_is_passed_on() -> None:
     assert np.isnan(found.lower) and np.isnan(found.upper)
 
 
-def test_many_separated_parts_earn_the_whole_group() -> None:
-    case = parts(20, 1e4, draws=8)
-    case = Parts(case.loc, np.ones_like(case.loc), 8, 0)
-    found = interval(jax.random.key(0), case.ratios(), num_permutations=2)
-    np.testing.assert_allclose([found.lower, found.upper], found.log_group_order, rtol=1e-9)
+def test_separated_parts_earn_the_whole_group() -> None:
+    case = parts(5, 1e4, draws=600)
+    case = Parts(case.loc, np.ones_like(case.loc), 600, 0)
+    found = interval(jax.random.key(0), case.ratios(), num_permutations=10, max_exact=2)
+    np.testing.assert_allclose([found.lower, found.upper], np.log(120), rtol=1e-9)
 
 
 def test_too_many_parts_for_the_exact_permanent_are_refused() -> None:

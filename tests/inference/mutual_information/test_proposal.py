@@ -13,23 +13,26 @@ from inference.mutual_information.proposal import log_probability, propose, samp
 
 from .cases import all_permutations
 
+PROPOSE = jax.jit(propose)
+LOG_PROBABILITIES = jax.jit(jax.vmap(log_probability, in_axes=(None, 0)))
+
 
 @pytest.mark.parametrize("size", [1, 2, 5])
 @pytest.mark.parametrize("spread", [0.5, 5.0])
 def test_probabilities_sum_to_one(rng: np.random.Generator, size: int, spread: float) -> None:
-    proposal = propose(jnp.asarray(spread * rng.standard_normal((size, size))))
+    proposal = PROPOSE(jnp.asarray(spread * rng.standard_normal((size, size))))
     each = jnp.asarray(all_permutations(size))
-    logs = jax.vmap(lambda s: log_probability(proposal, s))(each)
+    logs = LOG_PROBABILITIES(proposal, each)
     np.testing.assert_allclose(jnp.exp(logs).sum(), 1.0, rtol=1e-10)
 
 
 def test_draws_have_the_probabilities_that_are_said(rng: np.random.Generator) -> None:
     """Frequencies by a chi-squared test; what a draw says of itself is what the permutation gets."""
-    proposal = propose(jnp.asarray(rng.standard_normal((3, 3))))
+    proposal = PROPOSE(jnp.asarray(rng.standard_normal((3, 3))))
     keys = jax.random.split(jax.random.key(1), 20_000)
     drawn, said = jax.jit(jax.vmap(lambda key: sample(key, proposal)))(keys)
     each = all_permutations(3)
-    logs = np.array([log_probability(proposal, jnp.asarray(s)) for s in each])
+    logs = np.asarray(LOG_PROBABILITIES(proposal, jnp.asarray(each)))
     which = (np.asarray(drawn)[:, None, :] == each[None]).all(-1)
     assert (which.sum(1) == 1).all()
     np.testing.assert_allclose(said, logs[which.argmax(1)], rtol=1e-10)
@@ -42,23 +45,23 @@ def test_permuted_columns_permute_the_proposal(rng: np.random.Generator) -> None
     """With every column scaled at the same time, as log ratios of a relabelled draw are."""
     matrix, order = rng.standard_normal((5, 5)), np.array([3, 0, 4, 1, 2])
     relabelled = matrix[:, order] - matrix[np.arange(5), order][None, :]
-    before, after = (jax.jit(propose)(jnp.asarray(m)) for m in (matrix, relabelled))
+    before, after = (PROPOSE(jnp.asarray(m)) for m in (matrix, relabelled))
     each = all_permutations(5)
     new_place = np.argsort(order)
-    old = jax.vmap(lambda s: log_probability(before, s))(jnp.asarray(each))
-    new = jax.vmap(lambda s: log_probability(after, s))(jnp.asarray(new_place[each]))
+    old = LOG_PROBABILITIES(before, jnp.asarray(each))
+    new = LOG_PROBABILITIES(after, jnp.asarray(new_place[each]))
     np.testing.assert_allclose(new, old, rtol=1e-10, atol=1e-12)
-    wrong = jax.vmap(lambda s: log_probability(after, s))(jnp.asarray(each))
+    wrong = LOG_PROBABILITIES(after, jnp.asarray(each))
     assert np.abs(wrong - old).max() > 0.1
 
 
 def test_parts_that_are_alike_are_drawn_uniformly() -> None:
-    proposal = jax.jit(propose)(jnp.zeros((6, 6)))
+    proposal = PROPOSE(jnp.zeros((6, 6)))
     value = log_probability(proposal, jnp.asarray([3, 1, 0, 5, 4, 2]))
     np.testing.assert_allclose(value, -math.lgamma(7), rtol=1e-10)
 
 
 def test_separated_parts_have_one_permutation() -> None:
     matrix = jnp.where(jnp.eye(6, dtype=bool)[::-1], 0.0, -200.0)
-    value = log_probability(jax.jit(propose)(matrix), jnp.arange(6)[::-1])
+    value = log_probability(PROPOSE(matrix), jnp.arange(6)[::-1])
     np.testing.assert_allclose(value, 0.0, atol=1e-12)
