@@ -148,6 +148,7 @@ def test_bounded_hmc_known_target_moments() -> None:
     assert_mean(post["tau"].to_numpy(), SHAPE / RATE)
 
 
+@pytest.mark.slow
 def test_draws_of_a_network_are_in_memory_about_once() -> None:
     """Peak of NumPy's memory over the draws' own size; measured 1.12; slices joined at the end need 2 or more."""
     target = _classifier(10, 400, 100)

@@ -29,6 +29,7 @@ def test_few_parts_have_a_closed_interval() -> None:
     assert not (found.lower_clipped or found.upper_clipped)
 
 
+@pytest.mark.slow
 def test_interval_holds_the_truth() -> None:
     """Of the same draws, so that the bounds' own bias and noise are all that is left."""
     case = parts(5, 1.5, draws=600)
