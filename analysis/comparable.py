@@ -11,15 +11,9 @@ import xarray as xr
 from models.bayesian_network import BayesianNetwork
 
 from .compare_prediction import Points
-from .posterior import get_group, posterior_group
+from .posterior import get_group, network_of, posterior_group
 
 _DATA = ("constant_data", "observed_data")
-
-
-def network_of(posterior: xr.DataTree) -> BayesianNetwork | None:
-    """Rebuild the network that a posterior is of; None where its attributes describe none."""
-    text = posterior.attrs.get("model")
-    return BayesianNetwork.from_description(text) if text else None
 
 
 def check_comparable(posteriors: Mapping[str, xr.DataTree], truth: str) -> None:

@@ -23,7 +23,7 @@ from models.checks import check_count
 from models.symmetry import Symmetry
 
 from .basin import Basin, fit_basin, halves
-from .comparable import check_comparable, network_of, stored_points, unlike_weights
+from .comparable import check_comparable, stored_points, unlike_weights
 from .compare_prediction import (
     CLASS_DISTANCES,
     CLASS_SCORES,
@@ -37,6 +37,7 @@ from .compare_report import Setting, comparison_table, say, warn
 from .comparison import compare_moments
 from .diagnosis import json_safe
 from .discrepancy import two_sample
+from .posterior import network_of
 
 if TYPE_CHECKING:
     from .report import Table

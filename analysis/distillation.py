@@ -32,7 +32,7 @@ from models.network import Network
 from models.prediction import predict
 
 from .energy_score import energy_score
-from .posterior import posterior_group
+from .posterior import network_of, posterior_group
 
 CHUNK = 100
 """Iterations in one compiled loop, between which progress is reported."""
@@ -207,7 +207,7 @@ def distil(
         If the loss becomes infinite or undefined.
     """
     settings = settings or DistillationSettings()
-    model = _network_of(posterior)
+    model = _free_network(posterior)
     dataset = posterior_group(posterior)
     rng = np.random.default_rng(seed)
     points = _choose_points(check_inputs(x, model.network.in_dim), settings.points, rng)
@@ -216,14 +216,13 @@ def distil(
     return _optimise(model, settings, lesson, mean, jax.random.key(seed), progress)
 
 
-def _network_of(posterior: xr.DataTree) -> BayesianNetwork:
-    text = posterior.attrs.get("model")
-    if not text:
+def _free_network(posterior: xr.DataTree) -> BayesianNetwork:
+    model = network_of(posterior)
+    if model is None:
         raise ValueError(
             "`posterior` is not of a network (its attribute `model` is empty), and only a network's "
             "predictions can be distilled: fit such a posterior with `analysis.unimodal.fit_gaussian`."
         )
-    model = BayesianNetwork.from_description(text)
     if model.parametrisation.unit_norm or model.parametrisation.biases != "free":
         raise ValueError(
             f"`posterior` is of the parametrisation {model.parametrisation.label!r}, in whose "

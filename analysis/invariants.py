@@ -11,11 +11,10 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from models.bayesian_network import BayesianNetwork
 from models.prediction import predict
 from models.symmetry import Complement, Exchangeable, Symmetry, axes_of
 
-from .posterior import Draws, entry_names, get_group, posterior_group
+from .posterior import Draws, entry_names, get_group, network_of, posterior_group
 
 MAX_OUTPUTS = 50
 """Training inputs at which a network's outputs are looked at, evenly spread over the data set."""
@@ -90,10 +89,9 @@ def _values(dataset: xr.Dataset, name: str) -> np.ndarray:
 
 
 def _outputs(posterior: xr.DataTree, dataset: xr.Dataset) -> np.ndarray | None:
-    text, constant = posterior.attrs.get("model"), get_group(posterior, "constant_data")
-    if not text or constant is None or "x" not in constant:
+    constant = get_group(posterior, "constant_data")
+    if constant is None or "x" not in constant or (model := network_of(posterior)) is None:
         return None
-    model = BayesianNetwork.from_description(text)
     x = constant["x"].values
     chosen = np.linspace(0, len(x) - 1, min(len(x), MAX_OUTPUTS)).astype(int)
     weights = {name: _values(dataset, name) for name in model.network.shapes}

@@ -16,6 +16,7 @@ import xarray as xr
 from jaxtyping import Float
 
 if TYPE_CHECKING:
+    from models.bayesian_network import BayesianNetwork
     from models.symmetry import Symmetry
 
 MIN_DRAWS = 4
@@ -157,6 +158,22 @@ def json_attribute(tree: xr.DataTree, name: str) -> Any:
             f"`posterior` has an attribute `{name}` that is not JSON ({error}): got {text[:60]!r}. "
             f"Write it with json.dumps, or delete it."
         ) from error
+
+
+def network_of(posterior: xr.DataTree | xr.Dataset) -> "BayesianNetwork | None":
+    """Rebuild the network that a posterior is of; None where its attributes describe none.
+
+    Raises
+    ------
+    ValueError
+        If the attribute does not describe a network.
+    """
+    text = posterior.attrs.get("model")
+    if not text:
+        return None
+    from models.bayesian_network import BayesianNetwork  # loads JAX, as below
+
+    return BayesianNetwork.from_description(text)
 
 
 def symmetry_of(posterior: xr.DataTree | xr.Dataset) -> "Symmetry":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -14,7 +13,7 @@ import numpy as np
 import xarray as xr
 from arviz_base import dict_to_dataset
 
-from models.files import replacing
+from models.files import prepare_folder, replacing
 from models.symmetry import to_json
 from models.target import NetworkTarget, Target
 
@@ -142,8 +141,7 @@ def check_output(path: Path, *, force: bool = False) -> None:
             f"`out` is {path}, which exists; name another file, or overwrite it with --force (force=True)."
         )
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=path.parent).close()
+        prepare_folder(path)
     except OSError as error:
         raise PosteriorFileError(
             f"`out` is {path}, but its folder cannot be written to: {error.strerror}."

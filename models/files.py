@@ -4,9 +4,22 @@ from __future__ import annotations
 
 import os
 import secrets
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+
+def prepare_folder(path: Path) -> None:
+    """Make the folder that a file is to lie in, and see that files can be written there.
+
+    Raises
+    ------
+    OSError
+        If it cannot be made or written to.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    tempfile.TemporaryFile(dir=path.parent).close()
 
 
 @contextmanager

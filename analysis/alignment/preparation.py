@@ -13,7 +13,7 @@ from models.checks import check_inputs
 from models.group import Element, Group, Part, Scaled
 from models.symmetry import Rescalable, Symmetry
 
-from ..posterior import symmetry_of
+from ..posterior import network_of, symmetry_of
 from .draws import DrawReader, dataset_of
 from .features import Features, activations, weights
 from .parts import Parts, lead_by
@@ -106,8 +106,7 @@ def prepare(
     """
     if not symmetry:
         raise ValueError("`symmetry` has no blocks: there is nothing to align; give at least one.")
-    text = posterior.attrs.get("model")
-    model = BayesianNetwork.from_description(text) if text else None
+    model = network_of(posterior)
     inputs = _inputs(posterior, model, x) if cost == "activations" else None
     return Preparation(symmetry, model, inputs, gauge, max_bytes)
 

@@ -7,7 +7,6 @@ attribute `gaussian`, and the source's attributes beside that.
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from models.files import replacing
+from models.files import prepare_folder, replacing
 
 from .layout import Layout, Variable
 from .structures import Factors, Spectral, Structure
@@ -83,8 +82,7 @@ def save(fit: GaussianFit, path: str | Path, *, force: bool = False) -> Path:
             f"`path` is {path}, which exists; name another file, or force=True."
         )
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=path.parent).close()
+        prepare_folder(path)
     except OSError as error:
         raise GaussianFileError(
             f"`path` is {path}, but its folder cannot be written to: {error.strerror}."

@@ -26,6 +26,7 @@ from models.choices import choose
 
 from ..alignment.draws import dataset_of
 from ..parameters import is_constant
+from ..posterior import network_of
 from . import estimation
 from .gaussian import GaussianFit
 from .layout import Layout, Rows, layout_of
@@ -138,10 +139,9 @@ def _network(posterior: xr.DataTree | xr.Dataset, names: Sequence[str]) -> Bayes
     ValueError
         If its parametrisation constrains one of the variables.
     """
-    text = posterior.attrs.get("model")
-    if not text:
+    model = network_of(posterior)
+    if model is None:
         return None
-    model = BayesianNetwork.from_description(text)
     hidden = [layer for layer in model.network.layers if layer.hidden]
     bound = {layer.weight for layer in hidden if model.parametrisation.unit_norm}
     bound |= {layer.bias for layer in hidden if model.parametrisation.biases == "ordered"}

@@ -32,7 +32,7 @@ from jaxtyping import Array, Float, Int
 
 from .messages import converged_marginals, doubly_stochastic, free_energy, sinkhorn_bound
 from .permanent import log_permanent, log_permanent_and_marginals
-from .proposal import log_probability, propose, sample
+from .proposal import Proposal, log_probability, propose, sample
 from .pytree import pytree
 from .ratios import LogRatios
 
@@ -166,8 +166,7 @@ def importance(num_permutations: int, *, sweeps: int = 25) -> Estimator:
         identity = jnp.arange(matrix.shape[0])
         proposal = propose(jax.lax.stop_gradient(matrix), sweeps=sweeps)
         own = log_probability(proposal, identity)
-        keys = jax.random.split(rng_key, num_permutations - 1)
-        others, log_prob = jax.vmap(lambda key: sample(key, proposal))(keys)
+        others, log_prob = _draw(rng_key, proposal, num_permutations - 1)
         permutations = jnp.concatenate([identity[None], others.astype(identity.dtype)])
         return permutations, jnp.concatenate([own[None], log_prob])
 
@@ -195,8 +194,7 @@ def proposals_only(num_permutations: int, *, sweeps: int = 25) -> Estimator:
         rng_key: jax.Array, matrix: jax.Array
     ) -> tuple[Int[Array, "sample part"], Float[Array, " sample"]]:
         proposal = propose(jax.lax.stop_gradient(matrix), sweeps=sweeps)
-        keys = jax.random.split(rng_key, num_permutations)
-        return jax.vmap(lambda key: sample(key, proposal))(keys)
+        return _draw(rng_key, proposal, num_permutations)
 
     return Estimator(f"proposals only({num_permutations})", "upper", _weighted(one, centred=False))
 
@@ -321,6 +319,13 @@ def _estimate(
     zero = jnp.zeros_like(log_sum)
     control = jnp.sum(marginals * ratios.mean, axis=(1, 2)) if centred else zero
     return Estimate(log_sum, control, marginals, zero + 1.0 if effective is None else effective)
+
+
+def _draw(
+    rng_key: jax.Array, proposal: Proposal, num: int
+) -> tuple[Int[Array, "sample part"], Float[Array, " sample"]]:
+    """Permutations from a proposal, with their log probabilities."""
+    return jax.vmap(lambda key: sample(key, proposal))(jax.random.split(rng_key, num))
 
 
 def _check_number(name: str, num_permutations: int, least: int) -> None:

@@ -11,6 +11,7 @@ from analysis.distillation import DistillationSettings
 from inference.settings import AdviSettings, EnsembleSettings, HmcSettings
 from models import BayesianNetwork, Categorical, Network, NetworkTarget
 from models.data import Dataset, Split, load, own_split, split
+from models.symmetry import Exchangeable, Symmetry
 
 from ..study import Cell, Options
 
@@ -226,6 +227,11 @@ def network(config: Config) -> BayesianNetwork:
     """State the model: one hidden layer of ReLU units, N(0, 1) priors."""
     side, hidden = config.size.side, config.size.hidden
     return BayesianNetwork(Network(side**2, (hidden,), 10, "relu"), Categorical())
+
+
+def permutations_of(model: BayesianNetwork) -> Symmetry:
+    """The network's symmetry without the positive scalings, which the prior breaks."""
+    return tuple(block for block in model.symmetry if isinstance(block, Exchangeable))
 
 
 @lru_cache(maxsize=2)

@@ -13,12 +13,12 @@ import xarray as xr
 from analysis.alignment import Alignment, align, switching
 from analysis.distillation import distil
 from models import BayesianNetwork
-from models.symmetry import Exchangeable, Symmetry, to_json
+from models.symmetry import Symmetry, to_json
 
 from ..console import alignment_bar
 from ..driver import sample
 from ..study import Cell, Context, Outcomes
-from .design import DISTILLED, REFINED, AlignSettings, Config, aligned, parts
+from .design import DISTILLED, REFINED, AlignSettings, Config, aligned, parts, permutations_of
 from .pairs import train_dynamics, train_swaps
 from .plan import Distillation
 from .rows import make_row
@@ -51,7 +51,7 @@ def make_aligned(tree: xr.DataTree, cell: Cell, context: Context) -> xr.DataTree
     The gain on draws from the prior, which have no basin, stands beside that on the posterior's.
     """
     settings: AlignSettings = cell.settings
-    symmetry = permutations(BayesianNetwork.from_description(tree.attrs["model"]))
+    symmetry = permutations_of(BayesianNetwork.from_description(tree.attrs["model"]))
     with alignment_bar() if context.progress else nullcontext() as bar:
         alignment = _align(tree, symmetry, settings, bar)
     out = alignment.to_tree()
@@ -64,11 +64,6 @@ def make_aligned(tree: xr.DataTree, cell: Cell, context: Context) -> xr.DataTree
         measured = found.to_dict() | {"prior_ratio": prior.ratio}
         out.attrs["switching"] = json.dumps(measured)
     return out
-
-
-def permutations(model: BayesianNetwork) -> Symmetry:
-    """The network's symmetry without the positive scalings, which the prior breaks."""
-    return tuple(block for block in model.symmetry if isinstance(block, Exchangeable))
 
 
 def _align(

@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float, Int
 
-from analysis.agreement import agreement, total_variation
+from analysis.agreement import agreement, entropy, total_variation
 from analysis.calibration import calibration_error
 
 from ..study import Outcomes
@@ -147,10 +147,9 @@ def _measure(
     row: Row, tree: xr.DataTree, truth: np.ndarray, labels: Int[np.ndarray, " obs"]
 ) -> Measured:
     group = tree["predictive"].to_dataset()
-    probability, entropy = group["probability"].values, group["entropy"].values
+    probability = group["probability"].values
     accuracy = group["draw_accuracy"].values
-    safe = np.maximum(probability, np.finfo(np.float64).tiny)
-    information = (-(probability * np.log(safe)).sum(axis=-1) - entropy).mean()
+    information = (entropy(probability) - group["entropy"].values).mean()
     return Measured(
         row=row,
         averaged=_average([score(p, truth, labels) for p in probability]),

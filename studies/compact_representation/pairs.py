@@ -29,9 +29,8 @@ from inference.settings import EnsembleSettings, TrainSettings
 from inference.training import train
 from models import BayesianNetwork, Categorical, NetworkTarget
 from models.group import Group, Permuted
-from models.symmetry import Exchangeable, Symmetry
 
-from .design import PairSettings
+from .design import PairSettings, permutations_of
 
 MAX_IMAGES = 5000
 """Training images at most on which losses are computed: the first ones."""
@@ -115,11 +114,6 @@ def swapped(rng: np.random.Generator, size: int, num: int) -> Int[np.ndarray, " 
         permutation[[first, second]] = permutation[[second, first]]
         cycle[cycle == cycle[second]] = cycle[first]
     return permutation
-
-
-def permutations_of(model: BayesianNetwork) -> Symmetry:
-    """The network's symmetry without the positive scalings."""
-    return tuple(block for block in model.symmetry if isinstance(block, Exchangeable))
 
 
 def align_to(

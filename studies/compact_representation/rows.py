@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 from jaxtyping import Float, Int
-from scipy.special import softmax, xlogy
+from scipy.special import softmax
 
+from analysis.agreement import entropy
 from analysis.pruning import pruning_curve
 from analysis.unimodal import GaussianFit, fit_gaussian
 from models import BayesianNetwork, predict
@@ -117,16 +118,16 @@ def predictive(
 ) -> Predictive:
     """Average predictions over batches of draws (1, draw, ...)."""
     total = np.zeros((len(x), model.network.out_dim))
-    entropy, accuracy = np.zeros(len(x)), []
+    uncertainty, accuracy = np.zeros(len(x)), []
     for draws in batches:
         num = next(iter(draws.values())).shape[1]
         outputs = predict(model, _filled_up(draws, BATCH - num), x)[0, :num]
         probability = softmax(outputs.astype(np.float64), axis=-1)
         total += probability.sum(axis=0)
-        entropy -= xlogy(probability, probability).sum(axis=(0, 2))
+        uncertainty += entropy(probability).sum(axis=0)
         accuracy.append((probability.argmax(axis=-1) == labels).mean(axis=1))
     accuracies = np.concatenate(accuracy)
-    return Predictive(total / len(accuracies), entropy / len(accuracies), accuracies)
+    return Predictive(total / len(accuracies), uncertainty / len(accuracies), accuracies)
 
 
 def _filled_up(draws: Draws, num: int) -> Draws:

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from analysis.barriers import Barrier
+
 from ..statements import Statement, Trial, judge
 from .measures import Results
 from .rows import SD_EDGES
@@ -124,8 +126,10 @@ def _dynamics(results: Results) -> Iterable[Trial]:
     if "dynamics" not in results.trees:
         return
     found = results.trees["dynamics"]["dynamics"].to_dataset()
-    heights = [_height(found[name].values[-1]) for name in ("loss_raw", "loss_aligned")]
-    yield _barrier_trial("at the end of training", *heights)
+    losses = np.stack([found[name].values[-1] for name in ("loss_raw", "loss_aligned")])
+    yield _barrier_trial(
+        "at the end of training", *Barrier(found["position"].values, losses).height
+    )
 
 
 def _swaps(results: Results) -> Iterable[Trial]:
@@ -141,11 +145,6 @@ def _swaps(results: Results) -> Iterable[Trial]:
 def _barrier_trial(where: str, raw: float, aligned: float) -> Trial:
     holds = aligned < REMOVED * raw if raw >= SMALL else None
     return Trial(where, f"{raw:.3f} to {aligned:.3f} nats", holds)
-
-
-def _height(loss: np.ndarray) -> float:
-    """Largest excess of the loss over the straight line between the ends."""
-    return float((loss - np.linspace(loss[0], loss[-1], len(loss))).max())
 
 
 def _effect(results: Results) -> Iterable[Trial]:
