@@ -39,11 +39,14 @@ class LogRatios:
         The same with the mean of log q_i(+-u_j) over the posterior of the sign; `total` without flips.
     flips : bool
         Whether sign flips are in the group.
+    flip_probability : array (draw, part, part_bis) or None
+        How probable the minus sign is where part j of the draw takes distribution i; None without flips.
     """
 
     total: Float[Array, "*batch part part_bis"]
     mean: Float[Array, "*batch part part_bis"]
     flips: bool
+    flip_probability: Float[Array, "*batch part part_bis"] | None = None
 
     @property
     def num_parts(self) -> int:
@@ -85,8 +88,9 @@ def log_ratios(
         return LogRatios(plus, plus, False)
     minus = flipped - own
     total = jnp.logaddexp(plus, minus)
-    mean = jax.nn.sigmoid(plus - minus) * plus + jax.nn.sigmoid(minus - plus) * minus
-    return LogRatios(total, mean, True)
+    share = jax.nn.sigmoid(minus - plus)
+    mean = jax.nn.sigmoid(plus - minus) * plus + share * minus
+    return LogRatios(total, mean, True, share)
 
 
 def _check(log_density: jax.Array, flipped: jax.Array | None) -> None:

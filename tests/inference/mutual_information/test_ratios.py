@@ -31,6 +31,8 @@ def test_flips_sum_over_signs() -> None:
     share = np.exp(plus) / (np.exp(plus) + np.exp(minus))
     mean = share * (plus - own) + (1 - share) * (minus - own)
     np.testing.assert_allclose(ratios.mean, mean, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(ratios.flip_probability, 1 - share, rtol=1e-9, atol=1e-12)
+    assert case.ratios().flip_probability is None
     np.testing.assert_allclose(ratios.log_group_order, math.log(8))
 
 

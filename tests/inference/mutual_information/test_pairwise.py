@@ -1,0 +1,175 @@
+"""Pairwise log ratios against densities written out in double precision, at any range, and their derivatives."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal, norm
+
+from inference.mutual_information import LogRatios, log_ratios
+from inference.mutual_information.pairwise import block, mean_field
+
+from .cases import Parts, parts
+
+MEAN_FIELD, BLOCK = jax.jit(mean_field), jax.jit(block)
+FLIPS = np.array([True, True, False, True])
+
+
+def wide(seed: int, spread: float, dtype: type) -> list[np.ndarray]:
+    """Draws, means and scales of six parts, two of them twins; representable in `dtype`."""
+    rng = np.random.default_rng(seed)
+    loc = 3.0 + spread * rng.standard_normal((6, 4))
+    scale = rng.uniform(0.5, 2.0, (6, 4))
+    loc[1], scale[1] = loc[0], scale[0]
+    loc, scale = (array.astype(dtype).astype(float) for array in (loc, scale))
+    draws = (loc + scale * rng.standard_normal((5, 6, 4))).astype(dtype)
+    return [draws, loc, scale]
+
+
+def naive(draws: np.ndarray, loc: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """Entry (w, i, j) of log q_i(u_j), by SciPy in double precision."""
+    return norm.logpdf(draws.astype(float)[:, None], loc[None, :, None], scale[None, :, None]).sum(
+        -1
+    )
+
+
+def turned(draws: np.ndarray) -> np.ndarray:
+    return np.where(FLIPS, -draws, draws)
+
+
+def assert_same(found: LogRatios, expected: LogRatios, **tolerance: float) -> None:
+    for name in ("total", "mean", "flip_probability"):
+        if getattr(expected, name) is not None:
+            np.testing.assert_allclose(
+                getattr(found, name), getattr(expected, name), **tolerance, err_msg=name
+            )
+    assert found.flips == expected.flips
+
+
+@pytest.mark.parametrize("flips", [False, True])
+def test_mean_field_is_the_density_written_out(flips: bool) -> None:
+    case = wide(1, 1.0, np.float64)
+    plus, minus = naive(*case), naive(turned(case[0]), *case[1:])
+    expected = log_ratios(jnp.asarray(plus), jnp.asarray(minus) if flips else None)
+    mask = jnp.asarray(FLIPS) if flips else None
+    found = MEAN_FIELD(*map(jnp.asarray, case), flips=mask)
+    assert_same(found, expected, rtol=1e-10, atol=1e-11)
+
+
+@pytest.mark.parametrize("flips", [False, True])
+def test_block_is_the_density_written_out(rng: np.random.Generator, flips: bool) -> None:
+    loc = rng.standard_normal((3, 4))
+    root = np.tril(rng.standard_normal((3, 4, 4)), -1) + 0.8 * np.eye(4)
+    draws = loc + np.einsum("iab,sib->sia", root, rng.standard_normal((5, 3, 4)))
+
+    def density(draws: np.ndarray) -> jax.Array:
+        each = [
+            multivariate_normal(m, r @ r.T).logpdf(draws) for m, r in zip(loc, root, strict=True)
+        ]
+        return jnp.asarray(np.stack(each, 1))
+
+    expected = log_ratios(density(draws), density(turned(draws)) if flips else None)
+    mask = jnp.asarray(FLIPS) if flips else None
+    found = BLOCK(*map(jnp.asarray, (draws, loc, root)), flips=mask)
+    assert_same(found, expected, rtol=1e-8, atol=1e-8)
+
+
+def test_block_of_independent_parameters_is_mean_field() -> None:
+    draws, loc, scale = map(jnp.asarray, wide(2, 1.0, np.float64))
+    found = BLOCK(draws, loc, jax.vmap(jnp.diag)(scale), flips=jnp.asarray(FLIPS))
+    assert_same(
+        found, MEAN_FIELD(draws, loc, scale, flips=jnp.asarray(FLIPS)), rtol=1e-10, atol=1e-10
+    )
+
+
+@pytest.mark.parametrize("spread", [0.0, 1.0, 30.0, 1000.0])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_mean_field_keeps_its_digits_at_any_range(spread: float, dtype: type) -> None:
+    """Log ratios of up to 2e7 nats: errors in proportion to the largest; own entries are exactly zero."""
+    case = wide(3, spread, dtype)
+    expected = log_ratios(jnp.asarray(naive(*case))).total
+    found = MEAN_FIELD(*(jnp.asarray(array, dtype) for array in case)).total
+    assert found.dtype == dtype
+    unit = np.finfo(dtype).eps
+    error = np.abs(np.asarray(found, float) - expected)
+    assert (np.diagonal(np.asarray(found), axis1=1, axis2=2) == 0.0).all()
+    assert error.max() < 20 * unit * max(np.abs(expected).max(), 20.0)
+    # Single entries lose what the squares of their own part and distribution are as numbers.
+    size = (((case[0].astype(float) - case[1].mean(0)) / case[2].min()) ** 2).sum(-1)
+    assert (error < 20 * unit * (size[:, None, :] + size[:, :, None] + 20.0)).all()
+
+
+@pytest.mark.parametrize("spread", [1.0, 100.0])
+def test_flips_keep_their_digits_in_single_precision(spread: float) -> None:
+    case = wide(4, spread, np.float32)
+    plus, minus = naive(*case), naive(turned(case[0]), *case[1:])
+    expected = log_ratios(jnp.asarray(plus), jnp.asarray(minus))
+    found = MEAN_FIELD(*(jnp.asarray(a, np.float32) for a in case), flips=jnp.asarray(FLIPS))
+    largest = np.abs(plus).max() + np.abs(minus).max()
+    np.testing.assert_allclose(found.total, expected.total, rtol=1e-5, atol=1e-6 * largest)
+    own = np.diagonal(np.asarray(found.total), axis1=1, axis2=2)
+    truth = np.diagonal(np.asarray(expected.total), axis1=1, axis2=2)
+    np.testing.assert_allclose(own, truth, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("flips", [False, True])
+@pytest.mark.parametrize("family", ["mean_field", "block"])
+def test_derivatives_are_those_of_the_density_written_out(family: str, flips: bool) -> None:
+    """All three derivatives of a random mean of the entries, against a plain formula's."""
+    draws, loc, scale = map(jnp.asarray, wide(5, 1.0, np.float64))
+    mask = jnp.asarray(FLIPS) if flips else None
+    signs = jnp.where(jnp.asarray(FLIPS), -1.0, 1.0)
+    weights = jax.random.normal(jax.random.key(0), (5, 6, 6))
+
+    def plain(draws: jax.Array, loc: jax.Array, scale: jax.Array) -> jax.Array:
+        def density(u: jax.Array) -> jax.Array:
+            standard = (u[:, None, :, :] - loc[None, :, None, :]) / scale[None, :, None, :]
+            return jnp.sum(-0.5 * standard**2 - jnp.log(scale)[None, :, None, :], -1)
+
+        ratios = log_ratios(
+            density(draws), density(draws * signs[None, None, :]) if flips else None
+        )
+        return jnp.sum(weights * ratios.total) + jnp.sum(weights * ratios.mean)
+
+    def found(draws: jax.Array, loc: jax.Array, scale: jax.Array) -> jax.Array:
+        if family == "mean_field":
+            ratios = mean_field(draws, loc, scale, flips=mask)
+        else:
+            ratios = block(draws, loc, jax.vmap(jnp.diag)(scale), flips=mask)
+        return jnp.sum(weights * ratios.total) + jnp.sum(weights * ratios.mean)
+
+    expected = jax.jit(jax.grad(plain, argnums=(0, 1, 2)))(draws, loc, scale)
+    for mine, theirs in zip(
+        jax.jit(jax.grad(found, argnums=(0, 1, 2)))(draws, loc, scale), expected, strict=True
+    ):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-9)
+
+
+def test_derivatives_are_finite_at_any_range() -> None:
+    case = [jnp.asarray(array, jnp.float32) for array in wide(6, 1000.0, np.float32)]
+    value = jax.jit(jax.grad(lambda *a: mean_field(*a).total.sum(), argnums=(0, 1, 2)))(*case)
+    assert all(np.isfinite(each).all() for each in value)
+
+
+def test_vmap_over_fits_changes_nothing() -> None:
+    draws, loc, scale = (
+        jnp.stack([jnp.asarray(wide(seed, 1.0, np.float64)[k]) for seed in range(2)])
+        for k in range(3)
+    )
+    both = jax.jit(jax.vmap(mean_field))(draws, loc, scale)
+    np.testing.assert_allclose(
+        both.total[1], MEAN_FIELD(draws[1], loc[1], scale[1]).total, rtol=1e-10
+    )
+
+
+def test_a_relabelled_part_moves_its_column() -> None:
+    """The invariance that the estimators use, and one that would fail were rows and columns exchanged."""
+    case: Parts = parts(4, 1.0, draws=3)
+    order = np.array([2, 0, 3, 1])
+    arrays = (jnp.asarray(case.loc), jnp.asarray(case.scale))
+    before = np.asarray(MEAN_FIELD(jnp.asarray(case.draws), *arrays).total)
+    after = np.asarray(MEAN_FIELD(jnp.asarray(case.draws[:, order]), *arrays).total)
+    own = before[:, np.arange(4), order][:, None, :]
+    np.testing.assert_allclose(after, before[:, :, order] - own, rtol=1e-9, atol=1e-10)
