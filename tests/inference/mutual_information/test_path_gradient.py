@@ -152,8 +152,8 @@ def test_single_precision_keeps_the_gradient(flips: bool) -> None:
 
     for single, double in zip(value(np.float32), value(np.float64), strict=True):
         assert single.dtype == np.float32
-        # Measured: 6e-6; squares of thirty to a hundred standard deviations lose as much of gradients of about one.
-        np.testing.assert_allclose(single, double, atol=5e-5)
+        # Measured: 4e-6 by loc, 4.5e-4 by scale, where squares of sixty standard deviations lose as much.
+        np.testing.assert_allclose(single, double, atol=2e-3)
         # Parts with no twin have no gradient, but for the last digit of their scores.
         np.testing.assert_allclose(single[:, [0, 3]], 0.0, atol=2e-6)
         assert np.abs(double[:, [1, 5]]).max() > 0.1
