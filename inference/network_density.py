@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 from numpyro.handlers import block
 
+from models.bayesian_network import BayesianNetwork
 from models.likelihood import Categorical
 from models.target import NetworkTarget, Target
 
@@ -31,6 +32,17 @@ def prior_target(target: NetworkTarget) -> Target:
         target.model.numpyro_model(jnp.asarray(target.x[:1]), jnp.asarray(target.y[:1]))
 
     return Target(target.name, numpyro_model=block(model, hide=["y"]))
+
+
+def outputs_log_likelihood(
+    model: BayesianNetwork, output: jax.Array, values: Point, y: Any
+) -> Float[Array, " obs"]:
+    """Log likelihood of observations, given the network's outputs (obs, out) and the noise among the values."""
+    likelihood = model.likelihood
+    if isinstance(likelihood, Categorical):
+        return likelihood.log_density(output, y)
+    noise = values["sigma"] if likelihood.noise is None else likelihood.noise
+    return likelihood.log_density(output, y, noise)
 
 
 class NetworkDensity:
@@ -70,11 +82,7 @@ class NetworkDensity:
         """Log likelihood of observations at one unconstrained point."""
         values = self.constrain(point)
         output = self.model.network.apply(values, x)
-        likelihood = self.model.likelihood
-        if isinstance(likelihood, Categorical):
-            return likelihood.log_density(output, y)
-        noise = values["sigma"] if likelihood.noise is None else likelihood.noise
-        return likelihood.log_density(output, y, noise)
+        return outputs_log_likelihood(self.model, output, values, y)
 
     def log_density(self, point: Point) -> Float[Array, ""]:
         """Log prior plus log likelihood of all observations."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Protocol
 
 from models.choices import choose
 
@@ -59,7 +60,7 @@ class McmcSettings:
     dtype: str = "float64"
 
     def __post_init__(self) -> None:
-        _check_counts(self, "chains", "warmup", "draws", "init_starts")
+        check_counts(self, "chains", "warmup", "draws", "init_starts")
         if not 0 < self.target_acceptance < 1:
             raise ValueError(
                 f"`target_acceptance` must lie between 0 and 1; got {self.target_acceptance!r}. The default is 0.8."
@@ -67,7 +68,7 @@ class McmcSettings:
         choose("metric", self.metric, METRICS)
         choose("init", self.init, STARTS)
         choose("dtype", self.dtype, DTYPES)
-        _check_positive_numbers(self, "init_radius")
+        check_positive_numbers(self, "init_radius")
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ class NutsSettings(McmcSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_counts(self, "max_tree_depth")
+        check_counts(self, "max_tree_depth")
 
 
 @dataclass(frozen=True)
@@ -105,8 +106,8 @@ class HmcSettings(McmcSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_counts(self, "max_steps")
-        _check_positive_numbers(self, "trajectory_length")
+        check_counts(self, "max_steps")
+        check_positive_numbers(self, "trajectory_length")
 
 
 @dataclass(frozen=True)
@@ -154,11 +155,11 @@ class AdviSettings:
     dtype: str = "float64"
 
     def __post_init__(self) -> None:
-        _check_counts(
+        check_counts(
             self, "iterations", "gradient_samples", "elbo_samples", "evaluate_every", "draws"
         )
-        _check_batch_size(self)
-        _check_positive_numbers(self, "tolerance", "learning_rate", "init_scale")
+        check_batch_size(self)
+        check_positive_numbers(self, "tolerance", "learning_rate", "init_scale")
         choose("dtype", self.dtype, DTYPES)
 
 
@@ -197,9 +198,9 @@ class TrainSettings:
     dtype: str = "float64"
 
     def __post_init__(self) -> None:
-        _check_counts(self, "epochs")
-        _check_batch_size(self)
-        _check_positive_numbers(self, "learning_rate")
+        check_counts(self, "epochs")
+        check_batch_size(self)
+        check_positive_numbers(self, "learning_rate")
         choose("schedule", self.schedule, SCHEDULES)
         choose("objective", self.objective, OBJECTIVES)
         choose("dtype", self.dtype, DTYPES)
@@ -224,7 +225,7 @@ class EnsembleSettings(TrainSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_counts(self, "members")
+        check_counts(self, "members")
         choose("init", self.init, FIRST_WEIGHTS)
 
 
@@ -243,12 +244,21 @@ def check_seed(seed: int) -> None:
         raise ValueError(f"`seed` must be a whole number from 0 to {2**32 - 1}; got {seed!r}.")
 
 
-def _check_batch_size(settings: AdviSettings | TrainSettings) -> None:
+class Batched(Protocol):
+    """Settings that have batches."""
+
+    @property
+    def batch_size(self) -> int | None:
+        """Observations in a gradient."""
+
+
+def check_batch_size(settings: Batched) -> None:
+    """Refuse batches of no observation."""
     if settings.batch_size is not None:
-        _check_counts(settings, "batch_size")
+        check_counts(settings, "batch_size")
 
 
-def _check_counts(settings: object, *names: str) -> None:
+def check_counts(settings: object, *names: str) -> None:
     """Refuse anything but whole numbers of at least 1."""
     for name in names:
         value = getattr(settings, name)
@@ -256,7 +266,7 @@ def _check_counts(settings: object, *names: str) -> None:
             raise ValueError(f"`{name}` must be a whole number of at least 1; got {value!r}.")
 
 
-def _check_positive_numbers(settings: object, *names: str) -> None:
+def check_positive_numbers(settings: object, *names: str) -> None:
     """Refuse anything but positive finite numbers."""
     for name in names:
         value = getattr(settings, name)

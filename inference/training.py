@@ -65,9 +65,9 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class Kept:
-    """A state to go on from, with the losses of the epochs until then."""
+    """A state to go on from, a pytree of arrays, with the losses (or whatever is traced) until then."""
 
-    state: State
+    state: Any
     losses: list[np.ndarray]
 
 
@@ -146,7 +146,8 @@ def _run(
     keeper: Keeper,
     watch: Callable[[int], None],
 ) -> Trained:
-    epochs, state, losses = trainer.settings.epochs, kept.state, list(kept.losses)
+    epochs, losses = trainer.settings.epochs, list(kept.losses)
+    state: State = kept.state
     recorded = [trainer.values(state)] if record_every else []
     for epoch in range(len(losses), epochs):
         state, loss = trainer.epoch(state, epoch)

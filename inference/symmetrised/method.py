@@ -1,0 +1,268 @@
+"""Variational inference through the ELBO of an approximation averaged over the target's symmetry.
+
+Source: Gelberg, van der Ouderaa, van der Wilk and Gal 2024. The average q^G of q over the group G has the ELBO of q
+plus I, the mutual information between a group element and the draw that it moved (Theorem 4.1). They estimate I by
+InfoNCE; where q is independent over the parts of a block, it follows from the permanent of a matrix
+(`mutual_information`), and what is trained here by default.
+
+Departures: gradients of I are Rao-Blackwellised; every fit is reported with an interval for I, whatever it was
+trained with.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+
+from models.choices import choose
+from models.target import NetworkTarget, Target
+
+from ..ensemble import first_values
+from ..given import check_names
+from ..numpyro_mcmc import chain_keys
+from ..posterior import build, fingerprint
+from ..precision import precision
+from ..progress import ProgressBars
+from ..settings import EnsembleSettings, check_batch_fits, check_seed
+from ..training import Keeper
+from ..training_file import FileKeeper
+from .families import family_of
+from .layout import Layout, layout_of
+from .objective import Objective, applies_locally
+from .optimise import Optimised, Optimiser
+from .settings import FAMILIES, SymmetrisedSettings
+from .term import Information, check_permutations, choose_estimator
+
+RADIUS = 2.0
+"""Half the width of the interval in which means start where there are no better values."""
+
+
+def symmetrised_vi(
+    target: Target,
+    *,
+    family: str = "meanfield",
+    mutual_information: str = "auto",
+    settings: SymmetrisedSettings | None = None,
+    start: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    checkpoint: Path | None = None,
+    progress: bool = False,
+) -> xr.DataTree:
+    """Fit a Gaussian whose average over the target's symmetry approximates the posterior (NumPyro engine).
+
+    Parameters
+    ----------
+    target : Target
+        What to approximate, with a NumPyro model and at least one `Exchangeable` or `Complement` block.
+    family : {"meanfield", "block", "lowrank"}
+        Independent coordinates; a full covariance within each part (and within all that is no part); a diagonal plus
+        low rank.
+    mutual_information : str
+        What I is trained with. "auto": "exact" up to 12 parts, else "fractional"; for families and symmetries that
+        couple parts, "exact" in groups of at most 5,040 elements, else "infonce". "none" trains the plain ELBO.
+        "exact", "fractional" (marginals of fractional messages), "barber_agakov", "importance" and "bethe" need
+        independent parts; "infonce" is the paper's.
+    settings : SymmetrisedSettings, optional
+        Fits, steps, draws, batches.
+    start : mapping, optional
+        Value of every variable at which all means start, in its natural space.
+    seed : int
+        Of starts, noise, batches and draws.
+    checkpoint : Path, optional
+        A folder in which the state of training is kept; the same call goes on from there to the same fit.
+    progress : bool
+        Whether to show a bar on stderr.
+
+    Returns
+    -------
+    DataTree
+        One chain a fit. `posterior`: draws from q, all in the one basin that q lies in (a draw of q^G is one of
+        them, moved by a random group element; both predict alike). `sample_stats`: `lp` and `log_q`. `variational`:
+        q's parameters; the traces `elbo`, `information` and `symmetrised_elbo (chain, evaluation)`, of which
+        attribute `information_side` says on which side of the truth they lie; and at the end `final_elbo`,
+        `information_lower` and `information_upper`, `symmetrised_elbo_lower` and `symmetrised_elbo_upper` with Monte
+        Carlo errors (`..._mcse`): the truth is between them up to these.
+
+    Raises
+    ------
+    ValueError
+        If the target has no symmetry or no NumPyro model, a word is unknown, or family, estimator and settings do
+        not fit one another or the target.
+    InferenceError
+        If the ELBO becomes infinite or undefined.
+    """
+    settings = settings or SymmetrisedSettings()
+    choose("family", family, FAMILIES)
+    check_seed(seed)
+    _check_batches(target, settings.batch_size)
+    started = time.perf_counter()
+    with precision(settings.dtype), ProgressBars(progress) as bars:
+        layout = layout_of(target)
+        q = family_of(family, layout, settings.rank)
+        choice = choose_estimator(mutual_information, q, layout)
+        check_permutations(choice, settings.permutations)
+        local = applies_locally(target, q, settings)
+        information = Information(layout, q, choice, settings)
+        optimiser = Optimiser(
+            Objective(target, layout.space, q, local), information, settings, seed
+        )
+        bar = bars.add(f"symmetrised VI ({choice})", settings.steps)
+        optimised = optimiser.run(
+            optimiser.first(_means(target, layout, settings, start, seed)),
+            _keeper(checkpoint, target, family, choice, settings, start, seed),
+            lambda steps: bars.move(bar, steps),
+            chain_keys(seed, 1, 8)[0],
+        )
+        draws, stats, variational = _finish(optimiser, optimised, seed)
+    how = {
+        "engine": "numpyro",
+        "method": "symmetrised-vi",
+        "family": family,
+        "mutual_information": choice,
+        "information_side": information.side,
+        "log_group_order": information.log_order,
+        "local_reparametrisation": local,
+        "settings": asdict(settings),
+        "seed": seed,
+        "wall_time": time.perf_counter() - started,
+        "gradient_evaluations": int(optimised.iteration[-1]) * settings.samples * settings.fits,
+        "converged": int(np.all(optimised.settled)),
+    }
+    return build(target, draws, stats, how, variational=variational)
+
+
+def _means(
+    target: Target,
+    layout: Layout,
+    settings: SymmetrisedSettings,
+    start: Mapping[str, Any] | None,
+    seed: int,
+) -> jax.Array:
+    """Where the means start: (fit, param)."""
+    space = layout.space
+    if start is not None:
+        check_names(start, tuple(space.charts))
+        vector = space.from_values(start)
+        if not bool(jnp.all(jnp.isfinite(vector))):
+            raise ValueError(
+                "`start` has a value that is not finite or outside the support of its variable; a mean of constrained "
+                "draws can lie outside, so project it first."
+            )
+        return jnp.broadcast_to(vector[None], (settings.fits, *vector.shape))
+    if settings.init == "he" and isinstance(target, NetworkTarget):
+        made = EnsembleSettings(members=settings.fits, init="he", dtype=settings.dtype)
+        values = {n: jnp.asarray(v) for n, v in first_values(target, made, seed).items()}
+        return jax.vmap(space.from_values)(values)
+    keys = chain_keys(seed, settings.fits, 9)
+    return jax.vmap(lambda k: jax.random.uniform(k, (space.size,), minval=-RADIUS, maxval=RADIUS))(
+        keys
+    )
+
+
+def _keeper(
+    checkpoint: Path | None,
+    target: Target,
+    family: str,
+    choice: str,
+    settings: SymmetrisedSettings,
+    start: Mapping[str, Any] | None,
+    seed: int,
+) -> Keeper:
+    if checkpoint is None:
+        return Keeper()
+    given = None if start is None else {n: np.asarray(v).tolist() for n, v in start.items()}
+    mark = fingerprint(
+        target,
+        method=f"symmetrised-{family}-{choice}",
+        settings=asdict(settings),
+        seed=seed,
+        start=given,
+    )
+    return FileKeeper(checkpoint, mark)
+
+
+def _finish(
+    optimiser: Optimiser, optimised: Optimised, seed: int
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray], xr.Dataset]:
+    """Draws (chain, draw, ...), their statistics, and the group `variational`."""
+    s, params = optimiser.settings, optimised.params
+    keys = chain_keys(seed, s.fits, 10)
+    draw = jax.jit(lambda both: jax.lax.map(lambda one: _drawn(optimiser, *one), both))
+    values, lp, log_q = draw((params, keys))
+    report = jax.jit(lambda both: jax.lax.map(lambda one: _reported(optimiser, *one), both))
+    final = {name: ("chain", np.asarray(v)) for name, v in report((params, keys)).items()}
+    traces = {
+        "elbo": optimised.elbo,
+        "information": optimised.information,
+        "symmetrised_elbo": optimised.elbo + optimised.information,
+    }
+    variables: dict[str, Any] = {"iteration": ("evaluation", optimised.iteration)}
+    variables |= {n: (("chain", "evaluation"), v.T) for n, v in traces.items()}
+    variables |= {"settled": ("chain", optimised.settled.astype(np.int8)), **final}
+    dims = {
+        n: d
+        for n, (d, _) in optimiser.family.describe(jax.tree.map(lambda v: v[0], params)).items()
+    }
+    described = jax.vmap(lambda p: {n: v for n, (_, v) in optimiser.family.describe(p).items()})(
+        params
+    )
+    variables |= {n: (("chain", *dims[n]), np.asarray(v)) for n, v in described.items()}
+    draws = {name: np.asarray(v) for name, v in values.items()}
+    stats = {"lp": np.asarray(lp), "log_q": np.asarray(log_q)}
+    return draws, stats, xr.Dataset(variables)
+
+
+def _drawn(
+    optimiser: Optimiser, params: dict[str, jax.Array], key: jax.Array
+) -> tuple[dict[str, jax.Array], jax.Array, jax.Array]:
+    family, space = optimiser.family, optimiser.objective.space
+    eps = jax.random.normal(
+        jax.random.fold_in(key, 0), (optimiser.settings.draws, family.noise), params["loc"].dtype
+    )
+    vectors = family.transform(params, eps)
+    # One after the other: a pass over all data may fill the memory by itself.
+    lp = jax.lax.map(lambda v: space.log_prior(v) + space.log_likelihood(v), vectors)
+    return jax.vmap(space.constrain)(vectors), lp, family.log_density(params, vectors)
+
+
+def _reported(
+    optimiser: Optimiser, params: dict[str, jax.Array], key: jax.Array
+) -> dict[str, jax.Array]:
+    """The numbers at the end, of one fit."""
+    s, family = optimiser.settings, optimiser.family
+    key_eps, key_layers, key_terms = jax.random.split(jax.random.fold_in(key, 1), 3)
+    eps = jax.random.normal(key_eps, (s.report_draws, family.noise), params["loc"].dtype)
+    draws = family.transform(params, eps)
+    values = optimiser.elbo_values(params, key_layers, draws)
+    both = optimiser.information.report(params, key_terms, draws)
+    elbo = jnp.mean(values)
+    return {
+        "final_elbo": elbo,
+        "final_elbo_mcse": jnp.std(values, ddof=1) / jnp.sqrt(len(values)),
+        "information_lower": both.lower,
+        "information_lower_mcse": both.lower_mcse,
+        "information_upper": both.upper,
+        "information_upper_mcse": both.upper_mcse,
+        "information_effective": both.effective,
+        "symmetrised_elbo_lower": elbo + both.lower,
+        "symmetrised_elbo_upper": elbo + both.upper,
+    }
+
+
+def _check_batches(target: Target, batch_size: int | None) -> None:
+    if batch_size is None:
+        return
+    if not isinstance(target, NetworkTarget):
+        raise ValueError(
+            f"`batch_size` is {batch_size}, but the target {target.name!r} is no network, and of other models it is "
+            "not known which part of the density belongs to which observation; use batch_size=None."
+        )
+    check_batch_fits(batch_size, len(target.x))
