@@ -1,7 +1,8 @@
 """The mutual information that a symmetrised approximation gains over the approximation itself: estimates and bounds.
 
 `log_ratios` takes what part of a draw has which log density under which part's distribution, an estimator makes of it
-log sums over the group, `information` the mutual information, and `interval` both of its sides.
+log sums over the group, `information` the mutual information, and `interval` both of its sides. `pairwise` makes log
+ratios of Gaussian parts; `path_gradient` with `training_marginals` is what to train with.
 """
 
 from .estimators import (
@@ -18,6 +19,7 @@ from .estimators import (
     sinkhorn,
 )
 from .interval import Interval, interval
+from .messages import training_marginals
 from .path_gradient import path_gradient
 from .ratios import LogRatios, log_ratios
 
@@ -38,4 +40,5 @@ __all__ = [
     "path_gradient",
     "proposals_only",
     "sinkhorn",
+    "training_marginals",
 ]

@@ -30,7 +30,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from .messages import converged_marginals, doubly_stochastic, free_energy, sinkhorn_bound
+from .messages import (
+    check_fraction,
+    converged_marginals,
+    doubly_stochastic,
+    free_energy,
+    sinkhorn_bound,
+)
 from .permanent import log_permanent, log_permanent_and_marginals
 from .proposal import Proposal, log_probability, propose, sample
 from .pytree import pytree
@@ -240,10 +246,7 @@ def fractional(fraction: float = 0.75, *, max_sweeps: int = 1000) -> Estimator:
     ValueError
         If c is not between 0 and 1.
     """
-    if not 0.0 <= fraction <= 1.0:
-        raise ValueError(
-            f"`fraction` is {fraction}; it must be between 0 and 1. Use 0.75 for a point estimate, `bethe` for c = 1."
-        )
+    check_fraction(fraction)
     function = _free_energy(fraction, max_sweeps, floor=False)
     return Estimator(f"fractional({fraction:g})", "estimate", function)
 

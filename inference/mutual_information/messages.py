@@ -17,6 +17,8 @@ import jax.numpy as jnp
 from jax.scipy.special import entr, xlog1py
 from jaxtyping import Array, Float
 
+from .ratios import LogRatios
+
 CONVERGED = {"float32": 1e-5, "float64": 1e-9}
 """Largest difference of row and column marginals at which messages count as converged."""
 
@@ -62,17 +64,61 @@ def converged_marginals(
     return _row_marginals(matrix, rows, fraction)
 
 
+def training_marginals(
+    ratios: LogRatios, *, fraction: float = 0.75, sweeps: int = 15
+) -> Float[Array, "draw part part_bis"]:
+    """Marginals P of every draw for `path_gradient`: doubly stochastic, after a fixed number of sweeps; no derivative.
+
+    The same messages as those of `marginals`, without damping and as numbers instead of their logarithms: a sweep takes
+    two square roots an entry (for c = 3/4) and no exponential. What is below the range of numbers relative to the
+    largest entry of a column counts as zero. For draws from q it is: E exp(M_ij) = 1, so that no entry is far above
+    the column's own, zero. Matrices that are not log ratios of draws from q get finite weights, but poor ones.
+
+    Parameters
+    ----------
+    ratios : LogRatios
+        Of draws from q.
+    fraction : float
+        c, from 0 to 1. Near 1 messages can cycle, and P of near twins is 0 or 1.
+    sweeps : int
+        Of the messages.
+
+    Raises
+    ------
+    ValueError
+        If c is not between 0 and 1.
+    """
+    check_fraction(fraction)
+
+    def one(matrix: jax.Array) -> jax.Array:
+        return rounded(_scaled_sweeps(matrix, fraction, sweeps))
+
+    return jax.vmap(one)(jax.lax.stop_gradient(ratios.total))
+
+
+def check_fraction(fraction: float) -> None:
+    """Refuse what is no c."""
+    if not 0.0 <= fraction <= 1.0:
+        raise ValueError(
+            f"`fraction` is {fraction}; it must be between 0 and 1. Use 0.75 for a point estimate, `bethe` for c = 1."
+        )
+
+
 def doubly_stochastic(
     log_marginals: Float[Array, "part part_bis"],
 ) -> Float[Array, "part part_bis"]:
-    """Round to row and column sums of one (Altschuler, Weed and Rigollet 2017), so that bounds hold unconverged."""
-    rounded = jnp.exp(log_marginals)
+    """Round log marginals, so that bounds hold unconverged."""
+    return rounded(jnp.exp(log_marginals))
+
+
+def rounded(beliefs: Float[Array, "part part_bis"]) -> Float[Array, "part part_bis"]:
+    """Round to row and column sums of one (Altschuler, Weed and Rigollet 2017)."""
     for axis in (1, 0):
-        rounded = rounded / jnp.maximum(jnp.sum(rounded, axis=axis, keepdims=True), 1.0)
-    row, column = 1.0 - jnp.sum(rounded, axis=1), 1.0 - jnp.sum(rounded, axis=0)
+        beliefs = beliefs / jnp.maximum(jnp.sum(beliefs, axis=axis, keepdims=True), 1.0)
+    row, column = 1.0 - jnp.sum(beliefs, axis=1), 1.0 - jnp.sum(beliefs, axis=0)
     missing = jnp.sum(row)
     fill = row[:, None] * column[None, :] / jnp.where(missing > 0, missing, 1.0)
-    return jnp.clip(rounded + fill, 0.0, 1.0)
+    return jnp.clip(beliefs + fill, 0.0, 1.0)
 
 
 def free_energy(
@@ -105,6 +151,36 @@ def sinkhorn_bound(
     shifted = matrix - potential[None, :]
     value = jnp.sum(potential) + jnp.sum(jax.nn.logsumexp(shifted, axis=1))
     return value, jax.nn.softmax(shifted, axis=1)
+
+
+def _scaled_sweeps(matrix: jax.Array, fraction: float, sweeps: int) -> jax.Array:
+    """Row marginals after undamped sweeps on exp(M + R) and exp(M + C) themselves."""
+    least = float(jnp.finfo(matrix.dtype).tiny) ** 0.5
+    weights = jnp.exp(matrix - jnp.max(matrix, axis=0, keepdims=True))
+
+    def share(entries: jax.Array, axis: int) -> tuple[jax.Array, jax.Array]:
+        """What a sum is divided by, and the marginals along an axis. The floor is of sums that lost all entries."""
+        over = 1.0 / jnp.maximum(jnp.sum(entries, axis=axis, keepdims=True), least)
+        return over, entries * over
+
+    def turn(entries: jax.Array, axis: int) -> jax.Array:
+        over, beliefs = share(entries, axis)
+        return weights * (over * _inverse_power(1.0 - beliefs, fraction))
+
+    def step(entries: jax.Array, _: None) -> tuple[jax.Array, None]:
+        return turn(turn(entries, 0), 1), None
+
+    entries = jax.lax.scan(step, weights, None, length=sweeps)[0]
+    return share(turn(entries, 0), 1)[1]
+
+
+def _inverse_power(rest: jax.Array, fraction: float) -> jax.Array:
+    """Powers -c of 1 - P, which the rounding of P keeps no smaller than its unit."""
+    rest = jnp.maximum(rest, jnp.finfo(rest.dtype).eps)
+    if fraction == 0.75:
+        root = jax.lax.rsqrt(rest)
+        return root * jnp.sqrt(root)
+    return rest**-fraction
 
 
 def _sweep(

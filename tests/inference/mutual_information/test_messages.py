@@ -7,14 +7,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from inference.mutual_information import exact, log_ratios
 from inference.mutual_information.messages import (
     converged_marginals,
     doubly_stochastic,
     free_energy,
     marginals,
     sinkhorn_bound,
+    training_marginals,
 )
 from inference.mutual_information.permanent import log_permanent, log_permanent_and_marginals
+
+from .cases import parts
 
 
 def matrices(rng: np.random.Generator, size: int, number: int = 60) -> jax.Array:
@@ -112,3 +116,54 @@ def test_messages_start_blind_to_the_scale_of_columns(rng: np.random.Generator) 
     rows = marginals(matrix + scale[:, None], fraction=0.75, sweeps=2)
     np.testing.assert_allclose(columns, found, rtol=1e-10, atol=1e-12)
     assert np.abs(rows - found).max() > 1e-3
+
+
+@pytest.mark.parametrize("fraction", [0.5, 0.75, 1.0])
+@pytest.mark.parametrize("flips", [False, True])
+def test_training_marginals_are_those_of_the_log_messages(fraction: float, flips: bool) -> None:
+    """Sweep by sweep, of parts that overlap: two codes of the same undamped messages."""
+    ratios = parts(5, 3.0, draws=20, seed=2).ratios(flips=flips)
+
+    def one(matrix: jax.Array) -> jax.Array:
+        return doubly_stochastic(marginals(matrix, fraction=fraction, sweeps=4, damping=0.0))
+
+    found = jax.jit(lambda r: training_marginals(r, fraction=fraction, sweeps=4))(ratios)
+    np.testing.assert_allclose(found, jax.jit(jax.vmap(one))(ratios.total), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+def test_training_marginals_are_near_the_exact_ones(dtype: type) -> None:
+    """The error of the fraction c, measured: 0.136 at worst; neither the identity nor uniform would do."""
+    ratios = parts(8, 5.0, draws=100, seed=3).ratios()
+    truth = jax.jit(exact())(jax.random.key(0), ratios).marginals
+    found = jax.jit(training_marginals)(jax.tree.map(lambda x: x.astype(dtype), ratios))
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, truth, atol=0.15)
+    assert np.abs(truth - jnp.eye(8)[None]).max() > 0.5 and np.abs(truth - 1 / 8).max() > 0.5
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+@pytest.mark.parametrize("spread", [0.0, 1.0, 1e3, 1e6])
+def test_training_marginals_are_doubly_stochastic_at_any_range(
+    rng: np.random.Generator, spread: float, dtype: type
+) -> None:
+    """Of any matrix: below their diagonals as of draws from q, or neither."""
+    matrix = jnp.asarray(spread * rng.standard_normal((6, 7, 7)), dtype)
+    for density in (matrix, -jnp.abs(matrix) * (1.0 - jnp.eye(7, dtype=dtype))[None]):
+        found = jax.jit(training_marginals)(log_ratios(density))
+        assert found.dtype == dtype and (found >= 0).all()
+        np.testing.assert_allclose(found.sum(1), 1.0, rtol=1e-5)
+        np.testing.assert_allclose(found.sum(2), 1.0, rtol=1e-5)
+    # The last one at the largest ranges is the identity.
+    if spread > 1e5:
+        np.testing.assert_allclose(found, np.broadcast_to(np.eye(7), found.shape), atol=1e-6)
+
+
+def test_training_marginals_of_one_part_are_one() -> None:
+    found = training_marginals(log_ratios(jnp.zeros((2, 1, 1))))
+    np.testing.assert_allclose(found, 1.0, rtol=1e-12)
+
+
+def test_a_fraction_out_of_range_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"`fraction` is -0\.5; it must be between 0 and 1"):
+        training_marginals(log_ratios(jnp.zeros((1, 2, 2))), fraction=-0.5)
