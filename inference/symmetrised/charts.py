@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -21,12 +21,17 @@ from numpyro.distributions import constraints
 from numpyro.distributions.transforms import biject_to
 
 
+@runtime_checkable
 class Chart(Protocol):
     """Coordinates of one site."""
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Of the coordinates."""
+
+    @property
+    def event_shape(self) -> tuple[int, ...]:
+        """Of the values."""
 
     @property
     def exact(self) -> bool:
@@ -88,6 +93,11 @@ class Softmax:
 
     shape: tuple[int, ...]
     exact: bool = False
+
+    @property
+    def event_shape(self) -> tuple[int, ...]:
+        """Of the values."""
+        return self.shape
 
     def forward(self, z: jax.Array) -> jax.Array:
         """Values."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -31,6 +31,7 @@ from .layout import Columns, Layout
 _LOG_2PI = math.log(2 * math.pi)
 
 
+@runtime_checkable
 class Family(Protocol):
     """What every family can do."""
 
@@ -116,8 +117,8 @@ class PerPart:
         Places of the other coordinates.
     """
 
-    indices: tuple[Int[np.ndarray, "part within"], ...]
-    rest: Int[np.ndarray, " within"]
+    indices: tuple[Int[np.ndarray, "_ _"], ...]
+    rest: Int[np.ndarray, " _"]
     factorises: bool = True
 
     @property

@@ -219,9 +219,7 @@ def layout_of(target: Target) -> Layout:
             f"`target` {target.name!r} declares no exchangeable parts, so there is nothing to symmetrise. Declare "
             "`symmetry`, such as (Exchangeable({'mu': 0, 'sigma': 0}),), or use `advi`."
         )
-    shapes = {
-        name: chart.forward(jnp.zeros(chart.shape)).shape for name, chart in space.charts.items()
-    }
+    shapes = {name: chart.event_shape for name, chart in space.charts.items()}
     group = Group(tuple(known), shapes)
     blocks = []
     for block, size in zip(known, group.sizes, strict=True):

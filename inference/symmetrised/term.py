@@ -39,22 +39,17 @@ from ..mutual_information import (
     infonce,
     information,
     path_gradient,
+    training_marginals,
 )
 from ..mutual_information.interval import from_values
 
 try:
-    from ..mutual_information import training_marginals
     from ..mutual_information.layers import layered_interval
 except ImportError:
     from ..mutual_information.interval import interval as _iv
 
     def layered_interval(key, full, chains, num_permutations, max_exact):
         return _iv(key, full[0], num_permutations=num_permutations)
-
-    from ..mutual_information.messages import marginals as _mm
-
-    def training_marginals(r, sweeps):
-        return jax.vmap(lambda m: jnp.exp(_mm(m, fraction=0.75, sweeps=sweeps)))(r.total)
 
 
 from .families import Family, MeanField

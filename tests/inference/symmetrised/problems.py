@@ -1,0 +1,103 @@
+"""Targets with interchangeable parts, small enough that every group element can be gone through."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+from jax.scipy.special import logsumexp
+from numpyro import distributions as dist
+
+from models import BayesianNetwork, Categorical, Gaussian, Network, NetworkTarget, Target
+from models.symmetry import Complement, Exchangeable
+
+TWO_MODES = np.array([1.5, -0.5])
+SPREAD = 0.3
+
+
+def regression(
+    hidden: tuple[int, ...] = (3,), *, activation: str = "relu", num_obs: int = 12
+) -> NetworkTarget:
+    """A network on made-up data."""
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(num_obs, 2))
+    y = np.sin(2 * x[:, :1]) + 0.3 * rng.normal(size=(num_obs, 1))
+    return BayesianNetwork(Network(2, hidden, 1, activation), Gaussian()).condition(x, y)
+
+
+def classification(num_obs: int = 24) -> NetworkTarget:
+    """A classifier of three classes."""
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=(num_obs, 3))
+    network = Network(3, (4,), 3, "relu")
+    return BayesianNetwork(network, Categorical()).condition(x, np.argmax(x, axis=1))
+
+
+@cache
+def mixture() -> Target:
+    """Three normal components with weights, means and scales."""
+    rng = np.random.default_rng(3)
+    y = jnp.asarray(rng.normal(size=30) + np.repeat([-4.0, 0.0, 4.0], 10))
+
+    def model() -> None:
+        theta = numpyro.sample("theta", dist.Dirichlet(jnp.array([2.0, 2.0, 2.0])))
+        mu = numpyro.sample("mu", dist.Normal(0.0, 3.0).expand([3]).to_event(1))
+        sigma = numpyro.sample("sigma", dist.LogNormal(0.0, 1.0).expand([3]).to_event(1))
+        parts = dist.Normal(mu[None, :], sigma[None, :]).log_prob(y[:, None])
+        numpyro.factor("y", jnp.sum(logsumexp(parts + jnp.log(theta)[None, :], axis=1)))
+
+    symmetry = (Exchangeable({"theta": 0, "mu": 0, "sigma": 0}),)
+    return Target("mixture", numpyro_model=model, symmetry=symmetry)
+
+
+@cache
+def chain_of_states() -> Target:
+    """A transition matrix whose two axes are exchanged together, and its states' means."""
+
+    def model() -> None:
+        rows = numpyro.sample("A", dist.Dirichlet(jnp.full((3, 3), 1.5)).to_event(1))
+        mu = numpyro.sample("mu", dist.Normal(0.0, 1.0).expand([3]).to_event(1))
+        numpyro.factor("stay", jnp.sum(jnp.log(jnp.diagonal(rows)) * mu**2))
+
+    symmetry = (Exchangeable({"A": (0, 1), "mu": 0}),)
+    return Target("states", numpyro_model=model, symmetry=symmetry)
+
+
+@cache
+def binary_weight() -> Target:
+    """Two means whose exchange goes with complementing the weight."""
+
+    def model() -> None:
+        theta = numpyro.sample("theta", dist.Beta(2.0, 2.0))
+        mu = numpyro.sample("mu", dist.Normal(0.0, 1.0).expand([2]).to_event(1))
+        numpyro.factor("data", -jnp.square(theta * mu[0] + (1 - theta) * mu[1] - 1.0))
+
+    symmetry = (Exchangeable({"mu": 0}, complements=("theta",)),)
+    return Target("binary", numpyro_model=model, symmetry=symmetry)
+
+
+@cache
+def complemented() -> Target:
+    """A weight that may be complemented."""
+
+    def model() -> None:
+        theta = numpyro.sample("theta", dist.Beta(0.5, 0.5))
+        numpyro.factor("data", 4.0 * jnp.square(theta - 0.5))
+
+    return Target("complement", numpyro_model=model, symmetry=(Complement("theta"),))
+
+
+@cache
+def two_modes() -> Target:
+    """The average over both labellings of N(TWO_MODES, SPREAD^2 I): a symmetrised Gaussian itself; its log evidence is 0."""
+
+    def model() -> None:
+        prior = dist.Normal(0.0, 1.0).expand([2]).to_event(1)
+        w = numpyro.sample("w", prior)
+        one = dist.Normal(jnp.asarray(TWO_MODES), SPREAD).to_event(1)
+        both = jnp.logaddexp(one.log_prob(w), one.log_prob(w[::-1])) - jnp.log(2.0)
+        numpyro.factor("shape", both - prior.log_prob(w))
+
+    return Target("two modes", numpyro_model=model, symmetry=(Exchangeable({"w": 0}),))

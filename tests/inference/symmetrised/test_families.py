@@ -1,0 +1,107 @@
+"""Families against dense normal distributions of the same mean and covariance."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+
+from inference.symmetrised.families import Family, LowRank, family_of
+from inference.symmetrised.layout import Layout, layout_of
+
+from .problems import mixture, regression
+
+NAMES = ("meanfield", "block", "lowrank")
+
+
+@pytest.fixture(scope="module")
+def layout() -> Layout:
+    return layout_of(regression((3,)))
+
+
+def made(name: str, layout: Layout) -> tuple[Family, dict[str, jax.Array]]:
+    """A family with parameters that are nothing special."""
+    family = family_of(name, layout, 2)
+    p = family.initial(jnp.zeros(layout.space.size), 0.5)
+    keys = jax.random.split(jax.random.key(0), len(p))
+    noise = zip(sorted(p), keys, strict=True)
+    return family, {n: p[n] + 0.3 * jax.random.normal(key, p[n].shape) for n, key in noise}
+
+
+def dense(family: Family, p: dict[str, jax.Array]) -> multivariate_normal:
+    """The normal distribution that `transform` makes, from its derivative by the noise."""
+    by_noise = jax.jacobian(lambda eps: family.transform(p, eps[None])[0])
+    scale = np.asarray(by_noise(jnp.zeros(family.noise)))
+    return multivariate_normal(np.asarray(p["loc"]), scale @ scale.T)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_log_density_is_that_of_the_transform(name: str, layout: Layout) -> None:
+    family, p = made(name, layout)
+    points = np.random.default_rng(0).normal(size=(5, layout.space.size))
+    found = family.log_density(p, jnp.asarray(points))
+    np.testing.assert_allclose(found, dense(family, p).logpdf(points), rtol=1e-10)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_entropy_is_that_of_the_transform(name: str, layout: Layout) -> None:
+    family, p = made(name, layout)
+    assert float(family.entropy(p)) == pytest.approx(dense(family, p).entropy(), rel=1e-10)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_initial_is_about_the_scale_asked_for(name: str, layout: Layout) -> None:
+    family = family_of(name, layout, 2)
+    p = family.initial(jnp.zeros(layout.space.size), 0.1)
+    sds = np.sqrt(np.diag(dense(family, p).cov))
+    # A low-rank start adds a tenth of the scale along each of two directions, at random.
+    np.testing.assert_allclose(sds, 0.1, rtol=0.1 if name == "lowrank" else 1e-10)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_restore_undoes_describe(name: str, layout: Layout) -> None:
+    family, p = made(name, layout)
+    again = family.restore({n: v for n, (_, v) in family.describe(p).items()})
+    points = jax.random.normal(jax.random.key(1), (4, layout.space.size))
+    np.testing.assert_allclose(
+        family.log_density(again, points), family.log_density(p, points), rtol=1e-10
+    )
+
+
+@pytest.mark.parametrize("name", ["meanfield", "block"])
+def test_ratios_are_those_of_exchanged_parts(name: str, layout: Layout) -> None:
+    """M_ij + M_ji is the change of log q where parts i and j change places."""
+    family, p = made(name, layout)
+    draws = jax.random.normal(jax.random.key(1), (4, layout.space.size))
+    columns = layout.columns(layout.blocks[0])
+    ratios = np.asarray(family.ratios(p, draws, columns).total)
+    swap = [(jnp.array([1, 0, 2]), jnp.ones(3))]
+    moved = jax.vmap(lambda w: layout.act(swap, w))(draws)
+    change = family.log_density(p, moved) - family.log_density(p, draws)
+    np.testing.assert_allclose(ratios[:, 0, 1] + ratios[:, 1, 0], change, rtol=1e-9)
+    np.testing.assert_allclose(np.diagonal(ratios, axis1=1, axis2=2), 0, atol=1e-12)
+
+
+def test_block_family_has_covariances_within_parts_alone() -> None:
+    layout = layout_of(mixture())
+    family, p = made("block", layout)
+    index = layout.columns(layout.blocks[0]).index
+    covariance = dense(family, p).cov
+    within = np.zeros_like(covariance, bool)
+    for row in index:
+        within[np.ix_(row, row)] = True
+    assert np.all(covariance[within] != 0)
+    assert np.all(covariance[~within] == 0)
+
+
+def test_block_family_refuses_parts_that_share_weights() -> None:
+    with pytest.raises(ValueError, match="more than one part"):
+        family_of("block", layout_of(regression((3, 2))), 2)
+
+
+def test_lowrank_has_no_ratios(layout: Layout) -> None:
+    columns = layout.columns(layout.blocks[0])
+    with pytest.raises(ValueError, match="couples the parts"):
+        LowRank(layout.space.size, 2).ratios({}, jnp.zeros((1, layout.space.size)), columns)

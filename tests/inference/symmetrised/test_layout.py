@@ -1,0 +1,173 @@
+"""The group acts on the unconstrained vector as the symmetry is declared, and leaves the log density alone."""
+
+from __future__ import annotations
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import pytest
+from numpyro import distributions as dist
+from scipy.integrate import dblquad
+
+from inference.symmetrised.layout import layout_of
+from models import Target
+from models.group import Group
+from models.symmetry import Exchangeable
+
+from .problems import (
+    binary_weight,
+    chain_of_states,
+    classification,
+    complemented,
+    mixture,
+    regression,
+    two_modes,
+)
+
+TARGETS = {
+    "one layer": regression,
+    "two layers": lambda: regression((3, 2)),
+    "sign flips": lambda: regression((3,), activation="tanh"),
+    "two layers, sign flips": lambda: regression((2, 2), activation="tanh"),
+    "classifier": classification,
+    "mixture": mixture,
+    "transition matrix": chain_of_states,
+    "binary weight": binary_weight,
+    "complement": complemented,
+    "two modes": two_modes,
+}
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_act_keeps_the_log_density(name: str) -> None:
+    layout = layout_of(TARGETS[name]())
+    space = layout.space
+
+    @jax.jit
+    def both(vector: jax.Array, element: list) -> jax.Array:
+        moved = layout.act(element, vector)
+        parts = [space.log_prior, space.log_likelihood]
+        return jnp.stack([f(v) for f in parts for v in (vector, moved)])
+
+    for seed in range(3):
+        key = jax.random.key(seed)
+        vector = jax.random.normal(key, (space.size,))
+        found = np.asarray(both(vector, layout.random(key)))
+        np.testing.assert_allclose(found[[1, 3]], found[[0, 2]], rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_elements_are_the_group_once_each(name: str) -> None:
+    layout = layout_of(TARGETS[name]())
+    vector = jnp.arange(1.0, layout.space.size + 1)
+    moved = np.asarray(jax.vmap(lambda e: layout.act(e, vector))(layout.elements()))
+    assert len(np.unique(moved, axis=0)) == len(moved) == round(np.exp(layout.log_order))
+    np.testing.assert_array_equal(moved[0], vector)
+
+
+@pytest.mark.parametrize("name", ["one layer", "two layers", "sign flips", "classifier"])
+def test_layout_has_the_order_of_the_symmetry(name: str) -> None:
+    target = TARGETS[name]()
+    blocks = tuple(b for b in target.symmetry if isinstance(b, Exchangeable))
+    assert layout_of(target).log_order == pytest.approx(
+        Group(blocks, target.model.network.shapes).log_order
+    )
+
+
+def test_random_elements_are_even() -> None:
+    layout = layout_of(regression((3,), activation="tanh"))
+    keys = jax.random.split(jax.random.key(0), 9600)
+    order, signs = jax.vmap(layout.random)(keys)[0]
+    code = np.asarray(order @ np.array([9, 3, 1]) * 8 + (signs > 0) @ np.array([4, 2, 1]))
+    counts = np.unique(code, return_counts=True)[1]
+    assert len(counts) == 48
+    # 48 cells of 200: chi-squared with 47 degrees of freedom is above 120 once in 1e8.
+    assert np.sum((counts - 200) ** 2 / 200) < 120
+
+
+def test_columns_are_the_parts() -> None:
+    layout = layout_of(regression((3,)))
+    space = layout.space
+    vector = jax.random.normal(jax.random.key(0), (space.size,))
+    values = space.unravel(vector)
+    parts = vector[layout.columns(layout.blocks[0]).index]
+    expected = np.concatenate(
+        [values["W1"].T, values["b1"][:, None], values["W2"]], axis=1
+    )
+    np.testing.assert_array_equal(np.sort(parts, axis=1), np.sort(expected, axis=1))
+
+
+def test_rest_and_parts_are_all_coordinates_once() -> None:
+    layout = layout_of(regression((3,)))
+    index = layout.columns(layout.blocks[0]).index
+    every = np.concatenate([index.ravel(), layout.rest()])
+    np.testing.assert_array_equal(np.sort(every), np.arange(layout.space.size))
+
+
+def test_chains_reveal_a_shared_matrix_once() -> None:
+    layout = layout_of(regression((3, 2)))
+    places = layout.space.places()
+    first, second = layout.chains()
+    shared = set(places["W2"].ravel())
+    for chain in (first, second):  # the last one revealed keeps it
+        counted = [set(columns.index.ravel()) for columns in chain]
+        assert shared <= counted[1]
+        assert not shared & counted[0]
+    assert not layout_of(regression((3,))).overlaps
+    assert len(layout_of(regression((3,))).chains()) == 1
+
+
+def test_softmax_chart_keeps_the_evidence() -> None:
+    """The prior over both coordinates of a simplex of two weights has mass one."""
+
+    def model() -> None:
+        numpyro.sample("theta", dist.Dirichlet(jnp.array([2.0, 2.0])))
+
+    target = Target("weights", numpyro_model=model, symmetry=(Exchangeable({"theta": 0}),))
+    space = layout_of(target).space
+    density = jax.jit(lambda a, b: jnp.exp(space.log_prior(jnp.stack([a, b]))))
+    mass, error = dblquad(lambda a, b: float(density(a, b)), -12, 12, -12, 12, epsabs=1e-6)
+    assert error < 1e-4
+    assert mass == pytest.approx(1.0, abs=1e-4)
+
+
+def test_vectors_and_values_are_inverse() -> None:
+    for target in (regression((3,)), complemented()):
+        space = layout_of(target).space
+        vector = jax.random.normal(jax.random.key(0), (space.size,))
+        np.testing.assert_allclose(
+            space.from_values(space.constrain(vector)), vector, rtol=1e-10
+        )
+
+
+def test_layout_of_needs_a_symmetry() -> None:
+    target = Target("plain", numpyro_model=two_modes().numpyro_model)
+    with pytest.raises(ValueError, match="declares no exchangeable parts"):
+        layout_of(target)
+
+
+def test_layout_of_refuses_a_chart_that_mixes_parts() -> None:
+    """An ordered vector's coordinates are differences, which belong to two entries each."""
+
+    def model() -> None:
+        normal = dist.Normal(0.0, 1.0).expand([3]).to_event(1)
+        ordered = dist.TransformedDistribution(normal, dist.transforms.OrderedTransform())
+        numpyro.sample("mu", ordered)
+
+    target = Target("ordered", numpyro_model=model, symmetry=(Exchangeable({"mu": 0}),))
+    with pytest.raises(ValueError, match="does not exchange coordinates .*of mu"):
+        layout_of(target)
+
+
+def test_every_pair_of_elements_composes_within_the_group() -> None:
+    layout = layout_of(regression((2, 2)))
+    vector = jnp.arange(1.0, layout.space.size + 1)
+    elements = layout.elements()
+    orbit = np.asarray(jax.vmap(lambda e: layout.act(e, vector))(elements))
+    some = [[(p[i], s[i]) for p, s in elements] for i in range(len(orbit))]
+    for first, then in itertools.product(some, some):
+        moved = np.asarray(layout.act(then, layout.act(first, vector)))
+        assert any(np.array_equal(moved, point) for point in orbit)
