@@ -1,0 +1,175 @@
+"""Figures of one Gaussian between two modes: the paper's Figure 3, and the same for every sigma (Appendix A)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from analysis.figures.style import (
+    ACCENT,
+    INK,
+    MUTED,
+    TEXT_SIZE,
+    add_legend,
+    chain_colour,
+    new_figure,
+    style_axes,
+)
+from analysis.report import FigureItem, format_number
+
+from .interpolation import MEASURES, InterpolationResults
+
+_PANEL, _MARGIN = (2.55, 2.5), 0.5
+_TITLES = ("shift", "spread", "divergence")
+_LABELS = ("||μ*|| / α", "det Σ* / σ⁴", "KL(q* || p), nats")
+_LOOKS: Mapping[str, tuple[str, str, str]] = {
+    "midpoint": ("optimum midway", INK, "-"),
+    "mode": ("optimum near a mode", ACCENT, "-"),
+    "saddle": ("saddle between them", MUTED, ":"),
+}
+_POINTS = chain_colour(1)
+_DASHES, _DOTS = (0, (5, 3)), (0, (1, 2))
+
+
+def figure_three(results: InterpolationResults) -> FigureItem:
+    """Remake Figure 3: all optima and the ends of descents against alpha, at the sigma nearest 1."""
+    row = int(np.abs(np.log(results.settings.sigmas)).argmin())
+    return FigureItem(
+        plot_interpolation(results, row),
+        caption="The paper's Figure 3 remade: a Gaussian q fitted by reverse KL to two Gaussians at +α and −α, "
+        f"σ = {results.settings.sigmas[row]:g}, against half the distance between them. Lines: all stationary points, "
+        "by quadrature. Circles: ends of stochastic descents that start at a mode. Dashed: α at which an optimum near "
+        "a mode appears; dash-dotted: at which it becomes the better one. Left: 0 is midway between the modes, 1 at "
+        "one of them; circles lie above the line by noise over a small α. Middle: 1 is a component's.",
+        alt="Shift of the mean, determinant of the covariance and KL against alpha: midway below 2.41 sigma, where "
+        "optima near the modes appear",
+    )
+
+
+def plot_interpolation(results: InterpolationResults, row: int) -> Figure:
+    """Draw the three measures against alpha, at the sigma of this row.
+
+    Parameters
+    ----------
+    results : InterpolationResults
+        What was computed.
+    row : int
+        Place of the sigma among those of the settings.
+    """
+    figure, panels = _panels()
+    sigma = results.settings.sigmas[row]
+    for axes, name in zip(panels, MEASURES, strict=True):
+        for branch, (label, colour, dash) in _LOOKS.items():
+            values = getattr(results.branches[branch], name)[row]
+            axes.plot(
+                sigma * results.ratios, values, dash, color=colour, linewidth=1.3, label=label
+            )
+        _draw_ends(axes, results, row, name, (_POINTS, "descents from a mode"))
+        axes.axvline(results.vanishing[row], color=MUTED, linewidth=0.8, linestyle=_DASHES)
+        axes.axvline(results.switching[row], color=MUTED, linewidth=0.8, linestyle="-.")
+        axes.set_xlim(0, sigma * results.ratios[-1])
+    _name_threshold(panels[0], results.vanishing[row], "right")
+    _name_threshold(panels[0], results.switching[row], "left")
+    panels[0].set_ylim(-0.05, 1.08)
+    panels[1].set_ylim(bottom=0)
+    _mark_log_two(panels[2])
+    panels[2].set_ylim(-0.05, 1.2)
+    add_legend(figure, *panels[0].get_legend_handles_labels())
+    return figure
+
+
+def appendix(results: InterpolationResults) -> FigureItem:
+    """Remake Appendix A's figure: what a descent from a mode should find, and what it found, for every sigma."""
+    return FigureItem(
+        plot_scaling(results),
+        caption="The same for every σ (the paper's Appendix A). Lines: where an exact descent from a mode ends, midway "
+        "as long as there is no optimum near the mode. Circles: stochastic descents. The horizontal axis is "
+        "logarithmic, so that a threshold in proportion to σ shows as one curve moved by equal steps.",
+        alt="Shift, determinant and KL against alpha for four sigmas: the same curves, moved in proportion to sigma",
+    )
+
+
+def plot_scaling(results: InterpolationResults) -> Figure:
+    """Draw the three measures against alpha on a logarithmic axis, a colour for each sigma.
+
+    Parameters
+    ----------
+    results : InterpolationResults
+        What was computed.
+    """
+    figure, panels = _panels()
+    for row, sigma in enumerate(results.settings.sigmas):
+        for axes, name in zip(panels, MEASURES, strict=True):
+            near, middle = (getattr(results.branches[b], name)[row] for b in ("mode", "midpoint"))
+            alphas, colour = sigma * results.ratios, chain_colour(row)
+            label = f"σ = {sigma:g}"
+            ends = np.where(np.isnan(near), middle, near)
+            axes.plot(alphas, ends, color=colour, linewidth=1.1, label=label)
+            _draw_ends(axes, results, row, name, (colour, None))
+    ticks = [0.125, 0.5, 2, 8]
+    for axes in panels:
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+        axes.set_xlim(left=0.8 * min(results.settings.ratios) * min(results.settings.sigmas))
+    _mark_log_two(panels[2])
+    add_legend(figure, *panels[0].get_legend_handles_labels(), columns=5)
+    return figure
+
+
+def _panels() -> tuple[Figure, list[Axes]]:
+    figure = new_figure(3 * _PANEL[0] + 0.3, _PANEL[1] + _MARGIN)
+    panels = list(figure.subplots(1, 3))
+    for axes, title, label in zip(panels, _TITLES, _LABELS, strict=True):
+        style_axes(axes, title=title, x_label="α, half the distance", y_label=label)
+    return figure, panels
+
+
+def _draw_ends(
+    axes: Axes, results: InterpolationResults, row: int, name: str, look: tuple[str, str | None]
+) -> None:
+    """Draw the ends of descents as circles, one a seed; `look` is their colour and their name in the legend."""
+    colour, label = look
+    ends = getattr(results.descents, name)[row]
+    alphas = np.repeat(results.settings.ratios, ends.shape[1]) * results.settings.sigmas[row]
+    axes.plot(
+        alphas,
+        ends.ravel(),
+        "o",
+        markersize=3.2,
+        markerfacecolor="none",
+        markeredgecolor=colour,
+        markeredgewidth=0.8,
+        label=label,
+    )
+
+
+def _name_threshold(axes: Axes, alpha: float, side: Literal["left", "right"]) -> None:
+    """Write a threshold's value beside its line; `side` is that of the text which touches the line."""
+    shift = -3 if side == "right" else 3
+    axes.annotate(
+        format_number(alpha),
+        (alpha, 0.3),
+        (shift, 0),
+        textcoords="offset points",
+        ha=side,
+        fontsize=TEXT_SIZE - 1,
+        color=INK,
+    )
+
+
+def _mark_log_two(axes: Axes) -> None:
+    """Mark the KL of a q that is one of two distant components."""
+    axes.axhline(np.log(2), color=MUTED, linewidth=0.8, linestyle=_DOTS)
+    axes.annotate(
+        "log 2",
+        (0.0, np.log(2)),
+        (4, 3),
+        xycoords=("axes fraction", "data"),
+        textcoords="offset points",
+        fontsize=TEXT_SIZE - 1,
+        color=INK,
+    )

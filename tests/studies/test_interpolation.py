@@ -1,0 +1,447 @@
+"""One Gaussian between two modes, against densities integrated directly, a fit in the plane, and counting."""
+
+import dataclasses
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import xarray as xr
+from scipy.integrate import quad
+from scipy.optimize import brentq, minimize
+from scipy.stats import multivariate_normal, norm
+
+from studies.permutation_invariant_vi.interpolation import (
+    MEASURES,
+    QUICK,
+    InterpolationSettings,
+    from_dataset,
+    run,
+    to_dataset,
+)
+from studies.permutation_invariant_vi.interpolation_descent import (
+    DIRECTION,
+    Descent,
+    bracket,
+    descend,
+    sampled_divergence,
+    stopped_early,
+)
+from studies.permutation_invariant_vi.interpolation_optima import (
+    Mixture,
+    curvature,
+    divergence,
+    divergence_in_plane,
+    midpoint,
+    mode,
+    saddle,
+    slope,
+    switching,
+    vanishing,
+)
+from studies.permutation_invariant_vi.interpolation_pictures import plot_interpolation, plot_scaling
+from studies.permutation_invariant_vi.interpolation_report import headline, part, statements
+
+CASES = [(0.5, 0.25, 0.3, 0.4), (1.0, 1.0, -0.7, 1.3), (5.0, 2.0, 3.0, 1.0), (4.0, 1.0, 0.0, 3.5)]
+SMALL = InterpolationSettings(
+    sigmas=(0.25, 1.0, 2.0),
+    points=6,
+    descent=Descent(50, 0.1, 500),
+    ratios=(1.0, 2.0, 2.3, 2.5, 3.0),
+    seeds=2,
+    noisy=(Descent(50, 0.1, 500), Descent(10, 0.2, 200)),
+    noisy_ratios=(2.0, 2.2, 2.8, 3.2),
+    noisy_seeds=2,
+    times=(10.0, 20.0),
+)
+
+
+@pytest.fixture(scope="module")
+def results():
+    return run(SMALL)
+
+
+def log_target(x, alpha, sigma):
+    parts = [norm.logpdf(x, place, sigma) for place in (-alpha, alpha)]
+    return np.logaddexp(*parts) - np.log(2)
+
+
+def direct(alpha, sigma, mean, sd):
+    """KL(q || p) of the densities themselves."""
+
+    def integrand(x):
+        log_q = norm.logpdf(x, mean, sd)
+        return np.exp(log_q) * (log_q - log_target(x, alpha, sigma))
+
+    ends = mean - 12 * sd, mean + 12 * sd
+    return quad(integrand, *ends, points=[mean], limit=400, epsabs=1e-13)[0]
+
+
+def hermite(nodes):
+    points, weights = np.polynomial.hermite_e.hermegauss(nodes)
+    return points, weights / weights.sum()
+
+
+def in_plane(mean, factor, alpha, sigma, nodes=60):
+    """KL(q || p) in the plane by Gauss and Hermite's rule in both coordinates, in JAX."""
+    points, weights = hermite(nodes)
+    noise = jnp.asarray(np.stack(np.meshgrid(points, points), axis=-1).reshape(-1, 2))
+    both = jnp.asarray(np.outer(weights, weights).ravel())
+    x = mean[None] + noise @ factor.T
+    u = jnp.asarray(DIRECTION)
+    near, far = (((x - s * alpha * u[None]) ** 2).sum(1) / (2 * sigma**2) for s in (1, -1))
+    log_p = jnp.logaddexp(-near, -far) - jnp.log(4 * jnp.pi * sigma**2)
+    log_q = -0.5 * (noise**2).sum(1) - jnp.log(2 * jnp.pi * jnp.abs(factor[0, 0] * factor[1, 1]))
+    return both @ (log_q - log_p)
+
+
+@pytest.mark.parametrize(("alpha", "sigma", "mean", "sd"), CASES)
+def test_divergence_is_that_of_the_densities(alpha, sigma, mean, sd):
+    found = divergence(Mixture(alpha, sigma), mean, sd)
+    np.testing.assert_allclose(found, direct(alpha, sigma, mean, sd), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("ratio", [0.1, 1.0, 3.0, 6.0])
+def test_quadrature_has_converged_up_to_its_limit(ratio):
+    sd = midpoint(Mixture(ratio)).sd
+    found, wanted = divergence(Mixture(ratio), 0.0, sd), direct(ratio, 1.0, 0.0, sd)
+    np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize(("alpha", "sigma", "mean", "sd"), CASES)
+def test_derivatives_match_differences(alpha, sigma, mean, sd):
+    mixture, step = Mixture(alpha, sigma), 1e-5
+    moves = np.eye(2) * step
+    values = [divergence(mixture, mean + a, sd + b) for a, b in (*moves, *-moves)]
+    found = (np.array(values[:2]) - values[2:]) / (2 * step)
+    np.testing.assert_allclose(slope(mixture, mean, sd), found, rtol=1e-5, atol=1e-7)
+    slopes = [slope(mixture, mean + a, sd + b) for a, b in (*moves, *-moves)]
+    found = (np.array(slopes[:2]) - slopes[2:]) / (2 * step)
+    np.testing.assert_allclose(curvature(mixture, mean, sd), found, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("sigma", [0.25, 2.0])
+@pytest.mark.parametrize("ratio", [0.5, 2.3, 3.5])
+def test_fit_does_not_depend_on_the_scale(ratio, sigma):
+    for branch in (midpoint, mode, saddle):
+        unit, scaled = branch(Mixture(ratio)), branch(Mixture(ratio * sigma, sigma))
+        assert (unit is None) == (scaled is None)
+        if unit and scaled:
+            found = (scaled.mean / sigma, scaled.sd / sigma, scaled.divergence)
+            np.testing.assert_allclose(found, dataclasses.astuple(unit), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("sigma", [0.25, 0.5, 2.0])
+def test_thresholds_scale_with_sigma(sigma):
+    np.testing.assert_allclose(vanishing(sigma).alpha, sigma * vanishing().alpha, rtol=1e-10)
+    np.testing.assert_allclose(switching(sigma), sigma * switching(), rtol=1e-10)
+
+
+@pytest.mark.parametrize(("ratio", "others"), [(1.0, 0), (2.4, 0), (2.42, 2), (3.0, 2), (5.0, 2)])
+def test_stationary_points_are_counted(ratio, others):
+    # Besides the midpoint, at means above 0: where the slope along the mean changes its sign, among the sds that are
+    # stationary at a mean. There is one such sd, but for a range of means at large ratios where all slopes agree.
+    mixture, sds = Mixture(ratio), np.geomspace(0.3, 2 * ratio + 2, 80)
+    signs = []
+    for mean in np.linspace(1e-3, 1.2 * ratio, 200):
+        slopes = np.array([slope(mixture, mean, sd)[1] for sd in sds])
+        places = np.flatnonzero(np.diff(np.sign(slopes)))
+        assert len(places) == 1 or mean > vanishing().mean  # so that `saddle` finds the right one
+        found = [
+            brentq(lambda sd, at=mean: slope(mixture, at, sd)[1], *sds[k : k + 2]) for k in places
+        ]
+        (sign,) = {np.sign(slope(mixture, mean, sd)[0]) for sd in found}
+        signs.append(sign)
+    assert int((np.diff(signs) != 0).sum()) == others
+    assert (mode(mixture) is not None) == (others == 2) == (saddle(mixture) is not None)
+
+
+@pytest.mark.parametrize("ratio", [2.4123, 2.5, 3.0, 6.0])
+def test_optima_are_stationary_and_of_their_kind(ratio):
+    mixture = Mixture(ratio)
+    for branch, falling in ((midpoint, 0), (mode, 0), (saddle, 1)):
+        at = branch(mixture)
+        np.testing.assert_allclose(slope(mixture, at.mean, at.sd), 0, atol=1e-9)
+        bends = np.linalg.eigvalsh(curvature(mixture, at.mean, at.sd))
+        assert (bends < 0).sum() == falling
+    assert 0 < saddle(mixture).mean < mode(mixture).mean < ratio
+
+
+@pytest.mark.parametrize("ratio", [0.05, 1.0, 2.5, 4.0, 6.0])
+def test_midpoint_is_a_minimum_at_every_alpha(ratio):
+    mixture = Mixture(ratio)
+    sd = midpoint(mixture).sd
+    bends = curvature(mixture, 0.0, sd)
+    np.testing.assert_allclose(bends[0, 0], 1 / sd**2, rtol=1e-9)
+    assert 1 < sd**2 < 1 + ratio**2  # wider than a component, narrower than the target
+    assert np.linalg.eigvalsh(bends).min() > 0
+
+
+def test_optima_have_the_limits_of_one_and_of_two_far_modes():
+    near, far = midpoint(Mixture(1e-3)), mode(Mixture(6.0))
+    np.testing.assert_allclose([near.sd, near.divergence], [np.sqrt(1 + 1e-6), 0], atol=1e-10)
+    np.testing.assert_allclose([far.mean, far.sd, far.divergence], [6, 1, np.log(2)], atol=1e-6)
+
+
+def test_vanishing_is_where_two_stationary_points_meet():
+    at = vanishing()
+    near, between = mode(Mixture(at.alpha + 1e-8)), saddle(Mixture(at.alpha + 1e-8))
+    np.testing.assert_allclose([near.mean, between.mean], at.mean, atol=1e-3)
+    mixture = Mixture(at.alpha)
+    np.testing.assert_allclose(slope(mixture, at.mean, at.sd), 0, atol=1e-10)
+    np.testing.assert_allclose(np.linalg.det(curvature(mixture, at.mean, at.sd)), 0, atol=1e-10)
+
+
+@pytest.mark.parametrize(("ratio", "ends"), [(2.38, 0.0), (2.44, 0.93)])
+def test_vanishing_is_where_a_descent_in_the_plane_leaves_its_mode(ratio, ends):
+    # Exact gradients in all of mean and Cholesky factor, of another quadrature: the threshold to two digits.
+    gradient = jax.grad(in_plane, argnums=(0, 1))
+
+    def step(q, _):
+        down = gradient(*q, ratio, 1.0, 40)
+        return (q[0] - 0.2 * down[0], q[1] - 0.2 * jnp.tril(down[1])), None
+
+    start = (ratio * jnp.asarray(DIRECTION), jnp.eye(2))
+    mean, _ = jax.jit(lambda q: jax.lax.scan(step, q, None, 500)[0])(start)
+    assert abs(np.linalg.norm(mean) / ratio - ends) < 0.02
+
+
+def test_switching_is_where_the_best_gaussian_moves():
+    x = np.linspace(-20, 20, 4001)
+
+    def value(q, ratio):
+        log_q = norm.logpdf(x, q[0], np.exp(q[1]))
+        return np.exp(log_q) @ (log_q - log_target(x, ratio, 1.0)) * (x[1] - x[0])
+
+    gains = []
+    for ratio in (2.799, 2.801):
+        ends = [minimize(value, start, (ratio,), tol=1e-8) for start in ((0, 1), (ratio, 0))]
+        assert abs(ends[0].x[0]) < 1e-3 < 2.7 < ends[1].x[0]
+        gains.append(ends[0].fun - ends[1].fun)
+    assert gains[0] < 0 < gains[1]
+    np.testing.assert_allclose(switching(), 2.80, atol=1e-3)
+
+
+@pytest.mark.parametrize("ratio", [1.5, 3.0])
+def test_fit_in_the_plane_is_the_fit_along_the_line(ratio):
+    # Five free parameters, from a start that lies off the line and is turned.
+    sigma = 0.5
+    alpha = ratio * sigma
+
+    def objective(q):
+        factor = jnp.array([[q[2], 0.0], [q[3], q[4]]])
+        return in_plane(q[:2], factor, alpha, sigma)
+
+    start = np.array([*(0.9 * alpha * DIRECTION + [0.05, -0.1]), 0.6, 0.1, 0.4])
+    fit = minimize(jax.jit(objective), start, jac=jax.jit(jax.grad(objective)), tol=1e-10).x
+    factor = np.array([[fit[2], 0], [fit[3], fit[4]]])
+    along = mode(Mixture(alpha, sigma)) or midpoint(Mixture(alpha, sigma))
+    np.testing.assert_allclose(fit[:2], along.mean * DIRECTION, atol=1e-5)
+    across = np.eye(2) - np.outer(DIRECTION, DIRECTION)
+    wanted = along.sd**2 * np.outer(DIRECTION, DIRECTION) + sigma**2 * across
+    np.testing.assert_allclose(factor @ factor.T, wanted, atol=1e-5)
+
+
+def test_divergence_in_the_plane_is_that_of_any_gaussian():
+    mean, factor = np.array([0.3, -0.4]), np.array([[0.8, 0.0], [-0.3, 0.6]])
+    found = divergence_in_plane(Mixture(1.2, 0.7), DIRECTION, mean, factor @ factor.T)
+    wanted = in_plane(jnp.asarray(mean), jnp.asarray(factor), 1.2, 0.7)
+    np.testing.assert_allclose(found, float(wanted), rtol=1e-8)
+
+
+def test_sampled_divergence_is_the_mean_log_ratio(rng):
+    mean, factor, noise = (
+        rng.normal(size=2),
+        np.array([[0.8, 0.0], [-0.3, 0.6]]),
+        rng.normal(size=(50, 2)),
+    )
+    x = mean + noise @ factor.T
+    modes = [multivariate_normal(s * 1.2 * DIRECTION, 0.49).pdf(x) for s in (1, -1)]
+    log_q = multivariate_normal(mean, factor @ factor.T).logpdf(x)
+    wanted = (log_q - np.log(np.mean(modes, axis=0))).mean()
+    q = (jnp.asarray(mean), jnp.asarray(factor))
+    found = sampled_divergence(q, jnp.asarray(noise), jnp.asarray(1.2), jnp.asarray(0.7))
+    np.testing.assert_allclose(found, wanted, rtol=1e-10)
+
+
+def test_descents_end_where_quadrature_says():
+    # Below and above the threshold. A descent's end is never better than the optimum, and worse by its noise: over six
+    # keys by 0.012 nats at most.
+    ratios, seeds, sigma = np.array([1.0, 2.2, 2.6, 3.5]), 8, 0.5
+    alphas = np.repeat(ratios * sigma, seeds)
+    how = Descent(50, 0.05, 1_500)
+    means, covariances = descend(jax.random.key(3), alphas, np.full_like(alphas, sigma), how)
+    for ratio, mine, wide in zip(
+        ratios, means.reshape(-1, seeds, 2), covariances.reshape(-1, seeds, 2, 2), strict=True
+    ):
+        mixture = Mixture(ratio * sigma, sigma)
+        along = mode(mixture) or midpoint(mixture)
+        place = mine @ DIRECTION - along.mean
+        assert abs(place.mean()) < 5 * place.std(ddof=1) / seeds**0.5
+        across = mine @ [-DIRECTION[1], DIRECTION[0]]
+        assert abs(across.mean()) < 5 * across.std(ddof=1) / seeds**0.5
+        excess = [
+            divergence_in_plane(mixture, DIRECTION, m, c) - along.divergence
+            for m, c in zip(mine, wide, strict=True)
+        ]
+        assert all(0 < value < 0.03 for value in excess)
+
+
+def test_descents_are_the_same_in_units_of_sigma():
+    ratios, how = np.array([1.0, 2.45, 3.0]), Descent(10, 0.05, 300)
+    unit, unit_wide = descend(jax.random.key(0), ratios, np.ones(3), how)
+    scaled, scaled_wide = descend(jax.random.key(0), 4 * ratios, np.full(3, 4.0), how)
+    np.testing.assert_allclose(scaled / 4, unit, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(scaled_wide / 16, unit_wide, rtol=1e-9, atol=1e-12)
+
+
+def test_descents_repeat_with_their_key_alone():
+    ratios, how = np.full(3, 1.0), Descent(5, 0.05, 50)
+    first, again, other = (descend(jax.random.key(k), ratios, ratios, how)[0] for k in (0, 0, 1))
+    np.testing.assert_array_equal(first, again)
+    ends = np.concatenate([first, other])[:, 0]
+    assert len(np.unique(ends)) == 6  # every run has draws of its own
+
+
+def test_noise_raises_the_threshold():
+    # An optimum is there from 2.412 on; measured at 2.45, 16 descents of each: all stay, and none.
+    ratios = np.full(16, 2.45)
+    stay = []
+    for how in (Descent(50, 0.1, 1_000), Descent(5, 0.2, 500)):
+        means, _ = descend(jax.random.key(1), ratios, np.ones(16), how)
+        stay.append((np.linalg.norm(means, axis=1) > ratios / 2).mean())
+    assert stay[0] > 0.9
+    assert stay[1] < 0.3
+
+
+def test_stopping_early_lowers_the_threshold():
+    found = [stopped_early(time) for time in (5.0, 50.0, 1000.0)]
+    assert found[0] < found[1] < found[2] < vanishing().alpha + 1e-5
+    np.testing.assert_allclose(found[2], vanishing().alpha, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("stayed", "wanted"),
+    [
+        ([0, 0, 1, 1], (2.0, 3.0)),
+        ([0, 0.5, 0.6, 1], (2.0, 3.0)),
+        ([0, 1, 0.2, 1], (3.0, 4.0)),  # one that comes back is not yet above
+        ([1, 1, 1, 1], (np.nan, 1.0)),
+        ([0, 0, 0, 0], (4.0, np.nan)),
+    ],
+)
+def test_bracket_encloses_the_threshold(stayed, wanted):
+    found = bracket(np.array(stayed, float), np.array([1.0, 2.0, 3.0, 4.0]))
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_run_covers_every_case(results):
+    shape = (3, 5, 2)
+    assert results.descents.shift.shape == shape
+    for fits in (*results.branches.values(), results.descents):
+        assert {getattr(fits, name).shape for name in MEASURES} <= {shape, (3, len(results.ratios))}
+    assert np.isfinite(results.branches["midpoint"].divergence).all()
+    there = ~np.isnan(results.branches["mode"].shift)
+    np.testing.assert_array_equal(there, (results.ratios > vanishing().alpha)[None].repeat(3, 0))
+    assert set(SMALL.ratios) <= set(results.ratios)
+    assert results.descent_brackets() == ((2.3, 2.5),) * 3
+
+
+def test_results_survive_a_file(results, tmp_path):
+    to_dataset(results).to_netcdf(tmp_path / "results.nc", engine="h5netcdf")
+    with xr.open_dataset(tmp_path / "results.nc", engine="h5netcdf") as kept:
+        back = from_dataset(kept.load())
+    assert back.settings == results.settings == SMALL
+    assert json.dumps(back.to_dict()) == json.dumps(results.to_dict())
+    for name in ("vanishing", "switching", "stayed", "stopped", "ratios"):
+        np.testing.assert_array_equal(getattr(back, name), getattr(results, name))
+    np.testing.assert_array_equal(back.branches["saddle"].shift, results.branches["saddle"].shift)
+
+
+def test_dictionary_is_plain(results):
+    plain = json.loads(json.dumps(results.to_dict(), allow_nan=False))
+    assert plain["settings"]["sigmas"] == [0.25, 1.0, 2.0]
+    assert plain["mode_shift"][0][0] is None
+    np.testing.assert_allclose(plain["vanishing"], 2.41222972 * np.array([0.25, 1, 2]), rtol=1e-8)
+
+
+def test_statements_follow_from_the_numbers(results):
+    assert {claim.verdict for claim in statements(results)} == {"reproduces"}
+    shift = 1 - results.descents.shift  # every descent on the other side
+    other = dataclasses.replace(
+        results,
+        descents=dataclasses.replace(results.descents, shift=shift),
+        vanishing=results.vanishing * [1, 1, 1.5],
+        branches={
+            name: dataclasses.replace(fits, determinant=fits.determinant / 50)
+            for name, fits in results.branches.items()
+        },
+    )
+    claims = statements(other)
+    assert [claims[k].verdict for k in (0, 1, 3)] == ["does not reproduce"] * 3
+    # Void: no ratio is left above which these descents stay.
+    assert [trial.holds for trial in claims[2].trials] == [False, True, None]
+
+
+def test_part_has_thresholds_and_figures(results):
+    found = part(results)
+    assert found.name == "interpolation"
+    row = found.tables[0].rows[1]
+    np.testing.assert_allclose(row[:5], [1, 2.41223, 4.82446, 2.80008, 5.60016], atol=1e-5)
+    assert row[5:] == ("2.30 to 2.50", "4.60 to 5.00", 5.0)
+    assert len(found.section.figures) == 2
+    assert [row[0] for row in found.tables[1].rows] == [1.0, 2.0, 2.3, 2.5, 3.0]
+    assert "2.4122 σ" in headline(results)[0]
+    json.dumps(found.data, allow_nan=False)
+
+
+def test_figures_draw_every_branch_and_descent(results):
+    single = plot_interpolation(results, 1)
+    lines = {line.get_label(): line for line in single.axes[0].get_lines()}
+    np.testing.assert_array_equal(
+        lines["optimum near a mode"].get_ydata(), results.branches["mode"].shift[1]
+    )
+    ends = lines["descents from a mode"]
+    np.testing.assert_array_equal(ends.get_xdata(), np.repeat(SMALL.ratios, 2))
+    np.testing.assert_array_equal(ends.get_ydata(), results.descents.shift[1].ravel())
+    every = plot_scaling(results)
+    drawn = [line for line in every.axes[2].get_lines() if line.get_label() == "σ = 2"]
+    np.testing.assert_allclose(drawn[0].get_xdata(), 2 * results.ratios)
+    assert not np.isnan(drawn[0].get_ydata()).any()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"sigmas": (1.0, -1.0)}, "`sigmas` must be a positive"),
+        ({"ratios": (1.0, 1.0)}, "`ratios` is .* that rise, above 0 and at most 6"),
+        ({"noisy_ratios": (1.0, 7.0)}, "`noisy_ratios` is"),
+        ({"largest": 0.0}, "`largest` is"),
+        ({"seeds": 1}, "`seeds` must be a whole number, at least 2"),
+        ({"times": (0.0,)}, "`times` must be a positive"),
+    ],
+)
+def test_settings_refuse_what_cannot_be_run(change, message):
+    with pytest.raises(ValueError, match=message):
+        dataclasses.replace(QUICK, **change)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: Mixture(0.0), "`alpha` must be a positive"),
+        (lambda: Mixture(1.0, -1.0), "`sigma` must be a positive"),
+        (lambda: Mixture(3.1, 0.5), "`alpha` is 3.1 at a `sigma` of 0.5, .* up to 6 sigma"),
+        (lambda: Descent(samples=0), "`samples` must be a whole number"),
+        (lambda: Descent(learning_rate=np.inf), "`learning_rate` must be a positive finite"),
+    ],
+)
+def test_targets_and_descents_refuse_bad_numbers(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_settings_come_back_from_plain_types():
+    plain = json.loads(json.dumps(dataclasses.asdict(QUICK)))
+    assert InterpolationSettings.from_dict(plain) == QUICK
