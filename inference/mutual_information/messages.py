@@ -6,8 +6,8 @@ lies above log perm at any potentials. 1/2 and 3/4 lie between (Chertkov and Yed
 
 Messages R (to columns) and C (to rows), with sums over all others for c = 1. They start with a column half-step from
 R = 0: what they give then does not change with a column's scale, at any sweep, and moves along with the columns when
-these are permuted. A proposal for permutations needs that. R is damped, since undamped sum-product can lock into
-a cycle of two.
+these are permuted. A proposal for permutations needs that. Where they shall converge R is damped, since undamped
+sum-product can lock into a cycle of two.
 """
 
 from __future__ import annotations
@@ -24,19 +24,24 @@ CONVERGED = {"float32": 1e-5, "float64": 1e-9}
 
 
 def marginals(
-    matrix: Float[Array, "part part_bis"],
-    *,
-    fraction: float,
-    sweeps: int = 25,
-    damping: float = 0.1,
+    matrix: Float[Array, "part part_bis"], *, fraction: float, sweeps: int = 25
 ) -> Float[Array, "part part_bis"]:
-    """Log marginals after a fixed number of sweeps, rows normalised; differentiable through the sweeps."""
+    """Log marginals after a fixed number of undamped sweeps, rows normalised; differentiable through the sweeps.
 
-    def step(rows: jax.Array, _: None) -> tuple[jax.Array, None]:
-        return _sweep(matrix, rows, fraction, damping)[0], None
+    The sweeps run on exp(M + R) and exp(M + C) themselves, relative to the largest entry of a column: two square
+    roots an entry (for c = 3/4) and no exponential. What underflows counts as zero in them. For log ratios of draws
+    from q it is: E exp(M_ij) = 1, so that no entry of a column is far above its own, zero. The marginals of matrices
+    that are nothing of the kind are finite, but poor.
+    """
+    scaled = matrix - jax.lax.stop_gradient(jnp.max(matrix, axis=0, keepdims=True))
+    weights = jnp.exp(scaled)
 
-    rows = jax.lax.scan(step, jnp.zeros_like(matrix), None, length=sweeps)[0]
-    return _row_marginals(matrix, rows, fraction)
+    @jax.checkpoint
+    def step(entries: jax.Array, _: None) -> tuple[jax.Array, None]:
+        return weights * _turned(weights * _turned(entries, fraction, 0), fraction, 1), None
+
+    entries = jax.lax.scan(step, weights, None, length=sweeps)[0]
+    return jax.nn.log_softmax(scaled + jnp.log(_turned(entries, fraction, 0)), axis=1)
 
 
 def converged_marginals(
@@ -67,12 +72,7 @@ def converged_marginals(
 def training_marginals(
     ratios: LogRatios, *, fraction: float = 0.75, sweeps: int = 15
 ) -> Float[Array, "draw part part_bis"]:
-    """Marginals P of every draw for `path_gradient`: doubly stochastic, after a fixed number of sweeps; no derivative.
-
-    The same messages as those of `marginals`, without damping and as numbers instead of their logarithms: a sweep takes
-    two square roots an entry (for c = 3/4) and no exponential. What is below the range of numbers relative to the
-    largest entry of a column counts as zero. For draws from q it is: E exp(M_ij) = 1, so that no entry is far above
-    the column's own, zero. Matrices that are not log ratios of draws from q get finite weights, but poor ones.
+    """Marginals P of every draw for `path_gradient`: those of `marginals` made doubly stochastic, with no derivative.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def training_marginals(
     check_fraction(fraction)
 
     def one(matrix: jax.Array) -> jax.Array:
-        return rounded(_scaled_sweeps(matrix, fraction, sweeps))
+        return doubly_stochastic(marginals(matrix, fraction=fraction, sweeps=sweeps))
 
     return jax.vmap(one)(jax.lax.stop_gradient(ratios.total))
 
@@ -107,12 +107,8 @@ def check_fraction(fraction: float) -> None:
 def doubly_stochastic(
     log_marginals: Float[Array, "part part_bis"],
 ) -> Float[Array, "part part_bis"]:
-    """Round log marginals, so that bounds hold unconverged."""
-    return rounded(jnp.exp(log_marginals))
-
-
-def rounded(beliefs: Float[Array, "part part_bis"]) -> Float[Array, "part part_bis"]:
-    """Round to row and column sums of one (Altschuler, Weed and Rigollet 2017)."""
+    """Round to row and column sums of one (Altschuler, Weed and Rigollet 2017), so that bounds hold unconverged."""
+    beliefs = jnp.exp(log_marginals)
     for axis in (1, 0):
         beliefs = beliefs / jnp.maximum(jnp.sum(beliefs, axis=axis, keepdims=True), 1.0)
     row, column = 1.0 - jnp.sum(beliefs, axis=1), 1.0 - jnp.sum(beliefs, axis=0)
@@ -153,25 +149,12 @@ def sinkhorn_bound(
     return value, jax.nn.softmax(shifted, axis=1)
 
 
-def _scaled_sweeps(matrix: jax.Array, fraction: float, sweeps: int) -> jax.Array:
-    """Row marginals after undamped sweeps on exp(M + R) and exp(M + C) themselves."""
-    least = float(jnp.finfo(matrix.dtype).tiny) ** 0.5
-    weights = jnp.exp(matrix - jnp.max(matrix, axis=0, keepdims=True))
-
-    def share(entries: jax.Array, axis: int) -> tuple[jax.Array, jax.Array]:
-        """What a sum is divided by, and the marginals along an axis. The floor is of sums that lost all entries."""
-        over = 1.0 / jnp.maximum(jnp.sum(entries, axis=axis, keepdims=True), least)
-        return over, entries * over
-
-    def turn(entries: jax.Array, axis: int) -> jax.Array:
-        over, beliefs = share(entries, axis)
-        return weights * (over * _inverse_power(1.0 - beliefs, fraction))
-
-    def step(entries: jax.Array, _: None) -> tuple[jax.Array, None]:
-        return turn(turn(entries, 0), 1), None
-
-    entries = jax.lax.scan(step, weights, None, length=sweeps)[0]
-    return share(turn(entries, 0), 1)[1]
+def _turned(entries: jax.Array, fraction: float, axis: int) -> jax.Array:
+    """The next messages, as numbers: (1 - P)^-c over the sum, of the entries' marginals P along an axis."""
+    total = jnp.sum(entries, axis=axis, keepdims=True)
+    # A sum that lost all of its entries has no marginals; one is as good as any other number then.
+    over = 1.0 / jnp.where(total < float(jnp.finfo(entries.dtype).tiny) ** 0.4, 1.0, total)
+    return over * _inverse_power(1.0 - entries * over, fraction)
 
 
 def _inverse_power(rest: jax.Array, fraction: float) -> jax.Array:
@@ -199,18 +182,19 @@ def _row_marginals(matrix: jax.Array, rows: jax.Array, fraction: float) -> jax.A
 
 
 def _answer(scores: jax.Array, fraction: float, axis: int) -> jax.Array:
-    """-(1 - c) log sum over all - c log sum over the others, along an axis."""
-    total = jax.nn.logsumexp(scores, axis=axis, keepdims=True)
+    """-(1 - c) log sum over all - c log sum over the others, along an axis: one exponential and logarithm an entry.
+
+    The others of a single largest entry are summed by themselves; those of the rest are all less at most half of it.
+    """
     if scores.shape[axis] == 1:  # No others: the only marginal is one whatever is answered.
-        return -total
-    return -(1.0 - fraction) * total - fraction * _others(scores, total, axis)
-
-
-def _others(scores: jax.Array, total: jax.Array, axis: int) -> jax.Array:
-    """Log sum of all entries but one; subtracted in the log domain, where none but the largest can cancel."""
-    place = jax.lax.broadcasted_iota(jnp.int32, scores.shape, axis)
-    largest = place == jnp.argmax(scores, axis=axis, keepdims=True)
-    rest = jax.nn.logsumexp(jnp.where(largest, -jnp.inf, scores), axis=axis, keepdims=True)
-    # At most half of the sum: the guard keeps the unused branch, and its derivative, finite.
-    share = jnp.where(largest, -1.0, scores - total)
-    return jnp.where(largest, rest, total + jnp.log1p(-jnp.exp(share)))
+        return -scores
+    top = jnp.max(scores, axis=axis, keepdims=True)
+    largest = scores == top
+    largest &= jnp.sum(largest, axis=axis, keepdims=True) == 1
+    below = jnp.where(largest, -jnp.inf, scores)
+    second = jnp.max(below, axis=axis, keepdims=True)
+    relative = jnp.exp(below - second)
+    rest = second + jnp.log(jnp.sum(relative, axis=axis, keepdims=True))
+    total = jnp.where(second == top, rest, jnp.logaddexp(top, rest))
+    others = jnp.where(largest, rest - total, jnp.log1p(-relative * jnp.exp(second - total)))
+    return -total - fraction * others

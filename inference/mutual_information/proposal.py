@@ -47,8 +47,10 @@ def propose(matrix: Float[Array, "part part_bis"], *, sweeps: int = 25) -> Propo
     log_gamma = marginals(matrix, fraction=FRACTION, sweeps=sweeps)
     order = jnp.argsort(jnp.sum(entr(jnp.exp(log_gamma)), axis=1))
     log_gamma = log_gamma[order]
-    unused = jax.lax.cumlogsumexp(log_gamma, axis=0, reverse=True)
-    return Proposal(order, log_gamma - unused)
+    unused = jax.lax.cumsum(jnp.exp(log_gamma), axis=0, reverse=True)
+    # A column that is used up for sure; by how much only says how improbable rows still are that take it all the same.
+    least = float(jnp.finfo(matrix.dtype).tiny) ** 0.4
+    return Proposal(order, log_gamma - jnp.log(jnp.maximum(unused, least)))
 
 
 def log_probability(proposal: Proposal, permutation: Int[Array, " part"]) -> Float[Array, ""]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -120,15 +122,22 @@ def test_messages_start_blind_to_the_scale_of_columns(rng: np.random.Generator) 
 
 @pytest.mark.parametrize("fraction", [0.5, 0.75, 1.0])
 @pytest.mark.parametrize("flips", [False, True])
-def test_training_marginals_are_those_of_the_log_messages(fraction: float, flips: bool) -> None:
+def test_messages_as_numbers_are_those_in_the_log_domain(fraction: float, flips: bool) -> None:
     """Sweep by sweep, of parts that overlap: two codes of the same undamped messages."""
     ratios = parts(5, 3.0, draws=20, seed=2).ratios(flips=flips)
 
-    def one(matrix: jax.Array) -> jax.Array:
-        return doubly_stochastic(marginals(matrix, fraction=fraction, sweeps=4, damping=0.0))
+    def logs(matrix: jax.Array) -> jax.Array:
+        return converged_marginals(matrix, fraction=fraction, max_sweeps=4, damping=0.0)
 
-    found = jax.jit(lambda r: training_marginals(r, fraction=fraction, sweeps=4))(ratios)
-    np.testing.assert_allclose(found, jax.jit(jax.vmap(one))(ratios.total), rtol=1e-9, atol=1e-12)
+    def numbers(matrix: jax.Array) -> jax.Array:
+        return marginals(matrix, fraction=fraction, sweeps=4)
+
+    expected = jax.jit(jax.vmap(logs))(ratios.total)
+    found = jax.jit(jax.vmap(numbers))(ratios.total)
+    np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-9)
+    beliefs = jax.jit(partial(training_marginals, fraction=fraction, sweeps=4))(ratios)
+    same = jax.vmap(doubly_stochastic)(expected)
+    np.testing.assert_allclose(beliefs, same, rtol=1e-8, atol=1e-10)
 
 
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
