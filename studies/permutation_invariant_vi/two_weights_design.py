@@ -1,0 +1,187 @@
+"""The network of two weights: sizes, data, target, and how it is fitted.
+
+Convention: f(x) = relu(w1 x) + relu(w2 x), y ~ N(f(x), noise^2), w1 and w2 ~ N(0, 1). The data follow
+f(x) = alpha |x| with x ~ N(0, 1), which w = (alpha, -alpha) gives, and (-alpha, alpha) too. One data set has the same
+x and the same standardised errors for every alpha and every noise.
+
+Source: Gelberg et al. 2024, section 5, "Tractable posterior neural networks". The text at hand has lost the paper's
+numbers (points, noise, alphas, K, steps, batches), so all are settings here, and their values ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Float
+
+from models import BayesianNetwork, Gaussian, Network, NetworkTarget, NormalPrior
+from models.checks import check_count, check_positive
+
+if TYPE_CHECKING:
+    from inference.symmetrised import SymmetrisedSettings
+
+METHODS: Mapping[str, str] = MappingProxyType(
+    {"mfvi": "none", "sgm-exact": "exact", "sgm-infonce": "infonce"}
+)
+"""What trains the mutual information, by the label of a method."""
+WORDS: Mapping[str, str] = MappingProxyType(
+    {"mfvi": "MFVI", "sgm-exact": "SGM, exact", "sgm-infonce": "SGM, InfoNCE"}
+)
+"""A method's name for readers; the paper's SGM is the symmetrised mean field."""
+REPORT_DRAWS = 2000
+"""Draws of a fit behind its own account of ELBO and information."""
+_STREAMS = {"train": 0, "test": 1}
+
+
+@dataclass(frozen=True)
+class TwoWeightSettings:
+    """The part's settings.
+
+    Parameters
+    ----------
+    alphas : tuple of float
+        Weights of the true function, ascending.
+    noise : float
+        Standard deviation of the noise where methods are fitted.
+    noises : tuple of float
+        Noises at which the best approximations are found without chance; `noise` is one of them.
+    num_obs, num_test : int
+        Training and test points.
+    data_seed : int
+        Of the data set that methods are fitted to.
+    data_sets : int
+        Data sets, at least 2, over which the best approximations' errors are averaged.
+    curve_points : int
+        Alphas of the curves, at least 2, from the first of `alphas` to the last.
+    fits : int
+        Independent fits a method.
+    steps, learning_rate
+        Of Adam.
+    permutations : int
+        K of InfoNCE.
+    draws : int
+        Draws of each fit, over which predictions are averaged.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of range, `alphas` do not ascend, or `noise` is none of `noises`.
+    """
+
+    alphas: tuple[float, ...] = (0.1, 0.25, 0.5, 0.75, 1.0, 2.0)
+    noise: float = 1.0
+    noises: tuple[float, ...] = (1.0, 0.3)
+    num_obs: int = 20
+    num_test: int = 1000
+    data_seed: int = 0
+    data_sets: int = 40
+    curve_points: int = 25
+    fits: int = 5
+    steps: int = 4000
+    learning_rate: float = 0.01
+    permutations: int = 10
+    draws: int = 1000
+
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        for name in ("noise", "learning_rate"):
+            check_positive(name, getattr(self, name))
+        for name in ("alphas", "noises"):
+            for value in getattr(self, name):
+                check_positive(name, value)
+        for name in ("num_obs", "num_test", "fits", "steps", "draws"):
+            check_count(name, getattr(self, name))
+        check_count("data_seed", self.data_seed, least=0)
+        check_count("data_sets", self.data_sets, least=2)
+        check_count("curve_points", self.curve_points, least=2)
+        check_count("permutations", self.permutations, least=2)
+        if not self.alphas or list(self.alphas) != sorted(set(self.alphas)):
+            raise ValueError(
+                f"`alphas` are {self.alphas}; give one or more, ascending, each of them once."
+            )
+        if self.noise not in self.noises:
+            raise ValueError(
+                f"`noise` is {self.noise:g}, which is none of `noises`, {self.noises}: add it there."
+            )
+
+
+QUICK = TwoWeightSettings(
+    alphas=(0.25, 1.0),
+    noises=(1.0,),
+    num_test=300,
+    data_sets=8,
+    curve_points=9,
+    fits=2,
+    steps=1500,
+    draws=500,
+)
+"""Under a minute on one core."""
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Inputs and what was observed there."""
+
+    x: Float[np.ndarray, " obs"]
+    y: Float[np.ndarray, " obs"]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One data set's alpha and noise.
+
+    Attributes
+    ----------
+    settings : TwoWeightSettings
+        Sizes and seed.
+    alpha : float
+        Weight of the true function.
+    noise : float
+        Standard deviation of the noise.
+    data_set : int
+        Number of the data set; methods are fitted to that of number 0.
+    """
+
+    settings: TwoWeightSettings
+    alpha: float
+    noise: float
+    data_set: int = 0
+
+    def points(self, which: str) -> Points:
+        """Make the points for training (``"train"``) or for testing (``"test"``), none of which is in both."""
+        rng = np.random.default_rng([self.settings.data_seed, self.data_set, _STREAMS[which]])
+        size = self.settings.num_obs if which == "train" else self.settings.num_test
+        x, error = rng.standard_normal((2, size))
+        return Points(x, self.alpha * np.abs(x) + self.noise * error)
+
+
+def model(settings: TwoWeightSettings) -> BayesianNetwork:
+    """The network of two ReLU units without biases, whose outputs are summed."""
+    network = Network(1, (2,), 1, "relu", biases=False, readout="sum")
+    return BayesianNetwork(network, Gaussian(noise=settings.noise), NormalPrior())
+
+
+def target(settings: TwoWeightSettings, alpha: float) -> NetworkTarget:
+    """Condition the network on the training points of an alpha."""
+    data = Problem(settings, alpha, settings.noise).points("train")
+    name = f"two-weights-{alpha:g}"
+    return model(settings).condition(data.x[:, None], data.y[:, None], name=name)
+
+
+def fit_settings(settings: TwoWeightSettings) -> SymmetrisedSettings:
+    """Settings of every method's fits."""
+    from inference.symmetrised import SymmetrisedSettings
+
+    return SymmetrisedSettings(
+        fits=settings.fits,
+        steps=settings.steps,
+        learning_rate=settings.learning_rate,
+        permutations=settings.permutations,
+        draws=settings.draws,
+        report_draws=REPORT_DRAWS,
+        tolerance=0.0,
+    )

@@ -1,0 +1,452 @@
+"""The network of two weights: truth, best Gaussians and fits against other ways to the same numbers."""
+
+import json
+import math
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import xarray as xr
+from numpyro.infer.util import log_density
+from scipy.optimize import approx_fprime
+from scipy.special import logsumexp
+from scipy.stats import multivariate_normal, norm
+
+from inference.mutual_information import exact, information, log_ratios
+from models import Exchangeable
+from studies.permutation_invariant_vi import two_weights as part_b
+from studies.permutation_invariant_vi.two_weights import QUICK, TwoWeightSettings, measure, target
+from studies.permutation_invariant_vi.two_weights_design import Points, Problem
+from studies.permutation_invariant_vi.two_weights_fits import score_fits
+from studies.permutation_invariant_vi.two_weights_gaussian import approximation, optimum
+from studies.permutation_invariant_vi.two_weights_optima import (
+    TOGETHER,
+    Average,
+    error_of,
+    paired,
+    solve_case,
+    threshold,
+)
+from studies.permutation_invariant_vi.two_weights_pictures import contours, over_alpha
+from studies.permutation_invariant_vi.two_weights_report import part
+from studies.permutation_invariant_vi.two_weights_statements import statements
+from studies.permutation_invariant_vi.two_weights_tables import mse_table
+from studies.permutation_invariant_vi.two_weights_truth import (
+    Statistics,
+    log_joint,
+    log_score,
+    solve,
+    statistics,
+)
+
+TOY = TwoWeightSettings(
+    alphas=(0.25, 1.0),
+    noises=(1.0,),
+    num_test=40,
+    data_sets=2,
+    curve_points=3,
+    fits=2,
+    draws=400,
+)
+CASES = [(1.0, 0.25), (1.0, 1.0), (0.3, 0.1)]
+NO_DATA = Statistics(np.zeros(2), np.zeros(2), -1.5)
+
+
+def problem(noise: float, alpha: float) -> Problem:
+    return Problem(replace(TOY, noise=noise, noises=(noise,)), alpha, noise)
+
+
+def solved(noise: float, alpha: float):
+    found = statistics(problem(noise, alpha).points("train"), noise)
+    return found, solve(found)
+
+
+def slope_moments(data: Points, noise: float, signs: tuple[int, int]):
+    """Mean and covariance of the Gaussian that the posterior is in one quadrant, and its log mass."""
+    precision, pull = np.eye(2), np.zeros(2)
+    constant = norm.logpdf(data.y, scale=noise).sum()
+    for side in (1, -1):
+        on = data.x * side > 0
+        active = np.array([side * (sign == side) for sign in signs], float)
+        precision += (data.x[on] ** 2).sum() / noise**2 * np.outer(active, active)
+        pull += (np.abs(data.x[on]) @ data.y[on]) / noise**2 * active
+    cov = np.linalg.inv(precision)
+    mean = cov @ pull
+    flip = np.diag(signs)
+    share = multivariate_normal(-flip @ mean, flip @ cov @ flip).cdf(np.zeros(2))
+    log_mass = constant + pull @ mean / 2 + np.linalg.slogdet(cov)[1] / 2 + np.log(share)
+    return mean, cov, log_mass
+
+
+def fake_tree(loc: np.ndarray, scale: np.ndarray, found: Statistics, draws: int) -> xr.DataTree:
+    """A posterior as the method gives it: exact about itself, with draws from these Gaussians."""
+    rng = np.random.default_rng(3)
+    fits = len(loc)
+    w = loc[:, None, :] + scale[:, None, :] * rng.standard_normal((fits, draws, 2))
+    q = [approximation(m, s, found) for m, s in zip(loc, scale, strict=True)]
+    fitted = {
+        "loc": (("chain", "param"), loc),
+        "scale": (("chain", "param"), scale),
+        "final_elbo": ("chain", [one.elbo + 0.02 for one in q]),
+        "final_elbo_mcse": ("chain", [0.01] * fits),
+        "information_lower": ("chain", [one.information for one in q]),
+        "information_lower_mcse": ("chain", [0.01] * fits),
+        "symmetrised_elbo_lower": ("chain", [one.symmetrised_elbo for one in q]),
+    }
+    draws_of = xr.Dataset({"W1": (("chain", "draw", "in", "hidden1"), w[:, :, None, :])})
+    return xr.DataTree.from_dict({"posterior": draws_of, "variational": xr.Dataset(fitted)})
+
+
+def fake_fits(settings: TwoWeightSettings) -> dict[tuple[float, str], xr.DataTree]:
+    """For every cell two fits near the best approximation, one a little off it."""
+    trees = {}
+    for alpha in settings.alphas:
+        found = statistics(Problem(settings, alpha, settings.noise).points("train"), settings.noise)
+        for method, how in part_b.METHODS.items():
+            q = optimum(found, symmetrised=how != "none")
+            loc = np.stack([q.loc, q.loc + np.array([0.01, -0.01])])
+            trees[alpha, method] = fake_tree(
+                loc, np.stack([q.scale, q.scale]), found, settings.draws
+            )
+    return trees
+
+
+@pytest.fixture(scope="module")
+def results():
+    return measure(TOY, fake_fits(TOY))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"alphas": (1.0, 0.5)}, r"`alphas` are \(1.0, 0.5\); give one or more, ascending"),
+        ({"alphas": ()}, "give one or more"),
+        ({"noise": 0.5}, "`noise` is 0.5, which is none of `noises`"),
+        ({"alphas": (-1.0,)}, "`alphas` must be a positive finite number"),
+        ({"permutations": 1}, "`permutations` must be a whole number, at least 2"),
+        ({"data_sets": 1}, "`data_sets` must be a whole number, at least 2"),
+    ],
+)
+def test_settings_refuse(change, message):
+    with pytest.raises(ValueError, match=message):
+        TwoWeightSettings(**change)
+
+
+def test_data_have_the_same_inputs_and_errors_for_every_alpha_and_noise():
+    one, other = problem(1.0, 0.25).points("train"), problem(0.3, 1.0).points("train")
+    np.testing.assert_array_equal(one.x, other.x)
+    errors = (one.y - 0.25 * np.abs(one.x), (other.y - np.abs(other.x)) / 0.3)
+    np.testing.assert_allclose(errors[0], errors[1], rtol=1e-12, atol=1e-14)
+    test = problem(1.0, 0.25).points("test")
+    assert not set(test.x) & set(one.x)
+    assert len(test.x) == TOY.num_test
+
+
+def test_target_swaps_its_weights_and_rescales_nothing():
+    assert target(TOY, 0.25).symmetry == (Exchangeable({"W1": 1}),)
+    assert target(TOY, 0.25).name == "two-weights-0.25"
+
+
+def test_log_joint_is_that_of_the_numpyro_model(rng):
+    found = statistics(Problem(TOY, 1.0, 1.0).points("train"), 1.0)
+    model = target(TOY, 1.0).numpyro_model
+    for w in rng.normal(size=(6, 2)) * 2:
+        theirs, _ = log_density(model, (), {}, {"W1": jnp.asarray(w[None, :])})
+        assert float(log_joint(found, *w)) == pytest.approx(float(theirs), rel=1e-12)
+
+
+@pytest.mark.parametrize(("noise", "alpha"), CASES)
+def test_evidence_is_that_of_four_truncated_gaussians(noise, alpha):
+    data = problem(noise, alpha).points("train")
+    _, truth = solved(noise, alpha)
+    signs = [(1, 1), (1, -1), (-1, 1), (-1, -1)]
+    closed = logsumexp([slope_moments(data, noise, sign)[2] for sign in signs])
+    assert truth.log_evidence == pytest.approx(closed, rel=1e-12)
+    assert truth.mass.sum() == pytest.approx(1, abs=1e-12)
+    np.testing.assert_allclose(truth.mass, truth.mass.T, rtol=1e-10)
+
+
+def test_posterior_means_and_predictions_are_those_of_a_plain_sum():
+    noise, alpha = 1.0, 1.0
+    found, truth = solved(noise, alpha)
+    axis = np.linspace(-6, 6, 1601)
+    first, second = axis[:, None], axis[None, :]
+    share = np.exp(log_joint(found, first, second) - truth.log_evidence) * (axis[1] - axis[0]) ** 2
+    up = np.maximum(first, 0) + np.maximum(second, 0)
+    down = np.maximum(-first, 0) + np.maximum(-second, 0)
+    means = [float((share * s).sum()) for s in (up, down)]
+    # Measured differences: 4e-6 for the slopes, 1e-5 for the separation (kinks in cells of width 0.0075).
+    np.testing.assert_allclose(truth.mean_slopes(), means, rtol=2e-5)
+    apart = float((share * np.abs(first - second)).sum())
+    assert truth.separation == pytest.approx(apart, rel=2e-5)
+    test = Points(np.array([0.7, -1.3]), np.array([0.2, 2.0]))
+    densities = [
+        (share * norm.pdf(y, abs(x) * (up if x > 0 else down), noise)).sum()
+        for x, y in zip(test.x, test.y, strict=True)
+    ]
+    score = log_score(truth, truth.mass, test, noise)
+    assert score == pytest.approx(float(np.mean(np.log(densities))), rel=2e-5)
+
+
+def test_solve_refuses_a_likelihood_that_is_too_narrow():
+    found = statistics(problem(1.0, 1.0).points("train"), 1e-4)
+    with pytest.raises(
+        RuntimeError, match=r"still moves by .* at 256 panels; .* take fewer points"
+    ):
+        solve(found)
+
+
+@pytest.mark.parametrize(("noise", "alpha"), CASES)
+@pytest.mark.parametrize(
+    ("loc", "scale"),
+    [((0.3, -0.2), (0.2, 0.35)), ((0.5, 0.4), (0.3, 0.1)), ((1.2, -1), (0.2, 0.2))],
+)
+def test_divergences_are_those_of_integrals_over_the_weights(noise, alpha, loc, scale):
+    found, truth = solved(noise, alpha)
+    q = approximation(np.array(loc), np.array(scale), found)
+    half, weight = np.polynomial.legendre.leggauss(250)
+    axis = 2 * np.concatenate([half - 1, half + 1])  # from -4 to 4, with an end at the kink
+    weight = 2 * np.tile(weight, 2)
+    first, second = axis[:, None], axis[None, :]
+    log_p = log_joint(found, first, second) - truth.log_evidence
+    log_q = sum(norm.logpdf(w, m, s) for w, m, s in zip((first, second), loc, scale, strict=True))
+    log_mean = np.logaddexp(log_q, log_q.T) - math.log(2)
+    kl, kl_symmetrised = (weight @ (np.exp(d) * (d - log_p)) @ weight for d in (log_q, log_mean))
+    assert truth.log_evidence - q.elbo == pytest.approx(kl, rel=1e-10)
+    assert truth.log_evidence - q.symmetrised_elbo == pytest.approx(kl_symmetrised, rel=1e-10)
+    np.testing.assert_allclose(q.log_density(first, second), log_q, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(
+        q.log_density(first, second, symmetrised=True), log_mean, rtol=1e-12, atol=1e-12
+    )
+
+
+def test_information_is_that_of_the_permanents(rng):
+    loc, scale = np.array([0.3, -0.2]), np.array([0.3, 0.5])
+    q = approximation(loc, scale, NO_DATA)
+    w = loc + scale * rng.standard_normal((20_000, 2))
+    each = norm.logpdf(w[:, None, :], loc[None, :, None], scale[None, :, None])
+    ratios = log_ratios(jnp.asarray(each))
+    values = np.asarray(information(ratios, exact()(jax.random.key(0), ratios)))
+    error = values.std() / len(values) ** 0.5
+    assert error < 0.003
+    assert abs(values.mean() - q.information) < 5 * error
+
+
+def test_information_is_log_two_of_separate_units_and_nothing_of_equal_ones():
+    apart = approximation(np.array([3.0, -3.0]), np.array([0.1, 0.1]), NO_DATA)
+    assert apart.information == pytest.approx(math.log(2), abs=1e-12)
+    alike = approximation(np.array([0.4, 0.4]), np.array([0.3, 0.3]), NO_DATA)
+    assert alike.information == pytest.approx(0, abs=1e-14)
+
+
+@pytest.mark.parametrize("symmetrised", [False, True])
+def test_optimum_without_data_is_the_prior(symmetrised):
+    q = optimum(NO_DATA, symmetrised=symmetrised)
+    assert q.symmetrised_elbo == pytest.approx(-1.5, abs=1e-6)
+    np.testing.assert_allclose(q.loc, 0, atol=0.05 if symmetrised else 1e-6)
+    np.testing.assert_allclose(q.scale, 1, atol=0.05 if symmetrised else 1e-6)
+
+
+@pytest.mark.parametrize("symmetrised", [False, True])
+@pytest.mark.parametrize(("noise", "alpha"), CASES)
+def test_optimum_is_flat_and_no_random_gaussian_is_better(noise, alpha, symmetrised, rng):
+    found, _ = solved(noise, alpha)
+    best = optimum(found, symmetrised=symmetrised)
+
+    def objective(where: np.ndarray) -> float:
+        q = approximation(where[:2], np.exp(where[2:]), found)
+        return q.symmetrised_elbo if symmetrised else q.elbo
+
+    where = np.concatenate([best.loc, np.log(best.scale)])
+    # Forward differences of 1e-6: their own error is about curvature (up to 2e2) times the step.
+    np.testing.assert_allclose(approx_fprime(where, objective, 1e-6), 0, atol=1e-3)
+    others = np.concatenate([rng.normal(size=(150, 2)), rng.uniform(-3, 0, (150, 2))], axis=1)
+    others[:50] = where + 0.1 * rng.normal(size=(50, 4))
+    assert max(map(objective, others)) < objective(where)
+
+
+def test_mean_field_interpolates_up_to_the_threshold_and_symmetrised_nowhere():
+    settings = replace(TOY, alphas=(0.1, 0.25, 1.0))
+    edge = threshold(settings, 1.0)
+    assert edge is not None
+    below, above = (solve_case(problem(1.0, edge * factor)) for factor in (0.98, 1.02))
+    assert below.relative_separation("mfvi") < TOGETHER < above.relative_separation("mfvi")
+    assert min(case.relative_separation("sgm") for case in (below, above)) > 0.8
+    assert threshold(replace(TOY, alphas=(1.0, 2.0)), 1.0) is None
+
+
+def test_errors_are_expected_over_inputs(rng):
+    x = rng.standard_normal(400_000)
+    slope = np.where(x > 0, 0.7, 1.6)
+    squares = (np.abs(x) * (slope - 1.0)) ** 2
+    miss = squares.mean() - error_of(np.array([0.7, 1.6]), 1.0)
+    assert abs(miss) < 5 * squares.std() / len(x) ** 0.5
+
+
+def test_mean_slopes_of_a_gaussian_are_those_of_its_draws(rng):
+    q = approximation(np.array([0.3, -0.2]), np.array([0.3, 0.5]), NO_DATA)
+    w = q.loc + q.scale * rng.standard_normal((200_000, 2))
+    for found, slopes in zip(
+        q.mean_slopes(), (np.maximum(w, 0).sum(1), np.maximum(-w, 0).sum(1)), strict=True
+    ):
+        assert abs(slopes.mean() - found) < 5 * slopes.std() / len(w) ** 0.5
+
+
+def test_paired_differences_by_hand():
+    mean, error = paired(np.array([3.0, 5.0, 7.0]), np.array([2.0, 2.0, 2.0]))
+    assert (mean, error) == (pytest.approx(3.0), pytest.approx(2.0 / 3**0.5))
+    alone = paired(np.array([3.0]), np.array([2.0]))
+    assert alone[0] == 1.0
+    assert math.isnan(alone[1])
+
+
+def test_fits_are_scored_by_their_draws_and_by_quadrature():
+    case = solve_case(Problem(TOY, 0.25, 1.0))
+    found = statistics(case.problem.points("train"), 1.0)
+    loc, scale = np.array([[0.3, -0.2], [0.1, 0.0]]), np.array([[0.2, 0.3], [0.4, 0.4]])
+    tree = fake_tree(loc, scale, found, 3000)
+    scores = score_fits(TOY, case, tree)
+    test = case.problem.points("test")
+    w = tree["posterior"]["W1"].values[:, :, 0]
+    f = np.maximum(w[..., None] * test.x, 0).sum(axis=2)
+    np.testing.assert_allclose(scores.mse, ((test.y - f.mean(1)) ** 2).mean(-1), rtol=1e-10)
+    density = norm.pdf(test.y, f, 1.0).mean(1)
+    np.testing.assert_allclose(scores.log_score, np.log(density).mean(-1), rtol=1e-10)
+    np.testing.assert_allclose(scores.off, 2.0, rtol=1e-6)
+    np.testing.assert_allclose(scores.separation, [0.5, 0.1])
+    q = approximation(loc[1], scale[1], found)
+    assert scores.kl[1] == pytest.approx(case.truth.log_evidence - q.elbo, rel=1e-12)
+    assert scores.kl_symmetrised[1] == pytest.approx(scores.kl[1] - q.information, rel=1e-12)
+
+
+def test_measure_refuses_fits_of_another_alpha_or_method():
+    for key in ((0.3, "mfvi"), (0.25, "sgm")):
+        with pytest.raises(ValueError, match=r"`fits` have .*; give pairs of one of the alphas"):
+            measure(TOY, {key: xr.DataTree()})
+
+
+def test_results_are_plain_numbers(results):
+    data = json.loads(json.dumps(results.to_dict()))
+    assert len(data["fits"]) == 6
+    assert data["settings"]["num_obs"] == 20
+    assert [case["alpha"] for case in data["cases"]] == [0.25, 1.0]
+
+
+def test_statements_follow_the_numbers(results):
+    verdicts = {s.label: s.verdict for s in statements(results)}
+    for label in (
+        "a mean field interpolates between the modes",
+        "a symmetrised one does not",
+        "better posterior, best against best",
+        "symmetrised ELBO at least the ELBO",
+    ):
+        assert verdicts[label] == "reproduces", label
+
+
+def test_statements_fall_when_the_numbers_are_turned_round(results):
+    fits = dict(results.fits)
+    for alpha in TOY.alphas:
+        plain, sgm = fits[alpha, "mfvi"], fits[alpha, "sgm-exact"]
+        fits[alpha, "mfvi"] = replace(plain, mse=sgm.mse, kl=sgm.kl_symmetrised)
+        fits[alpha, "sgm-exact"] = replace(
+            sgm, mse=plain.mse, kl_symmetrised=plain.kl, gaussians=plain.gaussians
+        )
+    wrong = replace(results, fits=fits)
+    right, turned = ({s.label: s for s in statements(r)} for r in (results, wrong))
+    assert right["higher (symmetrised) ELBO"].verdict == "reproduces"
+    assert turned["higher (symmetrised) ELBO"].verdict == "does not reproduce"
+    assert turned["a symmetrised one does not"].verdict == "unclear"
+    label, sure = "better prediction, this data set", 0
+    for before, after in zip(right[label].trials, turned[label].trials, strict=True):
+        if "exact" in before.where and before.holds is not None:
+            assert after.holds is (not before.holds)
+            sure += 1
+    assert sure
+
+
+def test_a_lower_error_counts_for_the_paper_and_a_higher_one_against_it(results):
+    high = np.linspace(0.2, 0.3, 8)
+    averages = {
+        (1.0, 0.25): Average(
+            1.0, 0.25, exact=high - 0.1, mfvi=high, sgm=high - 0.05, interpolates=0.9
+        ),
+        (1.0, 1.0): Average(1.0, 1.0, exact=high, mfvi=high - 0.1, sgm=high, interpolates=0.9),
+    }
+    found = {s.label: s for s in statements(replace(results, averages=averages))}
+    for label in ("interpolation predicts poorly", "better prediction, over data sets"):
+        assert [trial.holds for trial in found[label].trials] == [True, False], label
+    fits = found["better prediction, this data set"].trials
+    mse = {key: f.mse.mean() for key, f in results.fits.items()}
+    better = mse[0.25, "sgm-exact"] < mse[0.25, "mfvi"]
+    assert [t.holds for t in fits if t.where == "alpha 0.25, SGM, exact"] == [better]
+
+
+def test_one_fit_of_a_method_proves_nothing(results):
+    single = {
+        key: replace(f, mse=f.mse[:1], kl=f.kl[:1], kl_symmetrised=f.kl_symmetrised[:1])
+        for key, f in results.fits.items()
+    }
+    found = {s.label: s for s in statements(replace(results, fits=single))}
+    for label in ("higher (symmetrised) ELBO", "better prediction, this data set"):
+        assert {trial.holds for trial in found[label].trials} == {None}
+
+
+def test_part_says_what_was_measured(results):
+    found = part(results)
+    assert found.name == "two_weights"
+    assert "with noise 1" in found.headline[0]
+    assert len(found.section.figures) == 2
+    assert [len(table.rows) for table in found.tables] == [2, 2, 6, 2, 2]
+    assert json.dumps(found.data)
+    table = mse_table(results)
+    values = results.fits[0.25, "mfvi"].mse
+    assert table.cells[0][2].value == f"{values.mean():.4f} ± {values.std(ddof=1):.4f}"
+
+
+def test_part_does_without_fits(results):
+    bare = part(replace(results, fits={}))
+    assert [len(table.rows) for table in bare.tables] == [2, 2]
+    assert len(bare.section.figures) == 2
+
+
+def test_contours_hold_their_share_of_a_gaussian(results):
+    from studies.permutation_invariant_vi.two_weights_pictures import MASSES, _levels
+
+    axis = np.linspace(-5, 5, 401)
+    density = norm.pdf(axis)[:, None] * norm.pdf(axis)[None, :]
+    closed = [norm.pdf(0) ** 2 * (1 - mass) for mass in MASSES]
+    np.testing.assert_allclose(_levels(density), closed, rtol=0.01)
+    figure = contours(results).figure
+    assert len(figure.axes) == 6
+    assert [axes.get_title() for axes in figure.axes[:2]] == ["alpha = 0.25", "alpha = 1"]
+    assert len(over_alpha(results).figure.axes) == 3
+
+
+def test_fit_settings_are_those_of_the_part():
+    from studies.permutation_invariant_vi.two_weights import fit_settings
+
+    settings = fit_settings(replace(QUICK, steps=7, permutations=4, learning_rate=0.02))
+    assert (settings.steps, settings.permutations, settings.learning_rate) == (7, 4, 0.02)
+    assert (settings.fits, settings.draws, settings.tolerance) == (2, 500, 0.0)
+
+
+@pytest.mark.slow
+def test_trained_fits_come_near_the_best_approximations():
+    from inference.symmetrised import symmetrised_vi
+
+    settings = replace(TOY, alphas=(0.5,), steps=3000)
+    fits = {
+        (0.5, method): symmetrised_vi(
+            target(settings, 0.5),
+            mutual_information=how,
+            settings=part_b.fit_settings(settings),
+        )
+        for method, how in part_b.METHODS.items()
+    }
+    found = measure(settings, fits)
+    best = found.fitted_case(0.5).best
+    assert (found.fits[0.5, "mfvi"].kl - best["mfvi"].kl).max() < 0.003
+    assert (found.fits[0.5, "sgm-exact"].kl_symmetrised - best["sgm"].kl_symmetrised).max() < 0.003
+    assert max(np.abs(scores.off).max() for scores in found.fits.values()) < 4.5
