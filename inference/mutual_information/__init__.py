@@ -1,8 +1,9 @@
 """The mutual information that a symmetrised approximation gains over the approximation itself: estimates and bounds.
 
-`log_ratios` takes what part of a draw has which log density under which part's distribution, an estimator makes of it
-log sums over the group, `information` the mutual information, and `interval` both of its sides. `pairwise` makes log
-ratios of Gaussian parts; `path_gradient` with `training_marginals` is what to train with.
+`log_ratios` takes what part of a draw has which log density under which part's distribution (`pairwise` makes them for
+Gaussian parts), an estimator makes of it log sums over the group, `information` the mutual information, and `interval`
+both of its sides; `layered_interval` those of several layers at once. `path_gradient` with `training_marginals` is what
+to train with.
 """
 
 from .estimators import (
@@ -19,6 +20,7 @@ from .estimators import (
     sinkhorn,
 )
 from .interval import Interval, interval
+from .layers import chain_information, layered_interval
 from .messages import training_marginals
 from .path_gradient import path_gradient
 from .ratios import LogRatios, log_ratios
@@ -30,12 +32,14 @@ __all__ = [
     "LogRatios",
     "barber_agakov",
     "bethe",
+    "chain_information",
     "exact",
     "fractional",
     "importance",
     "infonce",
     "information",
     "interval",
+    "layered_interval",
     "log_ratios",
     "path_gradient",
     "proposals_only",

@@ -80,6 +80,16 @@ def interval(
     ValueError
         If `num_permutations` is below 1 or `max_exact` above `permanent.MAX_PARTS`.
     """
+    lower, upper, effective = sides(
+        rng_key, ratios, num_permutations=num_permutations, max_exact=max_exact
+    )
+    return from_values(lower, upper, ratios.log_group_order, effective)
+
+
+def sides(
+    rng_key: jax.Array, ratios: LogRatios, *, num_permutations: int, max_exact: int
+) -> tuple[Float[Array, " draw"], Float[Array, " draw"], Float[Array, " draw"]]:
+    """Values of both sides of every draw, and effective numbers of permutations; arguments as of `interval`."""
     if max_exact > MAX_PARTS:
         raise ValueError(
             f"`max_exact` is {max_exact}; the exact permanent allows at most {MAX_PARTS} parts. Lower it: more parts "
@@ -89,7 +99,7 @@ def interval(
     if ratios.num_parts <= max_exact:
         estimate = exact()(key_lower, ratios)
         values = information(ratios, estimate)
-        return from_values(values, values, ratios.log_group_order, estimate.effective)
+        return values, values, estimate.effective
     estimate = importance(num_permutations)(key_lower, ratios)
     lower = information(ratios, estimate)
     uppers = [
@@ -97,7 +107,7 @@ def interval(
         for above in (bethe(), proposals_only(num_permutations))
     ]
     smaller = jnp.where(jnp.mean(uppers[0]) < jnp.mean(uppers[1]), uppers[0], uppers[1])
-    return from_values(lower, smaller, ratios.log_group_order, estimate.effective)
+    return lower, smaller, estimate.effective
 
 
 def from_values(

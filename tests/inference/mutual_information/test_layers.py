@@ -1,0 +1,195 @@
+"""Bounds for two hidden layers against the sum over both layers' permutations, literally on whole networks."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import permutations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+from scipy.stats import norm
+
+from inference.mutual_information import (
+    Estimate,
+    LogRatios,
+    barber_agakov,
+    chain_information,
+    exact,
+    information,
+    interval,
+    layered_interval,
+    log_ratios,
+)
+
+from .cases import parts
+
+WIDTHS = (2, 4, 4, 1)
+EXACT = jax.jit(exact())
+
+
+class Network:
+    """Independent normal weights of a net with two hidden layers; draws from them."""
+
+    def __init__(self, spread: float, draws: int, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        shapes = {
+            "W1": WIDTHS[:2],
+            "b1": WIDTHS[1:2],
+            "W2": WIDTHS[1:3],
+            "b2": WIDTHS[2:3],
+            "W3": WIDTHS[2:],
+        }
+        self.loc = {name: spread * rng.standard_normal(shape) for name, shape in shapes.items()}
+        self.scale = {name: rng.uniform(0.4, 0.8, shape) for name, shape in shapes.items()}
+        self.draws = {
+            name: self.loc[name] + self.scale[name] * rng.standard_normal((draws, *shape))
+            for name, shape in shapes.items()
+        }
+
+    def log_q(self, weights: dict[str, np.ndarray]) -> np.ndarray:
+        terms = [norm.logpdf(w, self.loc[n], self.scale[n]) for n, w in weights.items()]
+        return sum(term.reshape(len(term), -1).sum(1) for term in terms)
+
+    def by_group(self) -> np.ndarray:
+        """I of every draw, from both layers' relabellings of the whole network."""
+        w = self.draws
+        moved = [
+            self.log_q(
+                {
+                    "W1": w["W1"][:, :, one],
+                    "b1": w["b1"][:, one],
+                    "W2": w["W2"][:, one][:, :, two],
+                    "b2": w["b2"][:, two],
+                    "W3": w["W3"][:, two],
+                }
+            )
+            for one in map(list, permutations(range(WIDTHS[1])))
+            for two in map(list, permutations(range(WIDTHS[2])))
+        ]
+        return np.log(len(moved)) + self.log_q(w) - logsumexp(moved, axis=0)
+
+    def ratios(self, *names: str, layer: int) -> LogRatios:
+        """Of a layer whose units keep the weights of the names."""
+
+        def units(arrays: dict[str, np.ndarray]) -> np.ndarray:
+            """(..., unit, param): the columns of what comes in, the rows of what goes out."""
+            each = []
+            for name in names:
+                array = arrays[name]
+                if name.startswith("b"):
+                    each.append(array[..., None])
+                else:
+                    each.append(np.swapaxes(array, -1, -2) if name == f"W{layer}" else array)
+            return np.concatenate(each, -1)
+
+        draws, loc, scale = units(self.draws), units(self.loc), units(self.scale)
+        terms = norm.logpdf(draws[:, None], loc[None, :, None], scale[None, :, None])
+        return log_ratios(jnp.asarray(terms.sum(-1)))
+
+    def full(self) -> list[LogRatios]:
+        return [self.ratios("W1", "b1", "W2", layer=1), self.ratios("W2", "b2", "W3", layer=2)]
+
+    def chains(self) -> list[list[LogRatios]]:
+        """From the output and from the input."""
+        first, second = self.full()
+        return [
+            [self.ratios("b2", "W3", layer=2), first],
+            [self.ratios("W1", "b1", layer=1), second],
+        ]
+
+
+@lru_cache
+def case(spread: float) -> tuple[Network, np.ndarray]:
+    network = Network(spread, 400, seed=4)
+    return network, network.by_group()
+
+
+def exact_values(ratios: list[LogRatios], *, control: bool = False) -> np.ndarray:
+    """Sum over layers of the exact information, draw by draw."""
+
+    def one(r: LogRatios) -> np.ndarray:
+        found: Estimate = EXACT(jax.random.key(0), r)
+        return np.asarray(information(r, found, control_variate=control))
+
+    return sum(one(r) for r in ratios)
+
+
+def in_mcse(values: np.ndarray) -> float:
+    return values.mean() / (values.std(ddof=1) / np.sqrt(len(values)))
+
+
+@pytest.mark.parametrize("spread", [0.2, 0.4])
+def test_chains_and_full_layers_hold_the_sum_over_both_groups(spread: float) -> None:
+    """On their sides by more than chance; a chain that kept the shared weights twice would be the upper side."""
+    network, truth = case(spread)
+    for chain in network.chains():
+        assert in_mcse(exact_values(chain) - truth) < -5
+    assert in_mcse(exact_values(network.full()) - truth) > 5
+    for layer in network.full():
+        assert in_mcse(exact_values([layer]) - truth) < -5
+    assert 0 < truth.mean() < 2 * np.log(24)
+
+
+def test_few_parts_have_the_exact_sums() -> None:
+    network, truth = case(0.4)
+    found = layered_interval(jax.random.key(1), network.full(), network.chains())
+    sums = [exact_values(chain, control=True) for chain in network.chains()]
+    best = max(sums, key=np.mean)
+    upper = exact_values(network.full(), control=True)
+    np.testing.assert_allclose([found.lower, found.upper], [best.mean(), upper.mean()], rtol=1e-9)
+    errors = [values.std(ddof=1) / np.sqrt(400) for values in (best, upper)]
+    np.testing.assert_allclose([found.lower_mcse, found.upper_mcse], errors, rtol=1e-9)
+    np.testing.assert_allclose(found.log_group_order, 2 * np.log(24), rtol=1e-12)
+    assert found.lower - 5 * errors[0] < truth.mean() < found.upper + 5 * errors[1]
+    assert found.upper - found.lower < 1.5
+    order = layered_interval(jax.random.key(1), network.full(), network.chains()[::-1])
+    assert order.lower == found.lower
+
+
+@pytest.mark.slow
+def test_sampled_sides_hold_the_sum_over_both_groups() -> None:
+    network, truth = case(0.4)
+    arguments = network.full(), network.chains()
+    found = layered_interval(jax.random.key(1), *arguments, num_permutations=20, max_exact=2)
+    closed = layered_interval(jax.random.key(1), *arguments)
+    assert found.lower < truth.mean() + 5 * found.lower_mcse
+    assert found.upper > truth.mean() - 5 * found.upper_mcse
+    np.testing.assert_allclose([found.lower, found.upper], [closed.lower, closed.upper], atol=0.1)
+    assert 1 < found.effective < 20
+
+
+@pytest.mark.slow
+def test_one_layer_is_its_interval() -> None:
+    ratios, key = parts(3, 1.0, draws=20).ratios(), jax.random.key(3)
+    found = layered_interval(key, [ratios], [[ratios]], num_permutations=3, max_exact=2)
+    expected = interval(key, ratios, num_permutations=3, max_exact=2)
+    for mine, theirs in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-12)
+
+
+def test_separated_layers_earn_both_groups() -> None:
+    network = Network(100.0, 20, seed=1)
+    found = layered_interval(jax.random.key(1), network.full(), network.chains())
+    np.testing.assert_allclose([found.lower, found.upper], 2 * np.log(24), rtol=1e-9)
+
+
+def test_information_of_chains_is_the_sum_over_layers() -> None:
+    network, _ = case(0.4)
+    key, chains = jax.random.key(2), network.chains()
+    found = jax.jit(lambda c: chain_information(key, exact(), c))(chains)
+    expected = [exact_values(chain, control=True).mean() for chain in chains]
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    below = jax.jit(lambda c: chain_information(key, barber_agakov(), c))(chains)
+    assert (below < found + 0.05).all() and (below > found - 1.0).all()
+
+
+@pytest.mark.parametrize(("layers", "lengths"), [(0, [1]), (1, []), (2, [2, 0]), (1, [2])])
+def test_orders_that_fit_no_layers_are_refused(layers: int, lengths: list[int]) -> None:
+    ratios = parts(2, 1.0, draws=2).ratios()
+    with pytest.raises(
+        ValueError, match=rf"`full` has {layers} layers and `chains` have \{lengths}; there must"
+    ):
+        layered_interval(jax.random.key(0), [ratios] * layers, [[ratios] * n for n in lengths])
