@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
-from matplotlib.ticker import NullLocator
+from matplotlib.ticker import LogLocator, NullLocator
 
 from analysis.figures.style import (
     ACCENT,
@@ -143,6 +143,9 @@ def _draw_divergences(axes: Axes, results: TwoWeightResults) -> None:
         values = scores.kl if method == "mfvi" else scores.kl_symmetrised
         axes.plot([alpha] * len(values), values, "o", color=_LOOKS[method][0], markersize=3)
     axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_locator(NullLocator())
 
 
 def _draw_gains(axes: Axes, results: TwoWeightResults) -> None:

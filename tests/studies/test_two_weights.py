@@ -1,24 +1,18 @@
-"""The network of two weights: truth, best Gaussians and fits against other ways to the same numbers."""
+"""The network of two weights: data, what is measured, statements, tables and figures."""
 
 import json
 import math
 from dataclasses import replace
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 import xarray as xr
-from numpyro.infer.util import log_density
-from scipy.optimize import approx_fprime
-from scipy.special import logsumexp
-from scipy.stats import multivariate_normal, norm
+from scipy.stats import norm
 
-from inference.mutual_information import exact, information, log_ratios
 from models import Exchangeable
-from studies.permutation_invariant_vi import two_weights as part_b
+from studies.permutation_invariant_vi import two_weights
 from studies.permutation_invariant_vi.two_weights import QUICK, TwoWeightSettings, measure, target
-from studies.permutation_invariant_vi.two_weights_design import Points, Problem
+from studies.permutation_invariant_vi.two_weights_design import Problem
 from studies.permutation_invariant_vi.two_weights_fits import score_fits
 from studies.permutation_invariant_vi.two_weights_gaussian import approximation, optimum
 from studies.permutation_invariant_vi.two_weights_optima import (
@@ -33,13 +27,7 @@ from studies.permutation_invariant_vi.two_weights_pictures import contours, over
 from studies.permutation_invariant_vi.two_weights_report import part
 from studies.permutation_invariant_vi.two_weights_statements import statements
 from studies.permutation_invariant_vi.two_weights_tables import mse_table
-from studies.permutation_invariant_vi.two_weights_truth import (
-    Statistics,
-    log_joint,
-    log_score,
-    solve,
-    statistics,
-)
+from studies.permutation_invariant_vi.two_weights_truth import Statistics, statistics
 
 TOY = TwoWeightSettings(
     alphas=(0.25, 1.0),
@@ -50,34 +38,10 @@ TOY = TwoWeightSettings(
     fits=2,
     draws=400,
 )
-CASES = [(1.0, 0.25), (1.0, 1.0), (0.3, 0.1)]
-NO_DATA = Statistics(np.zeros(2), np.zeros(2), -1.5)
 
 
 def problem(noise: float, alpha: float) -> Problem:
     return Problem(replace(TOY, noise=noise, noises=(noise,)), alpha, noise)
-
-
-def solved(noise: float, alpha: float):
-    found = statistics(problem(noise, alpha).points("train"), noise)
-    return found, solve(found)
-
-
-def slope_moments(data: Points, noise: float, signs: tuple[int, int]):
-    """Mean and covariance of the Gaussian that the posterior is in one quadrant, and its log mass."""
-    precision, pull = np.eye(2), np.zeros(2)
-    constant = norm.logpdf(data.y, scale=noise).sum()
-    for side in (1, -1):
-        on = data.x * side > 0
-        active = np.array([side * (sign == side) for sign in signs], float)
-        precision += (data.x[on] ** 2).sum() / noise**2 * np.outer(active, active)
-        pull += (np.abs(data.x[on]) @ data.y[on]) / noise**2 * active
-    cov = np.linalg.inv(precision)
-    mean = cov @ pull
-    flip = np.diag(signs)
-    share = multivariate_normal(-flip @ mean, flip @ cov @ flip).cdf(np.zeros(2))
-    log_mass = constant + pull @ mean / 2 + np.linalg.slogdet(cov)[1] / 2 + np.log(share)
-    return mean, cov, log_mass
 
 
 def fake_tree(loc: np.ndarray, scale: np.ndarray, found: Statistics, draws: int) -> xr.DataTree:
@@ -104,7 +68,7 @@ def fake_fits(settings: TwoWeightSettings) -> dict[tuple[float, str], xr.DataTre
     trees = {}
     for alpha in settings.alphas:
         found = statistics(Problem(settings, alpha, settings.noise).points("train"), settings.noise)
-        for method, how in part_b.METHODS.items():
+        for method, how in two_weights.METHODS.items():
             q = optimum(found, symmetrised=how != "none")
             loc = np.stack([q.loc, q.loc + np.array([0.01, -0.01])])
             trees[alpha, method] = fake_tree(
@@ -149,124 +113,6 @@ def test_target_swaps_its_weights_and_rescales_nothing():
     assert target(TOY, 0.25).name == "two-weights-0.25"
 
 
-def test_log_joint_is_that_of_the_numpyro_model(rng):
-    found = statistics(Problem(TOY, 1.0, 1.0).points("train"), 1.0)
-    model = target(TOY, 1.0).numpyro_model
-    for w in rng.normal(size=(6, 2)) * 2:
-        theirs, _ = log_density(model, (), {}, {"W1": jnp.asarray(w[None, :])})
-        assert float(log_joint(found, *w)) == pytest.approx(float(theirs), rel=1e-12)
-
-
-@pytest.mark.parametrize(("noise", "alpha"), CASES)
-def test_evidence_is_that_of_four_truncated_gaussians(noise, alpha):
-    data = problem(noise, alpha).points("train")
-    _, truth = solved(noise, alpha)
-    signs = [(1, 1), (1, -1), (-1, 1), (-1, -1)]
-    closed = logsumexp([slope_moments(data, noise, sign)[2] for sign in signs])
-    assert truth.log_evidence == pytest.approx(closed, rel=1e-12)
-    assert truth.mass.sum() == pytest.approx(1, abs=1e-12)
-    np.testing.assert_allclose(truth.mass, truth.mass.T, rtol=1e-10)
-
-
-def test_posterior_means_and_predictions_are_those_of_a_plain_sum():
-    noise, alpha = 1.0, 1.0
-    found, truth = solved(noise, alpha)
-    axis = np.linspace(-6, 6, 1601)
-    first, second = axis[:, None], axis[None, :]
-    share = np.exp(log_joint(found, first, second) - truth.log_evidence) * (axis[1] - axis[0]) ** 2
-    up = np.maximum(first, 0) + np.maximum(second, 0)
-    down = np.maximum(-first, 0) + np.maximum(-second, 0)
-    means = [float((share * s).sum()) for s in (up, down)]
-    # Measured differences: 4e-6 for the slopes, 1e-5 for the separation (kinks in cells of width 0.0075).
-    np.testing.assert_allclose(truth.mean_slopes(), means, rtol=2e-5)
-    apart = float((share * np.abs(first - second)).sum())
-    assert truth.separation == pytest.approx(apart, rel=2e-5)
-    test = Points(np.array([0.7, -1.3]), np.array([0.2, 2.0]))
-    densities = [
-        (share * norm.pdf(y, abs(x) * (up if x > 0 else down), noise)).sum()
-        for x, y in zip(test.x, test.y, strict=True)
-    ]
-    score = log_score(truth, truth.mass, test, noise)
-    assert score == pytest.approx(float(np.mean(np.log(densities))), rel=2e-5)
-
-
-def test_solve_refuses_a_likelihood_that_is_too_narrow():
-    found = statistics(problem(1.0, 1.0).points("train"), 1e-4)
-    with pytest.raises(
-        RuntimeError, match=r"still moves by .* at 256 panels; .* take fewer points"
-    ):
-        solve(found)
-
-
-@pytest.mark.parametrize(("noise", "alpha"), CASES)
-@pytest.mark.parametrize(
-    ("loc", "scale"),
-    [((0.3, -0.2), (0.2, 0.35)), ((0.5, 0.4), (0.3, 0.1)), ((1.2, -1), (0.2, 0.2))],
-)
-def test_divergences_are_those_of_integrals_over_the_weights(noise, alpha, loc, scale):
-    found, truth = solved(noise, alpha)
-    q = approximation(np.array(loc), np.array(scale), found)
-    half, weight = np.polynomial.legendre.leggauss(250)
-    axis = 2 * np.concatenate([half - 1, half + 1])  # from -4 to 4, with an end at the kink
-    weight = 2 * np.tile(weight, 2)
-    first, second = axis[:, None], axis[None, :]
-    log_p = log_joint(found, first, second) - truth.log_evidence
-    log_q = sum(norm.logpdf(w, m, s) for w, m, s in zip((first, second), loc, scale, strict=True))
-    log_mean = np.logaddexp(log_q, log_q.T) - math.log(2)
-    kl, kl_symmetrised = (weight @ (np.exp(d) * (d - log_p)) @ weight for d in (log_q, log_mean))
-    assert truth.log_evidence - q.elbo == pytest.approx(kl, rel=1e-10)
-    assert truth.log_evidence - q.symmetrised_elbo == pytest.approx(kl_symmetrised, rel=1e-10)
-    np.testing.assert_allclose(q.log_density(first, second), log_q, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(
-        q.log_density(first, second, symmetrised=True), log_mean, rtol=1e-12, atol=1e-12
-    )
-
-
-def test_information_is_that_of_the_permanents(rng):
-    loc, scale = np.array([0.3, -0.2]), np.array([0.3, 0.5])
-    q = approximation(loc, scale, NO_DATA)
-    w = loc + scale * rng.standard_normal((20_000, 2))
-    each = norm.logpdf(w[:, None, :], loc[None, :, None], scale[None, :, None])
-    ratios = log_ratios(jnp.asarray(each))
-    values = np.asarray(information(ratios, exact()(jax.random.key(0), ratios)))
-    error = values.std() / len(values) ** 0.5
-    assert error < 0.003
-    assert abs(values.mean() - q.information) < 5 * error
-
-
-def test_information_is_log_two_of_separate_units_and_nothing_of_equal_ones():
-    apart = approximation(np.array([3.0, -3.0]), np.array([0.1, 0.1]), NO_DATA)
-    assert apart.information == pytest.approx(math.log(2), abs=1e-12)
-    alike = approximation(np.array([0.4, 0.4]), np.array([0.3, 0.3]), NO_DATA)
-    assert alike.information == pytest.approx(0, abs=1e-14)
-
-
-@pytest.mark.parametrize("symmetrised", [False, True])
-def test_optimum_without_data_is_the_prior(symmetrised):
-    q = optimum(NO_DATA, symmetrised=symmetrised)
-    assert q.symmetrised_elbo == pytest.approx(-1.5, abs=1e-6)
-    np.testing.assert_allclose(q.loc, 0, atol=0.05 if symmetrised else 1e-6)
-    np.testing.assert_allclose(q.scale, 1, atol=0.05 if symmetrised else 1e-6)
-
-
-@pytest.mark.parametrize("symmetrised", [False, True])
-@pytest.mark.parametrize(("noise", "alpha"), CASES)
-def test_optimum_is_flat_and_no_random_gaussian_is_better(noise, alpha, symmetrised, rng):
-    found, _ = solved(noise, alpha)
-    best = optimum(found, symmetrised=symmetrised)
-
-    def objective(where: np.ndarray) -> float:
-        q = approximation(where[:2], np.exp(where[2:]), found)
-        return q.symmetrised_elbo if symmetrised else q.elbo
-
-    where = np.concatenate([best.loc, np.log(best.scale)])
-    # Forward differences of 1e-6: their own error is about curvature (up to 2e2) times the step.
-    np.testing.assert_allclose(approx_fprime(where, objective, 1e-6), 0, atol=1e-3)
-    others = np.concatenate([rng.normal(size=(150, 2)), rng.uniform(-3, 0, (150, 2))], axis=1)
-    others[:50] = where + 0.1 * rng.normal(size=(50, 4))
-    assert max(map(objective, others)) < objective(where)
-
-
 def test_mean_field_interpolates_up_to_the_threshold_and_symmetrised_nowhere():
     settings = replace(TOY, alphas=(0.1, 0.25, 1.0))
     edge = threshold(settings, 1.0)
@@ -283,15 +129,6 @@ def test_errors_are_expected_over_inputs(rng):
     squares = (np.abs(x) * (slope - 1.0)) ** 2
     miss = squares.mean() - error_of(np.array([0.7, 1.6]), 1.0)
     assert abs(miss) < 5 * squares.std() / len(x) ** 0.5
-
-
-def test_mean_slopes_of_a_gaussian_are_those_of_its_draws(rng):
-    q = approximation(np.array([0.3, -0.2]), np.array([0.3, 0.5]), NO_DATA)
-    w = q.loc + q.scale * rng.standard_normal((200_000, 2))
-    for found, slopes in zip(
-        q.mean_slopes(), (np.maximum(w, 0).sum(1), np.maximum(-w, 0).sum(1)), strict=True
-    ):
-        assert abs(slopes.mean() - found) < 5 * slopes.std() / len(w) ** 0.5
 
 
 def test_paired_differences_by_hand():
@@ -441,9 +278,9 @@ def test_trained_fits_come_near_the_best_approximations():
         (0.5, method): symmetrised_vi(
             target(settings, 0.5),
             mutual_information=how,
-            settings=part_b.fit_settings(settings),
+            settings=two_weights.fit_settings(settings),
         )
-        for method, how in part_b.METHODS.items()
+        for method, how in two_weights.METHODS.items()
     }
     found = measure(settings, fits)
     best = found.fitted_case(0.5).best
