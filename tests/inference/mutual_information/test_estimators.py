@@ -31,7 +31,9 @@ from .cases import Parts, brute_force, marginals_by_sum, parts
 DRAWS = 10_000
 ESTIMATORS = {
     "exact": exact(),
+    "infonce2": infonce(2),
     "infonce": infonce(6),
+    "infonce100": infonce(100),
     "barber_agakov": barber_agakov(),
     "importance3": importance(3, sweeps=10),
     "importance30": importance(30, sweeps=10),
@@ -69,15 +71,17 @@ def in_mcse(values: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("flips", [False, True])
-@pytest.mark.parametrize("size", [1, 2, 4, 6])
+@pytest.mark.parametrize("size", [1, 2, 4, 7])
 def test_exact_is_the_literal_sum(size: int, flips: bool) -> None:
-    found = parts(min(size, 4) if flips else size, 1.0, draws=7, seed=size)
+    found = parts(min(size, 5) if flips else size, 1.0, draws=7, seed=size)
     value = jax.jit(exact())(jax.random.key(0), found.ratios(flips=flips)).log_sum
     np.testing.assert_allclose(value, brute_force(found, flips=flips), rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("flips", [False, True])
-@pytest.mark.parametrize("name", ["infonce", "barber_agakov", "importance3", "sinkhorn"])
+@pytest.mark.parametrize(
+    "name", ["infonce2", "infonce", "barber_agakov", "importance3", "sinkhorn"]
+)
 def test_lower_bounds_are_low_in_expectation(name: str, flips: bool) -> None:
     """By more than chance, so that a bound turned round would show."""
     assert ESTIMATORS[name].side == "lower"
@@ -106,6 +110,15 @@ def test_importance_rises_to_the_truth(flips: bool) -> None:
     assert in_mcse(thirty - three) > 5
     assert in_mcse(thirty) < 5
     np.testing.assert_allclose(thirty.mean(), 0.0, atol=0.02)
+
+
+def test_infonce_rises_to_the_truth() -> None:
+    """As long as log K is far above the information."""
+    two, six, hundred = (errors(name, False) for name in ("infonce2", "infonce", "infonce100"))
+    assert in_mcse(six - two) > 5
+    assert in_mcse(hundred - six) > 5
+    assert in_mcse(hundred) < 5
+    np.testing.assert_allclose(hundred.mean(), 0.0, atol=0.1)
 
 
 def test_one_permutation_is_the_bound_of_barber_and_agakov() -> None:
@@ -170,7 +183,16 @@ def wide(dtype: type) -> jax.Array:
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
 @pytest.mark.parametrize(
     "estimator",
-    [exact(), importance(3), barber_agakov(), bethe(max_sweeps=50), sinkhorn(sweeps=20)],
+    [
+        exact(),
+        infonce(3),
+        importance(3, sweeps=5),
+        proposals_only(3, sweeps=5),
+        barber_agakov(sweeps=5),
+        bethe(max_sweeps=50),
+        fractional(max_sweeps=50),
+        sinkhorn(sweeps=20),
+    ],
     ids=lambda e: e.name,
 )
 def test_values_and_gradients_are_finite_at_any_range(estimator: Estimator, dtype: type) -> None:
@@ -180,14 +202,34 @@ def test_values_and_gradients_are_finite_at_any_range(estimator: Estimator, dtyp
         found = estimator(jax.random.key(0), log_ratios(density))
         return found.log_sum.sum(), found
 
-    gradient, found = jax.jit(jax.grad(total, has_aux=True))(wide(dtype))
+    def flipped(density: jax.Array) -> jax.Array:
+        return estimator(jax.random.key(0), log_ratios(density, -density)).log_sum.sum()
+
+    @jax.jit
+    def both(density: jax.Array) -> tuple[jax.Array, Estimate, jax.Array]:
+        gradient, found = jax.grad(total, has_aux=True)(density)
+        return gradient, found, jax.grad(flipped)(density)
+
+    gradient, found, with_flips = both(wide(dtype))
     assert found.log_sum.dtype == dtype
-    for array in (gradient, *jax.tree.leaves(found)):
+    for array in (gradient, with_flips, *jax.tree.leaves(found)):
         assert np.isfinite(array).all()
     if estimator.name != "Barber-Agakov":
         own = np.eye(6)[None] * np.asarray(found.marginals).sum(1)[:, None, :]
         # Single precision: rounded at the scale of a probability, not of the entry.
         np.testing.assert_allclose(gradient, found.marginals - own, atol=2e-6)
+
+
+@pytest.mark.parametrize("flips", [False, True])
+def test_marginals_of_importance_go_to_the_exact_ones(flips: bool) -> None:
+    """Their mean over draws: its gradient has no more bias than the noise leaves."""
+    ratios = parts(5, 2.0, draws=400, seed=6).ratios(flips=flips)
+    truth = jax.jit(exact())(jax.random.key(0), ratios).marginals
+    found = jax.jit(importance(100, sweeps=10))(jax.random.key(0), ratios).marginals
+    difference = np.asarray(found - truth)
+    error = difference.std(0, ddof=1) / np.sqrt(400)
+    np.testing.assert_allclose(difference.mean(0), 0.0, atol=5 * error.max())
+    assert error.max() < 0.005 < np.abs(truth.mean(0) - np.eye(5)).max()
 
 
 def test_gradient_of_exact_is_the_marginals_by_sum() -> None:

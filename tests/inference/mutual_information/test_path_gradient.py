@@ -13,7 +13,14 @@ from numpy.polynomial.hermite_e import hermegauss
 from scipy.special import logsumexp
 from scipy.stats import norm
 
-from inference.mutual_information import exact, information, log_ratios, path_gradient
+from inference.mutual_information import (
+    exact,
+    information,
+    log_ratios,
+    path_gradient,
+    training_marginals,
+)
+from inference.mutual_information.pairwise import mean_field
 
 from .cases import Parts, parts
 
@@ -157,6 +164,26 @@ def test_single_precision_keeps_the_gradient(flips: bool) -> None:
         # Parts with no twin have no gradient, but for the last digit of their scores.
         np.testing.assert_allclose(single[:, [0, 3]], 0.0, atol=2e-6)
         assert np.abs(double[:, [1, 5]]).max() > 0.1
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+@pytest.mark.parametrize("flips", [False, True])
+def test_any_range_is_finite(flips: bool, dtype: type) -> None:
+    """Log ratios of a million nats, with the weights of such parts and with uniform ones."""
+    rng = np.random.default_rng(9)
+    loc, scale = 700.0 * rng.standard_normal((5, 4)), rng.uniform(0.5, 2.0, (5, 4))
+    draws = loc + scale * rng.standard_normal((3, 5, 4))
+    arrays = [jnp.asarray(array, dtype) for array in (draws, loc, scale)]
+    mask = jnp.ones(4, bool) if flips else None
+    ratios = mean_field(*arrays, flips=mask)
+    assert np.abs(ratios.total).max() > 1e6
+    keywords = {"flips": mask, "flip_probability": ratios.flip_probability}
+    weights = training_marginals(ratios)
+    for array in COMPILED(*arrays, weights, **keywords):
+        assert array.dtype == dtype and np.isfinite(array).all()
+        np.testing.assert_allclose(array, 0.0, atol=1e-4 if dtype == jnp.float32 else 1e-10)
+    for array in COMPILED(*arrays, jnp.full_like(weights, 0.2), **keywords):
+        assert np.isfinite(array).all()
 
 
 def test_half_of_the_flips_is_refused(unchecked: None) -> None:
