@@ -6,6 +6,7 @@ from .hmc import hmc
 from .nuts import nuts
 from .posterior import load, save
 from .settings import AdviSettings, EnsembleSettings, HmcSettings, NutsSettings, TrainSettings
+from .symmetrised import SymmetrisedSettings, symmetrised_vi
 from .symmetry_check import check_symmetry
 from .training import Trained, train
 
@@ -14,6 +15,7 @@ __all__ = [
     "EnsembleSettings",
     "HmcSettings",
     "NutsSettings",
+    "SymmetrisedSettings",
     "TrainSettings",
     "Trained",
     "advi",
@@ -23,5 +25,6 @@ __all__ = [
     "load",
     "nuts",
     "save",
+    "symmetrised_vi",
     "train",
 ]

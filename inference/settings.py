@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from models.choices import choose
 
@@ -244,6 +244,7 @@ def check_seed(seed: int) -> None:
         raise ValueError(f"`seed` must be a whole number from 0 to {2**32 - 1}; got {seed!r}.")
 
 
+@runtime_checkable
 class Batched(Protocol):
     """Settings that have batches."""
 

@@ -10,11 +10,17 @@ from pathlib import Path
 import jax
 import jaxtyping
 import numpy as np
+import platformdirs
 import pytest
 
 # The only place besides the command line that sets JAX flags.
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
+# As the command line does: most of a test's time is compiling what the last run compiled too.
+jax.config.update(
+    "jax_compilation_cache_dir", str(platformdirs.user_cache_path("onebasin") / "jax")
+)
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
 
 # Check every annotation of these rooms at run time, shapes and types of arrays above all; outside
 # the tests they cost nothing. As everywhere in Python, an int serves where a float is asked for.

@@ -81,13 +81,14 @@ def log_density(
             "one more than a simplex has. The density of q is known for targets without exchangeable simplex weights."
         )
     points = jax.vmap(layout.space.from_values)({n: jnp.asarray(v) for n, v in values.items()})
-    base, lower, upper = _densities(layout, family, p, points)
+    base, lower, upper = average_log_density(layout, family, p, points)
     return LogDensities(np.asarray(base), np.asarray(lower), np.asarray(upper))
 
 
-def _densities(
+def average_log_density(
     layout: Layout, family: Family, p: Parameters, points: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """log q, and below and above log q^G, of points (point, param)."""
     base = family.log_density(p, points)
     information = Information(layout, family, "none", SymmetrisedSettings())
     if not information.by_parts or layout.overlaps:

@@ -213,7 +213,7 @@ def _settled(trace: list[np.ndarray], tolerance: float) -> np.ndarray:
     if not trace:
         return np.zeros(1, bool)
     total = np.stack(trace).sum(axis=1)
-    return np.array([has_settled(list(column), tolerance) for column in total.T])
+    return np.array([has_settled([float(v) for v in column], tolerance) for column in total.T])
 
 
 def _learning_rate(settings: SymmetrisedSettings) -> optax.ScalarOrSchedule:

@@ -42,16 +42,7 @@ from ..mutual_information import (
     training_marginals,
 )
 from ..mutual_information.interval import from_values
-
-try:
-    from ..mutual_information.layers import layered_interval
-except ImportError:
-    from ..mutual_information.interval import interval as _iv
-
-    def layered_interval(key, full, chains, num_permutations, max_exact):
-        return _iv(key, full[0], num_permutations=num_permutations)
-
-
+from ..mutual_information.layers import layered_interval
 from .families import Family, MeanField
 from .layout import Columns, Element, Layout
 from .settings import CHOICES, SymmetrisedSettings

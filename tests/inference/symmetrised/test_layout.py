@@ -94,9 +94,7 @@ def test_columns_are_the_parts() -> None:
     vector = jax.random.normal(jax.random.key(0), (space.size,))
     values = space.unravel(vector)
     parts = vector[layout.columns(layout.blocks[0]).index]
-    expected = np.concatenate(
-        [values["W1"].T, values["b1"][:, None], values["W2"]], axis=1
-    )
+    expected = np.concatenate([values["W1"].T, values["b1"][:, None], values["W2"]], axis=1)
     np.testing.assert_array_equal(np.sort(parts, axis=1), np.sort(expected, axis=1))
 
 
@@ -138,9 +136,7 @@ def test_vectors_and_values_are_inverse() -> None:
     for target in (regression((3,)), complemented()):
         space = layout_of(target).space
         vector = jax.random.normal(jax.random.key(0), (space.size,))
-        np.testing.assert_allclose(
-            space.from_values(space.constrain(vector)), vector, rtol=1e-10
-        )
+        np.testing.assert_allclose(space.from_values(space.constrain(vector)), vector, rtol=1e-10)
 
 
 def test_layout_of_needs_a_symmetry() -> None:
@@ -158,7 +154,7 @@ def test_layout_of_refuses_a_chart_that_mixes_parts() -> None:
         numpyro.sample("mu", ordered)
 
     target = Target("ordered", numpyro_model=model, symmetry=(Exchangeable({"mu": 0}),))
-    with pytest.raises(ValueError, match="does not exchange coordinates .*of mu"):
+    with pytest.raises(ValueError, match=r"does not exchange coordinates .*of mu"):
         layout_of(target)
 
 

@@ -1,0 +1,279 @@
+"""Fits as a user makes them: known evidence, predictions, files, and what bad input is told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import xarray as xr
+
+from inference import load, save
+from inference.errors import InferenceError
+from inference.symmetrised import SymmetrisedSettings, log_density, symmetrised_vi
+from inference.symmetrised.density import average_log_density
+from inference.symmetrised.families import family_of
+from inference.symmetrised.layout import layout_of
+from models import Target, predict
+from models.symmetry import Exchangeable
+from stan.errors import RunCancelled
+
+from .problems import (
+    SPREAD,
+    TWO_MODES,
+    chain_of_states,
+    classification,
+    mixture,
+    regression,
+    two_modes,
+)
+
+QUICK = SymmetrisedSettings(
+    steps=300, evaluate_every=100, elbo_samples=20, report_draws=50, draws=40, learning_rate=0.05
+)
+LONG = replace(QUICK, steps=2000, tolerance=0.0, report_draws=1000, samples=20, init_scale=0.3)
+
+
+@pytest.fixture(scope="module")
+def fitted() -> xr.DataTree:
+    return symmetrised_vi(two_modes(), settings=LONG, seed=1)
+
+
+@pytest.fixture(scope="module")
+def network() -> xr.DataTree:
+    return symmetrised_vi(classification(), settings=replace(QUICK, fits=2), seed=3)
+
+
+def test_fit_finds_a_posterior_that_is_a_symmetrised_gaussian(fitted: xr.DataTree) -> None:
+    """Its evidence is one: the symmetrised ELBO reaches zero, which the ELBO misses by the information."""
+    v = fitted["variational"]
+    error = float(v["final_elbo_mcse"][0]) + float(v["information_lower_mcse"][0])
+    assert float(v["symmetrised_elbo_lower"][0]) == pytest.approx(0.0, abs=5 * error + 0.01)
+    assert float(v["final_elbo"][0]) < -0.6  # log 2 is what one of two modes lacks
+    loc, scale = np.asarray(v["loc"][0]), np.asarray(v["scale"][0])
+    np.testing.assert_allclose(np.sort(loc), np.sort(TWO_MODES), atol=0.05)
+    np.testing.assert_allclose(scale, SPREAD, rtol=0.1)
+
+
+def test_symmetrised_elbo_is_never_below_the_elbo(network: xr.DataTree) -> None:
+    """Corollary 4.2 of the paper."""
+    v = network["variational"]
+    assert np.all(v["information"] >= 0)
+    assert np.all(v["symmetrised_elbo_lower"] >= v["final_elbo"])
+    assert np.all(v["information_upper"] <= network.attrs["log_group_order"])
+    np.testing.assert_allclose(v["symmetrised_elbo"], v["elbo"] + v["information"])
+
+
+def test_posterior_holds_what_the_architecture_says(network: xr.DataTree) -> None:
+    assert network["posterior"]["W1"].dims[:2] == ("chain", "draw")
+    assert network["posterior"]["W1"].shape == (2, 40, 3, 4)
+    assert network["sample_stats"]["lp"].shape == network["sample_stats"]["log_q"].shape == (2, 40)
+    assert network["variational"]["elbo"].dims == ("chain", "evaluation")
+    assert network.attrs["method"] == "symmetrised-vi"
+    assert network.attrs["mutual_information"] == "exact"
+    assert network.attrs["information_side"] == "exact"
+
+
+def test_draws_predict(network: xr.DataTree) -> None:
+    target = classification()
+    logits = predict(target.model, network["posterior"], target.x)
+    right = np.mean(np.argmax(logits.mean(axis=(0, 1)), axis=-1) == target.y)
+    assert right > 0.8  # 1/3 by chance
+
+
+def test_draws_come_from_the_reported_gaussian(fitted: xr.DataTree) -> None:
+    v, draws = fitted["variational"], fitted["posterior"]["w"].values[0]
+    residuals = (draws - v["loc"].values[0]) / v["scale"].values[0]
+    expected = -0.5 * np.sum(residuals**2, 1) - np.log(2 * np.pi * np.prod(v["scale"].values[0]))
+    np.testing.assert_allclose(fitted["sample_stats"]["log_q"].values[0], expected, rtol=1e-9)
+
+
+def test_same_seed_gives_the_same_fit_and_fits_do_not_depend_on_their_number() -> None:
+    target = regression()
+    one = symmetrised_vi(target, settings=replace(QUICK, tolerance=0), seed=5)
+    two = symmetrised_vi(target, settings=replace(QUICK, tolerance=0, fits=2), seed=5)
+    other = symmetrised_vi(target, settings=replace(QUICK, tolerance=0), seed=6)
+    loc = [tree["variational"]["loc"].values for tree in (one, two, other)]
+    np.testing.assert_allclose(loc[0][0], loc[1][0], rtol=1e-6)
+    assert not np.allclose(loc[1][0], loc[1][1])
+    assert not np.allclose(loc[0], loc[2])
+
+
+def test_a_stopped_fit_goes_on_to_the_same_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("inference.training_file.FileKeeper.__init__.__defaults__", (0.0,))
+    settings = replace(QUICK, batch_size=5, tolerance=0.0)
+    whole = symmetrised_vi(regression(), settings=settings, seed=2)
+
+    def stop(*_: object) -> None:
+        raise RunCancelled("stopped")
+
+    from inference.symmetrised.optimise import Optimiser
+
+    check = Optimiser._check
+    with monkeypatch.context() as patch:
+        patch.setattr(Optimiser, "_check", lambda s, v, d: stop() if d else check(s, v, d))
+        with pytest.raises(RunCancelled):
+            symmetrised_vi(regression(), settings=settings, seed=2, checkpoint=tmp_path)
+    again = symmetrised_vi(regression(), settings=settings, seed=2, checkpoint=tmp_path)
+    for name in ("loc", "elbo", "information"):
+        np.testing.assert_array_equal(again["variational"][name], whole["variational"][name])
+
+
+def test_training_ends_early_where_the_trace_is_level() -> None:
+    settings = replace(QUICK, steps=3000, evaluate_every=50, tolerance=0.5, fits=2)
+    tree = symmetrised_vi(regression(), settings=settings)
+    assert int(tree["variational"]["iteration"][-1]) < 3000
+    assert tree.attrs["converged"] == 1
+    assert np.all(tree["variational"]["settled"] == 1)
+
+
+def test_annealing_starts_from_the_likelihood_alone() -> None:
+    """With all of the divergence held back, q narrows around a maximum of the likelihood."""
+    settings = replace(QUICK, tolerance=0.0, samples=10)
+    free = symmetrised_vi(regression(), settings=replace(settings, anneal=1.0, steps=150))
+    held = symmetrised_vi(regression(), settings=replace(settings, steps=150))
+    assert float(free["variational"]["scale"].mean()) < float(held["variational"]["scale"].mean())
+
+
+@pytest.mark.parametrize("family", ["meanfield", "block", "lowrank"])
+def test_mixtures_are_fitted_by_every_family(family: str) -> None:
+    tree = symmetrised_vi(mixture(), family=family, settings=replace(QUICK, steps=600))
+    theta = tree["posterior"]["theta"].values
+    np.testing.assert_allclose(theta.sum(-1), 1)
+    v = tree["variational"]
+    assert 0 < float(v["information_lower"][0]) <= np.log(6) + 1e-9
+
+
+def test_shared_axes_are_gone_through() -> None:
+    tree = symmetrised_vi(chain_of_states(), settings=QUICK)
+    np.testing.assert_allclose(tree["posterior"]["A"].values.sum(-1), 1)
+    assert tree.attrs["mutual_information"] == "exact"
+
+
+def test_two_layers_report_an_interval() -> None:
+    tree = symmetrised_vi(regression((4, 3)), settings=replace(QUICK, steps=100))
+    v = tree["variational"]
+    assert tree.attrs["information_side"] == "lower"
+    assert float(v["information_lower"][0]) < float(v["information_upper"][0])
+
+
+def test_minibatches_in_single_precision_keep_to_it() -> None:
+    settings = replace(QUICK, batch_size=6, dtype="float32", anneal=0.3, schedule="constant")
+    tree = symmetrised_vi(classification(), settings=settings)
+    assert tree["variational"]["loc"].dtype == np.float32
+    assert np.isfinite(tree["variational"]["symmetrised_elbo_lower"].values).all()
+
+
+def test_start_is_where_the_means_begin(fitted: xr.DataTree) -> None:
+    settings = replace(QUICK, steps=1, learning_rate=1e-9)
+    tree = symmetrised_vi(two_modes(), settings=settings, start={"w": np.array([0.25, 7.0])})
+    np.testing.assert_allclose(tree["variational"]["loc"][0], [0.25, 7.0], atol=1e-6)
+
+
+def test_log_density_is_the_average_over_the_group(fitted: xr.DataTree) -> None:
+    """At the draws and elsewhere; the average does not change where the parts change places."""
+    points = np.array([[1.5, -0.5], [-0.5, 1.5], [0.0, 0.0], [2.0, 3.0]])
+    found = log_density(two_modes(), fitted, {"w": points})
+    v = fitted["variational"]
+    loc, scale = v["loc"].values[0], v["scale"].values[0]
+
+    def log_q(w: np.ndarray) -> np.ndarray:
+        residuals = (w - loc) / scale
+        return -0.5 * np.sum(residuals**2, axis=1) - np.log(2 * np.pi * np.prod(scale))
+
+    expected = np.logaddexp(log_q(points), log_q(points[:, ::-1])) - np.log(2)
+    np.testing.assert_allclose(found.base, log_q(points), rtol=1e-9)
+    np.testing.assert_allclose(found.lower, expected, rtol=1e-9)
+    np.testing.assert_allclose(found.upper, expected, rtol=1e-9)
+
+
+def test_log_density_is_known_from_a_file(fitted: xr.DataTree, tmp_path: Path) -> None:
+    posterior = load(save(fitted, tmp_path / "q.nc"))
+    values = {"w": posterior["posterior"]["w"].values[0]}
+    found = log_density(two_modes(), posterior, values)
+    np.testing.assert_allclose(found.base, posterior["sample_stats"]["log_q"][0], rtol=1e-9)
+
+
+def test_log_density_of_many_parts_is_enclosed() -> None:
+    """13 parts: both sides are finite, in order, and not changed by a permutation, which changes q."""
+    layout = layout_of(regression((13,)))
+    family = family_of("meanfield", layout, 1)
+    loc = jax.random.normal(jax.random.key(0), (layout.space.size,))
+    p = family.initial(loc, 0.7)
+    points = family.transform(p, jax.random.normal(jax.random.key(1), (5, family.noise)))
+    moved = jax.vmap(lambda w: layout.act(layout.random(jax.random.key(2)), w))(points)
+    base, lower, upper = average_log_density(layout, family, p, points)
+    again = average_log_density(layout, family, p, moved)
+    assert np.all(lower < upper)
+    np.testing.assert_allclose(again[1], lower, rtol=1e-6)
+    np.testing.assert_allclose(again[2], upper, rtol=1e-6)
+    assert not np.allclose(again[0], base)
+
+
+def test_log_density_refuses_what_it_does_not_know(fitted: xr.DataTree) -> None:
+    with pytest.raises(ValueError, match="`fit` is 3; the posterior has 1"):
+        log_density(two_modes(), fitted, {"w": np.zeros((1, 2))}, fit=3)
+    with pytest.raises(ValueError, match="`start` lacks w"):
+        log_density(two_modes(), fitted, {})
+    with pytest.raises(ValueError, match="coordinates; the target 'network'"):
+        log_density(regression(), fitted, {})
+    tree = symmetrised_vi(mixture(), settings=replace(QUICK, steps=20))
+    values = {n: v.values[0] for n, v in tree["posterior"].data_vars.items()}
+    with pytest.raises(ValueError, match="`values` of theta do not tell"):
+        log_density(mixture(), tree, values)
+
+
+def test_targets_without_symmetry_are_refused() -> None:
+    plain = Target("plain", numpyro_model=two_modes().numpyro_model)
+    with pytest.raises(ValueError, match="nothing to symmetrise"):
+        symmetrised_vi(plain)
+
+
+def test_bad_input_is_told_what_to_do() -> None:
+    with pytest.raises(ValueError, match="`family`"):
+        symmetrised_vi(two_modes(), family="full")
+    with pytest.raises(ValueError, match="`permutations` is 1"):
+        symmetrised_vi(
+            two_modes(), mutual_information="infonce", settings=replace(QUICK, permutations=1)
+        )
+    with pytest.raises(ValueError, match=r"`batch_size` is 2, but .* no network"):
+        symmetrised_vi(two_modes(), settings=replace(QUICK, batch_size=2))
+    with pytest.raises(ValueError, match="`start` lacks w"):
+        symmetrised_vi(two_modes(), start={"v": 1.0})
+    with pytest.raises(ValueError, match="`anneal` is 2"):
+        replace(QUICK, anneal=2.0)
+    with pytest.raises(ValueError, match="`tolerance` is -1"):
+        replace(QUICK, tolerance=-1.0)
+
+
+def test_an_elbo_that_is_lost_is_an_error() -> None:
+    def model() -> None:
+        import numpyro
+        from numpyro import distributions as dist
+
+        w = numpyro.sample("w", dist.Normal(0.0, 1.0).expand([2]).to_event(1))
+        numpyro.factor("gone", jnp.where(jnp.sum(w) > -1e9, jnp.nan, 0.0))
+
+    lost = Target("lost", numpyro_model=model, symmetry=(Exchangeable({"w": 0}),))
+    with pytest.raises(InferenceError, match=r"'lost'.* not finite"):
+        symmetrised_vi(lost, settings=replace(QUICK, steps=100))
+
+
+def test_step_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    from inference.symmetrised.optimise import Optimiser
+
+    traces = []
+    original = Optimiser.loss
+
+    def counted(self: Optimiser, *args: object) -> jax.Array:
+        traces.append(1)
+        return original(self, *args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Optimiser, "loss", counted)
+    symmetrised_vi(two_modes(), settings=replace(QUICK, steps=250, tolerance=0.0))
+    assert len(traces) == 1
