@@ -88,7 +88,7 @@ def log_density(
 def average_log_density(
     layout: Layout, family: Family, p: Parameters, points: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """log q, and below and above log q^G, of points (point, param)."""
+    """The log density of q, and below and above log q^G, of points (point, param)."""
     base = family.log_density(p, points)
     information = Information(layout, family, "none", SymmetrisedSettings())
     if not information.by_parts or layout.overlaps:

@@ -32,6 +32,7 @@ from ..posterior import build, fingerprint
 from ..precision import precision
 from ..progress import ProgressBars
 from ..settings import EnsembleSettings, check_batch_fits, check_seed
+from ..symmetry_check import SymmetryError
 from ..training import Keeper
 from ..training_file import FileKeeper
 from .families import family_of
@@ -96,6 +97,8 @@ def symmetrised_vi(
     ValueError
         If the target has no symmetry or no NumPyro model, a word is unknown, or family, estimator and settings do
         not fit one another or the target.
+    SymmetryError
+        If the log density does not have the declared symmetry.
     InferenceError
         If the ELBO becomes infinite or undefined.
     """
@@ -106,6 +109,7 @@ def symmetrised_vi(
     started = time.perf_counter()
     with precision(settings.dtype), ProgressBars(progress) as bars:
         layout = layout_of(target)
+        _check_symmetry(target, layout)
         q = family_of(family, layout, settings.rank)
         choice = choose_estimator(mutual_information, q, layout)
         check_permutations(choice, settings.permutations)
@@ -137,6 +141,26 @@ def symmetrised_vi(
         "converged": int(np.all(optimised.settled)),
     }
     return build(target, draws, stats, how, variational=variational)
+
+
+def _check_symmetry(target: Target, layout: Layout) -> None:
+    """Try the group on the log density: where it is no symmetry, the symmetrised ELBO is no bound."""
+    space = layout.space
+    density = jax.jit(lambda v: space.log_prior(v) + space.log_likelihood(v))
+    for seed in range(2):
+        key_vector, key_element = jax.random.split(jax.random.key(seed))
+        vector = jax.random.normal(key_vector, (space.size,))
+        before = float(density(vector))
+        moved = float(density(layout.act(layout.random(key_element), vector)))
+        difference = abs(moved - before) / max(1.0, abs(before))
+        # Half of the digits: sums over all data are rounded in another order.
+        if np.isfinite(before) and not difference <= float(jnp.finfo(vector.dtype).eps) ** 0.5:
+            raise SymmetryError(
+                f"`symmetry` of {target.name!r} does not hold: a random element changes the log density by "
+                f"{difference:.3g} of its size. Declare what moves together completely; `check_symmetry` says which "
+                "block it is.",
+                difference,
+            )
 
 
 def _means(

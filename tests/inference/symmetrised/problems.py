@@ -91,7 +91,7 @@ def complemented() -> Target:
 
 @cache
 def two_modes() -> Target:
-    """The average over both labellings of N(TWO_MODES, SPREAD^2 I): itself a symmetrised Gaussian, of log evidence 0."""
+    """The average over both labellings of N(TWO_MODES, SPREAD^2 I): a symmetrised Gaussian; log evidence 0."""
 
     def model() -> None:
         prior = dist.Normal(0.0, 1.0).expand([2]).to_event(1)

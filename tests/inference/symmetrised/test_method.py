@@ -17,6 +17,7 @@ from inference.symmetrised import SymmetrisedSettings, log_density, symmetrised_
 from inference.symmetrised.density import average_log_density
 from inference.symmetrised.families import family_of
 from inference.symmetrised.layout import layout_of
+from inference.symmetry_check import SymmetryError
 from models import Target, predict
 from models.symmetry import Exchangeable
 from stan.errors import RunCancelled
@@ -232,6 +233,13 @@ def test_targets_without_symmetry_are_refused() -> None:
     plain = Target("plain", numpyro_model=two_modes().numpyro_model)
     with pytest.raises(ValueError, match="nothing to symmetrise"):
         symmetrised_vi(plain)
+
+
+def test_a_symmetry_that_does_not_hold_is_refused() -> None:
+    """Without its scales, a mixture's means and weights alone cannot change places."""
+    wrong = replace(mixture(), symmetry=(Exchangeable({"theta": 0, "mu": 0}),))
+    with pytest.raises(SymmetryError, match="'mixture' does not hold"):
+        symmetrised_vi(wrong)
 
 
 def test_bad_input_is_told_what_to_do() -> None:
