@@ -239,9 +239,28 @@ def _finish(
         params
     )
     variables |= {n: (("chain", *dims[n]), np.asarray(v)) for n, v in described.items()}
+    dataset = xr.Dataset(variables)
+    for name, side in _sides(optimiser.information.side).items():
+        dataset[name].attrs["side"] = side
     draws = {name: np.asarray(v) for name, v in values.items()}
     stats = {"lp": np.asarray(lp), "log_q": np.asarray(log_q)}
-    return draws, stats, xr.Dataset(variables)
+    return draws, stats, dataset
+
+
+def _sides(traced: str) -> dict[str, str]:
+    """What each number bounds, in expectation over draws."""
+    words = {"exact": "without bias", "lower": "lower bound of it"}
+    evidence = "lower bound of the log evidence"
+    return {
+        "elbo": evidence,
+        "final_elbo": evidence,
+        "information": f"the mutual information, {words[traced]}",
+        "symmetrised_elbo": evidence,
+        "information_lower": "lower bound of the mutual information",
+        "information_upper": "upper bound of the mutual information",
+        "symmetrised_elbo_lower": evidence,
+        "symmetrised_elbo_upper": "upper bound of the symmetrised ELBO, no bound of the log evidence",
+    }
 
 
 def _drawn(

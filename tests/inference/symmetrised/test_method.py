@@ -76,6 +76,14 @@ def test_posterior_holds_what_the_architecture_says(network: xr.DataTree) -> Non
     assert network.attrs["method"] == "symmetrised-vi"
     assert network.attrs["mutual_information"] == "exact"
     assert network.attrs["information_side"] == "exact"
+    sides = {
+        name: v.attrs["side"]
+        for name, v in network["variational"].data_vars.items()
+        if "side" in v.attrs
+    }
+    assert sides["symmetrised_elbo_lower"] == "lower bound of the log evidence"
+    assert "no bound of the log evidence" in sides["symmetrised_elbo_upper"]
+    assert len(sides) == 8
 
 
 def test_draws_predict(network: xr.DataTree) -> None:
