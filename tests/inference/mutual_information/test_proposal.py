@@ -52,7 +52,7 @@ def test_permuted_columns_permute_the_proposal(rng: np.random.Generator, spread:
     old = LOG_PROBABILITIES(before, jnp.asarray(each))
     new = LOG_PROBABILITIES(after, jnp.asarray(new_place[each]))
     # A marginal of 1 - 1e-10 keeps six digits of the rest, whose log is part of what is improbable.
-    np.testing.assert_allclose(new, old, rtol=1e-9, atol=1e-11 if spread < 2 else 1e-4)
+    np.testing.assert_allclose(new, old, rtol=1e-9, atol=1e-11 if spread < 2 else 1e-7)
     wrong = LOG_PROBABILITIES(after, jnp.asarray(each))
     assert np.abs(wrong - old).max() > 0.1 * spread
 
