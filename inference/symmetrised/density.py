@@ -23,7 +23,8 @@ from models.target import Target
 from ..gaussian import Parameters
 from ..given import check_names
 from ..mutual_information import bethe, exact, sinkhorn
-from .families import Family, family_of
+from .families import family_of
+from .family import Family
 from .layout import Layout, layout_of
 from .settings import SymmetrisedSettings
 from .term import MAX_EXACT, Information

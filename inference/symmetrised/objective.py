@@ -21,7 +21,8 @@ from models.target import NetworkTarget, Target
 
 from ..gaussian import Parameters
 from ..network_density import outputs_log_likelihood
-from .families import Family, MeanField
+from .family import Family
+from .mean_field import MeanField
 from .settings import SymmetrisedSettings
 from .space import Space, Values
 

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from inference.symmetrised.families import Family, LowRank, family_of
+from inference.symmetrised.families import family_of
+from inference.symmetrised.family import Family
 from inference.symmetrised.layout import Layout, layout_of
+from inference.symmetrised.low_rank import LowRank
 
 from .problems import mixture, regression
 

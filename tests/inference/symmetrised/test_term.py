@@ -11,9 +11,11 @@ import pytest
 from scipy.special import logsumexp
 
 from inference.symmetrised import SymmetrisedSettings
-from inference.symmetrised.families import Family, family_of
+from inference.symmetrised.choice import check_permutations, choose_estimator
+from inference.symmetrised.families import family_of
+from inference.symmetrised.family import Family
 from inference.symmetrised.layout import Layout, layout_of
-from inference.symmetrised.term import Information, check_permutations, choose_estimator
+from inference.symmetrised.term import Information
 
 from .problems import (
     binary_weight,
