@@ -24,6 +24,9 @@ from .pytree import pytree
 FRACTION = 0.75
 """c of the messages. At c = 1 marginals can be 0 or 1 where the truth is neither; at 1/2 they are vaguer."""
 
+STRETCH = 32
+"""Columns that are taken together at first when one is drawn."""
+
 
 @pytree()
 @dataclass(frozen=True)
@@ -65,14 +68,42 @@ def sample(rng_key: jax.Array, proposal: Proposal) -> tuple[Int[Array, " part"],
     """One permutation, as the column of each row, and its log probability."""
 
     def choose(free: jax.Array, entries: tuple[jax.Array, ...]) -> tuple[jax.Array, tuple]:
-        weights, key = entries
+        weights, uniform = entries
         open_weights = jnp.where(free, weights, -jnp.inf)
-        column = jax.random.categorical(key, open_weights)
-        log_chosen = weights[column] - jax.nn.logsumexp(open_weights)
+        top = jnp.max(open_weights)
+        share = jnp.exp(open_weights - top)
+        column, total = _inverse(share, uniform)
+        log_chosen = weights[column] - top - jnp.log(total)
         return free.at[column].set(False), (column, log_chosen)
 
     size = proposal.order.shape[0]
-    entries = (proposal.log_weights, jax.random.split(rng_key, size))
+    uniforms = jax.random.uniform(rng_key, (size,), proposal.log_weights.dtype)
+    entries = (proposal.log_weights, uniforms)
     columns, log_chosen = jax.lax.scan(choose, jnp.ones(size, bool), entries)[1]
     permutation = jnp.zeros(size, columns.dtype).at[proposal.order].set(columns)
     return permutation, jnp.sum(log_chosen)
+
+
+def _inverse(share: jax.Array, uniform: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """A place with probability in proportion to its share, by one uniform number; and the sum of the shares.
+
+    First a stretch of places, then a place in it: running sums of all would be most of the work.
+    """
+    size = share.shape[0]
+    stretches = jnp.pad(share, (0, -size % STRETCH)).reshape(-1, STRETCH)
+    sums = jnp.sum(stretches, axis=1)
+    total = jnp.sum(sums)
+    stretch, rest = _first_above(sums, uniform * total)
+    return stretch * STRETCH + _first_above(stretches[stretch], rest)[0], total
+
+
+def _first_above(share: jax.Array, target: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The first place with a share at which the running sum is above a target, and what the target goes into it.
+
+    Where rounding leaves none above, it is the last place with a share: one without is never taken.
+    """
+    place = jnp.arange(share.shape[0])
+    running = jnp.cumsum(share)
+    last = jnp.max(jnp.where(share > 0, place, 0))
+    first = jnp.min(jnp.where((share > 0) & (running > target), place, last))
+    return first, target - (running[first] - share[first])

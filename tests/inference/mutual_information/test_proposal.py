@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.special import logsumexp
+from scipy.stats import chi2
 
 from inference.mutual_information.proposal import log_probability, propose, sample
 
@@ -39,6 +41,32 @@ def test_draws_have_the_probabilities_that_are_said(rng: np.random.Generator) ->
     expected = 20_000 * np.exp(logs)
     statistic = ((which.sum(0) - expected) ** 2 / expected).sum()
     assert statistic < 30.9  # Five degrees of freedom, probability 1e-5.
+
+
+def test_draws_among_many_columns_have_their_probabilities(rng: np.random.Generator) -> None:
+    """More than one stretch: what the first row takes, by a chi-squared test; every draw is a permutation."""
+    proposal = PROPOSE(jnp.asarray(2 * rng.standard_normal((70, 70))))
+    keys = jax.random.split(jax.random.key(2), 20_000)
+    drawn, said = jax.jit(jax.vmap(lambda key: sample(key, proposal)))(keys)
+    assert (np.sort(drawn, axis=1) == np.arange(70)).all()
+    np.testing.assert_allclose(said, LOG_PROBABILITIES(proposal, drawn), rtol=1e-9)
+    weights = np.asarray(proposal.log_weights[0])
+    expected = 20_000 * np.exp(weights - logsumexp(weights))
+    found = np.bincount(np.asarray(drawn)[:, proposal.order[0]], minlength=70)
+    common = expected > 5
+    statistic = ((found - expected)[common] ** 2 / expected[common]).sum()
+    assert common[:32].any() and common[64:].any()
+    assert statistic < chi2.isf(1e-5, common.sum())
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+def test_draws_are_permutations_at_any_range(rng: np.random.Generator, dtype: type) -> None:
+    """Most columns underflow beside the best one, and some of them must be taken in the end."""
+    proposal = PROPOSE(jnp.asarray(1e6 * rng.standard_normal((40, 40)), dtype))
+    keys = jax.random.split(jax.random.key(3), 200)
+    drawn, said = jax.jit(jax.vmap(lambda key: sample(key, proposal)))(keys)
+    assert (np.sort(drawn, axis=1) == np.arange(40)).all()
+    assert said.dtype == dtype and np.isfinite(said).all()
 
 
 @pytest.mark.parametrize("spread", [0.1, 1.0, 20.0])
