@@ -50,6 +50,11 @@ STUDIES: Mapping[str, Entry] = MappingProxyType(
             "Xiao, Liu and Bamler 2023",
             "one Gaussian for a classifier's posterior: HMC, ensembles and VI, before and after alignment",
         ),
+        "permutation-invariant-vi": Entry(
+            "permutation_invariant_vi",
+            "Gelberg, van der Ouderaa, van der Wilk and Gal 2024",
+            "VI averaged over permutations: its information by the permanent, by InfoNCE, and HMC beside it",
+        ),
         "label-switching": Entry(
             "label_switching",
             "Our own; after Stephens 2000",

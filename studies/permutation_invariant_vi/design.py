@@ -1,0 +1,306 @@
+"""The design: three sizes of the experiment, the methods, their settings and data, and the names of the cells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from inference.settings import EnsembleSettings, HmcSettings
+from inference.symmetrised import SymmetrisedSettings
+from models import BayesianNetwork, Categorical, Network, NetworkTarget
+from models.data import Split
+from models.symmetry import Exchangeable
+
+from ..compact_representation.design import Size
+from ..compact_representation.design import parts as image_parts
+from ..study import Cell, Options
+from . import interpolation_settings, two_weights_design
+from .interpolation_settings import InterpolationSettings
+from .two_weights_design import TwoWeightSettings
+
+NAME = "permutation-invariant-vi"
+MADE, NUMPYRO = "analysis", "numpyro"
+"""Engines: of a cell that is computed from others or from nothing, and of one that is fitted or sampled."""
+MAX_EXACT = 12
+"""Up to so many units the recommended estimator is the exact permanent, as "auto" has it."""
+NUM_CLASSES = 10
+
+
+@dataclass(frozen=True)
+class Images:
+    """What is classified.
+
+    Attributes
+    ----------
+    data : str
+        Name of the data set.
+    side : int
+        Images are averaged down to this many pixels a side.
+    train : int or None
+        Training images; None to take those that the data set sets apart.
+    """
+
+    data: str
+    side: int
+    train: int | None
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to train q.
+
+    Attributes
+    ----------
+    name : str
+        Short name, used in keys.
+    label : str
+        Name for a reader; the paper's SGM is the symmetrised mean field.
+    mutual_information : str
+        What trains the term: see `inference.symmetrised_vi`.
+    permutations : int or None
+        K of InfoNCE.
+    """
+
+    name: str
+    label: str
+    mutual_information: str
+    permutations: int | None = None
+
+    @property
+    def kind(self) -> str:
+        """What it is compared as: "mfvi", "infonce" or "permanent"."""
+        return {"none": "mfvi", "infonce": "infonce"}.get(self.mutual_information, "permanent")
+
+
+MFVI = Method("mfvi", "MFVI", "none")
+RECOMMENDED = Method("recommended", "SGM, recommended", "auto")
+PERMANENTS: Mapping[str, Method] = MappingProxyType(
+    {
+        method.name: method
+        for method in (
+            RECOMMENDED,
+            Method("fractional", "SGM, fractional", "fractional"),
+            Method("barber-agakov", "SGM, Barber-Agakov", "barber_agakov"),
+        )
+    }
+)
+"""Estimators that rest on the permanent; the recommended one is exact for few units, else fractional."""
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """How a cell's approximation is trained.
+
+    Attributes
+    ----------
+    mutual_information : str
+        What trains the term.
+    vi : SymmetrisedSettings
+        Everything else.
+    kept : int or None
+        Draws of each fit that stay in the file when predictions have been made; None for all.
+    """
+
+    mutual_information: str
+    vi: SymmetrisedSettings
+    kept: int | None = None
+
+
+@dataclass(frozen=True)
+class TruthSettings:
+    """How HMC's draws are aligned, and compared.
+
+    Attributes
+    ----------
+    reference : str
+        See `analysis.alignment.align`.
+    max_draws : int
+        Draws at most that the energy distance is taken of.
+    """
+
+    reference: str = "mean"
+    max_draws: int = 400
+
+
+@dataclass(frozen=True)
+class Config:
+    """The study's settings.
+
+    Attributes
+    ----------
+    seed : int
+        Of data, fits and samplers; the same for all methods, whose comparisons are paired.
+    interpolation, two_weights
+        Of the parts without images.
+    images : Images
+        Data of the classifiers.
+    widths : tuple of int
+        Their hidden units.
+    infonce : tuple of int
+        K of InfoNCE.
+    permanents : tuple of str
+        Names of `PERMANENTS`.
+    vi : SymmetrisedSettings
+        Of all classifiers' fits; predictions are averaged over its `draws`.
+    networks : EnsembleSettings
+        Of trained networks, whose nearest equivalent modes are looked at.
+    truth_widths : tuple of int
+        Widths at which HMC is run.
+    hmc : HmcSettings
+        Its settings.
+    truth : TruthSettings
+        How its draws are aligned.
+    kept : int
+        Draws of a fit that are kept at the other widths.
+    """
+
+    seed: int
+    interpolation: InterpolationSettings
+    two_weights: TwoWeightSettings
+    images: Images
+    widths: tuple[int, ...]
+    infonce: tuple[int, ...]
+    permanents: tuple[str, ...]
+    vi: SymmetrisedSettings
+    networks: EnsembleSettings
+    truth_widths: tuple[int, ...]
+    hmc: HmcSettings
+    truth: TruthSettings = field(default_factory=TruthSettings)
+    kept: int = 10
+
+
+QUICK = Config(
+    seed=0,
+    interpolation=interpolation_settings.QUICK,
+    two_weights=two_weights_design.QUICK,
+    images=Images("digits", side=8, train=1000),
+    widths=(8, 16, 32),
+    infonce=(2, 100),
+    permanents=("recommended",),
+    vi=SymmetrisedSettings(
+        fits=5,
+        steps=5000,
+        learning_rate=0.02,
+        batch_size=250,
+        samples=1,
+        evaluate_every=1000,
+        tolerance=0.0,
+        draws=200,
+        dtype="float32",
+    ),
+    networks=EnsembleSettings(members=5, epochs=200, batch_size=100, learning_rate=0.01),
+    truth_widths=(8,),
+    hmc=HmcSettings(
+        chains=2, warmup=300, draws=400, trajectory_length=1.5, metric="unit", init_radius=1.0
+    ),
+)
+DEFAULT = replace(
+    QUICK,
+    interpolation=InterpolationSettings(),
+    two_weights=TwoWeightSettings(),
+    images=Images("mnist-5k", side=14, train=2000),
+    widths=(8, 16, 32, 64),
+    infonce=(10, 100),
+    permanents=("recommended", "barber-agakov"),
+    vi=replace(QUICK.vi, steps=10_000, learning_rate=0.01, batch_size=500),
+)
+FULL = replace(
+    DEFAULT,
+    infonce=(2, 10, 100),
+    permanents=tuple(PERMANENTS),
+    images=Images("mnist", side=28, train=None),
+    widths=(16, 32, 64, 128, 256, 512),
+    vi=replace(
+        QUICK.vi, steps=50_000, learning_rate=0.005, batch_size=128, evaluate_every=5000, draws=100
+    ),
+    networks=EnsembleSettings(members=5, epochs=30, batch_size=500, learning_rate=0.001),
+    truth_widths=(16,),
+    hmc=HmcSettings(
+        chains=2,
+        warmup=200,
+        draws=500,
+        trajectory_length=0.5,
+        metric="unit",
+        init_radius=0.05,
+        dtype="float32",
+    ),
+)
+
+INTERPOLATION = f"two-modes.interpolation.{MADE}"
+"""Key of the cell of the Gaussian between two modes."""
+
+
+def configure(options: Options) -> Config:
+    """Make the settings from what the command line was given."""
+    options.refuse(NAME, "engine", "splits", "parametrisations")
+    base = QUICK if options.quick else FULL if options.full else DEFAULT
+    given = {name: getattr(options, name) for name in ("chains", "warmup", "draws")}
+    hmc = replace(base.hmc, **{n: v for n, v in given.items() if v is not None})
+    return replace(base, seed=options.seed, hmc=hmc)
+
+
+def methods(config: Config, width: int) -> tuple[Method, ...]:
+    """List the methods of a width; the fractional one is left out where it is the recommended one."""
+    infonce = (
+        Method(f"infonce-{k}", f"SGM, InfoNCE, K = {k}", "infonce", k) for k in config.infonce
+    )
+    permanents = (
+        PERMANENTS[name]
+        for name in config.permanents
+        if name != "fractional" or width <= MAX_EXACT or "recommended" not in config.permanents
+    )
+    return (MFVI, *infonce, *permanents)
+
+
+def fit_settings(config: Config, width: int, method: Method) -> FitSettings:
+    """Settings of a classifier's fit."""
+    vi = config.vi
+    if method.permutations is not None:
+        vi = replace(vi, permutations=method.permutations)
+    kept = None if width in config.truth_widths else config.kept
+    return FitSettings(method.mutual_information, vi, kept)
+
+
+def width_key(width: int, method: str, engine: str = NUMPYRO) -> str:
+    """Key of a cell of a width."""
+    return f"{width_problem(width)}.{method}.{engine}"
+
+
+def width_problem(width: int) -> str:
+    """Label of the classifier of a width."""
+    return f"width-{width}"
+
+
+def alpha_problem(alpha: float) -> str:
+    """Label of the network of two weights at an alpha; a key has no dots but those between its parts."""
+    return f"alpha-{alpha:g}".replace(".", "_")
+
+
+def target(config: Config, cell: Cell) -> NetworkTarget | None:
+    """Condition the cell's network on its training data; the Gaussian between two modes has none."""
+    for width in config.widths:
+        if cell.problem == width_problem(width):
+            train = parts(config.images, config.seed).train
+            name = f"{NAME}-{config.images.data}"
+            return classifier(config.images, width).condition(train.x, train.y, name=name)
+    for alpha in config.two_weights.alphas:
+        if cell.problem == alpha_problem(alpha):
+            return two_weights_design.target(config.two_weights, alpha)
+    return None
+
+
+def classifier(images: Images, width: int) -> BayesianNetwork:
+    """State the model: one hidden layer of ReLU units, N(0, 1) priors."""
+    return BayesianNetwork(Network(images.side**2, (width,), NUM_CLASSES, "relu"), Categorical())
+
+
+def units(model: BayesianNetwork) -> Exchangeable:
+    """The one block of a network with one hidden layer: what belongs to its units."""
+    (block,) = (block for block in model.symmetry if isinstance(block, Exchangeable))
+    return block
+
+
+def parts(images: Images, seed: int) -> Split:
+    """Give training and test images, with pixels from 0 to 1."""
+    return image_parts(Size(images.data, images.side, 0, images.train), seed)

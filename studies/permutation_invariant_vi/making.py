@@ -1,0 +1,144 @@
+"""Making the cells: fits with their predictions, HMC's draws aligned, and fits held against them.
+
+Convention of what a classifier's fit keeps beside `inference.symmetrised_vi`'s groups: `predictive` has class
+probabilities averaged over the draws of each fit, as logarithms, (chain, obs, class), and the accuracy of every
+draw; `centre` and `spread` have the means and standard deviations of q under the variables' names, (chain, ...).
+Draws are thinned once predictions are made; data are those of the study, and not kept.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Float
+
+from analysis.prediction import class_log_probability
+from inference.errors import InferenceError
+from models import BayesianNetwork, NetworkTarget, predict
+from models.data import Dataset
+
+from ..driver import sample
+from ..study import Cell, CellFailed, Context, Outcomes
+from .design import INTERPOLATION, Config, FitSettings, TruthSettings, parts
+from .truth import hold_against, make_truth
+
+if TYPE_CHECKING:
+    from .interpolation_settings import InterpolationSettings
+
+
+def make(config: Config, cell: Cell, outcomes: Outcomes, context: Context) -> xr.DataTree:
+    """Make a cell's posterior."""
+    if cell.key == INTERPOLATION:
+        return _interpolation(cell.settings)
+    if isinstance(cell.settings, FitSettings):
+        fitted = fit(cell, context)
+        classifier = _network_target(context).model.is_classifier
+        return (
+            with_predictions(fitted, cell, parts(config.images, cell.seed).test)
+            if classifier
+            else fitted
+        )
+    if isinstance(cell.settings, TruthSettings):
+        first = outcomes.by_key(cell.inputs[0])
+        if cell.method == "truth":
+            return make_truth(first, cell.settings, parts(config.images, cell.seed).test)
+        return hold_against(first, outcomes.by_key(cell.inputs[1]), cell.settings)
+    return sample(cell, context)
+
+
+def fit(cell: Cell, context: Context) -> xr.DataTree:
+    """Train the cell's approximations.
+
+    Raises
+    ------
+    CellFailed
+        If an ELBO became infinite or undefined.
+    """
+    from inference.symmetrised import symmetrised_vi
+
+    settings: FitSettings = cell.settings
+    try:
+        return symmetrised_vi(
+            _network_target(context),
+            family="meanfield",
+            mutual_information=settings.mutual_information,
+            settings=settings.vi,
+            seed=cell.seed,
+            checkpoint=context.checkpoint,
+            progress=context.progress,
+        )
+    except InferenceError as error:
+        raise CellFailed(str(error)) from error
+
+
+def with_predictions(tree: xr.DataTree, cell: Cell, test: Dataset) -> xr.DataTree:
+    """Add predictions at the test images, means and standard deviations; thin the draws."""
+    settings: FitSettings = cell.settings
+    model = BayesianNetwork.from_description(tree.attrs["model"])
+    posterior = tree["posterior"].to_dataset()
+    kept = slice(None, settings.kept)
+    groups = {
+        "posterior": posterior.isel(draw=kept),
+        "sample_stats": tree["sample_stats"].to_dataset().isel(draw=kept),
+        "variational": tree["variational"].to_dataset(),
+        "predictive": _predictive(model, posterior, test),
+        **moments(model, tree),
+    }
+    out = xr.DataTree.from_dict(groups)
+    out.attrs = dict(tree.attrs)
+    return out
+
+
+def moments(model: BayesianNetwork, tree: xr.DataTree) -> dict[str, xr.Dataset]:
+    """Means and standard deviations of a mean-field q, variable by variable; weights are their own coordinates."""
+    group = tree["variational"].to_dataset()
+    return {
+        "centre": _by_variable(model, group["loc"].values),
+        "spread": _by_variable(model, group["scale"].values),
+    }
+
+
+def _by_variable(model: BayesianNetwork, vectors: Float[np.ndarray, "chain param"]) -> xr.Dataset:
+    """Variables stand in a vector in the order of their names."""
+    shapes, variables, at = model.network.shapes, {}, 0
+    for name in sorted(shapes):
+        size = int(np.prod(shapes[name]))
+        values = vectors[:, at : at + size].reshape(len(vectors), *shapes[name])
+        variables[name] = (("chain", *model.network.dims[name]), values)
+        at += size
+    return xr.Dataset(variables)
+
+
+def _predictive(model: BayesianNetwork, posterior: xr.Dataset, test: Dataset) -> xr.Dataset:
+    logs, accuracy = [], []
+    for chain in range(posterior.sizes["chain"]):
+        one = posterior.isel(chain=slice(chain, chain + 1)).transpose("chain", "draw", ...)
+        logits = predict(model, {n: one[n].values for n in model.network.shapes}, test.x)
+        logs.append(class_log_probability(logits))
+        accuracy.append((logits[0].argmax(axis=-1) == np.asarray(test.y)).mean(axis=-1))
+    variables = {
+        "log_probability": (("chain", "obs", "class"), np.stack(logs)),
+        "draw_accuracy": (("chain", "member"), np.stack(accuracy)),
+    }
+    return xr.Dataset(variables)
+
+
+def _interpolation(settings: InterpolationSettings) -> xr.DataTree:
+    """Run the experiment of the Gaussian between two modes; it has no posterior."""
+    from . import interpolation
+
+    groups = {
+        "posterior": xr.Dataset(),
+        "interpolation": interpolation.to_dataset(interpolation.run(settings)),
+    }
+    return xr.DataTree.from_dict(groups)
+
+
+def _network_target(context: Context) -> NetworkTarget:
+    if not isinstance(context.target, NetworkTarget):
+        raise TypeError(
+            f"`target` is a {type(context.target).__name__}; a NetworkTarget is needed."
+        )
+    return context.target

@@ -1,0 +1,183 @@
+"""How close a network is to an equivalent one: the nearest permuted copy of its weights, and bounds on how far it is.
+
+Convention: w are all weights and biases of a network with one hidden layer of H units, u_i the D that belong to unit i
+(incoming weights, bias, outgoing weights); g permutes units. Distances are Euclidean and, where nothing else is
+said, relative to ||w||. For H = 1 there is no permuted copy.
+
+The nearest copy is one transposition away. Let m be the least ||u_i - u_j|| over i != j. Then ||w - g w||^2 is the
+sum over units that g moves of ||u_i - u_g(i)||^2, each term at least m^2, and a g that is not the identity
+moves two units or more: at least 2 m^2, which the transposition of the closest pair attains. So
+
+    min over g != e of ||w - g w|| = sqrt(2) min over i != j of ||u_i - u_j||.
+
+Source of the bound: Gelberg et al. 2024, Theorem 3.1 and Appendix B, whose formulas our text has lost; they follow
+from the proof. If all copies were at least 2 r apart, the H! balls of radius r around them would be disjoint, and
+all lie in the ball of radius ||w|| + r around 0: H! r^d <= (||w|| + r)^d, where d counts what permutations move.
+Hence
+
+    min ||w - g w|| / ||w|| <= 2 / (H!^(1/d) - 1) <= 2 d / log H! = 2 D / (log H! / H) ~ 2 D / (log H - 1),
+
+the second step by log(1 + x) <= x, the last by Stirling. Departures: only moved coordinates are counted, which is a
+little sharper; d = H D for biases as well.
+
+Two bounds that hold for every w say more. By the triangle inequality it is at most 2, and the volume argument's is
+below that only from H = e 2^D or so (`least_useful_width`), more units than any network has. And the least of the
+H (H - 1) / 2 squared distances of units is at most their mean, whose sum is
+H sum_i ||u_i||^2 - ||sum_i u_i||^2 <= H ||w||^2, so
+
+    min ||w - g w|| / ||w|| <= 2 / sqrt(H - 1),
+
+attained where all u_i are as far from one another, average to 0 and are all that w has (D >= H - 1); independent random
+units of many weights come close.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+from scipy.optimize import brentq
+from scipy.special import gammaln
+
+from models.symmetry import Exchangeable
+
+Values = Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class Nearest:
+    """The closest pair of units of every network.
+
+    Attributes
+    ----------
+    distance
+        To the nearest permuted copy, relative to ||w||.
+    separation
+        Half the distance between the two modes in standard deviations of q, for the pair for which it is least: of
+        two Gaussian modes -a and a with equal covariance S it is ||S^(-1/2) a||. NaN where no spread is known.
+    close
+        Share of units that have another one within the separation asked for; NaN likewise.
+    """
+
+    distance: Float[np.ndarray, " network"]
+    separation: Float[np.ndarray, " network"]
+    close: Float[np.ndarray, " network"]
+
+
+def units_of(values: Values, block: Exchangeable) -> Float[np.ndarray, "network part param"]:
+    """Lay out what belongs to each part: from arrays (network, ...) by variable.
+
+    Raises
+    ------
+    ValueError
+        If one permutation acts on several axes of a variable.
+    """
+    rows = []
+    for name, axis in block.axes.items():
+        if not isinstance(axis, int):
+            raise ValueError(
+                f"`block` moves several axes of {name}, whose parts are then no rows; give one axis a variable."
+            )
+        value = np.moveaxis(np.asarray(values[name], dtype=np.float64), axis + 1, 1)
+        rows.append(value.reshape(*value.shape[:2], -1))
+    return np.concatenate(rows, axis=-1)
+
+
+def nearest(
+    values: Values, block: Exchangeable, *, sd: Values | None = None, within: float = 0.0
+) -> Nearest:
+    """Find the closest pair of units of networks.
+
+    Parameters
+    ----------
+    values : mapping
+        Variable name to array (network, ...): all weights and biases.
+    block : Exchangeable
+        Which of their axes are units.
+    sd : mapping, optional
+        Standard deviations, likewise.
+    within : float
+        Separation up to which units count as close.
+
+    Returns
+    -------
+    Nearest
+
+    Raises
+    ------
+    ValueError
+        If there is a single unit.
+    """
+    units = units_of(values, block)
+    if units.shape[1] < 2:
+        raise ValueError("`values` have one unit, which no permutation moves; give two or more.")
+    squares = [
+        np.square(np.asarray(v, dtype=np.float64)).reshape(len(v), -1).sum(axis=1)
+        for v in values.values()
+    ]
+    norm = np.sqrt(sum(squares))
+    distance = math.sqrt(2) * _pairwise(units).min(axis=(1, 2)) / norm
+    if sd is None:
+        unknown = np.full(len(units), np.nan)
+        return Nearest(distance, unknown, unknown)
+    apart = np.stack([_separations(u, s) for u, s in zip(units, units_of(sd, block), strict=True)])
+    close = (apart.min(axis=2) <= within).mean(axis=1)
+    return Nearest(distance, apart.min(axis=(1, 2)), close)
+
+
+def _pairwise(
+    units: Float[np.ndarray, "network part param"],
+) -> Float[np.ndarray, "network part part_bis"]:
+    """Distances of units, infinite from themselves."""
+    out = np.stack(
+        [np.linalg.norm(units - units[:, [i]], axis=2) for i in range(units.shape[1])], 1
+    )
+    diagonal = np.arange(units.shape[1])
+    out[:, diagonal, diagonal] = np.inf
+    return out
+
+
+def _separations(
+    units: Float[np.ndarray, "part param"], sd: Float[np.ndarray, "part param"]
+) -> Float[np.ndarray, "part part_bis"]:
+    """Half distances between a network and its transpositions, in units of the two parts' mean variance."""
+    out = np.full((len(units), len(units)), np.inf)
+    for i in range(len(units) - 1):
+        variance = (sd[i] ** 2 + sd[i + 1 :] ** 2) / 2
+        out[i, i + 1 :] = np.sqrt((np.square(units[i + 1 :] - units[i]) / variance).sum(axis=1) / 2)
+    return np.minimum(out, out.T)
+
+
+def volume_bound(num_parts: float, part_dim: int) -> float:
+    """Theorem 3.1 before it is loosened: 2 / (H!^(1/d) - 1), d = H D."""
+    return 2.0 / math.expm1(math.lgamma(num_parts + 1) / (num_parts * part_dim))
+
+
+def theorem_bound(num_parts: float, part_dim: int) -> float:
+    """Theorem 3.1: 2 d / log H!."""
+    return 2.0 * num_parts * part_dim / math.lgamma(num_parts + 1)
+
+
+def mean_bound(num_parts: float) -> float:
+    """The least distance is at most the root of the mean square: 2 / sqrt(H - 1)."""
+    return 2.0 / math.sqrt(num_parts - 1)
+
+
+def least_useful_width(part_dim: int) -> float:
+    """Base-2 logarithm of the width from which the volume argument says more than the triangle inequality, 2."""
+
+    def short(log_width: float) -> float:
+        return _log_factorial_per_part(log_width) - part_dim * math.log(2.0)
+
+    return float(brentq(short, 0.0, part_dim + 4.0))
+
+
+def _log_factorial_per_part(log_width: float) -> float:
+    """log(H!) / H for H = 2^log_width, of any size."""
+    if log_width < 40:
+        width = 2.0**log_width
+        return float(gammaln(width + 1) / width)
+    return log_width * math.log(2.0) - 1.0

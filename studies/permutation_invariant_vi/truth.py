@@ -1,0 +1,203 @@
+"""HMC as the truth: its draws in one labelling, its predictions, and how far fits are from it in weights.
+
+Convention: weights have N(0, 1) priors, so they count in their own units. Posterior and q are compared modulo
+permutations: HMC's draws are aligned to their iterated mean, and draws of q to the same mean, by the same rule. What
+is compared are these aligned distributions; where HMC's draws are not in one basin, so that their labelling is
+arbitrary, a distance to them cannot become small by any q, and the halves of HMC's own chains, and draws from the
+prior aligned alike, show what small and large are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Float
+
+from analysis.agreement import agreement, total_variation
+from analysis.alignment import align
+from analysis.compare_prediction import Points, predict_points
+from analysis.discrepancy import energy_distance, independent_draws
+from models import BayesianNetwork
+from models.data import Dataset
+
+from .design import TruthSettings, units
+
+
+@dataclass(frozen=True)
+class WeightDistance:
+    """How far aligned draws are from HMC's aligned draws.
+
+    Attributes
+    ----------
+    energy
+        Energy distance (squared, without bias).
+    mean
+        Root mean square, over weights, of the difference of means over HMC's standard deviation.
+    sd
+        Root mean square, over weights, of the logarithm of the ratio of standard deviations.
+    sd_ratio
+        Median of that ratio, to HMC's.
+    """
+
+    energy: float
+    mean: float
+    sd: float
+    sd_ratio: float
+
+
+def make_truth(tree: xr.DataTree, settings: TruthSettings, test: Dataset) -> xr.DataTree:
+    """Align HMC's draws, predict with all of them and with either half, and compare the halves and the prior.
+
+    The group `predictive` has class probabilities of all draws and of the halves of the chains, and the distance of
+    the second half from the first; the group `weights` the same in weights, and that of draws from the prior from
+    all draws, as `WeightDistance` says.
+    """
+    model = BayesianNetwork.from_description(tree.attrs["model"])
+    alignment = align(tree, (units(model),), reference=settings.reference, gauge="keep")
+    aligned = alignment.posterior
+    first, second = halves(aligned["posterior"].to_dataset())
+    prior = _aligned(_prior(model, aligned), aligned, model)
+    found = {
+        "halves": weight_distance(_matrix(model, second), _matrix(model, first), settings),
+        "prior": weight_distance(
+            _matrix(model, prior), _matrix(model, aligned["posterior"].to_dataset()), settings
+        ),
+    }
+    out = xr.DataTree.from_dict(
+        {
+            "posterior": aligned["posterior"].to_dataset(),
+            "sample_stats": tree["sample_stats"].to_dataset(),
+            "predictive": _predictions(model, tree, test),
+            "weights": _as_dataset(found, "pair"),
+        }
+    )
+    out.attrs = {k: v for k, v in aligned.attrs.items() if k != "wall_time"}
+    out.attrs["spread_left"] = float(
+        alignment.distance_after.mean() / alignment.distance_before.mean()
+    )
+    return out
+
+
+def hold_against(fitted: xr.DataTree, truth: xr.DataTree, settings: TruthSettings) -> xr.DataTree:
+    """Measure how far every fit is from HMC: in weights, both aligned, and in its stored predictions.
+
+    The groups `weights` and `predictive` have one number a fit.
+    """
+    model = BayesianNetwork.from_description(fitted.attrs["model"])
+    reference = _matrix(model, truth["posterior"].to_dataset())
+    aligned = _aligned(fitted["posterior"].to_dataset(), truth, model)
+    found = {
+        f"{chain}": weight_distance(
+            _matrix(model, aligned.isel(chain=[chain])), reference, settings
+        )
+        for chain in range(aligned.sizes["chain"])
+    }
+    posterior = fitted["posterior"].to_dataset().mean("draw").expand_dims("draw", axis=1)
+    p = truth["predictive"].to_dataset()["probability"].sel(part="all").values
+    groups = {
+        "posterior": posterior,
+        "weights": _as_dataset(found, "fit"),
+        "predictive": _distances(
+            p, np.exp(fitted["predictive"].to_dataset()["log_probability"].values)
+        ),
+    }
+    out = xr.DataTree.from_dict(groups)
+    out.attrs = {"model": fitted.attrs["model"], "target": fitted.attrs.get("target", "")}
+    return out
+
+
+def weight_distance(
+    draws: Float[np.ndarray, "chain draw param"],
+    truth: Float[np.ndarray, "chain_bis draw_bis param"],
+    settings: TruthSettings,
+) -> WeightDistance:
+    """Compare draws with HMC's; of either, evenly spaced draws make the energy distance."""
+    mean, sd = draws.mean(axis=(0, 1)), draws.std(axis=(0, 1))
+    true_mean, true_sd = truth.mean(axis=(0, 1)), truth.std(axis=(0, 1))
+    log_ratio = np.log(sd / true_sd)
+    some = independent_draws(draws, autocorrelated=False, max_draws=settings.max_draws)
+    others = independent_draws(truth, autocorrelated=False, max_draws=settings.max_draws)
+    return WeightDistance(
+        energy=energy_distance(some, others),
+        mean=float(np.sqrt(np.mean(((mean - true_mean) / true_sd) ** 2))),
+        sd=float(np.sqrt(np.mean(log_ratio**2))),
+        sd_ratio=float(np.exp(np.median(log_ratio))),
+    )
+
+
+def _distances(
+    truth: Float[np.ndarray, "obs out"], found: Float[np.ndarray, "fit obs out"]
+) -> xr.Dataset:
+    """Agreement and halved total variation of averaged predictions."""
+    return xr.Dataset(
+        {
+            "agreement": ("fit", np.array([agreement(p, truth) for p in found])),
+            "total_variation": (
+                "fit",
+                np.array([total_variation(p, truth, halved=True) for p in found]),
+            ),
+        }
+    )
+
+
+def halves(posterior: xr.Dataset) -> tuple[xr.Dataset, xr.Dataset]:
+    """Divide the chains into two halves; the draws where there is one chain."""
+    dim = "chain" if posterior.sizes["chain"] > 1 else "draw"
+    middle = posterior.sizes[dim] // 2
+    return posterior.isel({dim: slice(None, middle)}), posterior.isel({dim: slice(middle, None)})
+
+
+def _predictions(model: BayesianNetwork, tree: xr.DataTree, test: Dataset) -> xr.Dataset:
+    """Class probabilities and scores of all draws and of the halves, (part, ...)."""
+    points = Points.of(model, test.x, test.y)
+    posterior = tree["posterior"].to_dataset()[list(model.network.shapes)]
+    groups = {"all": posterior, **dict(zip(("first", "second"), halves(posterior), strict=True))}
+    found = [
+        predict_points(model, xr.DataTree.from_dict({"posterior": group}), points)
+        for group in groups.values()
+    ]
+    scores = ("accuracy", "log_score", "single_draw_accuracy")
+    variables = {name: ("part", np.array([f.scores[name] for f in found])) for name in scores}
+    centre = np.stack([f.centre for f in found])
+    apart = _distances(centre[1], centre[2:])
+    return xr.Dataset(
+        {"probability": (("part", "obs", "class"), centre), **variables, **apart},
+        coords={"part": list(groups)},
+    )
+
+
+def _prior(model: BayesianNetwork, like: xr.DataTree) -> xr.Dataset:
+    """As many draws from the prior, by a seed that is fixed."""
+    rng, posterior = np.random.default_rng(0), like["posterior"].to_dataset()
+    return xr.Dataset(
+        {
+            name: posterior[name].copy(data=rng.standard_normal(posterior[name].shape))
+            for name in model.network.shapes
+        }
+    )
+
+
+def _aligned(draws: xr.Dataset, truth: xr.DataTree, model: BayesianNetwork) -> xr.Dataset:
+    """Align draws to the mean of HMC's, which are aligned by then, by the same cost."""
+    names, symmetry = list(model.network.shapes), (units(model),)
+    scales = {name: 1.0 for block in symmetry for name in block.variables}
+    reference = truth["posterior"].to_dataset()[names]
+    found = align(draws[names], symmetry, reference=reference, scales=scales, gauge="keep")
+    return found.posterior["posterior"].to_dataset()
+
+
+def _matrix(model: BayesianNetwork, posterior: xr.Dataset) -> Float[np.ndarray, "chain draw param"]:
+    """All weights of every draw in a row."""
+    first = posterior.transpose("chain", "draw", ...)
+    arrays = [np.asarray(first[name].values, dtype=np.float64) for name in model.network.shapes]
+    return np.concatenate([a.reshape(*a.shape[:2], -1) for a in arrays], axis=2)
+
+
+def _as_dataset(found: dict[str, WeightDistance], dim: str) -> xr.Dataset:
+    rows = [vars(distance) for distance in found.values()]
+    return xr.Dataset(
+        {name: (dim, np.array([row[name] for row in rows])) for name in rows[0]},
+        coords={dim: list(found)},
+    )
