@@ -1,6 +1,7 @@
 """Classifiers of growing width: paired comparisons, verdicts, tables and curves."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -36,11 +37,12 @@ def test_a_gain_too_small_to_matter_is_none_and_an_open_one_is_void():
     assert pair(np.array([0.01, 0.011, 0.012])).gains(0.1) is True
 
 
+METHODS = design.methods(replace(configure(Options()), infonce=(2, 10)), 8)
 NEAR = Nearest(np.full(5, 0.5), np.full(5, 3.0), np.zeros(5))
 
 
 def fits_of(width, name, *, symmetrised, accuracy=0.9):
-    method = next(m for m in design.methods(configure(Options()), 8) if m.name == name)
+    method = next(m for m in METHODS if m.name == name)
     noise = np.array([0.0, 0.1, -0.1, 0.05, -0.05])
     ramp = np.array([-2.0, -1.0, 0.0, 1.0, 2.0])  # seeds differ by more than methods do
     values = symmetrised + ramp + (noise if name != "mfvi" else 0.0)
