@@ -180,9 +180,8 @@ QUICK = Config(
     permanents=("recommended",),
     vi=SymmetrisedSettings(
         fits=5,
-        steps=5000,
+        steps=3000,
         learning_rate=0.02,
-        batch_size=250,
         samples=1,
         evaluate_every=1000,
         tolerance=0.0,
@@ -200,9 +199,9 @@ DEFAULT = replace(
     interpolation=InterpolationSettings(),
     two_weights=TwoWeightSettings(),
     images=Images("mnist-5k", side=14, train=2000),
-    widths=(8, 16, 32, 64),
+    widths=(8, 16, 32),
     infonce=(10, 100),
-    permanents=("recommended", "barber-agakov"),
+    permanents=("recommended",),
     vi=replace(QUICK.vi, steps=10_000, learning_rate=0.01, batch_size=500),
 )
 FULL = replace(

@@ -39,12 +39,16 @@ def part(results: TruthResults) -> Part | None:
     return Part(
         name=NAME,
         headline=headline(results),
-        section=Section(TITLE, text=f"{_TEXT}\n\n{_basins(results)}", tables=(table,)),
+        section=Section(TITLE, text=_text(results), tables=(table,)),
         statements=statements(results),
         tables=(table,),
         shown=filled(table),
         data=results.to_dict(),
     )
+
+
+def _text(results: TruthResults) -> str:
+    return "\n\n".join((_TEXT, " ".join((_basins(results), *_narrow(results)))))
 
 
 def _basins(results: TruthResults) -> str:
@@ -53,6 +57,18 @@ def _basins(results: TruthResults) -> str:
         f"Of the squared distance of HMC's draws to their mean, alignment leaves {left}: the nearer to all of it, the "
         "less there is one basin, and the less a distance in weights says."
     )
+
+
+def _narrow(results: TruthResults) -> Iterator[str]:
+    """Say where draws from the prior are nearer in weights than MFVI's fits."""
+    for width, truth in results.truths.items():
+        plain = results.found.get((width, "mfvi"))
+        if plain is not None and truth.prior["energy"] < plain.energy.mean():
+            yield (
+                f"At {width} units draws from the prior are nearer to HMC's in weights than MFVI's fits are (energy "
+                f"distances {truth.prior['energy']:.2f} and {plain.energy.mean():.2f}), whose standard deviations are "
+                f"{plain.sd_ratio.mean():.2f} of HMC's at the median."
+            )
 
 
 def headline(results: TruthResults) -> tuple[str, ...]:
