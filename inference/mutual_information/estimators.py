@@ -38,6 +38,7 @@ from .messages import (
     sinkhorn_bound,
 )
 from .permanent import log_permanent, log_permanent_and_marginals
+from .piecewise import by_draw
 from .proposal import Proposal, log_probability, propose, sample
 from .pytree import pytree
 from .ratios import LogRatios
@@ -218,7 +219,7 @@ def barber_agakov(*, sweeps: int = 10) -> Estimator:
     def function(rng_key: jax.Array, ratios: LogRatios) -> Estimate:
         same = jnp.eye(ratios.num_parts, dtype=ratios.total.dtype)
         marginals = jnp.broadcast_to(same[None], ratios.total.shape)
-        return _estimate(jax.vmap(one)(ratios.total), marginals, ratios, centred=True)
+        return _estimate(by_draw(one, ratios.total), marginals, ratios, centred=True)
 
     return Estimator("Barber-Agakov", "lower", function)
 
@@ -258,7 +259,7 @@ def sinkhorn(*, sweeps: int = 200) -> Estimator:
         def one(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
             return sinkhorn_bound(matrix, sweeps=sweeps)
 
-        return _estimate(*jax.vmap(one)(ratios.total), ratios, centred=False)
+        return _estimate(*by_draw(one, ratios.total), ratios, centred=False)
 
     return Estimator("Sinkhorn", "lower", function)
 
@@ -277,7 +278,7 @@ def _free_energy(
         return jnp.where(low, identity, value), jnp.where(low, same, beliefs)
 
     def function(rng_key: jax.Array, ratios: LogRatios) -> Estimate:
-        return _estimate(*jax.vmap(one)(ratios.total), ratios, centred=False)
+        return _estimate(*by_draw(one, ratios.total), ratios, centred=False)
 
     return function
 
@@ -304,7 +305,7 @@ def _weighted(
 
     def function(rng_key: jax.Array, ratios: LogRatios) -> Estimate:
         keys = jax.random.split(rng_key, ratios.total.shape[0])
-        log_sum, mean, effective = jax.vmap(one)(keys, ratios.total)
+        log_sum, mean, effective = by_draw(one, keys, ratios.total)
         return _estimate(log_sum, mean, ratios, centred=centred, effective=effective)
 
     return function

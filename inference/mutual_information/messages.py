@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from jax.scipy.special import entr, xlog1py
 from jaxtyping import Array, Float
 
+from .piecewise import by_draw
 from .ratios import LogRatios
 
 CONVERGED = {"float32": 1e-5, "float64": 1e-9}
@@ -93,7 +94,7 @@ def training_marginals(
     def one(matrix: jax.Array) -> jax.Array:
         return doubly_stochastic(marginals(matrix, fraction=fraction, sweeps=sweeps))
 
-    return jax.vmap(one)(jax.lax.stop_gradient(ratios.total))
+    return by_draw(one, jax.lax.stop_gradient(ratios.total))
 
 
 def check_fraction(fraction: float) -> None:

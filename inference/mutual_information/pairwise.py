@@ -18,6 +18,7 @@ import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Bool, Float
 
+from .piecewise import by_draw
 from .ratios import LogRatios, log_ratios
 
 
@@ -46,19 +47,25 @@ def mean_field(
     """
     precision = 1.0 / scale**2
     centre = jax.lax.stop_gradient(jnp.mean(loc, axis=0))
-    moved, away = draws - centre[None, None, :], loc - centre[None, :]
-    squares = _products(moved**2, precision)
-    linear = _products(moved, precision * away)
+    away = loc - centre[None, :]
     log_scale = jnp.sum(jnp.log(scale), axis=1)
     constant = -0.5 * jnp.sum(precision * away**2, axis=1) - log_scale
-    residual = (draws - loc[None]) / scale[None]
-    own = -0.5 * jnp.sum(residual**2, axis=2) - log_scale[None, :]
-    pairs = (linear - 0.5 * squares + constant[None, :, None]) - own[:, None, :]
-    plus = jnp.where(jnp.eye(loc.shape[0], dtype=bool)[None], 0.0, pairs)
+    same = jnp.eye(loc.shape[0], dtype=bool)
+
+    def of_draw(u: jax.Array) -> jax.Array:
+        moved, residual = u - centre[None, :], (u - loc) / scale
+        pairs = _products(moved, precision * away) - 0.5 * _products(moved**2, precision)
+        own = -0.5 * jnp.sum(residual**2, axis=1) - log_scale
+        return jnp.where(same, 0.0, (pairs + constant[:, None]) - own[None, :])
+
+    plus = by_draw(of_draw, draws)
     if flips is None:
         return log_ratios(plus)
-    odd = _products(jnp.where(flips[None, None, :], draws, 0.0), precision * loc)
-    return log_ratios(plus, plus - 2.0 * odd)
+
+    def odd(u: jax.Array) -> jax.Array:
+        return _products(jnp.where(flips[None, :], u, 0.0), precision * loc)
+
+    return log_ratios(plus, plus - 2.0 * by_draw(odd, draws))
 
 
 def block(
@@ -99,9 +106,9 @@ def block(
     return log_ratios(*pairs)
 
 
-def _products(draws: jax.Array, weights: jax.Array) -> jax.Array:
-    """Inner products of every part's weights with every part of a draw: (draw, part, part_bis)."""
-    return jnp.einsum("sjd,id->sij", draws, weights)
+def _products(draw: jax.Array, weights: jax.Array) -> jax.Array:
+    """Inner products of every part's weights with every part of a draw: (part, part_bis)."""
+    return weights @ draw.T
 
 
 def _log_density(draws: jax.Array, loc: jax.Array, scale_tril: jax.Array) -> jax.Array:
