@@ -188,7 +188,7 @@ QUICK = Config(
         draws=200,
         dtype="float32",
     ),
-    networks=EnsembleSettings(members=5, epochs=200, batch_size=100, learning_rate=0.01),
+    networks=EnsembleSettings(members=5, epochs=100, batch_size=100, learning_rate=0.01),
     truth_widths=(8,),
     hmc=HmcSettings(
         chains=2, warmup=300, draws=400, trajectory_length=1.5, metric="unit", init_radius=1.0
@@ -203,6 +203,7 @@ DEFAULT = replace(
     infonce=(10, 100),
     permanents=("recommended",),
     vi=replace(QUICK.vi, steps=10_000, learning_rate=0.01, batch_size=500),
+    networks=replace(QUICK.networks, epochs=200),
 )
 FULL = replace(
     DEFAULT,
