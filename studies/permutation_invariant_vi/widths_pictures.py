@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.ticker import FuncFormatter, NullFormatter, SymmetricalLogLocator
 
 from analysis.figures.style import MUTED, add_legend, chain_colour, new_figure, style_axes
 from analysis.report import FigureItem
@@ -41,6 +41,8 @@ def curves(results: WidthResults) -> FigureItem | None:
     panels[0].axhline(0, color=MUTED, linewidth=0.8)
     panels[0].set_yscale("symlog", linthresh=LINEAR)
     panels[0].set_ylim(bottom=min(panels[0].get_ylim()[0], -LINEAR / 4))
+    ticks = SymmetricalLogLocator(base=10, linthresh=LINEAR, subs=(1, 2, 5))
+    panels[0].yaxis.set_major_locator(ticks)
     plain_numbers(panels[0])
     add_legend(figure, *panels[2].get_legend_handles_labels(), columns=3)
     return FigureItem(
