@@ -12,9 +12,11 @@ reparametrisation). "none" is plain mean-field variational inference.
 `gradients`: H parts with 10 features of unit scale, means N(0, delta / 10), so that a transposition has a log ratio of
 about -2 delta. The gradient of the mutual information with respect to means and scales, from every choice of
 `mutual_information`, is compared with the averaged path gradient on the same draws, with marginals of the exact
-permanent for up to 12 parts and of 1,000 weighted permutations for more. Bias is the norm of the mean difference, and
-the standard deviation that of one draw, both relative to the norm of the gradient; the error at equal time is the root
-of their squares' sum, with as many draws as fit into the time that ten, or a thousand, draws of "fractional" take.
+permanent for up to 12 parts and of 1,000 weighted permutations for more (so many of them count in the median as
+`effective` says; with few, the reference is none). Bias is the norm of the mean difference, and the standard deviation
+that of one draw, both relative to the norm of the gradient; the error at equal time is the root of their squares' sum,
+with as many draws as fit into the time that ten, or a thousand, draws of "fractional" take. Biases below twice their
+`bias_noise` are not known from zero.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import jax
@@ -148,6 +150,13 @@ def by_draw(case: Case, gradient: Gradient) -> np.ndarray:
     return np.concatenate(flat).astype(float)
 
 
+def effective(case: Case, estimator: Estimator) -> float:
+    """Median effective number of permutations."""
+    loc, scale = case.arrays()
+    ratios = mean_field(loc + scale * case.noise(1, 16), loc, scale)
+    return float(jnp.median(jax.jit(estimator)(jax.random.key(5), ratios).effective))
+
+
 def mean_square(values: np.ndarray) -> tuple[float, float]:
     """Squared norm of the expectation, without its noise's share, and the variance of one draw."""
     variance = values.var(0, ddof=1).sum()
@@ -174,6 +183,7 @@ def gradients(case: Case, repeats: int) -> list[dict[str, object]]:
     norm = mean_square(reference)[0]
     found = choices(case.num_parts)
     seconds = times(case, found, repeats)
+    count = effective(case, marginals)
     rows = []
     for name, gradient in found.items():
         values = by_draw(case, gradient)
@@ -181,6 +191,7 @@ def gradients(case: Case, repeats: int) -> list[dict[str, object]]:
         row = {
             "parts": case.num_parts,
             "delta": case.delta,
+            "effective": count,
             "gradient": name,
             "bias": np.sqrt(max(bias, 0.0) / norm),
             "bias_noise": np.sqrt(noise / len(values) / norm),
@@ -224,11 +235,13 @@ def training(target: NetworkTarget, choice: str, draws: int, local: bool) -> Cal
     return lambda: optimiser._advance(state, 0, STEPS[local])
 
 
-def steps(width: int, repeats: int) -> list[dict[str, object]]:
-    """Milliseconds of a step by every choice, and how many plain ones that is."""
+CHOICES = ("none", "fractional", "barber_agakov", "importance", "infonce", "bethe", "exact")
+
+
+def steps(width: int, choices: Sequence[str], repeats: int) -> list[dict[str, object]]:
+    """Milliseconds of a step by some choices, and how many plain ones that is."""
     target = classifier(width)
-    names = ["none", "fractional", "barber_agakov", "importance", "infonce", "bethe"]
-    names += ["exact"] if width <= EXACT_UP_TO else []
+    names = [n for n in CHOICES if n in choices and (n != "exact" or width <= EXACT_UP_TO)]
     trained = [(name, 2) for name in names] + [("fractional", 1)]
     rows = []
     for local in (False, True):
@@ -269,13 +282,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--table", choices=["steps", "gradients"], default="steps")
     parser.add_argument("--widths", type=int, nargs="+", help="hidden units, or parts")
+    parser.add_argument(
+        "--choices", nargs="*", default=CHOICES, choices=CHOICES, help="beside the recommended one"
+    )
     parser.add_argument("--repeats", type=int, default=7, help="rounds")
     parser.add_argument("--json", action="store_true")
     chosen = parser.parse_args()
     rows: list[dict[str, object]] = []
     if chosen.table == "steps":
         for width in chosen.widths or (32, 128, 512):
-            rows += steps(width, chosen.repeats)
+            rows += steps(width, ("none", "fractional", *chosen.choices), chosen.repeats)
     else:
         for num in chosen.widths or CASES:
             rows += [
