@@ -25,9 +25,9 @@ import xarray as xr
 from scipy.optimize import linear_sum_assignment
 from threadpoolctl import threadpool_limits
 
-from analysis.alignment import align
-from inference.provenance import machine, versions
-from models import BayesianNetwork, Group, Network, Symmetry
+from onebasin.analysis.alignment import align
+from onebasin.inference.provenance import machine, versions
+from onebasin.models import BayesianNetwork, Group, Network, Symmetry
 
 Weights = dict[str, np.ndarray]
 

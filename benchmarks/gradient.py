@@ -26,14 +26,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from inference.numpyro_mcmc import chain_keys, unconstrain
-from inference.precision import precision
-from inference.provenance import machine, versions
-from models import BayesianNetwork, Network, NetworkTarget
-from models.data import load, own_split, split, standardise
-from stan.output import read
-from stan.program import compile_program, definition, write_data
-from stan.run import run
+from onebasin.inference.mcmc.numpyro import chain_keys, unconstrain
+from onebasin.inference.precision import precision
+from onebasin.inference.provenance import machine, versions
+from onebasin.models import BayesianNetwork, Network, NetworkTarget
+from onebasin.models.data import load, own_split, split, standardise
+from onebasin.stan.output import read
+from onebasin.stan.program import compile_program, definition, write_data
+from onebasin.stan.run import run
 
 STEP = 1e-6
 """So small that a trajectory stays where it is: every gradient costs the same and nothing diverges."""

@@ -31,7 +31,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from inference.mutual_information import (
+from onebasin.inference.mutual_information import (
     Estimator,
     barber_agakov,
     exact,
@@ -42,17 +42,17 @@ from inference.mutual_information import (
     path_gradient,
     training_marginals,
 )
-from inference.mutual_information.pairwise import mean_field
-from inference.precision import precision
-from inference.provenance import machine, versions
-from inference.symmetrised import SymmetrisedSettings
-from inference.symmetrised.families import family_of
-from inference.symmetrised.layout import layout_of
-from inference.symmetrised.objective import Objective
-from inference.symmetrised.optimise import Optimiser
-from inference.symmetrised.term import Information
-from models import BayesianNetwork, Categorical, Network
-from models.target import NetworkTarget
+from onebasin.inference.mutual_information.pairwise import mean_field
+from onebasin.inference.precision import precision
+from onebasin.inference.provenance import machine, versions
+from onebasin.inference.variational import SymmetrisedSettings
+from onebasin.inference.variational.elbo import Objective
+from onebasin.inference.variational.families.table import family_of
+from onebasin.inference.variational.layout import layout_of
+from onebasin.inference.variational.optimise import Optimiser
+from onebasin.inference.variational.term import Information
+from onebasin.models import BayesianNetwork, Categorical, Network
+from onebasin.models.target import NetworkTarget
 
 Gradient = Callable[[jax.Array, jax.Array, jax.Array, jax.Array], tuple[jax.Array, jax.Array]]
 """Of a key, draws' standardised noise (draw, part, param), loc and scale: by loc and by scale, one a draw."""

@@ -1,14 +1,14 @@
 """One module a method; each takes a target and an engine and returns a posterior."""
 
-from .advi import advi
-from .ensemble import ensemble
-from .hmc import hmc
-from .nuts import nuts
+from .density.symmetry import check_symmetry
+from .mcmc.hmc import hmc
+from .mcmc.nuts import nuts
 from .posterior import load, save
 from .settings import AdviSettings, EnsembleSettings, HmcSettings, NutsSettings, TrainSettings
-from .symmetrised import SymmetrisedSettings, symmetrised_vi
-from .symmetry_check import check_symmetry
-from .training import Trained, train
+from .training.ensemble import ensemble
+from .training.train import Trained, train
+from .variational import SymmetrisedSettings, symmetrised_vi
+from .variational.advi import advi
 
 __all__ = [
     "AdviSettings",

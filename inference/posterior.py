@@ -13,9 +13,9 @@ import numpy as np
 import xarray as xr
 from arviz_base import dict_to_dataset
 
-from models.files import prepare_folder, replacing
-from models.symmetry import to_json
-from models.target import NetworkTarget, Target
+from onebasin.models.files import prepare_folder, replacing
+from onebasin.models.symmetry.blocks import to_json
+from onebasin.models.target import NetworkTarget, Target
 
 from .errors import PosteriorFileError
 from .provenance import machine, versions

@@ -8,8 +8,8 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from stan.errors import CmdStanNotFound
-from stan.home import find
+from onebasin.stan.errors import CmdStanNotFound
+from onebasin.stan.home import find
 
 PACKAGES = ("onebasin", "jax", "numpyro", "cmdstanpy", "arviz", "numpy")
 

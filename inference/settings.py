@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from models.choices import choose
+from onebasin.models.choices import choose
 
 METRICS = ("diag", "dense", "unit")
 DTYPES = ("float64", "float32")

@@ -1,14 +1,14 @@
 """What is inferred: networks, priors, likelihoods, parametrisations, symmetries and data sets."""
 
-from .activations import ACTIVATIONS, Activation
-from .bayesian_network import BayesianNetwork
-from .group import Group
-from .likelihood import Categorical, Gaussian
-from .network import Network
-from .parametrisation import Parametrisation
-from .prediction import predict
-from .prior import NormalPrior
-from .symmetry import Complement, Exchangeable, Rescalable, Symmetry
+from .networks.activations import ACTIVATIONS, Activation
+from .networks.architecture import Network
+from .networks.bayesian import BayesianNetwork
+from .networks.likelihood import Categorical, Gaussian
+from .networks.parametrisation import Parametrisation
+from .networks.prediction import predict
+from .networks.prior import NormalPrior
+from .symmetry.blocks import Complement, Exchangeable, Rescalable, Symmetry
+from .symmetry.group import Group
 from .target import NetworkTarget, Target
 
 __all__ = [

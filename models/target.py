@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from .symmetry import Symmetry
+from .symmetry.blocks import Symmetry
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from .bayesian_network import BayesianNetwork
+    from .networks.bayesian import BayesianNetwork
 
 
 @dataclass(frozen=True)

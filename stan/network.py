@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from models.likelihood import Gaussian
-from models.network import Layer
-from models.target import NetworkTarget
+from onebasin.models.networks.architecture import Layer
+from onebasin.models.networks.likelihood import Gaussian
+from onebasin.models.target import NetworkTarget
 
 PROGRAMS = Path(__file__).parent / "programs"
 ACTIVATION_CODES = {

@@ -20,8 +20,8 @@ import numpy as np
 import platformdirs
 from filelock import FileLock
 
-from models.symmetry import Symmetry
-from models.target import NetworkTarget, Target
+from onebasin.models.symmetry.blocks import Symmetry
+from onebasin.models.target import NetworkTarget, Target
 
 from .errors import StanDataError, StanProgramError
 from .home import Home, Progress, activate, home

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from analysis.diagnosis import Diagnosis
-    from analysis.modulo import ModuloDiagnosis
-    from analysis.report import Cell, Column, Table
+    from onebasin.analysis.diagnostics.aligned import ModuloDiagnosis
+    from onebasin.analysis.diagnostics.result import Diagnosis
+    from onebasin.analysis.report import Cell, Column, Table
 
 WORST_SHOWN = 10
 _PLAIN_WIDTH = 160
@@ -113,7 +113,7 @@ def alignment_bar() -> Iterator[Callable[[int, int], None] | None]:
 
 def write_json(value: Any) -> None:
     """Write a value to stdout as JSON; numbers that are not finite become null."""
-    from analysis.diagnosis import json_safe
+    from onebasin.analysis.diagnostics.result import json_safe
 
     typer.echo(json.dumps(json_safe(value), indent=2, allow_nan=False, ensure_ascii=False))
 
@@ -138,7 +138,7 @@ def write_table(table: Table) -> None:
 
 def write_diagnosis(diagnosis: Diagnosis, *, name: str) -> None:
     """Write what the diagnostics say of one posterior: tables, then warnings and notes."""
-    from analysis.report import health_table, parameter_table
+    from onebasin.analysis.report import health_table, parameter_table
 
     write_table(health_table({name: diagnosis}))
     varying = len(diagnosis.parameters) - len(diagnosis.constants)
@@ -168,8 +168,8 @@ def write_findings(
 
 def write_modulo(found: ModuloDiagnosis) -> None:
     """Write what is left of a posterior's troubles once equal modes are one."""
-    from analysis.modulo_report import comparison_table
-    from analysis.report import parameter_table
+    from onebasin.analysis.diagnostics.aligned_report import comparison_table
+    from onebasin.analysis.report import parameter_table
 
     write_table(comparison_table(found))
     shown = min(WORST_SHOWN, len(found.aligned.parameters))

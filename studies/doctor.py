@@ -102,8 +102,8 @@ def _jax() -> Check:
 
 
 def _toolchain() -> list[Check]:
-    from stan.errors import HomeBuildError
-    from stan.toolchain import find_toolchain
+    from onebasin.stan.errors import HomeBuildError
+    from onebasin.stan.toolchain import find_toolchain
 
     try:
         found = find_toolchain()
@@ -116,8 +116,8 @@ def _toolchain() -> list[Check]:
 
 
 def _wheel() -> Check:
-    from stan.errors import HomeBuildError
-    from stan.toolchain import find_wheel
+    from onebasin.stan.errors import HomeBuildError
+    from onebasin.stan.toolchain import find_wheel
 
     try:
         wheel = find_wheel()
@@ -127,8 +127,8 @@ def _wheel() -> Check:
 
 
 def _cmdstan(build: bool, progress: Callable[[str], None]) -> Check:
-    import stan
-    from stan.toolchain import find_toolchain, find_wheel
+    from onebasin import stan
+    from onebasin.stan.toolchain import find_toolchain, find_wheel
 
     try:
         found = stan.home(progress=progress) if build else stan.find()
@@ -159,7 +159,7 @@ def _cache() -> Check:
 
 
 def _data_sets() -> list[Check]:
-    from models import data
+    from onebasin.models import data
 
     checks = []
     for name in data.names():

@@ -16,9 +16,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analysis.report import write
-from inference.errors import AdviFailed
-from inference.posterior import fingerprint
+from onebasin.analysis.report import write
+from onebasin.inference.errors import AdviFailed
+from onebasin.inference.posterior import fingerprint
 
 from .errors import Interrupted
 from .methods import infer
@@ -28,7 +28,7 @@ from .study import Cell, CellFailed, Context, Findings, Outcomes, Study
 if TYPE_CHECKING:
     import xarray as xr
 
-    from models.target import Target
+    from onebasin.models.target import Target
 
 Say = Callable[[str], None]
 

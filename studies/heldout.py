@@ -15,10 +15,10 @@ import xarray as xr
 from jaxtyping import Float
 from scipy.stats import norm
 
-from analysis.parameters import summarise
-from analysis.posterior import Draws
-from analysis.prediction import PredictiveScores, mse, score_predictions
-from models import BayesianNetwork, predict
+from onebasin.analysis.posterior.summary import summarise
+from onebasin.analysis.posterior.view import Draws
+from onebasin.analysis.predictive.scores import PredictiveScores, mse, score_predictions
+from onebasin.models import BayesianNetwork, predict
 
 NOISE_SEED = 20170411
 """Seed of the noise that predictions add to the function; the same for all posteriors."""

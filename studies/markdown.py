@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analysis.report import Cell, Column, Table
+from onebasin.analysis.report import Cell, Column, Table
 
 _MARKS = {"": "", "good": " ✓", "warn": " !", "bad": " ✗"}
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from inference.settings import AdviSettings, EnsembleSettings, HmcSettings, NutsSettings
+from onebasin.inference.settings import AdviSettings, EnsembleSettings, HmcSettings, NutsSettings
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from models.target import Target
+    from onebasin.models.target import Target
 
 Settings = NutsSettings | HmcSettings | AdviSettings
 METHODS: Mapping[str, type[Settings]] = {
@@ -41,7 +41,7 @@ def infer(
     ValueError
         If the method does not run on the engine.
     """
-    import inference
+    from onebasin import inference
 
     if isinstance(settings, EnsembleSettings):
         if engine != "numpyro":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from analysis.report import FigureItem, Note, Section, Table
+from onebasin.analysis.report import FigureItem, Note, Section, Table
 
 from .study import Outcomes, failure_table
 

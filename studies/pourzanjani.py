@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from models import BayesianNetwork, Gaussian, Network, NormalPrior, Parametrisation
-from models.data import Dataset
+from onebasin.models import BayesianNetwork, Gaussian, Network, NormalPrior, Parametrisation
+from onebasin.models.data import Dataset
 
 PARAMETRISATIONS: Mapping[str, Parametrisation] = MappingProxyType(
     {

@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from models.files import replacing
+from onebasin.models.files import replacing
 
 from .markdown import table_to_markdown
 from .registry import STUDIES

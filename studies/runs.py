@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from models.files import replacing
+from onebasin.models.files import replacing
 
 from .errors import Interrupted, StudyError
 
@@ -97,7 +97,7 @@ class Run:
 
     def keep(self, key: str, fingerprint: str, tree: xr.DataTree) -> None:
         """Write a cell's posterior."""
-        from inference.posterior import save
+        from onebasin.inference.posterior import save
 
         tree.attrs[FINGERPRINT] = fingerprint
         save(tree, self.posterior_path(key), force=True)
@@ -173,7 +173,7 @@ def open_run(
     OSError
         If it cannot be written to.
     """
-    from inference.provenance import machine, versions
+    from onebasin.inference.provenance import machine, versions
 
     digest = config_hash(study, config)
     _check_folder(path, digest, resume=resume, force=force)
@@ -220,7 +220,7 @@ def commit() -> str | None:
 
 def write_json(path: Path, value: Any) -> None:
     """Write JSON to a file, whole or not at all; numbers that are not finite become null."""
-    from analysis.diagnosis import json_safe
+    from onebasin.analysis.diagnostics.result import json_safe
 
     with replacing(path) as part, part.open("w", encoding="utf-8") as stream:
         json.dump(json_safe(value), stream, indent=2, ensure_ascii=False, allow_nan=False)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from inference.settings import AdviSettings
-from models.choices import choose
+from onebasin.inference.settings import AdviSettings
+from onebasin.models.choices import choose
 
 from .errors import Interrupted, StudyError, check_seed
 from .methods import METHODS, NETWORK_METHODS, Settings, infer
@@ -17,8 +17,8 @@ from .methods import METHODS, NETWORK_METHODS, Settings, infer
 if TYPE_CHECKING:
     import xarray as xr
 
-    from models.symmetry import Symmetry
-    from models.target import Target
+    from onebasin.models.symmetry.blocks import Symmetry
+    from onebasin.models.target import Target
 
 
 @dataclass(frozen=True)
@@ -125,8 +125,8 @@ def run(request: Request, *, progress: bool, say: Callable[[str], None]) -> xr.D
     Interrupted
         On Ctrl-C; finished chains stay in `request.checkpoint`.
     """
-    import stan
-    from inference.posterior import save
+    from onebasin import stan
+    from onebasin.inference.posterior import save
 
     target = stan.program(request.program, request.data, symmetry=request.exchangeable)
     _check_symmetry(request, target, say)
@@ -151,9 +151,9 @@ def _check_symmetry(request: Request, target: Target, say: Callable[[str], None]
     """Refuse what the program does not declare, or its density does not have, before anything is sampled."""
     if not request.exchangeable:
         return
-    import stan
-    from inference import check_symmetry
-    from stan.program import inspect
+    from onebasin import stan
+    from onebasin.inference import check_symmetry
+    from onebasin.stan.program import inspect
 
     declared = inspect(request.program.resolve(), stan.home(progress=say))
     names = (*declared.parameters, *declared.derived)

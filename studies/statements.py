@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from analysis.report import Cell as TableCell
-from analysis.report import Table
+from onebasin.analysis.report import Cell as TableCell
+from onebasin.analysis.report import Table
 
 Verdict = Literal["reproduces", "does not reproduce", "unclear"]
 _FLAGS: Mapping[str, Literal["good", "warn", "bad"]] = {

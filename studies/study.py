@@ -13,9 +13,9 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analysis.report import Report, Table
-from inference.settings import ENGINES, NutsSettings
-from models.choices import choose
+from onebasin.analysis.report import Report, Table
+from onebasin.inference.settings import ENGINES, NutsSettings
+from onebasin.models.choices import choose
 
 from .errors import StudyError, check_seed
 from .statements import Statement
@@ -23,7 +23,7 @@ from .statements import Statement
 if TYPE_CHECKING:
     import xarray as xr
 
-    from models.target import Target
+    from onebasin.models.target import Target
 
 METHOD_WORDS = {"nuts": "NUTS", "meanfield": "mean-field ADVI", "fullrank": "full-rank ADVI"}
 ENGINE_WORDS = {"numpyro": "NumPyro", "stan": "Stan"}
@@ -175,7 +175,7 @@ class Outcomes:
 
     def tree(self, cell: Cell) -> xr.DataTree:
         """Read the posterior of a cell that succeeded."""
-        from inference.posterior import load
+        from onebasin.inference.posterior import load
 
         return load(self.paths[cell])
 

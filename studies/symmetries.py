@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from .errors import StudyError
 
 if TYPE_CHECKING:  # brings JAX along, which help texts do without
-    from models.symmetry import Block, Symmetry
+    from onebasin.models.symmetry.blocks import Block, Symmetry
 
 HELP = (
     "Variables whose parts are interchangeable: mu,sigma,theta; by another axis than 0: W1:1,b1,W2; by two axes: "
@@ -70,7 +70,7 @@ def spell(block: Block) -> str:
     StudyError
         If it is a `Rescalable` block, for which there is no word, or holds a name that no word can.
     """
-    from models.symmetry import Complement, Exchangeable, axes_of
+    from onebasin.models.symmetry.blocks import Complement, Exchangeable, axes_of
 
     if isinstance(block, Complement):
         parts = [_Part(name, (), False, True) for name in block.variables]
@@ -95,7 +95,7 @@ def _spell_part(part: _Part) -> str:
 
 
 def _block(word: str) -> Block:
-    from models.symmetry import Complement, Exchangeable
+    from onebasin.models.symmetry.blocks import Complement, Exchangeable
 
     parts = _parts(word)
     names = [part.name for part in parts]

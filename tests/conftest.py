@@ -26,7 +26,7 @@ jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
 # the tests they cost nothing. As everywhere in Python, an int serves where a float is asked for.
 # (jaxtyping's own pytest option does not parse a type checker with settings after several rooms.)
 jaxtyping.install_import_hook(
-    ["models", "stan", "inference", "analysis"],
+    ["onebasin.models", "onebasin.stan", "onebasin.inference", "onebasin.analysis"],
     "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))",
 )
 

@@ -104,7 +104,7 @@ def test_downward_imports_are_let_through(tmp_path, room, source):
     assert faults(tmp_path, room) == []
 
 
-@pytest.mark.parametrize("module", ["models", "models.data"])
+@pytest.mark.parametrize("module", ["models", "onebasin.models.data"])
 def test_models_import_nothing_heavy(module):
     script = f"import sys, {module}; print(*sorted(set({HEAVY}) & set(sys.modules)))"
     result = subprocess.run(

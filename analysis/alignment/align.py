@@ -17,8 +17,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from models.choices import choose
-from models.symmetry import Symmetry
+from onebasin.models.choices import choose
+from onebasin.models.symmetry.blocks import Symmetry
 
 from .costs import distance
 from .descent import Problem, match

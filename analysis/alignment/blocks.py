@@ -17,8 +17,8 @@ from itertools import combinations
 
 import numpy as np
 
-from models.group import Group, Part, Permuted, Shapes
-from models.symmetry import Block, Exchangeable, axes_of
+from onebasin.models.symmetry.blocks import Block, Exchangeable, axes_of
+from onebasin.models.symmetry.group import Group, Part, Permuted, Shapes
 
 from .assignment import assign
 from .costs import Reference, Turn, cost_matrices, distance, targets

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from models.symmetry import Exchangeable, axes_of
+from onebasin.models.symmetry.blocks import Exchangeable, axes_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float
 
-from models.group import Group
-from models.symmetry import Symmetry
+from onebasin.models.symmetry.blocks import Symmetry
+from onebasin.models.symmetry.group import Group
 
 from .blocks import method
 from .costs import Reference, distance

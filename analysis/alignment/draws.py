@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from models.checks import check_count
+from onebasin.models.checks import check_count
 
-from ..posterior import posterior_group
+from ..posterior.view import posterior_group
 
 SAMPLE_DIMS = ("chain", "draw")
 Arrays = dict[str, np.ndarray]

@@ -19,10 +19,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from models.bayesian_network import BayesianNetwork
-from models.group import Scaled
-from models.network import Network
-from models.symmetry import Exchangeable, Rescalable, Symmetry
+from onebasin.models.networks.architecture import Network
+from onebasin.models.networks.bayesian import BayesianNetwork
+from onebasin.models.symmetry.blocks import Exchangeable, Rescalable, Symmetry
+from onebasin.models.symmetry.group import Scaled
 
 from .draws import Arrays, Chunk, DrawReader
 from .rescaling import factors, rescale

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 import numpy as np
 from jaxtyping import Bool
 
-from models.group import Part, Permuted
-from models.symmetry import Block, Exchangeable, Symmetry, axes_of
+from onebasin.models.symmetry.blocks import Block, Exchangeable, Symmetry, axes_of
+from onebasin.models.symmetry.group import Part, Permuted
 
 from .blocks import method, solve
 from .costs import Reference, Turn

@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from models.group import Part, Permuted
-from models.symmetry import Block, Complement, Exchangeable, Symmetry, axes_of
+from onebasin.models.symmetry.blocks import Block, Complement, Exchangeable, Symmetry, axes_of
+from onebasin.models.symmetry.group import Part, Permuted
 
 from .parts import Parts
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from models.bayesian_network import BayesianNetwork
-from models.checks import check_inputs
-from models.group import Element, Group, Part, Scaled
-from models.symmetry import Rescalable, Symmetry
+from onebasin.models.checks import check_inputs
+from onebasin.models.networks.bayesian import BayesianNetwork
+from onebasin.models.symmetry.blocks import Rescalable, Symmetry
+from onebasin.models.symmetry.group import Element, Group, Part, Scaled
 
-from ..posterior import network_of, symmetry_of
+from ..posterior.view import network_of, symmetry_of
 from .draws import DrawReader, dataset_of
 from .features import Features, activations, weights
 from .parts import Parts, lead_by

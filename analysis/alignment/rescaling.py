@@ -17,8 +17,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from models.group import Scaled
-from models.symmetry import Rescalable, Symmetry
+from onebasin.models.symmetry.blocks import Rescalable, Symmetry
+from onebasin.models.symmetry.group import Scaled
 
 GAUGES = ("balanced", "unit", "keep")
 _ROUNDS = 500

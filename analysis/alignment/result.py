@@ -16,8 +16,8 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from models.group import Element, Group, Part, Permuted, Scaled, Swapped
-from models.symmetry import Complement, Exchangeable, Symmetry, to_json
+from onebasin.models.symmetry.blocks import Complement, Exchangeable, Symmetry, to_json
+from onebasin.models.symmetry.group import Element, Group, Part, Permuted, Scaled, Swapped
 
 from .draws import SAMPLE_DIMS, dataset_of
 from .rule import Rule

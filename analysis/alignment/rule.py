@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
-from models.checks import check_count
-from models.choices import choose
-from models.symmetry import Complement, Symmetry
+from onebasin.models.checks import check_count
+from onebasin.models.choices import choose
+from onebasin.models.symmetry.blocks import Complement, Symmetry
 
 from .rescaling import GAUGES
 

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from models.bayesian_network import BayesianNetwork
-from models.checks import check_positive
-from models.symmetry import Complement, Exchangeable, Symmetry
+from onebasin.models.checks import check_positive
+from onebasin.models.networks.bayesian import BayesianNetwork
+from onebasin.models.symmetry.blocks import Complement, Exchangeable, Symmetry
 
 from .features import Features
 

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from models.group import Group, Part, Permuted
-from models.symmetry import Block, Exchangeable, Symmetry, axes_of
+from onebasin.models.symmetry.blocks import Block, Exchangeable, Symmetry, axes_of
+from onebasin.models.symmetry.group import Group, Part, Permuted
 
 from .blocks import method, solve
 from .costs import Reference

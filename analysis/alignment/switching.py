@@ -16,9 +16,9 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Bool, Float
 
-from models.checks import check_count
-from models.group import Element, Group, Permuted
-from models.symmetry import Exchangeable, Rescalable, Symmetry, axes_of
+from onebasin.models.checks import check_count
+from onebasin.models.symmetry.blocks import Exchangeable, Rescalable, Symmetry, axes_of
+from onebasin.models.symmetry.group import Element, Group, Permuted
 
 from .align import align
 from .draws import SAMPLE_DIMS, dataset_of

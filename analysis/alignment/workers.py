@@ -18,7 +18,7 @@ from itertools import pairwise
 
 from threadpoolctl import ThreadpoolController
 
-from models.checks import check_count
+from onebasin.models.checks import check_count
 
 
 @dataclass(frozen=True, eq=False)

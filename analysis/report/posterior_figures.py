@@ -6,15 +6,15 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from ..diagnosis import Diagnosis
+from ..diagnostics.result import Diagnosis
 from ..figures.elbo import ElboTrace, plot_elbo
 from ..figures.predictive_band import Curve, plot_predictive_band, predictive_band
 from ..figures.trace_rank import plot_trace_rank, trace_rank
 from ..figures.tree_depth import plot_tree_depth
 from ..figures.weight_scatter import WeightPair, plot_weight_scatter
-from ..posterior import get_group, is_variational, read_draws
-from ..sample_stats import chain_values
-from ..variational import elbo_trace
+from ..posterior.sampler import chain_values
+from ..posterior.variational import elbo_trace
+from ..posterior.view import get_group, is_variational, read_draws
 from .page import FigureItem
 from .posterior_scores import stored_predictions
 from .tables import worst_parameters

@@ -6,8 +6,8 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from ..posterior import get_group
-from ..prediction import PredictiveScores, score_predictions
+from ..posterior.view import get_group
+from ..predictive.scores import PredictiveScores, score_predictions
 
 
 def scores_of(posteriors: Mapping[str, xr.DataTree]) -> dict[str, PredictiveScores]:

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import xarray as xr
 
-from ..diagnosis import Diagnosis
-from ..diagnostics import diagnose
+from ..diagnostics.diagnose import diagnose
+from ..diagnostics.result import Diagnosis
 from . import posterior_figures as figures
 from .definitions import DIAGNOSTICS, PREDICTION
 from .page import Note, Report, Section

@@ -6,7 +6,7 @@ from typing import Any
 
 import xarray as xr
 
-from ..posterior import json_attribute, posterior_group
+from ..posterior.view import json_attribute, posterior_group
 from .numbers import format_number
 from .page import Run
 

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from ..diagnosis import Diagnosis
-from ..prediction import PredictiveScores
+from ..diagnostics.result import Diagnosis
+from ..predictive.scores import PredictiveScores
 from .page import Cell, Column, Table, Value
 
 Row = tuple[Cell | Value, ...]

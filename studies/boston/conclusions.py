@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping
 from typing import Literal
 
-from analysis.figures.cells import plot_cells
-from analysis.report import Cell as TableCell
-from analysis.report import (
+from onebasin.analysis.figures.cells import plot_cells
+from onebasin.analysis.report import Cell as TableCell
+from onebasin.analysis.report import (
     Column,
     FigureItem,
     Report,
@@ -17,7 +17,7 @@ from analysis.report import (
     cost_table,
     health_table,
 )
-from analysis.report.definitions import DIAGNOSTICS, PREDICTION
+from onebasin.analysis.report.definitions import DIAGNOSTICS, PREDICTION
 
 from ..statements import Statement, count_verdicts, statement_table, trial_table, verdict_table
 from ..study import ENGINE_WORDS, Cell, Findings, Outcomes

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from inference.settings import NutsSettings
-from models import NetworkTarget
-from models.data import StandardisedSplit, load, split, standardise
+from onebasin.inference.settings import NutsSettings
+from onebasin.models import NetworkTarget
+from onebasin.models.data import StandardisedSplit, load, split, standardise
 
 from ..errors import StudyError
 from ..pourzanjani import PARAMETRISATIONS, relu_network

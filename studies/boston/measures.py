@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from scipy.stats import wilcoxon
 
-from analysis.diagnosis import Diagnosis
-from analysis.diagnostics import diagnose
-from analysis.prediction import PredictiveScores
-from analysis.report import Run, describe_run
+from onebasin.analysis.diagnostics.diagnose import diagnose
+from onebasin.analysis.diagnostics.result import Diagnosis
+from onebasin.analysis.predictive.scores import PredictiveScores
+from onebasin.analysis.report import Run, describe_run
 
 from ..heldout import predict_held_out
 from ..study import Cell, Outcomes

@@ -24,7 +24,7 @@ def build(
     ] = False,
 ) -> None:
     """Build it now rather than on first use (minutes, once a machine)."""
-    from stan.assemble import assemble
+    from onebasin.stan.assemble import assemble
 
     from .. import console
 
@@ -40,9 +40,9 @@ def path(
     ] = True,
 ) -> None:
     """Print its folder, for CMDSTAN=$(onebasin cmdstan path)."""
-    from stan.assemble import assemble
-    from stan.assembled import assembled_path, is_complete
-    from stan.errors import CmdStanNotFound
+    from onebasin.stan.assemble import assemble
+    from onebasin.stan.assembled import assembled_path, is_complete
+    from onebasin.stan.errors import CmdStanNotFound
 
     from .. import console
 
@@ -62,8 +62,8 @@ def info(
     """Show what has been assembled, and which CmdStan onebasin itself uses."""
     from dataclasses import asdict
 
-    import stan
-    from stan.assembled import assembled_homes, default_cache
+    from onebasin import stan
+    from onebasin.stan.assembled import assembled_homes, default_cache
 
     from .. import console
 
@@ -77,7 +77,7 @@ def info(
         listed = [asdict(home) | {"path": str(home.path)} for home in homes]
         console.write_json({"used": chosen, "assembled": listed})
         return
-    from analysis.report import Column, Table
+    from onebasin.analysis.report import Column, Table
 
     table = Table(
         ("assembled", "drivers", Column("size", unit="GB"), "current"),
@@ -100,8 +100,8 @@ def clean(
     ] = False,
 ) -> None:
     """Remove what has been assembled, and the programs that were compiled with it."""
-    from stan.assembled import assembled_homes, remove
-    from stan.program import remove_compiled
+    from onebasin.stan.assembled import assembled_homes, remove
+    from onebasin.stan.program import remove_compiled
 
     from .. import console
 

@@ -43,8 +43,8 @@ def compare(
 
     check_seed(seed)
     console.prepare_jax()
-    from analysis.compare import compare as compare_trees
-    from inference.posterior import load
+    from onebasin.analysis.compare.compare import compare as compare_trees
+    from onebasin.inference.posterior import load
 
     files = named(runs)
     name = _truth(files, truth)

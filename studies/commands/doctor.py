@@ -23,7 +23,7 @@ def doctor(
     if json:
         console.write_json({"engines": engines, "checks": [asdict(check) for check in checks]})
     else:
-        from analysis.report import Cell, Table
+        from onebasin.analysis.report import Cell, Table
 
         rows = tuple(
             (check.name, Cell(check.detail, _flag(check.ok, check.engine)), check.remedy)

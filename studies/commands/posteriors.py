@@ -31,9 +31,9 @@ def diagnose(
     json: Annotated[bool, typer.Option("--json", help="Write JSON instead of tables.")] = False,
 ) -> None:
     """Show R-hat, effective sample sizes, divergences, tree depths and E-BFMI; raw and modulo symmetry."""
-    from analysis.diagnostics import diagnose as diagnose_tree
-    from analysis.modulo import diagnose_modulo, has_equal_modes
-    from inference.posterior import load
+    from onebasin.analysis.diagnostics.aligned import diagnose_modulo, has_equal_modes
+    from onebasin.analysis.diagnostics.diagnose import diagnose as diagnose_tree
+    from onebasin.inference.posterior import load
 
     from .. import console
 
@@ -61,8 +61,8 @@ def align(
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
     """Bring every draw into one labelling, and write the posterior with how each draw was moved."""
-    from analysis.alignment import align as align_tree
-    from inference.posterior import check_output, load, save
+    from onebasin.analysis.alignment import align as align_tree
+    from onebasin.inference.posterior import check_output, load, save
 
     from .. import console
 
@@ -100,8 +100,8 @@ def report(
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
     """Write one self-contained page with tables and pictures of posteriors."""
-    from analysis.report import check_output, posterior_report, write
-    from inference.posterior import load
+    from onebasin.analysis.report import check_output, posterior_report, write
+    from onebasin.inference.posterior import load
 
     from .. import console
 

@@ -55,9 +55,9 @@ def sample(
 
     console.prepare_jax()
     console.quieten_stan()
-    from analysis.diagnostics import diagnose
-    from analysis.modulo import diagnose_modulo, has_equal_modes
-    from inference.posterior import check_output
+    from onebasin.analysis.diagnostics.aligned import diagnose_modulo, has_equal_modes
+    from onebasin.analysis.diagnostics.diagnose import diagnose
+    from onebasin.inference.posterior import check_output
 
     from .. import sampling
 

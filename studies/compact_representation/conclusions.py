@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analysis.report import Report, Section, describe_run
+from onebasin.analysis.report import Report, Section, describe_run
 
 from ..page import failed_section, filled, present
 from ..statements import Statement, count_verdicts, statement_table, trial_table, verdict_table

@@ -7,11 +7,11 @@ from functools import lru_cache
 
 import numpy as np
 
-from analysis.distillation import DistillationSettings
-from inference.settings import AdviSettings, EnsembleSettings, HmcSettings
-from models import BayesianNetwork, Categorical, Network, NetworkTarget
-from models.data import Dataset, Split, load, own_split, split
-from models.symmetry import Exchangeable, Symmetry
+from onebasin.analysis.gaussian.distillation import DistillationSettings
+from onebasin.inference.settings import AdviSettings, EnsembleSettings, HmcSettings
+from onebasin.models import BayesianNetwork, Categorical, Network, NetworkTarget
+from onebasin.models.data import Dataset, Split, load, own_split, split
+from onebasin.models.symmetry.blocks import Exchangeable, Symmetry
 
 from ..study import Cell, Options
 

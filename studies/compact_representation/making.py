@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
-from analysis.alignment import Alignment, align, switching
-from analysis.distillation import distil
-from models import BayesianNetwork
-from models.symmetry import Symmetry, to_json
+from onebasin.analysis.alignment import Alignment, align, switching
+from onebasin.analysis.gaussian.distillation import distil
+from onebasin.models import BayesianNetwork
+from onebasin.models.symmetry.blocks import Symmetry, to_json
 
 from ..console import alignment_bar
 from ..driver import sample
@@ -24,7 +24,7 @@ from .plan import Distillation
 from .rows import make_row
 
 if TYPE_CHECKING:
-    from models import NetworkTarget
+    from onebasin.models import NetworkTarget
 
 LAGS = (1, 20, 100)
 
@@ -110,7 +110,7 @@ def _aligned_prior(
 
 def _refine(mean_aligned: xr.DataTree, cell: Cell, context: Context) -> xr.DataTree:
     """Fit a diagonal Gaussian through the ELBO, started at the mean of the aligned draws."""
-    from inference import advi
+    from onebasin.inference import advi
 
     return advi(
         _network_target(context),
@@ -144,7 +144,7 @@ def mean_of(tree: xr.DataTree) -> dict[str, np.ndarray]:
 
 
 def _network_target(context: Context) -> NetworkTarget:
-    from models import NetworkTarget
+    from onebasin.models import NetworkTarget
 
     if not isinstance(context.target, NetworkTarget):
         raise TypeError(

@@ -11,8 +11,8 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float, Int
 
-from analysis.agreement import agreement, entropy, total_variation
-from analysis.calibration import calibration_error
+from onebasin.analysis.predictive.agreement import agreement, entropy, total_variation
+from onebasin.analysis.predictive.calibration import calibration_error
 
 from ..study import Outcomes
 from .design import ALIGNMENTS, DYNAMICS, SWAPS, Config, aligned, parts

@@ -21,14 +21,14 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float, Int
 
-from analysis.alignment import align
-from analysis.barriers import barrier
-from analysis.transpositions import transpositions_of
-from inference.ensemble import first_values
-from inference.settings import EnsembleSettings, TrainSettings
-from inference.training import train
-from models import BayesianNetwork, Categorical, NetworkTarget
-from models.group import Group, Permuted
+from onebasin.analysis.alignment import align
+from onebasin.analysis.alignment.barriers import barrier
+from onebasin.analysis.alignment.transpositions import transpositions_of
+from onebasin.inference.settings import EnsembleSettings, TrainSettings
+from onebasin.inference.training.ensemble import first_values
+from onebasin.inference.training.train import train
+from onebasin.models import BayesianNetwork, Categorical, NetworkTarget
+from onebasin.models.symmetry.group import Group, Permuted
 
 from .design import PairSettings, permutations_of
 

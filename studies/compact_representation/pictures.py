@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from analysis.figures.style import (
+from onebasin.analysis.figures.style import (
     ACCENT,
     INK,
     MUTED,
@@ -18,7 +18,7 @@ from analysis.figures.style import (
     new_panels,
     style_axes,
 )
-from analysis.report import FigureItem
+from onebasin.analysis.report import FigureItem
 
 from .measures import Measured, Results
 

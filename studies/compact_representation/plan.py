@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from analysis.distillation import DistillationSettings
+from onebasin.analysis.gaussian.distillation import DistillationSettings
 
 from ..study import Cell
 from .design import (

@@ -15,11 +15,11 @@ import xarray as xr
 from jaxtyping import Float, Int
 from scipy.special import softmax
 
-from analysis.agreement import entropy
-from analysis.pruning import pruning_curve
-from analysis.unimodal import GaussianFit, fit_gaussian
-from models import BayesianNetwork, predict
-from models.data import Dataset
+from onebasin.analysis.gaussian import GaussianFit, fit_gaussian
+from onebasin.analysis.gaussian.pruning import pruning_curve
+from onebasin.analysis.predictive.agreement import entropy
+from onebasin.models import BayesianNetwork, predict
+from onebasin.models.data import Dataset
 
 from ..study import Cell
 from .design import RowSettings

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from analysis.barriers import Barrier
+from onebasin.analysis.alignment.barriers import Barrier
 
 from ..statements import Statement, Trial, judge
 from .measures import Results

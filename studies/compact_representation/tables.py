@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analysis.report import Cell, Column, Table
+from onebasin.analysis.report import Cell, Column, Table
 
 from .design import ALIGNMENTS
 from .measures import Measured, Results

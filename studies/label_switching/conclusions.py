@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from analysis.report import Note, Report, Section, Table, cost_table, health_table
-from analysis.report.definitions import DIAGNOSTICS
+from onebasin.analysis.report import Note, Report, Section, Table, cost_table, health_table
+from onebasin.analysis.report.definitions import DIAGNOSTICS
 
 from ..page import failed_section
 from ..statements import Statement, trial_table

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import xarray as xr
 
-from inference.settings import NutsSettings
-from models import Target
+from onebasin.inference.settings import NutsSettings
+from onebasin.models import Target
 
 from ..driver import sample
 from ..errors import StudyError
@@ -83,7 +83,7 @@ def target(config: Config, cell: Cell) -> Target:
 
 def make(config: Config, cell: Cell, outcomes: Outcomes, context: Context) -> xr.DataTree:
     """Try the declared symmetry on the log density, sample, and put the truth beside the draws."""
-    from inference import check_symmetry
+    from onebasin.inference import check_symmetry
 
     model = target(config, cell)
     found = check_symmetry(model, engine=cell.engine, seed=cell.seed, progress=context.say)

@@ -16,13 +16,13 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from analysis.alignment import Alignment, align, switching
-from analysis.figures.trace_rank import TraceRank, trace_rank
-from analysis.modulo import ModuloDiagnosis, diagnose_modulo
-from analysis.parameters import summarise
-from analysis.posterior import json_attribute, read_draws
-from analysis.report import Run, describe_run
-from models.symmetry import Symmetry
+from onebasin.analysis.alignment import Alignment, align, switching
+from onebasin.analysis.diagnostics.aligned import ModuloDiagnosis, diagnose_modulo
+from onebasin.analysis.figures.trace_rank import TraceRank, trace_rank
+from onebasin.analysis.posterior.summary import summarise
+from onebasin.analysis.posterior.view import json_attribute, read_draws
+from onebasin.analysis.report import Run, describe_run
+from onebasin.models.symmetry.blocks import Symmetry
 
 from ..study import Cell, Outcomes
 from .design import Config, target

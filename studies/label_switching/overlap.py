@@ -25,13 +25,13 @@ from jaxtyping import Float, Int
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis.alignment import align
-from analysis.alignment.parts import flatten
-from analysis.figures.style import INK, TEXT_SIZE, chain_colour, new_figure, style_axes
-from analysis.report import Column, Table
-from models.checks import check_count, check_positive
-from models.group import Element, Group, Permuted
-from models.symmetry import Exchangeable
+from onebasin.analysis.alignment import align
+from onebasin.analysis.alignment.parts import flatten
+from onebasin.analysis.figures.style import INK, TEXT_SIZE, chain_colour, new_figure, style_axes
+from onebasin.analysis.report import Column, Table
+from onebasin.models.checks import check_count, check_positive
+from onebasin.models.symmetry.blocks import Exchangeable
+from onebasin.models.symmetry.group import Element, Group, Permuted
 
 RULES = ("draw", "mean", "gaussian", "posterior")
 SAID = {

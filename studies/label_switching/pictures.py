@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from matplotlib.figure import Figure
 
-from analysis.figures.cells import plot_cells
-from analysis.figures.style import ACCENT, INK, MUTED, new_panels
-from analysis.figures.trace_rank import plot_trace_rank
-from analysis.report import FigureItem
+from onebasin.analysis.figures.cells import plot_cells
+from onebasin.analysis.figures.style import ACCENT, INK, MUTED, new_panels
+from onebasin.analysis.figures.trace_rank import plot_trace_rank
+from onebasin.analysis.report import FigureItem
 
 from .measures import RAW, Measured, Results, worst
 from .overlap import FailureRates, plot_failure_rates

@@ -11,8 +11,8 @@ from typing import Literal
 
 import numpy as np
 
-from models import BayesianNetwork, Exchangeable, Gaussian, Network, NormalPrior, Target
-from models.symmetry import Symmetry
+from onebasin.models import BayesianNetwork, Exchangeable, Gaussian, Network, NormalPrior, Target
+from onebasin.models.symmetry.blocks import Symmetry
 
 from . import data
 from .data import Simulate, Simulated
@@ -147,7 +147,7 @@ def simulate(label: str, seed: int) -> Simulated:
 
 def condition(label: str, seed: int) -> Target:
     """Condition a problem's model on its data."""
-    import stan
+    from onebasin import stan
 
     problem, made = PROBLEMS[label], simulate(label, seed)
     name = f"label-switching-{label}"

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
-from analysis.posterior import posterior_group
-from models.group import Group
-from models.symmetry import Symmetry
+from onebasin.analysis.posterior.view import posterior_group
+from onebasin.models.symmetry.blocks import Symmetry
+from onebasin.models.symmetry.group import Group
 
 _INTERVAL = (0.025, 0.975)
 

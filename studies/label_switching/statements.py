@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 
-from analysis.diagnosis import Limits
+from onebasin.analysis.diagnostics.result import Limits
 
 from ..statements import Statement, Trial, judge
 from ..study import ENGINE_WORDS, Cell

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from analysis.report import Cell, Column, Table
+from onebasin.analysis.report import Cell, Column, Table
 
 from ..statements import Statement, Verdict
 from .measures import Measured, Results, worst

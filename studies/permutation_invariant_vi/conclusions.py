@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analysis.report import Report, Section, describe_run
+from onebasin.analysis.report import Report, Section, describe_run
 
 from ..page import failed_section, filled
 from ..statements import Statement, count_verdicts, statement_table, trial_table, verdict_table

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from inference.settings import EnsembleSettings, HmcSettings
-from inference.symmetrised import SymmetrisedSettings
-from models import BayesianNetwork, Categorical, Network, NetworkTarget
-from models.data import Split
-from models.symmetry import Exchangeable
+from onebasin.inference.settings import EnsembleSettings, HmcSettings
+from onebasin.inference.variational import SymmetrisedSettings
+from onebasin.models import BayesianNetwork, Categorical, Network, NetworkTarget
+from onebasin.models.data import Split
+from onebasin.models.symmetry.blocks import Exchangeable
 
 from ..compact_representation.design import Size
 from ..compact_representation.design import parts as image_parts

@@ -29,8 +29,8 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 from scipy.integrate import solve_ivp
 
-from inference.precision import precision
-from models.checks import check_count, check_positive
+from onebasin.inference.precision import precision
+from onebasin.models.checks import check_count, check_positive
 
 from .interpolation_optima import Mixture, slope
 

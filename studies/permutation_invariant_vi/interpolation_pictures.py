@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis.figures.style import (
+from onebasin.analysis.figures.style import (
     ACCENT,
     INK,
     MUTED,
@@ -19,7 +19,7 @@ from analysis.figures.style import (
     new_figure,
     style_axes,
 )
-from analysis.report import FigureItem, format_number
+from onebasin.analysis.report import FigureItem, format_number
 
 from .interpolation import MEASURES, InterpolationResults
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from analysis.report import Column, Note, Section, Table, format_number
+from onebasin.analysis.report import Column, Note, Section, Table, format_number
 
 from ..statements import Statement, Trial, judge
 from .interpolation import InterpolationResults

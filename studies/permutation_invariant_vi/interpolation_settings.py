@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from models.checks import check_count, check_positive
+from onebasin.models.checks import check_count, check_positive
 
 from .interpolation_descent import Descent
 from .interpolation_optima import LARGEST_RATIO

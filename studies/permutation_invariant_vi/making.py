@@ -14,10 +14,10 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from analysis.prediction import class_log_probability
-from inference.errors import InferenceError
-from models import BayesianNetwork, NetworkTarget, predict
-from models.data import Dataset
+from onebasin.analysis.predictive.scores import class_log_probability
+from onebasin.inference.errors import InferenceError
+from onebasin.models import BayesianNetwork, NetworkTarget, predict
+from onebasin.models.data import Dataset
 
 from ..driver import sample
 from ..study import Cell, CellFailed, Context, Outcomes
@@ -56,7 +56,7 @@ def fit(cell: Cell, context: Context) -> xr.DataTree:
     CellFailed
         If an ELBO became infinite or undefined.
     """
-    from inference.symmetrised import symmetrised_vi
+    from onebasin.inference.variational import symmetrised_vi
 
     settings: FitSettings = cell.settings
     try:

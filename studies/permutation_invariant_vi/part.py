@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from analysis.report import Section, Table
+from onebasin.analysis.report import Section, Table
 
 from ..statements import Statement
 

@@ -42,7 +42,7 @@ from jaxtyping import Float
 from scipy.optimize import brentq
 from scipy.special import gammaln
 
-from models.symmetry import Exchangeable
+from onebasin.models.symmetry.blocks import Exchangeable
 
 Values = Mapping[str, np.ndarray]
 

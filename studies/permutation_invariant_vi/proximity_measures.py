@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from models import BayesianNetwork
+from onebasin.models import BayesianNetwork
 
 from ..study import Outcomes
 from .design import MADE, Config, classifier, units, width_key

@@ -6,8 +6,8 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
 
-from analysis.figures.style import MUTED, add_legend, chain_colour, new_figure, style_axes
-from analysis.report import FigureItem
+from onebasin.analysis.figures.style import MUTED, add_legend, chain_colour, new_figure, style_axes
+from onebasin.analysis.report import FigureItem
 
 from .proximity import mean_bound, theorem_bound
 from .proximity_measures import SOURCES, ProximityResults

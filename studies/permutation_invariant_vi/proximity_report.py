@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from analysis.report import Column, Section, Table
+from onebasin.analysis.report import Column, Section, Table
 
 from ..statements import Statement, Trial, judge
 from .part import Part

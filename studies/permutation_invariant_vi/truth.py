@@ -15,12 +15,12 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from analysis.agreement import agreement, total_variation
-from analysis.alignment import align
-from analysis.compare_prediction import Points, predict_points
-from analysis.discrepancy import energy_distance, independent_draws
-from models import BayesianNetwork
-from models.data import Dataset
+from onebasin.analysis.alignment import align
+from onebasin.analysis.compare.two_sample import energy_distance, independent_draws
+from onebasin.analysis.predictive.agreement import agreement, total_variation
+from onebasin.analysis.predictive.points import Points, predict_points
+from onebasin.models import BayesianNetwork
+from onebasin.models.data import Dataset
 
 from .design import TruthSettings, units
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from analysis.report import Column, Section, Table
+from onebasin.analysis.report import Column, Section, Table
 
 from ..page import filled
 from ..statements import Statement, Trial, judge

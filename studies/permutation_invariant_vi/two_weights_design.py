@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
-from models import BayesianNetwork, Gaussian, Network, NetworkTarget, NormalPrior
-from models.checks import check_count, check_positive
+from onebasin.models import BayesianNetwork, Gaussian, Network, NetworkTarget, NormalPrior
+from onebasin.models.checks import check_count, check_positive
 
 if TYPE_CHECKING:
-    from inference.symmetrised import SymmetrisedSettings
+    from onebasin.inference.variational import SymmetrisedSettings
 
 METHODS: Mapping[str, str] = MappingProxyType(
     {"mfvi": "none", "sgm-exact": "exact", "sgm-infonce": "infonce"}
@@ -174,7 +174,7 @@ def target(settings: TwoWeightSettings, alpha: float) -> NetworkTarget:
 
 def fit_settings(settings: TwoWeightSettings) -> SymmetrisedSettings:
     """Settings of every method's fits."""
-    from inference.symmetrised import SymmetrisedSettings
+    from onebasin.inference.variational import SymmetrisedSettings
 
     return SymmetrisedSettings(
         fits=settings.fits,

@@ -17,7 +17,7 @@ import xarray as xr
 from jaxtyping import Float
 from scipy.special import logsumexp
 
-from models import predict
+from onebasin.models import predict
 
 from .two_weights_design import Points, TwoWeightSettings, model
 from .two_weights_gaussian import Approximation, approximation

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
 from matplotlib.ticker import LogLocator, NullLocator
 
-from analysis.figures.style import (
+from onebasin.analysis.figures.style import (
     ACCENT,
     INK,
     MUTED,
@@ -21,7 +21,7 @@ from analysis.figures.style import (
     new_figure,
     style_axes,
 )
-from analysis.report import FigureItem
+from onebasin.analysis.report import FigureItem
 
 from .two_weights import TwoWeightResults
 from .two_weights_gaussian import Approximation

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from analysis.report import Section
+from onebasin.analysis.report import Section
 
 from ..page import filled
 from . import two_weights_pictures as pictures

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from analysis.report import Cell, Column, Table
-from analysis.report.page import Flag, Value
+from onebasin.analysis.report import Cell, Column, Table
+from onebasin.analysis.report.page import Flag, Value
 
 from .two_weights import WORDS, TwoWeightResults
 from .two_weights_fits import FitScores

@@ -18,7 +18,7 @@ import xarray as xr
 from jaxtyping import Float, Int
 from scipy import stats
 
-from models import BayesianNetwork
+from onebasin.models import BayesianNetwork
 
 from ..study import Outcomes
 from .design import Config, Method, methods, parts, units, width_key

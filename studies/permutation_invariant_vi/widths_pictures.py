@@ -8,8 +8,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, NullFormatter, SymmetricalLogLocator
 
-from analysis.figures.style import MUTED, add_legend, chain_colour, new_figure, style_axes
-from analysis.report import FigureItem
+from onebasin.analysis.figures.style import MUTED, add_legend, chain_colour, new_figure, style_axes
+from onebasin.analysis.report import FigureItem
 
 from .widths import Fits, PerFit, WidthResults
 from .widths_tables import share

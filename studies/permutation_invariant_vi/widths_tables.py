@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from analysis.report import Cell, Column, Table
-from analysis.report.page import Flag
+from onebasin.analysis.report import Cell, Column, Table
+from onebasin.analysis.report.page import Flag
 
 from .widths import Fits, Paired, PerFit, WidthResults, paired
 

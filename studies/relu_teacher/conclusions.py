@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from analysis.report import (
-    Report,
-    Section,
-    cost_table,
-    describe_run,
-    health_table,
-)
-from analysis.report.definitions import DIAGNOSTICS, PREDICTION
-from models.data import own_split
+from onebasin.analysis.report import Report, Section, cost_table, describe_run, health_table
+from onebasin.analysis.report.definitions import DIAGNOSTICS, PREDICTION
+from onebasin.models.data import own_split
 
 from ..heldout import BOUND
 from ..page import failed_section, filled, present

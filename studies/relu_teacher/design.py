@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cache
 
-from inference.settings import AdviSettings, NutsSettings
-from models import NetworkTarget
-from models.data import Dataset, load
+from onebasin.inference.settings import AdviSettings, NutsSettings
+from onebasin.models import NetworkTarget
+from onebasin.models.data import Dataset, load
 
 from ..pourzanjani import PARAMETRISATIONS, relu_network
 from ..study import Cell, Options

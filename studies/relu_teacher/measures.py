@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from analysis.diagnosis import Diagnosis
-from analysis.diagnostics import diagnose
-from inference.settings import ENGINES
+from onebasin.analysis.diagnostics.diagnose import diagnose
+from onebasin.analysis.diagnostics.result import Diagnosis
+from onebasin.inference.settings import ENGINES
 
 from ..heldout import Agreement, Gap, HeldOut, agree, gap, predict_held_out
 from ..study import Cell, Outcomes

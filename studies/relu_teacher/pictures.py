@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from analysis.figures.predictive_band import Curve, plot_predictive_band, predictive_band
-from analysis.figures.weight_scatter import WeightPair, plot_weight_scatter
-from analysis.posterior import read_draws
-from analysis.report import FigureItem
-from analysis.report.posterior_figures import elbo_figure, trace_figure
+from onebasin.analysis.figures.predictive_band import Curve, plot_predictive_band, predictive_band
+from onebasin.analysis.figures.weight_scatter import WeightPair, plot_weight_scatter
+from onebasin.analysis.posterior.view import read_draws
+from onebasin.analysis.report import FigureItem
+from onebasin.analysis.report.posterior_figures import elbo_figure, trace_figure
 
 from ..heldout import draw_functions
 from ..study import ENGINE_WORDS, METHOD_WORDS, Cell

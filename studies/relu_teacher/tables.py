@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from analysis.report import Cell, Column, Table
+from onebasin.analysis.report import Cell, Column, Table
 
 from ..heldout import BOUND
 from ..study import ENGINE_WORDS

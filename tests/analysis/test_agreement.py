@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from analysis.agreement import (
+from onebasin.analysis.predictive.agreement import (
     agreement,
     entropy,
     mutual_information,

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from analysis.alignment import align
-from analysis.barriers import barrier
-from models import BayesianNetwork, Network, predict
-from models.group import Group
+from onebasin.analysis.alignment import align
+from onebasin.analysis.alignment.barriers import barrier
+from onebasin.models import BayesianNetwork, Network, predict
+from onebasin.models.symmetry.group import Group
 
 from .alignment.conftest import dataset
 

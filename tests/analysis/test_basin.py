@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from analysis.basin import fit_basin, halves
-from analysis.discrepancy import energy_distance
-from models.symmetry import Exchangeable, Rescalable
+from onebasin.analysis.compare.frame import fit_basin, halves
+from onebasin.analysis.compare.two_sample import energy_distance
+from onebasin.models.symmetry.blocks import Exchangeable, Rescalable
 
 MIXTURE = (Exchangeable({"mu": 0, "sigma": 0}),)
 

@@ -4,8 +4,15 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from analysis.comparable import check_comparable, stored_points, unlike_weights
-from models import BayesianNetwork, Categorical, Gaussian, Network, NormalPrior, Parametrisation
+from onebasin.analysis.compare.comparable import check_comparable, stored_points, unlike_weights
+from onebasin.models import (
+    BayesianNetwork,
+    Categorical,
+    Gaussian,
+    Network,
+    NormalPrior,
+    Parametrisation,
+)
 
 NETWORK = Network(2, (3,), activation="tanh")
 MODEL = BayesianNetwork(NETWORK)

@@ -8,14 +8,14 @@ import xarray as xr
 from scipy.special import softmax
 from scipy.stats import norm
 
-from analysis import compare_prediction
-from analysis.compare import compare
-from analysis.report import Table
-from models.bayesian_network import BayesianNetwork
-from models.likelihood import Categorical, Gaussian
-from models.network import Network
-from models.parametrisation import Parametrisation
-from models.symmetry import Exchangeable, to_json
+from onebasin.analysis.compare.compare import compare
+from onebasin.analysis.predictive import points as compare_prediction
+from onebasin.analysis.report import Table
+from onebasin.models.networks.architecture import Network
+from onebasin.models.networks.bayesian import BayesianNetwork
+from onebasin.models.networks.likelihood import Categorical, Gaussian
+from onebasin.models.networks.parametrisation import Parametrisation
+from onebasin.models.symmetry.blocks import Exchangeable, to_json
 
 SHAPE = (4, 60)
 REGRESSION = BayesianNetwork(Network(2, (3,)))

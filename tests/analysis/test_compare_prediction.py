@@ -5,10 +5,10 @@ import pytest
 from scipy.special import softmax
 from scipy.stats import norm
 
-from analysis import compare_prediction
-from analysis.compare_prediction import Points, distances, predict_points
-from analysis.prediction import crps, interval_coverage
-from models import BayesianNetwork, Categorical, Gaussian, Network
+from onebasin.analysis.predictive import points as compare_prediction
+from onebasin.analysis.predictive.points import Points, distances, predict_points
+from onebasin.analysis.predictive.scores import crps, interval_coverage
+from onebasin.models import BayesianNetwork, Categorical, Gaussian, Network
 
 X = np.linspace(-2, 2, 14).reshape(7, 2)
 LABELS = np.array([0, 1, 2, 0, 1, 2, 0])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from analysis.compare import FLOOR, compare
+from onebasin.analysis.compare.compare import FLOOR, compare
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from analysis.diagnostics import diagnose
+from onebasin.analysis.diagnostics.diagnose import diagnose
 
 SYMMETRY = json.dumps([{"kind": "exchangeable", "axes": {"mu": 0}, "flips": False}])
 SHAPE = (4, 500)

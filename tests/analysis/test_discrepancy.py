@@ -6,8 +6,14 @@ from scipy import stats
 from scipy.signal import lfilter
 from scipy.spatial.distance import cdist
 
-from analysis import discrepancy
-from analysis.discrepancy import energy_distance, independent_draws, mmd, stride, two_sample
+from onebasin.analysis.compare import two_sample as discrepancy
+from onebasin.analysis.compare.two_sample import (
+    energy_distance,
+    independent_draws,
+    mmd,
+    stride,
+    two_sample,
+)
 
 
 def autoregression(rng, rho, shape):

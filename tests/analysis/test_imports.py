@@ -10,9 +10,9 @@ import pytest
     ("module", "heavy"),
     [
         ("analysis", ("numpy", "xarray", "matplotlib")),
-        ("analysis.diagnostics", ("matplotlib", "arviz_stats", "jinja2")),
-        ("analysis.prediction", ("matplotlib", "arviz_stats", "xarray")),
-        ("analysis.report", ("matplotlib.pyplot", "arviz_stats", "jax")),
+        ("onebasin.analysis.diagnostics.diagnose", ("matplotlib", "arviz_stats", "jinja2")),
+        ("onebasin.analysis.predictive.scores", ("matplotlib", "arviz_stats", "xarray")),
+        ("onebasin.analysis.report", ("matplotlib.pyplot", "arviz_stats", "jax")),
     ],
 )
 def test_import_leaves_heavy_libraries_alone(module, heavy):

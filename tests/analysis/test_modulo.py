@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from analysis.invariants import invariants
-from analysis.modulo import diagnose_modulo, has_equal_modes
-from analysis.parameters import summarise
-from models import BayesianNetwork, Complement, Exchangeable, Group, Network, Rescalable
-from models.group import Permuted
-from models.symmetry import to_json
+from onebasin.analysis.diagnostics.aligned import diagnose_modulo, has_equal_modes
+from onebasin.analysis.diagnostics.invariants import invariants
+from onebasin.analysis.posterior.summary import summarise
+from onebasin.models import BayesianNetwork, Complement, Exchangeable, Group, Network, Rescalable
+from onebasin.models.symmetry.blocks import to_json
+from onebasin.models.symmetry.group import Permuted
 
 MIXTURE = (Exchangeable({"mu": 0, "sigma": 0}),)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from analysis.posterior import entry_names, is_variational, json_attribute, read_draws
+from onebasin.analysis.posterior.view import entry_names, is_variational, json_attribute, read_draws
 
 
 def test_read_draws_names_and_orders_scalar_entries(make_mcmc, rng):

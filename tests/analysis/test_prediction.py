@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from analysis import prediction
-from analysis.prediction import score_classes, score_predictions
+from onebasin.analysis.predictive import scores as prediction
+from onebasin.analysis.predictive.scores import score_classes, score_predictions
 
 
 @pytest.fixture

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from analysis.pruning import LEVELS, SCORES, prune, pruning_curve
-from analysis.unimodal import GaussianFit, fit_gaussian
-from models.bayesian_network import BayesianNetwork
-from models.likelihood import Categorical, Gaussian
-from models.network import Network
-from models.prediction import predict
+from onebasin.analysis.gaussian import GaussianFit, fit_gaussian
+from onebasin.analysis.gaussian.pruning import LEVELS, SCORES, prune, pruning_curve
+from onebasin.models.networks.architecture import Network
+from onebasin.models.networks.bayesian import BayesianNetwork
+from onebasin.models.networks.likelihood import Categorical, Gaussian
+from onebasin.models.networks.prediction import predict
 
 MODEL = BayesianNetwork(Network(2, (2,), 1, activation="tanh"))
 MEAN = {

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from analysis.transpositions import count_transpositions, transpositions_of
-from models.group import Group, Scaled
-from models.symmetry import Exchangeable
+from onebasin.analysis.alignment.transpositions import count_transpositions, transpositions_of
+from onebasin.models.symmetry.blocks import Exchangeable
+from onebasin.models.symmetry.group import Group, Scaled
 
 
 def distances(size: int) -> dict[tuple[int, ...], int]:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from analysis.variational import elbo_trace, khat_limit, log_ratios, pareto_khat
+from onebasin.analysis.posterior.variational import elbo_trace, khat_limit, log_ratios, pareto_khat
 
 DRAWS = 4000
 

@@ -10,8 +10,8 @@ import numpy as np
 import numpyro
 from numpyro import distributions as dist
 
-from models import Target
-from stan import program
+from onebasin.models import Target
+from onebasin.stan import program
 
 PROGRAMS = Path(__file__).parent / "programs"
 MEAN = np.array([1.0, -2.0])

@@ -11,12 +11,12 @@ import numpyro
 import pytest
 from numpyro import distributions as dist
 
-from inference import AdviSettings, advi
-from inference.errors import AdviFailed
-from inference.fit import WINDOW, has_settled
-from inference.stan_advi import ATTEMPTS
-from models import BayesianNetwork, Network, Target
-from stan import program
+from onebasin.inference import AdviSettings, advi
+from onebasin.inference.errors import AdviFailed
+from onebasin.inference.variational.fit import WINDOW, has_settled
+from onebasin.inference.variational.stan import ATTEMPTS
+from onebasin.models import BayesianNetwork, Network, Target
+from onebasin.stan import program
 
 from .known import COVARIANCE, MEAN, PROGRAMS, RATE, SHAPE, known_target
 
@@ -138,7 +138,7 @@ def test_stan_failure_is_one_line_after_all_attempts(tmp_path: Path) -> None:
 def test_stan_attempts_are_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A first attempt that cannot work (a start far outside) is followed by one that does."""
     bad = type(ATTEMPTS[0])(eta=1e9)
-    monkeypatch.setattr("inference.stan_advi.ATTEMPTS", (bad, *ATTEMPTS))
+    monkeypatch.setattr("onebasin.inference.variational.stan.ATTEMPTS", (bad, *ATTEMPTS))
     x = np.random.default_rng(0).normal(size=(30, 2))
     target = BayesianNetwork(Network(2, (2,), 1)).condition(x, x[:, 0] + 0.1, name="net")
     tree = advi(target, engine="stan", settings=AdviSettings(iterations=2000), seed=1)

@@ -9,14 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from inference import AdviSettings, advi
-from inference.errors import AdviFailed
-from inference.given import to_unconstrained
-from inference.network_density import NetworkDensity
-from inference.numpyro_mcmc import chain_keys, unconstrain
-from inference.stan_advi import init_values
-from inference.stan_starts import write
-from models import (
+from onebasin.inference import AdviSettings, advi
+from onebasin.inference.density.network import NetworkDensity
+from onebasin.inference.density.start import to_unconstrained
+from onebasin.inference.errors import AdviFailed
+from onebasin.inference.mcmc.numpyro import chain_keys, unconstrain
+from onebasin.inference.mcmc.stan_starts import write
+from onebasin.inference.variational.stan import init_values
+from onebasin.models import (
     BayesianNetwork,
     Categorical,
     Gaussian,
@@ -25,10 +25,10 @@ from models import (
     NormalPrior,
     Parametrisation,
 )
-from stan.network import read_draws
-from stan.output import read
-from stan.program import compile_program, definition, write_data
-from stan.run import run
+from onebasin.stan.network import read_draws
+from onebasin.stan.output import read
+from onebasin.stan.program import compile_program, definition, write_data
+from onebasin.stan.run import run
 
 from .known import known_target
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from inference.chains import Chain, run_chains, stack
-from stan.errors import RunCancelled
+from onebasin.inference.mcmc.chains import Chain, run_chains, stack
+from onebasin.stan.errors import RunCancelled
 
 
 def chain(number: int) -> Chain:
@@ -96,7 +96,7 @@ def test_an_interrupt_stops_the_chains_and_keeps_the_finished(
             pass
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("inference.chains.wait", interrupt)
+    monkeypatch.setattr("onebasin.inference.mcmc.chains.wait", interrupt)
     with pytest.raises(KeyboardInterrupt):
         run_chains(lambda: run, 2, checkpoint=tmp_path, fingerprint="a")
     assert stopped.is_set()

@@ -6,9 +6,9 @@ import arviz_stats
 import numpy as np
 import pytest
 
-from inference import NutsSettings, nuts
-from models import BayesianNetwork, Gaussian, Network, NetworkTarget
-from models.data import load
+from onebasin.inference import NutsSettings, nuts
+from onebasin.models import BayesianNetwork, Gaussian, Network, NetworkTarget
+from onebasin.models.data import load
 
 PROBABILITIES = (0.05, 0.25, 0.5, 0.75, 0.95)
 

@@ -8,10 +8,10 @@ import arviz_stats
 import numpy as np
 import pytest
 
-from inference import NutsSettings, nuts
-from models import BayesianNetwork, Network, Parametrisation, predict
-from models.data import load
-from models.parametrisation import BIASES, WEIGHTS
+from onebasin.inference import NutsSettings, nuts
+from onebasin.models import BayesianNetwork, Network, Parametrisation, predict
+from onebasin.models.data import load
+from onebasin.models.networks.parametrisation import BIASES, WEIGHTS
 
 SETTINGS = NutsSettings(chains=4, warmup=600, draws=1000, target_acceptance=0.9)
 

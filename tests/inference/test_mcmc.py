@@ -12,8 +12,8 @@ import pytest
 import xarray as xr
 from numpyro import distributions as dist
 
-from inference import HmcSettings, NutsSettings, hmc, nuts
-from models import BayesianNetwork, Categorical, Network, NetworkTarget, Target
+from onebasin.inference import HmcSettings, NutsSettings, hmc, nuts
+from onebasin.models import BayesianNetwork, Categorical, Network, NetworkTarget, Target
 
 from .known import COVARIANCE, MEAN, RATE, SHAPE, assert_mean, known_target
 

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from inference import NutsSettings, load, nuts, save
-from inference.errors import PosteriorFileError
-from inference.posterior import fingerprint
-from models import BayesianNetwork, Network, Parametrisation
-from models.symmetry import from_json
-from stan import program
+from onebasin.inference import NutsSettings, load, nuts, save
+from onebasin.inference.errors import PosteriorFileError
+from onebasin.inference.posterior import fingerprint
+from onebasin.models import BayesianNetwork, Network, Parametrisation
+from onebasin.models.symmetry.blocks import from_json
+from onebasin.stan import program
 
 
 @pytest.fixture(scope="module")

@@ -9,12 +9,12 @@ import jax
 import numpy as np
 import pytest
 
-from inference import provenance
-from inference.posterior import build
-from inference.provenance import machine, versions
-from models.target import Target
-from stan.errors import CmdStanNotFound
-from stan.home import Home
+from onebasin.inference import provenance
+from onebasin.inference.posterior import build
+from onebasin.inference.provenance import machine, versions
+from onebasin.models.target import Target
+from onebasin.stan.errors import CmdStanNotFound
+from onebasin.stan.home import Home
 
 
 def test_versions_name_cmdstan(monkeypatch: pytest.MonkeyPatch) -> None:

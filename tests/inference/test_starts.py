@@ -13,14 +13,14 @@ import pytest
 from numpyro import distributions as dist
 from scipy.optimize import minimize
 
-from inference import HmcSettings, NutsSettings, hmc, nuts
-from inference.errors import InferenceError
-from inference.numpyro_mcmc import starting_points
-from inference.optimum import BestOptimum
-from inference.stan_starts import best_optimum, seeds_of
-from models import BayesianNetwork, Network, Target
-from stan import program
-from stan.program import compile_program, definition, write_data
+from onebasin.inference import HmcSettings, NutsSettings, hmc, nuts
+from onebasin.inference.errors import InferenceError
+from onebasin.inference.mcmc.numpyro import starting_points
+from onebasin.inference.mcmc.optimum import BestOptimum
+from onebasin.inference.mcmc.stan_starts import best_optimum, seeds_of
+from onebasin.models import BayesianNetwork, Network, Target
+from onebasin.stan import program
+from onebasin.stan.program import compile_program, definition, write_data
 
 from .known import MEAN, PROGRAMS, RATE, SHAPE, known_target
 

@@ -10,9 +10,16 @@ import numpyro.distributions as dist
 import pytest
 from jax.scipy.special import logsumexp
 
-import stan
-from inference.symmetry_check import SymmetryError, check_symmetry
-from models import BayesianNetwork, Exchangeable, Network, Parametrisation, Rescalable, Target
+from onebasin import stan
+from onebasin.inference.density.symmetry import SymmetryError, check_symmetry
+from onebasin.models import (
+    BayesianNetwork,
+    Exchangeable,
+    Network,
+    Parametrisation,
+    Rescalable,
+    Target,
+)
 
 Y = np.random.default_rng(5).normal(size=12) + np.repeat([-2.0, 2.0], 6)
 WHOLE = Exchangeable({"weight": 0, "mu": 0, "sigma": 0})

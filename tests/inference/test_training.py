@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from inference import EnsembleSettings, TrainSettings, ensemble, load, save, train
-from inference.batches import Batches
-from inference.ensemble import first_values
-from inference.numpyro_mcmc import chain_keys, unconstrain
-from inference.training import Trainer
-from inference.training_file import FileKeeper
-from models import (
+from onebasin.inference import EnsembleSettings, TrainSettings, ensemble, load, save, train
+from onebasin.inference.mcmc.numpyro import chain_keys, unconstrain
+from onebasin.inference.training.batches import Batches
+from onebasin.inference.training.checkpoint import FileKeeper
+from onebasin.inference.training.ensemble import first_values
+from onebasin.inference.training.train import Trainer
+from onebasin.models import (
     BayesianNetwork,
     Categorical,
     Gaussian,

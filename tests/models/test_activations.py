@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from models import ACTIVATIONS
+from onebasin.models import ACTIVATIONS
 
 Z = jnp.array([-3.0, -0.4, 0.7, 5.0])
 every = pytest.mark.parametrize("activation", ACTIVATIONS.values(), ids=ACTIVATIONS.keys())

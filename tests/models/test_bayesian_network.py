@@ -11,7 +11,7 @@ from numpyro import handlers
 from numpyro.infer.util import log_density
 from scipy import special, stats
 
-from models import (
+from onebasin.models import (
     BayesianNetwork,
     Categorical,
     Gaussian,
@@ -19,7 +19,7 @@ from models import (
     NormalPrior,
     Parametrisation,
 )
-from models.parametrisation import BIASES, WEIGHTS
+from onebasin.models.networks.parametrisation import BIASES, WEIGHTS
 
 X = np.random.default_rng(1).normal(size=(5, 3))
 Y = np.random.default_rng(2).normal(size=(5, 2))

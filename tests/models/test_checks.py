@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from models import (
+from onebasin.models import (
     BayesianNetwork,
     Categorical,
     Gaussian,

@@ -7,7 +7,7 @@ import jaxtyping
 import numpy as np
 import pytest
 
-from models.data import Dataset, Standardiser, load
+from onebasin.models.data import Dataset, Standardiser, load
 
 
 def regression(**changes):

@@ -6,9 +6,9 @@ import struct
 import numpy as np
 import pytest
 
-from models.data import CorruptDataError, MissingDataError, load
-from models.data.idx import read_idx
-from models.data.uci import read_table
+from onebasin.models.data import CorruptDataError, MissingDataError, load
+from onebasin.models.data.idx import read_idx
+from onebasin.models.data.uci import read_table
 
 YACHT_ROW = "-2.3 0.568 4.78 3.99 3.17 0.125 0.11"
 

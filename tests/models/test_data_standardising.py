@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from models.data import Dataset, Split, Standardiser, load, own_split, split, standardise
+from onebasin.models.data import Dataset, Split, Standardiser, load, own_split, split, standardise
 
 
 @pytest.fixture(scope="module")

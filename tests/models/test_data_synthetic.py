@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from models.data import AbsoluteValue, ReluTeacher, Sinc, load
+from onebasin.models.data import AbsoluteValue, ReluTeacher, Sinc, load
 
 SYNTHETIC = ("relu-teacher", "sinc", "absolute-value")
 ROOT = math.sqrt(2)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from models import data
+from onebasin.models import data
 
 # Data sets that need no file; what a fresh installation can load.
 READY = (

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from models.files import replacing
+from onebasin.models.files import replacing
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp
 
-from models import Network
-from models.local_reparametrisation import sample_outputs
+from onebasin.models import Network
+from onebasin.models.networks.local_reparametrisation import sample_outputs
 
 NETWORKS = {
     "tanh": Network(3, (4,), 2, "tanh"),

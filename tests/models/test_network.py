@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from models import ACTIVATIONS, Network
+from onebasin.models import ACTIVATIONS, Network
 
 FORMULAS = {
     "identity": lambda z: z,

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import xarray
 
-from models import BayesianNetwork, Network, predict
+from onebasin.models import BayesianNetwork, Network, predict
 
 MODEL = BayesianNetwork(Network(3, (4, 2), 2, "tanh", skip="orthogonal"))
 X = np.random.default_rng(1).normal(size=(6, 3))

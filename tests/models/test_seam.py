@@ -12,8 +12,8 @@ import pytest
 from arviz_stats.base import array_stats
 from numpyro.infer import MCMC, NUTS
 
-from models.distributions import UnitColumns
-from models.transforms import SeamlessGivensTransform, UnconstrainedGivensTransform
+from onebasin.models.charts.distributions import UnitColumns
+from onebasin.models.charts.transforms import SeamlessGivensTransform, UnconstrainedGivensTransform
 
 CONCENTRATION = 20.0
 GIVENS, SEAMLESS = UnconstrainedGivensTransform(), SeamlessGivensTransform()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpyro.infer.util import log_density
 
-from models import (
+from onebasin.models import (
     BayesianNetwork,
     Categorical,
     Exchangeable,
@@ -19,10 +19,10 @@ from models import (
     Parametrisation,
     Rescalable,
 )
-from models.activations import ACTIVATIONS, Activation
-from models.distributions import UnitColumns
-from models.group import Permuted, Scaled
-from models.symmetry import from_json, to_json
+from onebasin.models.charts.distributions import UnitColumns
+from onebasin.models.networks.activations import ACTIVATIONS, Activation
+from onebasin.models.symmetry.blocks import from_json, to_json
+from onebasin.models.symmetry.group import Permuted, Scaled
 
 X = np.random.default_rng(1).normal(size=(9, 3))
 PRIOR = NormalPrior(1.3, 0.6)

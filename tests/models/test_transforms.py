@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from numpyro.distributions import biject_to
 
-from models.constraints import (
+from onebasin.models.charts.constraints import (
     angles,
     givens_columns,
     seamless_givens_columns,
     unit_vector_columns,
 )
-from models.transforms import (
+from onebasin.models.charts.transforms import (
     RADIUS_SD,
     AnglesTransform,
     GivensTransform,

@@ -8,8 +8,8 @@ from pathlib import Path
 import cmdstanpy
 import pytest
 
-from stan.home import Home, activate, home
-from stan.program import compile_program
+from onebasin.stan.home import Home, activate, home
+from onebasin.stan.program import compile_program
 
 PROGRAMS = Path(__file__).parent / "programs"
 

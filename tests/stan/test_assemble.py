@@ -11,11 +11,11 @@ from collections import namedtuple
 import pytest
 from filelock import FileLock
 
-from stan.assemble import assemble
-from stan.assembled import assembled_homes, assembled_path, remove
-from stan.errors import HomeBuildError, StanError
-from stan.home import MARKER, Home, find
-from stan.toolchain import find_wheel
+from onebasin.stan.assemble import assemble
+from onebasin.stan.assembled import assembled_homes, assembled_path, remove
+from onebasin.stan.errors import HomeBuildError, StanError
+from onebasin.stan.home import MARKER, Home, find
+from onebasin.stan.toolchain import find_wheel
 
 from .fake_homes import entries, make_cmdstan
 

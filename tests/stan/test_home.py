@@ -3,9 +3,9 @@
 import cmdstanpy
 import pytest
 
-from stan.assemble import assemble
-from stan.errors import CmdStanNotFound
-from stan.home import Home, activate, find, home, read_home
+from onebasin.stan.assemble import assemble
+from onebasin.stan.errors import CmdStanNotFound
+from onebasin.stan.home import Home, activate, find, home, read_home
 
 from .fake_homes import make_cmdstan
 

@@ -9,7 +9,7 @@ import cmdstanpy
 import numpy as np
 import pytest
 
-from stan.home import Home
+from onebasin.stan.home import Home
 
 pytestmark = pytest.mark.stan
 

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from models import (
+from onebasin.models import (
     ACTIVATIONS,
     BayesianNetwork,
     Categorical,
@@ -15,8 +15,8 @@ from models import (
     NormalPrior,
     Parametrisation,
 )
-from models.parametrisation import WEIGHTS
-from stan.network import (
+from onebasin.models.networks.parametrisation import WEIGHTS
+from onebasin.stan.network import (
     ACTIVATION_CODES,
     CHART_CODES,
     PROGRAMS,
@@ -27,7 +27,7 @@ from stan.network import (
     unpack_gradient,
     variable_names,
 )
-from stan.program import definition
+from onebasin.stan.program import definition
 
 INCLUDE = re.compile(r"#include (\S+)")
 

@@ -18,7 +18,7 @@ from numpyro import handlers
 from numpyro.distributions import biject_to
 from numpyro.infer.util import initialize_model, potential_energy
 
-from models import (
+from onebasin.models import (
     ACTIVATIONS,
     BayesianNetwork,
     Categorical,
@@ -27,9 +27,9 @@ from models import (
     NormalPrior,
     Parametrisation,
 )
-from models.parametrisation import BIASES, WEIGHTS
-from stan.network import PROGRAMS, pack_unconstrained, unpack_gradient
-from stan.program import compile_program, definition, write_data
+from onebasin.models.networks.parametrisation import BIASES, WEIGHTS
+from onebasin.stan.network import PROGRAMS, pack_unconstrained, unpack_gradient
+from onebasin.stan.program import compile_program, definition, write_data
 
 pytestmark = pytest.mark.stan
 

@@ -16,8 +16,8 @@ import cmdstanpy
 import numpy as np
 import pytest
 
-from stan.home import Home
-from stan.program import compile_program
+from onebasin.stan.home import Home
+from onebasin.stan.program import compile_program
 
 from .driver_runs import DATA
 

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 import xarray as xr
 
-import inference
-from inference.posterior import build
-from inference.settings import NutsSettings
-from models import NetworkTarget
-from stan.home import home
-from studies.cli import main
+from onebasin import inference
+from onebasin.inference.posterior import build
+from onebasin.inference.settings import NutsSettings
+from onebasin.models import NetworkTarget
+from onebasin.stan.home import home
+from onebasin.studies.cli import main
 
 TEACHER = {
     "W1": [[0.7071, -0.7071], [0.7071, 0.7071]],

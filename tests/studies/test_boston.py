@@ -9,15 +9,15 @@ import pandas as pd
 import pytest
 from scipy.stats import wilcoxon
 
-from analysis.diagnosis import Diagnosis, Extreme
-from analysis.prediction import score_predictions
-from analysis.report import Run
-from models.data import load as load_data
-from studies.boston import STUDY, design, paper
-from studies.boston.design import configure, parts
-from studies.boston.measures import Measured, Paired
-from studies.boston.statements import _CLAIMS, _judge
-from studies.study import Options
+from onebasin.analysis.diagnostics.result import Diagnosis, Extreme
+from onebasin.analysis.predictive.scores import score_predictions
+from onebasin.analysis.report import Run
+from onebasin.models.data import load as load_data
+from onebasin.studies.boston import STUDY, design, paper
+from onebasin.studies.boston.design import configure, parts
+from onebasin.studies.boston.measures import Measured, Paired
+from onebasin.studies.boston.statements import _CLAIMS, _judge
+from onebasin.studies.study import Options
 
 
 def test_design_is_that_of_the_paper():

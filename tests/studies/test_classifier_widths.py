@@ -6,15 +6,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from studies.permutation_invariant_vi import design
-from studies.permutation_invariant_vi.design import configure
-from studies.permutation_invariant_vi.proximity import Nearest
-from studies.permutation_invariant_vi.widths import Fits, WidthResults, pair, paired
-from studies.permutation_invariant_vi.widths_pictures import curves
-from studies.permutation_invariant_vi.widths_report import headline
-from studies.permutation_invariant_vi.widths_statements import statements
-from studies.permutation_invariant_vi.widths_tables import accuracy_table, paired_table
-from studies.study import Options
+from onebasin.studies.permutation_invariant_vi import design
+from onebasin.studies.permutation_invariant_vi.design import configure
+from onebasin.studies.permutation_invariant_vi.proximity import Nearest
+from onebasin.studies.permutation_invariant_vi.widths import Fits, WidthResults, pair, paired
+from onebasin.studies.permutation_invariant_vi.widths_pictures import curves
+from onebasin.studies.permutation_invariant_vi.widths_report import headline
+from onebasin.studies.permutation_invariant_vi.widths_statements import statements
+from onebasin.studies.permutation_invariant_vi.widths_tables import accuracy_table, paired_table
+from onebasin.studies.study import Options
 
 
 def test_pairs_are_summarised_by_students_interval():

@@ -6,7 +6,7 @@ from importlib.metadata import version
 
 import pytest
 
-from studies import cli
+from onebasin.studies import cli
 
 HEAVY = ["jax", "numpy", "numpyro", "xarray", "matplotlib", "arviz_stats", "cmdstanpy", "models"]
 
@@ -87,7 +87,7 @@ def test_error_of_any_kind_is_one_line_without_a_traceback(onebasin, monkeypatch
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr("studies.registry.find", fail)
+    monkeypatch.setattr("onebasin.studies.registry.find", fail)
     answer = onebasin("study", "boston")
     assert (answer.code, answer.err) == (1, f"onebasin: {line}\n")
 

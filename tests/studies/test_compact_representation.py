@@ -7,20 +7,20 @@ import pytest
 import xarray as xr
 from scipy.special import softmax
 
-from analysis.distillation import DistillationSettings
-from analysis.transpositions import count_transpositions
-from inference.settings import AdviSettings, EnsembleSettings, HmcSettings
-from models import BayesianNetwork, Categorical, Network, predict
-from models.data import Dataset
-from studies.compact_representation import STUDY, design, paper
-from studies.compact_representation.design import RowSettings, Size, configure, parts
-from studies.compact_representation.measures import Measured, Results, score
-from studies.compact_representation.pairs import align_to, swapped, train_swaps
-from studies.compact_representation.plan import rows
-from studies.compact_representation.rows import halve, make_row
-from studies.compact_representation.statements import statements
-from studies.compact_representation.tables import goal_table, reaches_goal, reaches_stretch
-from studies.study import Cell, Options
+from onebasin.analysis.alignment.transpositions import count_transpositions
+from onebasin.analysis.gaussian.distillation import DistillationSettings
+from onebasin.inference.settings import AdviSettings, EnsembleSettings, HmcSettings
+from onebasin.models import BayesianNetwork, Categorical, Network, predict
+from onebasin.models.data import Dataset
+from onebasin.studies.compact_representation import STUDY, design, paper
+from onebasin.studies.compact_representation.design import RowSettings, Size, configure, parts
+from onebasin.studies.compact_representation.measures import Measured, Results, score
+from onebasin.studies.compact_representation.pairs import align_to, swapped, train_swaps
+from onebasin.studies.compact_representation.plan import rows
+from onebasin.studies.compact_representation.rows import halve, make_row
+from onebasin.studies.compact_representation.statements import statements
+from onebasin.studies.compact_representation.tables import goal_table, reaches_goal, reaches_stretch
+from onebasin.studies.study import Cell, Options
 
 MODEL = BayesianNetwork(Network(4, (3,), 3, "relu"), Categorical())
 

@@ -5,12 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from inference.posterior import build, save
-from inference.settings import AdviSettings, NutsSettings
-from models import BayesianNetwork, Network, Target
-from models.data import load as load_data
-from models.likelihood import Categorical
-from models.symmetry import Exchangeable
+from onebasin.inference.posterior import build, save
+from onebasin.inference.settings import AdviSettings, NutsSettings
+from onebasin.models import BayesianNetwork, Network, Target
+from onebasin.models.data import load as load_data
+from onebasin.models.networks.likelihood import Categorical
+from onebasin.models.symmetry.blocks import Exchangeable
 
 from .conftest import fake_posterior
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-import stan
-from stan.errors import CmdStanNotFound, HomeBuildError
-from stan.home import Home
-from studies import doctor
+from onebasin import stan
+from onebasin.stan.errors import CmdStanNotFound, HomeBuildError
+from onebasin.stan.home import Home
+from onebasin.studies import doctor
 
 FOUND = Home(Path("/somewhere/cmdstan-2.39.0"), (2, 39, 0), "CMDSTAN")
 
@@ -74,7 +74,7 @@ def test_missing_compiler_is_one_line_and_code_1(onebasin, cmdstan, monkeypatch)
     def fail():
         raise HomeBuildError("Not found: g++. Install it.")
 
-    monkeypatch.setattr("stan.toolchain.find_toolchain", fail)
+    monkeypatch.setattr("onebasin.stan.toolchain.find_toolchain", fail)
     answer = onebasin("doctor", "--json")
     assert answer.code == 1
     assert answer.json["engines"] == {"numpyro": True, "stan": False}
@@ -101,7 +101,7 @@ def test_missing_wheel_matters_only_where_no_cmdstan_is_found(onebasin, monkeypa
     def fail():
         raise HomeBuildError("The package httpstan is not installed.")
 
-    monkeypatch.setattr("stan.toolchain.find_wheel", fail)
+    monkeypatch.setattr("onebasin.stan.toolchain.find_wheel", fail)
     monkeypatch.setattr(stan, "find", lambda: FOUND)
     assert onebasin("doctor", "--json").code == 0
     monkeypatch.setattr(stan, "find", lambda: None)

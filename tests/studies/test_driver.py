@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from inference.errors import AdviFailed
-from inference.posterior import fingerprint
-from inference.settings import NutsSettings
-from models.target import Target
-from studies.driver import mark, run_cells, sample
-from studies.errors import Interrupted
-from studies.runs import FINGERPRINT, open_run
-from studies.study import Cell, CellFailed, Context, Outcomes, Study
+from onebasin.inference.errors import AdviFailed
+from onebasin.inference.posterior import fingerprint
+from onebasin.inference.settings import NutsSettings
+from onebasin.models.target import Target
+from onebasin.studies.driver import mark, run_cells, sample
+from onebasin.studies.errors import Interrupted
+from onebasin.studies.runs import FINGERPRINT, open_run
+from onebasin.studies.study import Cell, CellFailed, Context, Outcomes, Study
 
 from .conftest import fake_posterior
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from inference.posterior import build
-from models import BayesianNetwork, Gaussian, Network
-from studies.heldout import add_noise, agree, draw_functions, gap, predict_held_out
+from onebasin.inference.posterior import build
+from onebasin.models import BayesianNetwork, Gaussian, Network
+from onebasin.studies.heldout import add_noise, agree, draw_functions, gap, predict_held_out
 
 
 @pytest.fixture

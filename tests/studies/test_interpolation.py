@@ -12,7 +12,7 @@ from scipy.integrate import quad
 from scipy.optimize import brentq, minimize
 from scipy.stats import multivariate_normal, norm
 
-from studies.permutation_invariant_vi.interpolation import (
+from onebasin.studies.permutation_invariant_vi.interpolation import (
     MEASURES,
     QUICK,
     InterpolationSettings,
@@ -20,7 +20,7 @@ from studies.permutation_invariant_vi.interpolation import (
     run,
     to_dataset,
 )
-from studies.permutation_invariant_vi.interpolation_descent import (
+from onebasin.studies.permutation_invariant_vi.interpolation_descent import (
     DIRECTION,
     Descent,
     bracket,
@@ -28,7 +28,7 @@ from studies.permutation_invariant_vi.interpolation_descent import (
     sampled_divergence,
     stopped_early,
 )
-from studies.permutation_invariant_vi.interpolation_optima import (
+from onebasin.studies.permutation_invariant_vi.interpolation_optima import (
     Mixture,
     curvature,
     divergence,
@@ -40,8 +40,15 @@ from studies.permutation_invariant_vi.interpolation_optima import (
     switching,
     vanishing,
 )
-from studies.permutation_invariant_vi.interpolation_pictures import plot_interpolation, plot_scaling
-from studies.permutation_invariant_vi.interpolation_report import headline, part, statements
+from onebasin.studies.permutation_invariant_vi.interpolation_pictures import (
+    plot_interpolation,
+    plot_scaling,
+)
+from onebasin.studies.permutation_invariant_vi.interpolation_report import (
+    headline,
+    part,
+    statements,
+)
 
 CASES = [(0.5, 0.25, 0.3, 0.4), (1.0, 1.0, -0.7, 1.3), (5.0, 2.0, 3.0, 1.0), (4.0, 1.0, 0.0, 3.5)]
 SMALL = InterpolationSettings(

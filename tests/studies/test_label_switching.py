@@ -11,23 +11,23 @@ import numpy as np
 import pytest
 import xarray as xr
 
-import inference
-from inference.posterior import build, load
-from inference.settings import NutsSettings
-from inference.symmetry_check import SymmetryCheck, SymmetryError
-from models import Exchangeable
-from models.group import Group
-from models.target import Target
-from studies.errors import StudyError
-from studies.label_switching import STUDY, conclusions, design
-from studies.label_switching.design import Config, configure
-from studies.label_switching.measures import Results, compare, measure_all, worst
-from studies.label_switching.overlap import Planted
-from studies.label_switching.pictures import plot_recovery, trace_figure
-from studies.label_switching.problems import condition, simulate
-from studies.label_switching.recovery import recover
-from studies.label_switching.statements import statements
-from studies.study import Cell, Context, Options, Outcomes
+from onebasin import inference
+from onebasin.inference.density.symmetry import SymmetryCheck, SymmetryError
+from onebasin.inference.posterior import build, load
+from onebasin.inference.settings import NutsSettings
+from onebasin.models import Exchangeable
+from onebasin.models.symmetry.group import Group
+from onebasin.models.target import Target
+from onebasin.studies.errors import StudyError
+from onebasin.studies.label_switching import STUDY, conclusions, design
+from onebasin.studies.label_switching.design import Config, configure
+from onebasin.studies.label_switching.measures import Results, compare, measure_all, worst
+from onebasin.studies.label_switching.overlap import Planted
+from onebasin.studies.label_switching.pictures import plot_recovery, trace_figure
+from onebasin.studies.label_switching.problems import condition, simulate
+from onebasin.studies.label_switching.recovery import recover
+from onebasin.studies.label_switching.statements import statements
+from onebasin.studies.study import Cell, Context, Options, Outcomes
 
 
 @pytest.fixture(autouse=True)

@@ -9,14 +9,14 @@ import pytest
 from scipy import stats
 from scipy.special import logsumexp
 
-from inference import check_symmetry
-from inference.stan_density import StanDensity
-from inference.symmetry_check import SymmetryError
-from models import Exchangeable
-from models.group import Group
-from stan import program
-from studies.label_switching import data
-from studies.label_switching.problems import PROBLEMS, PROGRAMS, condition, simulate
+from onebasin.inference import check_symmetry
+from onebasin.inference.density.stan import StanDensity
+from onebasin.inference.density.symmetry import SymmetryError
+from onebasin.models import Exchangeable
+from onebasin.models.symmetry.group import Group
+from onebasin.stan import program
+from onebasin.studies.label_switching import data
+from onebasin.studies.label_switching.problems import PROBLEMS, PROGRAMS, condition, simulate
 
 
 @pytest.mark.parametrize("label", PROBLEMS)

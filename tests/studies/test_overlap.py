@@ -5,9 +5,9 @@ import pytest
 from matplotlib.figure import Figure
 from scipy.stats import binom, multivariate_normal, norm
 
-from analysis.figures.style import style_axes
-from models.group import Permuted
-from studies.label_switching.overlap import (
+from onebasin.analysis.figures.style import style_axes
+from onebasin.models.symmetry.group import Permuted
+from onebasin.studies.label_switching.overlap import (
     RULES,
     FailureRates,
     Planted,

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 import xarray as xr
 
-import inference
 import inference.symmetrised
-from analysis.report import Section
-from inference import EnsembleSettings, HmcSettings
-from inference.posterior import build
-from inference.symmetrised import SymmetrisedSettings
-from models import BayesianNetwork, Categorical, Network
-from studies.permutation_invariant_vi import (
+from onebasin import inference
+from onebasin.analysis.report import Section
+from onebasin.inference import EnsembleSettings, HmcSettings
+from onebasin.inference.posterior import build
+from onebasin.inference.variational import SymmetrisedSettings
+from onebasin.models import BayesianNetwork, Categorical, Network
+from onebasin.studies.permutation_invariant_vi import (
     STUDY,
     design,
     interpolation,
@@ -25,13 +25,17 @@ from studies.permutation_invariant_vi import (
     two_weights,
     two_weights_report,
 )
-from studies.permutation_invariant_vi.design import Images, configure
-from studies.permutation_invariant_vi.interpolation_descent import Descent
-from studies.permutation_invariant_vi.making import moments
-from studies.permutation_invariant_vi.part import Part
-from studies.permutation_invariant_vi.truth import hold_against, make_truth, weight_distance
-from studies.permutation_invariant_vi.two_weights_design import METHODS, TwoWeightSettings
-from studies.study import Options
+from onebasin.studies.permutation_invariant_vi.design import Images, configure
+from onebasin.studies.permutation_invariant_vi.interpolation_descent import Descent
+from onebasin.studies.permutation_invariant_vi.making import moments
+from onebasin.studies.permutation_invariant_vi.part import Part
+from onebasin.studies.permutation_invariant_vi.truth import (
+    hold_against,
+    make_truth,
+    weight_distance,
+)
+from onebasin.studies.permutation_invariant_vi.two_weights_design import METHODS, TwoWeightSettings
+from onebasin.studies.study import Options
 
 MODEL = BayesianNetwork(Network(3, (4,), 2, "relu"), Categorical())
 TOY_VI = SymmetrisedSettings(

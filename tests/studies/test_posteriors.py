@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from inference.posterior import build, load, save
-from inference.settings import AdviSettings, NutsSettings
-from models import BayesianNetwork, Network, Target
-from models.data import load as load_data
-from studies.commands.posteriors import named
+from onebasin.inference.posterior import build, load, save
+from onebasin.inference.settings import AdviSettings, NutsSettings
+from onebasin.models import BayesianNetwork, Network, Target
+from onebasin.models.data import load as load_data
+from onebasin.studies.commands.posteriors import named
 
 from .conftest import fake_posterior
 
@@ -49,13 +49,15 @@ def test_var_limits_the_variables(onebasin, runs):
 
 
 def test_warnings_of_the_diagnosis_are_shown(onebasin, runs, monkeypatch):
-    monkeypatch.setattr("analysis.diagnosis.Limits.__post_init__", lambda self: None)
-    monkeypatch.setattr("analysis.diagnostics.Limits", lambda *_: _strict())
+    monkeypatch.setattr(
+        "onebasin.analysis.diagnostics.result.Limits.__post_init__", lambda self: None
+    )
+    monkeypatch.setattr("onebasin.analysis.diagnostics.diagnose.Limits", lambda *_: _strict())
     assert "Bulk ESS is below" in onebasin("diagnose", "a/run.nc").out
 
 
 def _strict():
-    from analysis.diagnosis import Limits
+    from onebasin.analysis.diagnostics.result import Limits
 
     return Limits(1.01, 1e6, 0.3)
 

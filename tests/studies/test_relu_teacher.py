@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from inference.errors import AdviFailed
-from inference.settings import AdviSettings, NutsSettings
-from models.data import Dataset
-from models.data import load as load_data
-from studies.relu_teacher import STUDY, conclusions, measures
-from studies.relu_teacher.design import Config, configure, dataset
-from studies.relu_teacher.measures import Results, measure_all
-from studies.relu_teacher.statements import statements
-from studies.study import Cell, Options, Outcomes
+from onebasin.inference.errors import AdviFailed
+from onebasin.inference.settings import AdviSettings, NutsSettings
+from onebasin.models.data import Dataset
+from onebasin.models.data import load as load_data
+from onebasin.studies.relu_teacher import STUDY, conclusions, measures
+from onebasin.studies.relu_teacher.design import Config, configure, dataset
+from onebasin.studies.relu_teacher.measures import Results, measure_all
+from onebasin.studies.relu_teacher.statements import statements
+from onebasin.studies.study import Cell, Options, Outcomes
 
 from .conftest import fake_posterior
 
@@ -104,7 +104,7 @@ def test_share_at_seam_is_that_of_unit_weights_alone(results):
 
 
 def test_draws_at_and_steps_across_the_seam_are_counted(tmp_path):
-    from inference.posterior import save
+    from onebasin.inference.posterior import save
 
     config = Config(0, ("stan",), ("givens",), nuts=NutsSettings(chains=2, draws=40))
     cell = STUDY.cells(config)[0]
@@ -184,7 +184,7 @@ def test_page_counts_training_and_held_out_points_apart(monkeypatch):
 
 
 def test_page_stands_with_one_cell_and_with_failures(tmp_path):
-    from inference.posterior import save
+    from onebasin.inference.posterior import save
 
     config = Config(0, ("stan",), ("free",), nuts=NutsSettings(chains=2, draws=40))
     nuts, meanfield, fullrank = STUDY.cells(config)
@@ -201,7 +201,7 @@ def test_page_stands_with_one_cell_and_with_failures(tmp_path):
     [("numpyro", "givens"), pytest.param("stan", "ordered", marks=pytest.mark.stan)],
 )
 def test_toy_run(onebasin, here, monkeypatch, engine, parametrisation):
-    import inference
+    from onebasin import inference
 
     def fail(*_: object, **__: object) -> None:
         raise AdviFailed("left out of the toy run", [])

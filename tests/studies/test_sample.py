@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from inference.posterior import load
-from inference.settings import AdviSettings, EnsembleSettings, HmcSettings, NutsSettings
-from models.symmetry import from_json
-from studies import sampling
-from studies.methods import infer
+from onebasin.inference.posterior import load
+from onebasin.inference.settings import AdviSettings, EnsembleSettings, HmcSettings, NutsSettings
+from onebasin.models.symmetry.blocks import from_json
+from onebasin.studies import sampling
+from onebasin.studies.methods import infer
 
 NORMAL = """
 data { int<lower=1> n; vector[n] y; }
@@ -78,7 +78,7 @@ def test_every_option_changes_the_settings(sample, sampler, words, settings):
 
 def test_seed_progress_and_symmetry_reach_the_run(sample, sampler, program, monkeypatch):
     monkeypatch.setattr(sampling, "_check_symmetry", lambda *_: None)
-    monkeypatch.setattr("analysis.modulo.has_equal_modes", lambda tree: False)
+    monkeypatch.setattr("onebasin.analysis.diagnostics.aligned.has_equal_modes", lambda tree: False)
     assert sample("--seed", "7", "--no-progress", "--exchangeable", "mu,other").code == 0
     assert sampler.last["seed"] == 7
     assert sampler.last["progress"] is False
@@ -334,7 +334,7 @@ def test_infer_trains_ensembles_of_networks_on_numpyro_alone(tmp_path, monkeypat
         calls.append((target, how))
         return "tree"
 
-    monkeypatch.setattr("inference.ensemble", stand_in)
+    monkeypatch.setattr("onebasin.inference.training.ensemble", stand_in)
     how = {"settings": EnsembleSettings(members=2), "seed": 3, "progress": False}
     how["checkpoint"] = tmp_path
     assert infer("a target", "ensemble", engine="numpyro", **how) == "tree"

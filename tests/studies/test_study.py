@@ -2,11 +2,11 @@
 
 import pytest
 
-from inference.settings import NutsSettings
-from models import Parametrisation
-from studies.errors import StudyError
-from studies.registry import STUDIES, find
-from studies.statements import (
+from onebasin.inference.settings import NutsSettings
+from onebasin.models import Parametrisation
+from onebasin.studies.errors import StudyError
+from onebasin.studies.registry import STUDIES, find
+from onebasin.studies.statements import (
     Statement,
     Trial,
     count_verdicts,
@@ -15,7 +15,7 @@ from studies.statements import (
     trial_table,
     verdict_table,
 )
-from studies.study import Cell, Options, Outcomes, Study
+from onebasin.studies.study import Cell, Options, Outcomes, Study
 
 
 @pytest.mark.parametrize(

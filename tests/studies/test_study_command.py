@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from inference.errors import AdviFailed
-from inference.posterior import load
-from inference.settings import NutsSettings
-from studies.registry import STUDIES
+from onebasin.inference.errors import AdviFailed
+from onebasin.inference.posterior import load
+from onebasin.inference.settings import NutsSettings
+from onebasin.studies.registry import STUDIES
 
 SMALL = ("--chains", "2", "--warmup", "10", "--draws", "40")
 GIVENS = ("--parametrisations", "givens", "--engine", "stan")
@@ -19,7 +19,7 @@ KEYS = ("givens.nuts.stan", "givens.meanfield.stan", "givens.fullrank.stan")
 @pytest.fixture
 def teacher(onebasin, here, sampler, monkeypatch):
     """Run three cells of the two-unit teacher in the folder `run`, with an empty page."""
-    monkeypatch.setattr("studies.driver.write", lambda report, path, force: path.touch())
+    monkeypatch.setattr("onebasin.studies.driver.write", lambda report, path, force: path.touch())
     words = ("study", "relu-teacher", "--out", "run", *SMALL, *GIVENS)
     return lambda *more: onebasin(*words, *more)
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from inference.posterior import build, load, save
-from models import Complement, Exchangeable, Group, Rescalable, Target
-from models.symmetry import from_json, to_json
-from studies.errors import StudyError
-from studies.symmetries import parse_exchangeable, spell
+from onebasin.inference.posterior import build, load, save
+from onebasin.models import Complement, Exchangeable, Group, Rescalable, Target
+from onebasin.models.symmetry.blocks import from_json, to_json
+from onebasin.studies.errors import StudyError
+from onebasin.studies.symmetries import parse_exchangeable, spell
 
 WORDS = {
     "mu,sigma,theta": Exchangeable({"mu": 0, "sigma": 0, "theta": 0}),

@@ -9,13 +9,18 @@ import pytest
 import xarray as xr
 from scipy.stats import norm
 
-from models import Exchangeable
-from studies.permutation_invariant_vi import two_weights
-from studies.permutation_invariant_vi.two_weights import QUICK, TwoWeightSettings, measure, target
-from studies.permutation_invariant_vi.two_weights_design import Problem
-from studies.permutation_invariant_vi.two_weights_fits import score_fits
-from studies.permutation_invariant_vi.two_weights_gaussian import approximation, optimum
-from studies.permutation_invariant_vi.two_weights_optima import (
+from onebasin.models import Exchangeable
+from onebasin.studies.permutation_invariant_vi import two_weights
+from onebasin.studies.permutation_invariant_vi.two_weights import (
+    QUICK,
+    TwoWeightSettings,
+    measure,
+    target,
+)
+from onebasin.studies.permutation_invariant_vi.two_weights_design import Problem
+from onebasin.studies.permutation_invariant_vi.two_weights_fits import score_fits
+from onebasin.studies.permutation_invariant_vi.two_weights_gaussian import approximation, optimum
+from onebasin.studies.permutation_invariant_vi.two_weights_optima import (
     TOGETHER,
     Average,
     error_of,
@@ -23,11 +28,11 @@ from studies.permutation_invariant_vi.two_weights_optima import (
     solve_case,
     threshold,
 )
-from studies.permutation_invariant_vi.two_weights_pictures import contours, over_alpha
-from studies.permutation_invariant_vi.two_weights_report import part
-from studies.permutation_invariant_vi.two_weights_statements import statements
-from studies.permutation_invariant_vi.two_weights_tables import mse_table
-from studies.permutation_invariant_vi.two_weights_truth import Statistics, statistics
+from onebasin.studies.permutation_invariant_vi.two_weights_pictures import contours, over_alpha
+from onebasin.studies.permutation_invariant_vi.two_weights_report import part
+from onebasin.studies.permutation_invariant_vi.two_weights_statements import statements
+from onebasin.studies.permutation_invariant_vi.two_weights_tables import mse_table
+from onebasin.studies.permutation_invariant_vi.two_weights_truth import Statistics, statistics
 
 TOY = TwoWeightSettings(
     alphas=(0.25, 1.0),
@@ -249,7 +254,7 @@ def test_part_does_without_fits(results):
 
 
 def test_contours_hold_their_share_of_a_gaussian(results):
-    from studies.permutation_invariant_vi.two_weights_pictures import MASSES, _levels
+    from onebasin.studies.permutation_invariant_vi.two_weights_pictures import MASSES, _levels
 
     axis = np.linspace(-5, 5, 401)
     density = norm.pdf(axis)[:, None] * norm.pdf(axis)[None, :]
@@ -262,7 +267,7 @@ def test_contours_hold_their_share_of_a_gaussian(results):
 
 
 def test_fit_settings_are_those_of_the_part():
-    from studies.permutation_invariant_vi.two_weights import fit_settings
+    from onebasin.studies.permutation_invariant_vi.two_weights import fit_settings
 
     settings = fit_settings(replace(QUICK, steps=7, permutations=4, learning_rate=0.02))
     assert (settings.steps, settings.permutations, settings.learning_rate) == (7, 4, 0.02)
@@ -271,7 +276,7 @@ def test_fit_settings_are_those_of_the_part():
 
 @pytest.mark.slow
 def test_trained_fits_come_near_the_best_approximations():
-    from inference.symmetrised import symmetrised_vi
+    from onebasin.inference.variational import symmetrised_vi
 
     settings = replace(TOY, alphas=(0.5,), steps=3000)
     fits = {

@@ -12,11 +12,11 @@ from scipy.optimize import approx_fprime
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, norm
 
-from inference.mutual_information import exact, information, log_ratios
-from studies.permutation_invariant_vi.two_weights import TwoWeightSettings, target
-from studies.permutation_invariant_vi.two_weights_design import Points, Problem
-from studies.permutation_invariant_vi.two_weights_gaussian import approximation, optimum
-from studies.permutation_invariant_vi.two_weights_truth import (
+from onebasin.inference.mutual_information import exact, information, log_ratios
+from onebasin.studies.permutation_invariant_vi.two_weights import TwoWeightSettings, target
+from onebasin.studies.permutation_invariant_vi.two_weights_design import Points, Problem
+from onebasin.studies.permutation_invariant_vi.two_weights_gaussian import approximation, optimum
+from onebasin.studies.permutation_invariant_vi.two_weights_truth import (
     Statistics,
     log_joint,
     log_score,

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from models.group import Element, Group, Permuted
-from models.symmetry import Complement, Exchangeable, Symmetry
+from onebasin.models.symmetry.blocks import Complement, Exchangeable, Symmetry
+from onebasin.models.symmetry.group import Element, Group, Permuted
 
 
 def chain(*widths: int, flips: bool = False) -> tuple[Symmetry, dict[str, tuple[int, ...]]]:

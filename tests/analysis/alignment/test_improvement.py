@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
 
-from analysis.alignment import align, blocks
-from analysis.alignment.assignment import assign, price
-from analysis.alignment.costs import Reference, Turn, cost_matrices, distance, targets
-from analysis.alignment.improvement import improve, neighbours
-from analysis.alignment.moving import gather, move
-from models.group import Group, Permuted
-from models.symmetry import Exchangeable, axes_of
+from onebasin.analysis.alignment import align, blocks
+from onebasin.analysis.alignment.assignment import assign, price
+from onebasin.analysis.alignment.costs import Reference, Turn, cost_matrices, distance, targets
+from onebasin.analysis.alignment.improvement import improve, neighbours
+from onebasin.analysis.alignment.moving import gather, move
+from onebasin.models.symmetry.blocks import Exchangeable, axes_of
+from onebasin.models.symmetry.group import Group, Permuted
 
 from .conftest import CASES, chain, plant
 
@@ -82,7 +82,7 @@ def test_settled_blocks_are_passed_over_and_unsettle_their_neighbours(rng, monke
         solved.append((symmetry.index(block), len(part.permutation)))
         return plain(seen, block, part, *rest)
 
-    monkeypatch.setattr("analysis.alignment.improvement.solve", counted)
+    monkeypatch.setattr("onebasin.analysis.alignment.improvement.solve", counted)
     settled = np.ones((20, 3), bool)
     settled[:5, 1] = False
     settled[:5, 2] = False

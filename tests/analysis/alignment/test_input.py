@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from analysis.alignment import align
-from models import BayesianNetwork, Network
-from models.symmetry import Exchangeable, to_json
+from onebasin.analysis.alignment import align
+from onebasin.models import BayesianNetwork, Network
+from onebasin.models.symmetry.blocks import Exchangeable, to_json
 
 from .conftest import dataset
 
@@ -112,7 +112,7 @@ def test_activations_need_inputs_that_fit(rng):
 
 
 def test_prior_scales_are_the_default_for_networks(rng):
-    from models import NormalPrior
+    from onebasin.models import NormalPrior
 
     model = BayesianNetwork(Network(3, (4,), 1), prior=NormalPrior((0.5, 2.0), 3.0))
     seen = dataset({n: rng.normal(size=(1, 4, *s)) for n, s in model.network.shapes.items()})

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from analysis.alignment import align
-from models import BayesianNetwork, Network, predict
-from models.group import Group
-from models.symmetry import Exchangeable, to_json
+from onebasin.analysis.alignment import align
+from onebasin.models import BayesianNetwork, Network, predict
+from onebasin.models.symmetry.blocks import Exchangeable, to_json
+from onebasin.models.symmetry.group import Group
 
 from .conftest import CASES, dataset, equal, plant, same_everywhere
 

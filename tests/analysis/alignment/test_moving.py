@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from analysis.alignment.moving import gather, move
-from analysis.alignment.rescaling import factors, rescale
-from models.group import Group
-from models.symmetry import Rescalable
+from onebasin.analysis.alignment.moving import gather, move
+from onebasin.analysis.alignment.rescaling import factors, rescale
+from onebasin.models.symmetry.blocks import Rescalable
+from onebasin.models.symmetry.group import Group
 
 from .conftest import CASES
 

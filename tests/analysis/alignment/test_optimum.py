@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from analysis.alignment import align
-from analysis.alignment.assignment import assign, price
-from analysis.alignment.costs import Reference, cost_matrices, distance, targets
-from analysis.alignment.moving import move
-from models.group import Group, Permuted
-from models.symmetry import Exchangeable
+from onebasin.analysis.alignment import align
+from onebasin.analysis.alignment.assignment import assign, price
+from onebasin.analysis.alignment.costs import Reference, cost_matrices, distance, targets
+from onebasin.analysis.alignment.moving import move
+from onebasin.models.symmetry.blocks import Exchangeable
+from onebasin.models.symmetry.group import Group, Permuted
 
 from .conftest import CASES, chain, dataset, plant
 
@@ -69,7 +69,7 @@ def test_shared_variables_are_solved_mostly(noise, least, rng):
 def test_exchanges_find_most_of_what_enumeration_finds(rng, monkeypatch):
     planted = plant(*CASES["hidden Markov"], rng, noise=0.5, lead=(1, 40))
     exact = align(planted.seen, planted.group.symmetry, reference="draw", scales=planted.scales)
-    monkeypatch.setattr("analysis.alignment.blocks.MOST_ELEMENTS", 2)
+    monkeypatch.setattr("onebasin.analysis.alignment.blocks.MOST_ELEMENTS", 2)
     found = align(
         planted.seen, planted.group.symmetry, reference="draw", scales=planted.scales, restarts=5
     )

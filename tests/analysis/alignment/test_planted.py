@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from analysis.alignment import align
-from models.symmetry import Exchangeable
+from onebasin.analysis.alignment import align
+from onebasin.models.symmetry.blocks import Exchangeable
 
 from .conftest import CASES, chain, dataset, equal, permutations_of, plant, same_everywhere
 

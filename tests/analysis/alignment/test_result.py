@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from analysis.alignment import align, element_of
-from models.symmetry import Complement, Exchangeable, Rescalable, from_json, to_json
+from onebasin.analysis.alignment import align, element_of
+from onebasin.models.symmetry.blocks import Complement, Exchangeable, Rescalable, from_json, to_json
 
 from .conftest import CASES, dataset, equal, plant
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from analysis.alignment import align, switching
-from analysis.alignment.switching import reassigned, shuffle_parts
-from models.group import Group, Permuted
-from models.symmetry import Exchangeable
+from onebasin.analysis.alignment import align, switching
+from onebasin.analysis.alignment.switching import reassigned, shuffle_parts
+from onebasin.models.symmetry.blocks import Exchangeable
+from onebasin.models.symmetry.group import Group, Permuted
 
 from .conftest import CASES, chain, dataset, plant
 

@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from analysis.figures.cells import plot_cells
-from analysis.figures.elbo import ElboTrace, elbo_range, plot_elbo
-from analysis.figures.predictive_band import Curve, plot_predictive_band, predictive_band
-from analysis.figures.trace_rank import envelope, plot_trace_rank, trace_rank
-from analysis.figures.tree_depth import plot_tree_depth
-from analysis.figures.weight_scatter import WeightPair, plot_weight_scatter
+from onebasin.analysis.figures.cells import plot_cells
+from onebasin.analysis.figures.elbo import ElboTrace, elbo_range, plot_elbo
+from onebasin.analysis.figures.predictive_band import Curve, plot_predictive_band, predictive_band
+from onebasin.analysis.figures.trace_rank import envelope, plot_trace_rank, trace_rank
+from onebasin.analysis.figures.tree_depth import plot_tree_depth
+from onebasin.analysis.figures.weight_scatter import WeightPair, plot_weight_scatter
 
 
 def _visible(figure):

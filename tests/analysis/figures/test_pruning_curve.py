@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from analysis.figures.pruning_curve import plot_pruning_curve
-from analysis.pruning import PruningCurve
+from onebasin.analysis.figures.pruning_curve import plot_pruning_curve
+from onebasin.analysis.gaussian.pruning import PruningCurve
 
 
 def curve(measure="accuracy"):

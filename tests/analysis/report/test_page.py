@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from analysis.report import Cell, Column, Table
+from onebasin.analysis.report import Cell, Column, Table
 
 
 def test_a_table_refuses_rows_that_do_not_fit():

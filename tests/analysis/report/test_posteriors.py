@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from analysis.report import posterior_report, render
+from onebasin.analysis.report import posterior_report, render
 
 from .conftest import Page, assert_self_contained
 

@@ -5,7 +5,7 @@ import os
 import pytest
 from matplotlib.figure import Figure
 
-from analysis.report import (
+from onebasin.analysis.report import (
     Cell,
     Column,
     FigureItem,

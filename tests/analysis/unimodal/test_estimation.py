@@ -7,8 +7,8 @@ import pytest
 from sklearn.covariance import ledoit_wolf as sklearn_ledoit_wolf
 from sklearn.decomposition import FactorAnalysis
 
-from analysis.unimodal import estimation
-from analysis.unimodal.estimation import LEAST_UNIQUE
+from onebasin.analysis.gaussian import estimation
+from onebasin.analysis.gaussian.estimation import LEAST_UNIQUE
 
 from .conftest import random_correlation, with_moments
 

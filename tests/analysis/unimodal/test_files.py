@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from analysis.unimodal import (
+from onebasin.analysis.gaussian import (
     COVARIANCES,
     GaussianFileError,
     GaussianFit,
     fit_gaussian,
     load_gaussian,
 )
-from analysis.unimodal.structures import Factors
-from models.bayesian_network import BayesianNetwork
-from models.network import Network
+from onebasin.analysis.gaussian.structures import Factors
+from onebasin.models.networks.architecture import Network
+from onebasin.models.networks.bayesian import BayesianNetwork
 
 
 @pytest.fixture(params=COVARIANCES)

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from analysis.alignment import align
-from analysis.unimodal import COVARIANCES, fit_gaussian
-from models.bayesian_network import BayesianNetwork
-from models.group import Group
-from models.likelihood import Gaussian
-from models.network import Network
-from models.parametrisation import Parametrisation
-from models.symmetry import to_json
+from onebasin.analysis.alignment import align
+from onebasin.analysis.gaussian import COVARIANCES, fit_gaussian
+from onebasin.models.networks.architecture import Network
+from onebasin.models.networks.bayesian import BayesianNetwork
+from onebasin.models.networks.likelihood import Gaussian
+from onebasin.models.networks.parametrisation import Parametrisation
+from onebasin.models.symmetry.blocks import to_json
+from onebasin.models.symmetry.group import Group
 
 from .conftest import dense, kullback_leibler, one_variable, random_correlation, with_moments
 

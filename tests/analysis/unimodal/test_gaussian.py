@@ -8,11 +8,11 @@ import xarray as xr
 from scipy.integrate import quad
 from scipy.stats import lognorm, multivariate_normal
 
-from analysis.diagnostics import diagnose
-from analysis.unimodal import COVARIANCES, fit_gaussian
-from models.bayesian_network import BayesianNetwork
-from models.network import Network
-from models.prediction import predict
+from onebasin.analysis.diagnostics.diagnose import diagnose
+from onebasin.analysis.gaussian import COVARIANCES, fit_gaussian
+from onebasin.models.networks.architecture import Network
+from onebasin.models.networks.bayesian import BayesianNetwork
+from onebasin.models.networks.prediction import predict
 
 from .conftest import dense, one_variable, random_correlation
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from analysis.unimodal.structures import Factors, Spectral
+from onebasin.analysis.gaussian.structures import Factors, Spectral
 
 SIZE = 9
 

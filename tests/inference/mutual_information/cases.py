@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import logsumexp
 from scipy.stats import norm
 
-from inference.mutual_information import LogRatios, log_ratios
+from onebasin.inference.mutual_information import LogRatios, log_ratios
 
 
 class Parts:

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from inference.mutual_information import (
+from onebasin.inference.mutual_information import (
     Estimate,
     Estimator,
     LogRatios,

@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from inference.mutual_information import interval, log_ratios
-from inference.mutual_information.interval import from_values
-from inference.mutual_information.permanent import MAX_PARTS
+from onebasin.inference.mutual_information import interval, log_ratios
+from onebasin.inference.mutual_information.interval import from_values
+from onebasin.inference.mutual_information.permanent import MAX_PARTS
 
 from .cases import Parts, brute_force, marginals_by_sum, parts
 

@@ -12,7 +12,7 @@ import pytest
 from scipy.special import logsumexp
 from scipy.stats import norm
 
-from inference.mutual_information import (
+from onebasin.inference.mutual_information import (
     Estimate,
     LogRatios,
     barber_agakov,

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from inference.mutual_information import exact, log_ratios
-from inference.mutual_information.messages import (
+from onebasin.inference.mutual_information import exact, log_ratios
+from onebasin.inference.mutual_information.messages import (
     converged_marginals,
     doubly_stochastic,
     free_energy,
@@ -18,7 +18,10 @@ from inference.mutual_information.messages import (
     sinkhorn_bound,
     training_marginals,
 )
-from inference.mutual_information.permanent import log_permanent, log_permanent_and_marginals
+from onebasin.inference.mutual_information.permanent import (
+    log_permanent,
+    log_permanent_and_marginals,
+)
 
 from .cases import parts
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm
 
-from inference.mutual_information import LogRatios, log_ratios
-from inference.mutual_information.pairwise import block, mean_field
+from onebasin.inference.mutual_information import LogRatios, log_ratios
+from onebasin.inference.mutual_information.pairwise import block, mean_field
 
 from .cases import Parts, parts
 

@@ -13,14 +13,14 @@ from numpy.polynomial.hermite_e import hermegauss
 from scipy.special import logsumexp
 from scipy.stats import norm
 
-from inference.mutual_information import (
+from onebasin.inference.mutual_information import (
     exact,
     information,
     log_ratios,
     path_gradient,
     training_marginals,
 )
-from inference.mutual_information.pairwise import mean_field
+from onebasin.inference.mutual_information.pairwise import mean_field
 
 from .cases import Parts, parts
 

@@ -11,8 +11,8 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 from scipy.special import logsumexp
 
-from inference.mutual_information import log_ratios
-from inference.mutual_information.permanent import (
+from onebasin.inference.mutual_information import log_ratios
+from onebasin.inference.mutual_information.permanent import (
     MAX_PARTS,
     exact_marginals,
     log_permanent,

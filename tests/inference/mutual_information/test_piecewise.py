@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from inference.mutual_information import infonce, piecewise, training_marginals
-from inference.mutual_information.pairwise import mean_field
+from onebasin.inference.mutual_information import infonce, piecewise, training_marginals
+from onebasin.inference.mutual_information.pairwise import mean_field
 
 from .cases import parts
 

@@ -11,7 +11,7 @@ import pytest
 from scipy.special import logsumexp
 from scipy.stats import chi2
 
-from inference.mutual_information.proposal import log_probability, propose, sample
+from onebasin.inference.mutual_information.proposal import log_probability, propose, sample
 
 from .cases import all_permutations
 

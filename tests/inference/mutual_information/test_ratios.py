@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from inference.mutual_information import log_ratios
+from onebasin.inference.mutual_information import log_ratios
 
 from .cases import parts
 

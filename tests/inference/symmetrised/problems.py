@@ -10,8 +10,8 @@ import numpyro
 from jax.scipy.special import logsumexp
 from numpyro import distributions as dist
 
-from models import BayesianNetwork, Categorical, Gaussian, Network, NetworkTarget, Target
-from models.symmetry import Complement, Exchangeable
+from onebasin.models import BayesianNetwork, Categorical, Gaussian, Network, NetworkTarget, Target
+from onebasin.models.symmetry.blocks import Complement, Exchangeable
 
 TWO_MODES = np.array([1.5, -0.5])
 SPREAD = 0.3

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from inference.symmetrised.families import family_of
-from inference.symmetrised.family import Family
-from inference.symmetrised.layout import Layout, layout_of
-from inference.symmetrised.low_rank import LowRank
+from onebasin.inference.variational.families.family import Family
+from onebasin.inference.variational.families.low_rank import LowRank
+from onebasin.inference.variational.families.table import family_of
+from onebasin.inference.variational.layout import Layout, layout_of
 
 from .problems import mixture, regression
 

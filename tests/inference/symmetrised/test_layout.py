@@ -12,10 +12,10 @@ import pytest
 from numpyro import distributions as dist
 from scipy.integrate import dblquad
 
-from inference.symmetrised.layout import layout_of
-from models import Target
-from models.group import Group
-from models.symmetry import Exchangeable
+from onebasin.inference.variational.layout import layout_of
+from onebasin.models import Target
+from onebasin.models.symmetry.blocks import Exchangeable
+from onebasin.models.symmetry.group import Group
 
 from .problems import (
     binary_weight,

@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from inference import load, save
-from inference.errors import InferenceError
-from inference.symmetrised import SymmetrisedSettings, log_density, symmetrised_vi
-from inference.symmetrised.density import average_log_density
-from inference.symmetrised.families import family_of
-from inference.symmetrised.layout import layout_of
-from inference.symmetry_check import SymmetryError
-from models import Target, predict
-from models.symmetry import Exchangeable
-from stan.errors import RunCancelled
+from onebasin.inference import load, save
+from onebasin.inference.density.symmetry import SymmetryError
+from onebasin.inference.errors import InferenceError
+from onebasin.inference.variational import SymmetrisedSettings, log_density, symmetrised_vi
+from onebasin.inference.variational.density import average_log_density
+from onebasin.inference.variational.families.table import family_of
+from onebasin.inference.variational.layout import layout_of
+from onebasin.models import Target, predict
+from onebasin.models.symmetry.blocks import Exchangeable
+from onebasin.stan.errors import RunCancelled
 
 from .problems import (
     SPREAD,
@@ -114,14 +114,16 @@ def test_same_seed_gives_the_same_fit_and_fits_do_not_depend_on_their_number() -
 def test_a_stopped_fit_goes_on_to_the_same_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("inference.training_file.FileKeeper.__init__.__defaults__", (0.0,))
+    monkeypatch.setattr(
+        "onebasin.inference.training.checkpoint.FileKeeper.__init__.__defaults__", (0.0,)
+    )
     settings = replace(QUICK, batch_size=5, tolerance=0.0)
     whole = symmetrised_vi(regression(), settings=settings, seed=2)
 
     def stop(*_: object) -> None:
         raise RunCancelled("stopped")
 
-    from inference.symmetrised.optimise import Optimiser
+    from onebasin.inference.variational.optimise import Optimiser
 
     check = Optimiser._check
     with monkeypatch.context() as patch:
@@ -281,7 +283,7 @@ def test_an_elbo_that_is_lost_is_an_error() -> None:
 
 
 def test_step_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    from inference.symmetrised.optimise import Optimiser
+    from onebasin.inference.variational.optimise import Optimiser
 
     traces = []
     original = Optimiser.loss

@@ -9,12 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from inference.batches import Batches
-from inference.symmetrised import SymmetrisedSettings
-from inference.symmetrised.families import family_of
-from inference.symmetrised.layout import layout_of
-from inference.symmetrised.objective import Objective, applies_locally
-from models import NetworkTarget
+from onebasin.inference.training.batches import Batches
+from onebasin.inference.variational import SymmetrisedSettings
+from onebasin.inference.variational.elbo import Objective, applies_locally
+from onebasin.inference.variational.families.table import family_of
+from onebasin.inference.variational.layout import layout_of
+from onebasin.models import NetworkTarget
 
 from .problems import classification, mixture, regression
 

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from inference.symmetrised import SymmetrisedSettings
-from inference.symmetrised.choice import check_permutations, choose_estimator
-from inference.symmetrised.families import family_of
-from inference.symmetrised.family import Family
-from inference.symmetrised.layout import Layout, layout_of
-from inference.symmetrised.term import Information
+from onebasin.inference.variational import SymmetrisedSettings
+from onebasin.inference.variational.choice import check_permutations, choose_estimator
+from onebasin.inference.variational.families.family import Family
+from onebasin.inference.variational.families.table import family_of
+from onebasin.inference.variational.layout import Layout, layout_of
+from onebasin.inference.variational.term import Information
 
 from .problems import (
     binary_weight,

@@ -1,0 +1,92 @@
+"""Number of transpositions: how far a permutation is from leaving everything in place.
+
+A permutation of n parts with c cycles is a product of n - c exchanges of two parts and of no fewer: its
+distance from the identity in the Cayley graph of transpositions (Xiao, Liu and Bamler 2023, section 2, "NoT").
+Signs, complements and scalings do not count.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Int
+
+from onebasin.models.symmetry.group import Element, Permuted
+
+
+@dataclass(frozen=True, eq=False)
+class Transpositions:
+    """Counts for a group element, block by block.
+
+    Attributes
+    ----------
+    layers : tuple of array
+        One array, of the element's leading axes, for each block that permutes, in the symmetry's
+        order: for a network, for each hidden layer.
+    """
+
+    layers: tuple[Int[np.ndarray, "*lead"], ...]
+
+    @property
+    def total(self) -> Int[np.ndarray, "*lead"]:
+        """Sum over blocks."""
+        return np.asarray(sum(self.layers))
+
+
+def count_transpositions(permutation: Int[np.ndarray, "*lead part"]) -> Int[np.ndarray, "*lead"]:
+    """Count the transpositions of many permutations.
+
+    Parameters
+    ----------
+    permutation : integer array (*lead, part)
+        Permutations of 0, 1, ..., n - 1.
+
+    Returns
+    -------
+    array (*lead)
+        n less the number of cycles.
+
+    Raises
+    ------
+    ValueError
+        If a row is not a permutation.
+    """
+    size = permutation.shape[-1]
+    if not np.array_equal(
+        np.sort(permutation, axis=-1), np.broadcast_to(np.arange(size), permutation.shape)
+    ):
+        raise ValueError(
+            f"`permutation` has a row that does not hold each of 0 to {size - 1} once; give "
+            "permutations of places, such as an element's."
+        )
+    # Each part learns the smallest number in its cycle: after k rounds, among the next 2^k parts.
+    smallest, ahead = np.broadcast_to(np.arange(size), permutation.shape), permutation
+    for _ in range(max(size - 1, 0).bit_length()):
+        smallest = np.minimum(smallest, np.take_along_axis(smallest, ahead, axis=-1))
+        ahead = np.take_along_axis(ahead, ahead, axis=-1)
+    cycles = (smallest == np.arange(size)).sum(axis=-1)
+    return np.asarray(size - cycles)
+
+
+def transpositions_of(element: Element) -> Transpositions:
+    """Count the transpositions of a group element, such as an alignment's.
+
+    Parameters
+    ----------
+    element : Element
+        Any leading axes.
+
+    Raises
+    ------
+    ValueError
+        If no block of it permutes.
+    """
+    layers = tuple(
+        count_transpositions(part.permutation) for part in element if isinstance(part, Permuted)
+    )
+    if not layers:
+        raise ValueError(
+            "`element` has no permutation; give one of a symmetry that exchanges parts."
+        )
+    return Transpositions(layers)

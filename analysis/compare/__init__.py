@@ -1,0 +1,1 @@
+"""Posteriors beside one another: predictions, moments, two-sample tests."""

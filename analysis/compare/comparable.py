@@ -1,0 +1,98 @@
+"""Which posteriors may stand beside each other: of one network or of none, and of the same data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+
+import numpy as np
+import xarray as xr
+
+from onebasin.models.networks.bayesian import BayesianNetwork
+
+from ..posterior.view import get_group, network_of, posterior_group
+from ..predictive.points import Points
+
+_DATA = ("constant_data", "observed_data")
+
+
+def check_comparable(posteriors: Mapping[str, xr.DataTree], truth: str) -> None:
+    """Refuse posteriors of another network, or of other data, than the truth's.
+
+    Parametrisations and priors may differ.
+
+    Raises
+    ------
+    TypeError
+        If a posterior is no `DataTree`.
+    ValueError
+        If networks or likelihoods differ, only some are of a network, or data differ that both keep.
+    """
+    for posterior in posteriors.values():
+        posterior_group(posterior)
+    ours = _facts(network_of(posteriors[truth]))
+    for name, posterior in posteriors.items():
+        theirs = _facts(network_of(posterior))
+        unlike = [fact for fact in ours | theirs if ours.get(fact) != theirs.get(fact)]
+        if unlike:
+            fact = unlike[0]
+            raise ValueError(
+                f"`posteriors` hold `{name}` with {fact} {theirs.get(fact)}, and `{truth}` with {fact} "
+                f"{ours.get(fact)}: give posteriors of the same network."
+            )
+        _check_data(name, posterior, truth, posteriors[truth])
+
+
+def stored_points(posterior: xr.DataTree, model: BayesianNetwork, name: str) -> Points:
+    """Return the data that a posterior was fitted to and keeps.
+
+    Raises
+    ------
+    ValueError
+        If it keeps no inputs.
+    """
+    inputs, observed = (get_group(posterior, group) for group in _DATA)
+    if inputs is None or "x" not in inputs:
+        raise ValueError(
+            f"`x` is not given, and `{name}` keeps no inputs in the group `constant_data`: give "
+            "points to predict at."
+        )
+    y = None if observed is None or "y" not in observed else observed["y"].values
+    return Points.of(model, inputs["x"].values, y)
+
+
+def unlike_weights(model: BayesianNetwork, other: BayesianNetwork) -> str:
+    """Tell why the weights of two networks cannot be compared; empty where they can."""
+    ours, theirs = model.parametrisation.label, other.parametrisation.label
+    return f"parametrised `{theirs}`, not `{ours}`" if ours != theirs else ""
+
+
+def _facts(model: BayesianNetwork | None) -> dict[str, object]:
+    """What must be the same: architecture and kind of likelihood."""
+    if model is None:
+        return {"network": None}
+    return {"likelihood": type(model.likelihood).__name__} | asdict(model.network)
+
+
+def _check_data(name: str, posterior: xr.DataTree, truth: str, other: xr.DataTree) -> None:
+    for group in _DATA:
+        ours, theirs = get_group(posterior, group), get_group(other, group)
+        if ours is None or theirs is None:
+            continue
+        names = [sorted(map(str, data.data_vars)) for data in (ours, theirs)]
+        if names[0] != names[1]:
+            raise ValueError(
+                f"`posteriors` hold `{name}` fitted to data named {', '.join(names[0])}, and `{truth}` to "
+                f"{', '.join(names[1])}: give posteriors of the same data."
+            )
+        for variable in names[0]:
+            if not _equal(ours[variable].values, theirs[variable].values):
+                raise ValueError(
+                    f"`posteriors` hold `{name}` fitted to other values of {variable} than `{truth}`: "
+                    "give posteriors of the same data."
+                )
+
+
+def _equal(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether arrays are the same, up to what single precision keeps."""
+    return a.shape == b.shape and np.allclose(a, b, rtol=1e-6, atol=1e-7, equal_nan=True)

@@ -1,0 +1,156 @@
+"""Compare the moments of two posteriors of the same model, such as two engines'.
+
+Convention: `z` is the difference of means over sqrt(mcse_a^2 + mcse_b^2), `d` the same difference
+over the pooled sd. R-hat and ESS are a gate that comes first: a stuck chain blows up the Monte
+Carlo error, and then any difference passes as chance. What passed the gate is held against two
+bounds: |z| within a Bonferroni bound for the number of means compared, and |d| below 0.1.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from ..diagnostics.result import json_safe
+from ..posterior.sampler import NAN
+from ..posterior.summary import is_constant, summarise
+from ..posterior.view import Draws, is_variational, posterior_group, read_draws
+
+
+@dataclass(frozen=True, eq=False)
+class MomentComparison:
+    """How far apart two posteriors' means are.
+
+    Attributes
+    ----------
+    table
+        One row per parameter: mean_a, mean_b, difference, z, d, sd_ratio (of b to a), rhat and ess
+        (the worse of the two), gated (the gate was not passed, so z and d must not be trusted).
+    max_abs_z, max_abs_d
+        Largest among the parameters that passed the gate; NaN where none did.
+    z_bound
+        Bonferroni bound on |z| for that many parameters, at 5 % for the family.
+    d_bound
+        Bound on |d|.
+    gated
+        Parameters that failed the gate.
+    verdict
+        `agree`, `differ`, or `undecided` where nothing differs but not every parameter passed.
+    """
+
+    table: pd.DataFrame
+    max_abs_z: float
+    max_abs_d: float
+    z_bound: float
+    d_bound: float
+    gated: tuple[str, ...]
+    verdict: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain types for JSON, numbers that are not finite as None."""
+        rows = [{"parameter": name, **row} for name, row in self.table.to_dict("index").items()]
+        fields = ("verdict", "max_abs_z", "max_abs_d", "z_bound", "d_bound", "gated")
+        return json_safe({name: getattr(self, name) for name in fields} | {"parameters": rows})
+
+
+def compare_moments(
+    a: xr.DataTree,
+    b: xr.DataTree,
+    *,
+    var_names: str | Sequence[str] | None = None,
+    rhat_threshold: float = 1.05,
+    min_ess: float = 200.0,
+    d_bound: float = 0.1,
+) -> MomentComparison:
+    """Compare the means of two posteriors, parameter by parameter.
+
+    Parameters
+    ----------
+    a, b
+        The posteriors.
+    var_names
+        Variables to compare; by default all that both have.
+    rhat_threshold, min_ess
+        The gate: a parameter is compared only where both posteriors' R-hat is at most, and bulk ESS
+        at least, this. A variational fit has no R-hat and passes on ESS; a single Markov chain has
+        none either and does not pass.
+    d_bound
+        Largest |d| that counts as agreement.
+
+    Returns
+    -------
+    MomentComparison
+        Table and verdict.
+
+    Raises
+    ------
+    ValueError
+        If the posteriors share no variable, or a shared one has unlike shapes.
+    """
+    from scipy.stats import norm
+
+    names = _shared(a, b, var_names)
+    draws_a, draws_b = read_draws(a, names), read_draws(b, names)
+    if draws_a.names != draws_b.names:
+        unlike = sorted(set(draws_a.names) ^ set(draws_b.names))
+        raise ValueError(
+            f"`a` and `b` hold different entries of the same variables ({', '.join(unlike[:6])}): "
+            "compare posteriors of the same model, or choose variables with `var_names`."
+        )
+    free = (is_variational(a), is_variational(b))
+    table = _table(draws_a, draws_b, free, rhat_threshold, min_ess)
+    trusted = table.loc[~table["gated"]]
+    z_bound = float(norm.isf(0.025 / max(len(trusted), 1)))
+    largest_z, largest_d = _largest(trusted["z"]), _largest(trusted["d"])
+    gated = tuple(table.index[table["gated"]])
+    differ = largest_z > z_bound or largest_d > d_bound
+    verdict = "differ" if differ else "undecided" if gated or trusted.empty else "agree"
+    return MomentComparison(table, largest_z, largest_d, z_bound, d_bound, gated, verdict)
+
+
+def _shared(
+    a: xr.DataTree, b: xr.DataTree, var_names: str | Sequence[str] | None
+) -> str | Sequence[str]:
+    if var_names is not None:
+        return var_names
+    in_a, in_b = posterior_group(a), posterior_group(b)
+    shared = [str(name) for name in in_a.data_vars if name in in_b.data_vars]
+    if not shared:
+        raise ValueError(
+            f"`a` and `b` share no variable: `a` has {', '.join(map(str, in_a.data_vars))}, `b` "
+            f"has {', '.join(map(str, in_b.data_vars))}."
+        )
+    return shared
+
+
+def _table(
+    draws_a: Draws, draws_b: Draws, free: tuple[bool, bool], max_rhat: float, min_ess: float
+) -> pd.DataFrame:
+    left, right = summarise(draws_a), summarise(draws_b)
+    table = pd.DataFrame({"mean_a": left["mean"], "mean_b": right["mean"]})
+    table["difference"] = table["mean_b"] - table["mean_a"]
+    fixed = is_constant(draws_a.values) & is_constant(draws_b.values)
+    scale = np.sqrt(left["mcse_mean"] ** 2 + right["mcse_mean"] ** 2)
+    pooled = np.sqrt((left["sd"] ** 2 + right["sd"] ** 2) / 2)
+    table["z"] = _over(table["difference"], scale, fixed)
+    table["d"] = _over(table["difference"], pooled, fixed)
+    table["sd_ratio"] = np.where(fixed, NAN, right["sd"] / left["sd"].where(left["sd"] > 0))
+    rhats = [side["rhat"] for side, skip in zip((left, right), free, strict=True) if not skip]
+    table["rhat"] = pd.concat(rhats, axis=1).max(axis=1, skipna=False) if rhats else NAN
+    table["ess"] = np.minimum(left["ess_bulk"], right["ess_bulk"])
+    mixed = (table["rhat"] <= max_rhat) if rhats else pd.Series(True, index=table.index)
+    table["gated"] = ~((mixed & (table["ess"] >= min_ess)) | fixed)
+    return table
+
+
+def _over(difference: pd.Series, scale: pd.Series, fixed: np.ndarray) -> pd.Series:
+    """Divide; two constants are equal (0) or infinitely far apart."""
+    apart = np.where(np.isclose(difference, 0.0, rtol=0.0, atol=1e-12), 0.0, np.inf)
+    return (difference / scale.where(scale > 0)).where(~fixed, apart * np.sign(difference))
+
+
+def _largest(column: pd.Series) -> float:
+    return float(column.abs().max()) if len(column) else NAN

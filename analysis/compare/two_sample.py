@@ -1,0 +1,317 @@
+"""Whether two samples are of one distribution: energy distance and maximum mean discrepancy.
+
+Convention: samples are (draw, param), variables already in the units that count. The energy distance is
+the squared one, 2 E|X - Y| - E|X - X'| - E|Y - Y'| (Székely and Rizzo 2013, equation 2.1; SciPy's, in one
+dimension, is its root); the discrepancy is squared too (Gretton et al. 2012, equation 3 and lemma 6), with the
+kernel exp(-|x - y|^2 / (2 h^2)) and h the median distance between pooled draws. Both are zero only where
+the distributions are equal, and are estimated without bias, so that a value below zero means nothing
+found. The p-value is by permutation of draws.
+
+Draws of a Markov chain are not exchangeable with one another, and permuting them rejects what is equal. So
+`independent_draws` comes first: every k-th draw, by `stride`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from onebasin.models.checks import check_count, check_positive
+
+Sample = Float[np.ndarray, "draw param"]
+Other = Float[np.ndarray, "other param"]
+Pairs = Float[np.ndarray, "pooled pooled"]
+
+MAX_DRAWS = 1000
+MIN_DRAWS = 10
+"""Draws of either sample below which no p-value is given."""
+EXCESS = 0.05
+"""Tolerated growth of the statistic by what is left of autocorrelation, in its standard deviations."""
+_ENTRIES = 500
+_BATCH = 64
+
+
+@dataclass(frozen=True)
+class TwoSample:
+    """How far apart two samples are.
+
+    Attributes
+    ----------
+    energy, energy_p
+        Squared energy distance, without bias, and its p-value; NaN with fewer than 10 draws of either.
+    mmd, mmd_p
+        Squared maximum mean discrepancy, without bias, and its p-value.
+    bandwidth
+        Of the kernel.
+    num_draws
+        Draws of the first and of the second sample.
+    permutations
+        Behind the p-values, which are at least 1 / (permutations + 1).
+    """
+
+    energy: float
+    energy_p: float
+    mmd: float
+    mmd_p: float
+    bandwidth: float
+    num_draws: tuple[int, int]
+    permutations: int
+
+
+def two_sample(
+    a: Sample, b: Other, *, permutations: int = 499, seed: int = 0, bandwidth: float | None = None
+) -> TwoSample:
+    """Compare two samples of independent draws.
+
+    Parameters
+    ----------
+    a, b : array (draw, param)
+        The samples, in the same variables and units.
+    permutations : int
+        Relabellings of the pooled draws that the p-values are made from.
+    seed : int
+        Of the permutations.
+    bandwidth : float, optional
+        Of the kernel; by default the median distance between pooled draws.
+
+    Returns
+    -------
+    TwoSample
+        Both distances with their p-values.
+
+    Raises
+    ------
+    ValueError
+        If a sample has one draw, its variables are other ones, or a value is not finite.
+
+    References
+    ----------
+    Székely and Rizzo 2013, Energy statistics, J. Statist. Plann. Inference 143. Gretton, Borgwardt, Rasch,
+    Schölkopf and Smola 2012, A kernel two-sample test, JMLR 13.
+    """
+    check_count("permutations", permutations)
+    a, b = _checked(a, b)
+    distances = _distances(np.concatenate([a, b]))
+    kernel, width = _kernel(distances, bandwidth)
+    pairs = np.stack([distances, -kernel])
+    labels = np.zeros((1, len(distances)))
+    labels[0, : len(a)] = 1
+    found = _statistics(pairs, labels)[:, 0]
+    p_values = np.full(2, np.nan)
+    if min(len(a), len(b)) >= MIN_DRAWS:
+        p_values = _p_values(pairs, len(a), found, permutations, seed)
+    return TwoSample(
+        energy=float(found[0]),
+        energy_p=float(p_values[0]),
+        mmd=float(found[1]),
+        mmd_p=float(p_values[1]),
+        bandwidth=width,
+        num_draws=(len(a), len(b)),
+        permutations=permutations,
+    )
+
+
+def energy_distance(a: Sample, b: Other, *, unbiased: bool = True) -> float:
+    """Return the squared energy distance.
+
+    Parameters
+    ----------
+    a, b : array (draw, param)
+        The samples.
+    unbiased : bool
+        Whether a draw's distance from itself is left out of the means, which makes it without bias; or
+        not, which makes it the distance of the two empirical distributions, never below zero.
+    """
+    a, b = _checked(a, b)
+    return _mean_difference(_distances(np.concatenate([a, b])), len(a), unbiased)
+
+
+def mmd(a: Sample, b: Other, *, bandwidth: float | None = None, unbiased: bool = True) -> float:
+    """Return the squared maximum mean discrepancy of a Gaussian kernel.
+
+    Parameters
+    ----------
+    a, b : array (draw, param)
+        The samples.
+    bandwidth : float, optional
+        The kernel's standard deviation; by default the median distance between pooled draws.
+    unbiased : bool
+        As in `energy_distance`.
+    """
+    a, b = _checked(a, b)
+    kernel, _ = _kernel(_distances(np.concatenate([a, b])), bandwidth)
+    if not unbiased:
+        kernel = kernel + np.eye(len(kernel))
+    return _mean_difference(-kernel, len(a), unbiased)
+
+
+def independent_draws(
+    values: Float[np.ndarray, "chain draw param"],
+    *,
+    autocorrelated: bool = True,
+    max_draws: int = MAX_DRAWS,
+) -> Float[np.ndarray, "kept param"]:
+    """Take every k-th draw of each chain, so far apart that they may be permuted.
+
+    Parameters
+    ----------
+    values : array (chain, draw, param)
+        Draws.
+    autocorrelated : bool
+        Whether they are of Markov chains; if not, all are taken, up to `max_draws`.
+    max_draws : int
+        About how many are kept at most; comparing takes memory with its square.
+
+    Returns
+    -------
+    array (kept, param)
+        The draws kept, chains one after the other, each chain's last draw among them.
+    """
+    check_count("max_draws", max_draws)
+    chains, draws = values.shape[:2]
+    step = max(stride(values) if autocorrelated else 1, -(-chains * draws // max_draws))
+    return values[:, ::-1][:, ::step].reshape(-1, values.shape[2])
+
+
+def stride(values: Float[np.ndarray, "chain draw param"]) -> int:
+    """Return how many draws lie between two that may be taken for independent.
+
+    Each parameter is taken for a first-order autoregression with its bulk ESS, whose correlation r at
+    the stride would let the squared distance of means grow by (1 + r) / (1 - r). The stride is the smallest
+    at which the growths of all parameters add up to no more than a twentieth of the null distribution's
+    standard deviation, were parameters independent. That is about 3.5 times the draws per effective draw
+    for one parameter and more for many, since errors of many parameters add up faster than chance does.
+    A negative correlation counts as a positive one of its size.
+    At most 500 parameters, evenly spaced, are looked at; those that never vary do not count.
+
+    Parameters
+    ----------
+    values : array (chain, draw, param)
+        Draws, at least 4 a chain.
+
+    Returns
+    -------
+    int
+        From 1 to the length of a chain.
+    """
+    correlation = _correlations(values)
+    if not len(correlation):
+        return 1
+    varying = values.shape[2] / min(values.shape[2], _ENTRIES) * len(correlation)
+    tolerated = EXCESS * np.sqrt(2 * varying) * len(correlation) / varying
+    low, high = 1, values.shape[1]
+    while low < high:
+        middle = (low + high) // 2
+        left = correlation**middle
+        if (2 * left / (1 - left)).sum() <= tolerated:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def _correlations(values: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, " entry"]:
+    """Size of the correlation of neighbours in a first-order autoregression of each parameter's ESS."""
+    from arviz_stats.base import array_stats  # here: it takes two seconds to import
+
+    from ..posterior.summary import is_constant
+
+    size = values.shape[2]
+    some = values[..., np.linspace(0, size - 1, min(size, _ENTRIES)).astype(np.intp)]
+    some = np.moveaxis(some[..., ~is_constant(some)], -1, 0)
+    if not len(some):
+        return np.empty(0)
+    ess = np.asarray(array_stats.ess(some, method="bulk"), dtype=np.float64)
+    per_effective = some.shape[1] * some.shape[2] / ess
+    # Chains that jump to and fro have more effective draws than draws, but their spreads do not, nor does
+    # every second draw: so the correlation's size counts, whatever its sign.
+    return np.abs((per_effective - 1) / (per_effective + 1))
+
+
+def _checked(a: Sample, b: Other) -> tuple[Sample, Other]:
+    a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[1]:
+        raise ValueError(
+            f"`a` has shape {a.shape} and `b` {b.shape}; give (draw, param) of the same variables."
+        )
+    for name, sample in (("a", a), ("b", b)):
+        if len(sample) < 2:
+            raise ValueError(
+                f"`{name}` has {len(sample)} draws; a distribution needs two at least."
+            )
+        if not np.isfinite(sample).all():
+            raise ValueError(
+                f"`{name}` has {(~np.isfinite(sample)).sum()} values that are not finite; "
+                "find out where they come from, or leave their variables out."
+            )
+    return a, b
+
+
+def _distances(points: Float[np.ndarray, "pooled param"]) -> Pairs:
+    """Euclidean distances of all pairs, by one matrix product."""
+    points = points - points.mean(axis=0)  # fewer digits are lost where the centre is far from 0
+    squares = np.square(points).sum(axis=1)
+    out = points @ points.T
+    out *= -2
+    out += squares[:, None]
+    out += squares
+    np.maximum(out, 0, out=out)  # rounding, where two draws are equal
+    np.sqrt(out, out=out)
+    np.fill_diagonal(out, 0)
+    return (out + out.T) / 2
+
+
+def _kernel(distances: Pairs, bandwidth: float | None) -> tuple[Pairs, float]:
+    """Gaussian kernel of all pairs, zero on the diagonal, and its bandwidth."""
+    if bandwidth is None:
+        bandwidth = float(np.median(distances[np.triu_indices(len(distances), 1)]))
+        bandwidth = bandwidth or 1.0  # where most draws are equal, any width serves
+    check_positive("bandwidth", bandwidth)
+    kernel = np.exp(-0.5 * np.square(distances / bandwidth))
+    np.fill_diagonal(kernel, 0)
+    return kernel, bandwidth
+
+
+def _mean_difference(pairs: Pairs, size: int, unbiased: bool) -> float:
+    within = [pairs[:size, :size], pairs[size:, size:]]
+    counts = [len(block) * (len(block) - int(unbiased)) for block in within]
+    inside = sum(block.sum() / count for block, count in zip(within, counts, strict=True))
+    return float(2 * pairs[:size, size:].mean() - inside)
+
+
+def _statistics(
+    pairs: Float[np.ndarray, "statistic pooled pooled"], labels: Float[np.ndarray, "batch pooled"]
+) -> Float[np.ndarray, "statistic batch"]:
+    """Twice the mean between samples less the means within, for rows of labels 1 (first) and 0."""
+    first = labels[0].sum()
+    second = labels.shape[1] - first
+    within_first = ((labels @ pairs) * labels).sum(axis=-1)
+    rows = pairs.sum(axis=-1)
+    touching = rows @ labels.T
+    between = touching - within_first
+    within_second = rows.sum(axis=-1, keepdims=True) - touching - between
+    inside = within_first / (first * (first - 1)) + within_second / (second * (second - 1))
+    return 2 * between / (first * second) - inside
+
+
+def _p_values(
+    pairs: Float[np.ndarray, "statistic pooled pooled"],
+    size: int,
+    found: Float[np.ndarray, " statistic"],
+    permutations: int,
+    seed: int,
+) -> Float[np.ndarray, " statistic"]:
+    """Share of relabellings, the one found among them, with a statistic as large."""
+    rng = np.random.default_rng(seed)
+    pooled = pairs.shape[1]
+    rounding = 1e-12 * np.abs(pairs).max(axis=(1, 2))
+    as_large = np.ones(2)
+    for start in range(0, permutations, _BATCH):
+        batch = min(_BATCH, permutations - start)
+        labels = np.zeros((batch, pooled))
+        chosen = rng.permuted(np.tile(np.arange(pooled), (batch, 1)), axis=1)[:, :size]
+        np.put_along_axis(labels, chosen, 1.0, axis=1)
+        as_large += (_statistics(pairs, labels) >= (found - rounding)[:, None]).sum(axis=1)
+    return as_large / (permutations + 1)

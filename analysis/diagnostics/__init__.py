@@ -1,0 +1,1 @@
+"""Diagnosing a posterior, raw and modulo a declared symmetry."""

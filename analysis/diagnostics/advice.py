@@ -1,0 +1,185 @@
+"""Sentences for a person: what a diagnosis finds wrong, and what to do next.
+
+Each function looks at one diagnostic and yields at most a sentence or two. The thresholds are the
+diagnosis's own `limits`; the order is that in which the problems should be mended.
+"""
+
+import math
+from collections.abc import Iterator
+
+from ..posterior.sampler import SamplerSummary
+from ..posterior.variational import MIN_DRAWS_FOR_KHAT, VariationalSummary
+from .result import Diagnosis
+
+
+def warn(diagnosis: Diagnosis) -> tuple[str, ...]:
+    """Say what is wrong with a posterior and what to do about it."""
+    sentences: list[str] = []
+    if diagnosis.sampler is not None:
+        sentences += _stuck(diagnosis.sampler)
+        sentences += _rhat(diagnosis, diagnosis.sampler)
+        sentences += _ess(diagnosis)
+        sentences += _divergences(diagnosis, diagnosis.sampler)
+        sentences += _saturation(diagnosis, diagnosis.sampler)
+        sentences += _bfmi(diagnosis, diagnosis.sampler)
+    if diagnosis.variational is not None:
+        sentences += _variational(diagnosis.variational)
+    return tuple(sentences)
+
+
+def note(diagnosis: Diagnosis) -> tuple[str, ...]:
+    """Say which diagnostics do not apply to a posterior, and why."""
+    sentences: list[str] = []
+    if diagnosis.variational is not None:
+        sentences.append(
+            "R-hat does not apply: the draws are independent ones from an approximation, and tell "
+            "nothing of its distance from the posterior; k-hat does."
+        )
+        if math.isnan(diagnosis.variational.khat):
+            sentences.append(_khat_missing(diagnosis.variational))
+    elif diagnosis.num_chains == 1:
+        sentences.append("R-hat needs at least two chains, and there is one: run more.")
+    if constants := diagnosis.constants:
+        sentences.append(
+            f"Without R-hat and ESS, because every draw is the same: {_listed(constants)} "
+            f"({_count(len(constants), 'parameter')})."
+        )
+    if diagnosis.sampler is not None and diagnosis.sampler.divergences is None:
+        sentences.append("Divergences were not recorded.")
+    return tuple(sentences)
+
+
+def _stuck(sampler: SamplerSummary) -> Iterator[str]:
+    if sampler.stuck_chains:
+        yield (
+            f"{_chains(sampler.stuck_chains)} never moved: the step size or the starting point is "
+            "hopeless there. Run with other starting points, a longer warmup or a higher target "
+            "acceptance rate, and do not use these draws."
+        )
+
+
+def _rhat(diagnosis: Diagnosis, sampler: SamplerSummary) -> Iterator[str]:
+    limit = diagnosis.limits.rhat
+    bad = int((diagnosis.parameters["rhat"] > limit).sum())
+    lp_agrees = sampler.lp_rhat <= limit
+    if bad:
+        yield (
+            f"R-hat is above {limit:g} for {bad} of {len(diagnosis.parameters)} parameters (worst "
+            f"{diagnosis.rhat.value:.3g}, `{diagnosis.rhat.parameter}`): the chains disagree. "
+            + _remedy(diagnosis.symmetric, lp_agrees)
+        )
+    if sampler.lp_rhat > limit:
+        heights = ", ".join(f"{mean:.1f}" for mean in sampler.lp_means)
+        yield (
+            f"The chains' log densities disagree (R-hat of `lp` {sampler.lp_rhat:.3g}; means by "
+            f"chain {heights}): some chains sit in modes of unlike height, or have not arrived. "
+            "Run longer, or start from other points."
+        )
+
+
+def _remedy(symmetric: bool, lp_agrees: bool) -> str:
+    if symmetric and lp_agrees:
+        return (
+            "Their log densities agree and the target declares a symmetry, so these may be equal "
+            "modes under other names: judge by what the symmetry leaves alone (`lp`, predictions), "
+            "or use a parametrisation without it (ordered biases, unit-norm weights)."
+        )
+    if symmetric:
+        return (
+            "The target declares a symmetry, so some of this may be equal modes under other names: "
+            "look at `lp` and predictions first, then run longer or remove the symmetry by the "
+            "parametrisation."
+        )
+    return "Do not use the means; run a longer warmup and more draws, or reparametrise."
+
+
+def _ess(diagnosis: Diagnosis) -> Iterator[str]:
+    limit = diagnosis.min_ess
+    for word, extreme, use in (
+        ("Bulk", diagnosis.ess_bulk, "means and medians"),
+        ("Tail", diagnosis.ess_tail, "intervals and variances"),
+    ):
+        if extreme.value < limit:
+            yield (
+                f"{word} ESS is below {limit:.0f} ({diagnosis.limits.ess_per_chain:g} a chain); "
+                f"the smallest is {extreme.value:.0f} of {diagnosis.total_draws} draws "
+                f"(`{extreme.parameter}`): {use} are not reliable yet. Draw more, or reparametrise."
+            )
+
+
+def _divergences(diagnosis: Diagnosis, sampler: SamplerSummary) -> Iterator[str]:
+    if sampler.divergences:
+        per_chain = ", ".join(map(str, sampler.divergences_per_chain))
+        yield (
+            f"{sampler.divergences} of {diagnosis.total_draws} draws diverged "
+            f"({_percent(sampler.divergence_share)}; by chain {per_chain}): the integrator could "
+            "not follow the posterior's curvature, so the draws may be biased. Raise the target "
+            "acceptance rate (0.95 or 0.99), or reparametrise."
+        )
+
+
+def _saturation(diagnosis: Diagnosis, sampler: SamplerSummary) -> Iterator[str]:
+    if sampler.saturated:
+        yield (
+            f"{sampler.saturated} of {diagnosis.total_draws} draws reached the maximal tree depth "
+            f"{sampler.max_tree_depth} ({_percent(sampler.saturated_share)}): trajectories were "
+            "cut short, which costs time and ESS. Raise `max_tree_depth`, or reparametrise."
+        )
+
+
+def _bfmi(diagnosis: Diagnosis, sampler: SamplerSummary) -> Iterator[str]:
+    limit = diagnosis.limits.bfmi
+    low = tuple(chain for chain, value in enumerate(sampler.bfmi) if value < limit)
+    if low:
+        values = ", ".join(f"{sampler.bfmi[chain]:.2f}" for chain in low)
+        yield (
+            f"E-BFMI is below {limit:g} in {_chains(low).lower()} ({values}): the energy changes "
+            "too slowly for the tails to be explored. Run a longer warmup, or reparametrise."
+        )
+
+
+def _variational(fit: VariationalSummary) -> Iterator[str]:
+    if fit.converged is False:
+        yield "The optimiser stopped before its criterion was met: allow more iterations."
+    if fit.elbo_evaluations and not math.isfinite(fit.elbo):
+        yield f"The last ELBO is {fit.elbo}: the fit has failed; use a smaller step size."
+    if fit.non_finite_ratios:
+        verb = "is" if fit.non_finite_ratios == 1 else "are"
+        yield (
+            f"{_count(fit.non_finite_ratios, 'importance ratio')} `lp - log_q` of the draws {verb} "
+            "not finite, so k-hat cannot be computed: draws fall outside the posterior's support "
+            "or overflow."
+        )
+    if fit.khat > fit.khat_limit:
+        yield (
+            f"Pareto k-hat is {fit.khat:.2f}, above {fit.khat_limit:.2f}: the approximation misses "
+            "part of the posterior. Hold its intervals against MCMC before using them, or try a "
+            "richer family (full rank) or a better parametrisation."
+        )
+
+
+def _khat_missing(fit: VariationalSummary) -> str:
+    if fit.non_finite_ratios:
+        return "k-hat is not defined: importance ratios are not finite."
+    return (
+        f"k-hat was not computed: it needs `lp` and `log_q` of at least {MIN_DRAWS_FOR_KHAT} "
+        "draws, and largest ratios that are not all alike."
+    )
+
+
+def _chains(chains: tuple[int, ...]) -> str:
+    word = "Chain" if len(chains) == 1 else "Chains"
+    return f"{word} {', '.join(map(str, chains))}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _listed(names: tuple[str, ...], shown: int = 6) -> str:
+    listed = ", ".join(f"`{name}`" for name in names[:shown])
+    return listed + (f" and {len(names) - shown} more" if len(names) > shown else "")
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g} %"

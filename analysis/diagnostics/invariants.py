@@ -1,0 +1,98 @@
+"""Quantities that a symmetry leaves alone: what can be judged without any alignment.
+
+For every variable of an `Exchangeable` block the mean over its parts (where no sign flips) and the mean square
+over its parts; for a complemented weight its distance from one half; a network's outputs on its training
+inputs; and `lp`. They converge where the posterior does, whatever the labels did.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Float
+
+from onebasin.models.networks.prediction import predict
+from onebasin.models.symmetry.blocks import Complement, Exchangeable, Symmetry, axes_of
+
+from ..posterior.view import Draws, entry_names, get_group, network_of, posterior_group
+
+MAX_OUTPUTS = 50
+"""Training inputs at which a network's outputs are looked at, evenly spread over the data set."""
+
+
+def invariants(posterior: xr.DataTree, symmetry: Symmetry) -> Draws:
+    """Compute quantities that no element of the symmetry's group changes.
+
+    Parameters
+    ----------
+    posterior
+        The posterior; the groups `sample_stats` and, for a network, `constant_data` are used if there.
+    symmetry
+        What is left alone. Positive scalings change `lp`, which holds the prior, and mean squares, so
+        that a block of a network that can be rescaled contributes its outputs alone.
+
+    Returns
+    -------
+    Draws
+        `lp`, ``mean(mu)``, ``mean(mu^2)``, ``|theta - 1/2|``, ``output[obs,out]``; without those that are
+        not there. May be empty.
+    """
+    names: list[str] = []
+    columns: list[Float[np.ndarray, "chain draw param"]] = []
+
+    def add(label: str, values: np.ndarray, labels: list[str] | None = None) -> None:
+        flat = values.reshape(*values.shape[:2], -1)
+        columns.append(flat)
+        names.extend(labels or ([label] if flat.shape[2] == 1 else _numbered(label, flat.shape[2])))
+
+    stats = get_group(posterior, "sample_stats")
+    if stats is not None and "lp" in stats:
+        add("lp", np.asarray(stats["lp"].transpose("chain", "draw").values, dtype=np.float64))
+    dataset = posterior_group(posterior)
+    outputs = _outputs(posterior, dataset)
+    if outputs is not None:
+        variable = xr.DataArray(outputs, dims=("chain", "draw", "obs", "out"), name="output")
+        add("output", outputs, list(entry_names(variable)))
+    else:
+        for block in symmetry:
+            for label, values in _of_block(block, dataset):
+                add(label, values)
+    if not columns:
+        sizes = (dataset.sizes["chain"], dataset.sizes["draw"])
+        return Draws((), np.empty((*sizes, 0)))
+    return Draws(tuple(names), np.concatenate(columns, axis=-1))
+
+
+def _numbered(label: str, count: int) -> list[str]:
+    return [f"{label}[{number}]" for number in range(count)]
+
+
+def _of_block(block: object, dataset: xr.Dataset) -> list[tuple[str, np.ndarray]]:
+    found: list[tuple[str, np.ndarray]] = []
+    if isinstance(block, Exchangeable):
+        for name, places in block.axes.items():
+            values = _values(dataset, name)
+            axes = tuple(axis + 2 for axis in axes_of(places))
+            if name not in block.flipped:
+                found.append((f"mean({name})", values.mean(axis=axes)))
+            found.append((f"mean({name}^2)", (values**2).mean(axis=axes)))
+    complemented = block.complements if isinstance(block, Exchangeable) else ()
+    if isinstance(block, Complement):
+        complemented = block.variables
+    for name in complemented:
+        found.append((f"|{name} - 1/2|", np.abs(_values(dataset, name) - 0.5)))
+    return found
+
+
+def _values(dataset: xr.Dataset, name: str) -> np.ndarray:
+    return np.asarray(dataset[name].transpose("chain", "draw", ...).values, dtype=np.float64)
+
+
+def _outputs(posterior: xr.DataTree, dataset: xr.Dataset) -> np.ndarray | None:
+    constant = get_group(posterior, "constant_data")
+    if constant is None or "x" not in constant or (model := network_of(posterior)) is None:
+        return None
+    x = constant["x"].values
+    chosen = np.linspace(0, len(x) - 1, min(len(x), MAX_OUTPUTS)).astype(int)
+    weights = {name: _values(dataset, name) for name in model.network.shapes}
+    return np.asarray(predict(model, weights, x[chosen]), dtype=np.float64)

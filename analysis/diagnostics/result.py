@@ -1,0 +1,188 @@
+"""The verdict on a posterior: what `diagnose` returns.
+
+Convention: chains and indices count from 0. A quantity that was not recorded or does not apply is
+None or NaN; in JSON every number that is not finite becomes null.
+"""
+
+import dataclasses
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+from ..posterior.sampler import NAN, SamplerSummary
+from ..posterior.variational import VariationalSummary
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What counts as good enough.
+
+    Attributes
+    ----------
+    rhat
+        Largest R-hat.
+    ess_per_chain
+        Smallest bulk and tail ESS, per chain.
+    bfmi
+        Smallest E-BFMI.
+    """
+
+    rhat: float = 1.01
+    ess_per_chain: float = 100.0
+    bfmi: float = 0.3
+
+    def __post_init__(self) -> None:
+        """Refuse limits that no posterior, or every posterior, would meet."""
+        if not self.rhat > 1:
+            raise ValueError(f"`rhat_threshold` is {self.rhat}: it must be above 1, such as 1.01.")
+        if not self.ess_per_chain > 0:
+            raise ValueError(
+                f"`ess_per_chain` is {self.ess_per_chain}: it must be positive, such as 100."
+            )
+        if not self.bfmi > 0:
+            raise ValueError(f"`bfmi_threshold` is {self.bfmi}: it must be positive, such as 0.3.")
+
+
+@dataclass(frozen=True)
+class Extreme:
+    """The worst value of a diagnostic and the parameter that has it (None where there is none)."""
+
+    value: float = NAN
+    parameter: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Diagnosis:
+    """Everything that the diagnostics say about one posterior.
+
+    Attributes
+    ----------
+    target, engine, method
+        What was sampled and how, from the tree's attributes; empty where it does not say.
+    num_chains, num_draws
+        Chains, and draws in each of them.
+    parameters
+        One row per scalar parameter: mean, sd, mcse_mean, rhat, ess_bulk, ess_tail.
+    rhat, ess_bulk, ess_tail
+        The worst values: largest R-hat, smallest ESS.
+    constants
+        Parameters that never vary, which have no R-hat and no ESS.
+    sampler
+        What the Markov chain sampler recorded; None for a variational fit.
+    variational
+        How good the approximation is; None for a Markov chain.
+    ess_per_second
+        Smallest bulk ESS over the seconds of sampling, summed over chains.
+    ess_per_gradient
+        Smallest bulk ESS over the gradient evaluations of the kept draws.
+    wall_time
+        Seconds of the whole call.
+    symmetric
+        Whether the target declares interchangeable parts, hence equal modes.
+    limits
+        What the warnings hold the numbers against.
+    warnings
+        Sentences: what is wrong, and what to do next.
+    notes
+        Sentences: what does not apply here, and why.
+    """
+
+    target: str
+    engine: str
+    method: str
+    num_chains: int
+    num_draws: int
+    parameters: pd.DataFrame
+    rhat: Extreme
+    ess_bulk: Extreme
+    ess_tail: Extreme
+    constants: tuple[str, ...] = ()
+    sampler: SamplerSummary | None = None
+    variational: VariationalSummary | None = None
+    ess_per_second: float = NAN
+    ess_per_gradient: float = NAN
+    wall_time: float = NAN
+    symmetric: bool = False
+    limits: Limits = field(default_factory=Limits)
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def total_draws(self) -> int:
+        """Draws of all chains."""
+        return self.num_chains * self.num_draws
+
+    @property
+    def min_ess(self) -> float:
+        """Smallest ESS that passes: `limits.ess_per_chain` times the number of chains."""
+        return self.limits.ess_per_chain * self.num_chains
+
+    @property
+    def passed(self) -> bool:
+        """Whether there is no warning."""
+        return not self.warnings
+
+    def summary(self) -> dict[str, Any]:
+        """Return the headline numbers as one flat mapping, NaN and None kept as they are."""
+        fits = {
+            f"{part}_{side}": getattr(getattr(self, part), side)
+            for part in ("rhat", "ess_bulk", "ess_tail")
+            for side in ("value", "parameter")
+        }
+        sampler, fit = self.sampler or SamplerSummary(), self.variational or VariationalSummary()
+        cost = sampler if self.sampler else fit
+        return {
+            "target": self.target,
+            "engine": self.engine,
+            "method": self.method,
+            "num_chains": self.num_chains,
+            "num_draws": self.num_draws,
+            "num_parameters": len(self.parameters),
+            **fits,
+            "divergences": sampler.divergences,
+            "divergence_share": sampler.divergence_share,
+            "mean_tree_depth": sampler.mean_tree_depth,
+            "deepest_tree": sampler.deepest_tree,
+            "saturated": sampler.saturated,
+            "min_bfmi": min(sampler.bfmi, default=NAN),
+            "acceptance_rate": sampler.acceptance_rate,
+            "lp_rhat": sampler.lp_rhat,
+            "khat": fit.khat,
+            "elbo": fit.elbo,
+            "gradient_evaluations": cost.gradient_evaluations,
+            "sampling_seconds": sampler.sampling_seconds,
+            "warmup_seconds": sampler.warmup_seconds,
+            "wall_time": self.wall_time,
+            "ess_per_second": self.ess_per_second,
+            "ess_per_gradient": self.ess_per_gradient,
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain types that `json.dumps(..., allow_nan=False)` accepts."""
+        rows = [
+            {"parameter": name, **row} for name, row in self.parameters.to_dict("index").items()
+        ]
+        parts = {
+            "summary": self.summary(),
+            "sampler": dataclasses.asdict(self.sampler) if self.sampler else None,
+            "variational": dataclasses.asdict(self.variational) if self.variational else None,
+            "limits": dataclasses.asdict(self.limits),
+            "constants": self.constants,
+            "warnings": self.warnings,
+            "notes": self.notes,
+            "parameters": rows,
+        }
+        return json_safe(parts)
+
+
+def json_safe(value: Any) -> Any:
+    """Return nested plain types in which every number that is not finite is None."""
+    if isinstance(value, dict):
+        return {str(key): json_safe(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_safe(entry) for entry in value]
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    return value

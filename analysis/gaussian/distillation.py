@@ -1,0 +1,370 @@
+"""One diagonal Gaussian over a network's weights that predicts as a whole posterior does.
+
+A Gaussian that matches the moments of (aligned) draws loses how weights depend on one another, and with it
+the predictions. Here the Gaussian's mean and standard deviations are found through its predictions: at every
+input the distribution of outputs over its draws is brought to that over the posterior's draws, by stochastic
+gradients of the energy score (`analysis.energy_score`), which is smallest in expectation where both are the
+same. So not only the mean prediction is matched, as a student of averaged probabilities would, but the spread.
+
+Convention: of classes, f are square roots of probabilities, among which the Euclidean distance is Hellinger's
+times the root of 2; of regressions, outputs over their standard deviation. Inputs need no targets. The weights'
+distribution is not the posterior's: standard deviations are of what the predictions need, not of what is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import xarray as xr
+from jaxtyping import Array, Float
+
+from onebasin.models.checks import check_count, check_inputs, check_positive
+from onebasin.models.networks.architecture import Network
+from onebasin.models.networks.bayesian import BayesianNetwork
+from onebasin.models.networks.local_reparametrisation import sample_outputs
+from onebasin.models.networks.prediction import predict
+
+from ..posterior.view import network_of, posterior_group
+from .energy_score import energy_score
+
+CHUNK = 100
+"""Iterations in one compiled loop, between which progress is reported."""
+_LEAST = 1e-12
+"""Added to probabilities, whose root has no gradient at 0."""
+
+_DATA = ("constant_data", "observed_data")
+_KEPT = ("model", "symmetry", "target")
+
+Weights = dict[str, jax.Array]
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class DistillationSettings:
+    """How a Gaussian is distilled.
+
+    Parameters
+    ----------
+    iterations : int
+        Steps of Adam, whose step size decays to 0 by a cosine.
+    learning_rate : float
+        The first step size.
+    batch_size : int
+        Inputs a step.
+    samples : int
+        Draws of the Gaussian, and of the posterior, at each of these inputs, at least 2.
+    points : int
+        Inputs in all: a random choice of those given, and for the rest mixtures of two of them with
+        weights from the uniform distribution, which show the posterior's spread away from the data.
+    draws : int
+        Draws of the posterior, evenly spaced over its chains, that are learned from.
+    initial_sd : float
+        Standard deviation of every weight at the start.
+
+    Raises
+    ------
+    ValueError
+        If a number is not positive, or a count too small.
+    """
+
+    iterations: int = 6000
+    learning_rate: float = 0.02
+    batch_size: int = 256
+    samples: int = 16
+    points: int = 16_000
+    draws: int = 250
+    initial_sd: float = 0.5
+
+    def __post_init__(self) -> None:
+        """Check each number."""
+        for name in ("iterations", "batch_size", "points"):
+            check_count(name, getattr(self, name))
+        for name in ("samples", "draws"):
+            check_count(name, getattr(self, name), least=2)
+        for name in ("learning_rate", "initial_sd"):
+            check_positive(name, getattr(self, name))
+
+
+@dataclass(frozen=True, eq=False)
+class Distilled:
+    """A diagonal Gaussian over a network's weights.
+
+    Attributes
+    ----------
+    mean, sd : mapping of str to array
+        Of each weight and bias, under the variables' names.
+    loss : array (evaluation,)
+        Mean energy score over each `CHUNK` iterations; the last may be shorter.
+    """
+
+    mean: Mapping[str, np.ndarray]
+    sd: Mapping[str, np.ndarray]
+    loss: Float[np.ndarray, " evaluation"]
+
+    def sample(
+        self, num_draws: int, *, seed: int = 0
+    ) -> dict[str, Float[np.ndarray, "chain draw ..."]]:
+        """Draw weights, one chain of `num_draws`."""
+        rng = np.random.default_rng(seed)
+        return {
+            name: (mean + self.sd[name] * rng.standard_normal((num_draws, *mean.shape)))[None]
+            for name, mean in self.mean.items()
+        }
+
+    def to_posterior(self, source: xr.DataTree, num_draws: int, *, seed: int = 0) -> xr.DataTree:
+        """Draw a posterior of one chain.
+
+        Parameters
+        ----------
+        source
+            The posterior that was distilled; names of axes, data and attributes come from it.
+        num_draws : int
+            Draws.
+        seed : int
+            Of the draws.
+
+        Returns
+        -------
+        DataTree
+            With the groups `posterior` and `distilled` (`mean_W1`, `sd_W1`, ..., `loss`), method
+            `distilled`.
+        """
+        like = source["posterior"].to_dataset()
+        draws = self.sample(num_draws, seed=seed)
+        variables = {n: (like[n].transpose("chain", "draw", ...).dims, v) for n, v in draws.items()}
+        fit: dict[str, Any] = {"loss": ("evaluation", self.loss)}
+        for name, (dims, _) in variables.items():
+            fit[f"mean_{name}"] = (dims[2:], self.mean[name])
+            fit[f"sd_{name}"] = (dims[2:], self.sd[name])
+        data = {g: source[g].to_dataset() for g in _DATA if g in source.children}
+        groups = {"posterior": xr.Dataset(variables), "distilled": xr.Dataset(fit), **data}
+        tree = xr.DataTree.from_dict(groups)
+        kept = {n: source.attrs[n] for n in _KEPT if n in source.attrs}
+        tree.attrs = kept | {"method": "distilled", "seed": seed}
+        return tree
+
+
+class _Lesson(NamedTuple):
+    """What is learned from: inputs, features of the posterior there, what outputs are divided by."""
+
+    points: Float[Array, "point in"]
+    features: Float[Array, "point draw out"]
+    scale: Float[Array, " out"]
+
+
+class _State(NamedTuple):
+    key: jax.Array
+    mean: Weights
+    log_sd: Weights
+    optimiser: optax.OptState
+
+
+def distil(
+    posterior: xr.DataTree,
+    x: Any,
+    *,
+    start: Mapping[str, Any] | None = None,
+    settings: DistillationSettings | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Distilled:
+    """Distil a network's posterior into one diagonal Gaussian.
+
+    Parameters
+    ----------
+    posterior
+        Draws of a network's weights; aligned or not makes no difference to what is learned from.
+    x : array (obs, in)
+        Inputs such as the training data's, in the units that the network was conditioned on.
+    start : mapping of str to array, optional
+        Where the mean starts, such as the mean of the aligned draws; by default the last draw of the
+        first chain.
+    settings : DistillationSettings, optional
+        Steps, sizes of batches.
+    seed : int
+        Of the choice of inputs and of the gradients.
+    progress : callable, optional
+        Called with iterations done and iterations in all.
+
+    Returns
+    -------
+    Distilled
+        Means, standard deviations, and the loss as it fell.
+
+    Raises
+    ------
+    ValueError
+        If the posterior is not of a network with free weights and biases, `x` does not fit it, or
+        `start` lacks a variable or has another shape.
+    RuntimeError
+        If the loss becomes infinite or undefined.
+    """
+    settings = settings or DistillationSettings()
+    model = _free_network(posterior)
+    dataset = posterior_group(posterior)
+    rng = np.random.default_rng(seed)
+    points = _choose_points(check_inputs(x, model.network.in_dim), settings.points, rng)
+    lesson = _teach(model, _spread_out(dataset, settings.draws), points)
+    mean = _check_start(start, dataset, model.network)
+    return _optimise(model, settings, lesson, mean, jax.random.key(seed), progress)
+
+
+def _free_network(posterior: xr.DataTree) -> BayesianNetwork:
+    model = network_of(posterior)
+    if model is None:
+        raise ValueError(
+            "`posterior` is not of a network (its attribute `model` is empty), and only a network's "
+            "predictions can be distilled: fit such a posterior with `analysis.unimodal.fit_gaussian`."
+        )
+    if model.parametrisation.unit_norm or model.parametrisation.biases != "free":
+        raise ValueError(
+            f"`posterior` is of the parametrisation {model.parametrisation.label!r}, in whose "
+            "constrained weights a Gaussian has no support: distil one with free weights and biases."
+        )
+    return model
+
+
+def _choose_points(
+    x: Float[np.ndarray, "obs in"], num: int, rng: np.random.Generator
+) -> Float[np.ndarray, "point in"]:
+    """Half of the points at most are inputs as they are; the others are mixtures of two."""
+    kept = x if len(x) <= num // 2 else x[rng.choice(len(x), max(num // 2, 1), replace=False)]
+    left, right = rng.integers(len(x), size=(2, num - len(kept)))
+    weight = rng.uniform(size=(num - len(kept), 1))
+    return np.concatenate([kept, weight * x[left] + (1 - weight) * x[right]])
+
+
+def _spread_out(dataset: xr.Dataset, num: int) -> dict[str, np.ndarray]:
+    """Draws evenly spaced over all chains, as one chain."""
+    first = dataset.transpose("chain", "draw", ...)
+    total = first.sizes["chain"] * first.sizes["draw"]
+    rows = np.unique(np.linspace(0, total - 1, min(num, total)).round().astype(int))
+    chains, draws = np.divmod(rows, first.sizes["draw"])
+    return {str(name): v.values[chains, draws][None] for name, v in first.items()}
+
+
+def _teach(
+    model: BayesianNetwork, draws: dict[str, np.ndarray], points: np.ndarray, batch: int = 2000
+) -> _Lesson:
+    """Features of every draw at every point."""
+    slices = [points[at : at + batch] for at in range(0, len(points), batch)]
+    outputs = [predict(model, draws, some)[0].astype(np.float32) for some in slices]
+    inputs = jnp.asarray(points, jnp.float32)
+    whole = jnp.asarray(np.concatenate(outputs, axis=1).transpose(1, 0, 2))
+    if model.is_classifier:
+        features, scale = jnp.sqrt(jax.nn.softmax(whole)), jnp.ones(whole.shape[-1], jnp.float32)
+        return _Lesson(inputs, features, scale)
+    scale = jnp.std(whole, axis=(0, 1))
+    scale = jnp.where(scale > 0, scale, 1.0)
+    return _Lesson(inputs, whole / scale[None, None, :], scale)
+
+
+def _check_start(
+    start: Mapping[str, Any] | None, dataset: xr.Dataset, network: Network
+) -> dict[str, np.ndarray]:
+    if start is None:
+        last = dataset.isel(chain=0, draw=-1)
+        start = {name: last[name].values for name in network.shapes}
+    absent = [name for name in network.shapes if name not in start]
+    if absent:
+        raise ValueError(
+            f"`start` lacks {', '.join(absent)}; give an array for each of "
+            f"{', '.join(network.shapes)}."
+        )
+    arrays = {name: np.asarray(start[name], np.float32) for name in network.shapes}
+    for name, shape in network.shapes.items():
+        if arrays[name].shape != shape:
+            raise ValueError(
+                f"`start` has {name} of shape {arrays[name].shape}, and {shape} is needed."
+            )
+    return arrays
+
+
+def _optimise(
+    model: BayesianNetwork,
+    settings: DistillationSettings,
+    lesson: _Lesson,
+    mean: dict[str, np.ndarray],
+    key: jax.Array,
+    progress: Progress | None,
+) -> Distilled:
+    """Take all steps."""
+    start = {name: jnp.asarray(value) for name, value in mean.items()}
+    log_sd = {n: jnp.full_like(v, np.log(settings.initial_sd)) for n, v in start.items()}
+    state = _State(key, start, log_sd, _adam(settings).init((start, log_sd)))
+    total, losses = settings.iterations, []
+    for done in range(0, total, CHUNK):
+        num = min(CHUNK, total - done)
+        state, loss = _advance(model, settings, num, lesson, state)
+        losses.append(float(loss))
+        if not np.isfinite(losses[-1]):
+            raise RuntimeError(
+                f"the distillation failed: its loss is {losses[-1]} after {done + num} steps; try a "
+                f"smaller `learning_rate` (now {settings.learning_rate:g})."
+            )
+        if progress:
+            progress(done + num, total)
+    return Distilled(
+        mean={name: np.asarray(v, np.float64) for name, v in state.mean.items()},
+        sd={name: np.exp(np.asarray(v, np.float64)) for name, v in state.log_sd.items()},
+        loss=np.asarray(losses),
+    )
+
+
+def _adam(settings: DistillationSettings) -> optax.GradientTransformation:
+    return optax.adam(optax.cosine_decay_schedule(settings.learning_rate, settings.iterations))
+
+
+@partial(jax.jit, static_argnames=("model", "settings", "num"))
+def _advance(
+    model: BayesianNetwork,
+    settings: DistillationSettings,
+    num: int,
+    lesson: _Lesson,
+    state: _State,
+) -> tuple[_State, jax.Array]:
+    """Take `num` steps; the mean loss comes back too."""
+    adam = _adam(settings)
+
+    def step(state: _State, _: None) -> tuple[_State, jax.Array]:
+        key, key_batch, key_draws, key_weights = jax.random.split(state.key, 4)
+        batch = jax.random.randint(key_batch, (settings.batch_size,), 0, len(lesson.points))
+        # The same of the posterior's draws at all inputs of a batch.
+        draws = jax.random.permutation(key_draws, lesson.features.shape[1])[: settings.samples]
+        y = lesson.features[batch][:, draws]
+
+        def loss(q: tuple[Weights, Weights]) -> jax.Array:
+            ours = _features(model, settings, lesson, lesson.points[batch], key_weights, q)
+            return jnp.mean(energy_score(ours, y))
+
+        value, slope = jax.value_and_grad(loss)((state.mean, state.log_sd))
+        change, optimiser = adam.update(slope, state.optimiser)
+        mean, log_sd = optax.apply_updates((state.mean, state.log_sd), change)
+        return _State(key, mean, log_sd, optimiser), value
+
+    state, losses = jax.lax.scan(step, state, None, length=num)
+    return state, losses.mean()
+
+
+def _features(
+    model: BayesianNetwork,
+    settings: DistillationSettings,
+    lesson: _Lesson,
+    x: jax.Array,
+    key: jax.Array,
+    q: tuple[Weights, Weights],
+) -> Float[Array, "point sample out"]:
+    """Features of draws of the Gaussian with these means and logarithms of standard deviations."""
+    mean, log_sd = q
+    sd = {name: jnp.exp(value) for name, value in log_sd.items()}
+    outputs = sample_outputs(key, model.network, mean, sd, x, settings.samples).transpose(1, 0, 2)
+    if model.is_classifier:
+        return jnp.sqrt(jax.nn.softmax(outputs) + _LEAST)
+    return outputs / lesson.scale[None, None, :]

@@ -1,0 +1,151 @@
+"""Fits in files: NetCDF with the group `gaussian`, and the source's data groups beside it.
+
+Convention: all numbers stand as float64 arrays, bit by bit as they were; what is words stands as JSON in the
+attribute `gaussian`, and the source's attributes beside that.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from onebasin.models.files import prepare_folder, replacing
+
+from .layout import Layout, Variable
+from .structures import Factors, Spectral, Structure
+
+if TYPE_CHECKING:
+    from .gaussian import GaussianFit
+
+GROUP = "gaussian"
+
+
+class GaussianFileError(RuntimeError):
+    """A file of a fit that cannot be written or read."""
+
+
+def to_dataset(fit: GaussianFit) -> xr.Dataset:
+    """The fit as a dataset; `GaussianFit.to_dataset`."""
+    variables: dict[str, Any] = {"loc": ("param", fit.loc), "scale": ("param", fit.scale)}
+    if isinstance(fit.structure, Spectral):
+        variables["vectors"] = (("param", "rank"), fit.structure.vectors)
+        variables["values"] = ("rank", fit.structure.values)
+        variables["rest"] = ((), fit.structure.rest)
+    else:
+        variables["loadings"] = (("param", "rank"), fit.structure.loadings)
+        variables["unique"] = ("param", fit.structure.unique)
+    for dim, labels in fit.layout.coords.items():
+        variables[f"coordinate_{dim}"] = (f"entry_{dim}", labels)
+    words = {
+        "covariance": fit.covariance,
+        "settings": dict(fit.settings),
+        "variables": [asdict(variable) for variable in fit.layout.variables],
+    }
+    return xr.Dataset(variables, attrs={**fit.attributes, GROUP: json.dumps(words)})
+
+
+def from_dataset(dataset: xr.Dataset, data: Mapping[str, xr.Dataset] | None = None) -> GaussianFit:
+    """Read the fit back; `GaussianFit.from_dataset`."""
+    from .gaussian import GaussianFit
+
+    if GROUP not in dataset.attrs:
+        raise ValueError(
+            f"`dataset` has no attribute `{GROUP}`; give what `GaussianFit.to_dataset` made."
+        )
+    words = json.loads(dataset.attrs[GROUP])
+    layout = Layout(tuple(map(_variable, words["variables"])), _coords(dataset))
+    loc, scale, structure = _array(dataset, "loc"), _array(dataset, "scale"), _structure(dataset)
+    attributes = {name: value for name, value in dataset.attrs.items() if name != GROUP}
+    return GaussianFit(
+        covariance=words["covariance"],
+        layout=layout,
+        loc=loc,
+        scale=scale,
+        structure=structure,
+        settings=words["settings"],
+        attributes=attributes,
+        data=dict(data or {}),
+    )
+
+
+def save(fit: GaussianFit, path: str | Path, *, force: bool = False) -> Path:
+    """Write a fit; `GaussianFit.save`."""
+    path = Path(path)
+    if path.exists() and not force:
+        raise GaussianFileError(
+            f"`path` is {path}, which exists; name another file, or force=True."
+        )
+    try:
+        prepare_folder(path)
+    except OSError as error:
+        raise GaussianFileError(
+            f"`path` is {path}, but its folder cannot be written to: {error.strerror}."
+        ) from error
+    with replacing(path) as part:
+        tree = xr.DataTree.from_dict({GROUP: to_dataset(fit), **fit.data})
+        tree.to_netcdf(part, engine="h5netcdf")
+    return path
+
+
+def load_gaussian(path: str | Path) -> GaussianFit:
+    """Read a fit that `GaussianFit.save` wrote, into memory.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+
+    Returns
+    -------
+    GaussianFit
+        With arrays equal to the saved ones, bit by bit.
+
+    Raises
+    ------
+    GaussianFileError
+        If the file does not exist, is no NetCDF file or holds no fit.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise GaussianFileError(f"{path} does not exist or is no file.")
+    try:
+        with xr.open_datatree(path, engine="h5netcdf") as opened:
+            tree = opened.load()
+    except (OSError, ValueError, KeyError) as error:
+        raise GaussianFileError(f"{path} is not a NetCDF file that can be read: {error}") from error
+    if GROUP not in tree.children:
+        raise GaussianFileError(f"{path} holds no group `{GROUP}`; was it written by `save`?")
+    groups = {name: child.to_dataset() for name, child in tree.children.items()}
+    try:
+        return from_dataset(groups.pop(GROUP), groups)
+    except ValueError as error:
+        raise GaussianFileError(f"{path} holds no whole fit: {error}") from error
+
+
+def _variable(words: Mapping[str, Any]) -> Variable:
+    shape, dims = tuple(words["shape"]), tuple(words["dims"])
+    return Variable(words["name"], shape, dims, words["positive"])
+
+
+def _coords(dataset: xr.Dataset) -> dict[str, np.ndarray]:
+    names = [str(name) for name in dataset if str(name).startswith("coordinate_")]
+    return {name.removeprefix("coordinate_"): dataset[name].values for name in names}
+
+
+def _structure(dataset: xr.Dataset) -> Structure:
+    if "loadings" in dataset:
+        return Factors(_array(dataset, "loadings"), _array(dataset, "unique"))
+    rest = float(_array(dataset, "rest"))
+    return Spectral(_array(dataset, "vectors"), _array(dataset, "values"), rest)
+
+
+def _array(dataset: xr.Dataset, name: str) -> np.ndarray:
+    if name not in dataset:
+        raise ValueError(f"`dataset` lacks {name}; give what `GaussianFit.to_dataset` made, whole.")
+    return dataset[name].values

@@ -1,0 +1,248 @@
+"""The fitted Gaussian: samples, log densities, and a place in a file.
+
+Convention: rows of parameters are as in `layout`, positive variables as logarithms, so that the Gaussian there
+is log normal in them. A row is loc + scale * u with u from a standardised `structure`. Nothing is known of
+constraints other than that: draws of a simplex or of ordered values are not.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Float
+
+from onebasin.models.checks import check_count, check_positive
+
+from ..alignment.draws import dataset_of
+from . import files
+from .layout import SAMPLE_DIMS, Layout, Rows
+from .structures import Structure
+
+Draws = xr.DataTree | xr.Dataset | Mapping[str, Any]
+
+# What the source's attributes say about the run that made it, which sampling from a fit is not.
+_OF_A_RUN = frozenset(
+    ("wall_time", "warmup_seconds", "sampling_seconds", "max_tree_depth", "attempts", "converged")
+)
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianFit:
+    """A Gaussian with the moments of a posterior.
+
+    Attributes
+    ----------
+    covariance : {"diagonal", "low-rank", "low-rank-precision", "full"}
+        What the covariance may be.
+    layout : Layout
+        The variables, their shapes and axes, and which of them are fitted as logarithms.
+    loc, scale : array (param,)
+        Means and standard deviations of the draws, logarithms taken.
+    structure : Spectral or Factors
+        Of the standardised parameters.
+    settings : mapping
+        How it was fitted: `covariance`, `rank`, `shrinkage` as used, `fitted_draws`, `positive`.
+    attributes : mapping
+        The source's attributes: `model`, `symmetry`, `alignment`, ...
+    data : mapping of str to Dataset
+        The source's groups `constant_data` and `observed_data`, where it has them.
+    """
+
+    covariance: str
+    layout: Layout
+    loc: Float[np.ndarray, " param"]
+    scale: Float[np.ndarray, " param"]
+    structure: Structure
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    data: Mapping[str, xr.Dataset] = field(default_factory=dict)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The variables, in their order."""
+        return tuple(variable.name for variable in self.layout.variables)
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shape of each variable in one draw."""
+        return {variable.name: variable.shape for variable in self.layout.variables}
+
+    @property
+    def dims(self) -> dict[str, tuple[str, ...]]:
+        """Names of each variable's axes."""
+        return {variable.name: variable.dims for variable in self.layout.variables}
+
+    @property
+    def log_fitted(self) -> tuple[str, ...]:
+        """The variables that are fitted as logarithms."""
+        return tuple(variable.name for variable in self.layout.variables if variable.positive)
+
+    @property
+    def gauge(self) -> str | None:
+        """How the alignment before divided out positive scalings, if any: `balanced`, `unit` or `keep`.
+
+        None where the draws were not aligned. With `keep`, and without alignment, the fit is to the
+        parametrisation as it was sampled.
+        """
+        rule = self.attributes.get("alignment")
+        return json.loads(rule).get("gauge") if rule else None
+
+    @cached_property
+    def mean(self) -> dict[str, np.ndarray]:
+        """The fit's mean by variable; of a positive one that of the log normal, not exp(mean of logs)."""
+        return self.layout.split(self._natural_moments[0])
+
+    @cached_property
+    def sd(self) -> dict[str, np.ndarray]:
+        """The fit's marginal standard deviations by variable; of a positive one those of the log normal.
+
+        They are the draws' own, except with `low-rank-precision`, which keeps their mean square of
+        standardised parameters only, and for positive variables.
+        """
+        return self.layout.split(self._natural_moments[1])
+
+    @cached_property
+    def _natural_moments(self) -> tuple[np.ndarray, np.ndarray]:
+        mean, logs = self.loc.copy(), self.layout.is_log
+        sd = self.scale * np.sqrt(self.structure.variance)
+        square = np.square(sd[logs])
+        mean[logs] = np.exp(mean[logs] + square / 2)
+        sd[logs] = mean[logs] * np.sqrt(np.expm1(square))
+        return mean, sd
+
+    def sample(
+        self, num_draws: int, *, seed: int = 0, chains: int = 1, temperature: float = 1.0
+    ) -> xr.DataTree:
+        """Draw independent samples.
+
+        Parameters
+        ----------
+        num_draws : int
+            Draws in each chain.
+        seed : int
+            Chains get streams of their own from it; chain 0 is the same whatever their number.
+        chains : int
+            Number of chains.
+        temperature : float
+            By what the covariance (of the logarithms, where there are some) is multiplied.
+
+        Returns
+        -------
+        DataTree
+            A posterior as docs/architecture.md says. Its `log_q` is over logarithms of positive variables,
+            as `lp` is; that of the values is `log_density`.
+
+        Raises
+        ------
+        ValueError
+            If a number is not a count, or the temperature not positive and finite.
+        """
+        check_count("num_draws", num_draws)
+        check_count("chains", chains)
+        check_count("seed", seed, least=0)
+        check_positive("temperature", temperature)
+        streams = [np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(chains)]
+        u = np.stack([self.structure.draw(rng, num_draws) for rng in streams])
+        rows = self.loc + math.sqrt(temperature) * self.scale * u
+        how = {"num_draws": num_draws, "chains": chains, "temperature": float(temperature)}
+        return self._tree(rows, how, seed=seed, temperature=temperature)
+
+    def mean_draw(self) -> xr.DataTree:
+        """The mean as a posterior of one chain with one draw, for its predictions."""
+        mean, _ = self._natural_moments
+        rows = self.layout.take_logs(mean[None, None, :])
+        return self._tree(rows, {"point": "mean"}, seed=0, temperature=1.0)
+
+    def log_density(
+        self, draws: Draws, *, jacobian: bool = True, temperature: float = 1.0
+    ) -> Float[np.ndarray, "chain draw"]:
+        """Evaluate the normalised log density.
+
+        Parameters
+        ----------
+        draws : DataTree, Dataset or mapping
+            The fitted variables, (chain, draw, ...); others are ignored.
+        jacobian : bool
+            Whether the density is over values; otherwise over the logarithms of positive variables.
+        temperature : float
+            By what the covariance is multiplied.
+
+        Returns
+        -------
+        array (chain, draw)
+            In nats; -inf where a positive variable is not positive, NaN where a value is.
+
+        Raises
+        ------
+        TypeError
+            If `draws` are of another type.
+        ValueError
+            If a variable is missing or has another shape, or the temperature is not positive.
+        """
+        check_positive("temperature", temperature)
+        plain = isinstance(draws, Mapping) and not isinstance(draws, xr.DataTree)
+        values = self.layout.values(draws if plain else dataset_of(draws, "draws"))
+        outside = (values[..., self.layout.is_log] <= 0).any(axis=-1)
+        found = self._log_density(self.layout.take_logs(values), temperature, jacobian=jacobian)
+        found[outside & ~np.isnan(values).any(axis=-1)] = -np.inf
+        return found
+
+    def _log_density(
+        self, rows: Rows, temperature: float, *, jacobian: bool
+    ) -> Float[np.ndarray, "chain draw"]:
+        u = (rows - self.loc) / (math.sqrt(temperature) * self.scale)
+        flat = self.structure.log_density(u.reshape(-1, self.layout.size))
+        width = float(np.log(self.scale).sum()) + 0.5 * self.layout.size * math.log(temperature)
+        found = flat.reshape(rows.shape[:2]) - width
+        return found + self.layout.log_jacobian(rows) if jacobian else found
+
+    def _tree(
+        self, rows: Rows, how: Mapping[str, Any], *, seed: int, temperature: float
+    ) -> xr.DataTree:
+        posterior = self.layout.to_dataset(self.layout.take_exponentials(rows))
+        log_q = self._log_density(rows, temperature, jacobian=False)
+        stats = xr.Dataset({"log_q": (SAMPLE_DIMS, log_q)}, {d: posterior[d] for d in SAMPLE_DIMS})
+        tree = xr.DataTree.from_dict({"posterior": posterior, "sample_stats": stats, **self.data})
+        kept = {k: v for k, v in self.attributes.items() if k not in _OF_A_RUN}
+        tree.attrs = kept | {
+            "method": f"gaussian-{self.covariance}",
+            "seed": seed,
+            "settings": json.dumps({**self.settings, **how}),
+            "gradient_evaluations": 0,
+        }
+        return tree
+
+    def to_dataset(self) -> xr.Dataset:
+        """Return the fit as a dataset, without the groups in `data`."""
+        return files.to_dataset(self)
+
+    @classmethod
+    def from_dataset(
+        cls, dataset: xr.Dataset, data: Mapping[str, xr.Dataset] | None = None
+    ) -> GaussianFit:
+        """Read back what `to_dataset` made.
+
+        Raises
+        ------
+        ValueError
+            If the dataset is of another kind, or lacks a part.
+        """
+        return files.from_dataset(dataset, data)
+
+    def save(self, path: str | Path, *, force: bool = False) -> Path:
+        """Write NetCDF, `data` included; the file appears whole or not at all.
+
+        Raises
+        ------
+        GaussianFileError
+            If the file exists and `force` is false, or the folder cannot be written to.
+        """
+        return files.save(self, path, force=force)

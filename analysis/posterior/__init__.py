@@ -1,0 +1,1 @@
+"""Reading posteriors: draws, parameters, what the sampler recorded, variational fits."""

@@ -1,0 +1,129 @@
+"""How good a variational approximation is: PSIS k-hat and the ELBO.
+
+Convention: the ELBO grows when better. `lp` and `log_q` are log densities of the same draw in the
+unconstrained space, each up to a constant, which k-hat does not see. Source of k-hat as a verdict
+on variational inference: Yao, Vehtari, Simpson and Gelman 2018, "Yes, but did it work?".
+"""
+
+import math
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Float
+
+from .sampler import NAN, chain_values
+from .view import get_group, json_attribute
+
+_FLAT = 1e-8
+MIN_DRAWS_FOR_KHAT = 30  # fewer leave less than six draws in the tail, too few for arviz_stats' fit
+_LARGEST_EXPONENT = 700.0  # exp of more overflows, of less than its negative underflows
+
+
+@dataclass(frozen=True)
+class VariationalSummary:
+    """How a variational fit fared.
+
+    Attributes
+    ----------
+    khat
+        Pareto k-hat of the importance ratios; NaN where it cannot be computed.
+    khat_limit
+        The value above which this number of draws is too few: min(1 - 1 / log10(draws), 0.7).
+    non_finite_ratios
+        Draws whose importance ratio is not finite, which leave k-hat undefined.
+    elbo
+        Last recorded value, in nats.
+    elbo_evaluations
+        Number of recorded values.
+    converged
+        Whether the stopping criterion was met; None where not recorded.
+    failed_attempts
+        Runs that were tried and given up before the one that is kept.
+    gradient_evaluations
+        Gradients that the optimiser took.
+    """
+
+    khat: float = NAN
+    khat_limit: float = NAN
+    non_finite_ratios: int = 0
+    elbo: float = NAN
+    elbo_evaluations: int = 0
+    converged: bool | None = None
+    failed_attempts: int = 0
+    gradient_evaluations: int | None = None
+
+
+def summarise_variational(tree: xr.DataTree) -> VariationalSummary:
+    """Read what a variational method recorded and judge the approximation."""
+    ratios = log_ratios(tree)
+    elbo = elbo_trace(tree)
+    converged = tree.attrs.get("converged")
+    gradients = tree.attrs.get("gradient_evaluations")
+    return VariationalSummary(
+        khat=NAN if ratios is None else pareto_khat(ratios),
+        khat_limit=NAN if ratios is None else khat_limit(ratios.size),
+        non_finite_ratios=0 if ratios is None else int((~np.isfinite(ratios)).sum()),
+        elbo=float(elbo[1][-1]) if elbo is not None and elbo[1].size else NAN,
+        elbo_evaluations=0 if elbo is None else elbo[1].size,
+        converged=None if converged is None else bool(converged),
+        failed_attempts=len(json_attribute(tree, "attempts") or ()),
+        gradient_evaluations=None if gradients is None else int(gradients),
+    )
+
+
+def pareto_khat(log_ratio: Float[np.ndarray, " draw"]) -> float:
+    """Return the Pareto shape of the importance ratios' right tail.
+
+    Parameters
+    ----------
+    log_ratio
+        log target density minus log approximating density, of draws from the approximation.
+
+    Returns
+    -------
+    float
+        k-hat by arviz_stats; 0 by convention where all ratios are equal (to 1e-8: the approximation
+        is exact), infinite where the ratios span more than a double can hold, NaN where a ratio is
+        not finite, there are fewer than 30 draws, or the largest ratios are all alike.
+    """
+    from arviz_stats.base import array_stats
+
+    if log_ratio.size < MIN_DRAWS_FOR_KHAT or not np.isfinite(log_ratio).all():
+        return NAN
+    if np.ptp(log_ratio) < _FLAT:
+        return 0.0
+    # The sign is that of leave-one-out, where the argument is a log likelihood and the weight its
+    # inverse: psislw negates what it is given.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # overflow: answered below
+        khat = float(array_stats.psislw(-log_ratio)[1])
+    beyond = np.isnan(khat) and np.ptp(log_ratio) > _LARGEST_EXPONENT
+    return float("inf") if beyond else khat
+
+
+def khat_limit(num_draws: int) -> float:
+    """Return the largest k-hat that this number of draws can bear (Vehtari et al. 2024)."""
+    return min(1 - 1 / math.log10(num_draws), 0.7) if num_draws > 1 else NAN
+
+
+def log_ratios(tree: xr.DataTree) -> Float[np.ndarray, " draw"] | None:
+    """Return `lp - log_q` of all draws, or None where one of them was not recorded."""
+    stats = get_group(tree, "sample_stats")
+    if stats is None:
+        return None
+    lp, log_q = chain_values(stats, "lp"), chain_values(stats, "log_q")
+    return None if lp is None or log_q is None else (lp - log_q).ravel()
+
+
+def elbo_trace(
+    tree: xr.DataTree,
+) -> tuple[Float[np.ndarray, " evaluation"], Float[np.ndarray, " evaluation"]] | None:
+    """Return iterations and ELBO of a variational fit, or None where none was recorded."""
+    fit = get_group(tree, "variational")
+    if fit is None or "elbo" not in fit:
+        return None
+    elbo = np.asarray(fit["elbo"].values, dtype=np.float64)
+    steps = fit["iteration"].values if "iteration" in fit else np.arange(1, elbo.size + 1)
+    return np.asarray(steps, dtype=np.float64), elbo

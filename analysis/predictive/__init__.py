@@ -1,0 +1,1 @@
+"""Predictive scores: how far off, how sure, how well calibrated, and how alike."""

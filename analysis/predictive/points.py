@@ -1,0 +1,222 @@
+"""What one network's posterior predicts at some points: means, spread, scores, a few points at a time.
+
+Convention: of a classifier, `centre` are class probabilities averaged over draws; of a regression the mean of the
+network's output f, without noise, as is the RMSE. Coverage, CRPS and log score are of predictions with noise, drawn
+for every draw and point from a fixed seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Float
+from scipy.stats import norm
+
+from onebasin.models.checks import check_inputs, check_labels, check_outputs
+from onebasin.models.networks.bayesian import BayesianNetwork
+from onebasin.models.networks.likelihood import Gaussian
+from onebasin.models.networks.prediction import predict
+
+from ..posterior.sampler import NAN
+from ..posterior.view import posterior_group
+from .agreement import agreement, mutual_information, single_draw_accuracy, total_variation
+from .calibration import brier_score, calibration_error
+from .scores import class_log_probability, class_probability_by_draw, mse, score_predictions
+
+CLASS_DISTANCES = ("agreement", "total_variation", "total_variation_sum")
+CLASS_SCORES = (
+    "accuracy",
+    "log_score",
+    "calibration_error",
+    "brier",
+    "single_draw_accuracy",
+    "mutual_information",
+)
+REGRESSION_DISTANCES = ("mean_distance",)
+REGRESSION_SCORES = ("rmse", "coverage_50", "coverage_95", "crps", "log_score")
+
+_AT_ONCE = 2**22
+"""Outputs that are computed at a time, draws times points times outputs."""
+
+Draws = Mapping[str, np.ndarray]
+Output = Float[np.ndarray, "obs out"]
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Where predictions are compared.
+
+    Attributes
+    ----------
+    x
+        Inputs, in the units that the networks were conditioned on.
+    y
+        Labels (obs,) or targets (obs, out); None where they are not known.
+    """
+
+    x: Float[np.ndarray, "obs in"]
+    y: np.ndarray | None
+
+    @classmethod
+    def of(cls, model: BayesianNetwork, x: object, y: object) -> Points:
+        """Check points against the network.
+
+        Raises
+        ------
+        ValueError
+            If a shape does not fit, a value is not finite, or a label is no class.
+        """
+        checked = check_inputs(x, model.network.in_dim)
+        if y is None:
+            return cls(checked, None)
+        check = check_labels if model.is_classifier else check_outputs
+        return cls(checked, check(y, len(checked), model.network.out_dim))
+
+
+@dataclass(frozen=True, eq=False)
+class Predicted:
+    """One posterior's predictions at the points.
+
+    Attributes
+    ----------
+    centre
+        Class probabilities averaged over draws, or means of f.
+    spread
+        Standard deviation of f over draws; of class probabilities for a classifier.
+    scores
+        Against the labels or targets, by name; without them only what asks for none.
+    """
+
+    centre: Output
+    spread: Output
+    scores: Mapping[str, float]
+
+
+def predict_points(
+    model: BayesianNetwork, posterior: xr.DataTree, points: Points, *, seed: int = 0
+) -> Predicted:
+    """Predict at the points, and score the predictions.
+
+    Parameters
+    ----------
+    model
+        The network that the posterior is of.
+    posterior
+        The posterior.
+    points
+        Inputs, and labels or targets where they are known.
+    seed
+        Of the noise.
+
+    Returns
+    -------
+    Predicted
+        Means, spread and scores.
+
+    Raises
+    ------
+    ValueError
+        If the posterior lacks a weight, or `sigma` where the noise is inferred.
+    """
+    group = posterior_group(posterior)
+    draws = {str(n): group[n].transpose("chain", "draw", ...).values for n in group.data_vars}
+    if model.is_classifier:
+        return _classes(model, draws, points)
+    return _regression(model, draws, points, seed)
+
+
+def distances(found: Predicted, truth: Predicted, *, classifier: bool) -> dict[str, float]:
+    """Compare predictions with the truth's at the same points, under the names of this module's constants."""
+    if classifier:
+        p, q = found.centre, truth.centre
+        values = (
+            agreement(p, q),
+            total_variation(p, q, halved=True),
+            total_variation(p, q, halved=False),
+        )
+        return dict(zip(CLASS_DISTANCES, values, strict=True))
+    with np.errstate(divide="ignore", invalid="ignore"):  # draws that are all the same: inf or NaN
+        apart = (found.centre - truth.centre) / truth.spread
+    return {"mean_distance": float(np.sqrt(np.mean(apart**2)))}
+
+
+def _classes(model: BayesianNetwork, draws: Draws, points: Points) -> Predicted:
+    logs, spreads, information, single = [], [], [], []
+    for some in _blocks(model, draws, points):
+        logits = predict(model, draws, points.x[some])
+        by_draw = class_probability_by_draw(logits)
+        logs.append(class_log_probability(logits))
+        spreads.append(by_draw.std(axis=(0, 1)))
+        information.append(mutual_information(by_draw))
+        if points.y is not None:
+            accuracy = single_draw_accuracy(by_draw, points.y[some])
+            single.append(accuracy * len(points.y[some]) / len(points.y))
+    log_probability = np.concatenate(logs)
+    probability = np.exp(log_probability)
+    defined = not np.isnan(log_probability).any()
+    scores = {"mutual_information": float(np.concatenate(information).mean())}
+    if points.y is not None:
+        labels = points.y
+        scores |= {
+            "accuracy": float((probability.argmax(axis=-1) == labels).mean()) if defined else NAN,
+            "log_score": float(log_probability[np.arange(len(labels)), labels].mean()),
+            "calibration_error": calibration_error(probability, labels),
+            "brier": brier_score(probability, labels),
+            "single_draw_accuracy": float(sum(single)),
+        }
+    return Predicted(probability, np.concatenate(spreads), scores)
+
+
+def _regression(model: BayesianNetwork, draws: Draws, points: Points, seed: int) -> Predicted:
+    rng, sigma = np.random.default_rng(seed), _sigma(model, draws)
+    centres, spreads, scores = [], [], []
+    for some in _blocks(model, draws, points):
+        function = predict(model, draws, points.x[some])
+        centres.append(function.mean(axis=(0, 1)))
+        spreads.append(function.std(axis=(0, 1)))
+        if points.y is not None:
+            noise = sigma * rng.standard_normal(function.shape)
+            share = function.shape[2] / len(points.y)
+            scores.append({k: share * v for k, v in _score(function, noise, sigma, points.y[some])})
+    total = {name: sum(score[name] for score in scores) for name in (scores[0] if scores else ())}
+    if total:
+        total["rmse"] = float(np.sqrt(total.pop("mse")))
+    return Predicted(np.concatenate(centres), np.concatenate(spreads), total)
+
+
+def _score(
+    function: Float[np.ndarray, "chain draw obs out"],
+    noise: Float[np.ndarray, "chain draw obs out"],
+    sigma: Float[np.ndarray, "chain draw 1 1"],
+    y: Output,
+) -> Iterator[tuple[str, float]]:
+    """Scores that are means over points."""
+    likelihood = norm.logpdf(y, function, sigma).sum(axis=-1)
+    found = score_predictions(function + noise, y, log_likelihood=likelihood)
+    yield "mse", mse(function, y)
+    for name in REGRESSION_SCORES[1:]:
+        yield name, float(getattr(found, name))
+
+
+def _sigma(model: BayesianNetwork, draws: Draws) -> Float[np.ndarray, "chain draw 1 1"]:
+    """Standard deviation of each draw's noise."""
+    weights = next(iter(draws.values()))
+    known = model.likelihood.noise if isinstance(model.likelihood, Gaussian) else None
+    if known is not None:
+        return np.full((*weights.shape[:2], 1, 1), known)
+    if "sigma" not in draws:
+        raise ValueError(
+            f"`posterior` lacks sigma, which its network infers; it holds {', '.join(draws)}."
+        )
+    return np.asarray(draws["sigma"], dtype=np.float64)[..., None, None]
+
+
+def _blocks(model: BayesianNetwork, draws: Draws, points: Points) -> Iterator[slice]:
+    """Ranges of points, so few that all draws' outputs there fit into memory."""
+    chains, length = next(iter(draws.values())).shape[:2]
+    step = max(1, _AT_ONCE // (chains * length * model.network.out_dim))
+    for first in range(0, len(points.x), step):
+        yield slice(first, first + step)

@@ -1,0 +1,115 @@
+"""The log density of a Stan program at given values of its parameters."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from numpyro.distributions.transforms import biject_to
+from numpyro.handlers import seed as seeded
+from numpyro.handlers import trace
+
+from onebasin.models.target import NetworkTarget, Target
+from onebasin.stan.network import pack_unconstrained
+from onebasin.stan.output import read
+from onebasin.stan.program import compile_program, definition, write_data
+from onebasin.stan.run import run
+
+from .numpyro import NumpyroDensity
+
+_DIGITS = "sig_figs=18"
+
+
+class StanDensity:
+    """Evaluates a target's density on the constrained scale, without the Jacobian, up to one constant.
+
+    Parameters
+    ----------
+    target : Target
+        With a Stan definition.
+    progress : callable, optional
+        Called with a line of text before something that takes long.
+
+    Attributes
+    ----------
+    derived : tuple of str
+        Quantities that follow from the parameters.
+
+    Raises
+    ------
+    StanError
+        If there is no CmdStan, the program does not compile or its data are incomplete.
+    """
+
+    def __init__(self, target: Target, progress: Callable[[str], None] | None = None) -> None:
+        self.target = target
+        source = definition(target)
+        self._model, self._info = compile_program(source.path, progress=progress)
+        self.derived = self._info.derived
+        self._folder = Path(tempfile.mkdtemp())
+        weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        self._data = write_data(source, self._info, self._folder)
+
+    def points(self, count: int, seed: int) -> dict[str, np.ndarray]:
+        """Points to try, uniform within +-2 in the unconstrained space: name to array (point, ...)."""
+        if isinstance(self.target, NetworkTarget):
+            return NumpyroDensity(self.target).points(count, seed)
+        method = ["method=sample", "num_samples=1", "num_warmup=0", "algorithm=fixed_param"]
+        outputs = [
+            self._run([f"id={number + 1}", "random", f"seed={seed % 2**32}", *method])
+            for number in range(count)
+        ]
+        return {
+            name: np.stack([output.variables[name][0] for output in outputs])
+            for name in self._info.parameters
+        }
+
+    def log_density(self, values: Mapping[str, Any]) -> np.ndarray:
+        """Log density at points (point, ...), up to a constant: array (point,)."""
+        if isinstance(self.target, NetworkTarget):
+            return self._of_network(self.target, values)
+        count = len(next(iter(values.values())))
+        points = [{name: value[i] for name, value in values.items()} for i in range(count)]
+        return np.array([self._at(point) for point in points])
+
+    def _at(self, point: Mapping[str, Any]) -> float:
+        file = self._folder / "point.json"
+        file.write_text(json.dumps({name: np.asarray(v).tolist() for name, v in point.items()}))
+        output = self._run(["method=log_prob", f"constrained_params={file}", "jacobian=0"])
+        return float(output.method["lp__"][0])
+
+    def _of_network(self, target: NetworkTarget, values: Mapping[str, Any]) -> np.ndarray:
+        """By way of NumPyro's unconstrained space, whose packing the program shares."""
+        rows, jacobians = jax.vmap(lambda point: _unconstrained(target, point))(dict(values))
+        vectors = []
+        for i in range(len(jacobians)):
+            parts = pack_unconstrained(target, {name: row[i] for name, row in rows.items()})
+            vectors.append([*parts["weights_raw"], *parts["biases_raw"], *np.log(parts["sigma"])])
+        file = self._folder / "points.json"
+        file.write_text(json.dumps({"params_r": np.array(vectors).tolist()}))
+        output = self._run(["method=log_prob", f"unconstrained_params={file}", "jacobian=1"])
+        return output.method["lp__"] - np.asarray(jacobians)
+
+    def _run(self, arguments: list[str]) -> Any:
+        csv = self._folder / "out.csv"
+        common = ["data", f"file={self._data}", "output", f"file={csv}", _DIGITS]
+        run(str(self._model.exe_file), [*arguments, *common], self._folder / "console.txt")
+        return read(csv)
+
+
+def _unconstrained(target: NetworkTarget, point: dict[str, Any]) -> tuple[dict[str, Any], Any]:
+    """One point in NumPyro's unconstrained space, and the log Jacobian on the way back."""
+    sites = trace(seeded(target.numpyro_model, jax.random.key(0))).get_trace()
+    values, jacobian = {}, 0.0
+    for name, value in point.items():
+        transform = biject_to(sites[name]["fn"].support)
+        values[name] = transform.inv(value)
+        jacobian += transform.log_abs_det_jacobian(values[name], value).sum()
+    return values, jacobian

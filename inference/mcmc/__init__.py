@@ -1,0 +1,1 @@
+"""HMC and NUTS on either engine."""

@@ -1,0 +1,147 @@
+"""Several chains of one method: at once on the machine's cores, each kept on disk as it ends.
+
+A chain's draws depend on the target, the settings, the seed and the chain's number alone, not on the
+number of chains, their order or what ran beside them. So a chain found in the checkpoint folder is taken
+as it is, and the rest run.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from onebasin.models.files import replacing
+from onebasin.stan.errors import RunCancelled
+
+
+@dataclass(frozen=True)
+class Chain:
+    """One finished chain.
+
+    Attributes
+    ----------
+    draws : dict
+        Variable name to array (draw, ...).
+    stats : dict
+        Statistic name to array (draw,).
+    warmup_seconds, sampling_seconds : float
+        Time that the chain took.
+    """
+
+    draws: dict[str, np.ndarray]
+    stats: dict[str, np.ndarray]
+    warmup_seconds: float
+    sampling_seconds: float
+
+
+RunChain = Callable[[int, threading.Event], Chain]
+"""Runs the chain of a number (from 0); looks at the event now and then, and raises `RunCancelled` once it is set."""
+
+
+def run_chains(
+    prepare: Callable[[], RunChain], num_chains: int, *, checkpoint: Path | None, fingerprint: str
+) -> list[Chain]:
+    """Run chains, as many at once as there are cores.
+
+    Parameters
+    ----------
+    prepare : callable
+        Compiles what the chains share and returns what runs one; not called when no chain is missing.
+    num_chains : int
+        How many.
+    checkpoint : Path or None
+        Folder in which finished chains are kept, and looked for.
+    fingerprint : str
+        Says which chains in the folder are of this very run.
+
+    Returns
+    -------
+    list of Chain
+        In the order of their numbers.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        After the chains at work were told to stop; finished ones are in the folder.
+    """
+    finished = {i: _load(checkpoint, i, fingerprint) for i in range(num_chains)}
+    missing = [i for i, chain in finished.items() if chain is None]
+    if not missing:
+        return [chain for chain in finished.values() if chain is not None]
+    run = prepare()
+    cancel = threading.Event()
+
+    def work(number: int) -> Chain:
+        if cancel.is_set():
+            raise RunCancelled
+        chain = run(number, cancel)
+        _save(checkpoint, number, fingerprint, chain)
+        return chain
+
+    with ThreadPoolExecutor(max_workers=min(os.cpu_count() or 1, num_chains)) as pool:
+        futures = {i: pool.submit(work, i) for i in missing}
+        try:
+            # In slices: a wait without an end would not let an interrupt through on every system.
+            while wait(futures.values(), timeout=0.2, return_when=FIRST_EXCEPTION).not_done:
+                if any(f.done() and f.exception() for f in futures.values()):
+                    break
+        finally:
+            cancel.set()
+        errors = [e for f in futures.values() if f.done() and (e := f.exception())]
+        if errors:
+            # The chains that were told to stop say so too; the cause is the other one.
+            raise next((e for e in errors if not isinstance(e, RunCancelled)), errors[0])
+    return [chain or futures[i].result() for i, chain in finished.items()]
+
+
+def stack(chains: list[Chain]) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Draws and statistics of all chains, (chain, draw, ...); a single chain's arrays are not copied."""
+    draws = {name: _stacked([c.draws[name] for c in chains]) for name in chains[0].draws}
+    stats = {name: _stacked([c.stats[name] for c in chains]) for name in chains[0].stats}
+    return draws, stats
+
+
+def _stacked(arrays: list[np.ndarray]) -> np.ndarray:
+    return arrays[0][None] if len(arrays) == 1 else np.stack(arrays)
+
+
+def _file(folder: Path, number: int) -> Path:
+    return folder / f"chain-{number}.npz"
+
+
+def _save(folder: Path | None, number: int, fingerprint: str, chain: Chain) -> None:
+    if folder is None:
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    arrays = {f"draws/{k}": v for k, v in chain.draws.items()}
+    arrays |= {f"stats/{k}": v for k, v in chain.stats.items()}
+    with replacing(_file(folder, number)) as part, part.open("wb") as file:
+        np.savez(
+            file,
+            allow_pickle=False,
+            fingerprint=np.array(fingerprint),
+            seconds=np.array([chain.warmup_seconds, chain.sampling_seconds]),
+            **arrays,
+        )
+
+
+def _load(folder: Path | None, number: int, fingerprint: str) -> Chain | None:
+    """The chain of this run with this number, if it was finished before."""
+    if folder is None or not _file(folder, number).exists():
+        return None
+    with np.load(_file(folder, number), allow_pickle=False) as file:
+        if str(file["fingerprint"]) != fingerprint:
+            return None
+        parts: dict[str, dict[str, np.ndarray]] = {"draws": {}, "stats": {}}
+        for key in file.files:
+            kind, _, name = key.partition("/")
+            if name:
+                parts[kind][name] = file[key]
+        warmup, sampling = (float(s) for s in file["seconds"])
+    return Chain(parts["draws"], parts["stats"], warmup, sampling)

@@ -1,0 +1,57 @@
+"""Hamiltonian Monte Carlo with trajectories of a fixed integration time, on either engine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import xarray as xr
+
+from onebasin.models.target import Target
+
+from ..settings import HmcSettings
+from .sample import sample
+
+
+def hmc(
+    target: Target,
+    *,
+    engine: str = "numpyro",
+    settings: HmcSettings | None = None,
+    seed: int = 0,
+    checkpoint: Path | None = None,
+    progress: bool = False,
+) -> xr.DataTree:
+    """Sample a target's posterior with static HMC.
+
+    Parameters, results and errors are those of `inference.nuts`, with `HmcSettings`. CmdStan does not say which
+    transitions of static HMC diverged, so the Stan engine's result has no `diverging`.
+
+    Parameters
+    ----------
+    target : Target
+        What to sample.
+    engine : {"numpyro", "stan"}
+        Who does it.
+    settings : HmcSettings, optional
+        Chains, iterations, adaptation, metric, trajectory length, precision.
+    seed : int
+        The same seed gives the same draws on the same engine.
+    checkpoint : Path, optional
+        A folder for finished chains.
+    progress : bool
+        Whether to show a bar a chain on stderr.
+
+    Returns
+    -------
+    DataTree
+        See docs/architecture.md.
+    """
+    return sample(
+        target,
+        "hmc",
+        engine=engine,
+        settings=settings or HmcSettings(),
+        seed=seed,
+        checkpoint=checkpoint,
+        progress=progress,
+    )

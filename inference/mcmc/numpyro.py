@@ -1,0 +1,279 @@
+"""HMC and NUTS on a NumPyro model, in compiled slices.
+
+The kernels are NumPyro's. A chain advances `SLICE` iterations at a time inside one compiled loop, so that
+it can show its progress and be stopped; where the slices end has no effect on the draws.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpyro.infer import HMC, NUTS
+from numpyro.infer.hmc import HMCState
+from numpyro.infer.initialization import init_to_uniform
+from numpyro.infer.util import initialize_model
+from rich.progress import TaskID
+
+from onebasin.models.target import Target
+from onebasin.stan.errors import RunCancelled
+
+from ..errors import InferenceError
+from ..precision import precision
+from ..progress import ProgressBars
+from ..settings import HmcSettings, NutsSettings
+from .chains import Chain
+from .optimum import BestOptimum
+
+SLICE = 50
+"""Iterations between looks at the clock; about a millisecond's work for the smallest models."""
+
+STATS = ("diverging", "n_steps", "acceptance_rate", "energy", "step_size", "lp")
+
+
+@dataclass(frozen=True)
+class Unconstrained:
+    """A NumPyro model in its unconstrained space.
+
+    Attributes
+    ----------
+    initial : dict
+        Site name to starting points (chain, ...).
+    potential : callable
+        Minus the log density with the log Jacobian, of one point.
+    constrain : callable
+        One point to the values of the sites.
+    """
+
+    initial: dict[str, jax.Array]
+    potential: Callable[[dict[str, jax.Array]], jax.Array]
+    constrain: Callable[[dict[str, jax.Array]], dict[str, jax.Array]]
+
+
+def unconstrain(target: Target, keys: jax.Array, init_radius: float) -> Unconstrained:
+    """Take a target's NumPyro model to the unconstrained space.
+
+    Parameters
+    ----------
+    target : Target
+        With a NumPyro model.
+    keys : array of keys (chain,)
+        For starting points, uniform within +-init_radius.
+    init_radius : float
+        See above.
+
+    Raises
+    ------
+    ValueError
+        If the target has no NumPyro model.
+    InferenceError
+        If no starting point with a finite log density and gradient is found.
+    """
+    try:
+        info = initialize_model(
+            keys, require_numpyro(target), init_strategy=init_to_uniform(radius=init_radius)
+        )
+    except RuntimeError as error:
+        raise InferenceError(
+            f"No starting point with a finite log density was found for {target.name!r}; "
+            f"check the data and the prior, or make `init_radius` smaller ({error})."
+        ) from error
+    return Unconstrained(info.param_info.z, info.potential_fn, info.postprocess_fn)
+
+
+def require_numpyro(target: Target) -> Callable[[], None]:
+    """The target's NumPyro model.
+
+    Raises
+    ------
+    ValueError
+        If it has none.
+    """
+    if target.numpyro_model is None:
+        raise ValueError(
+            f"`engine` is 'numpyro', but the target {target.name!r} has no NumPyro model; use engine='stan'."
+        )
+    return target.numpyro_model
+
+
+def starting_points(
+    target: Target, settings: NutsSettings | HmcSettings, seed: int
+) -> Unconstrained:
+    """Take a target to the unconstrained space, with a starting point a chain as the settings want it.
+
+    Raises
+    ------
+    ValueError, InferenceError
+        See `unconstrain`; also if no optimum is found.
+    """
+    keys = chain_keys(seed, settings.chains, 0)
+    if settings.init == "random":
+        return unconstrain(target, keys, settings.init_radius)
+    many = jax.vmap(partial(jax.random.split, num=settings.init_starts))(keys)
+    space = unconstrain(target, many.reshape(-1), settings.init_radius)
+    search = BestOptimum(space.potential, jax.tree.map(lambda leaf: leaf[0], space.initial))
+    found = [
+        search(jax.tree.map(lambda leaf: leaf[first : first + settings.init_starts], space.initial))  # noqa: B023
+        for first in range(0, len(many) * settings.init_starts, settings.init_starts)
+    ]
+    return replace(space, initial=jax.tree.map(lambda *points: jnp.stack(points), *found))
+
+
+def chain_keys(seed: int, chains: int, purpose: int) -> jax.Array:
+    """A key a chain, which does not depend on the number of chains."""
+    root = jax.random.fold_in(jax.random.key(seed), purpose)
+    return jax.vmap(partial(jax.random.fold_in, root))(jnp.arange(chains))
+
+
+class ChainRunner:
+    """Runs chains of one target; compiled once, called from several threads.
+
+    Parameters
+    ----------
+    target : Target
+        With a NumPyro model.
+    settings : NutsSettings or HmcSettings
+        Decides the kernel.
+    seed : int
+        Of all chains.
+    bars : ProgressBars
+        Where progress is shown.
+    """
+
+    def __init__(
+        self, target: Target, settings: NutsSettings | HmcSettings, seed: int, bars: ProgressBars
+    ) -> None:
+        self.settings = settings
+        self.bars = bars
+        with precision(settings.dtype):
+            model = starting_points(target, settings, seed)
+            kernel = _kernel(model.potential, settings)
+            start = jax.jit(jax.vmap(lambda key, z: kernel.init(key, settings.warmup, z, (), {})))
+            self._states = start(chain_keys(seed, settings.chains, 1), model.initial)
+            self._constrain = jax.jit(jax.vmap(model.constrain))
+            advance = jax.jit(partial(_advance, kernel, partial(_bounded, settings)))
+            self._advance = advance.lower(self._state(0), 1).compile()
+
+    def _state(self, number: int) -> HMCState:
+        return jax.tree.map(lambda leaf: leaf[number], self._states)
+
+    def run(self, number: int, cancel: threading.Event) -> Chain:
+        """Run one chain; see `chains.RunChain`."""
+        with precision(self.settings.dtype):
+            s = self.settings
+            bar = self.bars.add(f"chain {number + 1} warmup", s.warmup + s.draws)
+            show = partial(self._show, bar, number)
+            started = time.perf_counter()
+            state = self._iterate(self._state(number), s.warmup, cancel, partial(show, 0), None)
+            warm = time.perf_counter()
+            kept = _Kept(s.draws)
+            self._iterate(state, s.draws, cancel, partial(show, s.warmup), kept)
+            ended = time.perf_counter()
+            return self._finish(kept, warm - started, ended - warm)
+
+    def _show(self, bar: TaskID, number: int, before: int, done: int) -> None:
+        phase = "sampling" if before else "warmup"
+        self.bars.move(bar, before + done, f"chain {number + 1} {phase}")
+
+    def _iterate(
+        self,
+        state: HMCState,
+        total: int,
+        cancel: threading.Event,
+        show: Callable[[int], None],
+        kept: _Kept | None,
+    ) -> HMCState:
+        for start in range(0, total, SLICE):
+            if cancel.is_set():
+                raise RunCancelled("The chain was stopped.")
+            num = min(SLICE, total - start)
+            state, ended = self._advance(state, num)
+            if kept is not None:
+                kept.put(start, num, {"draws": self._constrain(ended.pop("z")), "stats": ended})
+            show(start + num)
+        return state
+
+    def _finish(self, kept: _Kept, warmup: float, sampling: float) -> Chain:
+        stats = kept.parts["stats"]
+        if isinstance(self.settings, NutsSettings):
+            # A tree of depth d takes 2^d - 1 leapfrog steps, plus those of a last subtree that is thrown away.
+            stats["tree_depth"] = np.floor(np.log2(stats["n_steps"] + 1)).astype(np.int64)
+        return Chain(kept.parts["draws"], stats, warmup, sampling)
+
+
+class _Kept:
+    """What is kept of a chain, in arrays of its full length: a net's draws would not fit into memory twice."""
+
+    def __init__(self, draws: int) -> None:
+        self.draws = draws
+        self.parts: dict[str, dict[str, np.ndarray]] = {}
+
+    def put(self, start: int, num: int, ended: dict[str, dict[str, Any]]) -> None:
+        """Store the first `num` rows of every buffer (draw, ...) from row `start` on."""
+        for part, buffers in ended.items():
+            arrays = self.parts.setdefault(part, {})
+            for name, buffer in buffers.items():
+                values = np.asarray(buffer)
+                if name not in arrays:
+                    arrays[name] = np.empty((self.draws, *values.shape[1:]), values.dtype)
+                arrays[name][start : start + num] = values[:num]
+
+
+def _kernel(potential: Callable, settings: NutsSettings | HmcSettings) -> HMC:
+    common: dict[str, Any] = {
+        "potential_fn": potential,
+        "target_accept_prob": settings.target_acceptance,
+        "dense_mass": settings.metric == "dense",
+        "adapt_mass_matrix": settings.metric != "unit",
+    }
+    if isinstance(settings, NutsSettings):
+        return NUTS(**common, max_tree_depth=settings.max_tree_depth)
+    return HMC(**common, trajectory_length=settings.trajectory_length)
+
+
+def _bounded(settings: NutsSettings | HmcSettings, state: HMCState) -> HMCState:
+    """Shorten the next trajectory of static HMC to `max_steps` of the present step size, where it would be longer."""
+    if isinstance(settings, NutsSettings):
+        return state
+    # A hair less than max_steps whole steps: NumPyro rounds the number of steps up.
+    longest = (settings.max_steps - 0.01) * state.adapt_state.step_size
+    return state._replace(trajectory_length=jnp.minimum(settings.trajectory_length, longest))
+
+
+def _advance(
+    kernel: HMC,
+    bounded: Callable[[HMCState], HMCState],
+    state: HMCState,
+    num: jax.Array | int,
+) -> tuple[HMCState, dict[str, Any]]:
+    """Take `num` (at most SLICE) iterations; returns what each of them ended in, in buffers of SLICE rows."""
+
+    def body(i: jax.Array, carry: tuple) -> tuple:
+        state, buffers = carry
+        state = kernel.sample(bounded(state), (), {})
+        return state, jax.tree.map(lambda b, new: b.at[i].set(new), buffers, _keep(state))
+
+    empty = jax.tree.map(
+        lambda v: jnp.zeros((SLICE, *jnp.shape(v)), jnp.asarray(v).dtype), _keep(state)
+    )
+    return jax.lax.fori_loop(0, num, body, (state, empty))
+
+
+def _keep(state: HMCState) -> dict[str, Any]:
+    """What is kept of an iteration, under ArviZ's names."""
+    return {
+        "z": state.z,
+        "diverging": state.diverging,
+        "n_steps": state.num_steps,
+        "acceptance_rate": state.accept_prob,
+        "energy": state.energy,
+        "step_size": state.adapt_state.step_size,
+        "lp": -state.potential_energy,
+    }

@@ -1,0 +1,62 @@
+"""The no-U-turn sampler (Hoffman and Gelman 2014, with multinomial sampling) on either engine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import xarray as xr
+
+from onebasin.models.target import Target
+
+from ..settings import NutsSettings
+from .sample import sample
+
+
+def nuts(
+    target: Target,
+    *,
+    engine: str = "numpyro",
+    settings: NutsSettings | None = None,
+    seed: int = 0,
+    checkpoint: Path | None = None,
+    progress: bool = False,
+) -> xr.DataTree:
+    """Sample a target's posterior with NUTS.
+
+    Parameters
+    ----------
+    target : Target
+        What to sample.
+    engine : {"numpyro", "stan"}
+        Who does it; the result has the same form.
+    settings : NutsSettings, optional
+        Chains, iterations, adaptation, metric, precision.
+    seed : int
+        The same seed gives the same draws on the same engine, whatever the number of chains.
+    checkpoint : Path, optional
+        A folder for finished chains. When the same call is made again, chains found there are not run anew; so a
+        run that was interrupted can be finished.
+    progress : bool
+        Whether to show a bar a chain on stderr.
+
+    Returns
+    -------
+    DataTree
+        See docs/architecture.md. Divergences are recorded, not raised.
+
+    Raises
+    ------
+    ValueError
+        If the engine is unknown, the seed out of range, or the target has no definition for the engine.
+    InferenceError, StanError
+        If no starting point is found, or Stan cannot compile or run the program.
+    """
+    return sample(
+        target,
+        "nuts",
+        engine=engine,
+        settings=settings or NutsSettings(),
+        seed=seed,
+        checkpoint=checkpoint,
+        progress=progress,
+    )

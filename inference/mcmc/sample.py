@@ -1,0 +1,84 @@
+"""What NUTS and static HMC share: chains on an engine, put together into a posterior."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+
+from onebasin.models.choices import choose
+from onebasin.models.target import Target
+
+from ..posterior import build, fingerprint
+from ..progress import ProgressBars
+from ..settings import ENGINES, HmcSettings, NutsSettings, check_seed
+from .chains import Chain, RunChain, run_chains, stack
+
+Settings = NutsSettings | HmcSettings
+
+
+def sample(
+    target: Target,
+    method: str,
+    *,
+    engine: str,
+    settings: Settings,
+    seed: int,
+    checkpoint: Path | None,
+    progress: bool,
+) -> xr.DataTree:
+    """Run the chains of a method; `nuts` and `hmc` say what the arguments mean."""
+    choose("engine", engine, ENGINES)
+    check_seed(seed)
+    mark = fingerprint(
+        target, method=method, engine=engine, settings=_chain_settings(settings), seed=seed
+    )
+    started = time.perf_counter()
+    with ProgressBars(progress) as bars, tempfile.TemporaryDirectory() as folder:
+        chains = run_chains(
+            partial(_prepare, target, engine, settings, seed, bars, Path(folder)),
+            settings.chains,
+            checkpoint=checkpoint,
+            fingerprint=mark,
+        )
+    wall_time = time.perf_counter() - started
+    draws, stats = stack(chains)
+    how = _attributes(chains, stats, settings)
+    how |= {"engine": engine, "method": method, "seed": seed, "wall_time": wall_time}
+    return build(target, draws, stats, how)
+
+
+def _prepare(
+    target: Target, engine: str, settings: Settings, seed: int, bars: ProgressBars, folder: Path
+) -> RunChain:
+    if engine == "numpyro":
+        from . import numpyro as numpyro_mcmc
+
+        return numpyro_mcmc.ChainRunner(target, settings, seed, bars).run
+    from . import stan as stan_mcmc
+
+    return stan_mcmc.ChainRunner(target, settings, seed, bars, folder).run
+
+
+def _chain_settings(settings: Settings) -> dict[str, object]:
+    """The settings that decide a single chain: all but the number of chains."""
+    return {k: v for k, v in asdict(settings).items() if k != "chains"}
+
+
+def _attributes(
+    chains: list[Chain], stats: dict[str, np.ndarray], settings: Settings
+) -> dict[str, object]:
+    out: dict[str, object] = {
+        "settings": asdict(settings),
+        "warmup_seconds": [c.warmup_seconds for c in chains],
+        "sampling_seconds": [c.sampling_seconds for c in chains],
+        "gradient_evaluations": int(stats["n_steps"].sum()),
+    }
+    if isinstance(settings, NutsSettings):
+        out["max_tree_depth"] = settings.max_tree_depth
+    return out

@@ -1,0 +1,141 @@
+"""HMC and NUTS on a Stan program, a process a chain."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import threading
+from pathlib import Path
+
+import numpy as np
+
+from onebasin.models.target import NetworkTarget, Target
+from onebasin.stan.network import read_draws
+from onebasin.stan.output import Output, read
+from onebasin.stan.program import compile_program, definition, write_data
+from onebasin.stan.run import run
+
+from ..progress import ProgressBars
+from ..settings import HmcSettings, NutsSettings
+from .chains import Chain
+from .stan_starts import best_optimum, seeds_of
+
+METRICS = {"diag": "diag_e", "dense": "dense_e", "unit": "unit_e"}
+STATS = {
+    "lp__": "lp",
+    "accept_stat__": "acceptance_rate",
+    "stepsize__": "step_size",
+    "treedepth__": "tree_depth",
+    "n_leapfrog__": "n_steps",
+    "divergent__": "diverging",
+    "energy__": "energy",
+}
+"""CmdStan's names and ArviZ's; static HMC has neither tree depth nor divergences."""
+
+KINDS = {"tree_depth": np.int64, "n_steps": np.int64, "diverging": np.bool_}
+SIGNIFICANT_FIGURES = 12
+_ITERATION = re.compile(r"Iteration:\s+(\d+) /")
+
+
+class ChainRunner:
+    """Runs chains of one target; the program is compiled and the data written once.
+
+    Parameters
+    ----------
+    target : Target
+        With a Stan definition.
+    settings : NutsSettings or HmcSettings
+        Decides the engine of CmdStan's `sample`.
+    seed : int
+        Of all chains; a chain's number is its CmdStan id.
+    bars : ProgressBars
+        Where progress is shown.
+    folder : Path
+        For CmdStan's files; the caller removes it.
+
+    Raises
+    ------
+    StanError
+        If there is no CmdStan, the program does not compile or its data are incomplete.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        settings: NutsSettings | HmcSettings,
+        seed: int,
+        bars: ProgressBars,
+        folder: Path,
+    ) -> None:
+        self.target, self.settings, self.seed = target, settings, seed
+        self.bars, self.folder = bars, folder
+        source = definition(target)
+        self.model, self.info = compile_program(source.path, progress=bars.say)
+        self.data = write_data(source, self.info, folder)
+
+    def run(self, number: int, cancel: threading.Event) -> Chain:
+        """Run one chain; see `chains.RunChain`."""
+        total = self.settings.warmup + self.settings.draws
+        bar = self.bars.add(f"chain {number + 1}", total)
+
+        def watch(printed: str) -> None:
+            if found := _ITERATION.findall(printed):
+                self.bars.move(bar, int(found[-1]))
+
+        place = Path(tempfile.mkdtemp(dir=self.folder))
+        csv = place / "draws.csv"
+        arguments = self._arguments(number, csv, self._init(number, place, cancel))
+        run(str(self.model.exe_file), arguments, place / "console.txt", cancel=cancel, watch=watch)
+        self.bars.move(bar, total)
+        return _chain(self.target, self.settings, read(csv))
+
+    def _init(self, number: int, place: Path, cancel: threading.Event) -> str:
+        """CmdStan's word for where the chain starts: a radius or a file."""
+        s = self.settings
+        if s.init == "random":
+            return repr(s.init_radius)
+        path = best_optimum(
+            str(self.model.exe_file),
+            self.data,
+            self.info.parameters,
+            place,
+            init_radius=s.init_radius,
+            seeds=seeds_of(self.seed, number, s.init_starts),
+            cancel=cancel,
+        )
+        return str(path)
+
+    def _arguments(self, number: int, csv: Path, init: str) -> list[str]:
+        s = self.settings
+        engine = (
+            ["engine=nuts", f"max_depth={s.max_tree_depth}"]
+            if isinstance(s, NutsSettings)
+            else ["engine=static", f"int_time={s.trajectory_length!r}"]
+        )
+        return [
+            f"id={number + 1}",
+            *("random", f"seed={self.seed}"),
+            *("data", f"file={self.data}"),
+            f"init={init}",
+            *("output", f"file={csv}", f"sig_figs={SIGNIFICANT_FIGURES}"),
+            f"refresh={max(1, (s.warmup + s.draws) // 50)}",
+            *("method=sample", f"num_samples={s.draws}", f"num_warmup={s.warmup}"),
+            *("adapt", f"delta={s.target_acceptance!r}"),
+            *("algorithm=hmc", *engine, f"metric={METRICS[s.metric]}"),
+        ]
+
+
+def _chain(target: Target, settings: NutsSettings | HmcSettings, output: Output) -> Chain:
+    draws = output.variables
+    if isinstance(target, NetworkTarget):
+        draws = read_draws(target, draws)
+    stats: dict[str, np.ndarray] = {
+        name: output.method[column].astype(KINDS.get(name, np.float64))
+        for column, name in STATS.items()
+        if column in output.method
+    }
+    if isinstance(settings, HmcSettings):
+        # CmdStan writes the integration time instead; the number of steps follows from it as in Stan's source.
+        time = output.method["int_time__"]
+        stats["n_steps"] = np.maximum(1, time / stats["step_size"]).astype(np.int64)
+    return Chain(draws, stats, output.seconds("Warm-up"), output.seconds("Sampling"))

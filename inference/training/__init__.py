@@ -1,0 +1,1 @@
+"""Training networks by minibatch Adam, alone and in ensembles."""

@@ -1,0 +1,143 @@
+"""Deep ensembles (Lakshminarayanan et al. 2017) of maximum a posteriori networks, trained side by side.
+
+Departures from the paper: the networks maximise the posterior density of the model as it is stated (its prior is the
+weight decay), with neither adversarial training nor a predicted variance; `objective="likelihood"` drops the prior.
+
+Members are handed back as the draws of a single chain. They are optima and no sample of the posterior: their spread is
+that of the optima which training reaches, and R-hat or ESS say nothing about them.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from numpyro.handlers import seed as seeded
+from numpyro.handlers import trace
+
+from onebasin.models.networks.likelihood import Gaussian
+from onebasin.models.target import NetworkTarget, Target
+
+from ..density.network import prior_target
+from ..mcmc.numpyro import chain_keys
+from ..posterior import build, fingerprint
+from ..precision import precision
+from ..progress import ProgressBars
+from ..settings import EnsembleSettings, check_batch_fits, check_seed
+from .checkpoint import FileKeeper
+from .train import Trained, train
+
+
+def ensemble(
+    target: Target,
+    *,
+    settings: EnsembleSettings | None = None,
+    seed: int = 0,
+    checkpoint: Path | None = None,
+    progress: bool = False,
+) -> xr.DataTree:
+    """Train a deep ensemble of a network on the NumPyro engine.
+
+    Parameters
+    ----------
+    target : NetworkTarget
+        Network and data.
+    settings : EnsembleSettings, optional
+        Members, starts, epochs, batches, steps, objective, precision.
+    seed : int
+        Of the starts and the batches; a member depends on the seed and its number alone.
+    checkpoint : Path, optional
+        A folder in which the state of training is kept. When the same call is made again, training goes on from there
+        to the same members.
+    progress : bool
+        Whether to show a bar on stderr.
+
+    Returns
+    -------
+    DataTree
+        One chain whose draws are the members, with their log posterior density in the unconstrained space as `lp`,
+        and the group `training` with `loss (member, epoch)`.
+
+    Raises
+    ------
+    ValueError
+        If the target is no network, the seed is out of range, or the batch is larger than the data.
+    """
+    if not isinstance(target, NetworkTarget):
+        raise ValueError(
+            f"`target` is {target.name!r}, which is no network; an ensemble trains networks, so give "
+            "BayesianNetwork(...).condition(x, y)."
+        )
+    settings = settings or EnsembleSettings()
+    check_seed(seed)
+    check_batch_fits(settings.batch_size, len(target.x))
+    mark = fingerprint(target, method="ensemble", settings=asdict(settings), seed=seed)
+    started = time.perf_counter()
+    with ProgressBars(progress) as bars:
+        bar = bars.add(f"ensemble of {settings.members}", settings.epochs)
+        trained = train(
+            target,
+            first_values(target, settings, seed),
+            settings,
+            seed,
+            keeper=None if checkpoint is None else FileKeeper(checkpoint, mark),
+            watch=lambda epochs: bars.move(bar, epochs),
+        )
+    return _tree(target, trained, settings, seed, time.perf_counter() - started)
+
+
+def first_values(
+    target: NetworkTarget, settings: EnsembleSettings, seed: int
+) -> dict[str, np.ndarray]:
+    """Where training starts: natural values (member, ...)."""
+    with precision(settings.dtype):
+        keys = chain_keys(seed, settings.members, 5)
+        draw = _he if settings.init == "he" else _prior
+        values = jax.vmap(lambda key: draw(target, key))(keys)
+        return {name: np.asarray(value) for name, value in values.items()}
+
+
+def _prior(target: NetworkTarget, key: jax.Array) -> dict[str, jax.Array]:
+    sites = trace(seeded(prior_target(target).numpyro_model, key)).get_trace()
+    return {name: site["value"] for name, site in sites.items()}
+
+
+def _he(target: NetworkTarget, key: jax.Array) -> dict[str, jax.Array]:
+    """He et al. 2015 where a weight is free; `EnsembleSettings.init` says the rest."""
+    key_prior, key_weights = jax.random.split(key)
+    values = _prior(target, key_prior)
+    model = target.model
+    for number, layer in enumerate(model.network.layers):
+        if layer.weight and not (layer.hidden and model.parametrisation.unit_norm):
+            shape, dtype = values[layer.weight].shape, values[layer.weight].dtype
+            noise = jax.random.normal(jax.random.fold_in(key_weights, number), shape, dtype)
+            values[layer.weight] = noise * math.sqrt(2 / layer.in_dim)
+        if layer.bias and not (layer.hidden and model.parametrisation.biases == "ordered"):
+            values[layer.bias] = jnp.zeros_like(values[layer.bias])
+    if isinstance(model.likelihood, Gaussian) and model.infers_noise:
+        values["sigma"] = jnp.full_like(values["sigma"], model.likelihood.noise_scale)
+    return values
+
+
+def _tree(
+    target: NetworkTarget, trained: Trained, settings: EnsembleSettings, seed: int, seconds: float
+) -> xr.DataTree:
+    how: dict[str, Any] = {
+        "engine": "numpyro",
+        "method": "ensemble",
+        "settings": asdict(settings),
+        "seed": seed,
+        "wall_time": seconds,
+        "gradient_evaluations": settings.members * trained.steps,
+    }
+    draws = {name: value[None] for name, value in trained.values.items()}
+    tree = build(target, draws, {"lp": trained.log_density[None]}, how)
+    tree["training"] = xr.DataTree(xr.Dataset({"loss": (("member", "epoch"), trained.losses)}))
+    return tree

@@ -1,0 +1,243 @@
+"""Training networks side by side: minibatch Adam (Kingma and Ba 2015) on the log density.
+
+Loss: minus the objective in nats, of all data: log likelihood, plus for `objective="posterior"` the log prior with the
+log Jacobian, in the unconstrained space; of a batch, with the likelihood weighted up to all data. The members share the
+data and the compiled step; each has its own start and, unless `same_batches`, its own order of batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Float, Int
+
+from onebasin.models.target import NetworkTarget
+
+from ..density.network import NetworkDensity, Point, prior_target
+from ..density.start import to_unconstrained
+from ..mcmc.numpyro import chain_keys
+from ..precision import precision
+from ..settings import TrainSettings, check_batch_fits, check_seed
+from .batches import Batches
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What training ended in.
+
+    Attributes
+    ----------
+    values : dict
+        Variable name to natural values (member, ...).
+    log_density : array (member,)
+        Log posterior density at the end in the unconstrained space, up to a constant, whatever the objective.
+    losses : array (member, epoch)
+        Mean over an epoch of the batches' losses, each before its step.
+    checkpoints : dict
+        Variable name to natural values (checkpoint, member, ...), empty if none were asked for.
+    recorded_at : array (checkpoint,)
+        Epochs done at each checkpoint; the first is 0, the start itself.
+    steps : int
+        Gradient steps of a member.
+    """
+
+    values: dict[str, np.ndarray]
+    log_density: Float[np.ndarray, " member"]
+    losses: Float[np.ndarray, "member epoch"]
+    checkpoints: dict[str, np.ndarray]
+    recorded_at: Int[np.ndarray, " checkpoint"]
+    steps: int
+
+
+class State(NamedTuple):
+    """Where training is: unconstrained points (member, ...), and Adam's memory of each."""
+
+    points: Point
+    adam: optax.OptState
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A state to go on from, a pytree of arrays, with the losses (or whatever is traced) until then."""
+
+    state: Any
+    losses: list[np.ndarray]
+
+
+class Keeper:
+    """Where training is kept as it goes; this one keeps nothing."""
+
+    def load(self, like: Kept) -> Kept:
+        """What is kept, or `like` itself, the start."""
+        return like
+
+    def save(self, make: Callable[[], Kept]) -> None:
+        """Called after every epoch; `make` gives what to keep."""
+
+
+def train(
+    target: NetworkTarget,
+    start: Mapping[str, Any],
+    settings: TrainSettings | None = None,
+    seed: int = 0,
+    *,
+    same_batches: bool = False,
+    record_every: int | None = None,
+    keeper: Keeper | None = None,
+    watch: Callable[[int], None] = lambda epochs: None,
+) -> Trained:
+    """Train networks from given starts.
+
+    Parameters
+    ----------
+    target : NetworkTarget
+        Network and data.
+    start : mapping
+        Variable name to natural values (member, ...): one network a member.
+    settings : TrainSettings, optional
+        Epochs, batches, steps, objective, precision.
+    seed : int
+        Of the order of batches. A member's order depends on the seed and its number alone.
+    same_batches : bool
+        Whether all members take the batches of the first: then members that differ by a symmetry stay so.
+    record_every : int, optional
+        Epochs between checkpoints.
+    keeper : Keeper, optional
+        Where to keep the state, and to go on from.
+    watch : callable, optional
+        Called with the number of epochs done.
+
+    Returns
+    -------
+    Trained
+        Values, losses and checkpoints.
+
+    Raises
+    ------
+    ValueError
+        If `start` does not fit the target, members differ in number, or the batch is larger than the data.
+    """
+    settings = settings or TrainSettings()
+    check_seed(seed)
+    check_batch_fits(settings.batch_size, len(target.x))
+    if record_every is not None and (record_every < 1 or keeper is not None):
+        raise ValueError(
+            f"`record_every` must be at least 1 epoch, or None; got {record_every}, with keeper={keeper!r}. A keeper "
+            "keeps no checkpoints: use one of the two."
+        )
+    members = _count_members(start)
+    with precision(settings.dtype):
+        trainer = Trainer(target, settings, seed, members, same_batches)
+        kept = (keeper or Keeper()).load(Kept(trainer.first(start), []))
+        return _run(trainer, kept, record_every, keeper or Keeper(), watch)
+
+
+def _run(
+    trainer: Trainer,
+    kept: Kept,
+    record_every: int | None,
+    keeper: Keeper,
+    watch: Callable[[int], None],
+) -> Trained:
+    epochs, losses = trainer.settings.epochs, list(kept.losses)
+    state: State = kept.state
+    recorded = [trainer.values(state)] if record_every else []
+    for epoch in range(len(losses), epochs):
+        state, loss = trainer.epoch(state, epoch)
+        losses.append(np.asarray(loss))
+        if record_every and (epoch + 1) % record_every == 0:
+            recorded.append(trainer.values(state))
+        keeper.save(partial(Kept, state, losses))
+        watch(epoch + 1)
+    at = range(0, epochs + 1, record_every) if record_every else ()
+    return Trained(
+        values=trainer.values(state),
+        log_density=np.asarray(trainer.log_densities(state.points)),
+        losses=np.stack(losses, 1),
+        checkpoints={name: np.stack([r[name] for r in recorded]) for name in recorded[0]}
+        if recorded
+        else {},
+        recorded_at=np.array(at, dtype=np.int64),
+        steps=epochs * trainer.batches.per_epoch,
+    )
+
+
+class Trainer:
+    """The compiled parts of training."""
+
+    def __init__(
+        self,
+        target: NetworkTarget,
+        settings: TrainSettings,
+        seed: int,
+        members: int,
+        same_batches: bool,
+    ) -> None:
+        self.target, self.settings, self.members = target, settings, members
+        self.batches = Batches(len(target.x), settings.batch_size or len(target.x))
+        self.density = NetworkDensity(target, chain_keys(seed, 1, 0))
+        self.adam = optax.adam(_learning_rate(settings, self.batches))
+        self._keys = chain_keys(seed, 1 if same_batches else members, 4)
+        self._epoch = jax.jit(self._advance)
+        self._values = jax.jit(jax.vmap(self.density.constrain))
+        # One member after the other: a pass over all data may fill the memory by itself.
+        self.log_densities = jax.jit(lambda points: jax.lax.map(self.density.log_density, points))
+
+    def first(self, start: Mapping[str, Any]) -> State:
+        """The state before the first step."""
+        rows = [{k: np.asarray(v)[i] for k, v in start.items()} for i in range(self.members)]
+        points = [to_unconstrained(prior_target(self.target), row) for row in rows]
+        stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *points)
+        return State(stacked, jax.vmap(self.adam.init)(stacked))
+
+    def epoch(self, state: State, number: int) -> tuple[State, Float[Array, " member"]]:
+        """Take an epoch's steps; returns the members' mean losses too."""
+        return self._epoch(state, number)
+
+    def values(self, state: State) -> dict[str, np.ndarray]:
+        """Natural values (member, ...)."""
+        return {name: np.asarray(v) for name, v in self._values(state.points).items()}
+
+    def loss(self, point: Point, rows: Int[Array, " obs"]) -> Float[Array, ""]:
+        """Loss of one member on a batch, estimated for all data."""
+        d = self.density
+        likelihood = jnp.sum(d.log_likelihood(point, d.x[rows], d.y[rows]))
+        prior = d.log_prior(point) if self.settings.objective == "posterior" else 0.0
+        return -(prior + self.batches.weight * likelihood)
+
+    def _advance(self, state: State, number: Array) -> tuple[State, Float[Array, " member"]]:
+        orders = jax.vmap(lambda key: self.batches.epoch(key, number))(self._keys)
+        shared = len(self._keys) == 1
+        step = jax.vmap(self._step, in_axes=(0, None if shared else 0))
+        batches = orders[0] if shared else jnp.swapaxes(orders, 0, 1)
+        state, losses = jax.lax.scan(step, state, batches)
+        return state, jnp.mean(losses, 0)
+
+    def _step(self, state: State, rows: Int[Array, " obs"]) -> tuple[State, Float[Array, ""]]:
+        loss, slope = jax.value_and_grad(self.loss)(state.points, rows)
+        updates, adam = self.adam.update(slope, state.adam)
+        return State(optax.apply_updates(state.points, updates), adam), loss
+
+
+def _learning_rate(settings: TrainSettings, batches: Batches) -> optax.ScalarOrSchedule:
+    if settings.schedule == "constant":
+        return settings.learning_rate
+    steps = settings.epochs * batches.per_epoch
+    return optax.cosine_decay_schedule(settings.learning_rate, steps)
+
+
+def _count_members(start: Mapping[str, Any]) -> int:
+    counts = {name: np.shape(value)[:1] for name, value in start.items()}
+    if len(set(counts.values())) != 1 or () in counts.values() or (0,) in counts.values():
+        said = ", ".join(f"{name} {np.shape(value)}" for name, value in start.items()) or "nothing"
+        raise ValueError(
+            f"`start` must give every variable a leading axis of members, equally many; got {said}."
+        )
+    return next(iter(counts.values()))[0]

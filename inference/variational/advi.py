@@ -1,0 +1,130 @@
+"""Automatic differentiation variational inference (Kucukelbir et al. 2017) on either engine."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from onebasin.models.choices import choose
+from onebasin.models.target import NetworkTarget, Target
+
+from ..posterior import build
+from ..progress import ProgressBars
+from ..settings import ENGINES, FAMILIES, AdviSettings, check_batch_fits, check_seed
+from .fit import VariationalFit
+
+
+def advi(
+    target: Target,
+    *,
+    family: str = "meanfield",
+    engine: str = "numpyro",
+    settings: AdviSettings | None = None,
+    start: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    progress: bool = False,
+) -> xr.DataTree:
+    """Fit a Gaussian in the unconstrained space.
+
+    Parameters
+    ----------
+    target : Target
+        What to approximate.
+    family : {"meanfield", "fullrank"}
+        Diagonal or full covariance.
+    engine : {"numpyro", "stan"}
+        NumPyro's guides with Adam, or Stan's own algorithm.
+    settings : AdviSettings, optional
+        Optimiser, stopping rule, draws.
+    start : mapping, optional
+        Value of every variable at which the mean starts, under its name and with its shape, in its natural space: the
+        mean of an aligned posterior, for one. Without it, the fit starts at random.
+    seed : int
+        Of the starting point, the gradients, the batches and the draws.
+    progress : bool
+        Whether to show a bar on stderr.
+
+    Returns
+    -------
+    DataTree
+        One chain of draws from the fit, with `lp` and `log_q`, and the group `variational` with the ELBO trace;
+        attribute `converged` says whether the stopping rule was met within `settings.iterations`.
+
+    Raises
+    ------
+    ValueError
+        If a word is unknown, the target has no definition for the engine, `start` does not fit it, or a batch is asked
+        for where there is no network, on the Stan engine, or larger than the data.
+    AdviFailed
+        If every attempt failed (see `stan_advi.ATTEMPTS`); the message says so in one line.
+    StanError
+        If Stan cannot compile the program.
+    """
+    choose("family", family, FAMILIES)
+    choose("engine", engine, ENGINES)
+    check_seed(seed)
+    settings = settings or AdviSettings()
+    _check_batches(target, engine, settings.batch_size)
+    started = time.perf_counter()
+    with ProgressBars(progress) as bars:
+        fit = _fit(target, family, engine, settings, start, seed, bars)
+    how: dict[str, Any] = {
+        "engine": engine,
+        "method": f"advi-{family}",
+        "settings": asdict(settings),
+        "seed": seed,
+        "wall_time": time.perf_counter() - started,
+        "gradient_evaluations": fit.gradient_evaluations,
+        "converged": int(fit.converged),
+        "attempts": fit.attempts,
+    }
+    if start is not None:
+        how["start"] = _digest(start)
+    return build(target, fit.draws, fit.stats, how, variational=fit.variational)
+
+
+def _fit(
+    target: Target,
+    family: str,
+    engine: str,
+    settings: AdviSettings,
+    start: Mapping[str, Any] | None,
+    seed: int,
+    bars: ProgressBars,
+) -> VariationalFit:
+    if engine == "numpyro":
+        from .numpyro import fit
+    else:
+        from .stan import fit
+    return fit(target, family, settings, start, seed, bars)
+
+
+def _check_batches(target: Target, engine: str, batch_size: int | None) -> None:
+    if batch_size is None:
+        return
+    if engine == "stan":
+        raise ValueError(
+            f"`batch_size` is {batch_size}, but Stan's ADVI takes all data in every gradient; use engine='numpyro', or "
+            "batch_size=None."
+        )
+    if not isinstance(target, NetworkTarget):
+        raise ValueError(
+            f"`batch_size` is {batch_size}, but the target {target.name!r} is no network, and of other models it is "
+            "not known which part of the density belongs to which observation; use batch_size=None."
+        )
+    check_batch_fits(batch_size, len(target.x))
+
+
+def _digest(start: Mapping[str, Any]) -> str:
+    """SHA-256 of the given values, in the order of their names."""
+    digest = hashlib.sha256()
+    for name in sorted(start):
+        values = np.ascontiguousarray(start[name], np.float64)
+        digest.update(f"{name}{values.shape}".encode() + values.tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,139 @@
+"""The log density of q and of its average over the group, at any point.
+
+log q^G(w) = log q(w) + sum over blocks of (l(w) - log |G|), with l(w) the log sum over the group of q(g w) / q(w) (a
+log permanent). Up to 12 parts it is exact. Beyond, Bethe's free energy lies below l(w) and Sinkhorn's dual above it,
+at every point: the interval is certain, and wide (Sinkhorn's side by up to about a nat a part).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import Float
+
+from onebasin.models.checks import check_count
+from onebasin.models.target import Target
+
+from ..density.start import check_names
+from ..mutual_information import bethe, exact, sinkhorn
+from .families.family import Family
+from .families.table import family_of
+from .gaussian import Parameters
+from .layout import Layout, layout_of
+from .settings import SymmetrisedSettings
+from .term import MAX_EXACT, Information
+
+
+@dataclass(frozen=True)
+class LogDensities:
+    """Log densities at points, in the unconstrained space, complete.
+
+    Attributes
+    ----------
+    base : array (point,)
+        log q.
+    lower, upper : array (point,)
+        Below and above log q^G; equal where it is exact.
+    """
+
+    base: Float[np.ndarray, " point"]
+    lower: Float[np.ndarray, " point"]
+    upper: Float[np.ndarray, " point"]
+
+
+def log_density(
+    target: Target, posterior: xr.DataTree, values: Mapping[str, Any], *, fit: int = 0
+) -> LogDensities:
+    """Log densities of a fitted approximation and of its average over the group.
+
+    Parameters
+    ----------
+    target : Target
+        That `symmetrised_vi` approximated.
+    posterior : DataTree
+        What it returned, or what was loaded from its file.
+    values : mapping
+        Value of every variable at some points, (point, ...), in the natural space.
+    fit : int
+        Which fit.
+
+    Returns
+    -------
+    LogDensities
+
+    Raises
+    ------
+    ValueError
+        If the posterior is of another method or target, there is no such fit, names differ, a weight vector has more
+        coordinates here than its values say, or parts are coupled in a group too large to go through.
+    """
+    layout, family, p = _fitted(target, posterior, fit)
+    check_names(values, tuple(layout.space.charts))
+    loose = [name for name, chart in layout.space.charts.items() if not chart.exact]
+    if loose:
+        raise ValueError(
+            f"`values` of {', '.join(loose)} do not tell where they stand among q's coordinates, of which there is "
+            "one more than a simplex has. The density of q is known for targets without exchangeable simplex weights."
+        )
+    points = jax.vmap(layout.space.from_values)({n: jnp.asarray(v) for n, v in values.items()})
+    base, lower, upper = average_log_density(layout, family, p, points)
+    return LogDensities(np.asarray(base), np.asarray(lower), np.asarray(upper))
+
+
+def average_log_density(
+    layout: Layout, family: Family, p: Parameters, points: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """The log density of q, and below and above log q^G, of points (point, param)."""
+    base = family.log_density(p, points)
+    information = Information(layout, family, "none", SymmetrisedSettings())
+    if not information.by_parts or layout.overlaps:
+        if not information.enumerable:
+            raise ValueError(
+                "`target` has parts that the family or the symmetry couples (several hidden layers do), and a group "
+                "too large to go through: the density of the average over it is not known. `symmetrised_vi` reports "
+                "bounds of its ELBO."
+            )
+        both = base - information.enumerated(p, points)
+        return base, both, both
+    key = jax.random.key(0)  # none of the three draws anything
+    lower = upper = base - layout.log_order
+    for block in layout.blocks:
+        ratios = family.ratios(p, points, layout.columns(block))
+        sides = (exact(), exact()) if block.size <= MAX_EXACT else (bethe(), sinkhorn())
+        low, high = (jax.jit(side)(key, ratios).log_sum for side in sides)
+        lower, upper = lower + low, upper + high
+    return base, lower, upper
+
+
+def _fitted(target: Target, posterior: xr.DataTree, fit: int) -> tuple[Layout, Family, Parameters]:
+    if posterior.attrs.get("method") != "symmetrised-vi":
+        raise ValueError(
+            f"`posterior` was made by {posterior.attrs.get('method', 'an unknown method')!r}; give one of "
+            "`symmetrised_vi`."
+        )
+    check_count("fit", fit, least=0)
+    group = posterior["variational"].to_dataset()
+    if fit >= group.sizes["chain"]:
+        raise ValueError(
+            f"`fit` is {fit}; the posterior has {group.sizes['chain']}, counted from 0."
+        )
+    layout = layout_of(target)
+    rank = group.sizes.get("rank", 1)
+    family = family_of(posterior.attrs["family"], layout, rank)
+    if group.sizes["param"] != layout.space.size:
+        raise ValueError(
+            f"`posterior` is of an approximation of {group.sizes['param']} coordinates; the target {target.name!r} "
+            f"has {layout.space.size}. Give the target that was approximated."
+        )
+    one = group.isel(chain=fit)
+    return (
+        layout,
+        family,
+        family.restore({str(n): jnp.asarray(one[n].values) for n in one.data_vars}),
+    )

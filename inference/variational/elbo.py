@@ -1,0 +1,162 @@
+"""The two terms of the ELBO without symmetry: the expected log likelihood, and the divergence from the prior.
+
+Both are Monte Carlo means over draws from q, with two exceptions for a network with free parametrisation. Its normal
+prior's part of the divergence is in closed form. And with a mean-field q, values of layers can be drawn instead of
+weights (local reparametrisation, Kingma, Salimans and Welling 2015), which gives the expected log likelihood at each
+observation exactly as much, with less noise.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TypeGuard
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from onebasin.models.networks.local_reparametrisation import sample_outputs
+from onebasin.models.target import NetworkTarget, Target
+
+from ..density.network import outputs_log_likelihood
+from ..density.space import Space, Values
+from .families.family import Family
+from .families.mean_field import MeanField
+from .gaussian import Parameters
+from .settings import SymmetrisedSettings
+
+Data = tuple[jax.Array, jax.Array] | None
+"""Inputs and targets of a network's observations; None for all of them, and for other models."""
+
+PIECE = 20_000_000
+"""Values of a layer that an evaluation with local reparametrisation holds at a time, at the most."""
+
+
+@dataclass(frozen=True)
+class Objective:
+    """A target's ELBO under a family.
+
+    Attributes
+    ----------
+    target : Target
+        What is approximated.
+    space : Space
+        Its coordinates.
+    family : Family
+        The approximation.
+    local : bool
+        Whether layers' values are drawn.
+    """
+
+    target: Target
+    space: Space
+    family: Family
+    local: bool
+
+    def likelihood(
+        self, p: Parameters, key: jax.Array, draws: Float[Array, "sample param"], data: Data
+    ) -> Float[Array, " sample"]:
+        """Log likelihood of some observations for each draw.
+
+        With local reparametrisation the draws serve what is no weight, and the layers' values are drawn anew.
+        """
+        if not isinstance(self.target, NetworkTarget):
+            return jax.vmap(self.space.log_likelihood)(draws)
+        model, (x, y) = self.target.model, data or self.data()
+
+        def one(output: jax.Array, values: Values) -> jax.Array:
+            return jnp.sum(outputs_log_likelihood(model, output, values, y))
+
+        values = jax.vmap(self.space.constrain)(draws)
+        if not self.local:
+            return jax.vmap(lambda v: one(model.network.apply(v, x), v))(values)
+        mean, sd = self._moments(p)
+        output = sample_outputs(key, model.network, mean, sd, x, len(draws))
+        return jax.vmap(one)(output, values)
+
+    def evaluate(
+        self, p: Parameters, key: jax.Array, draws: Float[Array, "sample param"]
+    ) -> Float[Array, " sample"]:
+        """Log likelihood of all observations for each draw, a bounded piece at a time."""
+        if not (self.local and isinstance(self.target, NetworkTarget)):
+            return jax.lax.map(lambda v: self.likelihood(p, key, v[None], None)[0], draws)
+        x, y = self.data()
+        widest = max(self.target.model.network.widths[1:])
+        together = max(1, PIECE // (len(draws) * widest))
+
+        def one(row: tuple[jax.Array, jax.Array, jax.Array]) -> jax.Array:
+            number, x, y = row
+            key_row = jax.random.fold_in(key, number)
+            return self.likelihood(p, key_row, draws, (x[None], y[None]))
+
+        rows = (jnp.arange(len(x)), x, y)
+        return jnp.sum(jax.lax.map(one, rows, batch_size=together), axis=0)
+
+    def data(self) -> tuple[jax.Array, jax.Array]:
+        """All observations of a network."""
+        assert isinstance(self.target, NetworkTarget)  # others keep theirs to themselves
+        return jnp.asarray(self.target.x), jnp.asarray(self.target.y)
+
+    def log_prior(
+        self, p: Parameters, draws: Float[Array, "sample param"]
+    ) -> Float[Array, " sample"]:
+        """Log prior density of each draw; or its expectation, where that is known."""
+        if not has_normal_weights(self.target, self.family):
+            return jax.vmap(self.space.log_prior)(draws)
+        sds = _prior_sds(self.target)
+        mean, sd = self._moments(p)
+        expected = [_expected(mean[name], sd[name], scale) for name, scale in sds.items()]
+        if len(sds) == len(mean):
+            return jnp.broadcast_to(sum(expected), draws.shape[:1])
+        return sum(expected) + jax.vmap(lambda v: self._log_prior_of_others(v, sds))(draws)
+
+    def _log_prior_of_others(self, vector: jax.Array, sds: dict[str, float]) -> jax.Array:
+        """Log prior of what is no weight: with all weights at zero, less the weights' own."""
+        coordinates = self.space.unravel(vector)
+        still = {n: jnp.zeros_like(z) if n in sds else z for n, z in coordinates.items()}
+        zero = [_expected(still[n], still[n], scale) for n, scale in sds.items()]
+        return self.space.log_prior(self.space.ravel(still)) - sum(zero)
+
+    def _moments(self, p: Parameters) -> tuple[Values, Values]:
+        return self.space.unravel(p["loc"]), self.space.unravel(jnp.exp(p["log_scale"]))
+
+
+def has_normal_weights(target: Target, family: Family) -> TypeGuard[NetworkTarget]:
+    """Whether weights are independent normals under q and under the prior, both in the natural space."""
+    if not (isinstance(target, NetworkTarget) and isinstance(family, MeanField)):
+        return False
+    return target.model.parametrisation.label == "free"
+
+
+def applies_locally(target: Target, family: Family, settings: SymmetrisedSettings) -> bool:
+    """Whether layers' values are drawn.
+
+    Raises
+    ------
+    ValueError
+        If it was asked for where it does not apply.
+    """
+    fits = has_normal_weights(target, family)
+    if settings.local_reparametrisation and not fits:
+        raise ValueError(
+            "`local_reparametrisation` is True, but it applies to networks with free parametrisation and "
+            "family='meanfield' alone: elsewhere a layer's values are not normal given the layer before. Use None, "
+            "or False."
+        )
+    return fits if settings.local_reparametrisation is None else settings.local_reparametrisation
+
+
+def _prior_sds(target: NetworkTarget) -> dict[str, float]:
+    """Standard deviation of the normal prior of every weight matrix and bias vector."""
+    layers, prior = target.model.network.layers, target.model.prior
+    weights = zip(layers, prior.weight_scales(len(layers)), strict=True)
+    biases = zip(layers, prior.bias_scales(len(layers)), strict=True)
+    named = {layer.weight: scale for layer, scale in weights if layer.weight}
+    return named | {layer.bias: scale for layer, scale in biases if layer.bias}
+
+
+def _expected(mean: jax.Array, sd: jax.Array, scale: float) -> jax.Array:
+    """Expectation of log N(w; 0, scale^2) over w ~ N(mean, sd^2), summed over entries."""
+    constant = mean.size * (math.log(scale) + 0.5 * math.log(2 * math.pi))
+    return -0.5 * jnp.sum(mean**2 + sd**2) / scale**2 - constant

@@ -1,0 +1,1 @@
+"""Families of approximations in the unconstrained space, one module each."""

@@ -1,0 +1,31 @@
+"""Families by their names."""
+
+from __future__ import annotations
+
+from ..layout import Layout
+from .family import Family
+from .low_rank import LowRank
+from .mean_field import MeanField
+from .per_part import PerPart
+
+
+def family_of(name: str, layout: Layout, rank: int) -> Family:
+    """The family of this name on a layout.
+
+    Raises
+    ------
+    ValueError
+        If "block" is asked for where parts share coordinates.
+    """
+    if name == "meanfield":
+        return MeanField(layout.space.size)
+    if name == "lowrank":
+        return LowRank(layout.space.size, rank)
+    if layout.overlaps or not layout.has_parts:
+        raise ValueError(
+            "`family` is 'block', but a coordinate of this target belongs to more than one part (a weight between two "
+            "hidden layers, an entry of a transition matrix), so that parts have no covariances of their own. Use "
+            "family='meanfield'."
+        )
+    indices = tuple(layout.columns(block).index for block in layout.blocks)
+    return PerPart(indices, layout.rest())

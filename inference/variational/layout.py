@@ -1,0 +1,315 @@
+"""Where a symmetry's interchangeable parts stand in the unconstrained vector, and how the group moves the vector.
+
+A block of H parts permutes them and, where it has flips, changes the sign of some of their coordinates. Where each
+of its sites has one axis of parts, the parts are rows of an index (part, param) into the vector. It is different
+where a site has the parts along two axes (a transition matrix: every entry belongs to two parts), or where
+exchanging two parts negates a coordinate that belongs to neither (a binary weight's): then the group can be applied,
+but there are no separate parts.
+
+Several hidden layers share weight matrices. `chains` says which coordinates of each block count when the blocks'
+group elements are revealed one after the other: without those shared with a block still hidden
+(docs/symmetrised-vi.md).
+
+Rescalable blocks are left out: positive scaling keeps the likelihood, but not the prior, so the posterior does not
+have it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from onebasin.models.symmetry.blocks import Complement, Exchangeable, axes_of
+from onebasin.models.symmetry.group import Group
+from onebasin.models.target import Target
+
+from ..density.charts import Bijection, Softmax, is_simplex
+from ..density.space import Space, Values, space_of
+
+Element = list[tuple[jax.Array, jax.Array]]
+"""For each block, a permutation (part,) and signs (part,)."""
+
+
+@dataclass(frozen=True)
+class Move:
+    """How a block moves a site's coordinates.
+
+    Attributes
+    ----------
+    site : str
+        Its name.
+    axes : tuple of int
+        Axes of its coordinates along which the parts stand; none where the whole site is the block's only part.
+    flipped : bool
+        Whether a part's flip changes their sign.
+    """
+
+    site: str
+    axes: tuple[int, ...]
+    flipped: bool
+
+
+@dataclass(frozen=True)
+class Block:
+    """Interchangeable parts.
+
+    Attributes
+    ----------
+    size : int
+        Parts.
+    moves : tuple of Move
+        What belongs to them.
+    complements : tuple of str
+        Sites whose coordinates are negated when the two parts change places.
+    """
+
+    size: int
+    moves: tuple[Move, ...]
+    complements: tuple[str, ...] = ()
+
+    @property
+    def has_flips(self) -> bool:
+        """Whether parts can be flipped."""
+        return any(move.flipped for move in self.moves)
+
+    @property
+    def has_parts(self) -> bool:
+        """Whether each coordinate belongs to one part alone."""
+        return not self.complements and all(len(move.axes) <= 1 for move in self.moves)
+
+    @property
+    def log_order(self) -> float:
+        """Log order of its group."""
+        return math.lgamma(self.size + 1) + self.has_flips * self.size * math.log(2)
+
+    @property
+    def sites(self) -> tuple[str, ...]:
+        """The sites that it touches."""
+        return (*(move.site for move in self.moves), *self.complements)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The parts of a block, or a choice of their coordinates.
+
+    Attributes
+    ----------
+    index : array (part, param)
+        Places in the vector.
+    flips : array (param,) or None
+        Which of them a flip negates; None without flips.
+    """
+
+    index: Int[np.ndarray, "part param"]
+    flips: Bool[np.ndarray, " param"] | None
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A target's space and its symmetry there.
+
+    Attributes
+    ----------
+    space : Space
+        In charts in which the group moves coordinates.
+    blocks : tuple of Block
+        At least one.
+    """
+
+    space: Space
+    blocks: tuple[Block, ...]
+
+    @property
+    def log_order(self) -> float:
+        """Log order of the group."""
+        return sum(block.log_order for block in self.blocks)
+
+    @property
+    def has_parts(self) -> bool:
+        """Whether every block has separate parts."""
+        return all(block.has_parts for block in self.blocks)
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether blocks share sites, as neighbouring hidden layers do."""
+        return any(set(a.sites) & set(b.sites) for a, b in itertools.combinations(self.blocks, 2))
+
+    def columns(self, block: Block, without: frozenset[str] = frozenset()) -> Columns:
+        """The parts of a block that has some, but for the coordinates in some sites."""
+        places = self.space.places()
+        kept = [move for move in block.moves if move.site not in without]
+        rows = [_rows(places[move.site], move.axes, block.size) for move in kept]
+        index = np.concatenate(rows, axis=1) if rows else np.zeros((block.size, 0), np.int64)
+        flipped = [np.full(r.shape[1], m.flipped) for m, r in zip(kept, rows, strict=True)]
+        return Columns(index, np.concatenate(flipped) if block.has_flips and kept else None)
+
+    def chains(self) -> tuple[tuple[Columns, ...], ...]:
+        """Of every order of revealing, the coordinates of each block that count; one order where nothing is shared."""
+        orders = [range(len(self.blocks)), range(len(self.blocks))[::-1]]
+        return tuple(self._chain(order) for order in (orders if self.overlaps else orders[:1]))
+
+    def _chain(self, order: Sequence[int]) -> tuple[Columns, ...]:
+        out: list[Columns] = []
+        for place, number in enumerate(order):
+            hidden = [site for later in order[place + 1 :] for site in self.blocks[later].sites]
+            kept = self.columns(self.blocks[number], frozenset(hidden))
+            # Dropping what flips leaves a group that moves less than it counts.
+            out.append(kept if kept.index.shape[1] else replace(kept, flips=None))
+        return tuple(out)
+
+    def rest(self) -> Int[np.ndarray, " param"]:
+        """Places of the coordinates that no block moves."""
+        moved = [site for block in self.blocks for site in block.sites]
+        places = [p.ravel() for site, p in self.space.places().items() if site not in moved]
+        return np.concatenate(places) if places else np.zeros(0, np.int64)
+
+    def random(self, rng_key: jax.Array) -> Element:
+        """A group element, evenly."""
+        out = []
+        for number, block in enumerate(self.blocks):
+            key_order, key_signs = jax.random.split(jax.random.fold_in(rng_key, number))
+            signs = jnp.where(jax.random.bernoulli(key_signs, shape=(block.size,)), 1, -1)
+            order = jax.random.permutation(key_order, block.size)
+            out.append((order, signs if block.has_flips else jnp.ones_like(signs)))
+        return out
+
+    def elements(self) -> Element:
+        """All group elements, along a leading axis; the identity first."""
+        single = [_elements(block) for block in self.blocks]
+        combined = list(itertools.product(*single))
+        return [
+            (
+                jnp.asarray([element[number][0] for element in combined]),
+                jnp.asarray([element[number][1] for element in combined]),
+            )
+            for number in range(len(self.blocks))
+        ]
+
+    def act(self, element: Element, vector: Float[Array, " param"]) -> Float[Array, " param"]:
+        """Move one vector: part i of the result is part `permutation[i]`, times `signs[i]`."""
+        values = self.space.unravel(vector)
+        for block, (permutation, signs) in zip(self.blocks, element, strict=True):
+            for move in block.moves:
+                values[move.site] = _moved(values[move.site], move, permutation, signs)
+            for site in block.complements:
+                values[site] = jnp.where(permutation[0] == 1, -values[site], values[site])
+        return self.space.ravel(values)
+
+
+def layout_of(target: Target) -> Layout:
+    """The layout of a target's declared symmetry.
+
+    Raises
+    ------
+    ValueError
+        If the target has no NumPyro model or no exchangeable parts, or if its symmetry moves the unconstrained space
+        in a way that is no exchange of coordinates.
+    """
+    space = space_of(target)
+    known = [b for b in target.symmetry if isinstance(b, Exchangeable | Complement)]
+    if not known:
+        raise ValueError(
+            f"`target` {target.name!r} declares no exchangeable parts, so there is nothing to symmetrise. Declare "
+            "`symmetry`, such as (Exchangeable({'mu': 0, 'sigma': 0}),), or use `advi`."
+        )
+    shapes = {name: chart.event_shape for name, chart in space.charts.items()}
+    group = Group(tuple(known), shapes)
+    blocks = []
+    for block, size in zip(known, group.sizes, strict=True):
+        if isinstance(block, Complement):
+            moves = tuple(Move(name, (), True) for name in block.variables)
+            blocks.append(Block(1, moves))
+            continue
+        space, moves = _moves(space, block, size)
+        blocks.append(Block(size, moves, tuple(block.complements)))
+    return _verified(Layout(space, tuple(blocks)), group, target.name)
+
+
+def _moves(space: Space, block: Exchangeable, size: int) -> tuple[Space, tuple[Move, ...]]:
+    """How a block moves coordinates; simplexes whose weights it exchanges get another chart."""
+    moves = []
+    for name, places in block.axes.items():
+        chart = space.charts[name]
+        if isinstance(chart, Bijection) and is_simplex(chart.support):
+            last = len(chart.event_shape) - 1
+            if last in axes_of(places):
+                space = replace(space, charts=space.charts | {name: Softmax(chart.event_shape)})
+        moves.append(Move(name, axes_of(places), name in block.flipped))
+    return space, tuple(moves)
+
+
+def _verified(layout: Layout, group: Group, name: str) -> Layout:
+    """Check on random vectors that moving coordinates moves values as declared."""
+    compare = jax.jit(lambda v, e: _both_ways(layout, v, e))
+    for seed in range(3):
+        key_vector, key_element = jax.random.split(jax.random.key(seed))
+        element = layout.random(key_element)
+        try:
+            before, moved = compare(jax.random.normal(key_vector, (layout.space.size,)), element)
+        except (ValueError, TypeError) as error:
+            raise _no_exchange(name) from error
+        for site, value in _act(group, layout, element, before).items():
+            tolerance = 100 * float(jnp.finfo(value.dtype).eps)
+            if moved[site].shape != value.shape or not np.allclose(
+                moved[site], value, rtol=tolerance, atol=tolerance
+            ):
+                raise _no_exchange(name, site)
+    return layout
+
+
+def _both_ways(layout: Layout, vector: jax.Array, element: Element) -> tuple[Values, Values]:
+    """Values at a vector, and at the vector moved."""
+    return layout.space.constrain(vector), layout.space.constrain(layout.act(element, vector))
+
+
+def _act(group: Group, layout: Layout, element: Element, values: Values) -> dict[str, np.ndarray]:
+    """Move values as the symmetry declares."""
+    out = {name: np.asarray(value) for name, value in values.items()}
+    for declared, block, (order, signs) in zip(group.symmetry, layout.blocks, element, strict=True):
+        if isinstance(declared, Complement):
+            out = declared.act(out, np.asarray(signs[0] == -1))
+        elif isinstance(declared, Exchangeable):
+            flips = np.asarray(signs) if block.has_flips else None
+            out = declared.act(out, np.asarray(order), flips)
+    return out
+
+
+def _no_exchange(name: str, site: str = "") -> ValueError:
+    which = f" (of {site})" if site else ""
+    return ValueError(
+        f"`symmetry` of {name!r} does not exchange coordinates of the unconstrained space{which}: a chart mixes "
+        "what the symmetry keeps apart. State the variable in another way, with a prior whose support treats all "
+        "parts alike."
+    )
+
+
+def _rows(places: np.ndarray, axes: tuple[int, ...], size: int) -> np.ndarray:
+    first = np.moveaxis(places, axes[0], 0) if axes else places
+    return first.reshape(size, -1)
+
+
+def _moved(values: jax.Array, move: Move, permutation: jax.Array, signs: jax.Array) -> jax.Array:
+    if not move.axes:
+        return values * signs[0]
+    for axis in move.axes:
+        values = jnp.take(values, permutation, axis=axis)
+        if move.flipped:
+            shape = [1] * values.ndim
+            shape[axis] = len(permutation)
+            values = values * signs.reshape(shape).astype(values.dtype)
+    return values
+
+
+def _elements(block: Block) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    orders = itertools.permutations(range(block.size))
+    signs = (
+        itertools.product((1, -1), repeat=block.size) if block.has_flips else [(1,) * block.size]
+    )
+    return list(itertools.product(orders, list(signs)))

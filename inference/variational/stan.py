@@ -1,0 +1,191 @@
+"""Stan's ADVI, with a stated policy for its failures.
+
+Stan's algorithm searches its step size eta among 100, 10, 1, 0.1 and 0.01, and ends with an error when all
+of them diverge, or when a Cholesky factor of the full-rank family turns NaN. Then the attempts of `ATTEMPTS`
+follow in order: another start, a smaller fixed eta, and both with a start nearer to the origin. What was tried
+is recorded; an optimiser that merely ran out of iterations is kept with `converged` = 0. A given start
+stays the same in all attempts, as an init file.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from onebasin.models.target import NetworkTarget, Target
+from onebasin.stan.errors import StanRunError
+from onebasin.stan.network import pack_unconstrained, read_draws
+from onebasin.stan.output import Output, read
+from onebasin.stan.program import ProgramInfo, compile_program, definition, write_data
+from onebasin.stan.run import run
+
+from ..density.start import check_names, to_unconstrained
+from ..errors import AdviFailed
+from ..mcmc.stan import SIGNIFICANT_FIGURES
+from ..mcmc.stan_starts import write
+from ..precision import precision
+from ..progress import ProgressBars
+from ..settings import AdviSettings
+from .fit import VariationalFit, elbo_trace
+
+NOT_CONVERGED = "The algorithm may not have converged."
+_ITERATION = re.compile(r"^\s*(\d+)\s+[-\d.e+]+\s", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One way to run Stan's ADVI.
+
+    Attributes
+    ----------
+    eta : float or None
+        A fixed step size; `None` to let Stan search.
+    init_radius : float
+        The fit starts uniformly within it.
+    seed_offset : int
+        Added to the seed, for another start.
+    """
+
+    eta: float | None = None
+    init_radius: float = 2.0
+    seed_offset: int = 0
+
+
+ATTEMPTS = (
+    Attempt(),
+    Attempt(seed_offset=1),
+    Attempt(eta=0.1, seed_offset=2),
+    Attempt(eta=0.01, init_radius=0.5, seed_offset=3),
+)
+
+
+def fit(
+    target: Target,
+    family: str,
+    settings: AdviSettings,
+    start: Mapping[str, Any] | None,
+    seed: int,
+    bars: ProgressBars,
+) -> VariationalFit:
+    """Fit the approximation; `inference.advi` says what the arguments mean.
+
+    Raises
+    ------
+    AdviFailed
+        If all attempts failed.
+    """
+    source = definition(target)
+    model, info = compile_program(source.path, progress=bars.say)
+    tried: list[dict[str, Any]] = []
+    bar = bars.add(f"ADVI {family}", settings.iterations)
+    with tempfile.TemporaryDirectory() as name:
+        data = write_data(source, info, Path(name))
+        init = None if start is None else write(Path(name), init_values(target, info, start))
+        for number, attempt in enumerate(ATTEMPTS):
+            folder = Path(name) / str(number)
+            folder.mkdir()
+            try:
+                arguments = _arguments(family, settings, seed, attempt, init, data, folder)
+                printed = run(
+                    str(model.exe_file),
+                    arguments,
+                    folder / "console.txt",
+                    watch=lambda text: bars.move(bar, _last_iteration(text)),
+                )
+                return _read(target, folder, settings, NOT_CONVERGED not in printed, tried, attempt)
+            except StanRunError as error:
+                tried.append({**asdict(attempt), "error": _cause(error)})
+    raise AdviFailed(
+        f"Stan's {family} ADVI failed on {target.name!r} in all {len(tried)} attempts (searched and smaller eta, other "
+        f"starts); the last time: {tried[-1]['error']}.",
+        tried,
+    )
+
+
+def init_values(target: Target, info: ProgramInfo, start: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A start as values of the program's own parameters; CmdStan refuses shapes and values that they cannot have."""
+    if isinstance(target, NetworkTarget):
+        with precision("float64"):
+            return pack_unconstrained(target, to_unconstrained(target, start))
+    check_names(start, info.parameters)
+    return start
+
+
+def _arguments(
+    family: str,
+    s: AdviSettings,
+    seed: int,
+    attempt: Attempt,
+    init: Path | None,
+    data: Path,
+    folder: Path,
+) -> list[str]:
+    step = ["adapt", "engaged=1"] if attempt.eta is None else ["adapt", "engaged=0"]
+    eta = [] if attempt.eta is None else [f"eta={attempt.eta!r}"]
+    return [
+        *("random", f"seed={(seed + attempt.seed_offset) % 2**32}"),
+        *("data", f"file={data}"),
+        f"init={init or attempt.init_radius}",
+        *("output", f"file={folder / 'draws.csv'}", f"diagnostic_file={folder / 'elbo.csv'}"),
+        f"sig_figs={SIGNIFICANT_FIGURES}",
+        *("method=variational", f"algorithm={family}", f"iter={s.iterations}"),
+        *(f"grad_samples={s.gradient_samples}", f"elbo_samples={s.elbo_samples}", *eta),
+        *(f"tol_rel_obj={s.tolerance!r}", f"eval_elbo={s.evaluate_every}"),
+        f"output_samples={s.draws}",
+        *step,
+    ]
+
+
+def _last_iteration(printed: str) -> int:
+    found = _ITERATION.findall(printed)
+    return int(found[-1]) if found else 0
+
+
+def _cause(error: StanRunError) -> str:
+    """The line that says why, without the program's name."""
+    lines = str(error).splitlines()
+    return next((line.strip() for line in lines if "rror" in line or "xception" in line), lines[-1])
+
+
+def _read(
+    target: Target,
+    folder: Path,
+    settings: AdviSettings,
+    converged: bool,
+    tried: list[dict[str, Any]],
+    attempt: Attempt,
+) -> VariationalFit:
+    output = read(folder / "draws.csv")
+    draws, lp, log_q = _draws(target, output)
+    if not all(np.isfinite(values).all() for values in draws.values()):
+        raise StanRunError("Error: the fitted approximation has draws that are not finite.")
+    iteration, elbo = _read_elbo(folder / "elbo.csv")
+    return VariationalFit(
+        draws={name: values[None] for name, values in draws.items()},
+        stats={"lp": lp[None], "log_q": log_q[None]},
+        variational=xr.Dataset(elbo_trace(iteration, elbo)),
+        converged=converged,
+        gradient_evaluations=(iteration[-1] if iteration else 0) * settings.gradient_samples,
+        attempts=[*tried, {**asdict(attempt), "error": ""}],
+    )
+
+
+def _draws(target: Target, output: Output) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
+    """Draws of the variables, lp and log q; the first row of Stan's file is the mean and no draw."""
+    variables = {name: values[1:] for name, values in output.variables.items()}
+    if isinstance(target, NetworkTarget):
+        variables = read_draws(target, variables)
+    return variables, output.method["log_p__"][1:], output.method["log_g__"][1:]
+
+
+def _read_elbo(path: Path) -> tuple[list[int], list[float]]:
+    """Iterations and ELBO from the diagnostic file: rows of iteration, seconds, ELBO."""
+    rows = [line.split(",") for line in path.read_text().splitlines() if line[:1].isdigit()]
+    return [int(row[0]) for row in rows], [float(row[2]) for row in rows]

@@ -1,0 +1,226 @@
+"""Variational inference through the ELBO of an approximation averaged over the target's symmetry.
+
+Source: Gelberg, van der Ouderaa, van der Wilk and Gal 2024. The average q^G of q over the group G has the ELBO of q
+plus I, the mutual information between a group element and the draw that it moved (Theorem 4.1). They estimate I by
+InfoNCE; where q is independent over the parts of a block, it follows from the permanent of a matrix
+(`mutual_information`), and what is trained here by default.
+
+Departures: gradients of I are Rao-Blackwellised; every fit is reported with an interval for I, whatever it was
+trained with.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+
+from onebasin.models.choices import choose
+from onebasin.models.target import NetworkTarget, Target
+
+from ..density.start import check_names
+from ..density.symmetry import SymmetryError
+from ..mcmc.numpyro import chain_keys
+from ..posterior import build, fingerprint
+from ..precision import precision
+from ..progress import ProgressBars
+from ..settings import EnsembleSettings, check_batch_fits, check_seed
+from ..training.checkpoint import FileKeeper
+from ..training.ensemble import first_values
+from ..training.train import Keeper
+from .choice import check_permutations, choose_estimator
+from .elbo import Objective, applies_locally
+from .families.table import family_of
+from .layout import Layout, layout_of
+from .optimise import Optimiser
+from .result import finish
+from .settings import FAMILIES, SymmetrisedSettings
+from .term import Information
+
+RADIUS = 2.0
+"""Half the width of the interval in which means start where there are no better values."""
+
+
+def symmetrised_vi(
+    target: Target,
+    *,
+    family: str = "meanfield",
+    mutual_information: str = "auto",
+    settings: SymmetrisedSettings | None = None,
+    start: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    checkpoint: Path | None = None,
+    progress: bool = False,
+) -> xr.DataTree:
+    """Fit a Gaussian whose average over the target's symmetry approximates the posterior (NumPyro engine).
+
+    Parameters
+    ----------
+    target : Target
+        What to approximate, with a NumPyro model and at least one `Exchangeable` or `Complement` block.
+    family : {"meanfield", "block", "lowrank"}
+        Independent coordinates; a full covariance within each part (and within all that is no part); a diagonal plus
+        low rank.
+    mutual_information : str
+        What I is trained with. "auto": "exact" up to 12 parts, else "fractional"; for families and symmetries that
+        couple parts, "exact" in groups of at most 5,040 elements, else "infonce". "none" trains the plain ELBO.
+        "exact", "fractional" (marginals of fractional messages), "barber_agakov", "importance" and "bethe" need
+        independent parts; "infonce" is the paper's.
+    settings : SymmetrisedSettings, optional
+        Fits, steps, draws, batches.
+    start : mapping, optional
+        Value of every variable at which all means start, in its natural space.
+    seed : int
+        Of starts, noise, batches and draws.
+    checkpoint : Path, optional
+        A folder in which the state of training is kept; the same call goes on from there to the same fit.
+    progress : bool
+        Whether to show a bar on stderr.
+
+    Returns
+    -------
+    DataTree
+        One chain a fit. `posterior`: draws from q, all in the one basin that q lies in (a draw of q^G is one of
+        them, moved by a random group element; both predict alike). `sample_stats`: `lp` and `log_q`. `variational`:
+        q's parameters; the traces `elbo`, `information` and `symmetrised_elbo (chain, evaluation)`, of which
+        attribute `information_side` says on which side of the truth they lie; and at the end `final_elbo`,
+        `information_lower` and `information_upper`, `symmetrised_elbo_lower` and `symmetrised_elbo_upper` with Monte
+        Carlo errors (`..._mcse`): the truth is between them up to these.
+
+    Raises
+    ------
+    ValueError
+        If the target has no symmetry or no NumPyro model, a word is unknown, or family, estimator and settings do
+        not fit one another or the target.
+    SymmetryError
+        If the log density does not have the declared symmetry.
+    InferenceError
+        If the ELBO becomes infinite or undefined.
+    """
+    settings = settings or SymmetrisedSettings()
+    choose("family", family, FAMILIES)
+    check_seed(seed)
+    _check_batches(target, settings.batch_size)
+    started = time.perf_counter()
+    with precision(settings.dtype), ProgressBars(progress) as bars:
+        layout = layout_of(target)
+        _check_symmetry(target, layout)
+        q = family_of(family, layout, settings.rank)
+        choice = choose_estimator(mutual_information, q, layout)
+        check_permutations(choice, settings.permutations)
+        local = applies_locally(target, q, settings)
+        information = Information(layout, q, choice, settings)
+        optimiser = Optimiser(
+            Objective(target, layout.space, q, local), information, settings, seed
+        )
+        bar = bars.add(f"symmetrised VI ({choice})", settings.steps)
+        optimised = optimiser.run(
+            optimiser.first(_means(target, layout, settings, start, seed)),
+            _keeper(checkpoint, target, family, choice, settings, start, seed),
+            lambda steps: bars.move(bar, steps),
+            chain_keys(seed, 1, 8)[0],
+        )
+        draws, stats, variational = finish(optimiser, optimised, seed)
+    how = {
+        "engine": "numpyro",
+        "method": "symmetrised-vi",
+        "family": family,
+        "mutual_information": choice,
+        "information_side": information.side,
+        "log_group_order": information.log_order,
+        "local_reparametrisation": local,
+        "settings": asdict(settings),
+        "seed": seed,
+        "wall_time": time.perf_counter() - started,
+        "gradient_evaluations": int(optimised.iteration[-1]) * settings.samples * settings.fits,
+        "converged": int(np.all(optimised.settled)),
+    }
+    return build(target, draws, stats, how, variational=variational)
+
+
+def _check_symmetry(target: Target, layout: Layout) -> None:
+    """Try the group on the log density: where it is no symmetry, the symmetrised ELBO is no bound."""
+    space = layout.space
+    density = jax.jit(lambda v: space.log_prior(v) + space.log_likelihood(v))
+    for seed in range(2):
+        key_vector, key_element = jax.random.split(jax.random.key(seed))
+        vector = jax.random.normal(key_vector, (space.size,))
+        before = float(density(vector))
+        moved = float(density(layout.act(layout.random(key_element), vector)))
+        difference = abs(moved - before) / max(1.0, abs(before))
+        # Half of the digits: sums over all data are rounded in another order.
+        if np.isfinite(before) and not difference <= float(jnp.finfo(vector.dtype).eps) ** 0.5:
+            raise SymmetryError(
+                f"`symmetry` of {target.name!r} does not hold: a random element changes the log density by "
+                f"{difference:.3g} of its size. Declare what moves together completely; `check_symmetry` says which "
+                "block it is.",
+                difference,
+            )
+
+
+def _means(
+    target: Target,
+    layout: Layout,
+    settings: SymmetrisedSettings,
+    start: Mapping[str, Any] | None,
+    seed: int,
+) -> jax.Array:
+    """Where the means start: (fit, param)."""
+    space = layout.space
+    if start is not None:
+        check_names(start, tuple(space.charts))
+        vector = space.from_values(start)
+        if not bool(jnp.all(jnp.isfinite(vector))):
+            raise ValueError(
+                "`start` has a value that is not finite or outside the support of its variable; a mean of constrained "
+                "draws can lie outside, so project it first."
+            )
+        return jnp.broadcast_to(vector[None], (settings.fits, *vector.shape))
+    if settings.init == "he" and isinstance(target, NetworkTarget):
+        made = EnsembleSettings(members=settings.fits, init="he", dtype=settings.dtype)
+        values = {n: jnp.asarray(v) for n, v in first_values(target, made, seed).items()}
+        return jax.vmap(space.from_values)(values)
+    keys = chain_keys(seed, settings.fits, 9)
+    return jax.vmap(lambda k: jax.random.uniform(k, (space.size,), minval=-RADIUS, maxval=RADIUS))(
+        keys
+    )
+
+
+def _keeper(
+    checkpoint: Path | None,
+    target: Target,
+    family: str,
+    choice: str,
+    settings: SymmetrisedSettings,
+    start: Mapping[str, Any] | None,
+    seed: int,
+) -> Keeper:
+    if checkpoint is None:
+        return Keeper()
+    given = None if start is None else {n: np.asarray(v).tolist() for n, v in start.items()}
+    mark = fingerprint(
+        target,
+        method=f"symmetrised-{family}-{choice}",
+        settings=asdict(settings),
+        seed=seed,
+        start=given,
+    )
+    return FileKeeper(checkpoint, mark)
+
+
+def _check_batches(target: Target, batch_size: int | None) -> None:
+    if batch_size is None:
+        return
+    if not isinstance(target, NetworkTarget):
+        raise ValueError(
+            f"`batch_size` is {batch_size}, but the target {target.name!r} is no network, and of other models it is "
+            "not known which part of the density belongs to which observation; use batch_size=None."
+        )
+    check_batch_fits(batch_size, len(target.x))

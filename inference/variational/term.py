@@ -1,0 +1,252 @@
+"""The gradient of the mutual information, by whichever estimator was chosen, and its value and interval for reports.
+
+A term is a function of the family's parameters whose derivative is the training gradient; its value means nothing by
+itself (`value` and `report` do). How each choice makes the gradient:
+
+- "exact", "fractional", "importance" and "bethe" give marginals P, and the Rao-Blackwellised path gradient follows
+  from them (`mutual_information.path_gradient`) for mean-field families; for others, the derivative through the draws
+  with P fixed;
+- "barber_agakov" and "infonce" are differentiated as they stand, through the draws.
+
+Where blocks overlap (several hidden layers), the gradient is that of the chain whose lower bound is higher at this
+step. Where the family or the symmetry couples the parts, group elements are applied to whole draws: all of them
+("exact", small groups), or some ("infonce").
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ..mutual_information import (
+    Estimator,
+    Interval,
+    LogRatios,
+    barber_agakov,
+    bethe,
+    exact,
+    importance,
+    infonce,
+    information,
+    path_gradient,
+    training_marginals,
+)
+from ..mutual_information.interval import from_values
+from ..mutual_information.layers import layered_interval
+from .families.family import Family
+from .families.mean_field import MeanField
+from .gaussian import Parameters
+from .layout import Columns, Element, Layout
+from .settings import SymmetrisedSettings
+
+MAX_EXACT = 12
+"""Up to so many parts "auto" takes the exact permanent in training."""
+
+MAX_ELEMENTS = 5040
+"""Largest group whose elements are all applied to a draw."""
+
+DIFFERENTIATED = ("barber_agakov", "infonce")
+"""Choices whose bound itself is differentiated."""
+
+Term = Callable[[Parameters, jax.Array, jax.Array], jax.Array]
+"""Of the parameters, a key and draws (draw, param), to a scalar."""
+
+
+@dataclass(frozen=True)
+class Information:
+    """The mutual information of a family under a layout's group.
+
+    Attributes
+    ----------
+    layout : Layout
+        Coordinates and group.
+    family : Family
+        The approximation.
+    choice : str
+        One of `settings.ESTIMATORS`.
+    settings : SymmetrisedSettings
+        Numbers of permutations, sweeps, draws.
+    """
+
+    layout: Layout
+    family: Family
+    choice: str
+    settings: SymmetrisedSettings
+
+    @property
+    def by_parts(self) -> bool:
+        """Whether permanents apply, or group elements are applied to whole draws."""
+        return self.layout.has_parts and self.family.factorises
+
+    @property
+    def log_order(self) -> float:
+        """Log order of the group, which the information does not exceed."""
+        return self.layout.log_order
+
+    @property
+    def side(self) -> str:
+        """On which side of the truth `value` lies."""
+        few = all(block.size <= MAX_EXACT for block in self.layout.blocks)
+        if self.by_parts:
+            return "exact" if few and not self.layout.overlaps else "lower"
+        return "exact" if self.enumerable else "lower"
+
+    @property
+    def enumerable(self) -> bool:
+        """Whether the group is small enough to be gone through."""
+        return self.layout.log_order <= math.log(MAX_ELEMENTS) + 1e-9
+
+    def term(self, p: Parameters, key: jax.Array, draws: Float[Array, "draw param"]) -> jax.Array:
+        """A scalar whose derivative in the parameters is the training gradient; `draws` depend on them too."""
+        if self.choice == "none":
+            return jnp.zeros(())
+        if not self.by_parts:
+            return jnp.mean(self._whole(p, key, draws))
+        if self.choice == "infonce" and self.layout.overlaps:
+            return jnp.mean(self._sampled(p, key, draws, self.settings.permutations))
+        chains = self.layout.chains()
+        terms = [self._chain(p, key, draws, chain) for chain in chains]
+        if len(terms) == 1:
+            return terms[0]
+        fixed = jax.lax.stop_gradient(p)
+        values = [self._chain_value(fixed, key, jax.lax.stop_gradient(draws), c) for c in chains]
+        return jnp.where(values[0] >= values[1], terms[0], terms[1])
+
+    def value(self, p: Parameters, key: jax.Array, draws: Float[Array, "draw param"]) -> jax.Array:
+        """Estimates (draw,), whose mean lies on `side`: exact for few parts, Barber-Agakov's bound for many."""
+        if not self.by_parts:
+            return self._reported(p, key, draws)
+        chains = [self._chain_values(p, key, draws, chain) for chain in self.layout.chains()]
+        best = jnp.argmax(jnp.stack([jnp.mean(values) for values in chains]))
+        return jnp.stack(chains)[best]
+
+    def report(self, p: Parameters, key: jax.Array, draws: Float[Array, "draw param"]) -> Interval:
+        """Both sides."""
+        num = self.settings.report_permutations
+        if self.by_parts:
+            full = [self._ratios(p, draws, self.layout.columns(b)) for b in self.layout.blocks]
+            chains = [
+                [self._ratios(p, draws, columns) for columns in chain if columns.index.size]
+                for chain in self.layout.chains()
+            ]
+            return layered_interval(key, full, chains, num_permutations=num, max_exact=MAX_EXACT)
+        lower = self._reported(p, key, draws)
+        ones = jnp.ones_like(lower)
+        if self.enumerable:
+            return from_values(lower, lower, self.log_order, ones)
+        upper = self._sampled(p, key, draws, num, identity=False)
+        return from_values(lower, upper, self.log_order, ones)
+
+    def _ratios(self, p: Parameters, draws: jax.Array, columns: Columns) -> LogRatios:
+        return self.family.ratios(p, draws, columns)
+
+    def _chain(
+        self, p: Parameters, key: jax.Array, draws: jax.Array, chain: tuple[Columns, ...]
+    ) -> jax.Array:
+        terms = [self._part(p, key, draws, columns) for columns in chain if columns.index.size]
+        return sum(terms, jnp.zeros(()))
+
+    def _part(self, p: Parameters, key: jax.Array, draws: jax.Array, columns: Columns) -> jax.Array:
+        if isinstance(self.family, MeanField) and self.choice not in DIFFERENTIATED:
+            return self._path(p, key, draws, columns)
+        ratios = self._ratios(p, draws, columns)
+        if self.choice in DIFFERENTIATED:
+            estimate = self._estimator()(key, ratios)
+            return jnp.mean(information(ratios, estimate, control_variate=False))
+        # The derivative of a log sum over permutations by its entries is P.
+        marginals = self._marginals(key, jax.lax.stop_gradient(ratios))
+        return -jnp.mean(jnp.sum(marginals * ratios.total, axis=(1, 2)))
+
+    def _path(self, p: Parameters, key: jax.Array, draws: jax.Array, columns: Columns) -> jax.Array:
+        """The Rao-Blackwellised gradient, as the derivative of an inner product."""
+        fixed, still = jax.lax.stop_gradient(p), jax.lax.stop_gradient(draws)
+        index = columns.index
+        ratios = self._ratios(fixed, still, columns)
+        scale = jnp.exp(fixed["log_scale"])[index]
+        flips = None if columns.flips is None else jnp.asarray(columns.flips)
+        slopes = path_gradient(
+            still[:, index],
+            fixed["loc"][index],
+            scale,
+            self._marginals(key, ratios),
+            flips=flips,
+            flip_probability=None if flips is None else ratios.flip_probability,
+        )
+        by_loc, by_scale = (jnp.mean(slope, axis=0) for slope in slopes)
+        return jnp.sum(by_loc * p["loc"][index]) + jnp.sum(by_scale * scale * p["log_scale"][index])
+
+    def _marginals(self, key: jax.Array, ratios: LogRatios) -> jax.Array:
+        if self.choice == "fractional":
+            found = training_marginals(ratios, sweeps=self.settings.sweeps)
+        else:
+            found = self._estimator()(key, ratios).marginals
+        return jax.lax.stop_gradient(found)
+
+    def _estimator(self) -> Estimator:
+        s = self.settings
+        makers: dict[str, Callable[[], Estimator]] = {
+            "exact": exact,
+            "bethe": bethe,
+            "barber_agakov": lambda: barber_agakov(sweeps=s.sweeps),
+            "importance": lambda: importance(s.permutations),
+            "infonce": lambda: infonce(s.permutations),
+        }
+        return makers[self.choice]()
+
+    def _chain_values(
+        self, p: Parameters, key: jax.Array, draws: jax.Array, chain: tuple[Columns, ...]
+    ) -> jax.Array:
+        total = jnp.zeros(len(draws))
+        for columns in chain:
+            if columns.index.size:
+                ratios = self._ratios(p, draws, columns)
+                estimator = exact() if ratios.num_parts <= MAX_EXACT else barber_agakov()
+                total = total + information(ratios, estimator(key, ratios))
+        return total
+
+    def _chain_value(
+        self, p: Parameters, key: jax.Array, draws: jax.Array, chain: tuple[Columns, ...]
+    ) -> jax.Array:
+        return jnp.mean(self._chain_values(p, key, draws, chain))
+
+    def _whole(self, p: Parameters, key: jax.Array, draws: jax.Array) -> jax.Array:
+        """Training values with elements applied to whole draws."""
+        if self.choice == "exact":
+            return self.enumerated(p, draws)
+        return self._sampled(p, key, draws, self.settings.permutations)
+
+    def _reported(self, p: Parameters, key: jax.Array, draws: jax.Array) -> jax.Array:
+        if self.enumerable:
+            return self.enumerated(p, draws)
+        return self._sampled(p, key, draws, max(2, self.settings.report_permutations))
+
+    def enumerated(self, p: Parameters, draws: jax.Array) -> jax.Array:
+        """-log of the mean of q(g w) / q(w) over all group elements."""
+        own = self.family.log_density(p, draws)
+        log_ratios = jax.lax.map(
+            lambda element: self._moved(p, element, draws) - own, self.layout.elements()
+        )
+        return math.log(len(log_ratios)) - jax.nn.logsumexp(log_ratios, axis=0)
+
+    def _sampled(
+        self, p: Parameters, key: jax.Array, draws: jax.Array, num: int, *, identity: bool = True
+    ) -> jax.Array:
+        """The same over random elements, with the identity for the lower side (Theorem 4.3 of the paper)."""
+        own = self.family.log_density(p, draws)
+        log_ratios = jax.lax.map(
+            lambda k: self._moved(p, self.layout.random(k), draws) - own,
+            jax.random.split(key, num - identity),
+        )
+        if identity:
+            log_ratios = jnp.concatenate([jnp.zeros_like(own)[None], log_ratios])
+        return math.log(len(log_ratios)) - jax.nn.logsumexp(log_ratios, axis=0)
+
+    def _moved(self, p: Parameters, element: Element, draws: jax.Array) -> jax.Array:
+        """Log densities of draws, each moved by the same element."""
+        return self.family.log_density(p, jax.vmap(partial(self.layout.act, element))(draws))

@@ -1,0 +1,1 @@
+"""Charts of constrained weights and biases, their constraints and prior distributions."""

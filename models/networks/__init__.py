@@ -1,0 +1,1 @@
+"""Networks: shapes, priors, likelihoods and parametrisations, and what they mean in NumPyro."""

@@ -1,0 +1,218 @@
+"""Fully connected networks: their shapes and their forward pass.
+
+Convention: row vectors, weights (in, hidden), layers in the pre-activation form of Kurle et al.
+2021, equation 7,
+
+    h_l = h_{l-1} O_l + f_l(h_{l-1}) W_l + b_l,    l = 1, ..., L + 1,   h_0 = x,
+
+with f_1 the identity and f_2 = ... = f_{L+1} the activation; h_{L+1} is the output. O_l is absent
+without skips. No randomness but the skip matrices', which come from their own seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..checks import check_count
+from ..choices import choose
+from .activations import Activation, activation
+
+READOUTS = ("linear", "sum")
+SKIPS = ("orthogonal",)
+
+
+@dataclass(frozen=True)
+class Layer:
+    """The names and sizes of one layer's parameters.
+
+    Attributes
+    ----------
+    weight, bias : str or None
+        Names such as ``"W1"`` and ``"b1"``; `None` where the layer has no such parameter.
+    in_dim, out_dim : int
+        Units before and after.
+    in_axis, out_axis : str
+        Names of those axes: ``in``, ``hidden1``, ..., ``out``.
+    hidden : bool
+        Whether the units after are hidden ones.
+    """
+
+    weight: str | None
+    bias: str | None
+    in_dim: int
+    out_dim: int
+    in_axis: str
+    out_axis: str
+    hidden: bool
+
+
+@dataclass(frozen=True)
+class Network:
+    """A fully connected network with any number of hidden layers.
+
+    Parameters
+    ----------
+    in_dim, out_dim : int
+        Inputs and outputs.
+    hidden : tuple of int
+        Units of each hidden layer, at least one layer.
+    activation : str
+        One of `models.activations.ACTIVATIONS`.
+    biases : bool
+        Whether the layers have biases.
+    readout : {"linear", "sum"}
+        The last layer: weights and a bias to infer, or the plain sum of the last hidden layer's
+        activations (then `out_dim` is 1).
+    skip : {None, "orthogonal"}
+        Fixed random semi-orthogonal skip matrices O_l in every layer (Kurle et al. 2021).
+    skip_seed : int
+        Seed of the O_l.
+
+    Raises
+    ------
+    ValueError
+        If a size is not a positive whole number, a word is unknown, or ``readout="sum"`` is
+        combined with skips or several outputs.
+    """
+
+    in_dim: int
+    hidden: tuple[int, ...]
+    out_dim: int = 1
+    activation: str = "relu"
+    biases: bool = True
+    readout: str = "linear"
+    skip: str | None = None
+    skip_seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Check the parts, and keep sizes as Python's own numbers, which JSON takes."""
+        self._check_sizes()
+        activation(self.activation)
+        choose("readout", self.readout, READOUTS)
+        if self.skip is not None:
+            choose("skip", self.skip, SKIPS)
+        if self.readout == "sum" and (self.skip is not None or self.out_dim != 1):
+            raise ValueError(
+                "`readout` is 'sum', which needs one output and no skip connections; "
+                f"got out_dim={self.out_dim} and skip={self.skip!r}. Use readout='linear'."
+            )
+
+    def _check_sizes(self) -> None:
+        check_count("in_dim", self.in_dim)
+        check_count("out_dim", self.out_dim)
+        check_count("skip_seed", self.skip_seed, least=0)
+        if not isinstance(self.hidden, tuple | list) or not self.hidden:
+            raise ValueError(
+                "`hidden` must hold the units of every hidden layer, one or more, such as (50,); "
+                f"got {self.hidden!r}."
+            )
+        for size in self.hidden:
+            check_count("hidden", size)
+        for name in ("in_dim", "out_dim", "skip_seed"):
+            object.__setattr__(self, name, int(getattr(self, name)))
+        object.__setattr__(self, "hidden", tuple(int(size) for size in self.hidden))
+
+    @property
+    def nonlinearity(self) -> Activation:
+        """The activation function with its properties."""
+        return activation(self.activation)
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Units of every layer, inputs and outputs included."""
+        return (self.in_dim, *self.hidden, self.out_dim)
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """All layers that the forward pass goes through, in order."""
+        depth = len(self.hidden)
+        axes = ("in", *(f"hidden{i + 1}" for i in range(depth)), "out")
+        return tuple(
+            Layer(
+                weight=None if (fixed := i == depth and self.readout == "sum") else f"W{i + 1}",
+                bias=f"b{i + 1}" if self.biases and not fixed else None,
+                in_dim=self.widths[i],
+                out_dim=self.widths[i + 1],
+                in_axis=axes[i],
+                out_axis=axes[i + 1],
+                hidden=i < depth,
+            )
+            for i in range(depth + 1)
+        )
+
+    @property
+    def dims(self) -> dict[str, tuple[str, ...]]:
+        """Axis names of each parameter."""
+        out: dict[str, tuple[str, ...]] = {}
+        for layer in self.layers:
+            if layer.weight:
+                out[layer.weight] = (layer.in_axis, layer.out_axis)
+            if layer.bias:
+                out[layer.bias] = (layer.out_axis,)
+        return out
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shape of each parameter, under its name."""
+        out: dict[str, tuple[int, ...]] = {}
+        for layer in self.layers:
+            if layer.weight:
+                out[layer.weight] = (layer.in_dim, layer.out_dim)
+            if layer.bias:
+                out[layer.bias] = (layer.out_dim,)
+        return out
+
+    def skip_matrices(self) -> tuple[np.ndarray, ...]:
+        """Return the fixed O_l (in, out) of every layer; nothing without skips.
+
+        Drawn uniformly (Haar) from the semi-orthogonal matrices: rows orthonormal where there are
+        fewer rows than columns, else columns.
+        """
+        if self.skip is None:
+            return ()
+        rng = np.random.default_rng(self.skip_seed)
+        return tuple(_semi_orthogonal(rng, a.in_dim, a.out_dim) for a in self.layers)
+
+    def apply(
+        self, weights: Mapping[str, jax.Array], x: Float[Array, "obs in"]
+    ) -> Float[Array, "obs out"]:
+        """Run the network.
+
+        Parameters
+        ----------
+        weights : mapping
+            ``W1``, ``b1``, ... with the shapes of `shapes`.
+        x : array (obs, in)
+            Inputs.
+
+        Returns
+        -------
+        array (obs, out)
+            Outputs: means for regression, logits for classification.
+        """
+        f = self.nonlinearity.function
+        skips = self.skip_matrices()
+        before = h = x
+        for i, layer in enumerate(self.layers):
+            if layer.weight is None:
+                return jnp.sum(before, -1, keepdims=True)
+            after = before @ weights[layer.weight]
+            if layer.bias:
+                after = after + weights[layer.bias][None, :]
+            if skips:
+                after = after + h @ jnp.asarray(skips[i], x.dtype)
+            h, before = after, f(after)
+        return h
+
+
+def _semi_orthogonal(rng: np.random.Generator, rows: int, columns: int) -> np.ndarray:
+    tall = rng.standard_normal((max(rows, columns), min(rows, columns)))
+    q, r = np.linalg.qr(tall)
+    q = q * np.sign(np.diagonal(r))  # without this the factor is not uniformly distributed
+    return q if rows >= columns else q.T

@@ -1,0 +1,202 @@
+"""Bayesian networks: network, likelihood, prior and parametrisation, and what they mean in NumPyro.
+
+The model's log density is over constrained values; NumPyro adds the log Jacobian of the
+parametrisation's chart (`models.transforms`) when it moves to the unconstrained space.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpyro
+from jaxtyping import Array, Float
+
+from ..checks import check_inputs, check_labels, check_outputs
+from ..symmetry.blocks import Block, Exchangeable, Rescalable, Symmetry
+from ..target import NetworkTarget
+from .architecture import Network
+from .likelihood import Categorical, Gaussian, Likelihood
+from .parametrisation import Parametrisation
+from .prior import NormalPrior
+
+_LIKELIHOODS: dict[str, type[Gaussian] | type[Categorical]] = {
+    "Gaussian": Gaussian,
+    "Categorical": Categorical,
+}
+
+
+@dataclass(frozen=True)
+class BayesianNetwork:
+    """A network whose weights are inferred.
+
+    Parameters
+    ----------
+    network : Network
+        Architecture.
+    likelihood : Gaussian or Categorical
+        How data follow from outputs.
+    prior : NormalPrior
+        On weights and biases.
+    parametrisation : Parametrisation
+        Constraints and coordinates of the hidden layers.
+
+    Raises
+    ------
+    ValueError
+        If the parts do not fit together: see `Parametrisation.check`; per-layer scales of the wrong
+        number; a classifier with one output.
+    """
+
+    network: Network
+    likelihood: Likelihood = field(default_factory=Gaussian)
+    prior: NormalPrior = field(default_factory=NormalPrior)
+    parametrisation: Parametrisation = field(default_factory=Parametrisation)
+
+    def __post_init__(self) -> None:
+        """Check that the parts fit together."""
+        self.parametrisation.check(self.network)
+        self.prior.weight_scales(len(self.network.layers))
+        self.prior.bias_scales(len(self.network.layers))
+        if self.is_classifier and self.network.out_dim < 2:
+            raise ValueError(
+                "`out_dim` is 1, but a categorical likelihood needs one output a class, at least 2."
+            )
+
+    @property
+    def is_classifier(self) -> bool:
+        """Whether targets are class labels."""
+        return isinstance(self.likelihood, Categorical)
+
+    @property
+    def infers_noise(self) -> bool:
+        """Whether ``sigma`` is a parameter."""
+        return isinstance(self.likelihood, Gaussian) and self.likelihood.noise is None
+
+    @property
+    def symmetry(self) -> Symmetry:
+        """Blocks of every hidden layer that architecture and parametrisation leave alive.
+
+        Ordered biases leave no `Exchangeable` block. With an odd activation one symmetry stays all
+        the same: flipping a unit's signs and sorting the layer anew. Its permutation depends on the
+        draw, so it is no block.
+        """
+        if self.network.skip is not None:
+            return ()
+        blocks: list[Block] = []
+        layers = self.network.layers
+        for layer, following in pairwise(layers):
+            incoming = {n: a for n, a in ((layer.weight, 1), (layer.bias, 0)) if n}
+            outgoing = {following.weight: 0} if following.weight else {}
+            blocks += self._layer_blocks(incoming, outgoing)
+        return tuple(blocks)
+
+    def _layer_blocks(self, incoming: dict[str, int], outgoing: dict[str, int]) -> list[Block]:
+        blocks: list[Block] = []
+        f = self.network.nonlinearity
+        if self.parametrisation.biases == "free":
+            flips = f.odd and bool(outgoing)
+            blocks.append(Exchangeable({**incoming, **outgoing}, flips=flips))
+        if f.positively_homogeneous and not self.parametrisation.unit_norm and outgoing:
+            blocks.append(Rescalable(incoming, outgoing))
+        return blocks
+
+    def numpyro_model(self, x: Float[Array, "obs in"], y: Array | None = None) -> None:
+        """State the model in NumPyro: sites ``W1``, ``b1``, ..., ``sigma`` and the data ``y``."""
+        weights: dict[str, jax.Array] = {}
+        layers = self.network.layers
+        scales = zip(
+            self.prior.weight_scales(len(layers)), self.prior.bias_scales(len(layers)), strict=True
+        )
+        for layer, (weight_scale, bias_scale) in zip(layers, scales, strict=True):
+            if layer.weight:
+                prior = self.parametrisation.weight_prior(layer, weight_scale)
+                weights[layer.weight] = numpyro.sample(layer.weight, prior)
+            if layer.bias:
+                prior = self.parametrisation.bias_prior(layer, bias_scale)
+                weights[layer.bias] = numpyro.sample(layer.bias, prior)
+        self.likelihood.observe(self.network.apply(weights, x), y)
+
+    def condition(self, x: Any, y: Any, *, name: str = "network") -> NetworkTarget:
+        """Condition on data.
+
+        Parameters
+        ----------
+        x : array (obs, in)
+            Inputs.
+        y : array (obs, out) or (obs,)
+            Targets; (obs,) is taken as (obs, 1) for regression, and as labels 0, 1, ... for
+            classification.
+        name : str
+            Name of the target.
+
+        Returns
+        -------
+        NetworkTarget
+            With both engines' definitions, and copies of the data.
+
+        Raises
+        ------
+        ValueError
+            If a value is not finite, a shape does not fit the network, or a label is out of range.
+        """
+        x = check_inputs(x, self.network.in_dim)
+        check = check_labels if self.is_classifier else check_outputs
+        y = check(y, len(x), self.network.out_dim)
+
+        def model() -> None:
+            # Converted at call time, so that the precision is that of the caller's context.
+            self.numpyro_model(jnp.asarray(x), jnp.asarray(y))
+
+        return NetworkTarget(
+            name=name,
+            numpyro_model=model,
+            symmetry=self.symmetry,
+            dims=self.network.dims,
+            model=self,
+            x=x,
+            y=y,
+        )
+
+    def describe(self) -> str:
+        """JSON text from which `from_description` rebuilds the network."""
+        return json.dumps(
+            {
+                "network": asdict(self.network),
+                "likelihood": {"kind": type(self.likelihood).__name__, **asdict(self.likelihood)},
+                "prior": asdict(self.prior),
+                "parametrisation": asdict(self.parametrisation),
+            }
+        )
+
+    @classmethod
+    def from_description(cls, text: str) -> BayesianNetwork:
+        """Rebuild a network from `describe`'s JSON.
+
+        Raises
+        ------
+        ValueError
+            If the text does not describe a network.
+        """
+        try:
+            parts = {name: _tuples(fields) for name, fields in json.loads(text).items()}
+            kind = _LIKELIHOODS[parts["likelihood"].pop("kind")]
+            return cls(
+                network=Network(**parts["network"]),
+                likelihood=kind(**parts["likelihood"]),
+                prior=NormalPrior(**parts["prior"]),
+                parametrisation=Parametrisation(**parts["parametrisation"]),
+            )
+        except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+            raise ValueError(
+                f"`description` is not the JSON of a network ({error!r}); got {text!r:.120}."
+            ) from error
+
+
+def _tuples(fields: dict[str, Any]) -> dict[str, Any]:
+    """Turn JSON's lists back into the tuples they were."""
+    return {name: tuple(v) if isinstance(v, list) else v for name, v in fields.items()}

@@ -1,0 +1,73 @@
+"""Likelihoods of a network's outputs: Gaussian regression and categorical classification."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpyro
+from jaxtyping import Array, Float, Int
+from numpyro import distributions as dist
+
+from ..checks import check_positive
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """y ~ N(output, sigma^2), independently for every output.
+
+    Parameters
+    ----------
+    noise : float or None
+        The known standard deviation; `None` to infer it as ``sigma``.
+    noise_scale : float
+        Scale of the half-normal prior on ``sigma``; unused when `noise` is given.
+
+    Raises
+    ------
+    ValueError
+        If either is not positive and finite.
+    """
+
+    noise: float | None = None
+    noise_scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Check both, and keep them as Python's own numbers, which JSON takes."""
+        check_positive("noise_scale", self.noise_scale)
+        object.__setattr__(self, "noise_scale", float(self.noise_scale))
+        if self.noise is not None:
+            check_positive("noise", self.noise)
+            object.__setattr__(self, "noise", float(self.noise))
+
+    def observe(self, output: Float[Array, "obs out"], y: Float[Array, "obs out"] | None) -> None:
+        """State the noise's prior and the observation ``y`` in NumPyro."""
+        sigma = self.noise
+        if sigma is None:
+            sigma = numpyro.sample("sigma", dist.HalfNormal(self.noise_scale))
+        numpyro.sample("y", dist.Normal(output, jnp.full_like(output, 1.0) * sigma), obs=y)
+
+    def log_density(
+        self, output: Float[Array, "obs out"], y: Float[Array, "obs out"], sigma: jax.Array | float
+    ) -> Float[Array, " obs"]:
+        """Log likelihood of each observation, summed over outputs."""
+        return jnp.sum(dist.Normal(output, sigma).log_prob(y), -1)
+
+
+@dataclass(frozen=True)
+class Categorical:
+    """y ~ Categorical(softmax(output)); labels are 0, 1, ..., out_dim - 1."""
+
+    def observe(self, output: Float[Array, "obs out"], y: Int[Array, " obs"] | None) -> None:
+        """State the observation ``y`` in NumPyro."""
+        numpyro.sample("y", dist.Categorical(logits=output), obs=y)
+
+    def log_density(
+        self, output: Float[Array, "obs out"], y: Int[Array, " obs"]
+    ) -> Float[Array, " obs"]:
+        """Log likelihood of each observation."""
+        return dist.Categorical(logits=output).log_prob(y)
+
+
+Likelihood = Gaussian | Categorical

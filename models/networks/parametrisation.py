@@ -1,0 +1,110 @@
+"""How a network's weights and biases are constrained, and in which coordinates they are sampled.
+
+Weights and biases are chosen freely and apart. `free` leaves them as they are. `ordered` biases
+remove the permutations of hidden units (Pourzanjani et al. 2017, section 3.1). Unit-norm incoming
+weights remove the positive scaling of ReLU-like units (section 3.2); `givens`, `givens_seamless`
+and `unit_vector` are the same constraint in three charts (`models.transforms`). The last layer is
+always free.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from numpyro import distributions as dist
+
+from ..charts.distributions import UNIT_COLUMN_CHARTS, OrderedNormal, UnitColumns
+from ..choices import choose
+from .activations import ACTIVATIONS
+from .architecture import Layer, Network
+
+WEIGHTS = ("free", *UNIT_COLUMN_CHARTS)
+BIASES = ("free", "ordered")
+
+
+@dataclass(frozen=True)
+class Parametrisation:
+    """A choice for the hidden layers' weights and one for their biases.
+
+    Parameters
+    ----------
+    weights : {"free", "givens", "givens_seamless", "unit_vector"}
+        Free, or incoming weight vectors of norm 1 in one of three charts.
+    biases : {"free", "ordered"}
+        Free, or increasing along each hidden layer.
+
+    Raises
+    ------
+    ValueError
+        If a word is unknown; the message lists what there is.
+    """
+
+    weights: str = "free"
+    biases: str = "free"
+
+    def __post_init__(self) -> None:
+        """Check the words."""
+        choose("weights", self.weights, WEIGHTS)
+        choose("biases", self.biases, BIASES)
+
+    @property
+    def unit_norm(self) -> bool:
+        """Whether hidden units' incoming weight vectors have norm 1."""
+        return self.weights != "free"
+
+    @property
+    def label(self) -> str:
+        """A short name: ``free``, ``givens``, ``ordered``, ``givens+ordered``."""
+        parts = [word for word in (self.weights, self.biases) if word != "free"]
+        return "+".join(parts) or "free"
+
+    def check(self, network: Network) -> None:
+        """Refuse a network that the parametrisation does not fit.
+
+        Raises
+        ------
+        ValueError
+            If unit-norm weights meet an activation that is not positively homogeneous, a layer with
+            one input or a fixed readout; or ordered biases a network without biases.
+        """
+        if self.biases == "ordered" and not network.biases:
+            raise ValueError(
+                "`biases` is 'ordered', but the network has biases=False; use biases='free' here."
+            )
+        if self.unit_norm:
+            _check_unit_norm(self.weights, network)
+
+    def weight_prior(self, layer: Layer, scale: float) -> dist.Distribution:
+        """Distribution of a layer's weights (in, out)."""
+        if layer.hidden and self.unit_norm:
+            return UnitColumns(layer.in_dim, layer.out_dim, self.weights)
+        return dist.Normal(0.0, scale).expand([layer.in_dim, layer.out_dim]).to_event(2)
+
+    def bias_prior(self, layer: Layer, scale: float) -> dist.Distribution:
+        """Distribution of a layer's biases (out,)."""
+        if layer.hidden and self.biases == "ordered":
+            return OrderedNormal(scale, layer.out_dim)
+        return dist.Normal(0.0, scale).expand([layer.out_dim]).to_event(1)
+
+
+def _check_unit_norm(weights: str, network: Network) -> None:
+    if not network.nonlinearity.positively_homogeneous:
+        fitting = [a.name for a in ACTIVATIONS.values() if a.positively_homogeneous]
+        raise ValueError(
+            f"`weights` is {weights!r}, which fixes the norm of incoming weights; that only keeps "
+            "the model's functions if the activation is positively homogeneous, and "
+            f"{network.activation!r} is not. Use weights='free', or one of the activations "
+            f"{', '.join(fitting)}."
+        )
+    if network.readout != "linear":
+        raise ValueError(
+            f"`weights` is {weights!r}, which needs free weights in the last layer to take up the "
+            f"scale; got readout={network.readout!r}. Use weights='free' or readout='linear'."
+        )
+    for layer in network.layers:
+        if layer.hidden and layer.in_dim < 2:
+            raise ValueError(
+                f"`weights` is {weights!r}, but {layer.weight} has one input: a unit vector in one "
+                "dimension has no angle. Use weights='free', or at least two units before every "
+                "hidden layer."
+            )
