@@ -157,9 +157,12 @@ class ChainRunner:
             kernel = _kernel(model.potential, settings)
             start = jax.jit(jax.vmap(lambda key, z: kernel.init(key, settings.warmup, z, (), {})))
             self._states = start(chain_keys(seed, settings.chains, 1), model.initial)
-            self._constrain = jax.jit(jax.vmap(model.constrain))
             advance = jax.jit(partial(_advance, kernel, partial(_bounded, settings)))
-            self._advance = advance.lower(self._state(0), 1).compile()
+            lowered = advance.lower(self._state(0), 1)
+            self._advance = lowered.compile()
+            # Compiled here, not while a chain's sampling is timed.
+            constrain = jax.jit(jax.vmap(model.constrain))
+            self._constrain = constrain.lower(lowered.out_info[1]["z"]).compile()
 
     def _state(self, number: int) -> HMCState:
         return jax.tree.map(lambda leaf: leaf[number], self._states)
@@ -170,8 +173,9 @@ class ChainRunner:
             s = self.settings
             bar = self.bars.add(f"chain {number + 1} warmup", s.warmup + s.draws)
             show = partial(self._show, bar, number)
+            state = jax.block_until_ready(self._state(number))
             started = time.perf_counter()
-            state = self._iterate(self._state(number), s.warmup, cancel, partial(show, 0), None)
+            state = self._iterate(state, s.warmup, cancel, partial(show, 0), None)
             warm = time.perf_counter()
             kept = _Kept(s.draws)
             self._iterate(state, s.draws, cancel, partial(show, s.warmup), kept)
@@ -194,7 +198,9 @@ class ChainRunner:
             if cancel.is_set():
                 raise RunCancelled("The chain was stopped.")
             num = min(SLICE, total - start)
-            state, ended = self._advance(state, num)
+            # JAX hands back before it has computed: without waiting, a warmup would end as soon as it is queued, and
+            # its time be counted as sampling.
+            state, ended = jax.block_until_ready(self._advance(state, num))
             if kept is not None:
                 kept.put(start, num, {"draws": self._constrain(ended.pop("z")), "stats": ended})
             show(start + num)

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 import tracemalloc
+from types import SimpleNamespace
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro
@@ -13,6 +17,8 @@ import xarray as xr
 from numpyro import distributions as dist
 
 from onebasin.inference import HmcSettings, NutsSettings, hmc, nuts
+from onebasin.inference.mcmc.numpyro import ChainRunner
+from onebasin.inference.progress import ProgressBars
 from onebasin.models import BayesianNetwork, Categorical, Network, NetworkTarget, Target
 
 from .known import COVARIANCE, MEAN, RATE, SHAPE, assert_mean, known_target
@@ -179,6 +185,23 @@ def test_more_iterations_trace_the_model_no_more_often() -> None:
         return len(traced)
 
     assert count(60) == count(330)
+
+
+def test_the_clock_is_read_when_the_work_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    """JAX computes behind the caller's back: at every reading, nothing may still be at work."""
+    settings = HmcSettings(chains=1, warmup=400, draws=50, trajectory_length=200.0)
+    runner = ChainRunner(known_target("numpyro"), settings, 1, ProgressBars(False))
+    idle = []
+
+    def clock() -> float:
+        idle.append(all(array.is_ready() for array in jax.live_arrays()))
+        return time.perf_counter()
+
+    monkeypatch.setattr("onebasin.inference.mcmc.numpyro.time", SimpleNamespace(perf_counter=clock))
+    chain = runner.run(0, threading.Event())
+    assert idle == [True, True, True]
+    # Eight times the iterations, and adaptation's shorter steps beside.
+    assert chain.warmup_seconds > 2 * chain.sampling_seconds > 0
 
 
 def test_float32_gives_float32_draws() -> None:
