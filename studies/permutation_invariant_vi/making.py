@@ -56,7 +56,7 @@ def fit(cell: Cell, context: Context) -> xr.DataTree:
     CellFailed
         If an ELBO became infinite or undefined.
     """
-    from onebasin.inference.variational import symmetrised_vi
+    from onebasin.inference import symmetrised_vi
 
     settings: FitSettings = cell.settings
     try:
