@@ -1,0 +1,165 @@
+"""The words of a posterior: names of its groups, statistics and root attributes, and how attributes are written.
+
+A posterior is an `xarray.DataTree`; docs/architecture.md says what each word means. Who writes posteriors and
+who reads them both take the words from here. NetCDF keeps text and numbers, so that anything else is JSON text
+(`encode`, `decode`). This module loads neither JAX nor xarray.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from .networks.bayesian import BayesianNetwork
+    from .symmetry.blocks import Symmetry
+
+Attributes = Mapping[Any, Any]
+
+# Groups
+POSTERIOR = "posterior"
+SAMPLE_STATS = "sample_stats"
+VARIATIONAL = "variational"
+TRAINING = "training"
+DISTILLED = "distilled"
+POSTERIOR_PREDICTIVE = "posterior_predictive"
+LOG_LIKELIHOOD = "log_likelihood"
+OBSERVED_DATA = "observed_data"
+CONSTANT_DATA = "constant_data"
+DATA_GROUPS = (CONSTANT_DATA, OBSERVED_DATA)
+
+# Dimensions of draws, and variables of the data groups
+SAMPLE_DIMS = ("chain", "draw")
+INPUTS = "x"
+OUTPUTS = "y"
+
+# Statistics in `sample_stats`
+LP = "lp"
+DIVERGING = "diverging"
+TREE_DEPTH = "tree_depth"
+REACHED_MAX_TREEDEPTH = "reached_max_treedepth"
+N_STEPS = "n_steps"
+ACCEPTANCE_RATE = "acceptance_rate"
+ENERGY = "energy"
+STEP_SIZE = "step_size"
+LOG_Q = "log_q"
+
+# Variables in `variational`
+ELBO = "elbo"
+ITERATION = "iteration"
+
+# Root attributes: of what
+TARGET = "target"
+MODEL = "model"
+SYMMETRY = "symmetry"
+OF_A_TARGET = (TARGET, MODEL, SYMMETRY)
+
+# Root attributes: how, where and with what
+ENGINE = "engine"
+METHOD = "method"
+SETTINGS = "settings"
+SEED = "seed"
+START = "start"
+VERSIONS = "versions"
+MACHINE = "machine"
+
+# Root attributes: how the run went
+WALL_TIME = "wall_time"
+WARMUP_SECONDS = "warmup_seconds"
+SAMPLING_SECONDS = "sampling_seconds"
+GRADIENT_EVALUATIONS = "gradient_evaluations"
+MAX_TREE_DEPTH = "max_tree_depth"
+ATTEMPTS = "attempts"
+CONVERGED = "converged"
+OF_A_RUN = (WALL_TIME, WARMUP_SECONDS, SAMPLING_SECONDS, MAX_TREE_DEPTH, ATTEMPTS, CONVERGED)
+
+# Root attributes of symmetrised variational inference
+FAMILY = "family"
+MUTUAL_INFORMATION = "mutual_information"
+INFORMATION_SIDE = "information_side"
+LOG_GROUP_ORDER = "log_group_order"
+LOCAL_REPARAMETRISATION = "local_reparametrisation"
+
+# Group and root attributes of an aligned posterior; `ALIGNMENT` names the group and the rule's JSON
+ALIGNMENT = "alignment"
+ALIGNMENT_RULE = "alignment_rule"
+ALIGNMENT_SWEEPS = "alignment_sweeps"
+ALIGNMENT_CONVERGED = "alignment_converged"
+
+
+def encode(value: Any) -> Any:
+    """Give a value as NetCDF can keep it in an attribute: text and numbers as they are, the rest as JSON text."""
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, str | Real):
+        return value
+    return json.dumps(value)
+
+
+def decode(attributes: Attributes, name: str) -> Any:
+    """Read an attribute that `encode` made JSON text of; None where it is missing or empty.
+
+    Raises
+    ------
+    ValueError
+        If the attribute is not JSON.
+    """
+    text = attributes.get(name)
+    if text is None:
+        return None
+    if not isinstance(text, str):
+        return np.asarray(text).tolist()
+    if not text:
+        return None
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(
+            f"`posterior` has an attribute `{name}` that is not JSON ({error}): got {text[:60]!r}. "
+            f"Write it with json.dumps, or delete it."
+        ) from error
+
+
+def encode_symmetry(symmetry: Symmetry) -> str:
+    """Give the attribute `symmetry`."""
+    from .symmetry.blocks import to_json
+
+    return to_json(symmetry)
+
+
+def symmetry_of(attributes: Attributes) -> Symmetry:
+    """Rebuild the symmetry that attributes declare; empty where they declare none.
+
+    Raises
+    ------
+    ValueError
+        If the attribute is not the JSON of a symmetry.
+    """
+    text = attributes.get(SYMMETRY)
+    if not text:
+        return ()
+    from .symmetry.blocks import (
+        from_json,
+    )  # loads JAX, which a posterior without one can do without
+
+    return from_json(text)
+
+
+def network_of(attributes: Attributes) -> BayesianNetwork | None:
+    """Rebuild the network that attributes describe; None where they describe none.
+
+    Raises
+    ------
+    ValueError
+        If the attribute does not describe a network.
+    """
+    text = attributes.get(MODEL)
+    if not text:
+        return None
+    from .networks.bayesian import BayesianNetwork  # loads JAX, as above
+
+    return BayesianNetwork.from_description(text)

@@ -1,0 +1,68 @@
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from onebasin.models import BayesianNetwork, Exchangeable, Network, schema
+
+
+@pytest.mark.parametrize("value", [{"a": [1, 2.5]}, [1.0, 2.0], [], None, "text", 3, 2.5])
+def test_what_is_encoded_fits_netcdf(value):
+    assert isinstance(schema.encode(value), str | int | float)
+
+
+def test_numbers_stay_numbers_and_truth_becomes_one():
+    assert schema.encode(True) == 1
+    assert type(schema.encode(True)) is int
+    assert schema.encode(np.float32(2.0)) == 2.0
+    assert schema.encode("as it is") == "as it is"
+
+
+@pytest.mark.parametrize("value", [{"a": [1, 2.5], "b": "text"}, [1.0, 2.0], [{"eta": None}]])
+def test_what_is_encoded_is_decoded(value):
+    assert schema.decode({"settings": schema.encode(value)}, "settings") == value
+
+
+@pytest.mark.parametrize("attributes", [{}, {"settings": ""}])
+def test_nothing_is_decoded_as_none(attributes):
+    assert schema.decode(attributes, "settings") is None
+
+
+def test_a_list_that_netcdf_kept_as_an_array_is_decoded():
+    # ArviZ and hand-written files keep a list of numbers as an array.
+    assert schema.decode({"sampling_seconds": np.array([1.0, 2.0])}, "sampling_seconds") == [1, 2]
+
+
+def test_what_is_no_json_is_refused():
+    with pytest.raises(
+        ValueError, match="`posterior` has an attribute `settings` that is not JSON"
+    ):
+        schema.decode({"settings": "{half"}, "settings")
+
+
+def test_network_and_symmetry_survive():
+    network = BayesianNetwork(Network(2, (3,), 1))
+    symmetry = (Exchangeable({"mu": 0}), *network.symmetry)
+    attributes = {"model": network.describe(), "symmetry": schema.encode_symmetry(symmetry)}
+    assert schema.network_of(attributes) == network
+    assert schema.symmetry_of(attributes) == symmetry
+
+
+@pytest.mark.parametrize("attributes", [{}, {"model": "", "symmetry": ""}])
+def test_where_nothing_is_described_there_is_nothing(attributes):
+    assert schema.network_of(attributes) is None
+    assert schema.symmetry_of(attributes) == ()
+
+
+def test_no_word_stands_for_two_things():
+    words = [v for k, v in vars(schema).items() if k.isupper() and isinstance(v, str)]
+    assert len(words) == len(set(words))
+
+
+def test_schema_loads_no_jax():
+    script = "import sys, onebasin.models.schema; print('jax' in sys.modules)"
+    result = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip() == "False"
