@@ -9,15 +9,15 @@ from onebasin.analysis.report import Report, Section, describe_run
 from ..page import failed_section, filled
 from ..statements import Statement, count_verdicts, statement_table, trial_table, verdict_table
 from ..study import Findings, Outcomes, failure_table
-from . import proximity_report, truth_report, widths_report
+from .classifiers import proximity_report, truth_report, widths_report
+from .classifiers.proximity_measures import measure_proximity
+from .classifiers.truth_measures import measure_truth
+from .classifiers.widths import measure_widths
 from .design import INTERPOLATION, Config, width_key
-from .interpolation import InterpolationResults
 from .part import Part
 from .plan import two_weight_key
-from .proximity_measures import measure_proximity
-from .truth_measures import measure_truth
-from .two_weights_design import METHODS
-from .widths import measure_widths
+from .two_modes.interpolation import InterpolationResults
+from .two_weights.design import METHODS
 
 TITLE = "Permutation-invariant variational inference"
 _DEFINITIONS = (
@@ -69,7 +69,7 @@ def conclude(config: Config, outcomes: Outcomes) -> Findings:
 
 def _parts(config: Config, outcomes: Outcomes) -> Iterator[Part]:
     """Conclude every part whose cells succeeded."""
-    from . import interpolation_report
+    from .two_modes import report as interpolation_report
 
     there = {cell.key for cell in outcomes}
     modes = _interpolation(outcomes) if INTERPOLATION in there else None
@@ -87,14 +87,15 @@ def _parts(config: Config, outcomes: Outcomes) -> Iterator[Part]:
 
 
 def _interpolation(outcomes: Outcomes) -> InterpolationResults:
-    from . import interpolation
+    from .two_modes import interpolation
 
     tree = outcomes.by_key(INTERPOLATION)
     return interpolation.from_dataset(tree["interpolation"].to_dataset())
 
 
 def _two_weights(config: Config, outcomes: Outcomes) -> Iterator[Part]:
-    from . import two_weights, two_weights_report
+    from .two_weights import measures as two_weights
+    from .two_weights import report as two_weights_report
 
     there = {cell.key for cell in outcomes}
     keys = {

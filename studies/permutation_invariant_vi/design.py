@@ -15,9 +15,10 @@ from onebasin.models.symmetry.blocks import Exchangeable
 from ..compact_representation.design import Size
 from ..compact_representation.design import parts as image_parts
 from ..study import Cell, Options
-from . import interpolation_settings, two_weights_design
-from .interpolation_settings import InterpolationSettings
-from .two_weights_design import TwoWeightSettings
+from .two_modes import settings as interpolation_settings
+from .two_modes.settings import InterpolationSettings
+from .two_weights import design as two_weights_design
+from .two_weights.design import TwoWeightSettings
 
 NAME = "permutation-invariant-vi"
 MADE, NUMPYRO = "analysis", "numpyro"

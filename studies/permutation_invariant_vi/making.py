@@ -21,11 +21,11 @@ from onebasin.models.data import Dataset
 
 from ..driver import sample
 from ..study import Cell, CellFailed, Context, Outcomes
+from .classifiers.truth import hold_against, make_truth
 from .design import INTERPOLATION, Config, FitSettings, TruthSettings, parts
-from .truth import hold_against, make_truth
 
 if TYPE_CHECKING:
-    from .interpolation_settings import InterpolationSettings
+    from .two_modes.settings import InterpolationSettings
 
 
 def make(config: Config, cell: Cell, outcomes: Outcomes, context: Context) -> xr.DataTree:
@@ -127,7 +127,7 @@ def _predictive(model: BayesianNetwork, posterior: xr.Dataset, test: Dataset) ->
 
 def _interpolation(settings: InterpolationSettings) -> xr.DataTree:
     """Run the experiment of the Gaussian between two modes; it has no posterior."""
-    from . import interpolation
+    from .two_modes import interpolation
 
     groups = {
         "posterior": xr.Dataset(),

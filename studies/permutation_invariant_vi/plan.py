@@ -22,8 +22,8 @@ from .design import (
     width_key,
     width_problem,
 )
-from .two_weights_design import METHODS
-from .two_weights_design import fit_settings as two_weight_settings
+from .two_weights.design import METHODS
+from .two_weights.design import fit_settings as two_weight_settings
 
 
 def cells(config: Config) -> tuple[Cell, ...]:

@@ -7,13 +7,21 @@ import numpy as np
 import pytest
 
 from onebasin.studies.permutation_invariant_vi import design
+from onebasin.studies.permutation_invariant_vi.classifiers.proximity import Nearest
+from onebasin.studies.permutation_invariant_vi.classifiers.widths import (
+    Fits,
+    WidthResults,
+    pair,
+    paired,
+)
+from onebasin.studies.permutation_invariant_vi.classifiers.widths_pictures import curves
+from onebasin.studies.permutation_invariant_vi.classifiers.widths_report import headline
+from onebasin.studies.permutation_invariant_vi.classifiers.widths_statements import statements
+from onebasin.studies.permutation_invariant_vi.classifiers.widths_tables import (
+    accuracy_table,
+    paired_table,
+)
 from onebasin.studies.permutation_invariant_vi.design import configure
-from onebasin.studies.permutation_invariant_vi.proximity import Nearest
-from onebasin.studies.permutation_invariant_vi.widths import Fits, WidthResults, pair, paired
-from onebasin.studies.permutation_invariant_vi.widths_pictures import curves
-from onebasin.studies.permutation_invariant_vi.widths_report import headline
-from onebasin.studies.permutation_invariant_vi.widths_statements import statements
-from onebasin.studies.permutation_invariant_vi.widths_tables import accuracy_table, paired_table
 from onebasin.studies.study import Options
 
 

@@ -12,15 +12,7 @@ from scipy.integrate import quad
 from scipy.optimize import brentq, minimize
 from scipy.stats import multivariate_normal, norm
 
-from onebasin.studies.permutation_invariant_vi.interpolation import (
-    MEASURES,
-    QUICK,
-    InterpolationSettings,
-    from_dataset,
-    run,
-    to_dataset,
-)
-from onebasin.studies.permutation_invariant_vi.interpolation_descent import (
+from onebasin.studies.permutation_invariant_vi.two_modes.descent import (
     DIRECTION,
     Descent,
     bracket,
@@ -28,7 +20,15 @@ from onebasin.studies.permutation_invariant_vi.interpolation_descent import (
     sampled_divergence,
     stopped_early,
 )
-from onebasin.studies.permutation_invariant_vi.interpolation_optima import (
+from onebasin.studies.permutation_invariant_vi.two_modes.interpolation import (
+    MEASURES,
+    QUICK,
+    InterpolationSettings,
+    from_dataset,
+    run,
+    to_dataset,
+)
+from onebasin.studies.permutation_invariant_vi.two_modes.optima import (
     Mixture,
     curvature,
     divergence,
@@ -40,11 +40,11 @@ from onebasin.studies.permutation_invariant_vi.interpolation_optima import (
     switching,
     vanishing,
 )
-from onebasin.studies.permutation_invariant_vi.interpolation_pictures import (
+from onebasin.studies.permutation_invariant_vi.two_modes.pictures import (
     plot_interpolation,
     plot_scaling,
 )
-from onebasin.studies.permutation_invariant_vi.interpolation_report import (
+from onebasin.studies.permutation_invariant_vi.two_modes.report import (
     headline,
     part,
     statements,

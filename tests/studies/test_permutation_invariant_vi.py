@@ -15,25 +15,22 @@ from onebasin.inference import EnsembleSettings, HmcSettings
 from onebasin.inference.posterior import build
 from onebasin.inference.variational import SymmetrisedSettings
 from onebasin.models import BayesianNetwork, Categorical, Network
-from onebasin.studies.permutation_invariant_vi import (
-    STUDY,
-    design,
-    interpolation,
-    interpolation_report,
-    interpolation_settings,
-    two_weights,
-    two_weights_report,
-)
-from onebasin.studies.permutation_invariant_vi.design import Images, configure
-from onebasin.studies.permutation_invariant_vi.interpolation_descent import Descent
-from onebasin.studies.permutation_invariant_vi.making import moments
-from onebasin.studies.permutation_invariant_vi.part import Part
-from onebasin.studies.permutation_invariant_vi.truth import (
+from onebasin.studies.permutation_invariant_vi import STUDY, design
+from onebasin.studies.permutation_invariant_vi.classifiers.truth import (
     hold_against,
     make_truth,
     weight_distance,
 )
-from onebasin.studies.permutation_invariant_vi.two_weights_design import METHODS, TwoWeightSettings
+from onebasin.studies.permutation_invariant_vi.design import Images, configure
+from onebasin.studies.permutation_invariant_vi.making import moments
+from onebasin.studies.permutation_invariant_vi.part import Part
+from onebasin.studies.permutation_invariant_vi.two_modes import interpolation
+from onebasin.studies.permutation_invariant_vi.two_modes import report as interpolation_report
+from onebasin.studies.permutation_invariant_vi.two_modes import settings as interpolation_settings
+from onebasin.studies.permutation_invariant_vi.two_modes.descent import Descent
+from onebasin.studies.permutation_invariant_vi.two_weights import measures as two_weights
+from onebasin.studies.permutation_invariant_vi.two_weights import report as two_weights_report
+from onebasin.studies.permutation_invariant_vi.two_weights.design import METHODS, TwoWeightSettings
 from onebasin.studies.study import Options
 
 MODEL = BayesianNetwork(Network(3, (4,), 2, "relu"), Categorical())

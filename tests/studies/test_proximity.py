@@ -9,7 +9,7 @@ import pytest
 
 from onebasin.models import BayesianNetwork, Categorical, Network
 from onebasin.models.symmetry.blocks import Exchangeable
-from onebasin.studies.permutation_invariant_vi.proximity import (
+from onebasin.studies.permutation_invariant_vi.classifiers.proximity import (
     least_useful_width,
     mean_bound,
     nearest,
@@ -17,8 +17,12 @@ from onebasin.studies.permutation_invariant_vi.proximity import (
     units_of,
     volume_bound,
 )
-from onebasin.studies.permutation_invariant_vi.proximity_measures import ProximityResults
-from onebasin.studies.permutation_invariant_vi.proximity_report import part as proximity_part
+from onebasin.studies.permutation_invariant_vi.classifiers.proximity_measures import (
+    ProximityResults,
+)
+from onebasin.studies.permutation_invariant_vi.classifiers.proximity_report import (
+    part as proximity_part,
+)
 
 BLOCK = Exchangeable({"W1": 1, "b1": 0, "W2": 0})
 MODEL = BayesianNetwork(Network(3, (4,), 2, "relu"), Categorical())

@@ -10,17 +10,17 @@ import xarray as xr
 from scipy.stats import norm
 
 from onebasin.models import Exchangeable
-from onebasin.studies.permutation_invariant_vi import two_weights
-from onebasin.studies.permutation_invariant_vi.two_weights import (
+from onebasin.studies.permutation_invariant_vi.two_weights import measures as two_weights
+from onebasin.studies.permutation_invariant_vi.two_weights.design import Problem
+from onebasin.studies.permutation_invariant_vi.two_weights.fits import score_fits
+from onebasin.studies.permutation_invariant_vi.two_weights.gaussian import approximation, optimum
+from onebasin.studies.permutation_invariant_vi.two_weights.measures import (
     QUICK,
     TwoWeightSettings,
     measure,
     target,
 )
-from onebasin.studies.permutation_invariant_vi.two_weights_design import Problem
-from onebasin.studies.permutation_invariant_vi.two_weights_fits import score_fits
-from onebasin.studies.permutation_invariant_vi.two_weights_gaussian import approximation, optimum
-from onebasin.studies.permutation_invariant_vi.two_weights_optima import (
+from onebasin.studies.permutation_invariant_vi.two_weights.optima import (
     TOGETHER,
     Average,
     error_of,
@@ -28,11 +28,11 @@ from onebasin.studies.permutation_invariant_vi.two_weights_optima import (
     solve_case,
     threshold,
 )
-from onebasin.studies.permutation_invariant_vi.two_weights_pictures import contours, over_alpha
-from onebasin.studies.permutation_invariant_vi.two_weights_report import part
-from onebasin.studies.permutation_invariant_vi.two_weights_statements import statements
-from onebasin.studies.permutation_invariant_vi.two_weights_tables import mse_table
-from onebasin.studies.permutation_invariant_vi.two_weights_truth import Statistics, statistics
+from onebasin.studies.permutation_invariant_vi.two_weights.pictures import contours, over_alpha
+from onebasin.studies.permutation_invariant_vi.two_weights.report import part
+from onebasin.studies.permutation_invariant_vi.two_weights.statements import statements
+from onebasin.studies.permutation_invariant_vi.two_weights.tables import mse_table
+from onebasin.studies.permutation_invariant_vi.two_weights.truth import Statistics, statistics
 
 TOY = TwoWeightSettings(
     alphas=(0.25, 1.0),
@@ -254,7 +254,7 @@ def test_part_does_without_fits(results):
 
 
 def test_contours_hold_their_share_of_a_gaussian(results):
-    from onebasin.studies.permutation_invariant_vi.two_weights_pictures import MASSES, _levels
+    from onebasin.studies.permutation_invariant_vi.two_weights.pictures import MASSES, _levels
 
     axis = np.linspace(-5, 5, 401)
     density = norm.pdf(axis)[:, None] * norm.pdf(axis)[None, :]
@@ -267,7 +267,7 @@ def test_contours_hold_their_share_of_a_gaussian(results):
 
 
 def test_fit_settings_are_those_of_the_part():
-    from onebasin.studies.permutation_invariant_vi.two_weights import fit_settings
+    from onebasin.studies.permutation_invariant_vi.two_weights.measures import fit_settings
 
     settings = fit_settings(replace(QUICK, steps=7, permutations=4, learning_rate=0.02))
     assert (settings.steps, settings.permutations, settings.learning_rate) == (7, 4, 0.02)

@@ -13,10 +13,10 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, norm
 
 from onebasin.inference.mutual_information import exact, information, log_ratios
-from onebasin.studies.permutation_invariant_vi.two_weights import TwoWeightSettings, target
-from onebasin.studies.permutation_invariant_vi.two_weights_design import Points, Problem
-from onebasin.studies.permutation_invariant_vi.two_weights_gaussian import approximation, optimum
-from onebasin.studies.permutation_invariant_vi.two_weights_truth import (
+from onebasin.studies.permutation_invariant_vi.two_weights.design import Points, Problem
+from onebasin.studies.permutation_invariant_vi.two_weights.gaussian import approximation, optimum
+from onebasin.studies.permutation_invariant_vi.two_weights.measures import TwoWeightSettings, target
+from onebasin.studies.permutation_invariant_vi.two_weights.truth import (
     Statistics,
     log_joint,
     log_score,

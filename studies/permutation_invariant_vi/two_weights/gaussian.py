@@ -26,7 +26,7 @@ from jax.scipy.stats import norm
 from jaxtyping import Array, Float
 from scipy.optimize import minimize
 
-from .two_weights_truth import Statistics, Truth
+from .truth import Statistics, Truth
 
 REACH, STEP, COARSE = 8.5, 0.1, 0.25
 """Standard deviations that the rule for the information covers; its step for reports, and while optimising.

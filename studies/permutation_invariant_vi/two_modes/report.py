@@ -8,11 +8,11 @@ import numpy as np
 
 from onebasin.analysis.report import Column, Note, Section, Table, format_number
 
-from ..statements import Statement, Trial, judge
+from ...statements import Statement, Trial, judge
+from ..part import Part
+from .descent import MIDWAY, Descent
 from .interpolation import InterpolationResults
-from .interpolation_descent import MIDWAY, Descent
-from .interpolation_pictures import appendix, figure_three
-from .part import Part
+from .pictures import appendix, figure_three
 
 REPORTED = {0.25: 1.25, 0.5: 2.5, 1.0: 5.0, 2.0: 10.0}
 """Thresholds that the paper's plots are said to show, by sigma; its text, as we have it, has lost them."""

@@ -10,8 +10,8 @@ import numpy as np
 
 from onebasin.models.checks import check_count, check_positive
 
-from .interpolation_descent import Descent
-from .interpolation_optima import LARGEST_RATIO
+from .descent import Descent
+from .optima import LARGEST_RATIO
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ from scipy import stats
 
 from onebasin.models import BayesianNetwork
 
-from ..study import Outcomes
-from .design import Config, Method, methods, parts, units, width_key
+from ...study import Outcomes
+from ..design import Config, Method, methods, parts, units, width_key
 from .proximity import Nearest, nearest
 
 PerFit = Float[np.ndarray, " fit"]

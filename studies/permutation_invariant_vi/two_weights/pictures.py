@@ -23,11 +23,11 @@ from onebasin.analysis.figures.style import (
 )
 from onebasin.analysis.report import FigureItem
 
-from .two_weights import TwoWeightResults
-from .two_weights_gaussian import Approximation
-from .two_weights_optima import Case
-from .two_weights_statements import ERRORS
-from .two_weights_truth import log_joint, statistics
+from .gaussian import Approximation
+from .measures import TwoWeightResults
+from .optima import Case
+from .statements import ERRORS
+from .truth import log_joint, statistics
 
 MASSES = (0.99, 0.9, 0.5)
 """Probability inside the contours, from the outermost."""

@@ -8,10 +8,10 @@ from jaxtyping import Float
 from onebasin.analysis.report import Cell, Column, Table
 from onebasin.analysis.report.page import Flag, Value
 
-from .two_weights import WORDS, TwoWeightResults
-from .two_weights_fits import FitScores
-from .two_weights_optima import TOGETHER, paired
-from .two_weights_statements import ERRORS, TIE
+from .fits import FitScores
+from .measures import WORDS, TwoWeightResults
+from .optima import TOGETHER, paired
+from .statements import ERRORS, TIE
 
 _SURE = 4.0
 """Monte Carlo errors within which a method's own account agrees with quadrature."""

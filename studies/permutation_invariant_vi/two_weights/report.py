@@ -6,13 +6,12 @@ import numpy as np
 
 from onebasin.analysis.report import Section
 
-from ..page import filled
-from . import two_weights_pictures as pictures
-from . import two_weights_tables as tables
-from .part import Part
-from .two_weights import TwoWeightResults
-from .two_weights_optima import Average
-from .two_weights_statements import ERRORS, TIE, statements
+from ...page import filled
+from ..part import Part
+from . import pictures, tables
+from .measures import TwoWeightResults
+from .optima import Average
+from .statements import ERRORS, TIE, statements
 
 NAME = "two_weights"
 TITLE = "The smallest network with a permutation"

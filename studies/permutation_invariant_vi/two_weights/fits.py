@@ -19,10 +19,10 @@ from scipy.special import logsumexp
 
 from onebasin.models import predict
 
-from .two_weights_design import Points, TwoWeightSettings, model
-from .two_weights_gaussian import Approximation, approximation
-from .two_weights_optima import Case
-from .two_weights_truth import statistics
+from .design import Points, TwoWeightSettings, model
+from .gaussian import Approximation, approximation
+from .optima import Case
+from .truth import statistics
 
 _REPORTED = (
     "final_elbo",

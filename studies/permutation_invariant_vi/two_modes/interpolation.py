@@ -2,11 +2,11 @@
 
 Convention: `alpha` is half the distance between the modes +alpha u and -alpha u, each of standard deviation `sigma`
 (Gelberg et al. 2024, section 3 and Appendix A, where ||mu*|| / alpha is 1 at a mode and 0 midway, so that alpha is half
-the distance there too). A `ratio` is alpha / sigma, which alone decides (see `interpolation_optima`). Three thresholds:
+the distance there too). A `ratio` is alpha / sigma, which alone decides (see `optima`). Three thresholds:
 
 - `vanishing`: below it the midpoint is the only optimum;
 - `switching`: above it an optimum near a mode has a lower KL than the midpoint;
-- where descents that start at a mode end, which is `vanishing` but for their time and noise (`interpolation_descent`).
+- where descents that start at a mode end, which is `vanishing` but for their time and noise (`descent`).
 
 Determinants are of Sigma in the plane, in units of `sigma` to the fourth power: 1 at a component.
 """
@@ -24,16 +24,16 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from . import interpolation_optima as optima
-from .interpolation_descent import (
+from . import optima
+from .descent import (
     DIRECTION,
     MIDWAY,
     bracket,
     descend,
     stopped_early,
 )
-from .interpolation_optima import Mixture
-from .interpolation_settings import QUICK, InterpolationSettings
+from .optima import Mixture
+from .settings import QUICK, InterpolationSettings
 
 __all__ = [
     "BRANCHES",

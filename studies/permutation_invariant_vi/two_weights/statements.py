@@ -8,10 +8,10 @@ from collections.abc import Iterable
 import numpy as np
 from jaxtyping import Float
 
-from ..statements import Statement, Trial, judge
-from .two_weights import WORDS, TwoWeightResults
-from .two_weights_fits import FitScores
-from .two_weights_optima import OBJECTIVES, TOGETHER, paired
+from ...statements import Statement, Trial, judge
+from .fits import FitScores
+from .measures import WORDS, TwoWeightResults
+from .optima import OBJECTIVES, TOGETHER, paired
 
 ERRORS = 2.0
 """Standard errors beyond which a difference counts."""

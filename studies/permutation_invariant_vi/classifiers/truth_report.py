@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 
 from onebasin.analysis.report import Column, Section, Table
 
-from ..page import filled
-from ..statements import Statement, Trial, judge
-from .part import Part
+from ...page import filled
+from ...statements import Statement, Trial, judge
+from ..part import Part
 from .truth_measures import Distances, TruthResults
 from .widths import pair
 

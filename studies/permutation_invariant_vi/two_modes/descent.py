@@ -32,7 +32,7 @@ from scipy.integrate import solve_ivp
 from onebasin.inference.precision import precision
 from onebasin.models.checks import check_count, check_positive
 
-from .interpolation_optima import Mixture, slope
+from .optima import Mixture, slope
 
 DIRECTION = np.array([np.cos(np.pi / 6), np.sin(np.pi / 6)])
 """The unit vector u; along no axis, so that L has to turn."""
@@ -176,7 +176,7 @@ def stopped_early(time: float) -> float:
     Returns
     -------
     float
-        The ratio; it rises with the time to that of `interpolation_optima.vanishing`.
+        The ratio; it rises with the time to that of `optima.vanishing`.
     """
     low, high = 0.5, 3.0
     while high - low > 1e-5:

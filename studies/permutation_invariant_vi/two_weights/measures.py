@@ -16,7 +16,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from .two_weights_design import (
+from .design import (
     METHODS,
     QUICK,
     WORDS,
@@ -26,10 +26,10 @@ from .two_weights_design import (
     model,
     target,
 )
-from .two_weights_fits import FitScores, score_fits
-from .two_weights_gaussian import approximation
-from .two_weights_optima import Average, Case, Curve, average, curve, solve_case, threshold
-from .two_weights_truth import Statistics
+from .fits import FitScores, score_fits
+from .gaussian import approximation
+from .optima import Average, Case, Curve, average, curve, solve_case, threshold
+from .truth import Statistics
 
 __all__ = [
     "METHODS",

@@ -12,9 +12,9 @@ from typing import Any
 
 import xarray as xr
 
-from ..study import Outcomes
-from .design import MADE, Config, methods, width_key
-from .plan import against
+from ...study import Outcomes
+from ..design import MADE, Config, methods, width_key
+from ..plan import against
 from .widths import Fits, PerFit, WidthResults
 
 WEIGHTS = ("energy", "mean", "sd", "sd_ratio")

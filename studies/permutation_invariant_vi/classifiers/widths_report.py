@@ -6,11 +6,11 @@ import numpy as np
 
 from onebasin.analysis.report import Section
 
-from ..page import filled, present
+from ...page import filled, present
+from ..design import Config, classifier, parts
+from ..part import Part
 from . import widths_pictures as pictures
 from . import widths_tables as tables
-from .design import Config, classifier, parts
-from .part import Part
 from .widths import WidthResults, paired
 from .widths_statements import statements
 

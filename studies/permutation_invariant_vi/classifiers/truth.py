@@ -22,7 +22,7 @@ from onebasin.analysis.predictive.points import Points, predict_points
 from onebasin.models import BayesianNetwork
 from onebasin.models.data import Dataset
 
-from .design import TruthSettings, units
+from ..design import TruthSettings, units
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import logsumexp
 
-from .two_weights_design import Points
+from .design import Points
 
 BEYOND = 8.5
 """Standard deviations between a slope's mean and the edge of the grid."""

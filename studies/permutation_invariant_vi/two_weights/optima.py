@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from .two_weights_design import Problem, TwoWeightSettings
-from .two_weights_gaussian import Approximation, optimum
-from .two_weights_truth import Truth, log_score, solve, statistics
+from .design import Problem, TwoWeightSettings
+from .gaussian import Approximation, optimum
+from .truth import Truth, log_score, solve, statistics
 
 OBJECTIVES: Mapping[str, bool] = {"mfvi": False, "sgm": True}
 """Whether the symmetrised ELBO is what is highest."""

@@ -1,0 +1,1 @@
+"""One Gaussian between two equal modes: all optima, descents, thresholds."""

@@ -1,0 +1,1 @@
+"""The network of two weights, whose posterior is known."""
