@@ -6,7 +6,7 @@ chains, nor its splits; here priors are N(0, 1) as in its section 4.1, the noise
 half-normal prior, and inputs and target are standardised on the training part of each split.
 """
 
-from ..study import Study
+from ..lab.study import Study
 from .conclusions import conclude
 from .design import cells, configure, target
 

@@ -19,8 +19,8 @@ from onebasin.analysis.report import (
 )
 from onebasin.analysis.report.definitions import DIAGNOSTICS, PREDICTION
 
-from ..statements import Statement, count_verdicts, statement_table, trial_table, verdict_table
-from ..study import ENGINE_WORDS, Cell, Findings, Outcomes
+from ..lab.claims import Statement, count_verdicts, statement_table, trial_table, verdict_table
+from ..lab.study import ENGINE_WORDS, Cell, Findings, Outcomes
 from . import paper
 from .design import HIDDEN, Config
 from .measures import MIN_SPLITS, Measured, Paired, measure_all, pair

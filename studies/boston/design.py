@@ -10,8 +10,8 @@ from onebasin.models import NetworkTarget
 from onebasin.models.data import StandardisedSplit, load, split, standardise
 
 from ..errors import StudyError
+from ..lab.study import Cell, Options
 from ..pourzanjani import PARAMETRISATIONS, relu_network
-from ..study import Cell, Options
 
 NAME = "boston"
 HIDDEN = 50

@@ -16,7 +16,7 @@ from onebasin.analysis.predictive.scores import PredictiveScores
 from onebasin.analysis.report import Run, describe_run
 
 from ..heldout import predict_held_out
-from ..study import Cell, Outcomes
+from ..lab.study import Cell, Outcomes
 from .design import Config, parts, target
 
 MIN_SPLITS = 6

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ..statements import Statement, Trial, Verdict
-from ..study import ENGINE_WORDS, Cell
+from ..lab.claims import Statement, Trial, Verdict
+from ..lab.study import ENGINE_WORDS, Cell
 from . import paper
 from .measures import MIN_SPLITS, Measured, Paired, pair
 

@@ -50,9 +50,9 @@ def study(
         raise ValueError(f"`NAME` is missing; the studies are: {', '.join(STUDIES)}.")
     console.prepare_jax()
     console.quieten_stan()
-    from ..driver import finish, run_cells
-    from ..runs import default_folder, open_run
-    from ..study import Options
+    from ..lab.driver import finish, run_cells
+    from ..lab.folder import default_folder, open_run
+    from ..lab.study import Options
 
     chosen = find(name)
     words = parametrisations.split(",") if parametrisations is not None else None
@@ -81,7 +81,7 @@ def study(
         outcomes = run_cells(chosen, config, run, progress=progress, say=console.say)
         findings = finish(chosen, config, run, outcomes)
     if record:
-        from ..record import write_record
+        from ..lab.record import write_record
 
         size = "quick" if quick else "full" if full else ""
         for path in write_record(name, run, findings, size=size):

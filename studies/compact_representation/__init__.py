@@ -6,7 +6,7 @@ paper's size is `--full`; by default the network is 196-32-10 on 2,000 images of
 64-16-10 on 1,000 digits.
 """
 
-from ..study import Study
+from ..lab.study import Study
 from .conclusions import conclude
 from .design import configure, target
 from .making import make

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from onebasin.analysis.report import Report, Section, describe_run
 
-from ..page import failed_section, filled, present
-from ..statements import Statement, count_verdicts, statement_table, trial_table, verdict_table
-from ..study import Findings, Outcomes, failure_table
+from ..lab.claims import Statement, count_verdicts, statement_table, trial_table, verdict_table
+from ..lab.page import failed_section, filled, present
+from ..lab.study import Findings, Outcomes, failure_table
 from . import pictures, tables
 from .design import ENSEMBLE, HMC, MEANFIELD, REFINED, Config, num_parameters, parts
 from .measures import Measured, Results, measure_all

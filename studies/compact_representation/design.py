@@ -13,7 +13,7 @@ from onebasin.models import BayesianNetwork, Categorical, Network, NetworkTarget
 from onebasin.models.data import Dataset, Split, load, own_split, split
 from onebasin.models.symmetry.blocks import Exchangeable, Symmetry
 
-from ..study import Cell, Options
+from ..lab.study import Cell, Options
 
 NAME = "compact-representation"
 MADE = "analysis"

@@ -16,8 +16,8 @@ from onebasin.models import BayesianNetwork
 from onebasin.models.symmetry.blocks import Symmetry, to_json
 
 from ..console import alignment_bar
-from ..driver import sample
-from ..study import Cell, Context, Outcomes
+from ..lab.driver import sample
+from ..lab.study import Cell, Context, Outcomes
 from .design import DISTILLED, REFINED, AlignSettings, Config, aligned, parts, permutations_of
 from .pairs import train_dynamics, train_swaps
 from .plan import Distillation

@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 from onebasin.analysis.predictive.agreement import agreement, entropy, total_variation
 from onebasin.analysis.predictive.calibration import calibration_error
 
-from ..study import Outcomes
+from ..lab.study import Outcomes
 from .design import ALIGNMENTS, DYNAMICS, SWAPS, Config, aligned, parts
 from .plan import Row, rows
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from onebasin.analysis.gaussian.distillation import DistillationSettings
 
-from ..study import Cell
+from ..lab.study import Cell
 from .design import (
     ALIGNMENTS,
     DISTILLED,

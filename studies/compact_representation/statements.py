@@ -8,7 +8,7 @@ import numpy as np
 
 from onebasin.analysis.alignment.barriers import Barrier
 
-from ..statements import Statement, Trial, judge
+from ..lab.claims import Statement, Trial, judge
 from .measures import Results
 from .rows import SD_EDGES
 from .tables import RULES

@@ -5,7 +5,7 @@ shows on mixtures, held here against mixtures, topics, factors, a hidden Markov 
 NUTS that know nothing of labels. What docs/label-switching.md claims is measured here.
 """
 
-from ..study import Study
+from ..lab.study import Study
 from .conclusions import conclude
 from .design import cells, configure, make, target
 

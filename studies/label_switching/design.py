@@ -12,9 +12,9 @@ import xarray as xr
 from onebasin.inference.settings import NutsSettings
 from onebasin.models import Target
 
-from ..driver import sample
 from ..errors import StudyError
-from ..study import Cell, Context, Options, Outcomes
+from ..lab.driver import sample
+from ..lab.study import Cell, Context, Options, Outcomes
 from .problems import PROBLEMS, condition, simulate
 
 NAME = "label-switching"

@@ -24,7 +24,7 @@ from onebasin.analysis.posterior.view import json_attribute, read_draws
 from onebasin.analysis.report import Run, describe_run
 from onebasin.models.symmetry.blocks import Symmetry
 
-from ..study import Cell, Outcomes
+from ..lab.study import Cell, Outcomes
 from .design import Config, target
 from .problems import PROBLEMS, simulate
 from .recovery import Recovery, recover

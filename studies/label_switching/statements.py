@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 from onebasin.analysis.diagnostics.result import Limits
 
-from ..statements import Statement, Trial, judge
-from ..study import ENGINE_WORDS, Cell
+from ..lab.claims import Statement, Trial, judge
+from ..lab.study import ENGINE_WORDS, Cell
 from .measures import Measured, Results, worst
 
 HOPELESS = 1.1

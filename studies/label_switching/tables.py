@@ -8,7 +8,7 @@ from typing import Literal
 
 from onebasin.analysis.report import Cell, Column, Table
 
-from ..statements import Statement, Verdict
+from ..lab.claims import Statement, Verdict
 from .measures import Measured, Results, worst
 from .recovery import Recovery
 from .statements import ESS_PER_CHAIN, GOOD, HELD_OUT, LARGEST_SDS, RMS_SDS, spread, where

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from onebasin.analysis.report import Report, Section, describe_run
 
-from ..page import failed_section, filled
-from ..statements import Statement, count_verdicts, statement_table, trial_table, verdict_table
-from ..study import Findings, Outcomes, failure_table
+from ..lab.claims import Statement, count_verdicts, statement_table, trial_table, verdict_table
+from ..lab.page import failed_section, filled
+from ..lab.study import Findings, Outcomes, failure_table
 from .classifiers import proximity_report, truth_report, widths_report
 from .classifiers.proximity_measures import measure_proximity
 from .classifiers.truth_measures import measure_truth

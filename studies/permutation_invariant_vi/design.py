@@ -14,7 +14,7 @@ from onebasin.models.symmetry.blocks import Exchangeable
 
 from ..compact_representation.design import Size
 from ..compact_representation.design import parts as image_parts
-from ..study import Cell, Options
+from ..lab.study import Cell, Options
 from .two_modes import settings as interpolation_settings
 from .two_modes.settings import InterpolationSettings
 from .two_weights import design as two_weights_design

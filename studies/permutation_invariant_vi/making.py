@@ -19,8 +19,8 @@ from onebasin.inference.errors import InferenceError
 from onebasin.models import BayesianNetwork, NetworkTarget, predict
 from onebasin.models.data import Dataset
 
-from ..driver import sample
-from ..study import Cell, CellFailed, Context, Outcomes
+from ..lab.driver import sample
+from ..lab.study import Cell, CellFailed, Context, Outcomes
 from .classifiers.truth import hold_against, make_truth
 from .design import INTERPOLATION, Config, FitSettings, TruthSettings, parts
 

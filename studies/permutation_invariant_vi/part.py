@@ -8,7 +8,7 @@ from typing import Any
 
 from onebasin.analysis.report import Section, Table
 
-from ..statements import Statement
+from ..lab.claims import Statement
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ inference", section 4.1 and Figure 1. Beyond the paper: both engines, biases ord
 scores against the true function, and two charts of the unit circle without the seam of Givens'.
 """
 
-from ..study import Study
+from ..lab.study import Study
 from .conclusions import conclude
 from .design import cells, configure, target
 

@@ -9,9 +9,9 @@ from onebasin.analysis.report.definitions import DIAGNOSTICS, PREDICTION
 from onebasin.models.data import own_split
 
 from ..heldout import BOUND
-from ..page import failed_section, filled, present
-from ..statements import Statement, count_verdicts, statement_table, trial_table, verdict_table
-from ..study import Findings, Outcomes, failure_table
+from ..lab.claims import Statement, count_verdicts, statement_table, trial_table, verdict_table
+from ..lab.page import failed_section, filled, present
+from ..lab.study import Findings, Outcomes, failure_table
 from . import pictures, tables
 from .design import Config, dataset
 from .measures import Results, measure_all

@@ -9,8 +9,8 @@ from onebasin.inference.settings import AdviSettings, NutsSettings
 from onebasin.models import NetworkTarget
 from onebasin.models.data import Dataset, load
 
+from ..lab.study import Cell, Options
 from ..pourzanjani import PARAMETRISATIONS, relu_network
-from ..study import Cell, Options
 
 NAME = "relu-teacher"
 HIDDEN = 2

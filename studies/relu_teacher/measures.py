@@ -14,7 +14,7 @@ from onebasin.analysis.diagnostics.result import Diagnosis
 from onebasin.inference.settings import ENGINES
 
 from ..heldout import Agreement, Gap, HeldOut, agree, gap, predict_held_out
-from ..study import Cell, Outcomes
+from ..lab.study import Cell, Outcomes
 from .design import CHARTS, Config, dataset, target
 
 SEAM = 0.1

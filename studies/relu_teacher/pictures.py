@@ -11,7 +11,7 @@ from onebasin.analysis.report import FigureItem
 from onebasin.analysis.report.posterior_figures import elbo_figure, trace_figure
 
 from ..heldout import draw_functions
-from ..study import ENGINE_WORDS, METHOD_WORDS, Cell
+from ..lab.study import ENGINE_WORDS, METHOD_WORDS, Cell
 from .design import METHODS, Config, dataset, target
 from .measures import Results
 

@@ -11,8 +11,8 @@ import math
 from collections.abc import Callable, Iterable
 
 from ..heldout import Gap
-from ..statements import Statement, Trial, judge
-from ..study import ENGINE_WORDS, METHOD_WORDS, Cell
+from ..lab.claims import Statement, Trial, judge
+from ..lab.study import ENGINE_WORDS, METHOD_WORDS, Cell
 from .measures import Measured, Results
 
 PAIRS = (("free", "givens"), ("ordered", "givens+ordered"))

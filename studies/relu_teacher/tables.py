@@ -7,7 +7,7 @@ import math
 from onebasin.analysis.report import Cell, Column, Table
 
 from ..heldout import BOUND
-from ..study import ENGINE_WORDS
+from ..lab.study import ENGINE_WORDS
 from .design import CHARTS
 from .measures import SEAM, Measured, Results
 from .statements import SHIFT

@@ -17,7 +17,7 @@ from onebasin.studies.boston import STUDY, design, paper
 from onebasin.studies.boston.design import configure, parts
 from onebasin.studies.boston.measures import Measured, Paired
 from onebasin.studies.boston.statements import _CLAIMS, _judge
-from onebasin.studies.study import Options
+from onebasin.studies.lab.study import Options
 
 
 def test_design_is_that_of_the_paper():

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from onebasin.studies.lab.study import Options
 from onebasin.studies.permutation_invariant_vi import design
 from onebasin.studies.permutation_invariant_vi.classifiers.proximity import Nearest
 from onebasin.studies.permutation_invariant_vi.classifiers.widths import (
@@ -22,7 +23,6 @@ from onebasin.studies.permutation_invariant_vi.classifiers.widths_tables import 
     paired_table,
 )
 from onebasin.studies.permutation_invariant_vi.design import configure
-from onebasin.studies.study import Options
 
 
 def test_pairs_are_summarised_by_students_interval():

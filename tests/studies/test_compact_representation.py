@@ -20,7 +20,7 @@ from onebasin.studies.compact_representation.plan import rows
 from onebasin.studies.compact_representation.rows import halve, make_row
 from onebasin.studies.compact_representation.statements import statements
 from onebasin.studies.compact_representation.tables import goal_table, reaches_goal, reaches_stretch
-from onebasin.studies.study import Cell, Options
+from onebasin.studies.lab.study import Cell, Options
 
 MODEL = BayesianNetwork(Network(4, (3,), 3, "relu"), Categorical())
 

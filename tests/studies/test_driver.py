@@ -14,10 +14,10 @@ from onebasin.inference.errors import AdviFailed
 from onebasin.inference.posterior import fingerprint
 from onebasin.inference.settings import NutsSettings
 from onebasin.models.target import Target
-from onebasin.studies.driver import mark, run_cells, sample
 from onebasin.studies.errors import Interrupted
-from onebasin.studies.runs import FINGERPRINT, open_run
-from onebasin.studies.study import Cell, CellFailed, Context, Outcomes, Study
+from onebasin.studies.lab.driver import mark, run_cells, sample
+from onebasin.studies.lab.folder import FINGERPRINT, open_run
+from onebasin.studies.lab.study import Cell, CellFailed, Context, Outcomes, Study
 
 from .conftest import fake_posterior
 

@@ -19,6 +19,7 @@ from onebasin.models import Exchangeable
 from onebasin.models.symmetry.group import Group
 from onebasin.models.target import Target
 from onebasin.studies.errors import StudyError
+from onebasin.studies.lab.study import Cell, Context, Options, Outcomes
 from onebasin.studies.label_switching import STUDY, conclusions, design
 from onebasin.studies.label_switching.design import Config, configure
 from onebasin.studies.label_switching.measures import Results, compare, measure_all, worst
@@ -27,7 +28,6 @@ from onebasin.studies.label_switching.pictures import plot_recovery, trace_figur
 from onebasin.studies.label_switching.problems import condition, simulate
 from onebasin.studies.label_switching.recovery import recover
 from onebasin.studies.label_switching.statements import statements
-from onebasin.studies.study import Cell, Context, Options, Outcomes
 
 
 @pytest.fixture(autouse=True)

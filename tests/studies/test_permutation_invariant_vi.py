@@ -15,6 +15,7 @@ from onebasin.inference import EnsembleSettings, HmcSettings
 from onebasin.inference.posterior import build
 from onebasin.inference.variational import SymmetrisedSettings
 from onebasin.models import BayesianNetwork, Categorical, Network
+from onebasin.studies.lab.study import Options
 from onebasin.studies.permutation_invariant_vi import STUDY, design
 from onebasin.studies.permutation_invariant_vi.classifiers.truth import (
     hold_against,
@@ -31,7 +32,6 @@ from onebasin.studies.permutation_invariant_vi.two_modes.descent import Descent
 from onebasin.studies.permutation_invariant_vi.two_weights import measures as two_weights
 from onebasin.studies.permutation_invariant_vi.two_weights import report as two_weights_report
 from onebasin.studies.permutation_invariant_vi.two_weights.design import METHODS, TwoWeightSettings
-from onebasin.studies.study import Options
 
 MODEL = BayesianNetwork(Network(3, (4,), 2, "relu"), Categorical())
 TOY_VI = SymmetrisedSettings(

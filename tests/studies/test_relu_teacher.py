@@ -11,11 +11,11 @@ from onebasin.inference.errors import AdviFailed
 from onebasin.inference.settings import AdviSettings, NutsSettings
 from onebasin.models.data import Dataset
 from onebasin.models.data import load as load_data
+from onebasin.studies.lab.study import Cell, Options, Outcomes
 from onebasin.studies.relu_teacher import STUDY, conclusions, measures
 from onebasin.studies.relu_teacher.design import Config, configure, dataset
 from onebasin.studies.relu_teacher.measures import Results, measure_all
 from onebasin.studies.relu_teacher.statements import statements
-from onebasin.studies.study import Cell, Options, Outcomes
 
 from .conftest import fake_posterior
 

@@ -11,7 +11,14 @@ from onebasin.inference.settings import NutsSettings
 from onebasin.models import BayesianNetwork, Network
 from onebasin.models.data import load as load_data
 from onebasin.studies.errors import Interrupted, StudyError
-from onebasin.studies.runs import Run, canonical, config_hash, default_folder, open_run, write_json
+from onebasin.studies.lab.folder import (
+    Run,
+    canonical,
+    config_hash,
+    default_folder,
+    open_run,
+    write_json,
+)
 
 from .conftest import fake_posterior
 

@@ -5,8 +5,7 @@ import pytest
 from onebasin.inference.settings import NutsSettings
 from onebasin.models import Parametrisation
 from onebasin.studies.errors import StudyError
-from onebasin.studies.registry import STUDIES, find
-from onebasin.studies.statements import (
+from onebasin.studies.lab.claims import (
     Statement,
     Trial,
     count_verdicts,
@@ -15,7 +14,8 @@ from onebasin.studies.statements import (
     trial_table,
     verdict_table,
 )
-from onebasin.studies.study import Cell, Options, Outcomes, Study
+from onebasin.studies.lab.study import Cell, Options, Outcomes, Study
+from onebasin.studies.registry import STUDIES, find
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,9 @@ KEYS = ("givens.nuts.stan", "givens.meanfield.stan", "givens.fullrank.stan")
 @pytest.fixture
 def teacher(onebasin, here, sampler, monkeypatch):
     """Run three cells of the two-unit teacher in the folder `run`, with an empty page."""
-    monkeypatch.setattr("onebasin.studies.driver.write", lambda report, path, force: path.touch())
+    monkeypatch.setattr(
+        "onebasin.studies.lab.driver.write", lambda report, path, force: path.touch()
+    )
     words = ("study", "relu-teacher", "--out", "run", *SMALL, *GIVENS)
     return lambda *more: onebasin(*words, *more)
 
@@ -182,9 +184,9 @@ def test_error_of_a_sampler_stops_the_study_and_is_recorded(teacher, sampler):
 
 
 def test_record_is_stamped_with_all_that_it_takes_to_repeat_it(teacher, monkeypatch, here):
-    import studies.record
+    from onebasin.studies.lab import record
 
-    monkeypatch.setattr(studies.record, "RESULTS", here / "results")
+    monkeypatch.setattr(record, "RESULTS", here / "results")
     monkeypatch.setattr("sys.argv", ["onebasin", "study", "x", "--out", "run", "--record"])
     answer = teacher("--record")
     assert answer.code == 0

@@ -8,7 +8,7 @@ import numpy as np
 
 from onebasin.analysis.report import Column, Section, Table
 
-from ...statements import Statement, Trial, judge
+from ...lab.claims import Statement, Trial, judge
 from ..part import Part
 from .proximity import least_useful_width, mean_bound, theorem_bound, volume_bound
 from .proximity_measures import SOURCES, ProximityResults

@@ -12,7 +12,7 @@ from typing import Any
 
 import xarray as xr
 
-from ...study import Outcomes
+from ...lab.study import Outcomes
 from ..design import MADE, Config, methods, width_key
 from ..plan import against
 from .widths import Fits, PerFit, WidthResults

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from onebasin.analysis.report import Column, Section, Table
 
-from ...page import filled
-from ...statements import Statement, Trial, judge
+from ...lab.claims import Statement, Trial, judge
+from ...lab.page import filled
 from ..part import Part
 from .truth_measures import Distances, TruthResults
 from .widths import pair

@@ -20,7 +20,7 @@ from scipy import stats
 
 from onebasin.models import BayesianNetwork
 
-from ...study import Outcomes
+from ...lab.study import Outcomes
 from ..design import Config, Method, methods, parts, units, width_key
 from .proximity import Nearest, nearest
 

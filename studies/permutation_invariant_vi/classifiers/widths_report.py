@@ -6,7 +6,7 @@ import numpy as np
 
 from onebasin.analysis.report import Section
 
-from ...page import filled, present
+from ...lab.page import filled, present
 from ..design import Config, classifier, parts
 from ..part import Part
 from . import widths_pictures as pictures

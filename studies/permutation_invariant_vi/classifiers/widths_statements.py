@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...statements import Statement, Trial, judge
+from ...lab.claims import Statement, Trial, judge
 from .widths import MARGINS, Fits, WidthResults, pair, paired
 
 DECIMALS = {"symmetrised": 2, "accuracy": 4}

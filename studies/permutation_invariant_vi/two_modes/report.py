@@ -8,7 +8,7 @@ import numpy as np
 
 from onebasin.analysis.report import Column, Note, Section, Table, format_number
 
-from ...statements import Statement, Trial, judge
+from ...lab.claims import Statement, Trial, judge
 from ..part import Part
 from .descent import MIDWAY, Descent
 from .interpolation import InterpolationResults

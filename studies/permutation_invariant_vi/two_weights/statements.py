@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 from jaxtyping import Float
 
-from ...statements import Statement, Trial, judge
+from ...lab.claims import Statement, Trial, judge
 from .fits import FitScores
 from .measures import WORDS, TwoWeightResults
 from .optima import OBJECTIVES, TOGETHER, paired

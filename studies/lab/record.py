@@ -8,12 +8,12 @@ from typing import Any
 
 from onebasin.models.files import replacing
 
+from ..registry import STUDIES
+from .folder import Run, write_json
 from .markdown import table_to_markdown
-from .registry import STUDIES
-from .runs import Run, write_json
 from .study import Findings
 
-RESULTS = Path(__file__).parent / "results"
+RESULTS = Path(__file__).parents[1] / "results"
 
 
 def write_record(

@@ -3,7 +3,7 @@
 A cell is one posterior: problem x method x engine, and the split where a study has several. It may be
 made from the posteriors of cells before it, its inputs. A study says which cells there are, what each is
 conditioned on, how one is made where sampling a target is not all, and what follows from all of them;
-`studies.driver` runs them.
+`lab.driver` runs them.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from onebasin.analysis.report import Report, Table
 from onebasin.inference.settings import ENGINES, NutsSettings
 from onebasin.models.choices import choose
 
-from .errors import StudyError, check_seed
-from .statements import Statement
+from ..errors import StudyError, check_seed
+from .claims import Statement
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -20,9 +20,9 @@ from onebasin.analysis.report import write
 from onebasin.inference.errors import AdviFailed
 from onebasin.inference.posterior import fingerprint
 
-from .errors import Interrupted
-from .methods import infer
-from .runs import Run, write_json
+from ..errors import Interrupted
+from ..methods import infer
+from .folder import Run, write_json
 from .study import Cell, CellFailed, Context, Findings, Outcomes, Study
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from onebasin.models.files import replacing
 
-from .errors import Interrupted, StudyError
+from ..errors import Interrupted, StudyError
 
 if TYPE_CHECKING:
     import xarray as xr
