@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from onebasin.models.errors import OnebasinError
 
-class InferenceError(RuntimeError):
+
+class InferenceError(OnebasinError, RuntimeError):
     """A method that could not run on its target; the message says why and what to do."""
 
 

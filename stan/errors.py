@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
+from onebasin.models.errors import OnebasinError
 
-class StanError(RuntimeError):
+
+class StanError(OnebasinError, RuntimeError):
     """Base class of everything that can go wrong on the way to a Stan program's output."""
 
 
@@ -54,7 +56,3 @@ class StanDataError(StanError, ValueError):
 
 class StanRunError(StanError):
     """A run of a compiled program that failed; carries the program's own words."""
-
-
-class RunCancelled(StanError):
-    """A run that was told to stop before its end."""

@@ -12,7 +12,9 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from .errors import RunCancelled, StanRunError
+from onebasin.models.errors import RunCancelled
+
+from .errors import StanRunError
 
 POLL_SECONDS = 0.05
 SHOWN_LINES = 12

@@ -1,11 +1,13 @@
 """Errors of the command line and of the studies."""
 
+from onebasin.models.errors import OnebasinError
 
-class StudyError(ValueError):
+
+class StudyError(OnebasinError, ValueError):
     """An option that does not fit, or a folder that is in use; the message says what to do."""
 
 
-class Interrupted(Exception):
+class Interrupted(OnebasinError):
     """A run that was stopped from the keyboard; the message says what is kept.
 
     Not a `RuntimeError`: whoever catches failures of a run must not take this for one.

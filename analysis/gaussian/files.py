@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
+from onebasin.models.errors import OnebasinError
 from onebasin.models.files import prepare_folder, replacing
 
 from .layout import Layout, Variable
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 GROUP = "gaussian"
 
 
-class GaussianFileError(RuntimeError):
+class GaussianFileError(OnebasinError, RuntimeError):
     """A file of a fit that cannot be written or read."""
 
 

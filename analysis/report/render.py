@@ -13,6 +13,8 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from onebasin.models.errors import OnebasinError
+
 from .page import FigureItem, Report, Table
 from .pictures import embed
 from .provenance import common_facts
@@ -21,7 +23,7 @@ MARKS = {"good": ("✓", "good"), "warn": ("!", "look at this"), "bad": ("✗", 
 """A flag's mark, and what it says to those who do not see it."""
 
 
-class OutputError(RuntimeError):
+class OutputError(OnebasinError, RuntimeError):
     """The report cannot be written where it was asked for."""
 
 

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
+from onebasin.models.errors import RunCancelled
 from onebasin.models.files import replacing
-from onebasin.stan.errors import RunCancelled
 
 
 @dataclass(frozen=True)

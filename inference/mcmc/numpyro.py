@@ -22,8 +22,8 @@ from numpyro.infer.initialization import init_to_uniform
 from numpyro.infer.util import initialize_model
 from rich.progress import TaskID
 
+from onebasin.models.errors import RunCancelled
 from onebasin.models.target import Target
-from onebasin.stan.errors import RunCancelled
 
 from ..errors import InferenceError
 from ..precision import precision

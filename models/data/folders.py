@@ -8,14 +8,16 @@ from pathlib import Path
 
 import platformdirs
 
+from ..errors import OnebasinError
+
 VARIABLE = "ONEBASIN_DATA"
 
 
-class MissingDataError(RuntimeError):
+class MissingDataError(OnebasinError, RuntimeError):
     """A data file is not there; the message says where it was looked for."""
 
 
-class CorruptDataError(RuntimeError):
+class CorruptDataError(OnebasinError, RuntimeError):
     """A data file is there but cannot be what it should be; the message says why."""
 
 

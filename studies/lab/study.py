@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from onebasin.analysis.report import Report, Table
 from onebasin.inference.settings import ENGINES, NutsSettings
 from onebasin.models.choices import choose
+from onebasin.models.errors import OnebasinError
 
 from ..errors import StudyError, check_seed
 from .claims import Statement
@@ -29,7 +30,7 @@ METHOD_WORDS = {"nuts": "NUTS", "meanfield": "mean-field ADVI", "fullrank": "ful
 ENGINE_WORDS = {"numpyro": "NumPyro", "stan": "Stan"}
 
 
-class CellFailed(RuntimeError):
+class CellFailed(OnebasinError, RuntimeError):
     """A posterior that could not be made; raised by a study's `make`, it fails that cell alone."""
 
 

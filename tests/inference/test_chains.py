@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from onebasin.inference.mcmc.chains import Chain, run_chains, stack
-from onebasin.stan.errors import RunCancelled
+from onebasin.models.errors import RunCancelled
 
 
 def chain(number: int) -> Chain:

@@ -19,8 +19,8 @@ from onebasin.inference.variational.density import average_log_density
 from onebasin.inference.variational.families.table import family_of
 from onebasin.inference.variational.layout import layout_of
 from onebasin.models import Target, predict
+from onebasin.models.errors import RunCancelled
 from onebasin.models.symmetry.blocks import Exchangeable
-from onebasin.stan.errors import RunCancelled
 
 from .problems import (
     SPREAD,

@@ -1,0 +1,21 @@
+import importlib
+import pkgutil
+
+import onebasin
+from onebasin.models.errors import OnebasinError
+
+
+def named_errors():
+    """Every exception class that a module of the rooms defines."""
+    for found in pkgutil.walk_packages(onebasin.__path__, "onebasin."):
+        module = importlib.import_module(found.name)
+        for value in vars(module).values():
+            defined_here = getattr(value, "__module__", None) == module.__name__
+            if defined_here and isinstance(value, type) and issubclass(value, BaseException):
+                yield value
+
+
+def test_all_named_errors_have_one_base():
+    errors = list(named_errors())
+    assert len(errors) > 10
+    assert [error for error in errors if not issubclass(error, OnebasinError)] == []
