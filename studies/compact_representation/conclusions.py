@@ -5,10 +5,11 @@ from __future__ import annotations
 from onebasin.analysis.report import Report, Section, describe_run
 
 from ..lab.claims import Statement, count_verdicts, statement_table, trial_table, verdict_table
+from ..lab.images import image_split
 from ..lab.page import failed_section, filled, present
 from ..lab.study import Findings, Outcomes, failure_table
 from . import pictures, tables
-from .design import ENSEMBLE, HMC, MEANFIELD, REFINED, Config, num_parameters, parts
+from .design import ENSEMBLE, HMC, MEANFIELD, REFINED, Config, num_parameters
 from .measures import Measured, Results, measure_all
 from .statements import statements
 
@@ -133,7 +134,7 @@ def _page(
 
 
 def _question(config: Config) -> Section:
-    data, size = parts(config.size, config.seed), config.size
+    data, size = image_split(config.size, config.seed), config.size
     return Section(
         "The question",
         text="A network's hidden units can be permuted without any change to what it computes. Xiao, Liu and "

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import numpy as np
 
 from onebasin.analysis.gaussian.distillation import DistillationSettings
 from onebasin.inference.settings import AdviSettings, EnsembleSettings, HmcSettings
-from onebasin.models import BayesianNetwork, Categorical, Network, NetworkTarget
-from onebasin.models.data import Dataset, Split, load, own_split, split
+from onebasin.models import BayesianNetwork, NetworkTarget
 from onebasin.models.symmetry.blocks import Exchangeable, Symmetry
 
+from ..lab.images import Images, classifier, image_split
 from ..lab.study import Cell, Options
 
 NAME = "compact-representation"
@@ -21,25 +20,10 @@ MADE = "analysis"
 
 
 @dataclass(frozen=True)
-class Size:
-    """What is inferred.
+class Size(Images):
+    """What is inferred: a classifier of images with so many hidden units."""
 
-    Attributes
-    ----------
-    data : str
-        Name of the data set.
-    side : int
-        Images are averaged down to this many pixels a side.
-    hidden : int
-        Units of the hidden layer.
-    train : int or None
-        Training images; None to take those that the data set sets apart.
-    """
-
-    data: str
-    side: int
     hidden: int
-    train: int | None
 
 
 @dataclass(frozen=True)
@@ -219,36 +203,15 @@ def num_parameters(config: Config) -> int:
 
 def target(config: Config, cell: Cell) -> NetworkTarget:
     """Condition the network on the training images; every cell's result depends on them."""
-    train = parts(config.size, config.seed).train
+    train = image_split(config.size, config.seed).train
     return network(config).condition(train.x, train.y, name=f"{NAME}-{config.size.data}")
 
 
 def network(config: Config) -> BayesianNetwork:
-    """State the model: one hidden layer of ReLU units, N(0, 1) priors."""
-    side, hidden = config.size.side, config.size.hidden
-    return BayesianNetwork(Network(side**2, (hidden,), 10, "relu"), Categorical())
+    """State the model."""
+    return classifier(config.size, config.size.hidden)
 
 
 def permutations_of(model: BayesianNetwork) -> Symmetry:
     """The network's symmetry without the positive scalings, which the prior breaks."""
     return tuple(block for block in model.symmetry if isinstance(block, Exchangeable))
-
-
-@lru_cache(maxsize=2)
-def parts(size: Size, seed: int) -> Split:
-    """Give training and test images, with pixels from 0 to 1."""
-    data = load(size.data)
-    if size.train is None:
-        whole = own_split(data)
-    else:
-        whole = split(data, test_fraction=1 - size.train / data.num_obs, seed=seed)
-    return Split(train=_shrunk(whole.train, size.side), test=_shrunk(whole.test, size.side))
-
-
-def _shrunk(data: Dataset, side: int) -> Dataset:
-    """Average blocks of pixels."""
-    now = round(data.in_dim**0.5)
-    blocks = data.x.reshape(-1, side, now // side, side, now // side).mean((2, 4))
-    names = tuple(f"pixel_{row}_{column}" for row in range(side) for column in range(side))
-    top = 16.0 if data.name == "digits" else 1.0
-    return replace(data, x=blocks.reshape(-1, side**2) / top, feature_names=names, held_out=None)

@@ -17,8 +17,9 @@ from onebasin.models.symmetry.blocks import Symmetry, to_json
 
 from ..console import alignment_bar
 from ..lab.driver import sample
+from ..lab.images import image_split
 from ..lab.study import Cell, Context, Outcomes
-from .design import DISTILLED, REFINED, AlignSettings, Config, aligned, parts, permutations_of
+from .design import DISTILLED, REFINED, AlignSettings, Config, aligned, permutations_of
 from .pairs import train_dynamics, train_swaps
 from .plan import Distillation
 from .rows import make_row
@@ -34,7 +35,9 @@ def make(config: Config, cell: Cell, outcomes: Outcomes, context: Context) -> xr
     if cell.method.startswith("aligned-"):
         return make_aligned(outcomes.by_key(cell.inputs[0]), cell, context)
     if cell.method == "row":
-        return make_row(outcomes.by_key(cell.inputs[0]), cell, parts(config.size, cell.seed).test)
+        return make_row(
+            outcomes.by_key(cell.inputs[0]), cell, image_split(config.size, cell.seed).test
+        )
     if cell.key == REFINED:
         return _refine(outcomes.by_key(aligned("hmc", "mean")), cell, context)
     if cell.key == DISTILLED:

@@ -14,8 +14,9 @@ from jaxtyping import Float, Int
 from onebasin.analysis.predictive.agreement import agreement, entropy, total_variation
 from onebasin.analysis.predictive.calibration import calibration_error
 
+from ..lab.images import image_split
 from ..lab.study import Outcomes
-from .design import ALIGNMENTS, DYNAMICS, SWAPS, Config, aligned, parts
+from .design import ALIGNMENTS, DYNAMICS, SWAPS, Config, aligned
 from .plan import Row, rows
 
 
@@ -108,7 +109,7 @@ def _plain(found: Measured) -> dict[str, Any]:
 
 def measure_all(config: Config, outcomes: Outcomes) -> Results:
     """Measure every row whose cell succeeded."""
-    labels = np.asarray(parts(config.size, config.seed).test.y, dtype=np.int64)
+    labels = np.asarray(image_split(config.size, config.seed).test.y, dtype=np.int64)
     there = {cell.key: cell for cell in outcomes}
     trees = {row.name: outcomes.by_key(row.key) for row in rows(config) if row.key in there}
     truth = _probability(trees["hmc"])[0]

@@ -8,12 +8,10 @@ from types import MappingProxyType
 
 from onebasin.inference.settings import EnsembleSettings, HmcSettings
 from onebasin.inference.variational import SymmetrisedSettings
-from onebasin.models import BayesianNetwork, Categorical, Network, NetworkTarget
-from onebasin.models.data import Split
+from onebasin.models import BayesianNetwork, NetworkTarget
 from onebasin.models.symmetry.blocks import Exchangeable
 
-from ..compact_representation.design import Size
-from ..compact_representation.design import parts as image_parts
+from ..lab.images import Images, classifier, image_split
 from ..lab.study import Cell, Options
 from .two_modes import settings as interpolation_settings
 from .two_modes.settings import InterpolationSettings
@@ -25,26 +23,6 @@ MADE, NUMPYRO = "analysis", "numpyro"
 """Engines: of a cell that is computed from others or from nothing, and of one that is fitted or sampled."""
 MAX_EXACT = 12
 """Up to so many units the recommended estimator is the exact permanent, as "auto" has it."""
-NUM_CLASSES = 10
-
-
-@dataclass(frozen=True)
-class Images:
-    """What is classified.
-
-    Attributes
-    ----------
-    data : str
-        Name of the data set.
-    side : int
-        Images are averaged down to this many pixels a side.
-    train : int or None
-        Training images; None to take those that the data set sets apart.
-    """
-
-    data: str
-    side: int
-    train: int | None
 
 
 @dataclass(frozen=True)
@@ -282,7 +260,7 @@ def target(config: Config, cell: Cell) -> NetworkTarget | None:
     """Condition the cell's network on its training data; the Gaussian between two modes has none."""
     for width in config.widths:
         if cell.problem == width_problem(width):
-            train = parts(config.images, config.seed).train
+            train = image_split(config.images, config.seed).train
             name = f"{NAME}-{config.images.data}"
             return classifier(config.images, width).condition(train.x, train.y, name=name)
     for alpha in config.two_weights.alphas:
@@ -291,17 +269,7 @@ def target(config: Config, cell: Cell) -> NetworkTarget | None:
     return None
 
 
-def classifier(images: Images, width: int) -> BayesianNetwork:
-    """State the model: one hidden layer of ReLU units, N(0, 1) priors."""
-    return BayesianNetwork(Network(images.side**2, (width,), NUM_CLASSES, "relu"), Categorical())
-
-
 def units(model: BayesianNetwork) -> Exchangeable:
     """The one block of a network with one hidden layer: what belongs to its units."""
     (block,) = (block for block in model.symmetry if isinstance(block, Exchangeable))
     return block
-
-
-def parts(images: Images, seed: int) -> Split:
-    """Give training and test images, with pixels from 0 to 1."""
-    return image_parts(Size(images.data, images.side, 0, images.train), seed)

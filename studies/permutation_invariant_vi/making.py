@@ -20,9 +20,10 @@ from onebasin.models import BayesianNetwork, NetworkTarget, predict
 from onebasin.models.data import Dataset
 
 from ..lab.driver import sample
+from ..lab.images import image_split
 from ..lab.study import Cell, CellFailed, Context, Outcomes
 from .classifiers.truth import hold_against, make_truth
-from .design import INTERPOLATION, Config, FitSettings, TruthSettings, parts
+from .design import INTERPOLATION, Config, FitSettings, TruthSettings
 
 if TYPE_CHECKING:
     from .two_modes.settings import InterpolationSettings
@@ -36,14 +37,14 @@ def make(config: Config, cell: Cell, outcomes: Outcomes, context: Context) -> xr
         fitted = fit(cell, context)
         classifier = _network_target(context).model.is_classifier
         return (
-            with_predictions(fitted, cell, parts(config.images, cell.seed).test)
+            with_predictions(fitted, cell, image_split(config.images, cell.seed).test)
             if classifier
             else fitted
         )
     if isinstance(cell.settings, TruthSettings):
         first = outcomes.by_key(cell.inputs[0])
         if cell.method == "truth":
-            return make_truth(first, cell.settings, parts(config.images, cell.seed).test)
+            return make_truth(first, cell.settings, image_split(config.images, cell.seed).test)
         return hold_against(first, outcomes.by_key(cell.inputs[1]), cell.settings)
     return sample(cell, context)
 

@@ -13,13 +13,14 @@ from onebasin.inference.settings import AdviSettings, EnsembleSettings, HmcSetti
 from onebasin.models import BayesianNetwork, Categorical, Network, predict
 from onebasin.models.data import Dataset
 from onebasin.studies.compact_representation import STUDY, design, paper
-from onebasin.studies.compact_representation.design import RowSettings, Size, configure, parts
+from onebasin.studies.compact_representation.design import RowSettings, Size, configure
 from onebasin.studies.compact_representation.measures import Measured, Results, score
 from onebasin.studies.compact_representation.pairs import align_to, swapped, train_swaps
 from onebasin.studies.compact_representation.plan import rows
 from onebasin.studies.compact_representation.rows import halve, make_row
 from onebasin.studies.compact_representation.statements import statements
 from onebasin.studies.compact_representation.tables import goal_table, reaches_goal, reaches_stretch
+from onebasin.studies.lab.images import image_split
 from onebasin.studies.lab.study import Cell, Options
 
 MODEL = BayesianNetwork(Network(4, (3,), 3, "relu"), Categorical())
@@ -70,7 +71,7 @@ def test_full_size_is_the_papers_and_quick_is_that_of_the_goals():
     assert (full.size.data, full.size.side, full.size.hidden) == ("mnist", 28, 512)
     assert design.num_parameters(full) == 407_050
     assert design.network(quick).network.widths == (64, 16, 10)
-    data = parts(quick.size, 0)
+    data = image_split(quick.size, 0)
     assert (data.train.num_obs, data.test.num_obs) == (1000, 797)
     assert data.train.x.min() == 0.0
     assert data.train.x.max() == 1.0
@@ -78,9 +79,9 @@ def test_full_size_is_the_papers_and_quick_is_that_of_the_goals():
 
 def test_images_are_averaged_down():
     size = Size("mnist-5k", side=14, hidden=4, train=2000)
-    data = parts(size, 0)
+    data = image_split(size, 0)
     assert data.train.x.shape == (2000, 196)
-    whole = parts(replace(size, side=28), 0)
+    whole = image_split(replace(size, side=28), 0)
     block = whole.train.x[5].reshape(28, 28)[6:8, 10:12].mean()
     assert data.train.x[5].reshape(14, 14)[3, 5] == pytest.approx(block)
 

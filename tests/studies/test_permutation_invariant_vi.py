@@ -15,6 +15,7 @@ from onebasin.inference import EnsembleSettings, HmcSettings
 from onebasin.inference.posterior import build
 from onebasin.inference.variational import SymmetrisedSettings
 from onebasin.models import BayesianNetwork, Categorical, Network
+from onebasin.studies.lab.images import Images, image_split
 from onebasin.studies.lab.study import Options
 from onebasin.studies.permutation_invariant_vi import STUDY, design
 from onebasin.studies.permutation_invariant_vi.classifiers.truth import (
@@ -22,7 +23,7 @@ from onebasin.studies.permutation_invariant_vi.classifiers.truth import (
     make_truth,
     weight_distance,
 )
-from onebasin.studies.permutation_invariant_vi.design import Images, configure
+from onebasin.studies.permutation_invariant_vi.design import configure
 from onebasin.studies.permutation_invariant_vi.making import moments
 from onebasin.studies.permutation_invariant_vi.part import Part
 from onebasin.studies.permutation_invariant_vi.two_modes import interpolation
@@ -111,7 +112,7 @@ def test_full_size_is_the_papers_and_options_of_other_studies_are_refused():
 
 
 def some_images():
-    return design.parts(Images("digits", side=4, train=60), 0).test
+    return image_split(Images("digits", side=4, train=60), 0).test
 
 
 def draws_tree(rng, model, chains, draws, centre, sd):

@@ -12,8 +12,9 @@ from jaxtyping import Float
 
 from onebasin.models import BayesianNetwork
 
+from ...lab.images import classifier
 from ...lab.study import Outcomes
-from ..design import MADE, Config, classifier, units, width_key
+from ..design import MADE, Config, units, width_key
 from .proximity import Nearest, least_useful_width, mean_bound, nearest, theorem_bound, volume_bound
 from .widths import WidthResults
 

@@ -20,8 +20,9 @@ from scipy import stats
 
 from onebasin.models import BayesianNetwork
 
+from ...lab.images import image_split
 from ...lab.study import Outcomes
-from ..design import Config, Method, methods, parts, units, width_key
+from ..design import Config, Method, methods, units, width_key
 from .proximity import Nearest, nearest
 
 PerFit = Float[np.ndarray, " fit"]
@@ -222,7 +223,7 @@ def measure_widths(config: Config, outcomes: Outcomes, *, within: float) -> Widt
         Separation, in standard deviations of q, up to which two units count as close.
     """
     there = {cell.key for cell in outcomes}
-    labels = np.asarray(parts(config.images, config.seed).test.y, dtype=np.int64)
+    labels = np.asarray(image_split(config.images, config.seed).test.y, dtype=np.int64)
     found = {}
     for width in config.widths:
         for method in methods(config, width):

@@ -6,8 +6,9 @@ import numpy as np
 
 from onebasin.analysis.report import Section
 
+from ...lab.images import classifier, image_split
 from ...lab.page import filled, present
-from ..design import Config, classifier, parts
+from ..design import Config
 from ..part import Part
 from . import widths_pictures as pictures
 from . import widths_tables as tables
@@ -39,7 +40,7 @@ def part(config: Config, results: WidthResults) -> Part:
 
 
 def _text(config: Config) -> str:
-    data, vi = parts(config.images, config.seed), config.vi
+    data, vi = image_split(config.images, config.seed), config.vi
     model = classifier(config.images, config.widths[0])
     inputs, _, classes = model.network.widths
     return (

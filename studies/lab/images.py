@@ -1,0 +1,61 @@
+"""Images that several studies classify, and the network that classifies them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from onebasin.models import BayesianNetwork, Categorical, Network
+from onebasin.models.data import Dataset, Split, load, own_split, split
+
+NUM_CLASSES = 10
+
+
+@dataclass(frozen=True)
+class Images:
+    """What is classified.
+
+    Attributes
+    ----------
+    data : str
+        Name of the data set.
+    side : int
+        Images are averaged down to this many pixels a side.
+    train : int or None
+        Training images; None to take those that the data set sets apart.
+    """
+
+    data: str
+    side: int
+    train: int | None
+
+
+def classifier(images: Images, hidden: int) -> BayesianNetwork:
+    """State the model: one hidden layer of ReLU units, N(0, 1) priors."""
+    return BayesianNetwork(Network(images.side**2, (hidden,), NUM_CLASSES, "relu"), Categorical())
+
+
+def image_split(images: Images, seed: int) -> Split:
+    """Give training and test images, with pixels from 0 to 1."""
+    return _split(images.data, images.side, images.train, seed)
+
+
+@lru_cache(maxsize=2)
+def _split(name: str, side: int, train: int | None, seed: int) -> Split:
+    whole = _whole(load(name), train, seed)
+    return Split(train=_shrunk(whole.train, side), test=_shrunk(whole.test, side))
+
+
+def _whole(data: Dataset, train: int | None, seed: int) -> Split:
+    if train is None:
+        return own_split(data)
+    return split(data, test_fraction=1 - train / data.num_obs, seed=seed)
+
+
+def _shrunk(data: Dataset, side: int) -> Dataset:
+    """Average blocks of pixels."""
+    now = round(data.in_dim**0.5)
+    blocks = data.x.reshape(-1, side, now // side, side, now // side).mean((2, 4))
+    names = tuple(f"pixel_{row}_{column}" for row in range(side) for column in range(side))
+    top = 16.0 if data.name == "digits" else 1.0
+    return replace(data, x=blocks.reshape(-1, side**2) / top, feature_names=names, held_out=None)
