@@ -30,7 +30,7 @@ from onebasin.inference.mcmc.numpyro import chain_keys, unconstrain
 from onebasin.inference.precision import precision
 from onebasin.inference.provenance import machine, versions
 from onebasin.models import BayesianNetwork, Network, NetworkTarget
-from onebasin.models.data import load, own_split, split, standardise
+from onebasin.models.data import load_data, own_split, split, standardise
 from onebasin.stan.output import read
 from onebasin.stan.program import compile_program, definition, write_data
 from onebasin.stan.run import run
@@ -41,8 +41,8 @@ STEP = 1e-6
 
 def targets() -> dict[str, NetworkTarget]:
     """The two posteriors: the paper's teacher, and Boston Housing with 50 hidden units."""
-    teacher = own_split(load("relu-teacher")).train
-    boston = standardise(split(load("boston"), seed=0)).train
+    teacher = own_split(load_data("relu-teacher")).train
+    boston = standardise(split(load_data("boston"), seed=0)).train
     return {
         "relu-teacher (2 units)": BayesianNetwork(Network(2, (2,), 1)).condition(
             teacher.x, teacher.y

@@ -3,7 +3,7 @@
 from .density.symmetry import check_symmetry
 from .mcmc.hmc import hmc
 from .mcmc.nuts import nuts
-from .posterior import load, save
+from .posterior import open_posterior, save
 from .settings import AdviSettings, EnsembleSettings, HmcSettings, NutsSettings, TrainSettings
 from .training.ensemble import ensemble
 from .training.train import Trained, train
@@ -22,8 +22,8 @@ __all__ = [
     "check_symmetry",
     "ensemble",
     "hmc",
-    "load",
     "nuts",
+    "open_posterior",
     "save",
     "symmetrised_vi",
     "train",

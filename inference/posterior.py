@@ -148,7 +148,7 @@ def check_output(path: Path, *, force: bool = False) -> None:
         ) from error
 
 
-def load(path: str | Path) -> xr.DataTree:
+def open_posterior(path: str | Path) -> xr.DataTree:
     """Read a posterior into memory.
 
     Raises

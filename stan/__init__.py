@@ -9,7 +9,7 @@ from .errors import (
     StanRunError,
 )
 from .home import Home, find, home
-from .program import StanProgram, definition, program
+from .program import StanProgram, definition, stan_program
 
 __all__ = [
     "CmdStanNotFound",
@@ -23,5 +23,5 @@ __all__ = [
     "definition",
     "find",
     "home",
-    "program",
+    "stan_program",
 ]

@@ -64,7 +64,7 @@ class ProgramInfo:
     includes: tuple[Path, ...]
 
 
-def program(
+def stan_program(
     path: str | Path,
     data: Mapping[str, Any] | str | Path | None = None,
     *,

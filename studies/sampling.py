@@ -128,7 +128,7 @@ def run(request: Request, *, progress: bool, say: Callable[[str], None]) -> xr.D
     from onebasin import stan
     from onebasin.inference.posterior import save
 
-    target = stan.program(request.program, request.data, symmetry=request.exchangeable)
+    target = stan.stan_program(request.program, request.data, symmetry=request.exchangeable)
     _check_symmetry(request, target, say)
     try:
         tree = infer(

@@ -1,12 +1,12 @@
 """One self-contained HTML page with tables, figures, and how every number was made.
 
-`posterior_report` builds the page of one or more posteriors; a study builds its own from the parts
-(`Report`, `Section`, `Table`, `FigureItem`, ...). `render` gives the HTML, `write` a file.
+`report` writes the page of one or more posteriors, which `posterior_report` builds; a study builds its own
+from the parts (`Report`, `Section`, `Table`, `FigureItem`, ...). `render` gives the HTML, `write` a file.
 """
 
 from .numbers import format_number
 from .page import Cell, Column, FigureItem, Note, Report, Run, Section, Table
-from .posteriors import posterior_report
+from .posteriors import posterior_report, report
 from .provenance import describe_run
 from .render import OutputError, check_output, render, write
 from .tables import cost_table, health_table, parameter_table, score_table
@@ -29,6 +29,7 @@ __all__ = [
     "parameter_table",
     "posterior_report",
     "render",
+    "report",
     "score_table",
     "write",
 ]

@@ -1,6 +1,7 @@
-"""The report of one or more posteriors, as `onebasin report` writes it."""
+"""The report of one or more posteriors, as a page or as a file."""
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import xarray as xr
 
@@ -11,11 +12,48 @@ from .definitions import DIAGNOSTICS, PREDICTION
 from .page import Note, Report, Section
 from .posterior_scores import scores_of
 from .provenance import describe_run
+from .render import write
 from .tables import cost_table, health_table, parameter_table, score_table
 
 WORST_SHOWN = 12
 NAMED_IN_LEDE = 4
 _PREDICTIONS = "Predictions"
+
+
+def report(
+    posteriors: xr.DataTree | Mapping[str, xr.DataTree],
+    path: str | Path,
+    *,
+    title: str = "Posterior report",
+    force: bool = False,
+) -> Path:
+    """Write one self-contained page with tables and pictures of one or more posteriors.
+
+    Parameters
+    ----------
+    posteriors
+        The posteriors, by the name that the page shall use; one alone is called ``posterior``.
+    path
+        The HTML file.
+    title
+        Heading of the page.
+    force
+        Whether a file that is there may be replaced.
+
+    Returns
+    -------
+    pathlib.Path
+        The file.
+
+    Raises
+    ------
+    ValueError
+        If there is no posterior, or one of them cannot be diagnosed; the message names it.
+    OutputError
+        If the file exists and `force` is not set, or the folder is missing or not writable.
+    """
+    named = {"posterior": posteriors} if isinstance(posteriors, xr.DataTree) else posteriors
+    return write(posterior_report(named, title=title), path, force=force)
 
 
 def posterior_report(

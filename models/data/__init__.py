@@ -1,7 +1,7 @@
 """Data sets: one table of loaders, splits by seed, standardisation fitted on the training part.
 
->>> from models.data import load, split, standardise
->>> parts = standardise(split(load("boston"), seed=1))
+>>> from onebasin.models.data import load_data, split, standardise
+>>> parts = standardise(split(load_data("boston"), seed=1))
 >>> parts.train.x.shape, parts.test.x.shape
 ((405, 13), (101, 13))
 """
@@ -11,7 +11,7 @@ from .folders import CorruptDataError, MissingDataError
 from .splitting import Split, own_split, split
 from .standardising import StandardisedSplit, Standardiser, standardise
 from .synthetic import AbsoluteValue, ReluTeacher, Sinc
-from .table import TABLE, Loader, load, missing, names
+from .table import TABLE, Loader, load_data, missing, names
 
 __all__ = [
     "TABLE",
@@ -28,7 +28,7 @@ __all__ = [
     "Task",
     "Truth",
     "Units",
-    "load",
+    "load_data",
     "missing",
     "names",
     "own_split",

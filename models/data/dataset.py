@@ -35,7 +35,7 @@ class Dataset:
     Parameters
     ----------
     name : str
-        The name under which `load` knows it.
+        The name under which `load_data` knows it.
     x
         Inputs, one row an observation, floating point and finite.
     y

@@ -1,4 +1,4 @@
-"""The table of data sets: every name that `load` knows, and its loader."""
+"""The table of data sets: every name that `load_data` knows, and its loader."""
 
 import difflib
 import importlib.util
@@ -75,7 +75,7 @@ def names() -> tuple[str, ...]:
     return tuple(TABLE)
 
 
-def load(name: str, *, seed: int = 0, **options: Any) -> Dataset:
+def load_data(name: str, *, seed: int = 0, **options: Any) -> Dataset:
     """Load a data set by name.
 
     Parameters

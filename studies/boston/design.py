@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from onebasin.inference.settings import NutsSettings
 from onebasin.models import NetworkTarget
-from onebasin.models.data import StandardisedSplit, load, split, standardise
+from onebasin.models.data import StandardisedSplit, load_data, split, standardise
 
 from ..errors import StudyError
 from ..lab.study import Cell, Options
@@ -92,4 +92,4 @@ def target(config: Config, cell: Cell) -> NetworkTarget:
 @lru_cache(maxsize=4)
 def parts(seed: int, number: int) -> StandardisedSplit:
     """Split the data, 80 to 20, and standardise on the training part."""
-    return standardise(split(load(NAME), test_fraction=0.2, seed=seed + number - 1))
+    return standardise(split(load_data(NAME), test_fraction=0.2, seed=seed + number - 1))

@@ -44,14 +44,14 @@ def compare(
     check_seed(seed)
     console.prepare_jax()
     from onebasin.analysis.compare.compare import compare as compare_trees
-    from onebasin.inference.posterior import load
+    from onebasin.inference.posterior import open_posterior
 
     files = named(runs)
     name = _truth(files, truth)
     x, y = _read_points(points) if points else (None, None)
     with console.alignment_bar() as progress:
         found = compare_trees(
-            {name: load(run) for name, run in files.items()},
+            {name: open_posterior(run) for name, run in files.items()},
             truth=name,
             x=x,
             y=y,

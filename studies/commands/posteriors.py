@@ -33,11 +33,11 @@ def diagnose(
     """Show R-hat, effective sample sizes, divergences, tree depths and E-BFMI; raw and modulo symmetry."""
     from onebasin.analysis.diagnostics.aligned import diagnose_modulo, has_equal_modes
     from onebasin.analysis.diagnostics.diagnose import diagnose as diagnose_tree
-    from onebasin.inference.posterior import load
+    from onebasin.inference.posterior import open_posterior
 
     from .. import console
 
-    tree = load(run)
+    tree = open_posterior(run)
     symmetry = parse_exchangeable(exchangeable or []) or None
     modulo = None
     if align and not var and (symmetry or has_equal_modes(tree)):
@@ -62,16 +62,16 @@ def align(
 ) -> None:
     """Bring every draw into one labelling, and write the posterior with how each draw was moved."""
     from onebasin.analysis.alignment import align as align_tree
-    from onebasin.inference.posterior import check_output, load, save
+    from onebasin.inference.posterior import check_output, open_posterior, save
 
     from .. import console
 
     check_output(out, force=force)
     symmetry = parse_exchangeable(exchangeable or []) or None
-    target = load(Path(reference)) if reference.endswith(".nc") else reference
+    target = open_posterior(Path(reference)) if reference.endswith(".nc") else reference
     with console.alignment_bar() as progress:
         alignment = align_tree(
-            load(run),
+            open_posterior(run),
             symmetry,
             reference=target,
             cost=cost,
@@ -100,14 +100,15 @@ def report(
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
     """Write one self-contained page with tables and pictures of posteriors."""
-    from onebasin.analysis.report import check_output, posterior_report, write
-    from onebasin.inference.posterior import load
+    from onebasin.analysis.report import check_output
+    from onebasin.analysis.report import report as write_report
+    from onebasin.inference.posterior import open_posterior
 
     from .. import console
 
     check_output(out, force=force)
-    trees = {name: load(run) for name, run in named(runs).items()}
-    write(posterior_report(trees, title=title), out, force=force)
+    trees = {name: open_posterior(run) for name, run in named(runs).items()}
+    write_report(trees, out, title=title, force=force)
     console.say(f"wrote {out}")
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from onebasin.models import BayesianNetwork, Categorical, Network
-from onebasin.models.data import Dataset, Split, load, own_split, split
+from onebasin.models.data import Dataset, Split, load_data, own_split, split
 
 NUM_CLASSES = 10
 
@@ -42,7 +42,7 @@ def image_split(images: Images, seed: int) -> Split:
 
 @lru_cache(maxsize=2)
 def _split(name: str, side: int, train: int | None, seed: int) -> Split:
-    whole = _whole(load(name), train, seed)
+    whole = _whole(load_data(name), train, seed)
     return Split(train=_shrunk(whole.train, side), test=_shrunk(whole.test, side))
 
 

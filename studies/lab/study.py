@@ -176,9 +176,9 @@ class Outcomes:
 
     def tree(self, cell: Cell) -> xr.DataTree:
         """Read the posterior of a cell that succeeded."""
-        from onebasin.inference.posterior import load
+        from onebasin.inference.posterior import open_posterior
 
-        return load(self.paths[cell])
+        return open_posterior(self.paths[cell])
 
     def by_key(self, key: str) -> xr.DataTree:
         """Read the posterior of the cell with this key.

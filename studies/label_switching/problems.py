@@ -153,7 +153,7 @@ def condition(label: str, seed: int) -> Target:
     name = f"label-switching-{label}"
     if not problem.program:
         return _network().condition(made.data["x"], made.data["y"], name=name)
-    return stan.program(
+    return stan.stan_program(
         PROGRAMS / f"{problem.program}.stan",
         made.data,
         symmetry=problem.symmetry,

@@ -7,7 +7,7 @@ from functools import cache
 
 from onebasin.inference.settings import AdviSettings, NutsSettings
 from onebasin.models import NetworkTarget
-from onebasin.models.data import Dataset, load
+from onebasin.models.data import Dataset, load_data
 
 from ..lab.study import Cell, Options
 from ..pourzanjani import PARAMETRISATIONS, relu_network
@@ -83,4 +83,4 @@ def target(config: Config, cell: Cell) -> NetworkTarget:
 @cache
 def dataset(seed: int) -> Dataset:
     """Load the data: 100 training points, 100 held out, and the true function."""
-    return load(NAME, seed=seed)
+    return load_data(NAME, seed=seed)

@@ -11,7 +11,7 @@ import numpyro
 from numpyro import distributions as dist
 
 from onebasin.models import Target
-from onebasin.stan import program
+from onebasin.stan import stan_program
 
 PROGRAMS = Path(__file__).parent / "programs"
 MEAN = np.array([1.0, -2.0])
@@ -30,7 +30,7 @@ def known_target(engine: str) -> Target:
     if engine == "numpyro":
         return Target("known", numpyro_model=_model)
     data = {"mu": MEAN, "Sigma": COVARIANCE, "shape": SHAPE, "rate": RATE}
-    return program(PROGRAMS / "known.stan", data, name="known")
+    return stan_program(PROGRAMS / "known.stan", data, name="known")
 
 
 def assert_mean(draws: np.ndarray, truth: float, *, min_ess: float = 200.0) -> None:

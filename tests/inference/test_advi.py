@@ -16,7 +16,7 @@ from onebasin.inference.errors import AdviFailed
 from onebasin.inference.variational.fit import WINDOW, has_settled
 from onebasin.inference.variational.stan import ATTEMPTS
 from onebasin.models import BayesianNetwork, Network, Target
-from onebasin.stan import program
+from onebasin.stan import stan_program
 
 from .known import COVARIANCE, MEAN, PROGRAMS, RATE, SHAPE, known_target
 
@@ -126,7 +126,7 @@ def test_numpyro_failure_says_what_to_do() -> None:
 
 @pytest.mark.stan
 def test_stan_failure_is_one_line_after_all_attempts(tmp_path: Path) -> None:
-    target = program(PROGRAMS / "broken.stan", {"always": 1})
+    target = stan_program(PROGRAMS / "broken.stan", {"always": 1})
     with pytest.raises(AdviFailed, match=r"failed on 'broken' in all 4 attempts") as caught:
         advi(target, engine="stan", settings=AdviSettings(iterations=200), seed=1)
     assert "\n" not in str(caught.value)

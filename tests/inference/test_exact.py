@@ -8,14 +8,14 @@ import pytest
 
 from onebasin.inference import NutsSettings, nuts
 from onebasin.models import BayesianNetwork, Gaussian, Network, NetworkTarget
-from onebasin.models.data import load
+from onebasin.models.data import load_data
 
 PROBABILITIES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 @pytest.fixture(scope="module")
 def target() -> NetworkTarget:
-    data = load("absolute-value")
+    data = load_data("absolute-value")
     network = Network(1, (2,), 1, "relu", biases=False, readout="sum")
     return BayesianNetwork(network, Gaussian(noise=1.0)).condition(
         data.x, data.y, name="two-weights"

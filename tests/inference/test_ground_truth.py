@@ -10,7 +10,7 @@ import pytest
 
 from onebasin.inference import NutsSettings, nuts
 from onebasin.models import BayesianNetwork, Network, Parametrisation, predict
-from onebasin.models.data import load
+from onebasin.models.data import load_data
 from onebasin.models.networks.parametrisation import BIASES, WEIGHTS
 
 SETTINGS = NutsSettings(chains=4, warmup=600, draws=1000, target_acceptance=0.9)
@@ -18,7 +18,7 @@ SETTINGS = NutsSettings(chains=4, warmup=600, draws=1000, target_acceptance=0.9)
 
 def _quantities(engine: str, parametrisation: Parametrisation) -> dict[str, np.ndarray]:
     """Draws (chain, draw) of what permutations and scalings leave alone."""
-    data = load("relu-teacher")
+    data = load_data("relu-teacher")
     model = BayesianNetwork(Network(2, (2,), 1), parametrisation=parametrisation)
     target = model.condition(data.x, data.y, name="relu-teacher")
     tree = nuts(target, engine=engine, settings=SETTINGS, seed=20)

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from onebasin.inference import NutsSettings, load, nuts, save
+from onebasin.inference import NutsSettings, nuts, open_posterior, save
 from onebasin.inference.errors import PosteriorFileError
 from onebasin.inference.posterior import fingerprint
 from onebasin.models import BayesianNetwork, Network, Parametrisation
 from onebasin.models.symmetry.blocks import from_json
-from onebasin.stan import program
+from onebasin.stan import stan_program
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def test_network_posterior_names_its_axes(tree: xr.DataTree) -> None:
 
 
 def test_file_keeps_everything(tree: xr.DataTree, tmp_path: Path) -> None:
-    again = load(save(tree, tmp_path / "new folder" / "run.nc"))
+    again = open_posterior(save(tree, tmp_path / "new folder" / "run.nc"))
     xr.testing.assert_identical(again.posterior.to_dataset(), tree.posterior.to_dataset())
     assert set(again.attrs) == set(tree.attrs)
     model = BayesianNetwork.from_description(again.attrs["model"])
@@ -62,7 +62,7 @@ def test_existing_file_is_not_overwritten(tree: xr.DataTree, tmp_path: Path) -> 
         save(tree, path)
     assert path.read_text() == "precious"
     save(tree, path, force=True)
-    assert "posterior" in load(path).children
+    assert "posterior" in open_posterior(path).children
 
 
 def test_interrupted_write_leaves_nothing(
@@ -101,14 +101,14 @@ def test_unreadable_file_is_named(content: str | None, message: str, tmp_path: P
     if content is not None:
         path.write_text(content)
     with pytest.raises(PosteriorFileError, match=message):
-        load(path)
+        open_posterior(path)
 
 
 def test_file_without_posterior_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "run.nc"
     xr.DataTree.from_dict({"other": xr.Dataset({"a": 1})}).to_netcdf(path, engine="h5netcdf")
     with pytest.raises(PosteriorFileError, match="holds no group `posterior`"):
-        load(path)
+        open_posterior(path)
 
 
 def test_fingerprint_sees_data_settings_and_seed() -> None:
@@ -127,10 +127,10 @@ def test_fingerprint_sees_every_digit_of_every_value(tmp_path: Path, index: int)
     path = tmp_path / "mean.stan"
     path.write_text("data { vector[2000] y; }")
     values = np.arange(2000.0)
-    base = fingerprint(program(path, {"y": values}))
-    assert base == fingerprint(program(path, {"y": values.copy()}))
+    base = fingerprint(stan_program(path, {"y": values}))
+    assert base == fingerprint(stan_program(path, {"y": values.copy()}))
     values[index] += 1e-12
-    assert base != fingerprint(program(path, {"y": values}))
-    assert base != fingerprint(program(path, {"z": values}))
-    of_lists = fingerprint(program(path, {"y": [1.0, 2.0], "n": np.int64(2)}))
-    assert of_lists != fingerprint(program(path, {"y": [1.0, 2.0], "n": np.int64(3)}))
+    assert base != fingerprint(stan_program(path, {"y": values}))
+    assert base != fingerprint(stan_program(path, {"z": values}))
+    of_lists = fingerprint(stan_program(path, {"y": [1.0, 2.0], "n": np.int64(2)}))
+    assert of_lists != fingerprint(stan_program(path, {"y": [1.0, 2.0], "n": np.int64(3)}))

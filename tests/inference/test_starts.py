@@ -19,7 +19,7 @@ from onebasin.inference.mcmc.numpyro import starting_points
 from onebasin.inference.mcmc.optimum import BestOptimum
 from onebasin.inference.mcmc.stan_starts import best_optimum, seeds_of
 from onebasin.models import BayesianNetwork, Network, Target
-from onebasin.stan import program
+from onebasin.stan import stan_program
 from onebasin.stan.program import compile_program, definition, write_data
 
 from .known import MEAN, PROGRAMS, RATE, SHAPE, known_target
@@ -39,7 +39,7 @@ def _two_modes() -> None:
 def two_modes(engine: str) -> Target:
     if engine == "numpyro":
         return Target("two modes", numpyro_model=_two_modes)
-    return program(PROGRAMS / "two_modes.stan", {"depth": DEPTH})
+    return stan_program(PROGRAMS / "two_modes.stan", {"depth": DEPTH})
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -126,7 +126,7 @@ def test_no_finite_optimum_is_an_error() -> None:
 @pytest.mark.stan
 def test_stan_without_an_optimum_says_why(tmp_path: Path) -> None:
     settings = NutsSettings(chains=1, warmup=10, draws=10, init="optimum", init_starts=2)
-    target = program(PROGRAMS / "broken.stan", {"always": 1})
+    target = stan_program(PROGRAMS / "broken.stan", {"always": 1})
     with pytest.raises(InferenceError, match="No optimum was found from 2 starting points") as e:
         nuts(target, engine="stan", settings=settings)
     assert "\n" not in str(e.value)

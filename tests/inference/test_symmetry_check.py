@@ -106,7 +106,7 @@ def test_networks_do_not_have_what_was_broken(target, block):
 def test_stan_programs_are_checked_on_their_own_density():
     data = {"K": 3, "N": 12, "y": Y}
     derived = Exchangeable({**WHOLE.axes, "precision": 0})
-    target = stan.program(FREE_MIXTURE, data, symmetry=(derived,))
+    target = stan.stan_program(FREE_MIXTURE, data, symmetry=(derived,))
     assert check_symmetry(target, engine="stan").differences[0] < 1e-12
     wrong = dataclasses.replace(target, symmetry=(Exchangeable({"mu": 0}),))
     with pytest.raises(SymmetryError, match="moving mu as declared changes the log density by"):

@@ -11,7 +11,14 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from onebasin.inference import EnsembleSettings, TrainSettings, ensemble, load, save, train
+from onebasin.inference import (
+    EnsembleSettings,
+    TrainSettings,
+    ensemble,
+    open_posterior,
+    save,
+    train,
+)
 from onebasin.inference.mcmc.numpyro import chain_keys, unconstrain
 from onebasin.inference.training.batches import Batches
 from onebasin.inference.training.checkpoint import FileKeeper
@@ -155,7 +162,10 @@ def test_ensemble_has_the_documented_form(label: str, tmp_path: Path) -> None:
     if label != "free":
         np.testing.assert_allclose(np.linalg.norm(post["W1"], axis=2), 1.0, rtol=1e-12)
         assert (np.diff(post["b1"], axis=-1) > 0).all()
-    assert load(save(tree, tmp_path / "e.nc"))["training"]["loss"].dims == ("member", "epoch")
+    assert open_posterior(save(tree, tmp_path / "e.nc"))["training"]["loss"].dims == (
+        "member",
+        "epoch",
+    )
 
 
 def test_members_differ_and_the_seed_decides_them() -> None:

@@ -7,7 +7,7 @@ import jaxtyping
 import numpy as np
 import pytest
 
-from onebasin.models.data import Dataset, Standardiser, load
+from onebasin.models.data import Dataset, Standardiser, load_data
 
 
 def regression(**changes):
@@ -93,7 +93,7 @@ def test_dataset_refuses_bad_labels(changes, message):
 
 
 def test_take_keeps_rows_in_the_order_asked_and_drops_the_held_out_part():
-    dataset = load("sinc")
+    dataset = load_data("sinc")
     taken = dataset.take(np.array([5, 2]))
     np.testing.assert_array_equal(taken.x, dataset.x[[5, 2]])
     np.testing.assert_array_equal(taken.y, dataset.y[[5, 2]])
@@ -102,7 +102,7 @@ def test_take_keeps_rows_in_the_order_asked_and_drops_the_held_out_part():
 
 
 def test_dataset_survives_pickling():
-    dataset = load("relu-teacher")
+    dataset = load_data("relu-teacher")
     again = pickle.loads(pickle.dumps(dataset))
     np.testing.assert_array_equal(again.y, dataset.y)
     np.testing.assert_array_equal(again.truth(again.x), dataset.truth(dataset.x))

@@ -6,7 +6,7 @@ import struct
 import numpy as np
 import pytest
 
-from onebasin.models.data import CorruptDataError, MissingDataError, load
+from onebasin.models.data import CorruptDataError, MissingDataError, load_data
 from onebasin.models.data.idx import read_idx
 from onebasin.models.data.uci import read_table
 
@@ -81,7 +81,7 @@ def test_read_idx_refuses_broken_compression(tmp_path, broken):
 
 
 def test_mnist_scales_pixels_and_holds_the_test_images_out(mnist_folder):
-    dataset = load("mnist", folder=mnist_folder)
+    dataset = load_data("mnist", folder=mnist_folder)
     np.testing.assert_allclose(dataset.x[0], [0, 0.2, 0.4, 1], rtol=1e-15)
     np.testing.assert_array_equal(dataset.y, [7, 0, 9])
     np.testing.assert_array_equal(dataset.held_out.x, [[1, 0, 0, 0]])
@@ -94,9 +94,9 @@ def test_mnist_is_found_in_the_data_folder_then_in_the_cache(
     mnist_folder, empty_places, monkeypatch
 ):
     with pytest.raises(MissingDataError):
-        load("mnist")
+        load_data("mnist")
     monkeypatch.setenv("ONEBASIN_DATA", str(mnist_folder.parent))
-    assert load("mnist", precision="float32").x.dtype == np.float32
+    assert load_data("mnist", precision="float32").x.dtype == np.float32
 
 
 def test_cached_files_serve_where_the_data_folder_lacks_them(empty_places, monkeypatch):
@@ -108,40 +108,40 @@ def test_cached_files_serve_where_the_data_folder_lacks_them(empty_places, monke
     folder = cache / "onebasin" / "data" / "uci"
     folder.mkdir(parents=True)
     (folder / "yacht.data").write_text(YACHT_ROW)
-    assert load("yacht").num_obs == 1
+    assert load_data("yacht").num_obs == 1
 
 
 def test_missing_files_are_named_with_the_variable_and_the_places(empty_places, monkeypatch):
     with pytest.raises(MissingDataError, match=r"t10k-labels.* not found .*ONEBASIN_DATA"):
-        load("mnist")
+        load_data("mnist")
     monkeypatch.setenv("ONEBASIN_DATA", str(empty_places / "mine"))
     with pytest.raises(MissingDataError, match=r"yacht\.data not found in .*mine/uci, .*put it in"):
-        load("yacht")
+        load_data("yacht")
 
 
 def test_mnist_refuses_images_without_labels(mnist_folder):
     path = mnist_folder / "train-labels-idx1-ubyte.gz"
     path.write_bytes(gzip.compress(idx_bytes((2,), bytes([7, 0]))))
     with pytest.raises(CorruptDataError, match=r"3 images but .* 2 labels"):
-        load("mnist", folder=mnist_folder)
+        load_data("mnist", folder=mnist_folder)
 
 
 def test_mnist_refuses_a_label_that_is_no_digit(mnist_folder):
     path = mnist_folder / "t10k-labels-idx1-ubyte.gz"
     path.write_bytes(gzip.compress(idx_bytes((1,), bytes([10]))))
     with pytest.raises(CorruptDataError, match="holds the label 10"):
-        load("mnist", folder=mnist_folder)
+        load_data("mnist", folder=mnist_folder)
 
 
 @pytest.mark.usefixtures("unchecked")
 def test_mnist_refuses_an_unknown_precision(mnist_folder):
     with pytest.raises(ValueError, match="`precision` is 'float16'; it must be"):
-        load("mnist", folder=mnist_folder, precision="float16")
+        load_data("mnist", folder=mnist_folder, precision="float16")
 
 
 def test_yacht_takes_the_last_column_as_target(tmp_path):
     (tmp_path / "yacht.data").write_text(f"{YACHT_ROW}\n\n{YACHT_ROW}\n \n")
-    dataset = load("yacht", folder=tmp_path)
+    dataset = load_data("yacht", folder=tmp_path)
     np.testing.assert_array_equal(dataset.x[1], [-2.3, 0.568, 4.78, 3.99, 3.17, 0.125])
     np.testing.assert_array_equal(dataset.y, [[0.11], [0.11]])
     assert dataset.feature_names[-1] == "froude_number"
@@ -149,7 +149,7 @@ def test_yacht_takes_the_last_column_as_target(tmp_path):
 
 def test_airfoil_has_five_inputs(tmp_path):
     (tmp_path / "airfoil.data").write_text("800 0 0.3048 71.3 0.00266337 126.201\n")
-    dataset = load("airfoil", folder=tmp_path)
+    dataset = load_data("airfoil", folder=tmp_path)
     np.testing.assert_array_equal(dataset.x, [[800, 0, 0.3048, 71.3, 0.00266337]])
     assert dataset.y[0, 0] == 126.201
 

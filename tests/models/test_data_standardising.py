@@ -5,12 +5,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from onebasin.models.data import Dataset, Split, Standardiser, load, own_split, split, standardise
+from onebasin.models.data import (
+    Dataset,
+    Split,
+    Standardiser,
+    load_data,
+    own_split,
+    split,
+    standardise,
+)
 
 
 @pytest.fixture(scope="module")
 def boston() -> Dataset:
-    return load("boston")
+    return load_data("boston")
 
 
 def toy(x, y) -> Dataset:
@@ -71,7 +79,7 @@ def test_split_refuses_a_negative_seed(boston):
 
 
 def test_own_split_takes_the_test_points_that_belong_to_the_data(boston):
-    dataset = load("relu-teacher")
+    dataset = load_data("relu-teacher")
     parts = own_split(dataset)
     np.testing.assert_array_equal(parts.train.x, dataset.x)
     np.testing.assert_array_equal(parts.test.x, dataset.held_out.x)
@@ -81,7 +89,7 @@ def test_own_split_takes_the_test_points_that_belong_to_the_data(boston):
 
 def test_split_parts_must_belong_together(boston):
     with pytest.raises(ValueError, match="`train` and `test` differ in `feature_names`"):
-        Split(train=boston, test=load("diabetes"))
+        Split(train=boston, test=load_data("diabetes"))
 
 
 def test_standardiser_gives_mean_0_and_sd_1_on_a_case_worked_out_by_hand():
@@ -162,7 +170,7 @@ def test_standardiser_refuses_a_constant_target():
 
 
 def test_standardiser_leaves_labels_alone():
-    parts = standardise(split(load("digits"), seed=0))
+    parts = standardise(split(load_data("digits"), seed=0))
     np.testing.assert_array_equal(parts.train.y, parts.raw.train.y)
     assert np.all(np.isfinite(parts.test.x))
     with pytest.raises(ValueError, match="class labels have no scale"):
@@ -170,7 +178,7 @@ def test_standardiser_leaves_labels_alone():
 
 
 def test_standardise_transforms_own_test_points_and_drops_the_truth():
-    dataset = load("relu-teacher")
+    dataset = load_data("relu-teacher")
     scaler = Standardiser.fit(dataset)
     transformed = scaler.transform(dataset)
     np.testing.assert_array_equal(
@@ -186,8 +194,8 @@ def test_standardiser_refuses_data_it_does_not_fit(boston):
     with pytest.raises(ValueError, match="`boston` is standardised already"):
         Standardiser.fit(scaler.transform(boston))
     with pytest.raises(ValueError, match="the fit was for the other task"):
-        scaler.transform(load("digits"))
+        scaler.transform(load_data("digits"))
     with pytest.raises(ValueError, match=r"`x` has shape \(442, 10\); .* must have 13 columns"):
-        scaler.transform(load("diabetes"))
+        scaler.transform(load_data("diabetes"))
     with pytest.raises(ValueError, match=r"`y` has shape \(4, 2\); .* must have 1 columns"):
         scaler.inverse_y(np.zeros((4, 2)))

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from onebasin.models.data import AbsoluteValue, ReluTeacher, Sinc, load
+from onebasin.models.data import AbsoluteValue, ReluTeacher, Sinc, load_data
 
 SYNTHETIC = ("relu-teacher", "sinc", "absolute-value")
 ROOT = math.sqrt(2)
@@ -51,7 +51,7 @@ def test_absolute_value_is_the_two_unit_network():
 
 @pytest.mark.parametrize("name", SYNTHETIC)
 def test_draws_are_truth_plus_noise_of_the_stated_sd(name):
-    dataset = load(name, num_obs=20_000, noise_sd=0.3)
+    dataset = load_data(name, num_obs=20_000, noise_sd=0.3)
     noise = dataset.y - dataset.truth(dataset.x)
     # The mean's and the sd's standard errors are 0.3 / sqrt(n) and 0.3 / sqrt(2 n); five of each.
     assert abs(noise.mean()) < 5 * 0.3 / math.sqrt(20_000)
@@ -62,13 +62,13 @@ def test_draws_are_truth_plus_noise_of_the_stated_sd(name):
 
 @pytest.mark.parametrize("name", SYNTHETIC)
 def test_noise_free_data_are_the_truth(name):
-    dataset = load(name, noise_sd=0.0)
+    dataset = load_data(name, noise_sd=0.0)
     np.testing.assert_array_equal(dataset.y, dataset.truth(dataset.x))
 
 
 @pytest.mark.parametrize("name", SYNTHETIC)
 def test_seed_decides_the_data(name):
-    first, again, other = load(name, seed=3), load(name, seed=3), load(name, seed=4)
+    first, again, other = load_data(name, seed=3), load_data(name, seed=3), load_data(name, seed=4)
     np.testing.assert_array_equal(first.x, again.x)
     np.testing.assert_array_equal(first.y, again.y)
     assert not np.any(first.x == other.x)
@@ -76,20 +76,20 @@ def test_seed_decides_the_data(name):
 
 @pytest.mark.parametrize("name", SYNTHETIC)
 def test_test_points_are_fresh_and_do_not_move_with_the_noise(name):
-    dataset, noisier = load(name), load(name, noise_sd=2.0)
+    dataset, noisier = load_data(name), load_data(name, noise_sd=2.0)
     size = min(dataset.num_obs, dataset.held_out.num_obs)
     assert not np.any(dataset.x[:size] == dataset.held_out.x[:size])
     np.testing.assert_array_equal(dataset.held_out.x, noisier.held_out.x)
-    np.testing.assert_array_equal(dataset.held_out.x, load(name, num_obs=3).held_out.x)
+    np.testing.assert_array_equal(dataset.held_out.x, load_data(name, num_obs=3).held_out.x)
 
 
 def test_relu_teacher_inputs_have_the_stated_sd():
-    x = load("relu-teacher", num_obs=20_000, x_sd=2.0).x
+    x = load_data("relu-teacher", num_obs=20_000, x_sd=2.0).x
     assert np.all(np.abs(x.std(axis=0) - 2) < 5 * 2 / math.sqrt(40_000))
 
 
 def test_sinc_inputs_fill_the_interval_and_no_more():
-    x = load("sinc", num_obs=5_000).x
+    x = load_data("sinc", num_obs=5_000).x
     assert -1 <= x.min() < -0.99
     assert 0.99 < x.max() < 1
 
@@ -110,4 +110,4 @@ def test_sinc_inputs_fill_the_interval_and_no_more():
 )
 def test_generators_refuse_bad_settings(name, option, value, message):
     with pytest.raises(ValueError, match=message):
-        load(name, **{option: value})
+        load_data(name, **{option: value})

@@ -28,7 +28,7 @@ SHAPES = {
 
 @pytest.fixture(scope="module")
 def loaded() -> dict[str, data.Dataset]:
-    return {name: data.load(name) for name in READY}
+    return {name: data.load_data(name) for name in READY}
 
 
 def test_names_are_those_of_the_table():
@@ -89,24 +89,26 @@ def test_mnist_5k_holds_500_of_each_digit_in_the_unit_interval(loaded):
 
 
 def test_load_passes_options_on():
-    assert data.load("sinc", num_obs=7).num_obs == 7
-    assert data.load("mnist-5k", precision="float32").x.dtype == np.float32
+    assert data.load_data("sinc", num_obs=7).num_obs == 7
+    assert data.load_data("mnist-5k", precision="float32").x.dtype == np.float32
 
 
 def test_load_of_recorded_data_does_not_depend_on_the_seed():
-    np.testing.assert_array_equal(data.load("boston", seed=1).x, data.load("boston", seed=2).x)
+    np.testing.assert_array_equal(
+        data.load_data("boston", seed=1).x, data.load_data("boston", seed=2).x
+    )
 
 
 def test_load_lists_the_data_sets_for_an_unknown_name():
     with pytest.raises(ValueError, match=r"`name` is 'bostn' \(did you mean 'boston'\?\).*yacht"):
-        data.load("bostn")
+        data.load_data("bostn")
 
 
 def test_load_lists_the_options_for_an_unknown_option():
     with pytest.raises(TypeError, match=r"`noise` is not an option .*'sinc'.*noise_sd, frequency"):
-        data.load("sinc", noise=1.0)
+        data.load_data("sinc", noise=1.0)
     with pytest.raises(TypeError, match=r"`noise` is not an option .*'boston'.*none"):
-        data.load("boston", noise=1.0)
+        data.load_data("boston", noise=1.0)
 
 
 def test_missing_tells_ready_data_from_absent_files(tmp_path, monkeypatch):

@@ -12,7 +12,7 @@ from scipy.stats import wilcoxon
 from onebasin.analysis.diagnostics.result import Diagnosis, Extreme
 from onebasin.analysis.predictive.scores import score_predictions
 from onebasin.analysis.report import Run
-from onebasin.models.data import load as load_data
+from onebasin.models.data import load_data
 from onebasin.studies.boston import STUDY, design, paper
 from onebasin.studies.boston.design import configure, parts
 from onebasin.studies.boston.measures import Measured, Paired

@@ -8,7 +8,7 @@ import pytest
 from onebasin.inference.posterior import build, save
 from onebasin.inference.settings import AdviSettings, NutsSettings
 from onebasin.models import BayesianNetwork, Network, Target
-from onebasin.models.data import load as load_data
+from onebasin.models.data import load_data
 from onebasin.models.networks.likelihood import Categorical
 from onebasin.models.symmetry.blocks import Exchangeable
 

@@ -13,7 +13,7 @@ import xarray as xr
 
 from onebasin import inference
 from onebasin.inference.density.symmetry import SymmetryCheck, SymmetryError
-from onebasin.inference.posterior import build, load
+from onebasin.inference.posterior import build, open_posterior
 from onebasin.inference.settings import NutsSettings
 from onebasin.models import Exchangeable
 from onebasin.models.symmetry.group import Group
@@ -294,7 +294,7 @@ def test_command_checks_samples_and_keeps_the_truth(onebasin, here, monkeypatch)
     assert checked == [("label-switching-mixture", "stan")]
     assert list(answer.json["cells"]) == ["mixture.nuts.stan"]
     assert answer.json["cells"]["mixture.nuts.stan"]["labellings_in_all"] == 6
-    tree = load("run/posteriors/mixture.nuts.stan.nc")
+    tree = open_posterior("run/posteriors/mixture.nuts.stan.nc")
     np.testing.assert_array_equal(tree["truth"]["mu"], simulate("mixture", 0).truth["mu"])
     assert tree["truth"]["mu"].dims == ("component",)
     np.testing.assert_array_equal(tree["observed_data"]["y"], simulate("mixture", 0).data["y"])

@@ -14,7 +14,7 @@ from onebasin.inference.density.stan import StanDensity
 from onebasin.inference.density.symmetry import SymmetryError
 from onebasin.models import Exchangeable
 from onebasin.models.symmetry.group import Group
-from onebasin.stan import program
+from onebasin.stan import stan_program
 from onebasin.studies.label_switching import data
 from onebasin.studies.label_switching.problems import PROBLEMS, PROGRAMS, condition, simulate
 
@@ -116,7 +116,7 @@ def test_programs_have_their_density_and_their_symmetry(label):
     problem, (density, sizes) = PROBLEMS[label], DENSITIES[label]
     made = problem.simulate(np.random.default_rng(5), **sizes)
     path = PROGRAMS / f"{problem.program}.stan"
-    target = program(path, made.data, symmetry=problem.symmetry)
+    target = stan_program(path, made.data, symmetry=problem.symmetry)
     evaluated = StanDensity(target)
     points = evaluated.points(4, seed=1)
     found = evaluated.log_density(points)

@@ -5,6 +5,7 @@ import math
 from dataclasses import replace
 from types import SimpleNamespace
 
+import inference.symmetrised
 import numpy as np
 import pytest
 import xarray as xr

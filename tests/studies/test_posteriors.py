@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onebasin.inference.posterior import build, load, save
+from onebasin.inference.posterior import build, open_posterior, save
 from onebasin.inference.settings import AdviSettings, NutsSettings
 from onebasin.models import BayesianNetwork, Network, Target
-from onebasin.models.data import load as load_data
+from onebasin.models.data import load_data
 from onebasin.studies.commands.posteriors import named
 
 from .conftest import fake_posterior
@@ -167,7 +167,7 @@ def test_align_writes_a_posterior_in_one_labelling(onebasin, mixture):
     answer = onebasin("align", "run.nc", "--out", "aligned.nc", "--exchangeable", "mu,sigma")
     assert answer.code == 0
     assert "Modulo permutations of mu, sigma" in answer.out
-    tree = load("aligned.nc")
+    tree = open_posterior("aligned.nc")
     assert np.all(np.ptp(tree["posterior"]["mu"].mean("draw").values, axis=0) < 0.2)
     assert "alignment" in tree.children
     found = onebasin("diagnose", "aligned.nc", "--json").json
@@ -184,7 +184,9 @@ def test_align_writes_a_posterior_in_one_labelling(onebasin, mixture):
         "aligned.nc",
     )
     assert again.code == 0, again.err
-    np.testing.assert_array_equal(load("b.nc")["posterior"]["mu"], tree["posterior"]["mu"])
+    np.testing.assert_array_equal(
+        open_posterior("b.nc")["posterior"]["mu"], tree["posterior"]["mu"]
+    )
 
 
 @pytest.mark.parametrize(

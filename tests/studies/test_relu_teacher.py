@@ -9,8 +9,7 @@ import xarray as xr
 
 from onebasin.inference.errors import AdviFailed
 from onebasin.inference.settings import AdviSettings, NutsSettings
-from onebasin.models.data import Dataset
-from onebasin.models.data import load as load_data
+from onebasin.models.data import Dataset, load_data
 from onebasin.studies.lab.study import Cell, Options, Outcomes
 from onebasin.studies.relu_teacher import STUDY, conclusions, measures
 from onebasin.studies.relu_teacher.design import Config, configure, dataset

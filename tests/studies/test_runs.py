@@ -9,7 +9,7 @@ import pytest
 
 from onebasin.inference.settings import NutsSettings
 from onebasin.models import BayesianNetwork, Network
-from onebasin.models.data import load as load_data
+from onebasin.models.data import load_data
 from onebasin.studies.errors import Interrupted, StudyError
 from onebasin.studies.lab.folder import (
     Run,

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onebasin.inference.posterior import load
+from onebasin.inference.posterior import open_posterior
 from onebasin.inference.settings import AdviSettings, EnsembleSettings, HmcSettings, NutsSettings
 from onebasin.models.symmetry.blocks import from_json
 from onebasin.studies import sampling
@@ -45,7 +45,7 @@ def test_program_and_data_go_to_the_sampler(sample, sampler, program):
     assert dict(call["target"].stan_program.data) == DATA
     assert answer.json["file"] == "run.nc"
     assert answer.json["summary"]["num_chains"] == 4
-    assert load("run.nc").attrs["target"] == "normal"
+    assert open_posterior("run.nc").attrs["target"] == "normal"
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_existing_file_is_replaced_only_by_force(sample, sampler):
     assert sampler.calls == []
     assert Path("run.nc").read_text() == "precious"
     assert sample("--force").code == 0
-    assert load("run.nc").attrs["method"] == "nuts"
+    assert open_posterior("run.nc").attrs["method"] == "nuts"
 
 
 def test_file_in_place_of_the_folder_is_one_line(onebasin, program, sampler):
@@ -244,7 +244,7 @@ def test_program_is_sampled_diagnosed_and_reported(onebasin, program):
     assert answer.json["summary"]["ess_bulk_value"] > 100
     assert abs(rows["mu"]["mean"] - mean) < 5 * rows["mu"]["mcse_mean"]
     assert rows["mu"]["sd"] == pytest.approx(sd, rel=0.25)
-    (block,) = from_json(load("run.nc").attrs["symmetry"])
+    (block,) = from_json(open_posterior("run.nc").attrs["symmetry"])
     assert block.axes == {"other": 0}
     # Alike without being modes: two independent standard normals.
     assert answer.json["aligned"]["shrinkage"] < 0.9
@@ -259,7 +259,7 @@ def test_seed_and_draws_change_the_draws(onebasin, program):
         fixed = ("normal.stan", "data.json", "--out", "run.nc", "--force", "--chains", "1")
         answer = onebasin("sample", *fixed, "--warmup", "200", "--draws", "20", *words)
         assert answer.code == 0, answer.err
-        return load("run.nc")["posterior"].to_dataset()["mu"].values
+        return open_posterior("run.nc")["posterior"].to_dataset()["mu"].values
 
     first = mu()
     np.testing.assert_array_equal(first, mu())
@@ -321,7 +321,7 @@ def test_init_optimum_reaches_the_chains(onebasin, here):
         fixed = ("sample", "modes.stan", "--out", "run.nc", "--force", "--warmup", "100")
         answer = onebasin(*fixed, "--draws", "50", "--chains", "6", *words)
         assert answer.code == 0, answer.err
-        return float(load("run.nc")["posterior"]["x"].mean("draw").min())
+        return float(open_posterior("run.nc")["posterior"]["x"].mean("draw").min())
 
     assert lowest() < -4
     assert lowest("--init", "optimum") > 4

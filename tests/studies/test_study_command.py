@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from onebasin.inference.errors import AdviFailed
-from onebasin.inference.posterior import load
+from onebasin.inference.posterior import open_posterior
 from onebasin.inference.settings import NutsSettings
 from onebasin.studies.registry import STUDIES
 
@@ -43,7 +43,7 @@ def test_run_leaves_posteriors_findings_and_a_page(onebasin, here, sampler):
     record = json.loads(Path("run/run.json").read_text())
     assert record["status"] == "done"
     assert {cell["status"] for cell in record["cells"].values()} == {"done"}
-    tree = load("run/posteriors/givens.nuts.stan.nc")
+    tree = open_posterior("run/posteriors/givens.nuts.stan.nc")
     assert tree["constant_data"].to_dataset()["x"].shape == (100, 2)
     assert tree["observed_data"].to_dataset()["y"].shape == (100, 1)
     assert json.loads(Path("run/findings.json").read_text())["statements"]

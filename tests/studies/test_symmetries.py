@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onebasin.inference.posterior import build, load, save
+from onebasin.inference.posterior import build, open_posterior, save
 from onebasin.models import Complement, Exchangeable, Group, Rescalable, Target
 from onebasin.models.symmetry.blocks import from_json, to_json
 from onebasin.studies.errors import StudyError
@@ -142,10 +142,10 @@ def deviation(tree, names) -> float:
 @pytest.mark.parametrize("word", SHAPES)
 def test_align_and_diagnose_take_every_kind_of_block(onebasin, here: Path, word):
     clean = write_run(word)
-    assert deviation(load("run.nc"), clean) > 0.2
+    assert deviation(open_posterior("run.nc"), clean) > 0.2
     answer = onebasin("align", "run.nc", "--out", "aligned.nc", "--exchangeable", word)
     assert (answer.code, answer.err) == (0, "")
-    aligned = load("aligned.nc")
+    aligned = open_posterior("aligned.nc")
     assert deviation(aligned, clean) < 0.03
     assert from_json(aligned.attrs["symmetry"]) == parse_exchangeable([word])
     found = onebasin("diagnose", "run.nc", "--json", "--exchangeable", word).json
@@ -159,7 +159,7 @@ def test_align_and_diagnose_take_every_kind_of_block(onebasin, here: Path, word)
 def test_what_is_not_declared_stays_scrambled(onebasin, here: Path, word, weaker):
     clean = write_run(word)
     assert onebasin("align", "run.nc", "--out", "a.nc", "--exchangeable", weaker).code == 0
-    assert deviation(load("a.nc"), clean) > 0.2
+    assert deviation(open_posterior("a.nc"), clean) > 0.2
 
 
 def test_word_that_cannot_be_read_is_one_line(onebasin, here: Path):
@@ -188,4 +188,4 @@ def test_complement_is_tried_on_the_programs_density(onebasin, here: Path):
     assert "names q, which coin.stan does not declare; it has: p." in unknown.err
     assert not Path("run.nc").exists()
     assert onebasin("sample", "coin.stan", "fair.json", *words, "--exchangeable", "1-p").code == 0
-    assert from_json(load("run.nc").attrs["symmetry"]) == (Complement(("p",)),)
+    assert from_json(open_posterior("run.nc").attrs["symmetry"]) == (Complement(("p",)),)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from onebasin.inference import load, save
+from onebasin.inference import open_posterior, save
 from onebasin.inference.density.symmetry import SymmetryError
 from onebasin.inference.errors import InferenceError
 from onebasin.inference.variational import SymmetrisedSettings, log_density, symmetrised_vi
@@ -204,7 +204,7 @@ def test_log_density_is_the_average_over_the_group(fitted: xr.DataTree) -> None:
 
 
 def test_log_density_is_known_from_a_file(fitted: xr.DataTree, tmp_path: Path) -> None:
-    posterior = load(save(fitted, tmp_path / "q.nc"))
+    posterior = open_posterior(save(fitted, tmp_path / "q.nc"))
     values = {"w": posterior["posterior"]["w"].values[0]}
     found = log_density(two_modes(), posterior, values)
     np.testing.assert_allclose(found.base, posterior["sample_stats"]["log_q"][0], rtol=1e-9)
