@@ -26,7 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from onebasin.inference.mcmc.numpyro import chain_keys, unconstrain
+from onebasin.inference.mcmc.numpyro import unconstrain
 from onebasin.inference.precision import precision
 from onebasin.inference.provenance import machine, versions
 from onebasin.models import BayesianNetwork, Network, NetworkTarget
@@ -54,7 +54,7 @@ def targets() -> dict[str, NetworkTarget]:
 def time_numpyro(target: NetworkTarget, dtype: str, num: int, repeats: int) -> list[float]:
     """Microseconds a gradient, one number a round."""
     with precision(dtype):
-        model = unconstrain(target, chain_keys(0, 1, 0), 0.5)
+        model = unconstrain(target, keys_for(Purpose.CHAIN_START, 0, 1), 0.5)
         start, unravel = ravel_pytree(jax.tree.map(lambda leaf: leaf[0], model.initial))
         gradient = jax.grad(lambda v: model.potential(unravel(v)))
         step = jnp.asarray(STEP**2, start.dtype)

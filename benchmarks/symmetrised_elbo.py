@@ -31,6 +31,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from onebasin.inference import SymmetrisedSettings
 from onebasin.inference.mutual_information import (
     Estimator,
     barber_agakov,
@@ -45,7 +46,6 @@ from onebasin.inference.mutual_information import (
 from onebasin.inference.mutual_information.pairwise import mean_field
 from onebasin.inference.precision import precision
 from onebasin.inference.provenance import machine, versions
-from onebasin.inference.variational import SymmetrisedSettings
 from onebasin.inference.variational.elbo import Objective
 from onebasin.inference.variational.families.table import family_of
 from onebasin.inference.variational.layout import layout_of

@@ -11,6 +11,9 @@ from typing import Any
 
 import numpy as np
 
+MAX_SEED = 2**32 - 1
+"""Stan's seeds are unsigned numbers of 32 bits."""
+
 
 def check_positive(argument: str, value: object) -> None:
     """Refuse anything but a positive finite number."""
@@ -24,6 +27,14 @@ def check_count(argument: str, value: object, *, least: int = 1) -> None:
     whole = isinstance(value, Integral) and not isinstance(value, bool)
     if not whole or value < least:  # type: ignore[operator]
         raise ValueError(f"`{argument}` must be a whole number, at least {least}; got {value!r}.")
+
+
+def check_seed(seed: Any, argument: str = "seed") -> int:
+    """Return a seed as an `int`; refuse one that an engine cannot take."""
+    whole = isinstance(seed, Integral) and not isinstance(seed, bool)
+    if not whole or not 0 <= seed <= MAX_SEED:
+        raise ValueError(f"`{argument}` must be a whole number from 0 to {MAX_SEED}; got {seed!r}.")
+    return int(seed)
 
 
 def check_inputs(x: Any, in_dim: int) -> np.ndarray:

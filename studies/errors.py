@@ -1,5 +1,6 @@
 """Errors of the command line and of the studies."""
 
+from onebasin.models.checks import MAX_SEED
 from onebasin.models.errors import OnebasinError
 
 
@@ -12,10 +13,6 @@ class Interrupted(OnebasinError):
 
     Not a `RuntimeError`: whoever catches failures of a run must not take this for one.
     """
-
-
-MAX_SEED = 2**31 - 1
-"""Stan's seeds are unsigned, and this is what cmdstanpy and NumPy agree on."""
 
 
 def check_seed(seed: int) -> None:

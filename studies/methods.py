@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from onebasin.inference.settings import AdviSettings, EnsembleSettings, HmcSettings, NutsSettings
+from onebasin.inference import AdviSettings, EnsembleSettings, HmcSettings, NutsSettings
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from onebasin.inference.settings import AdviSettings
+from onebasin.inference import AdviSettings
 from onebasin.models.choices import choose
 
 from .errors import Interrupted, StudyError, check_seed

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
-from onebasin.models.checks import check_count
+from onebasin.models.checks import check_count, check_seed
 from onebasin.models.choices import choose
 from onebasin.models.symmetry.blocks import Complement, Symmetry
 
@@ -63,7 +63,7 @@ class Rule:
         choose("gauge", self.gauge, GAUGES)
         check_count("restarts", self.restarts)
         check_count("max_sweeps", self.max_sweeps)
-        check_count("seed", self.seed, least=0)
+        check_seed(self.seed)
 
     def to_json(self) -> str:
         """The rule as JSON text."""

@@ -19,7 +19,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from onebasin.models.checks import check_count, check_positive
+from onebasin.models.checks import check_count, check_positive, check_seed
 
 from ..alignment.draws import dataset_of
 from . import files
@@ -147,7 +147,7 @@ class GaussianFit:
         """
         check_count("num_draws", num_draws)
         check_count("chains", chains)
-        check_count("seed", seed, least=0)
+        check_seed(seed)
         check_positive("temperature", temperature)
         streams = [np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(chains)]
         u = np.stack([self.structure.draw(rng, num_draws) for rng in streams])

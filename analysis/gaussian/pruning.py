@@ -22,7 +22,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float, Int
 
-from onebasin.models.checks import check_count, check_labels, check_outputs
+from onebasin.models.checks import check_labels, check_outputs, check_seed
 from onebasin.models.choices import choose
 from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.models.networks.prediction import predict
@@ -193,7 +193,7 @@ class _Order:
 
 def _order(fit: GaussianFit, names: tuple[str, ...], by: str, seed: int) -> _Order:
     choose("by", by, SCORES)
-    check_count("seed", seed, least=0)
+    check_seed(seed)
     names = tuple(name for name in fit.names if name in names)
     mean = np.concatenate([fit.mean[name].ravel() for name in names])
     if by == "random":

@@ -13,7 +13,8 @@ from numpyro.infer.util import log_likelihood as numpyro_log_likelihood
 
 from onebasin.models.target import Target
 
-from ..mcmc.numpyro import chain_keys, unconstrain
+from ..keys import Purpose, keys_for
+from ..mcmc.numpyro import unconstrain
 
 
 class NumpyroDensity:
@@ -38,7 +39,7 @@ class NumpyroDensity:
 
     def points(self, count: int, seed: int) -> dict[str, np.ndarray]:
         """Points to try, uniform within +-2 in the unconstrained space: name to array (point, ...)."""
-        space = unconstrain(self.target, chain_keys(seed, count, purpose=2), 2.0)
+        space = unconstrain(self.target, keys_for(Purpose.POINT, seed, count), 2.0)
         values = jax.vmap(space.constrain)(space.initial)
         return {name: np.asarray(values[name]) for name in space.initial}
 

@@ -8,8 +8,8 @@ import xarray as xr
 
 from onebasin.models.target import Target
 
-from ..settings import HmcSettings
 from .sample import sample
+from .settings import HmcSettings
 
 
 def hmc(

@@ -26,11 +26,12 @@ from onebasin.models.errors import RunCancelled
 from onebasin.models.target import Target
 
 from ..errors import InferenceError
+from ..keys import Purpose, keys_for
 from ..precision import precision
 from ..progress import ProgressBars
-from ..settings import HmcSettings, NutsSettings
 from .chains import Chain
 from .optimum import BestOptimum
+from .settings import HmcSettings, NutsSettings
 
 SLICE = 50
 """Iterations between looks at the clock; about a millisecond's work for the smallest models."""
@@ -113,7 +114,7 @@ def starting_points(
     ValueError, InferenceError
         See `unconstrain`; also if no optimum is found.
     """
-    keys = chain_keys(seed, settings.chains, 0)
+    keys = keys_for(Purpose.CHAIN_START, seed, settings.chains)
     if settings.init == "random":
         return unconstrain(target, keys, settings.init_radius)
     many = jax.vmap(partial(jax.random.split, num=settings.init_starts))(keys)
@@ -124,12 +125,6 @@ def starting_points(
         for first in range(0, len(many) * settings.init_starts, settings.init_starts)
     ]
     return replace(space, initial=jax.tree.map(lambda *points: jnp.stack(points), *found))
-
-
-def chain_keys(seed: int, chains: int, purpose: int) -> jax.Array:
-    """A key a chain, which does not depend on the number of chains."""
-    root = jax.random.fold_in(jax.random.key(seed), purpose)
-    return jax.vmap(partial(jax.random.fold_in, root))(jnp.arange(chains))
 
 
 class ChainRunner:
@@ -156,7 +151,7 @@ class ChainRunner:
             model = starting_points(target, settings, seed)
             kernel = _kernel(model.potential, settings)
             start = jax.jit(jax.vmap(lambda key, z: kernel.init(key, settings.warmup, z, (), {})))
-            self._states = start(chain_keys(seed, settings.chains, 1), model.initial)
+            self._states = start(keys_for(Purpose.CHAIN, seed, settings.chains), model.initial)
             advance = jax.jit(partial(_advance, kernel, partial(_bounded, settings)))
             lowered = advance.lower(self._state(0), 1)
             self._advance = lowered.compile()

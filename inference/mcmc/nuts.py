@@ -8,8 +8,8 @@ import xarray as xr
 
 from onebasin.models.target import Target
 
-from ..settings import NutsSettings
 from .sample import sample
+from .settings import NutsSettings
 
 
 def nuts(

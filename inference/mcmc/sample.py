@@ -11,13 +11,15 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
+from onebasin.models.checks import check_seed
 from onebasin.models.choices import choose
 from onebasin.models.target import Target
 
+from ..engine import ENGINES
 from ..posterior import build, fingerprint
 from ..progress import ProgressBars
-from ..settings import ENGINES, HmcSettings, NutsSettings, check_seed
 from .chains import Chain, RunChain, run_chains, stack
+from .settings import HmcSettings, NutsSettings
 
 Settings = NutsSettings | HmcSettings
 
@@ -34,7 +36,7 @@ def sample(
 ) -> xr.DataTree:
     """Run the chains of a method; `nuts` and `hmc` say what the arguments mean."""
     choose("engine", engine, ENGINES)
-    check_seed(seed)
+    seed = check_seed(seed)
     mark = fingerprint(
         target, method=method, engine=engine, settings=_chain_settings(settings), seed=seed
     )

@@ -16,8 +16,8 @@ from onebasin.stan.program import compile_program, definition, write_data
 from onebasin.stan.run import run
 
 from ..progress import ProgressBars
-from ..settings import HmcSettings, NutsSettings
 from .chains import Chain
+from .settings import HmcSettings, NutsSettings
 from .stan_starts import best_optimum, seeds_of
 
 METRICS = {"diag": "diag_e", "dense": "dense_e", "unit": "unit_e"}

@@ -22,16 +22,17 @@ import xarray as xr
 from numpyro.handlers import seed as seeded
 from numpyro.handlers import trace
 
+from onebasin.models.checks import check_seed
 from onebasin.models.networks.likelihood import Gaussian
 from onebasin.models.target import NetworkTarget, Target
 
 from ..density.network import prior_target
-from ..mcmc.numpyro import chain_keys
+from ..keys import Purpose, keys_for
 from ..posterior import build, fingerprint
 from ..precision import precision
 from ..progress import ProgressBars
-from ..settings import EnsembleSettings, check_batch_fits, check_seed
 from .checkpoint import FileKeeper
+from .settings import EnsembleSettings, check_batch_fits
 from .train import Trained, train
 
 
@@ -76,7 +77,7 @@ def ensemble(
             "BayesianNetwork(...).condition(x, y)."
         )
     settings = settings or EnsembleSettings()
-    check_seed(seed)
+    seed = check_seed(seed)
     check_batch_fits(settings.batch_size, len(target.x))
     mark = fingerprint(target, method="ensemble", settings=asdict(settings), seed=seed)
     started = time.perf_counter()
@@ -98,7 +99,7 @@ def first_values(
 ) -> dict[str, np.ndarray]:
     """Where training starts: natural values (member, ...)."""
     with precision(settings.dtype):
-        keys = chain_keys(seed, settings.members, 5)
+        keys = keys_for(Purpose.MEMBER_START, seed, settings.members)
         draw = _he if settings.init == "he" else _prior
         values = jax.vmap(lambda key: draw(target, key))(keys)
         return {name: np.asarray(value) for name, value in values.items()}

@@ -18,14 +18,15 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Int
 
+from onebasin.models.checks import check_seed
 from onebasin.models.target import NetworkTarget
 
 from ..density.network import NetworkDensity, Point, prior_target
 from ..density.start import to_unconstrained
-from ..mcmc.numpyro import chain_keys
+from ..keys import Purpose, keys_for
 from ..precision import precision
-from ..settings import TrainSettings, check_batch_fits, check_seed
 from .batches import Batches
+from .settings import TrainSettings, check_batch_fits
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,7 @@ def train(
         If `start` does not fit the target, members differ in number, or the batch is larger than the data.
     """
     settings = settings or TrainSettings()
-    check_seed(seed)
+    seed = check_seed(seed)
     check_batch_fits(settings.batch_size, len(target.x))
     if record_every is not None and (record_every < 1 or keeper is not None):
         raise ValueError(
@@ -182,9 +183,9 @@ class Trainer:
     ) -> None:
         self.target, self.settings, self.members = target, settings, members
         self.batches = Batches(len(target.x), settings.batch_size or len(target.x))
-        self.density = NetworkDensity(target, chain_keys(seed, 1, 0))
+        self.density = NetworkDensity(target, keys_for(Purpose.CHAIN_START, seed, 1))
         self.adam = optax.adam(_learning_rate(settings, self.batches))
-        self._keys = chain_keys(seed, 1 if same_batches else members, 4)
+        self._keys = keys_for(Purpose.TRAINING_BATCHES, seed, 1 if same_batches else members)
         self._epoch = jax.jit(self._advance)
         self._values = jax.jit(jax.vmap(self.density.constrain))
         # One member after the other: a pass over all data may fill the memory by itself.

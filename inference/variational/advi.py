@@ -11,13 +11,17 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from onebasin.models.checks import check_seed
 from onebasin.models.choices import choose
 from onebasin.models.target import NetworkTarget, Target
 
+from ..engine import ENGINES
 from ..posterior import build
 from ..progress import ProgressBars
-from ..settings import ENGINES, FAMILIES, AdviSettings, check_batch_fits, check_seed
+from ..training.settings import check_batch_fits
 from .fit import VariationalFit
+from .gaussian import GAUSSIANS
+from .settings import AdviSettings
 
 
 def advi(
@@ -39,7 +43,7 @@ def advi(
     family : {"meanfield", "fullrank"}
         Diagonal or full covariance.
     engine : {"numpyro", "stan"}
-        NumPyro's guides with Adam, or Stan's own algorithm.
+        Our own Gaussian families with Adam, or Stan's own algorithm.
     settings : AdviSettings, optional
         Optimiser, stopping rule, draws.
     start : mapping, optional
@@ -66,9 +70,9 @@ def advi(
     StanError
         If Stan cannot compile the program.
     """
-    choose("family", family, FAMILIES)
+    choose("family", family, GAUSSIANS)
     choose("engine", engine, ENGINES)
-    check_seed(seed)
+    seed = check_seed(seed)
     settings = settings or AdviSettings()
     _check_batches(target, engine, settings.batch_size)
     started = time.perf_counter()

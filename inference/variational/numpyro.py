@@ -24,13 +24,14 @@ from onebasin.models.target import NetworkTarget, Target
 from ..density.network import NetworkDensity
 from ..density.start import to_unconstrained
 from ..errors import AdviFailed
-from ..mcmc.numpyro import chain_keys, unconstrain
+from ..keys import Purpose, key_for, keys_for
+from ..mcmc.numpyro import unconstrain
 from ..precision import precision
 from ..progress import ProgressBars
-from ..settings import AdviSettings
 from ..training.batches import Batches
 from .fit import VariationalFit, elbo_trace, has_settled
 from .gaussian import GAUSSIANS, FullRank, MeanField, Parameters, entropy, log_density
+from .settings import AdviSettings
 
 INIT_RADIUS = 2.0
 """Without a given start, the fit starts at a random point, as a chain would."""
@@ -101,9 +102,11 @@ def fit(
 def _model(
     target: Target, settings: AdviSettings, start: Mapping[str, Any] | None, seed: int
 ) -> _Model:
-    keys = chain_keys(seed, 1, 2)
+    keys = keys_for(Purpose.POINT, seed, 1)
     if settings.batch_size is not None and isinstance(target, NetworkTarget):
-        return _batched_model(target, settings.batch_size, start, keys, chain_keys(seed, 1, 3)[0])
+        return _batched_model(
+            target, settings.batch_size, start, keys, key_for(Purpose.ADVI_BATCHES, seed)
+        )
     space = unconstrain(target, keys, INIT_RADIUS)
     first, unravel = _first(target, start, space.initial)
     return _Model(

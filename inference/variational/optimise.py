@@ -21,7 +21,7 @@ from jaxtyping import Array, Float
 from onebasin.models.target import NetworkTarget
 
 from ..errors import InferenceError
-from ..mcmc.numpyro import chain_keys
+from ..keys import Purpose, keys_for
 from ..training.batches import Batches
 from ..training.train import Keeper, Kept
 from .elbo import Data, Objective
@@ -87,8 +87,8 @@ class Optimiser:
         self.objective, self.information, self.settings = objective, information, settings
         self.family = objective.family
         self.adam = optax.adam(_learning_rate(settings))
-        self._keys = chain_keys(seed, settings.fits, 6)
-        self._order_keys = chain_keys(seed, settings.fits, 7)
+        self._keys = keys_for(Purpose.FIT_STEPS, seed, settings.fits)
+        self._order_keys = keys_for(Purpose.FIT_BATCHES, seed, settings.fits)
         target = objective.target
         num_obs = len(target.x) if isinstance(target, NetworkTarget) else 1
         self.batches = Batches(num_obs, settings.batch_size or num_obs)

@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from ..density.space import Values
-from ..mcmc.numpyro import chain_keys
+from ..keys import Purpose, keys_for
 from .gaussian import Parameters
 from .optimise import Optimised, Optimiser
 
@@ -20,7 +20,7 @@ def finish(
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray], xr.Dataset]:
     """Draws (chain, draw, ...), their statistics, and the group `variational`."""
     s, params = optimiser.settings, optimised.params
-    keys = chain_keys(seed, s.fits, 10)
+    keys = keys_for(Purpose.FIT_DRAWS, seed, s.fits)
     draw = jax.jit(lambda both: jax.lax.map(lambda one: _drawn(optimiser, *one), both))
     values, lp, log_q = draw((params, keys))
     report = jax.jit(lambda both: jax.lax.map(lambda one: _reported(optimiser, *one), both))

@@ -1,27 +1,59 @@
-"""Settings of symmetrised variational inference."""
+"""Settings of ADVI and of symmetrised variational inference."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from typing import Literal
 
-from onebasin.models.choices import choose
-
-from ..settings import (
-    DTYPES,
-    SCHEDULES,
-    check_batch_size,
-    check_counts,
-    check_positive_numbers,
-)
+from onebasin.models.settings import Count, NonNegative, Positive, Share, settings
 
 FAMILIES = ("meanfield", "block", "lowrank")
 ESTIMATORS = ("none", "exact", "fractional", "barber_agakov", "importance", "infonce", "bethe")
 CHOICES = ("auto", *ESTIMATORS)
-INITS = ("he", "random")
 
 
-@dataclass(frozen=True)
+@settings
+class AdviSettings:
+    """Settings of automatic differentiation variational inference (Kucukelbir et al. 2017).
+
+    Parameters
+    ----------
+    iterations : int
+        Most gradient steps of the optimiser.
+    gradient_samples : int
+        Monte Carlo draws of a gradient.
+    elbo_samples : int
+        Monte Carlo draws of an evaluation of the ELBO.
+    evaluate_every : int
+        Gradient steps between evaluations of the ELBO.
+    tolerance : float
+        The optimiser stops when the mean or the median relative change of the ELBO over the last evaluations falls
+        below it.
+    draws : int
+        Draws taken from the fitted approximation.
+    learning_rate : float
+        Adam's first step size (NumPyro); Stan searches its own.
+    batch_size : int or None
+        Observations in each gradient, drawn anew without replacement for every pass over the data and weighted up to
+        all of them; `None` for all. Networks on the NumPyro engine only. The ELBO is always that of all data.
+    init_scale : float
+        Standard deviation at the start, in every direction (NumPyro); Stan starts at 1.
+    dtype : {"float64", "float32"}
+        Precision of the NumPyro engine.
+    """
+
+    iterations: Count = 10_000
+    gradient_samples: Count = 10
+    elbo_samples: Count = 100
+    evaluate_every: Count = 100
+    tolerance: Positive = 0.001
+    draws: Count = 1000
+    learning_rate: Positive = 0.02
+    batch_size: Count | None = None
+    init_scale: Positive = 0.1
+    dtype: Literal["float64", "float32"] = "float64"
+
+
+@settings
 class SymmetrisedSettings:
     """How an approximation is trained, and how it is reported.
 
@@ -66,60 +98,34 @@ class SymmetrisedSettings:
     tolerance : float
         Training ends early when the mean or the median relative change of the symmetrised ELBO over the last ten
         evaluations is below it for every fit; 0 for never.
-    report_draws, report_permutations : int
-        Draws of q, and permutations of each, of the numbers at the end.
+    report_draws : int
+        Draws of q for the numbers at the end.
+    report_permutations : int
+        Permutations of each of these draws.
     draws : int
         Draws kept of each fit.
     dtype : {"float64", "float32"}
         Precision.
-
-    Raises
-    ------
-    ValueError
-        If a count or a number is out of its range, or a word unknown.
     """
 
-    fits: int = 1
-    steps: int = 10_000
-    learning_rate: float = 0.01
-    schedule: str = "cosine"
-    anneal: float = 0.0
-    batch_size: int | None = None
-    samples: int = 8
+    fits: Count = 1
+    steps: Count = 10_000
+    learning_rate: Positive = 0.01
+    schedule: Literal["constant", "cosine"] = "cosine"
+    anneal: Share = 0.0
+    batch_size: Count | None = None
+    samples: Count = 8
     local_reparametrisation: bool | None = None
-    information_draws: int = 2
-    permutations: int = 10
-    sweeps: int = 15
-    rank: int = 5
-    init: str = "he"
-    init_scale: float = 0.05
-    evaluate_every: int = 500
-    elbo_samples: int = 20
-    tolerance: float = 1e-4
-    report_draws: int = 200
-    report_permutations: int = 50
-    draws: int = 1000
-    dtype: str = "float64"
-
-    def __post_init__(self) -> None:
-        check_counts(self, "fits", "steps", "samples", "information_draws", "permutations")
-        check_counts(self, "sweeps", "rank", "evaluate_every", "elbo_samples")
-        check_counts(self, "report_draws", "report_permutations", "draws")
-        check_batch_size(self)
-        check_positive_numbers(self, "learning_rate", "init_scale")
-        choose("schedule", self.schedule, SCHEDULES)
-        choose("init", self.init, INITS)
-        choose("dtype", self.dtype, DTYPES)
-        self._check_ranges()
-
-    def _check_ranges(self) -> None:
-        if not 0 <= self.anneal <= 1:
-            raise ValueError(
-                f"`anneal` is {self.anneal!r}; it is a share of the steps and must be from 0 (the full divergence "
-                "from the first step) to 1."
-            )
-        if not 0 <= self.tolerance < math.inf:
-            raise ValueError(
-                f"`tolerance` is {self.tolerance!r}; it must be a relative change of 0 (train for all `steps`) or "
-                "more."
-            )
+    information_draws: Count = 2
+    permutations: Count = 10
+    sweeps: Count = 15
+    rank: Count = 5
+    init: Literal["he", "random"] = "he"
+    init_scale: Positive = 0.05
+    evaluate_every: Count = 500
+    elbo_samples: Count = 20
+    tolerance: NonNegative = 1e-4
+    report_draws: Count = 200
+    report_permutations: Count = 50
+    draws: Count = 1000
+    dtype: Literal["float64", "float32"] = "float64"

@@ -32,8 +32,8 @@ from ..mcmc.stan import SIGNIFICANT_FIGURES
 from ..mcmc.stan_starts import write
 from ..precision import precision
 from ..progress import ProgressBars
-from ..settings import AdviSettings
 from .fit import VariationalFit, elbo_trace
+from .settings import AdviSettings
 
 NOT_CONVERGED = "The algorithm may not have converged."
 _ITERATION = re.compile(r"^\s*(\d+)\s+[-\d.e+]+\s", re.MULTILINE)

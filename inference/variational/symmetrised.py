@@ -22,18 +22,19 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
+from onebasin.models.checks import check_seed
 from onebasin.models.choices import choose
 from onebasin.models.target import NetworkTarget, Target
 
 from ..density.start import check_names
 from ..density.symmetry import SymmetryError
-from ..mcmc.numpyro import chain_keys
+from ..keys import Purpose, key_for, keys_for
 from ..posterior import build, fingerprint
 from ..precision import precision
 from ..progress import ProgressBars
-from ..settings import EnsembleSettings, check_batch_fits, check_seed
 from ..training.checkpoint import FileKeeper
 from ..training.ensemble import first_values
+from ..training.settings import EnsembleSettings, check_batch_fits
 from ..training.train import Keeper
 from .choice import check_permutations, choose_estimator
 from .elbo import Objective, applies_locally
@@ -106,7 +107,7 @@ def symmetrised_vi(
     """
     settings = settings or SymmetrisedSettings()
     choose("family", family, FAMILIES)
-    check_seed(seed)
+    seed = check_seed(seed)
     _check_batches(target, settings.batch_size)
     started = time.perf_counter()
     with precision(settings.dtype), ProgressBars(progress) as bars:
@@ -125,7 +126,7 @@ def symmetrised_vi(
             optimiser.first(_means(target, layout, settings, start, seed)),
             _keeper(checkpoint, target, family, choice, settings, start, seed),
             lambda steps: bars.move(bar, steps),
-            chain_keys(seed, 1, 8)[0],
+            key_for(Purpose.FIT_EVALUATIONS, seed),
         )
         draws, stats, variational = finish(optimiser, optimised, seed)
     how = {
@@ -187,7 +188,7 @@ def _means(
         made = EnsembleSettings(members=settings.fits, init="he", dtype=settings.dtype)
         values = {n: jnp.asarray(v) for n, v in first_values(target, made, seed).items()}
         return jax.vmap(space.from_values)(values)
-    keys = chain_keys(seed, settings.fits, 9)
+    keys = keys_for(Purpose.FIT_START, seed, settings.fits)
     return jax.vmap(lambda k: jax.random.uniform(k, (space.size,), minval=-RADIUS, maxval=RADIUS))(
         keys
     )

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..checks import check_seed
 from .dataset import Dataset
 
 
@@ -60,8 +61,7 @@ def split(dataset: Dataset, *, test_fraction: float = 0.2, seed: int) -> Split:
     """
     if not 0 < test_fraction < 1:
         raise ValueError(f"`test_fraction` is {test_fraction!r}; it must lie between 0 and 1")
-    if seed < 0:
-        raise ValueError(f"`seed` is {seed!r}; it must be a whole number of at least 0")
+    check_seed(seed)
     num_test = round(dataset.num_obs * test_fraction)
     if not 0 < num_test < dataset.num_obs:
         raise ValueError(

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from ..checks import check_seed
 from .dataset import Dataset, Truth
 
 _HALF = 1 / math.sqrt(2)
@@ -223,7 +224,7 @@ def _draw(
 ) -> Dataset:
     _check_counts(*sizes)
     _check_noise(truth.noise_sd)
-    _check_seed(seed)
+    check_seed(seed)
     streams = iter(np.random.SeedSequence(seed).spawn(4))
 
     def part(num_obs: int, held_out: Dataset | None) -> Dataset:
@@ -249,11 +250,6 @@ def _check_counts(num_obs: int, num_test: int) -> None:
     for name, value in (("num_obs", num_obs), ("num_test", num_test)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
             raise ValueError(f"`{name}` is {value!r}; it must be a whole number of at least 1")
-
-
-def _check_seed(seed: int) -> None:
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise ValueError(f"`seed` is {seed!r}; it must be a whole number of at least 0")
 
 
 def _check_noise(noise_sd: float) -> None:

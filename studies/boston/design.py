@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from onebasin.inference.settings import NutsSettings
+from onebasin.inference import NutsSettings
 from onebasin.models import NetworkTarget
 from onebasin.models.data import StandardisedSplit, load_data, split, standardise
 

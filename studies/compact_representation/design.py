@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from onebasin.analysis.gaussian.distillation import DistillationSettings
-from onebasin.inference.settings import AdviSettings, EnsembleSettings, HmcSettings
+from onebasin.inference import AdviSettings, EnsembleSettings, HmcSettings
 from onebasin.models import BayesianNetwork, NetworkTarget
 from onebasin.models.symmetry.blocks import Exchangeable, Symmetry
 

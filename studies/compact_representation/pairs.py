@@ -24,7 +24,7 @@ from jaxtyping import Float, Int
 from onebasin.analysis.alignment import align
 from onebasin.analysis.alignment.barriers import barrier
 from onebasin.analysis.alignment.transpositions import transpositions_of
-from onebasin.inference.settings import EnsembleSettings, TrainSettings
+from onebasin.inference import EnsembleSettings, TrainSettings
 from onebasin.inference.training.ensemble import first_values
 from onebasin.inference.training.train import train
 from onebasin.models import BayesianNetwork, Categorical, NetworkTarget

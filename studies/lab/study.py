@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onebasin.analysis.report import Report, Table
-from onebasin.inference.settings import ENGINES, NutsSettings
+from onebasin.inference import NutsSettings
+from onebasin.inference.engine import ENGINES
 from onebasin.models.choices import choose
 from onebasin.models.errors import OnebasinError
 

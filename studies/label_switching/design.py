@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import xarray as xr
 
-from onebasin.inference.settings import NutsSettings
+from onebasin.inference import NutsSettings
 from onebasin.models import Target
 
 from ..errors import StudyError

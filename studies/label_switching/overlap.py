@@ -29,7 +29,7 @@ from onebasin.analysis.alignment import align
 from onebasin.analysis.alignment.parts import flatten
 from onebasin.analysis.figures.style import INK, TEXT_SIZE, chain_colour, new_figure, style_axes
 from onebasin.analysis.report import Column, Table
-from onebasin.models.checks import check_count, check_positive
+from onebasin.models.checks import check_count, check_positive, check_seed
 from onebasin.models.symmetry.blocks import Exchangeable
 from onebasin.models.symmetry.group import Element, Group, Permuted
 
@@ -81,7 +81,7 @@ class Planted:
         check_count("features", self.features)
         check_count("draws", self.draws, least=2)
         check_count("repeats", self.repeats)
-        check_count("seed", self.seed, least=0)
+        check_seed(self.seed)
         if self.parts > MOST_PARTS:
             raise ValueError(
                 f"`parts` is {self.parts}, but every element of the group is gone through; "

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from onebasin.inference.settings import EnsembleSettings, HmcSettings
-from onebasin.inference.variational import SymmetrisedSettings
+from onebasin.inference import EnsembleSettings, HmcSettings, SymmetrisedSettings
 from onebasin.models import BayesianNetwork, NetworkTarget
 from onebasin.models.symmetry.blocks import Exchangeable
 

@@ -11,7 +11,7 @@ import xarray as xr
 
 from onebasin.analysis.diagnostics.diagnose import diagnose
 from onebasin.analysis.diagnostics.result import Diagnosis
-from onebasin.inference.settings import ENGINES
+from onebasin.inference.engine import ENGINES
 
 from ..heldout import Agreement, Gap, HeldOut, agree, gap, predict_held_out
 from ..lab.study import Cell, Outcomes

@@ -214,7 +214,9 @@ def test_shares_are_checked(fit, keep):
 def test_bad_arguments_are_refused(fit):
     with pytest.raises(ValueError, match=r"`by` is 'SD'; choose one of sd, signal"):
         prune(fit, 0.5, by="SD")
-    with pytest.raises(ValueError, match=r"`seed` must be a whole number, at least 0; got -1"):
+    with pytest.raises(
+        ValueError, match=r"`seed` must be a whole number from 0 to 4294967295; got -1"
+    ):
         prune(fit, 0.5, by="random", seed=-1)
     with pytest.raises(ValueError, match=r"`keep` is empty"):
         pruning_curve(fit, np.zeros((1, 2)), np.zeros(1), keep=())

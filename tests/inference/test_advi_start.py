@@ -13,7 +13,8 @@ from onebasin.inference import AdviSettings, advi
 from onebasin.inference.density.network import NetworkDensity
 from onebasin.inference.density.start import to_unconstrained
 from onebasin.inference.errors import AdviFailed
-from onebasin.inference.mcmc.numpyro import chain_keys, unconstrain
+from onebasin.inference.keys import Purpose, keys_for
+from onebasin.inference.mcmc.numpyro import unconstrain
 from onebasin.inference.mcmc.stan_starts import write
 from onebasin.inference.variational.stan import init_values
 from onebasin.models import (
@@ -140,7 +141,7 @@ def test_density_in_parts_is_minus_numpyros_potential(
 ) -> None:
     """Other implementation: NumPyro's own potential of the whole model, value and gradient."""
     target = small_target(parametrisation, kind)
-    keys = chain_keys(0, 3, 0)
+    keys = keys_for(Purpose.CHAIN_START, 0, 3)
     density, whole = NetworkDensity(target, keys), unconstrain(target, keys, 2.0)
     for name, points in whole.initial.items():
         np.testing.assert_array_equal(density.initial[name], points)
@@ -154,7 +155,7 @@ def test_density_in_parts_is_minus_numpyros_potential(
 
 def natural_start(target: NetworkTarget) -> dict[str, np.ndarray]:
     """A point within the support."""
-    space = unconstrain(target, chain_keys(3, 1, 0), 2.0)
+    space = unconstrain(target, keys_for(Purpose.CHAIN_START, 3, 1), 2.0)
     point = jax.tree.map(lambda leaf: leaf[0], space.initial)
     return {name: np.asarray(value) for name, value in space.constrain(point).items()}
 

@@ -19,7 +19,8 @@ from onebasin.inference import (
     save,
     train,
 )
-from onebasin.inference.mcmc.numpyro import chain_keys, unconstrain
+from onebasin.inference.keys import Purpose, keys_for
+from onebasin.inference.mcmc.numpyro import unconstrain
 from onebasin.inference.training.batches import Batches
 from onebasin.inference.training.checkpoint import FileKeeper
 from onebasin.inference.training.ensemble import first_values
@@ -100,7 +101,7 @@ def test_minibatches_come_near_the_optimum() -> None:
 def test_classifier_ends_at_an_optimum_that_scipy_does_not_improve() -> None:
     """Of NumPyro's own potential, from where training ended."""
     target = class_target()
-    space = unconstrain(target, chain_keys(0, 1, 0), 2.0)
+    space = unconstrain(target, keys_for(Purpose.CHAIN_START, 0, 1), 2.0)
     settings = TrainSettings(epochs=3000, learning_rate=0.02)
     start = first_values(target, EnsembleSettings(members=1), 3)
     trained = train(target, start, settings, seed=3)
@@ -140,7 +141,7 @@ def test_gradients_of_an_epochs_batches_average_to_the_full_gradient(make, objec
 
 def test_full_batch_loss_is_the_potential() -> None:
     target = net_target(Parametrisation(biases="ordered"))
-    space = unconstrain(target, chain_keys(2, 1, 0), 2.0)
+    space = unconstrain(target, keys_for(Purpose.CHAIN_START, 2, 1), 2.0)
     point = jax.tree.map(lambda leaf: leaf[0], space.initial)
     trainer = Trainer(target, TrainSettings(), 1, 1, False)
     loss = trainer.loss(point, jnp.arange(len(target.x)))

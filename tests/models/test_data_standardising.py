@@ -74,7 +74,9 @@ def test_split_refuses_an_empty_part():
 
 
 def test_split_refuses_a_negative_seed(boston):
-    with pytest.raises(ValueError, match="`seed` is -1"):
+    with pytest.raises(
+        ValueError, match="`seed` must be a whole number from 0 to 4294967295; got -1"
+    ):
         split(boston, seed=-1)
 
 

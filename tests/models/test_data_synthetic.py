@@ -105,7 +105,7 @@ def test_sinc_inputs_fill_the_interval_and_no_more():
         ("relu-teacher", "x_sd", 0.0, "`x_sd` is 0.0"),
         ("sinc", "frequency", math.inf, "`frequency` is inf"),
         ("absolute-value", "slope", -1.0, "`slope` is -1.0"),
-        ("sinc", "seed", -1, "`seed` is -1; it must be a whole number of at least 0"),
+        ("sinc", "seed", -1, "`seed` must be a whole number from 0 to 4294967295; got -1"),
     ],
 )
 def test_generators_refuse_bad_settings(name, option, value, message):

@@ -11,8 +11,8 @@ import pytest
 import xarray as xr
 
 from onebasin import inference
+from onebasin.inference import NutsSettings
 from onebasin.inference.posterior import build
-from onebasin.inference.settings import NutsSettings
 from onebasin.models import NetworkTarget
 from onebasin.stan.home import home
 from onebasin.studies.cli import main

@@ -9,7 +9,7 @@ from scipy.special import softmax
 
 from onebasin.analysis.alignment.transpositions import count_transpositions
 from onebasin.analysis.gaussian.distillation import DistillationSettings
-from onebasin.inference.settings import AdviSettings, EnsembleSettings, HmcSettings
+from onebasin.inference import AdviSettings, EnsembleSettings, HmcSettings
 from onebasin.models import BayesianNetwork, Categorical, Network, predict
 from onebasin.models.data import Dataset
 from onebasin.studies.compact_representation import STUDY, design, paper

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from onebasin.inference import NutsSettings
 from onebasin.inference.errors import AdviFailed
 from onebasin.inference.posterior import fingerprint
-from onebasin.inference.settings import NutsSettings
 from onebasin.models.target import Target
 from onebasin.studies.errors import Interrupted
 from onebasin.studies.lab.driver import mark, run_cells, sample

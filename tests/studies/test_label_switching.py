@@ -12,9 +12,9 @@ import pytest
 import xarray as xr
 
 from onebasin import inference
+from onebasin.inference import NutsSettings
 from onebasin.inference.density.symmetry import SymmetryCheck, SymmetryError
 from onebasin.inference.posterior import build, open_posterior
-from onebasin.inference.settings import NutsSettings
 from onebasin.models import Exchangeable
 from onebasin.models.symmetry.group import Group
 from onebasin.models.target import Target

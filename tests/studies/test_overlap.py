@@ -156,7 +156,7 @@ def test_settings_change_what_is_planted():
         ({"features": 0}, "`features` must be a whole number, at least 1"),
         ({"draws": 1}, "`draws` must be a whole number, at least 2"),
         ({"repeats": 0}, "`repeats` must be a whole number, at least 1"),
-        ({"seed": -1}, "`seed` must be a whole number, at least 0"),
+        ({"seed": -1}, "`seed` must be a whole number from 0 to 4294967295"),
         ({"sds": (1.0, 2.0)}, "`sds` has 2 entries for 3 parts; give one a part"),
         ({"sds": (1.0, 2.0, 0.0)}, "`sds` must be a positive finite number; got 0.0"),
     ],

@@ -12,9 +12,8 @@ import xarray as xr
 
 from onebasin import inference
 from onebasin.analysis.report import Section
-from onebasin.inference import EnsembleSettings, HmcSettings
+from onebasin.inference import EnsembleSettings, HmcSettings, SymmetrisedSettings
 from onebasin.inference.posterior import build
-from onebasin.inference.variational import SymmetrisedSettings
 from onebasin.models import BayesianNetwork, Categorical, Network
 from onebasin.studies.lab.images import Images, image_split
 from onebasin.studies.lab.study import Options

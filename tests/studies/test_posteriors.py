@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from onebasin.inference import AdviSettings, NutsSettings
 from onebasin.inference.posterior import build, open_posterior, save
-from onebasin.inference.settings import AdviSettings, NutsSettings
 from onebasin.models import BayesianNetwork, Network, Target
 from onebasin.models.data import load_data
 from onebasin.studies.commands.posteriors import named

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from onebasin.inference import AdviSettings, NutsSettings
 from onebasin.inference.errors import AdviFailed
-from onebasin.inference.settings import AdviSettings, NutsSettings
 from onebasin.models.data import Dataset, load_data
 from onebasin.studies.lab.study import Cell, Options, Outcomes
 from onebasin.studies.relu_teacher import STUDY, conclusions, measures

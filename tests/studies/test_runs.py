@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from onebasin.inference.settings import NutsSettings
+from onebasin.inference import NutsSettings
 from onebasin.models import BayesianNetwork, Network
 from onebasin.models.data import load_data
 from onebasin.studies.errors import Interrupted, StudyError

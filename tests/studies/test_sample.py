@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from onebasin.inference import AdviSettings, EnsembleSettings, HmcSettings, NutsSettings
 from onebasin.inference.posterior import open_posterior
-from onebasin.inference.settings import AdviSettings, EnsembleSettings, HmcSettings, NutsSettings
 from onebasin.models.symmetry.blocks import from_json
 from onebasin.studies import sampling
 from onebasin.studies.methods import infer

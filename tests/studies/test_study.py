@@ -2,7 +2,7 @@
 
 import pytest
 
-from onebasin.inference.settings import NutsSettings
+from onebasin.inference import NutsSettings
 from onebasin.models import Parametrisation
 from onebasin.studies.errors import StudyError
 from onebasin.studies.lab.claims import (

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from onebasin.inference import NutsSettings
 from onebasin.inference.errors import AdviFailed
 from onebasin.inference.posterior import open_posterior
-from onebasin.inference.settings import NutsSettings
 from onebasin.studies.registry import STUDIES
 
 SMALL = ("--chains", "2", "--warmup", "10", "--draws", "40")

@@ -276,7 +276,7 @@ def test_fit_settings_are_those_of_the_part():
 
 @pytest.mark.slow
 def test_trained_fits_come_near_the_best_approximations():
-    from onebasin.inference.variational import symmetrised_vi
+    from onebasin.inference import symmetrised_vi
 
     settings = replace(TOY, alphas=(0.5,), steps=3000)
     fits = {

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from onebasin.models.checks import check_count, check_positive
+from onebasin.models.checks import check_count, check_positive, check_seed
 
 from .descent import Descent
 from .optima import LARGEST_RATIO
@@ -74,7 +74,7 @@ class InterpolationSettings:
         """Check the numbers."""
         for name in ("points", "seeds", "noisy_seeds"):
             check_count(name, getattr(self, name), least=2)
-        check_count("seed", self.seed, least=0)
+        check_seed(self.seed)
         for name in ("sigmas", "times"):
             for value in getattr(self, name):
                 check_positive(name, value)

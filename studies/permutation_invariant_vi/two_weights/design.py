@@ -22,7 +22,7 @@ from onebasin.models import BayesianNetwork, Gaussian, Network, NetworkTarget, N
 from onebasin.models.checks import check_count, check_positive
 
 if TYPE_CHECKING:
-    from onebasin.inference.variational import SymmetrisedSettings
+    from onebasin.inference import SymmetrisedSettings
 
 METHODS: Mapping[str, str] = MappingProxyType(
     {"mfvi": "none", "sgm-exact": "exact", "sgm-infonce": "infonce"}
@@ -174,7 +174,7 @@ def target(settings: TwoWeightSettings, alpha: float) -> NetworkTarget:
 
 def fit_settings(settings: TwoWeightSettings) -> SymmetrisedSettings:
     """Settings of every method's fits."""
-    from onebasin.inference.variational import SymmetrisedSettings
+    from onebasin.inference import SymmetrisedSettings
 
     return SymmetrisedSettings(
         fits=settings.fits,

@@ -40,7 +40,7 @@ def mixture(rng) -> xr.Dataset:
         ({"max_sweeps": 0}, "`max_sweeps` must be a whole number"),
         ({"threads": 0}, "`threads` must be a whole number"),
         ({"max_bytes": 0}, "`max_bytes` must be a whole number"),
-        ({"seed": -1}, "`seed` must be a whole number, at least 0"),
+        ({"seed": -1}, "`seed` must be a whole number from 0 to 4294967295"),
         ({"scales": {"mu": 0.0}}, r"`scales\['mu'\]` must be a positive finite number; got 0.0"),
         ({"scales": {"nu": 1.0}}, "`scales` names nu, which is not matched; that are mu, sigma"),
     ],

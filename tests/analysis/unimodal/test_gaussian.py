@@ -188,7 +188,10 @@ def test_labels_travel_along(rng):
     [
         ({"num_draws": 0}, r"`num_draws` must be a whole number, at least 1; got 0"),
         ({"num_draws": 1, "chains": 0}, r"`chains` must be"),
-        ({"num_draws": 1, "seed": -1}, r"`seed` must be a whole number, at least 0; got -1"),
+        (
+            {"num_draws": 1, "seed": -1},
+            r"`seed` must be a whole number from 0 to 4294967295; got -1",
+        ),
         ({"num_draws": 1, "temperature": 0.0}, r"`temperature` must be a positive finite number"),
     ],
 )

@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from onebasin.inference import open_posterior, save
+from onebasin.inference import SymmetrisedSettings, open_posterior, save, symmetrised_vi
 from onebasin.inference.density.symmetry import SymmetryError
 from onebasin.inference.errors import InferenceError
-from onebasin.inference.variational import SymmetrisedSettings, log_density, symmetrised_vi
-from onebasin.inference.variational.density import average_log_density
+from onebasin.inference.variational.density import average_log_density, log_density
 from onebasin.inference.variational.families.table import family_of
 from onebasin.inference.variational.layout import layout_of
 from onebasin.models import Target, predict
@@ -263,9 +262,13 @@ def test_bad_input_is_told_what_to_do() -> None:
         symmetrised_vi(two_modes(), settings=replace(QUICK, batch_size=2))
     with pytest.raises(ValueError, match="`start` lacks w"):
         symmetrised_vi(two_modes(), start={"v": 1.0})
-    with pytest.raises(ValueError, match="`anneal` is 2"):
+    with pytest.raises(
+        ValueError, match=r"`anneal` must be a share from 0 to 1; got 2.0. The default is 0.0."
+    ):
         replace(QUICK, anneal=2.0)
-    with pytest.raises(ValueError, match="`tolerance` is -1"):
+    with pytest.raises(
+        ValueError, match=r"`tolerance` must be a finite number of at least 0; got -1.0"
+    ):
         replace(QUICK, tolerance=-1.0)
 
 

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from onebasin.inference import SymmetrisedSettings
 from onebasin.inference.training.batches import Batches
-from onebasin.inference.variational import SymmetrisedSettings
 from onebasin.inference.variational.elbo import Objective, applies_locally
 from onebasin.inference.variational.families.table import family_of
 from onebasin.inference.variational.layout import layout_of

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from onebasin.inference.variational import SymmetrisedSettings
+from onebasin.inference import SymmetrisedSettings
 from onebasin.inference.variational.choice import check_permutations, choose_estimator
 from onebasin.inference.variational.families.family import Family
 from onebasin.inference.variational.families.table import family_of

@@ -1,0 +1,18 @@
+# The public names. `__init__.py` reads this file: a name stands here and nowhere else.
+
+from .density.symmetry import check_symmetry as check_symmetry
+from .mcmc.hmc import hmc as hmc
+from .mcmc.nuts import nuts as nuts
+from .mcmc.settings import HmcSettings as HmcSettings
+from .mcmc.settings import NutsSettings as NutsSettings
+from .posterior import open_posterior as open_posterior
+from .posterior import save as save
+from .training.ensemble import ensemble as ensemble
+from .training.settings import EnsembleSettings as EnsembleSettings
+from .training.settings import TrainSettings as TrainSettings
+from .training.train import Trained as Trained
+from .training.train import train as train
+from .variational.advi import advi as advi
+from .variational.settings import AdviSettings as AdviSettings
+from .variational.settings import SymmetrisedSettings as SymmetrisedSettings
+from .variational.symmetrised import symmetrised_vi as symmetrised_vi

@@ -1,0 +1,3 @@
+"""The engines."""
+
+ENGINES = ("numpyro", "stan")

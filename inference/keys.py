@@ -1,0 +1,36 @@
+"""Every random key of a method, from its seed, the purpose of the key and a number: of a chain, a member or a fit."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+
+
+class Purpose(IntEnum):
+    """What keys are for; two purposes never share one."""
+
+    CHAIN_START = 0
+    CHAIN = 1
+    POINT = 2
+    ADVI_BATCHES = 3
+    TRAINING_BATCHES = 4
+    MEMBER_START = 5
+    FIT_STEPS = 6
+    FIT_BATCHES = 7
+    FIT_EVALUATIONS = 8
+    FIT_START = 9
+    FIT_DRAWS = 10
+
+
+def keys_for(purpose: Purpose, seed: int, count: int) -> jax.Array:
+    """A key for each number below `count`, on which none of them depends."""
+    root = jax.random.fold_in(jax.random.key(seed), int(purpose))
+    return jax.vmap(partial(jax.random.fold_in, root))(jnp.arange(count))
+
+
+def key_for(purpose: Purpose, seed: int) -> jax.Array:
+    """The key of number 0."""
+    return keys_for(purpose, seed, 1)[0]

@@ -1,0 +1,64 @@
+"""Settings of training and of deep ensembles."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from onebasin.models.settings import Count, Positive, settings
+
+
+@settings
+class TrainSettings:
+    """How a network is trained: minibatch Adam on the log density.
+
+    Parameters
+    ----------
+    epochs : int
+        Passes over the data.
+    batch_size : int or None
+        Observations in each gradient; `None` for all. Every epoch takes the observations in a new order and leaves out
+        the rest that fills no batch.
+    learning_rate : float
+        Adam's first step size.
+    schedule : {"cosine", "constant"}
+        Whether the step size falls to zero along half a cosine over all steps, or stays.
+    objective : {"posterior", "likelihood"}
+        What is maximised: the posterior density in the unconstrained space (the prior acts as weight decay, and a
+        constrained parameter's Jacobian counts), or the likelihood alone.
+    dtype : {"float64", "float32"}
+        Precision.
+    """
+
+    epochs: Count = 1000
+    batch_size: Count | None = None
+    learning_rate: Positive = 0.01
+    schedule: Literal["constant", "cosine"] = "cosine"
+    objective: Literal["posterior", "likelihood"] = "posterior"
+    dtype: Literal["float64", "float32"] = "float64"
+
+
+@settings
+class EnsembleSettings(TrainSettings):
+    """Settings of a deep ensemble.
+
+    Parameters
+    ----------
+    members : int
+        Networks, each trained from a start of its own.
+    init : {"he", "prior"}
+        Where training starts: free weights ~ N(0, 2 / inputs of the unit) (He et al. 2015), free biases zero, the
+        noise at the scale of its prior and what is constrained drawn from its prior; or everything drawn from the
+        prior. N(0, 1) weights on many inputs saturate a wide network, so that "prior" then trains slowly.
+    """
+
+    members: Count = 10
+    init: Literal["he", "prior"] = "he"
+
+
+def check_batch_fits(batch_size: int | None, num_obs: int) -> None:
+    """Refuse a batch larger than the data."""
+    if batch_size is not None and batch_size > num_obs:
+        raise ValueError(
+            f"`batch_size` is {batch_size}, but the target has {num_obs} observations; give at most {num_obs}, "
+            "or None for all of them."
+        )

@@ -1,0 +1,131 @@
+"""Settings: frozen dataclasses that pydantic checks when they are made, refused in words of our own.
+
+A field's type says what is allowed: one of those below, a `Literal` of words, or either of them or `None`. Values are
+checked and never converted, so that what is recorded is what was given. The meaning of a field stands in the class's
+docstring under "Parameters"; `descriptions` reads it from there, for the options of the command line.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from dataclasses import MISSING, fields
+from dataclasses import dataclass as plain_dataclass
+from functools import wraps
+from typing import Annotated, Any, Literal, dataclass_transform, get_args, get_origin
+
+from pydantic import ConfigDict, Field, ValidationError, WrapValidator
+from pydantic.dataclasses import dataclass
+
+from .choices import choose
+
+
+@plain_dataclass(frozen=True)
+class Rule:
+    """What a value of a type must be.
+
+    Attributes
+    ----------
+    text : str
+        Follows "`name` must".
+    """
+
+    text: str
+
+
+def _as_given(value: Any, check: Callable[[Any], Any]) -> Any:
+    """Check without converting: pydantic would make 1.0 of 1."""
+    check(value)
+    return value
+
+
+_KEPT = WrapValidator(_as_given)
+
+Count = Annotated[int, Field(ge=1), Rule("be a whole number of at least 1")]
+"""How many of something."""
+
+Positive = Annotated[
+    float, Field(gt=0, allow_inf_nan=False), _KEPT, Rule("be a positive finite number")
+]
+NonNegative = Annotated[
+    float, Field(ge=0, allow_inf_nan=False), _KEPT, Rule("be a finite number of at least 0")
+]
+Probability = Annotated[float, Field(gt=0, lt=1), _KEPT, Rule("lie between 0 and 1")]
+"""Neither 0 nor 1."""
+
+Share = Annotated[float, Field(ge=0, le=1), _KEPT, Rule("be a share from 0 to 1")]
+"""0 and 1 are allowed."""
+
+
+@dataclass_transform(frozen_default=True)
+def settings[T](cls: type[T]) -> type[T]:
+    """Make a class of settings of a class with annotated fields.
+
+    The class made raises `ValueError` for a value that its field does not allow, and `TypeError` for a word that is no
+    text or an unknown field; the message names the field, says what came and what is allowed.
+    """
+    made = dataclass(frozen=True, config=ConfigDict(strict=True, extra="forbid"))(cls)
+    check: Callable[..., None] = made.__init__
+
+    @wraps(check)
+    def init(self: Any, *args: Any, **values: Any) -> None:
+        try:
+            check(self, *args, **values)
+        except ValidationError as error:
+            refusal = _refusal(type(self), error)
+        else:
+            return
+        raise refusal
+
+    made.__init__ = init  # type: ignore[method-assign, assignment]
+    return made
+
+
+def descriptions(cls: type) -> dict[str, str]:
+    """The meaning of every field in one line, from the docstrings of the class and its bases."""
+    out = {}
+    for base in reversed(cls.__mro__):
+        text = inspect.cleandoc(base.__dict__.get("__doc__") or "")
+        section = text.partition("Parameters\n----------\n")[2].partition("\n\n")[0]
+        for entry in re.split(r"\n(?=\S)", section):
+            names, _, meaning = entry.partition("\n")
+            for name in names.partition(" : ")[0].split(", "):
+                out[name] = " ".join(meaning.split())
+    return {field.name: out[field.name] for field in fields(cls)}
+
+
+def _refusal(cls: Any, error: ValidationError) -> Exception:
+    first = error.errors()[0]
+    name, value = str(first["loc"][0]), first["input"]
+    known = {field.name: field for field in fields(cls)}
+    if name not in known:
+        return TypeError(f"{cls.__name__} has no field `{name}`; it has {', '.join(known)}.")
+    parts = list(_parts(cls.__pydantic_fields__[name]))
+    default = known[name].default
+    hint = "" if default is MISSING else f" The default is {default!r}."
+    for part in parts:
+        if isinstance(part, Rule):
+            return ValueError(f"`{name}` must {part.text}; got {value!r}.{hint}")
+        if get_origin(part) is Literal:
+            return _unknown_word(name, value, get_args(part))
+    kind = cls.__pydantic_fields__[name].annotation
+    return ValueError(f"`{name}` must be of type {kind}; got {value!r}.{hint}")
+
+
+def _parts(field: Any) -> Any:
+    """The annotation of a field with all that it is made of, and what it is annotated with."""
+    todo = [field.annotation]
+    yield from field.metadata
+    while todo:
+        part = todo.pop()
+        yield part
+        todo += get_args(part)
+
+
+def _unknown_word(name: str, value: Any, allowed: tuple[str, ...]) -> Exception:
+    try:
+        choose(name, value, allowed)
+    except (TypeError, ValueError) as error:
+        return error
+    raise AssertionError(f"{value!r} is among {allowed}")
