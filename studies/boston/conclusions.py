@@ -19,7 +19,8 @@ from onebasin.analysis.report import (
 )
 from onebasin.analysis.report.definitions import DIAGNOSTICS, PREDICTION
 
-from ..lab.claims import Statement, count_verdicts, statement_table, trial_table, verdict_table
+from ..lab.claims import Statement
+from ..lab.legacy import count_verdicts, statement_table, trial_table, verdict_table
 from ..lab.study import ENGINE_WORDS, Cell, Findings, Outcomes
 from . import paper
 from .design import HIDDEN, Config

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from onebasin.analysis.report import Report, Section, describe_run
 
-from ..lab.claims import Statement, count_verdicts, statement_table, trial_table, verdict_table
+from ..lab.claims import Statement
 from ..lab.images import image_split
-from ..lab.page import failed_section, filled, present
-from ..lab.study import Findings, Outcomes, failure_table
+from ..lab.legacy import (
+    count_verdicts,
+    failed_section,
+    failure_table,
+    filled,
+    present,
+    statement_table,
+    trial_table,
+    verdict_table,
+)
+from ..lab.study import Findings, Outcomes
 from . import pictures, tables
 from .design import ENSEMBLE, HMC, MEANFIELD, REFINED, Config, num_parameters
 from .measures import Measured, Results, measure_all

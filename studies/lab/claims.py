@@ -1,31 +1,32 @@
-"""A paper's statements beside what was measured: comparisons, verdicts, tables."""
+"""Claims: a sentence of a paper, the rule by which it is tried, and what the frames say of it.
+
+A claim is tried in several comparisons. It reproduces if it holds in all of them, does not if it holds in
+none, and is unclear otherwise, or where the numbers of a comparison cannot be trusted. Most claims are
+tried by one of three tests: `contrast` (rows that differ in one factor), `each` (every row) and `paired`
+(two levels of a factor, pair by pair). What a comparison says is up to a function of the rows, which
+returns the numbers in words and whether the claim holds; `ratio` makes the commonest one.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from onebasin.analysis.report import Cell as TableCell
-from onebasin.analysis.report import Table
+from .frame import Frame, Frames, Row, Rows, read
+from .pairs import Pairs
 
 Verdict = Literal["reproduces", "does not reproduce", "unclear"]
-_FLAGS: Mapping[str, Literal["good", "warn", "bad"]] = {
-    "reproduces": "good",
-    "does not reproduce": "bad",
-    "unclear": "warn",
-}
-_HOLDS: Mapping[bool | None, tuple[str, Literal["good", "warn", "bad"]]] = {
-    True: ("yes", "good"),
-    False: ("no", "bad"),
-    None: ("void", "warn"),
-}
+Finding = tuple[str, bool | None]
+"""Numbers in words, and whether the claim holds; None where that cannot be said."""
+Void = Callable[[Frames, Row], bool]
+"""Whether a row's numbers cannot be trusted."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One comparison in which a statement was tried.
+    """One comparison in which a claim was tried.
 
     Attributes
     ----------
@@ -34,7 +35,7 @@ class Trial:
     measured : str
         The numbers.
     holds : bool or None
-        Whether the statement holds there; None where the numbers cannot be trusted.
+        Whether the claim holds there; None where the numbers cannot be trusted.
     """
 
     where: str
@@ -42,18 +43,17 @@ class Trial:
     holds: bool | None
 
 
+Test = Callable[[Frames], Iterable[Trial]]
+
+
 @dataclass(frozen=True)
 class Statement:
-    """A sentence of the paper beside what was measured.
+    """A claim, tried.
 
     Attributes
     ----------
-    label : str
-        A few words: what of it is tried here.
-    quote : str
-        The paper's words.
-    rule : str
-        When a comparison counts for it.
+    label, quote, rule : str
+        Those of the claim.
     trials : tuple of Trial
         The comparisons.
     verdict : {"reproduces", "does not reproduce", "unclear"}
@@ -77,8 +77,36 @@ class Statement:
         return f"{held}, {void} void" if void else held
 
 
+@dataclass(frozen=True)
+class Claim:
+    """A sentence that numbers can contradict.
+
+    Attributes
+    ----------
+    label : str
+        A few words: what of it is tried here.
+    quote : str
+        The paper's words.
+    rule : str
+        When a comparison counts for it.
+    test : callable
+        From the frames to the comparisons.
+    """
+
+    label: str
+    quote: str
+    rule: str
+    test: Test
+
+    def on(self, frames: Frames) -> Statement:
+        """Try the claim on what was measured."""
+        trials = tuple(self.test(frames))
+        verdict = judge([trial.holds for trial in trials])
+        return Statement(self.label, self.quote, self.rule, trials, verdict)
+
+
 def judge(holds: Sequence[bool | None]) -> Verdict:
-    """Turn the comparisons in which a statement was tried into a verdict.
+    """Turn the comparisons in which a claim was tried into a verdict.
 
     Parameters
     ----------
@@ -98,41 +126,205 @@ def judge(holds: Sequence[bool | None]) -> Verdict:
     return "unclear" if any(holds) else "does not reproduce"
 
 
-def count_verdicts(statements: Sequence[Statement]) -> str:
+def contrast(
+    over: Rows,
+    factor: str,
+    pairs: Iterable[tuple[Any, Any]],
+    tried: Callable[[Row, Row], Finding],
+    *,
+    same: tuple[str, ...],
+    where: Callable[[Row, Row], str],
+    void: Void | None = None,
+) -> Test:
+    """Compare rows that differ in one factor.
+
+    Parameters
+    ----------
+    over : str or callable
+        The rows.
+    factor : str
+        The column in which they differ.
+    pairs : iterable of tuple
+        Values of it: before and after.
+    tried : callable
+        From the two rows to the finding.
+    same : tuple of str
+        Columns in which they are equal.
+    where : callable
+        From the two rows to what was compared, in words.
+    void : callable, optional
+        Whether a row's numbers cannot be trusted; then the comparison is void.
+    """
+    pairs = tuple(pairs)
+
+    def test(frames: Frames) -> Iterable[Trial]:
+        rows = read(over, frames)
+        for before, after in pairs:
+            for a in rows.where(**{factor: before}):
+                b = rows.find(**{factor: after}, **{name: a[name] for name in same})
+                if b is not None:
+                    yield _trial(where(a, b), tried(a, b), frames, (a, b), void)
+
+    return test
+
+
+def each(
+    over: Rows,
+    tried: Callable[[Row], Finding],
+    *,
+    where: str | Callable[[Row], str] = "label",
+    void: Void | None = None,
+) -> Test:
+    """Ask the same of every row.
+
+    Parameters
+    ----------
+    over : str or callable
+        The rows.
+    tried : callable
+        From a row to the finding.
+    where : str or callable
+        The row's name in words: a column, or a function of the row.
+    void : callable, optional
+        Whether a row's numbers cannot be trusted; then the comparison is void.
+    """
+
+    def test(frames: Frames) -> Iterable[Trial]:
+        for row in read(over, frames):
+            name = row[where] if isinstance(where, str) else where(row)
+            yield _trial(name, tried(row), frames, (row,), void)
+
+    return test
+
+
+def paired(
+    over: Rows,
+    measure: str,
+    factor: str,
+    first: Any,
+    second: Any,
+    tried: Callable[[Pairs], Finding],
+    *,
+    by: str,
+    same: tuple[str, ...] = (),
+    where: Callable[[Row], str],
+) -> Test:
+    """Compare two levels of a factor pair by pair: the same seed, the same split.
+
+    Parameters
+    ----------
+    over : str or callable
+        The rows.
+    measure : str
+        The column that is compared.
+    factor : str
+        The column whose levels `first` and `second` are compared.
+    tried : callable
+        From the pairs to the finding.
+    by : str
+        The column by which they are paired.
+    same : tuple of str
+        Columns in which pairs are alike: there is a comparison for each of their combinations.
+    where : callable
+        From a row of a comparison to what was compared, in words.
+    """
+
+    def test(frames: Frames) -> Iterable[Trial]:
+        rows = read(over, frames)
+        for alike in dict.fromkeys(tuple(row[name] for name in same) for row in rows):
+            group = rows.where(**dict(zip(same, alike, strict=True)))
+            pairs = pair(group, measure, factor, first, second, by=by)
+            if pairs.num:
+                yield Trial(where(group.rows[0]), *tried(pairs))
+
+    return test
+
+
+def pair(rows: Frame, measure: str, factor: str, first: Any, second: Any, *, by: str) -> Pairs:
+    """Pair a measure's values at two levels of a factor; what has no partner is left out."""
+    sides = [
+        {row[by]: row[measure] for row in rows if row[factor] == level} for level in (first, second)
+    ]
+    both = [key for key in rows.levels(by) if all(side.get(key) is not None for side in sides)]
+    return Pairs(*(tuple(side[key] for key in both) for side in sides))
+
+
+def join(*tests: Test) -> Test:
+    """Try a claim by several tests, one after another."""
+    return lambda frames: (trial for test in tests for trial in test(frames))
+
+
+def ratio(
+    measure: str | Callable[[Row], float],
+    *,
+    below: float | None = None,
+    above: float | None = None,
+) -> Callable[[Row, Row], Finding]:
+    """Ask whether the second row's measure over the first's lies below a limit, or above one.
+
+    Parameters
+    ----------
+    measure : str or callable
+        A column, or a function of a row.
+    below, above : float, optional
+        The limits.
+    """
+
+    def tried(first: Row, second: Row) -> Finding:
+        a, b = (
+            row[measure] if isinstance(measure, str) else measure(row) for row in (first, second)
+        )
+        if a is None or b is None:
+            return "not measured", None
+        holds = (below is None or b / a < below) and (above is None or b / a > above)
+        return f"{short(a)} to {short(b)}, ratio {b / a:.2f}", holds
+
+    return tried
+
+
+def short(value: float) -> str:
+    """Write a number in three digits, or more where it has more before the point."""
+    return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+
+
+def count_verdicts(frames: Frames) -> str:
     """Say how many statements reproduce, in a sentence."""
-    counts = Counter(statement.verdict for statement in statements)
+    verdicts = frames["statements"].column("verdict")
+    counts = Counter(verdicts)
     yes, no = counts["reproduces"], counts["does not reproduce"]
     parts = (
         f"{yes} {'reproduces' if yes == 1 else 'reproduce'}",
         f"{no} {'does' if no == 1 else 'do'} not",
         f"{counts['unclear']} {'is' if counts['unclear'] == 1 else 'are'} unclear",
     )
-    return f"Of {len(statements)} statements of the paper, {', '.join(parts)}."
+    return f"Of {len(verdicts)} statements of the paper, {', '.join(parts)}."
 
 
-def statement_table(statements: Sequence[Statement]) -> Table:
-    """Tabulate the paper's statements beside what became of them."""
-    rows = tuple(
-        (s.label, s.quote, s.rule, s.outcome, TableCell(s.verdict, _FLAGS[s.verdict]))
+def tried(claims: Sequence[Claim], frames: Frames) -> tuple[tuple[Statement, ...], Frames]:
+    """Try all claims; return what became of them, and the frames with `statements` and `trials`."""
+    statements = tuple(claim.on(frames) for claim in claims)
+    judged = Frame.of(
+        {
+            "label": s.label,
+            "quote": s.quote,
+            "rule": s.rule,
+            "outcome": s.outcome,
+            "verdict": s.verdict,
+        }
         for s in statements
     )
-    columns = ("statement", "the paper's words", "a comparison counts if", "outcome", "verdict")
-    caption = "A statement reproduces if it holds in every comparison; one that is void, or that "
-    return Table(columns, rows, caption + "contradicts the others, makes it unclear")
-
-
-def trial_table(statements: Sequence[Statement]) -> Table:
-    """Tabulate every comparison of every statement."""
-    rows = tuple(
-        (s.label, trial.where, trial.measured, TableCell(*_HOLDS[trial.holds]))
+    trials = Frame.of(
+        {"label": s.label, "where": t.where, "measured": t.measured, "holds": t.holds}
         for s in statements
-        for trial in s.trials
+        for t in s.trials
     )
-    columns = ("statement", "compared", "measured", "holds")
-    return Table(columns, rows, "Every comparison behind the verdicts")
+    return statements, {**frames, "statements": judged, "trials": trials}
 
 
-def verdict_table(statements: Sequence[Statement]) -> Table:
-    """Tabulate the verdicts alone, for a terminal."""
-    rows = tuple((s.label, s.outcome, TableCell(s.verdict, _FLAGS[s.verdict])) for s in statements)
-    return Table(("the paper's statement", "here", "verdict"), rows)
+def _trial(
+    where: str, finding: Finding, frames: Frames, rows: tuple[Row, ...], void: Void | None
+) -> Trial:
+    words, holds = finding
+    if void is not None and any(void(frames, row) for row in rows):
+        holds = None
+    return Trial(where, words, holds)

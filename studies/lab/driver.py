@@ -11,7 +11,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,8 +22,9 @@ from onebasin.inference.posterior import fingerprint
 
 from ..errors import Interrupted
 from ..methods import infer
+from .cells import Cell, CellFailed, Context, Outcomes
 from .folder import Run, write_json
-from .study import Cell, CellFailed, Context, Findings, Outcomes, Study
+from .study import Findings, Study, conclude, measure, report
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -90,8 +91,12 @@ def run_cells(study: Study, config: Any, run: Run, *, progress: bool, say: Say) 
 
 
 def finish(study: Study, config: Any, run: Run, outcomes: Outcomes) -> Findings:
-    """Conclude, and write findings and report into the folder."""
-    findings = study.conclude(config, outcomes)
+    """Measure and conclude, and write findings and report into the folder."""
+    if study.conclude is not None:
+        findings = study.conclude(config, outcomes)
+    else:
+        frames = measure(study, config, outcomes)
+        findings = replace(conclude(study, frames), report=report(study, config, outcomes, frames))
     write_json(run.findings_path, findings.to_dict())
     write(findings.report, run.report_path, force=True)
     return findings

@@ -1,29 +1,147 @@
-"""Parts that the pages of several studies have."""
+"""The page of a study: chapters of text, views and figures, with the layout that all studies share."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
-from onebasin.analysis.report import FigureItem, Note, Section, Table
+from onebasin.analysis.report import (
+    FigureItem,
+    Note,
+    Report,
+    Section,
+    Table,
+    cost_table,
+    describe_run,
+    health_table,
+)
 
-from .study import Outcomes, failure_table
+from .cells import Cell, Outcomes
+from .frame import Frames
+from .views import FAILURES, Tabulate, filled
+
+Extra = FigureItem | Table | Note | None
+"""What a chapter shows besides its views; None where it could not be made."""
 
 
-def failed_section(
-    outcomes: Outcomes, text: str = "These cells failed; what follows from them is missing above."
-) -> Section | None:
+@dataclass(frozen=True)
+class Chapter:
+    """A section of the page.
+
+    Attributes
+    ----------
+    title : str
+        Its heading; figures are given to a chapter by it.
+    text : str
+        Paragraphs.
+    views : tuple of callable
+        Its tables. A chapter whose views all have no rows is left out.
+    notes : tuple of Note
+        Remarks in boxes.
+    """
+
+    title: str
+    text: str = ""
+    views: tuple[Tabulate, ...] = ()
+    notes: tuple[Note, ...] = ()
+
+
+@dataclass(frozen=True)
+class Text:
+    """What a study says in words.
+
+    Attributes
+    ----------
+    title : str
+        Heading of the page.
+    headline : callable
+        From the frames to the result in a few sentences; empty ones are left out.
+    chapters : callable
+        From settings and frames to the chapters of the page; None stands for one that is left out.
+    definitions : tuple of tuple of str
+        Terms and their definitions.
+    run_name : callable
+        From a cell to the name under which the page says how it was made; None leaves it out.
+    """
+
+    title: str
+    headline: Callable[[Frames], Iterable[str]]
+    chapters: Callable[[Any, Frames], Iterable[Chapter | None]]
+    definitions: tuple[tuple[str, str], ...] = ()
+    run_name: Callable[[Cell], str | None] = lambda cell: cell.label
+
+
+def page(
+    text: Text,
+    config: Any,
+    outcomes: Outcomes,
+    frames: Frames,
+    figures: Mapping[str, Iterable[Extra]],
+) -> Report:
+    """Lay out the page.
+
+    Raises
+    ------
+    ValueError
+        If figures are given to a chapter that the study does not have.
+    """
+    chapters = [chapter for chapter in text.chapters(config, frames) if chapter is not None]
+    if strangers := set(figures) - {chapter.title for chapter in chapters}:
+        raise ValueError(
+            f"`figures` are given to {sorted(strangers)}; the chapters are: "
+            f"{', '.join(chapter.title for chapter in chapters)}."
+        )
+    sections = (_section(chapter, frames, figures.get(chapter.title, ())) for chapter in chapters)
+    names = {cell: text.run_name(cell) for cell in outcomes}
+    return Report(
+        title=text.title,
+        lede=" ".join(headline(text, frames)),
+        sections=tuple(section for section in sections if section is not None),
+        provenance=tuple(
+            describe_run(name, outcomes.tree(cell))
+            for cell, name in names.items()
+            if name is not None
+        ),
+        definitions=text.definitions,
+    )
+
+
+def headline(text: Text, frames: Frames) -> tuple[str, ...]:
+    """Say the result in a few sentences."""
+    return tuple(sentence for sentence in text.headline(frames) if sentence)
+
+
+def failed(
+    frames: Frames, text: str = "These cells failed; what follows from them is missing above."
+) -> Chapter | None:
     """Say which cells have no posterior; None where all have one."""
-    if not outcomes.failures:
+    if not frames["failures"]:
         return None
-    note = Note(text, "warn")
-    return Section("What failed", notes=(note,), tables=(failure_table(outcomes),))
+    return Chapter("What failed", notes=(Note(text, "warn"),), views=(FAILURES,))
 
 
-def filled(*tables: Table) -> tuple[Table, ...]:
-    """Keep the tables that have rows."""
-    return tuple(table for table in tables if table.rows)
+def health(
+    outcomes: Outcomes,
+    cells: Iterable[Cell],
+    *,
+    name: Callable[[Cell], str] = lambda cell: cell.label,
+    captions: tuple[str, str] = ("Health of the chains, parameters alone", "Cost"),
+) -> tuple[Table, Table]:
+    """Tabulate the health of the chains of these cells, and what they cost."""
+    diagnoses = {name(cell): outcomes.diagnosis(cell) for cell in cells}
+    return health_table(diagnoses, caption=captions[0]), cost_table(diagnoses, caption=captions[1])
 
 
-def present(items: Iterable[FigureItem | None]) -> tuple[FigureItem, ...]:
-    """Keep the figures that could be drawn."""
-    return tuple(item for item in items if item is not None)
+def _section(chapter: Chapter, frames: Frames, extras: Iterable[Extra]) -> Section | None:
+    tables = filled(chapter.views, frames)
+    if chapter.views and not tables:
+        return None
+    shown = list(extras)
+    return Section(
+        chapter.title,
+        text=chapter.text,
+        notes=(*chapter.notes, *(item for item in shown if isinstance(item, Note))),
+        tables=(*tables, *(item for item in shown if isinstance(item, Table))),
+        figures=tuple(item for item in shown if isinstance(item, FigureItem)),
+    )

@@ -1,4 +1,7 @@
-"""The recorded result of a study: `studies/results/NAME.md` and its JSON, stamped from a run."""
+"""The recorded result of a study: `studies/results/NAME.md` and its JSON, stamped from a run.
+
+The JSON holds the frames; tables, verdicts and sentences of the page follow from them, by `rewrite`.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,9 @@ from onebasin.models.files import replacing
 
 from ..registry import STUDIES
 from .folder import Run, write_json
+from .frame import Frame
 from .markdown import table_to_markdown
-from .study import Findings
+from .study import Findings, Study, conclude
 
 RESULTS = Path(__file__).parents[1] / "results"
 
@@ -51,6 +55,28 @@ def write_record(
     with replacing(page) as part:
         part.write_text(_page(name, stem, made, findings), encoding="utf-8")
     return page, numbers
+
+
+def rewrite(study: Study, stem: str, numbers: dict[str, Any]) -> tuple[str, Findings]:
+    """Make a record's page again from its JSON.
+
+    Parameters
+    ----------
+    study : Study
+        The study.
+    stem : str
+        The files' name without ending.
+    numbers : dict
+        The JSON.
+
+    Returns
+    -------
+    tuple of str and Findings
+        The Markdown, and what it says.
+    """
+    frames = {name: Frame.of(rows) for name, rows in numbers["frames"].items()}
+    findings = conclude(study, frames)
+    return _page(numbers["study"], stem, numbers, findings), findings
 
 
 def command(words: list[str]) -> str:

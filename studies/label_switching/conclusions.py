@@ -8,9 +8,9 @@ from typing import Any
 from onebasin.analysis.report import Note, Report, Section, Table, cost_table, health_table
 from onebasin.analysis.report.definitions import DIAGNOSTICS
 
-from ..lab.claims import Statement, trial_table
-from ..lab.page import failed_section
-from ..lab.study import Cell, Findings, Outcomes, failure_table
+from ..lab.claims import Statement
+from ..lab.legacy import failed_section, failure_table, trial_table
+from ..lab.study import Cell, Findings, Outcomes
 from . import pictures, tables
 from .design import Config
 from .measures import Measured, Results, measure_all, worst

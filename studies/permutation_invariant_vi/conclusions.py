@@ -6,9 +6,17 @@ from collections.abc import Iterator
 
 from onebasin.analysis.report import Report, Section, describe_run
 
-from ..lab.claims import Statement, count_verdicts, statement_table, trial_table, verdict_table
-from ..lab.page import failed_section, filled
-from ..lab.study import Findings, Outcomes, failure_table
+from ..lab.claims import Statement
+from ..lab.legacy import (
+    count_verdicts,
+    failed_section,
+    failure_table,
+    filled,
+    statement_table,
+    trial_table,
+    verdict_table,
+)
+from ..lab.study import Findings, Outcomes
 from .classifiers import proximity_report, truth_report, widths_report
 from .classifiers.proximity_measures import measure_proximity
 from .classifiers.truth_measures import measure_truth

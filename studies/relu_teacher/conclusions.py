@@ -9,9 +9,18 @@ from onebasin.analysis.report.definitions import DIAGNOSTICS, PREDICTION
 from onebasin.models.data import own_split
 
 from ..heldout import BOUND
-from ..lab.claims import Statement, count_verdicts, statement_table, trial_table, verdict_table
-from ..lab.page import failed_section, filled, present
-from ..lab.study import Findings, Outcomes, failure_table
+from ..lab.claims import Statement
+from ..lab.legacy import (
+    count_verdicts,
+    failed_section,
+    failure_table,
+    filled,
+    present,
+    statement_table,
+    trial_table,
+    verdict_table,
+)
+from ..lab.study import Findings, Outcomes
 from . import pictures, tables
 from .design import Config, dataset
 from .measures import Results, measure_all

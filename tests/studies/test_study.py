@@ -5,16 +5,9 @@ import pytest
 from onebasin.inference import NutsSettings
 from onebasin.models import Parametrisation
 from onebasin.studies.errors import StudyError
-from onebasin.studies.lab.claims import (
-    Statement,
-    Trial,
-    count_verdicts,
-    judge,
-    statement_table,
-    trial_table,
-    verdict_table,
-)
+from onebasin.studies.lab.claims import Claim, Statement, Trial, count_verdicts, judge, tried
 from onebasin.studies.lab.study import Cell, Options, Outcomes, Study
+from onebasin.studies.lab.views import STATEMENTS, TRIALS, VERDICTS
 from onebasin.studies.registry import STUDIES, find
 
 
@@ -34,9 +27,13 @@ def test_verdict_follows_from_the_comparisons(holds, verdict):
     assert judge(holds) == verdict
 
 
-def statement(*holds: bool | None) -> Statement:
+def claim(*holds: bool | None) -> Claim:
     trials = tuple(Trial("a to b", "1 to 2", each) for each in holds)
-    return Statement("lower", "It is lower.", "ratio below 1", trials, judge(holds))
+    return Claim("lower", "It is lower.", "ratio below 1", lambda frames: trials)
+
+
+def statement(*holds: bool | None) -> Statement:
+    return claim(*holds).on({})
 
 
 @pytest.mark.parametrize(
@@ -53,17 +50,17 @@ def test_outcome_counts_the_comparisons(holds, outcome):
 
 
 def test_verdicts_are_counted_in_a_sentence():
-    said = [statement(True), statement(False), statement(False), statement(None)]
-    assert count_verdicts(said) == (
+    _, frames = tried([claim(True), claim(False), claim(False), claim(None)], {})
+    assert count_verdicts(frames) == (
         "Of 4 statements of the paper, 1 reproduces, 2 do not, 1 is unclear."
     )
 
 
 def test_tables_hold_every_statement_and_comparison():
-    said = [statement(True), statement(False, None)]
-    assert [row[-1].flag for row in statement_table(said).rows] == ["good", "warn"]
-    assert [row[-1].value for row in trial_table(said).rows] == ["yes", "no", "void"]
-    assert [row[1] for row in verdict_table(said).rows] == [s.outcome for s in said]
+    said, frames = tried([claim(True), claim(False, None)], {})
+    assert [row[-1].flag for row in STATEMENTS(frames).rows] == ["good", "warn"]
+    assert [row[-1].value for row in TRIALS(frames).rows] == ["yes", "no", "void"]
+    assert [row[1].value for row in VERDICTS(frames).rows] == [s.outcome for s in said]
 
 
 @pytest.mark.parametrize(

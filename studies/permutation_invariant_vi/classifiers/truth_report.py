@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from onebasin.analysis.report import Column, Section, Table
 
 from ...lab.claims import Statement, Trial, judge
-from ...lab.page import filled
+from ...lab.legacy import filled
 from ..part import Part
 from .truth_measures import Distances, TruthResults
 from .widths import pair

@@ -7,7 +7,7 @@ import numpy as np
 from onebasin.analysis.report import Section
 
 from ...lab.images import classifier, image_split
-from ...lab.page import filled, present
+from ...lab.legacy import filled, present
 from ..design import Config
 from ..part import Part
 from . import widths_pictures as pictures

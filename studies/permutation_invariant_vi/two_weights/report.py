@@ -6,7 +6,7 @@ import numpy as np
 
 from onebasin.analysis.report import Section
 
-from ...lab.page import filled
+from ...lab.legacy import filled
 from ..part import Part
 from . import pictures, tables
 from .measures import TwoWeightResults

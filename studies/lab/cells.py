@@ -1,0 +1,151 @@
+"""Cells: a cell is one posterior of a study, problem x method x engine, and the split where there are several.
+
+It may be made from the posteriors of cells before it, its inputs. (A cell of a table is a `TableCell`.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from onebasin.models.errors import OnebasinError
+
+from ..errors import StudyError
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from onebasin.analysis.diagnostics.result import Diagnosis
+    from onebasin.models.target import Target
+
+METHOD_WORDS = {"nuts": "NUTS", "meanfield": "mean-field ADVI", "fullrank": "full-rank ADVI"}
+ENGINE_WORDS = {"numpyro": "NumPyro", "stan": "Stan"}
+
+
+class CellFailed(OnebasinError, RuntimeError):
+    """A posterior that could not be made; raised by a study's `make`, it fails that cell alone."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One posterior of a study.
+
+    Attributes
+    ----------
+    problem : str
+        Label of what is inferred: a parametrisation, a model.
+    method : str
+        Method: one of `methods.METHODS`, or whatever the study's `make` knows.
+    engine : str
+        Engine.
+    settings : dataclass
+        Settings of the method, frozen; JSON can say them.
+    seed : int
+        Seed of the sampler.
+    split : int or None
+        Number of the split, from 1; None where there is one set of data.
+    inputs : tuple of str
+        Keys of earlier cells whose posteriors this one is made from.
+    """
+
+    problem: str
+    method: str
+    engine: str
+    settings: Any
+    seed: int
+    split: int | None = None
+    inputs: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """Name of its file, without ending."""
+        split = () if self.split is None else (f"split{self.split:02d}",)
+        return ".".join((*split, self.problem, self.method, self.engine))
+
+    @property
+    def label(self) -> str:
+        """Name for a reader."""
+        split = "" if self.split is None else f"split {self.split}, "
+        method = METHOD_WORDS.get(self.method, self.method)
+        engine = ENGINE_WORDS.get(self.engine, self.engine)
+        return f"{split}{self.problem}, {method}, {engine}"
+
+    @property
+    def factors(self) -> dict[str, Any]:
+        """The columns that a row of this cell begins with: key, label, problem, method, engine, split."""
+        split = {} if self.split is None else {"split": self.split}
+        names = ("key", "label", "problem", "method", "engine")
+        return {name: getattr(self, name) for name in names} | split
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """What became of the cells.
+
+    Attributes
+    ----------
+    paths : mapping
+        Posterior files of the cells that succeeded.
+    failures : mapping
+        Lines that say why the others did not.
+    """
+
+    paths: Mapping[Cell, Path]
+    failures: Mapping[Cell, str]
+    _diagnoses: dict[Cell, Diagnosis] = field(default_factory=dict, init=False, repr=False)
+
+    def tree(self, cell: Cell) -> xr.DataTree:
+        """Read the posterior of a cell that succeeded."""
+        from onebasin.inference.posterior import open_posterior
+
+        return open_posterior(self.paths[cell])
+
+    def diagnosis(self, cell: Cell) -> Diagnosis:
+        """Diagnose the posterior of a cell that succeeded, once."""
+        from onebasin.analysis.diagnostics.diagnose import diagnose
+
+        if cell not in self._diagnoses:
+            self._diagnoses[cell] = diagnose(self.tree(cell))
+        return self._diagnoses[cell]
+
+    def by_key(self, key: str) -> xr.DataTree:
+        """Read the posterior of the cell with this key.
+
+        Raises
+        ------
+        StudyError
+            If no cell of this key has succeeded (yet).
+        """
+        for cell in self.paths:
+            if cell.key == key:
+                return self.tree(cell)
+        have = ", ".join(cell.key for cell in self.paths) or "none"
+        raise StudyError(f"`key` is {key!r}, of which there is no posterior; there are: {have}.")
+
+    def __iter__(self) -> Iterator[Cell]:
+        """Go through the cells that succeeded."""
+        return iter(self.paths)
+
+
+@dataclass(frozen=True, eq=False)
+class Context:
+    """What `make` is told beside the cell.
+
+    Attributes
+    ----------
+    target : Target or None
+        What the study's `target` gave for the cell.
+    checkpoint : Path
+        A folder of the cell's own, removed once its posterior is kept: finished chains go there.
+    progress : bool
+        Whether to show bars.
+    say : callable
+        Called with a line of text before something that takes long.
+    """
+
+    target: Target | None
+    checkpoint: Path
+    progress: bool
+    say: Callable[[str], None]

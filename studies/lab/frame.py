@@ -1,0 +1,110 @@
+"""Tidy frames: what a study has measured, a row a cell, or a row a cell and something else.
+
+The columns are factors (problem, method, engine, split, seed, ...) and measures. Values are those that JSON
+keeps unchanged: text, whole numbers, floats, booleans, lists and mappings of them, and None for all that is
+missing or not finite. So a table, a verdict or a sentence is the same from the run as from the record. (A
+pandas frame would turn a whole number beside a missing one into a float; `pandas.DataFrame(frame.rows)`
+makes one.)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Rows of plain values; every row has every column, None where it was given none.
+
+    Attributes
+    ----------
+    rows : tuple of mapping
+        The rows, in order; NumPy's numbers and arrays become plain numbers and lists.
+    """
+
+    rows: tuple[Row, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Make values plain and rows whole."""
+        columns = dict.fromkeys(column for row in self.rows for column in row)
+        whole = tuple({name: plain(row.get(name)) for name in columns} for row in self.rows)
+        object.__setattr__(self, "rows", whole)
+
+    @classmethod
+    def of(cls, rows: Iterable[Row]) -> Frame:
+        """Gather rows, whose columns may differ."""
+        return cls(tuple(rows))
+
+    def __iter__(self) -> Iterator[Row]:
+        """Go through the rows."""
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        """Count the rows."""
+        return len(self.rows)
+
+    def where(self, **wanted: Any) -> Frame:
+        """Keep the rows with these values; a tuple, list or set of values allows each of them."""
+        kept = object.__new__(Frame)  # its rows are plain and whole already
+        object.__setattr__(kept, "rows", tuple(row for row in self.rows if _fits(row, wanted)))
+        return kept
+
+    def find(self, **wanted: Any) -> Row | None:
+        """Return the first row with these values; None where there is none."""
+        return next((row for row in self.rows if _fits(row, wanted)), None)
+
+    def levels(self, column: str) -> tuple[Any, ...]:
+        """List the values of a column once each, in order of appearance."""
+        return tuple(dict.fromkeys(row[column] for row in self.rows))
+
+    def column(self, column: str) -> list[Any]:
+        """List a column's values, those that are not missing."""
+        return [row[column] for row in self.rows if row[column] is not None]
+
+
+Frames = Mapping[str, Frame]
+"""A study's frames by name; most studies have one, `cells`."""
+Rows = str | Callable[[Frames], Iterable[Row]]
+"""Where rows are taken from: the name of a frame, or a function of all frames."""
+
+
+def read(rows: Rows, frames: Frames) -> Frame:
+    """Take rows from the frames; of a frame that is not there, none."""
+    if isinstance(rows, str):
+        return frames.get(rows, Frame())
+    found = rows(frames)
+    return found if isinstance(found, Frame) else Frame.of(found)
+
+
+def select(name: str, **wanted: Any) -> Callable[[Frames], Frame]:
+    """Select the rows of one frame that have these values, as `Frame.where` does."""
+    return lambda frames: read(name, frames).where(**wanted)
+
+
+def plain(value: Any) -> Any:
+    """Turn a value into what JSON keeps unchanged."""
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(entry) for entry in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def _fits(row: Row, wanted: Mapping[str, Any]) -> bool:
+    return all(
+        row[name] in value
+        if isinstance(value, tuple | list | set | frozenset)
+        else row[name] == value
+        for name, value in wanted.items()
+    )

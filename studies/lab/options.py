@@ -1,0 +1,93 @@
+"""What the command line was given, before a study makes settings of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from onebasin.inference import NutsSettings
+from onebasin.inference.engine import ENGINES
+from onebasin.models.choices import choose
+
+from ..errors import StudyError, check_seed
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line was given; None where nothing was said.
+
+    Attributes
+    ----------
+    quick : bool
+        Whether to run small.
+    full : bool
+        Whether to run at the paper's size, where the default is smaller.
+    engine : str or None
+        An engine, or ``both``.
+    seed : int
+        Seed of data and samplers.
+    chains, warmup, draws, splits : int or None
+        Counts.
+    parametrisations : tuple of str or None
+        Labels of some of the study's parametrisations, or of whatever problems it has instead.
+    """
+
+    quick: bool = False
+    full: bool = False
+    engine: str | None = None
+    seed: int = 0
+    chains: int | None = None
+    warmup: int | None = None
+    draws: int | None = None
+    splits: int | None = None
+    parametrisations: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what no study takes."""
+        check_seed(self.seed)
+        if self.quick and self.full:
+            raise StudyError("`--full` came together with --quick: give one of them, or neither.")
+        if self.engine is not None:
+            choose("engine", self.engine, (*ENGINES, "both"))
+
+    def engines(self, default: str) -> tuple[str, ...]:
+        """Engines to run, in order."""
+        word = self.engine or default
+        return ENGINES if word == "both" else (word,)
+
+    def nuts(self, default: NutsSettings) -> NutsSettings:
+        """Replace chains, warmup and draws of the default where they were given."""
+        given = {name: getattr(self, name) for name in ("chains", "warmup", "draws")}
+        return replace(default, **{n: v for n, v in given.items() if v is not None})
+
+    def choose_parametrisations(
+        self,
+        known: Mapping[str, Any],
+        default: tuple[str, ...],
+        *,
+        word: str = "parametrisations",
+    ) -> tuple[str, ...]:
+        """Labels of the parametrisations to run, in the order given; `word` is what they are called.
+
+        Raises
+        ------
+        ValueError
+            If one is not the study's; the message lists those that are.
+        """
+        if self.parametrisations is None:
+            return default
+        return tuple(dict.fromkeys(choose(word, label, known) for label in self.parametrisations))
+
+    def refuse(self, study: str, *names: str) -> None:
+        """Refuse options that a study does not have.
+
+        Raises
+        ------
+        StudyError
+            If one of them was given.
+        """
+        for name in names:
+            given = getattr(self, name)
+            if given is not None and given is not False:  # but 0 was given
+                raise StudyError(f"`--{name}` does not apply to the study {study}: leave it out.")

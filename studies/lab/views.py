@@ -1,0 +1,187 @@
+"""Views: a table is a caption, its fields, and the rows that it goes over.
+
+The tables that every study has stand here once: `STATEMENTS`, `TRIALS`, `VERDICTS` of a paper's statements,
+their like for claims of our own, and `FAILURES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from onebasin.analysis.report import Cell as TableCell
+from onebasin.analysis.report import Column, Table
+from onebasin.analysis.report.page import Flag
+
+from .claims import Verdict
+from .frame import Frames, Row, Rows, read
+
+Tabulate = Callable[[Frames], Table]
+"""What gives a table: a `View`, or a function where a table has columns that follow from the numbers."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """One column of a view.
+
+    Attributes
+    ----------
+    heading : str
+        Its name.
+    value : str or callable
+        A column of the frame, or a function of the row; it may return a cell of a table with a flag or a
+        note of its own.
+    digits, decimals : int
+        How its numbers are written: significant digits, or decimals where these are given.
+    unit : str
+        Shown small under the heading.
+    flag : callable, optional
+        From a value that is there to its flag: `at_most(limit)`, `at_least(limit)`.
+    note : callable, optional
+        From the row to small print behind the value.
+    """
+
+    heading: str
+    value: str | Callable[[Row], Any]
+    digits: int = 3
+    decimals: int | None = None
+    unit: str = ""
+    flag: Callable[[Any], Flag] | None = None
+    note: Callable[[Row], str] | None = None
+
+    @property
+    def column(self) -> Column:
+        """Heading, and how numbers are written."""
+        return Column(self.heading, self.digits, self.decimals, self.unit)
+
+    def cell(self, row: Row) -> TableCell:
+        """Take this field's cell of a row."""
+        value = row[self.value] if isinstance(self.value, str) else self.value(row)
+        if isinstance(value, TableCell) or value is None:
+            return value or TableCell(None)
+        return TableCell(
+            value,
+            self.flag(value) if self.flag else "",
+            self.note(row) if self.note else "",
+        )
+
+
+@dataclass(frozen=True)
+class View:
+    """A table of rows.
+
+    Attributes
+    ----------
+    caption : str
+        What the table shows.
+    fields : tuple of Field
+        Its columns; the first names the rows.
+    over : str or callable
+        The rows: the name of a frame, or a function of all frames.
+    drop_empty : bool
+        Whether columns without any value are left out.
+    """
+
+    caption: str
+    fields: tuple[Field, ...]
+    over: Rows = "cells"
+    drop_empty: bool = False
+
+    def __call__(self, frames: Frames) -> Table:
+        """Make the table."""
+        columns = tuple(field.column for field in self.fields)
+        rows = tuple(tuple(f.cell(row) for f in self.fields) for row in read(self.over, frames))
+        table = Table(columns, rows, self.caption)
+        return table.without_empty_columns() if self.drop_empty else table
+
+
+def at_most(limit: float, *, otherwise: Flag = "bad") -> Callable[[float], Flag]:
+    """Flag numbers up to a limit as good, and others as `otherwise`."""
+    return lambda value: "good" if value <= limit else otherwise
+
+
+def at_least(limit: float, *, otherwise: Flag = "bad") -> Callable[[float], Flag]:
+    """Flag numbers from a limit on as good, and others as `otherwise`."""
+    return lambda value: "good" if value >= limit else otherwise
+
+
+def filled(views: tuple[Tabulate, ...], frames: Frames) -> tuple[Table, ...]:
+    """Make the tables, and keep those that have rows."""
+    return tuple(table for view in views if (table := view(frames)).rows)
+
+
+_HOLDS: Mapping[bool | None, TableCell] = {
+    True: TableCell("yes", "good"),
+    False: TableCell("no", "bad"),
+    None: TableCell("void", "warn"),
+}
+_VERDICTS: Mapping[Verdict, Flag] = {
+    "reproduces": "good",
+    "does not reproduce": "bad",
+    "unclear": "warn",
+}
+_OWN_VERDICTS = {"reproduces": "holds", "does not reproduce": "does not hold", "unclear": "unclear"}
+
+_VERDICT = Field("verdict", "verdict", flag=lambda verdict: _VERDICTS[verdict])
+_OWN_VERDICT = replace(
+    _VERDICT,
+    value=lambda row: TableCell(_OWN_VERDICTS[row["verdict"]], _VERDICTS[row["verdict"]]),
+)
+
+STATEMENTS = View(
+    "A statement reproduces if it holds in every comparison; one that is void, or that contradicts the others, "
+    "makes it unclear",
+    (
+        Field("statement", "label"),
+        Field("the paper's words", "quote"),
+        Field("a comparison counts if", "rule"),
+        Field("outcome", "outcome"),
+        _VERDICT,
+    ),
+    over="statements",
+)
+"""A paper's statements beside what became of them."""
+
+CLAIMS = View(
+    "A claim holds if it does so on every posterior that it is about; where it does on some, it is unclear",
+    (
+        Field("claim", "label"),
+        Field("in words", "quote"),
+        Field("a posterior counts for it if", "rule"),
+        Field("outcome", "outcome"),
+        _OWN_VERDICT,
+    ),
+    over="statements",
+)
+"""The same of claims of our own."""
+
+TRIALS = View(
+    "Every comparison behind the verdicts",
+    (
+        Field("statement", "label"),
+        Field("compared", "where"),
+        Field("measured", "measured"),
+        Field("holds", lambda row: _HOLDS[row["holds"]]),
+    ),
+    over="trials",
+)
+
+VERDICTS = View(
+    "",
+    (Field("the paper's statement", "label"), Field("here", "outcome"), _VERDICT),
+    over="statements",
+)
+"""The verdicts alone, for a terminal."""
+
+CLAIM_VERDICTS = View(
+    "",
+    (Field("claim", "label"), Field("here", "outcome"), _OWN_VERDICT),
+    over="statements",
+)
+
+FAILURES = View(
+    "Cells without a posterior",
+    (Field("cell", "label"), Field("why it failed", "reason")),
+    over="failures",
+)
