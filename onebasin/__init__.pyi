@@ -2,6 +2,8 @@
 
 from ._version import __version__ as __version__
 from .analysis.alignment import align as align
+from .analysis.alignment.failure_rates import PlantedComponents as PlantedComponents
+from .analysis.alignment.failure_rates import failure_rates as failure_rates
 from .analysis.compare.compare import compare as compare
 from .analysis.diagnostics.diagnose import diagnose as diagnose
 from .analysis.gaussian import fit_gaussian as fit_gaussian

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from onebasin.analysis.report import Note, Report, Section, Table, cost_table, health_table
+from onebasin.analysis.alignment.failure_rates import FailureRates, PlantedComponents, failure_rates
+from onebasin.analysis.report import Note, Report, Section, cost_table, health_table
 from onebasin.analysis.report.definitions import DIAGNOSTICS
 
 from ..lab.claims import Statement
@@ -14,14 +15,12 @@ from ..lab.study import Cell, Findings, Outcomes
 from . import pictures, tables
 from .design import Config
 from .measures import Measured, Results, measure_all, worst
-from .overlap import FailureRates, Planted, failure_rates
-from .overlap import failure_table as rate_table
 from .problems import PROBLEMS
 from .statements import GOOD, statements, where
 
 TITLE = "Label switching: diagnostics raw and aligned"
 SEPARATIONS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0)
-PLANTED = Planted()
+PLANTED = PlantedComponents()
 _DEFINITIONS = (
     (
         "Raw, aligned, held out",
@@ -54,7 +53,7 @@ def conclude(config: Config, outcomes: Outcomes) -> Findings:
         tables.claim_table(claims),
         tables.switching_table(results),
         tables.recovery_table(results),
-        _rate_table(rates),
+        tables.rate_table(rates),
         trial_table(claims),
         failure_table(outcomes),
     )
@@ -188,7 +187,7 @@ def _page(
             "How far apart is apart?",
             text="Of real posteriors nobody knows which labels are right. So parts are drawn whose labels are known, "
             "hidden, and looked for again by every rule.",
-            tables=(_rate_table(rates),),
+            tables=(tables.rate_table(rates),),
             figures=(pictures.rates_figure(rates),),
         ),
         *(_model(cell, found) for cell, found in results.measured.items()),
@@ -225,15 +224,6 @@ def _model(cell: Cell, found: Measured) -> Section:
         notes=remarks,
         figures=(pictures.trace_figure(name, found),),
     )
-
-
-def _rate_table(rates: FailureRates) -> Table:
-    planted = rates.planted
-    caption = (
-        f"Share of draws whose labels come out wrong; {planted.parts} parts of {planted.features} features each, "
-        f"{planted.repeats} posteriors of {planted.draws} draws"
-    )
-    return rate_table(rates, caption=caption)
 
 
 def _plain(rates: FailureRates) -> dict[str, Any]:

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 
 from matplotlib.figure import Figure
 
+from onebasin.analysis.alignment.failure_rates import FailureRates
 from onebasin.analysis.figures.cells import plot_cells
+from onebasin.analysis.figures.failure_rates import plot_failure_rates
 from onebasin.analysis.figures.style import ACCENT, INK, MUTED, new_panels
 from onebasin.analysis.figures.trace_rank import plot_trace_rank
 from onebasin.analysis.report import FigureItem
 
 from .measures import RAW, Measured, Results, worst
-from .overlap import FailureRates, plot_failure_rates
 from .recovery import Recovery
 from .statements import GOOD, where
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from onebasin.analysis.alignment.failure_rates import RULES, FailureRates
 from onebasin.analysis.report import Cell, Column, Table
 
 from ..lab.claims import Statement, Verdict
@@ -96,6 +97,26 @@ def recovery_table(results: Results) -> Table:
     caption = (
         "Aligned posterior means against the truth that made the data, matched by the group, in posterior sds; and by "
         "how much the mean leaves a posterior wider than the Gaussian does"
+    )
+    return Table(columns, rows, caption)
+
+
+def rate_table(rates: FailureRates) -> Table:
+    """Tabulate failure rates, one separation a row, means over repeats."""
+    planted = rates.planted
+    caption = (
+        f"Share of draws whose labels come out wrong; {planted.components} parts of {planted.features} features each, "
+        f"{planted.repeats} posteriors of {planted.draws} draws"
+    )
+    columns = (
+        Column("separation", unit="sds"),
+        Column("best possible", decimals=3),
+        *(Column(RULES[rule], decimals=3) for rule in rates.rates),
+    )
+    averages = [rates.optimal.mean(axis=0), *(r.mean(axis=0) for r in rates.rates.values())]
+    rows = tuple(
+        (float(separation), *(float(average[place]) for average in averages))
+        for place, separation in enumerate(rates.separations)
     )
     return Table(columns, rows, caption)
 

@@ -12,6 +12,7 @@ import pytest
 import xarray as xr
 
 from onebasin import inference
+from onebasin.analysis.alignment.failure_rates import FailureRates, PlantedComponents
 from onebasin.inference import NutsSettings
 from onebasin.inference.density.symmetry import SymmetryCheck, SymmetryError
 from onebasin.inference.posterior import build, open_posterior
@@ -23,17 +24,17 @@ from onebasin.studies.lab.study import Cell, Context, Options, Outcomes
 from onebasin.studies.label_switching import STUDY, conclusions, design
 from onebasin.studies.label_switching.design import Config, configure
 from onebasin.studies.label_switching.measures import Results, compare, measure_all, worst
-from onebasin.studies.label_switching.overlap import Planted
 from onebasin.studies.label_switching.pictures import plot_recovery, trace_figure
 from onebasin.studies.label_switching.problems import condition, simulate
 from onebasin.studies.label_switching.recovery import recover
 from onebasin.studies.label_switching.statements import statements
+from onebasin.studies.label_switching.tables import rate_table
 
 
 @pytest.fixture(autouse=True)
 def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     """Failure rates have tests of their own."""
-    monkeypatch.setattr(conclusions, "PLANTED", Planted(draws=40, repeats=1))
+    monkeypatch.setattr(conclusions, "PLANTED", PlantedComponents(draws=40, repeats=1))
     monkeypatch.setattr(conclusions, "SEPARATIONS", (0.0, 6.0))
 
 
@@ -265,6 +266,22 @@ def test_overlap_is_told_from_modes():
     assert {c.label: c.verdict for c in wide}["overlap is warned of"] == "reproduces"
     narrow = statements(measure_all(config, outcomes_of(config, spread=0.01)))
     assert {c.label: c.verdict for c in narrow}["overlap is warned of"] == "does not reproduce"
+
+
+def test_table_of_failure_rates_holds_the_means():
+    rates = {
+        "draw": np.array([[0.9, 0.4], [0.7, 0.2]]),
+        "posterior": np.array([[0.8, 0.1], [0.8, 0.3]]),
+    }
+    optimal = np.array([[0.75, 0.05], [0.85, 0.05]])
+    table = rate_table(
+        FailureRates(PlantedComponents(repeats=2), np.array([0.0, 2.0]), rates, optimal)
+    )
+    assert [c.name for c in table.headings] == [
+        "separation", "best possible", "one draw", "another posterior"
+    ]  # fmt: skip
+    np.testing.assert_allclose(table.rows, [[0, 0.8, 0.8, 0.8], [2, 0.05, 0.3, 0.2]])
+    assert table.caption.endswith("; 3 parts of 2 features each, 2 posteriors of 1000 draws")
 
 
 def test_recovery_without_posteriors_is_refused(results):

@@ -1,12 +1,12 @@
-"""How often alignment gets a label wrong, by how far parts lie apart, beside the best that any rule can do.
+"""How often alignment gets a label wrong, by how far components lie apart, beside the best that any rule can do.
 
-Convention: a draw holds K parts of d features, independent and Gaussian. Along the first feature the parts' means are
-`separation` apart, in units in which a part's standard deviation is 1 unless `sds` says other; where parts may change
-sign, so are the means and their mirror images. All other features have mean 0: noise for a rule that does not know it.
-Every draw is then moved by a random element of the group, and a rule fails on a draw where the element that it finds
-does not undo the planted one, up to one element for all draws. A rule with labels of its own is told that element, the
-most frequent one, by the other half of the draws, so that without separation its rate is 1 - 1 / |G|, and not less by
-luck.
+Convention: a draw holds K components of d features, independent and Gaussian. Along the first feature their means are
+`separation` apart, in units in which a component's standard deviation is 1 unless `sds` says other; where components
+may change sign, so are the means and their mirror images. All other features have mean 0: noise for a rule that does
+not know it. Every draw is then moved by a random element of the group, and a rule fails on a draw where the element
+that it finds does not undo the planted one, up to one element for all draws. A rule with labels of its own is told that
+element, the most frequent one, by the other half of the draws, so that without separation its rate is 1 - 1 / |G|, and
+not less by luck.
 
 The best rule knows the means and standard deviations that were planted, and takes the most probable of all elements
 of the group, which are gone through (Bayes's rule under the zero-one loss; none is as often right). With equal standard
@@ -17,45 +17,41 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 import xarray as xr
 from jaxtyping import Float, Int
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from onebasin.analysis.alignment import align
-from onebasin.analysis.alignment.parts import flatten
-from onebasin.analysis.figures.style import INK, TEXT_SIZE, chain_colour, new_figure, style_axes
-from onebasin.analysis.report import Column, Table
 from onebasin.models.checks import check_count, check_positive, check_seed
 from onebasin.models.symmetry.blocks import Exchangeable
 from onebasin.models.symmetry.group import Element, Group, Permuted
 
-RULES = ("draw", "mean", "gaussian", "posterior")
-SAID = {
+from .align import align
+from .parts import flatten
+
+RULES = {
     "draw": "one draw",
     "mean": "iterated mean",
     "gaussian": "iterated Gaussian",
     "posterior": "another posterior",
 }
-MOST_PARTS = 5
+"""References by the words that `failure_rates` takes, and what they are called beside its numbers."""
+MOST_COMPONENTS = 5
 """3,840 elements with signs: the most that is gone through for every draw."""
 
 
 @dataclass(frozen=True)
-class Planted:
+class PlantedComponents:
     """What is planted.
 
     Parameters
     ----------
-    parts, features : int
-        Parts of a draw, at most 5, and features of a part.
+    components, features : int
+        Components of a draw, at most 5, and features of a component.
     flips : bool
-        Whether parts may change sign.
+        Whether components may change sign.
     sds : tuple of float, optional
-        Standard deviation of each part's features; 1 by default.
+        Standard deviation of each component's features; 1 by default.
     draws, repeats : int
         Draws of a posterior, and posteriors.
     seed : int
@@ -64,10 +60,10 @@ class Planted:
     Raises
     ------
     ValueError
-        If a number is out of range, or `sds` has not one entry a part.
+        If a number is out of range, or `sds` has not one entry a component.
     """
 
-    parts: int = 3
+    components: int = 3
     features: int = 2
     flips: bool = False
     sds: tuple[float, ...] | None = None
@@ -77,21 +73,21 @@ class Planted:
 
     def __post_init__(self) -> None:
         """Check the numbers."""
-        check_count("parts", self.parts, least=2)
+        check_count("components", self.components, least=2)
         check_count("features", self.features)
         check_count("draws", self.draws, least=2)
         check_count("repeats", self.repeats)
         check_seed(self.seed)
-        if self.parts > MOST_PARTS:
+        if self.components > MOST_COMPONENTS:
             raise ValueError(
-                f"`parts` is {self.parts}, but every element of the group is gone through; "
-                f"give {MOST_PARTS} at most."
+                f"`components` is {self.components}, but every element of the group is gone through; "
+                f"give {MOST_COMPONENTS} at most."
             )
         if self.sds is None:
             return
-        if len(self.sds) != self.parts:
+        if len(self.sds) != self.components:
             raise ValueError(
-                f"`sds` has {len(self.sds)} entries for {self.parts} parts; give one a part."
+                f"`sds` has {len(self.sds)} entries for {self.components} components; give one each."
             )
         for sd in self.sds:
             check_positive("sds", sd)
@@ -99,20 +95,20 @@ class Planted:
     @property
     def group(self) -> Group:
         """The group that hides labels."""
-        block = Exchangeable({"part": 0}, flips=self.flips)
-        return Group((block,), {"part": (self.parts, self.features)})
+        block = Exchangeable({"component": 0}, flips=self.flips)
+        return Group((block,), {"component": (self.components, self.features)})
 
-    def means(self, separation: float) -> Float[np.ndarray, "part feature"]:
-        """Means of the parts."""
-        places = np.arange(self.parts) + (0.5 if self.flips else (1 - self.parts) / 2)
-        out = np.zeros((self.parts, self.features))
+    def means(self, separation: float) -> Float[np.ndarray, "component feature"]:
+        """Means of the components."""
+        places = np.arange(self.components) + (0.5 if self.flips else (1 - self.components) / 2)
+        out = np.zeros((self.components, self.features))
         out[:, 0] = separation * places
         return out
 
     @property
-    def widths(self) -> Float[np.ndarray, "part 1"]:
-        """Standard deviations of the parts."""
-        return np.asarray(self.sds or [1.0] * self.parts)[:, None]
+    def widths(self) -> Float[np.ndarray, "component 1"]:
+        """Standard deviations of the components."""
+        return np.asarray(self.sds or [1.0] * self.components)[:, None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +117,7 @@ class FailureRates:
 
     Attributes
     ----------
-    planted : Planted
+    planted : PlantedComponents
         What was planted.
     separations : array (separation,)
         Distances between neighbouring means.
@@ -131,14 +127,17 @@ class FailureRates:
         Of the best rule there is, on the same draws.
     """
 
-    planted: Planted
+    planted: PlantedComponents
     separations: Float[np.ndarray, " separation"]
     rates: Mapping[str, Float[np.ndarray, "repeat separation"]]
     optimal: Float[np.ndarray, "repeat separation"]
 
 
 def failure_rates(
-    separations: Sequence[float], planted: Planted | None = None, *, rules: Sequence[str] = RULES
+    separations: Sequence[float] | np.ndarray,
+    planted: PlantedComponents | None = None,
+    *,
+    rules: Sequence[str] = tuple(RULES),
 ) -> FailureRates:
     """Measure how often each reference of `analysis.alignment.align` gets a draw's labels wrong.
 
@@ -146,8 +145,8 @@ def failure_rates(
     ----------
     separations : sequence of float
         Distances between neighbouring means, not negative.
-    planted : Planted, optional
-        What is planted; three parts of two features by default.
+    planted : PlantedComponents, optional
+        What is planted; three components of two features by default.
     rules : sequence of str
         Some of ``draw``, ``mean``, ``gaussian`` and ``posterior``: another posterior, whose mean is the true one.
 
@@ -156,7 +155,7 @@ def failure_rates(
     ValueError
         If a separation is negative or not finite, or a rule unknown.
     """
-    planted = planted or Planted()
+    planted = planted or PlantedComponents()
     distances = np.asarray(separations, np.float64)
     if distances.ndim != 1 or not np.isfinite(distances).all() or (distances < 0).any():
         raise ValueError(
@@ -173,16 +172,19 @@ def failure_rates(
 
 
 def _repeat(
-    planted: Planted, distances: np.ndarray, rules: Sequence[str], rng: np.random.Generator
+    planted: PlantedComponents,
+    distances: np.ndarray,
+    rules: Sequence[str],
+    rng: np.random.Generator,
 ) -> list[list[float]]:
     """Shares of one posterior: a row a separation, the best rule's first."""
     group = planted.group
-    noise = rng.standard_normal((planted.draws, planted.parts, planted.features))
+    noise = rng.standard_normal((planted.draws, planted.components, planted.features))
     hidden = group.random(rng, (planted.draws,))
     rows = []
     for separation in distances:
-        clean = {"part": planted.means(separation) + planted.widths * noise}
-        seen = group.act(hidden, clean)["part"]
+        clean = {"component": planted.means(separation) + planted.widths * noise}
+        seen = group.act(hidden, clean)["component"]
         best = group.compose(hidden, best_elements(seen, planted, separation))
         row = [_share_moved(best, group)]
         for rule in rules:
@@ -194,43 +196,45 @@ def _repeat(
 
 
 def best_elements(
-    seen: Float[np.ndarray, "draw part feature"], planted: Planted, separation: float
+    seen: Float[np.ndarray, "draw component feature"], planted: PlantedComponents, separation: float
 ) -> Element:
     """Give the most probable element that brings each draw back, knowing what was planted.
 
     Parameters
     ----------
-    seen : array (draw, part, feature)
+    seen : array (draw, component, feature)
         Draws, moved by elements that are all as probable.
-    planted : Planted
+    planted : PlantedComponents
         Standard deviations, and whether signs may change.
     separation : float
         Distance between neighbouring means.
     """
     elements = [part for (part,) in planted.group.elements() if isinstance(part, Permuted)]
     orders = np.stack([part.permutation for part in elements])
-    signs = np.stack([np.ones(planted.parts) if p.signs is None else p.signs for p in elements])
-    # Log densities of a part (axis 1) at a place (axis 2), as it is and with its sign changed (last axis).
+    signs = np.stack(
+        [np.ones(planted.components) if p.signs is None else p.signs for p in elements]
+    )
+    # Log densities of a component (axis 1) at a place (axis 2), as it is and with its sign changed (last axis).
     both = seen[:, :, None, None, :] * np.array([1.0, -1.0])[:, None]
     gap = (both - planted.means(separation)[:, None, :]) / planted.widths[:, None]
     densities = -0.5 * (gap**2).sum(axis=-1)  # and what every element has alike
     total = np.zeros((len(seen), len(elements)))
-    for place in range(planted.parts):
+    for place in range(planted.components):
         total += densities[:, orders[:, place], place, (signs[:, place] < 0).astype(int)]
     best = total.argmax(axis=1)
     return (Permuted(orders[best], signs[best] if planted.flips else None),)
 
 
-def _found(rule: str, seen: np.ndarray, planted: Planted, separation: float) -> Element:
+def _found(rule: str, seen: np.ndarray, planted: PlantedComponents, separation: float) -> Element:
     """The elements that alignment finds."""
     truth = planted.means(separation)[None]
     reference = _dataset(truth) if rule == "posterior" else rule
-    symmetry, scales = planted.group.symmetry, {"part": 1.0}
+    symmetry, scales = planted.group.symmetry, {"component": 1.0}
     return flatten(align(_dataset(seen), symmetry, reference=reference, scales=scales).element)
 
 
 def _dataset(values: np.ndarray) -> xr.Dataset:
-    return xr.Dataset({"part": (("chain", "draw", "which", "feature"), values[None])})
+    return xr.Dataset({"component": (("chain", "draw", "which", "feature"), values[None])})
 
 
 def _share_moved(left: Element, group: Group) -> float:
@@ -259,57 +263,3 @@ def _codes(element: Element) -> Int[np.ndarray, " draw"]:
     if part.signs is not None:
         digits += part.signs < 0
     return digits @ (2 * size) ** np.arange(size)
-
-
-def failure_table(rates: FailureRates, *, caption: str = "") -> Table:
-    """Tabulate failure rates, one separation a row, means over repeats."""
-    columns = (
-        Column("separation", unit="sds"),
-        Column("best possible", decimals=3),
-        *(Column(SAID[rule], decimals=3) for rule in rates.rates),
-    )
-    averages = [rates.optimal.mean(axis=0), *(r.mean(axis=0) for r in rates.rates.values())]
-    rows = tuple(
-        (float(separation), *(float(average[place]) for average in averages))
-        for place, separation in enumerate(rates.separations)
-    )
-    return Table(columns, rows, caption)
-
-
-def plot_failure_rates(rates: FailureRates, *, ax: Axes | None = None) -> Figure:
-    """Draw failure rates against separation: means over repeats, the least and the largest as whiskers.
-
-    Parameters
-    ----------
-    rates : FailureRates
-        What was measured.
-    ax : Axes, optional
-        Where to draw; on a figure of its own by default.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure.
-    """
-    figure = new_figure(6.4, 3.6) if ax is None else cast(Figure, ax.get_figure(root=True))
-    ax = ax or figure.subplots()
-    style_axes(ax, x_label="separation of neighbouring means (sds)", y_label="draws labelled wrong")
-    for place, (rule, found) in enumerate(rates.rates.items()):
-        middle = found.mean(axis=0)
-        reach = np.stack([middle - found.min(axis=0), found.max(axis=0) - middle])
-        ax.errorbar(
-            rates.separations,
-            middle,
-            yerr=reach,
-            color=chain_colour(place),
-            marker="o",
-            markersize=3.5,
-            linewidth=1.1,
-            elinewidth=0.8,
-            label=SAID[rule],
-        )
-    best = rates.optimal.mean(axis=0)
-    ax.plot(rates.separations, best, color=INK, linestyle=(0, (4, 2)), label="best possible")
-    ax.set_ylim(0.0, 1.0)
-    ax.legend(frameon=False, fontsize=TEXT_SIZE, labelcolor=INK)
-    return figure

@@ -1,28 +1,27 @@
-"""How often alignment is wrong, against closed forms, exact optima and counting."""
+"""How often alignment labels draws wrong, against closed forms, exact optima and counting."""
 
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 from scipy.stats import binom, multivariate_normal, norm
 
-from onebasin.analysis.figures.style import style_axes
-from onebasin.models.symmetry.group import Permuted
-from onebasin.studies.label_switching.overlap import (
+from onebasin.analysis.alignment.failure_rates import (
     RULES,
     FailureRates,
-    Planted,
+    PlantedComponents,
     best_elements,
     failure_rates,
-    failure_table,
-    plot_failure_rates,
 )
+from onebasin.analysis.figures.failure_rates import plot_failure_rates
+from onebasin.analysis.figures.style import style_axes
+from onebasin.models.symmetry.group import Permuted
 
 CHANCE = 1e-5  # of a false alarm
 PLANTED = {
-    "two": Planted(parts=2, draws=800, repeats=2),
-    "three": Planted(draws=800, repeats=2),
-    "three, signs": Planted(flips=True, draws=800, repeats=2),
-    "four, one feature": Planted(parts=4, features=1, draws=800, repeats=2),
+    "two": PlantedComponents(components=2, draws=800, repeats=2),
+    "three": PlantedComponents(draws=800, repeats=2),
+    "three, signs": PlantedComponents(flips=True, draws=800, repeats=2),
+    "four, one feature": PlantedComponents(components=4, features=1, draws=800, repeats=2),
 }
 
 
@@ -75,9 +74,9 @@ def test_squared_distance_to_the_true_means_is_the_best_rule(measured, name):
 
 @pytest.mark.parametrize("features", [1, 4])
 @pytest.mark.parametrize("separation", [0.5, 1.5, 3.0])
-def test_the_best_of_two_parts_is_known_in_closed_form(separation, features):
+def test_the_best_of_two_components_is_known_in_closed_form(separation, features):
     # The labels are exchanged where x_1 - x_2, which is N(-separation, 2), comes out positive.
-    planted = Planted(parts=2, features=features, draws=5000, repeats=1)
+    planted = PlantedComponents(components=2, features=features, draws=5000, repeats=1)
     found = failure_rates([separation], planted, rules=())
     assert between(
         total(found.optimal, planted, 0), planted.draws, norm.cdf(-separation / np.sqrt(2))
@@ -85,8 +84,8 @@ def test_the_best_of_two_parts_is_known_in_closed_form(separation, features):
 
 
 def test_the_best_with_signs_is_known_in_closed_form():
-    # Two parts at (1/2, 3/2) times 5: nearly all failures are signs of the first, lost beyond 0.
-    planted = Planted(parts=2, features=1, flips=True, draws=20000, repeats=1)
+    # Two components at (1/2, 3/2) times 5: nearly all failures are signs of the first, lost beyond 0.
+    planted = PlantedComponents(components=2, features=1, flips=True, draws=20000, repeats=1)
     found = failure_rates([5.0], planted, rules=())
     sign, swap = norm.cdf(-2.5), norm.cdf(-5 / np.sqrt(2))
     assert between(total(found.optimal, planted, 0), planted.draws, sign + swap)
@@ -95,7 +94,7 @@ def test_the_best_with_signs_is_known_in_closed_form():
 @pytest.mark.parametrize("flips", [False, True])
 def test_the_best_elements_have_the_highest_density(rng, flips):
     # Every element tried in the open, densities by SciPy; unequal standard deviations.
-    planted = Planted(parts=3, features=2, flips=flips, sds=(0.4, 1.0, 2.0))
+    planted = PlantedComponents(components=3, features=2, flips=flips, sds=(0.4, 1.0, 2.0))
     seen = rng.normal(size=(25, 3, 2)) * 2
     found = best_elements(seen, planted, 1.5)
     best, means = np.full(25, -np.inf), planted.means(1.5)
@@ -103,8 +102,10 @@ def test_the_best_elements_have_the_highest_density(rng, flips):
         lead = tuple(
             Permuted(*(None if a is None else np.tile(a, (25, 1)) for a in p)) for p in element
         )
-        best = np.maximum(best, density(planted.group.act(lead, {"part": seen})["part"], means))
-    moved = planted.group.act(found, {"part": seen})["part"]
+        best = np.maximum(
+            best, density(planted.group.act(lead, {"component": seen})["component"], means)
+        )
+    moved = planted.group.act(found, {"component": seen})["component"]
     np.testing.assert_allclose(density(moved, means), best, rtol=1e-12)
 
 
@@ -115,8 +116,8 @@ def density(values, means):
 
 
 def test_unequal_widths_are_told_apart_by_the_gaussian_alone():
-    # Without separation, parts differ in their standard deviations only.
-    found = failure_rates([0.0, 2.0], Planted(sds=(0.2, 1.0, 5.0), draws=600, repeats=2))
+    # Without separation, components differ in their standard deviations only.
+    found = failure_rates([0.0, 2.0], PlantedComponents(sds=(0.2, 1.0, 5.0), draws=600, repeats=2))
     best = found.optimal.mean(axis=0)
     assert (best < 0.1).all()
     assert (found.rates["gaussian"].mean(axis=0) < best + 0.05).all()
@@ -125,7 +126,7 @@ def test_unequal_widths_are_told_apart_by_the_gaussian_alone():
 
 
 def test_one_draw_is_a_worse_reference_where_features_are_noise():
-    found = failure_rates([2.5], Planted(features=10, draws=600))
+    found = failure_rates([2.5], PlantedComponents(features=10, draws=600))
     draw, mean = found.rates["draw"].mean(), found.rates["mean"].mean()
     assert draw > mean + 0.1
     assert mean < found.optimal.mean() + 0.03
@@ -133,7 +134,8 @@ def test_one_draw_is_a_worse_reference_where_features_are_noise():
 
 def test_the_same_seed_gives_the_same_rates_and_another_does_not():
     first, again, other = (
-        failure_rates([1.0], Planted(draws=100, seed=s), rules=("draw",)) for s in (3, 3, 4)
+        failure_rates([1.0], PlantedComponents(draws=100, seed=s), rules=("draw",))
+        for s in (3, 3, 4)
     )
     np.testing.assert_array_equal(first.rates["draw"], again.rates["draw"])
     assert not np.array_equal(first.rates["draw"], other.rates["draw"])
@@ -141,9 +143,9 @@ def test_the_same_seed_gives_the_same_rates_and_another_does_not():
 
 
 def test_settings_change_what_is_planted():
-    planted = Planted(parts=3, features=2, flips=True, sds=(1.0, 2.0, 3.0))
+    planted = PlantedComponents(components=3, features=2, flips=True, sds=(1.0, 2.0, 3.0))
     np.testing.assert_array_equal(planted.means(2.0), [[1, 0], [3, 0], [5, 0]])
-    np.testing.assert_array_equal(Planted().means(2.0), [[-2, 0], [0, 0], [2, 0]])
+    np.testing.assert_array_equal(PlantedComponents().means(2.0), [[-2, 0], [0, 0], [2, 0]])
     np.testing.assert_array_equal(planted.widths, [[1], [2], [3]])
     assert np.exp(planted.group.log_order) == pytest.approx(48)
 
@@ -151,22 +153,25 @@ def test_settings_change_what_is_planted():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"parts": 6}, "`parts` is 6, but every element of the group is gone through; give 5"),
-        ({"parts": 1}, "`parts` must be a whole number, at least 2; got 1"),
+        (
+            {"components": 6},
+            "`components` is 6, but every element of the group is gone through; give 5",
+        ),
+        ({"components": 1}, "`components` must be a whole number, at least 2; got 1"),
         ({"features": 0}, "`features` must be a whole number, at least 1"),
         ({"draws": 1}, "`draws` must be a whole number, at least 2"),
         ({"repeats": 0}, "`repeats` must be a whole number, at least 1"),
         ({"seed": -1}, "`seed` must be a whole number from 0 to 4294967295"),
-        ({"sds": (1.0, 2.0)}, "`sds` has 2 entries for 3 parts; give one a part"),
+        ({"sds": (1.0, 2.0)}, "`sds` has 2 entries for 3 components; give one each"),
         ({"sds": (1.0, 2.0, 0.0)}, "`sds` must be a positive finite number; got 0.0"),
     ],
 )
 def test_settings_out_of_range_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
-        Planted(**options)
+        PlantedComponents(**options)
 
 
-@pytest.mark.parametrize("separations", [[-1.0], [np.nan], [np.inf], [[1.0]]])
+@pytest.mark.parametrize("separations", [[-1.0], [np.nan], [np.inf], np.array([[1.0]])])
 def test_separations_out_of_range_are_refused(separations):
     with pytest.raises(ValueError, match=r"`separations` is .*; give a list of distances"):
         failure_rates(separations)
@@ -184,16 +189,7 @@ def known():
         "posterior": np.array([[0.8, 0.1], [0.8, 0.3]]),
     }
     optimal = np.array([[0.75, 0.05], [0.85, 0.05]])
-    return FailureRates(Planted(repeats=2), np.array([0.0, 2.0]), rates, optimal)
-
-
-def test_table_holds_the_means(known):
-    table = failure_table(known, caption="Overlap")
-    assert [c.name for c in table.headings] == [
-        "separation", "best possible", "one draw", "another posterior"
-    ]  # fmt: skip
-    np.testing.assert_allclose(table.rows, [[0, 0.8, 0.8, 0.8], [2, 0.05, 0.3, 0.2]])
-    assert table.caption == "Overlap"
+    return FailureRates(PlantedComponents(repeats=2), np.array([0.0, 2.0]), rates, optimal)
 
 
 def test_figure_draws_the_means_and_the_best(known):
