@@ -3,6 +3,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+DEV_STAMP := $(VENV)/.installed-dev
 MIN_PYTHON := 3.12
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 12))
 
@@ -26,24 +27,29 @@ help: ## list the targets
 demo: $(STAMP) ## compare the parametrisations on the two-unit teacher in both engines, and write the report
 	$(BIN)/onebasin $(DEMO)
 
-test: $(STAMP) ## run every test that is not marked slow or gpu
+test: $(DEV_STAMP) ## run every test that is not marked slow or gpu
 	$(BIN)/python -m pytest $(PYTEST_FLAGS) -m "not slow and not gpu"
 
-slow: $(STAMP) ## run the tests that take minutes
+slow: $(DEV_STAMP) ## run the tests that take minutes
 	$(BIN)/python -m pytest -m slow
 
-lint: $(STAMP) ## check style, formatting and types
+lint: $(DEV_STAMP) ## check style, formatting and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# The lock is installed first and alone; then the project, with the setuptools that the lock names.
+# The lock is installed first and alone, every file held to its hash; then the project, with the setuptools of the lock.
+PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 $(STAMP): requirements.lock pyproject.toml
 	@$(BIN)/python -c 'import pip; $(NEW_ENOUGH)' >/dev/null 2>&1 || $(MAKE) --no-print-directory new-venv
 	@echo "Installing the locked packages into $(VENV) (some minutes the first time)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-		--no-deps --no-build-isolation -e .
+	@$(PIP_INSTALL) --require-hashes -r requirements.lock
+	@$(PIP_INSTALL) --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(DEV_STAMP): requirements-dev.lock $(STAMP)
+	@echo "Installing the tools of development and the data sets into $(VENV)"
+	@$(PIP_INSTALL) --require-hashes -r requirements.lock -r requirements-dev.lock
 	@touch $@
 
 .PHONY: new-venv
@@ -58,18 +64,22 @@ new-venv:
 		echo "$(PYTHON) cannot make a virtual environment: install its venv module (Debian and Ubuntu: apt install python3-venv) and run make again" >&2; \
 		exit 1; }
 
-LOCK_HEADER := \# Exact versions for Python 3.12 to 3.14 on Linux and macOS, made by \`make lock\` from pyproject.toml.
+UV_COMPILE := build/lock/venv/bin/uv pip compile --quiet --universal --python-version $(MIN_PYTHON) --generate-hashes \
+	--no-header --no-annotate --no-emit-index-url --no-emit-find-links
+LOCKED_FOR := \# Exact versions for Python 3.12 to 3.14 on Linux and macOS, made by \`make lock\` from pyproject.toml:
 
-lock: ## resolve requirements.lock anew from pyproject.toml
+lock: ## resolve requirements.lock and requirements-dev.lock anew from pyproject.toml
 	@rm -rf build/lock && mkdir -p build/lock
 	@"$(PYTHON)" -m venv build/lock/venv
 	@build/lock/venv/bin/python -m pip install --quiet --disable-pip-version-check uv
-	@build/lock/venv/bin/uv pip compile --quiet --universal --python-version $(MIN_PYTHON) --extra dev \
-		--no-header --no-annotate --no-emit-index-url --no-emit-find-links \
-		--output-file build/lock/requirements.txt pyproject.toml > /dev/null
-	@{ echo "$(LOCK_HEADER)"; cat build/lock/requirements.txt; } > requirements.lock
+	@echo "setuptools>=77" | $(UV_COMPILE) --output-file build/lock/run.txt pyproject.toml - > /dev/null
+	@$(UV_COMPILE) --extra data --extra dev --constraint build/lock/run.txt \
+		$$(sed -n 's/^\([a-z0-9.-]*\)==[^;]*$$/--no-emit-package \1/p' build/lock/run.txt) \
+		--output-file build/lock/dev.txt pyproject.toml > /dev/null
+	@{ echo "$(LOCKED_FOR) what runs."; cat build/lock/run.txt; } > requirements.lock
+	@{ echo "$(LOCKED_FOR) what develops and tests besides."; cat build/lock/dev.txt; } > requirements-dev.lock
 	@rm -rf build/lock
-	@git diff --stat -- requirements.lock
+	@git diff --stat -- requirements.lock requirements-dev.lock
 
 clean: ## remove the virtual environment and what builds and tests leave behind
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache

