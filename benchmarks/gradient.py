@@ -32,7 +32,7 @@ from onebasin.inference.provenance import machine, versions
 from onebasin.models import BayesianNetwork, Network, NetworkTarget
 from onebasin.models.data import load_data, own_split, split, standardise
 from onebasin.stan.output import read
-from onebasin.stan.program import compile_program, definition, write_data
+from onebasin.stan.program import make_ready
 from onebasin.stan.run import run
 
 STEP = 1e-6
@@ -70,22 +70,28 @@ def time_numpyro(target: NetworkTarget, dtype: str, num: int, repeats: int) -> l
 
 def time_stan(target: NetworkTarget, num: int, repeats: int) -> list[float]:
     """Microseconds a leapfrog step of static HMC, one number a round."""
-    source = definition(target)
-    model, info = compile_program(source.path)
     iterations = 10
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        data = write_data(source, info, folder)
+        program = make_ready(target, folder)
         csv = folder / "draws.csv"
         arguments = [
-            *("random", "seed=1", "data", f"file={data}", "init=0.5", "output", f"file={csv}"),
+            *(
+                "random",
+                "seed=1",
+                "data",
+                f"file={program.data}",
+                "init=0.5",
+                "output",
+                f"file={csv}",
+            ),
             *("method=sample", f"num_samples={iterations}", "num_warmup=0", "adapt", "engaged=0"),
             *("algorithm=hmc", "engine=static", f"int_time={STEP * num / iterations!r}"),
             f"stepsize={STEP!r}",
         ]
         rounds = []
         for _ in range(repeats):
-            run(str(model.exe_file), arguments, folder / "console.txt")
+            run(program.executable, arguments, folder / "console.txt")
             rounds.append(read(csv).seconds("Sampling") / num * 1e6)
     return rounds
 

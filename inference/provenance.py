@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from onebasin.stan.errors import CmdStanNotFound
-from onebasin.stan.home import find
+from onebasin.stan.home.search import existing_cmdstan
 
 PACKAGES = ("onebasin", "jax", "numpyro", "cmdstanpy", "arviz", "numpy")
 
@@ -18,7 +18,7 @@ def versions() -> dict[str, str]:
     """Versions of Python, of the packages that a number may depend on, and of CmdStan if there is one."""
     found = {"python": platform.python_version(), **_package_versions()}
     try:
-        home = find()
+        home = existing_cmdstan()
     except CmdStanNotFound:
         home = None
     return found if home is None else found | {"stan": ".".join(map(str, home.version))}

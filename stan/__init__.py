@@ -8,7 +8,8 @@ from .errors import (
     StanProgramError,
     StanRunError,
 )
-from .home import Home, find, home
+from .home.directory import Home
+from .home.search import existing_cmdstan, find_cmdstan
 from .program import StanProgram, definition, stan_program
 
 __all__ = [
@@ -21,7 +22,7 @@ __all__ = [
     "StanProgramError",
     "StanRunError",
     "definition",
-    "find",
-    "home",
+    "existing_cmdstan",
+    "find_cmdstan",
     "stan_program",
 ]

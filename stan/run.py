@@ -1,9 +1,4 @@
-"""Running a compiled Stan program, so that it can be watched and stopped.
-
-cmdstanpy composes most commands, but has no static HMC, loses a variational fit whose step size was
-given, and cannot stop a run. The methods of the `inference` room therefore call the executable themselves,
-in CmdStan's own words.
-"""
+"""Running a compiled Stan program, so that it can be watched and stopped."""
 
 from __future__ import annotations
 
@@ -35,13 +30,13 @@ def run(
     executable : path
         The compiled program.
     arguments : sequence of str
-        CmdStan's arguments, with absolute paths.
+        As `command` composes them.
     console : Path
         File that takes what the program prints.
     cancel : Event, optional
         Ends the program once it is set.
     watch : callable, optional
-        Called now and then with everything printed so far.
+        Called now and then with the lines printed since the last call.
 
     Returns
     -------
@@ -56,7 +51,8 @@ def run(
         If it was stopped.
     """
     cancel = cancel or threading.Event()
-    with console.open("w") as out:
+    unfinished = ""
+    with console.open("w") as out, console.open(errors="replace") as printed:
         process = subprocess.Popen(
             [str(executable), *arguments],
             stdout=out,
@@ -69,15 +65,17 @@ def run(
                 if cancel.wait(POLL_SECONDS):
                     raise RunCancelled("The run was stopped.")
                 if watch:
-                    watch(console.read_text(errors="replace"))
+                    lines, newline, unfinished = (unfinished + printed.read()).rpartition("\n")
+                    if newline:
+                        watch(lines + newline)
         finally:
             if process.poll() is None:
                 process.kill()
                 process.wait()
-    printed = console.read_text(errors="replace")
+    words = console.read_text(errors="replace")
     if process.returncode:
-        raise StanRunError(_last_words(executable, process.returncode, printed))
-    return printed
+        raise StanRunError(_last_words(executable, process.returncode, words))
+    return words
 
 
 def _last_words(executable: str | Path, code: int, printed: str) -> str:

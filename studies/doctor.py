@@ -103,7 +103,7 @@ def _jax() -> Check:
 
 def _toolchain() -> list[Check]:
     from onebasin.stan.errors import HomeBuildError
-    from onebasin.stan.toolchain import find_toolchain
+    from onebasin.stan.home.toolchain import find_toolchain
 
     try:
         found = find_toolchain()
@@ -117,7 +117,7 @@ def _toolchain() -> list[Check]:
 
 def _wheel() -> Check:
     from onebasin.stan.errors import HomeBuildError
-    from onebasin.stan.toolchain import find_wheel
+    from onebasin.stan.home.toolchain import find_wheel
 
     try:
         wheel = find_wheel()
@@ -128,10 +128,10 @@ def _wheel() -> Check:
 
 def _cmdstan(build: bool, progress: Callable[[str], None]) -> Check:
     from onebasin import stan
-    from onebasin.stan.toolchain import find_toolchain, find_wheel
+    from onebasin.stan.home.toolchain import find_toolchain, find_wheel
 
     try:
-        found = stan.home(progress=progress) if build else stan.find()
+        found = stan.find_cmdstan(progress=progress) if build else stan.existing_cmdstan()
         if found is None:
             find_toolchain(), find_wheel()
     except stan.StanError as error:

@@ -153,9 +153,9 @@ def _check_symmetry(request: Request, target: Target, say: Callable[[str], None]
         return
     from onebasin import stan
     from onebasin.inference import check_symmetry
-    from onebasin.stan.program import inspect
+    from onebasin.stan.compile import inspect
 
-    declared = inspect(request.program.resolve(), stan.home(progress=say))
+    declared = inspect(request.program.resolve(), stan.find_cmdstan(progress=say))
     names = (*declared.parameters, *declared.derived)
     for name in (name for block in request.exchangeable for name in block.variables):
         if name not in names:

@@ -17,14 +17,13 @@ from numpyro.handlers import seed as seeded
 from numpyro.handlers import trace
 
 from onebasin.models.target import NetworkTarget, Target
+from onebasin.stan import command
 from onebasin.stan.network import pack_unconstrained
 from onebasin.stan.output import read
-from onebasin.stan.program import compile_program, definition, write_data
+from onebasin.stan.program import make_ready
 from onebasin.stan.run import run
 
 from .numpyro import NumpyroDensity
-
-_DIGITS = "sig_figs=18"
 
 
 class StanDensity:
@@ -50,25 +49,21 @@ class StanDensity:
 
     def __init__(self, target: Target, progress: Callable[[str], None] | None = None) -> None:
         self.target = target
-        source = definition(target)
-        self._model, self._info = compile_program(source.path, progress=progress)
-        self.derived = self._info.derived
         self._folder = Path(tempfile.mkdtemp())
         weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
-        self._data = write_data(source, self._info, self._folder)
+        self._ready = make_ready(target, self._folder, progress=progress)
+        self._files = command.Files(data=self._ready.data, output=self._folder / "out.csv")
+        self.derived = self._ready.info.derived
 
     def points(self, count: int, seed: int) -> dict[str, np.ndarray]:
         """Points to try, uniform within +-2 in the unconstrained space: name to array (point, ...)."""
         if isinstance(self.target, NetworkTarget):
             return NumpyroDensity(self.target).points(count, seed)
-        method = ["method=sample", "num_samples=1", "num_warmup=0", "algorithm=fixed_param"]
-        outputs = [
-            self._run([f"id={number + 1}", "random", f"seed={seed % 2**32}", *method])
-            for number in range(count)
-        ]
+        starts = [command.Start(seed=seed % 2**32, chain=number + 1) for number in range(count)]
+        outputs = [self._run(command.draw_start(self._files, start)) for start in starts]
         return {
             name: np.stack([output.variables[name][0] for output in outputs])
-            for name in self._info.parameters
+            for name in self._ready.info.parameters
         }
 
     def log_density(self, values: Mapping[str, Any]) -> np.ndarray:
@@ -82,7 +77,7 @@ class StanDensity:
     def _at(self, point: Mapping[str, Any]) -> float:
         file = self._folder / "point.json"
         file.write_text(json.dumps({name: np.asarray(v).tolist() for name, v in point.items()}))
-        output = self._run(["method=log_prob", f"constrained_params={file}", "jacobian=0"])
+        output = self._run(command.log_prob(self._files, file, constrained=True, jacobian=False))
         return float(output.method["lp__"][0])
 
     def _of_network(self, target: NetworkTarget, values: Mapping[str, Any]) -> np.ndarray:
@@ -94,14 +89,12 @@ class StanDensity:
             vectors.append([*parts["weights_raw"], *parts["biases_raw"], *np.log(parts["sigma"])])
         file = self._folder / "points.json"
         file.write_text(json.dumps({"params_r": np.array(vectors).tolist()}))
-        output = self._run(["method=log_prob", f"unconstrained_params={file}", "jacobian=1"])
+        output = self._run(command.log_prob(self._files, file, constrained=False, jacobian=True))
         return output.method["lp__"] - np.asarray(jacobians)
 
     def _run(self, arguments: list[str]) -> Any:
-        csv = self._folder / "out.csv"
-        common = ["data", f"file={self._data}", "output", f"file={csv}", _DIGITS]
-        run(str(self._model.exe_file), [*arguments, *common], self._folder / "console.txt")
-        return read(csv)
+        run(self._ready.executable, arguments, self._folder / "console.txt")
+        return read(self._files.output)
 
 
 def _unconstrained(target: NetworkTarget, point: dict[str, Any]) -> tuple[dict[str, Any], Any]:

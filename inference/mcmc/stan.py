@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from onebasin.models.target import NetworkTarget, Target
+from onebasin.stan import command
 from onebasin.stan.network import read_draws
 from onebasin.stan.output import Output, read
-from onebasin.stan.program import compile_program, definition, write_data
+from onebasin.stan.program import make_ready
 from onebasin.stan.run import run
 
 from ..progress import ProgressBars
@@ -20,7 +21,6 @@ from .chains import Chain
 from .settings import HmcSettings, NutsSettings
 from .stan_starts import best_optimum, seeds_of
 
-METRICS = {"diag": "diag_e", "dense": "dense_e", "unit": "unit_e"}
 STATS = {
     "lp__": "lp",
     "accept_stat__": "acceptance_rate",
@@ -69,9 +69,7 @@ class ChainRunner:
     ) -> None:
         self.target, self.settings, self.seed = target, settings, seed
         self.bars, self.folder = bars, folder
-        source = definition(target)
-        self.model, self.info = compile_program(source.path, progress=bars.say)
-        self.data = write_data(source, self.info, folder)
+        self.ready = make_ready(target, folder, progress=bars.say)
 
     def run(self, number: int, cancel: threading.Event) -> Chain:
         """Run one chain; see `chains.RunChain`."""
@@ -79,50 +77,46 @@ class ChainRunner:
         bar = self.bars.add(f"chain {number + 1}", total)
 
         def watch(printed: str) -> None:
-            if found := _ITERATION.findall(printed):
-                self.bars.move(bar, int(found[-1]))
+            if numbers := _ITERATION.findall(printed):
+                self.bars.move(bar, int(numbers[-1]))
 
         place = Path(tempfile.mkdtemp(dir=self.folder))
         csv = place / "draws.csv"
         arguments = self._arguments(number, csv, self._init(number, place, cancel))
-        run(str(self.model.exe_file), arguments, place / "console.txt", cancel=cancel, watch=watch)
+        run(self.ready.executable, arguments, place / "console.txt", cancel=cancel, watch=watch)
         self.bars.move(bar, total)
         return _chain(self.target, self.settings, read(csv))
 
-    def _init(self, number: int, place: Path, cancel: threading.Event) -> str:
-        """CmdStan's word for where the chain starts: a radius or a file."""
+    def _init(self, number: int, place: Path, cancel: threading.Event) -> Path | float:
+        """Where the chain starts: within a radius, or at the values of a file."""
         s = self.settings
         if s.init == "random":
-            return repr(s.init_radius)
-        path = best_optimum(
-            str(self.model.exe_file),
-            self.data,
-            self.info.parameters,
+            return s.init_radius
+        return best_optimum(
+            self.ready,
             place,
             init_radius=s.init_radius,
             seeds=seeds_of(self.seed, number, s.init_starts),
             cancel=cancel,
         )
-        return str(path)
 
-    def _arguments(self, number: int, csv: Path, init: str) -> list[str]:
+    def _arguments(self, number: int, csv: Path, init: Path | float) -> list[str]:
         s = self.settings
         engine = (
-            ["engine=nuts", f"max_depth={s.max_tree_depth}"]
+            command.nuts(max_tree_depth=s.max_tree_depth)
             if isinstance(s, NutsSettings)
-            else ["engine=static", f"int_time={s.trajectory_length!r}"]
+            else command.static_hmc(trajectory_length=s.trajectory_length)
         )
-        return [
-            f"id={number + 1}",
-            *("random", f"seed={self.seed}"),
-            *("data", f"file={self.data}"),
-            f"init={init}",
-            *("output", f"file={csv}", f"sig_figs={SIGNIFICANT_FIGURES}"),
-            f"refresh={max(1, (s.warmup + s.draws) // 50)}",
-            *("method=sample", f"num_samples={s.draws}", f"num_warmup={s.warmup}"),
-            *("adapt", f"delta={s.target_acceptance!r}"),
-            *("algorithm=hmc", *engine, f"metric={METRICS[s.metric]}"),
-        ]
+        return command.sample(
+            engine,
+            command.Files(data=self.ready.data, output=csv, digits=SIGNIFICANT_FIGURES),
+            command.Start(seed=self.seed, chain=number + 1, init=init),
+            draws=s.draws,
+            warmup=s.warmup,
+            target_acceptance=s.target_acceptance,
+            metric=s.metric,
+            refresh=max(1, (s.warmup + s.draws) // 50),
+        )
 
 
 def _chain(target: Target, settings: NutsSettings | HmcSettings, output: Output) -> Chain:

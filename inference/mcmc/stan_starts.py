@@ -12,20 +12,19 @@ from typing import Any
 
 import numpy as np
 
+from onebasin.stan import command
 from onebasin.stan.errors import StanRunError
 from onebasin.stan.output import Output, read
+from onebasin.stan.program import ReadyProgram
 from onebasin.stan.run import run
 
 from ..errors import InferenceError
 
 ITERATIONS = 2000
-_DIGITS = "sig_figs=18"
 
 
 def best_optimum(
-    executable: str | Path,
-    data: Path,
-    parameters: tuple[str, ...],
+    program: ReadyProgram,
     folder: Path,
     *,
     init_radius: float,
@@ -36,12 +35,8 @@ def best_optimum(
 
     Parameters
     ----------
-    executable : path
-        The compiled program.
-    data : Path
-        Its data file.
-    parameters : tuple of str
-        Names in its parameters block.
+    program : ReadyProgram
+        Compiled, with its data.
     folder : Path
         For all files.
     init_radius : float
@@ -66,13 +61,13 @@ def best_optimum(
     for seed in seeds:
         csv = folder / "optimum.csv"
         csv.unlink(missing_ok=True)
-        arguments = [
-            *("random", f"seed={seed}", "data", f"file={data}", f"init={init_radius!r}"),
-            *("output", f"file={csv}", _DIGITS, "method=optimize", "jacobian=1"),
-            *("algorithm=lbfgs", f"iter={ITERATIONS}"),
-        ]
+        arguments = command.optimise(
+            command.Files(data=program.data, output=csv),
+            command.Start(seed=seed, init=init_radius),
+            iterations=ITERATIONS,
+        )
         try:
-            run(executable, arguments, folder / "optimum.txt", cancel=cancel)
+            run(program.executable, arguments, folder / "optimum.txt", cancel=cancel)
         except StanRunError as error:
             failure = str(error).splitlines()[-1].strip()
         found = _read(csv)
@@ -83,7 +78,7 @@ def best_optimum(
             f"No optimum was found from {len(seeds)} starting points (init='optimum'), the last time: {failure}; raise "
             "`init_starts`, or use init='random'."
         )
-    return write(folder, {name: best.variables[name][-1] for name in parameters})
+    return write(folder, {name: best.variables[name][-1] for name in program.info.parameters})
 
 
 def write(folder: Path, values: Mapping[str, Any]) -> Path:

@@ -20,10 +20,12 @@ import numpy as np
 import xarray as xr
 
 from onebasin.models.target import NetworkTarget, Target
+from onebasin.stan import command
+from onebasin.stan.compile import ProgramInfo
 from onebasin.stan.errors import StanRunError
 from onebasin.stan.network import pack_unconstrained, read_draws
 from onebasin.stan.output import Output, read
-from onebasin.stan.program import ProgramInfo, compile_program, definition, write_data
+from onebasin.stan.program import make_ready
 from onebasin.stan.run import run
 
 from ..density.start import check_names, to_unconstrained
@@ -81,24 +83,28 @@ def fit(
     AdviFailed
         If all attempts failed.
     """
-    source = definition(target)
-    model, info = compile_program(source.path, progress=bars.say)
     tried: list[dict[str, Any]] = []
     bar = bars.add(f"ADVI {family}", settings.iterations)
+
+    def watch(printed: str) -> None:
+        if numbers := _ITERATION.findall(printed):
+            bars.move(bar, int(numbers[-1]))
+
     with tempfile.TemporaryDirectory() as name:
-        data = write_data(source, info, Path(name))
-        init = None if start is None else write(Path(name), init_values(target, info, start))
+        ready = make_ready(target, Path(name), progress=bars.say)
+        init = None if start is None else write(Path(name), init_values(target, ready.info, start))
         for number, attempt in enumerate(ATTEMPTS):
             folder = Path(name) / str(number)
             folder.mkdir()
             try:
-                arguments = _arguments(family, settings, seed, attempt, init, data, folder)
-                printed = run(
-                    str(model.exe_file),
-                    arguments,
-                    folder / "console.txt",
-                    watch=lambda text: bars.move(bar, _last_iteration(text)),
+                files = command.Files(
+                    data=ready.data,
+                    output=folder / "draws.csv",
+                    diagnostics=folder / "elbo.csv",
+                    digits=SIGNIFICANT_FIGURES,
                 )
+                arguments = _arguments(family, settings, seed, attempt, init, files)
+                printed = run(ready.executable, arguments, folder / "console.txt", watch=watch)
                 return _read(target, folder, settings, NOT_CONVERGED not in printed, tried, attempt)
             except StanRunError as error:
                 tried.append({**asdict(attempt), "error": _cause(error)})
@@ -124,28 +130,23 @@ def _arguments(
     seed: int,
     attempt: Attempt,
     init: Path | None,
-    data: Path,
-    folder: Path,
+    files: command.Files,
 ) -> list[str]:
-    step = ["adapt", "engaged=1"] if attempt.eta is None else ["adapt", "engaged=0"]
-    eta = [] if attempt.eta is None else [f"eta={attempt.eta!r}"]
-    return [
-        *("random", f"seed={(seed + attempt.seed_offset) % 2**32}"),
-        *("data", f"file={data}"),
-        f"init={init or attempt.init_radius}",
-        *("output", f"file={folder / 'draws.csv'}", f"diagnostic_file={folder / 'elbo.csv'}"),
-        f"sig_figs={SIGNIFICANT_FIGURES}",
-        *("method=variational", f"algorithm={family}", f"iter={s.iterations}"),
-        *(f"grad_samples={s.gradient_samples}", f"elbo_samples={s.elbo_samples}", *eta),
-        *(f"tol_rel_obj={s.tolerance!r}", f"eval_elbo={s.evaluate_every}"),
-        f"output_samples={s.draws}",
-        *step,
-    ]
-
-
-def _last_iteration(printed: str) -> int:
-    found = _ITERATION.findall(printed)
-    return int(found[-1]) if found else 0
+    start = command.Start(
+        seed=(seed + attempt.seed_offset) % 2**32, init=init or attempt.init_radius
+    )
+    return command.variational(
+        family,
+        files,
+        start,
+        iterations=s.iterations,
+        gradient_samples=s.gradient_samples,
+        elbo_samples=s.elbo_samples,
+        evaluate_every=s.evaluate_every,
+        tolerance=s.tolerance,
+        draws=s.draws,
+        eta=attempt.eta,
+    )
 
 
 def _cause(error: StanRunError) -> str:

@@ -24,7 +24,7 @@ def build(
     ] = False,
 ) -> None:
     """Build it now rather than on first use (minutes, once a machine)."""
-    from onebasin.stan.assemble import assemble
+    from onebasin.stan.home.assemble import assemble
 
     from .. import console
 
@@ -40,9 +40,9 @@ def path(
     ] = True,
 ) -> None:
     """Print its folder, for CMDSTAN=$(onebasin cmdstan path)."""
-    from onebasin.stan.assemble import assemble
-    from onebasin.stan.assembled import assembled_path, is_complete
     from onebasin.stan.errors import CmdStanNotFound
+    from onebasin.stan.home.assemble import assemble
+    from onebasin.stan.home.cache import assembled_path, is_complete
 
     from .. import console
 
@@ -63,11 +63,11 @@ def info(
     from dataclasses import asdict
 
     from onebasin import stan
-    from onebasin.stan.assembled import assembled_homes, default_cache
+    from onebasin.stan.home.cache import assembled_homes, default_cache
 
     from .. import console
 
-    homes, used = assembled_homes(), stan.find()
+    homes, used = assembled_homes(), stan.existing_cmdstan()
     if json:
         chosen = used and {
             "path": str(used.path),
@@ -100,8 +100,8 @@ def clean(
     ] = False,
 ) -> None:
     """Remove what has been assembled, and the programs that were compiled with it."""
-    from onebasin.stan.assembled import assembled_homes, remove
-    from onebasin.stan.program import remove_compiled
+    from onebasin.stan.compile import remove_compiled
+    from onebasin.stan.home.cache import assembled_homes, remove
 
     from .. import console
 

@@ -26,9 +26,10 @@ from onebasin.models import (
     NormalPrior,
     Parametrisation,
 )
+from onebasin.stan import command
 from onebasin.stan.network import read_draws
 from onebasin.stan.output import read
-from onebasin.stan.program import compile_program, definition, write_data
+from onebasin.stan.program import make_ready
 from onebasin.stan.run import run
 
 from .known import known_target
@@ -175,14 +176,12 @@ def test_stans_init_file_holds_the_start(parametrisation: Parametrisation, tmp_p
     """The program itself reads the file and says what its weights then are."""
     target = small_target(parametrisation)
     start = natural_start(target)
-    source = definition(target)
-    model, info = compile_program(source.path)
-    init = write(tmp_path, init_values(target, info, start))
+    program = make_ready(target, tmp_path)
+    init = write(tmp_path, init_values(target, program.info, start))
     csv = tmp_path / "draws.csv"
-    where = ["data", f"file={write_data(source, info, tmp_path)}", f"init={init}"]
-    out = ["output", f"file={csv}", "sig_figs=18"]
-    method = ["method=sample", "num_samples=1", "num_warmup=0", "algorithm=fixed_param"]
-    run(str(model.exe_file), [*method, *where, *out], tmp_path / "console.txt")
+    files = command.Files(data=program.data, output=csv)
+    arguments = command.draw_start(files, command.Start(seed=1, init=init))
+    run(program.executable, arguments, tmp_path / "console.txt")
     for name, value in read_draws(target, read(csv).variables).items():
         np.testing.assert_allclose(value[0], start[name], rtol=1e-10)
 

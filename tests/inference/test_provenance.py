@@ -14,11 +14,13 @@ from onebasin.inference.posterior import build
 from onebasin.inference.provenance import machine, versions
 from onebasin.models.target import Target
 from onebasin.stan.errors import CmdStanNotFound
-from onebasin.stan.home import Home
+from onebasin.stan.home.directory import Home
 
 
 def test_versions_name_cmdstan(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(provenance, "find", lambda: Home(Path("/a"), (2, 37, 1), "conda"))
+    monkeypatch.setattr(
+        provenance, "existing_cmdstan", lambda: Home(Path("/a"), (2, 37, 1), "conda")
+    )
     assert versions()["stan"] == "2.37.1"
     assert {"python", "onebasin", "jax", "numpyro", "cmdstanpy", "arviz", "numpy"} < set(versions())
 
@@ -28,7 +30,7 @@ def test_versions_stand_without_cmdstan(monkeypatch: pytest.MonkeyPatch) -> None
         raise CmdStanNotFound("`/nowhere` (CMDSTAN) is not a directory.")
 
     for find in (lambda: None, misled):
-        monkeypatch.setattr(provenance, "find", find)
+        monkeypatch.setattr(provenance, "existing_cmdstan", find)
         assert "stan" not in versions()
 
 

@@ -20,7 +20,7 @@ from onebasin.inference.mcmc.optimum import BestOptimum
 from onebasin.inference.mcmc.stan_starts import best_optimum, seeds_of
 from onebasin.models import BayesianNetwork, Network, Target
 from onebasin.stan import stan_program
-from onebasin.stan.program import compile_program, definition, write_data
+from onebasin.stan.program import make_ready
 
 from .known import MEAN, PROGRAMS, RATE, SHAPE, known_target
 
@@ -76,12 +76,8 @@ def test_optimum_is_that_of_the_unconstrained_density() -> None:
 
 @pytest.mark.stan
 def test_stans_optimum_is_that_of_the_unconstrained_density(tmp_path: Path) -> None:
-    source = definition(known_target("stan"))
-    model, info = compile_program(source.path)
-    data = write_data(source, info, tmp_path)
-    init = best_optimum(
-        str(model.exe_file), data, info.parameters, tmp_path, init_radius=2.0, seeds=[1, 2]
-    )
+    ready = make_ready(known_target("stan"), tmp_path)
+    init = best_optimum(ready, tmp_path, init_radius=2.0, seeds=[1, 2])
     values = json.loads(init.read_text())
     np.testing.assert_allclose(values["x"], MEAN, atol=1e-3)
     assert values["tau"] == pytest.approx(SHAPE / RATE, rel=1e-3)

@@ -8,8 +8,9 @@ from pathlib import Path
 import cmdstanpy
 import pytest
 
-from onebasin.stan.home import Home, activate, home
-from onebasin.stan.program import compile_program
+from onebasin.stan.compile import compile_program
+from onebasin.stan.home.directory import Home, activate
+from onebasin.stan.home.search import find_cmdstan
 
 PROGRAMS = Path(__file__).parent / "programs"
 
@@ -17,7 +18,7 @@ PROGRAMS = Path(__file__).parent / "programs"
 @pytest.fixture(scope="session")
 def cmdstan_home() -> Iterator[Home]:
     """The machine's CmdStan, assembled if there is none."""
-    found = home()
+    found = find_cmdstan()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CMDSTAN", str(found.path))  # restored at the end; `activate` sets it too
         activate(found)

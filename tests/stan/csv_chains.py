@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from onebasin.stan.home import Home
+from onebasin.stan.home.directory import Home
 
 ADAPTATION = """\
 # Adaptation terminated

@@ -15,7 +15,7 @@ import pytest
 from scipy import stats
 from scipy.special import expit, logsumexp
 
-from onebasin.stan.program import compile_program
+from onebasin.stan.compile import compile_program
 
 from .driver_runs import sample
 

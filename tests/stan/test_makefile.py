@@ -9,7 +9,7 @@ import cmdstanpy
 import numpy as np
 import pytest
 
-from onebasin.stan.home import Home
+from onebasin.stan.home.directory import Home
 
 pytestmark = pytest.mark.stan
 

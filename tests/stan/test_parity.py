@@ -28,8 +28,9 @@ from onebasin.models import (
     Parametrisation,
 )
 from onebasin.models.networks.parametrisation import BIASES, WEIGHTS
+from onebasin.stan.compile import compile_program
 from onebasin.stan.network import PROGRAMS, pack_unconstrained, unpack_gradient
-from onebasin.stan.program import compile_program, definition, write_data
+from onebasin.stan.program import definition, write_data
 
 pytestmark = pytest.mark.stan
 

@@ -16,8 +16,8 @@ import cmdstanpy
 import numpy as np
 import pytest
 
-from onebasin.stan.home import Home
-from onebasin.stan.program import compile_program
+from onebasin.stan.compile import compile_program
+from onebasin.stan.home.directory import Home
 
 from .driver_runs import DATA
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from onebasin.stan.program import compile_program
+from onebasin.stan.compile import compile_program
 
 from .csv_chains import as_table, call, config, summary, summary_csv, write_chains
 from .driver_runs import GAUSS, Rows, sample

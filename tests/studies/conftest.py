@@ -14,7 +14,7 @@ from onebasin import inference
 from onebasin.inference import NutsSettings
 from onebasin.inference.posterior import build
 from onebasin.models import NetworkTarget
-from onebasin.stan.home import home
+from onebasin.stan.home.search import find_cmdstan
 from onebasin.studies.cli import main
 
 TEACHER = {
@@ -147,7 +147,7 @@ def sampler(monkeypatch: pytest.MonkeyPatch) -> Sampler:
 @pytest.fixture(scope="session")
 def cmdstan_is_there() -> None:
     """Assemble CmdStan beforehand, so that a command has nothing to say of it."""
-    home()
+    find_cmdstan()
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from onebasin.stan.assembled import assembled_path
+from onebasin.stan.home.cache import assembled_path
 
 pytestmark = pytest.mark.usefixtures("empty_machine")
 

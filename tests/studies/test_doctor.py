@@ -6,7 +6,7 @@ import pytest
 
 from onebasin import stan
 from onebasin.stan.errors import CmdStanNotFound, HomeBuildError
-from onebasin.stan.home import Home
+from onebasin.stan.home.directory import Home
 from onebasin.studies import doctor
 
 FOUND = Home(Path("/somewhere/cmdstan-2.39.0"), (2, 39, 0), "CMDSTAN")
@@ -14,7 +14,7 @@ FOUND = Home(Path("/somewhere/cmdstan-2.39.0"), (2, 39, 0), "CMDSTAN")
 
 @pytest.fixture
 def cmdstan(monkeypatch):
-    monkeypatch.setattr(stan, "find", lambda: FOUND)
+    monkeypatch.setattr(stan, "existing_cmdstan", lambda: FOUND)
 
 
 def checks_of(answer):
@@ -51,7 +51,7 @@ def test_missing_data_set_is_said_but_breaks_no_engine(onebasin, cmdstan, monkey
 
 
 def test_cmdstan_that_can_be_assembled_counts_as_working(onebasin, monkeypatch):
-    monkeypatch.setattr(stan, "find", lambda: None)
+    monkeypatch.setattr(stan, "existing_cmdstan", lambda: None)
     answer = onebasin("doctor", "--json")
     assert answer.code == 0
     assert "assembled on first use" in checks_of(answer)["CmdStan"]["detail"]
@@ -62,8 +62,8 @@ def test_build_assembles_cmdstan_and_shows_its_stages(onebasin, monkeypatch):
         progress("compiling")
         return FOUND
 
-    monkeypatch.setattr(stan, "find", lambda: None)
-    monkeypatch.setattr(stan, "home", assemble)
+    monkeypatch.setattr(stan, "existing_cmdstan", lambda: None)
+    monkeypatch.setattr(stan, "find_cmdstan", assemble)
     answer = onebasin("doctor", "--build", "--json")
     assert answer.code == 0
     assert answer.err == "compiling\n"
@@ -74,7 +74,7 @@ def test_missing_compiler_is_one_line_and_code_1(onebasin, cmdstan, monkeypatch)
     def fail():
         raise HomeBuildError("Not found: g++. Install it.")
 
-    monkeypatch.setattr("onebasin.stan.toolchain.find_toolchain", fail)
+    monkeypatch.setattr("onebasin.stan.home.toolchain.find_toolchain", fail)
     answer = onebasin("doctor", "--json")
     assert answer.code == 1
     assert answer.json["engines"] == {"numpyro": True, "stan": False}
@@ -89,7 +89,7 @@ def test_wrong_cmdstan_variable_is_one_line_and_code_1(onebasin, monkeypatch, tm
 
 
 def test_old_cmdstan_does_not_pass(onebasin, monkeypatch):
-    monkeypatch.setattr(stan, "find", lambda: Home(Path("/old"), (2, 30, 1), "CMDSTAN"))
+    monkeypatch.setattr(stan, "existing_cmdstan", lambda: Home(Path("/old"), (2, 30, 1), "CMDSTAN"))
     answer = onebasin("doctor", "--json")
     assert answer.code == 1
     assert answer.err == (
@@ -101,10 +101,10 @@ def test_missing_wheel_matters_only_where_no_cmdstan_is_found(onebasin, monkeypa
     def fail():
         raise HomeBuildError("The package httpstan is not installed.")
 
-    monkeypatch.setattr("onebasin.stan.toolchain.find_wheel", fail)
-    monkeypatch.setattr(stan, "find", lambda: FOUND)
+    monkeypatch.setattr("onebasin.stan.home.toolchain.find_wheel", fail)
+    monkeypatch.setattr(stan, "existing_cmdstan", lambda: FOUND)
     assert onebasin("doctor", "--json").code == 0
-    monkeypatch.setattr(stan, "find", lambda: None)
+    monkeypatch.setattr(stan, "existing_cmdstan", lambda: None)
     answer = onebasin("doctor", "--json")
     assert answer.code == 1
     assert answer.err == "onebasin: The package httpstan is not installed.\n"
@@ -114,7 +114,7 @@ def test_error_while_looking_for_cmdstan_is_a_failed_check(monkeypatch):
     def fail():
         raise CmdStanNotFound("gone")
 
-    monkeypatch.setattr(stan, "find", fail)
+    monkeypatch.setattr(stan, "existing_cmdstan", fail)
     checks = doctor.examine(build=False, progress=lambda text: None)
     assert doctor.working_engines(checks)["stan"] is False
     assert doctor.first_remedy(checks) == "gone"

@@ -11,11 +11,12 @@ from collections import namedtuple
 import pytest
 from filelock import FileLock
 
-from onebasin.stan.assemble import assemble
-from onebasin.stan.assembled import assembled_homes, assembled_path, remove
 from onebasin.stan.errors import HomeBuildError, StanError
-from onebasin.stan.home import MARKER, Home, find
-from onebasin.stan.toolchain import find_wheel
+from onebasin.stan.home.assemble import assemble
+from onebasin.stan.home.cache import assembled_homes, assembled_path, remove
+from onebasin.stan.home.directory import MARKER, Home
+from onebasin.stan.home.search import existing_cmdstan
+from onebasin.stan.home.toolchain import find_wheel
 
 from .fake_homes import entries, make_cmdstan
 
@@ -90,7 +91,7 @@ def test_assemble_leaves_nothing_when_interrupted(tmp_path, fake_compiler):
     with pytest.raises(KeyboardInterrupt):
         assemble(progress=interrupt)
     assert entries(tmp_path / "cache" / "onebasin" / "cmdstan") == []
-    assert find() is None
+    assert existing_cmdstan() is None
 
 
 def test_assemble_clears_away_what_a_killed_build_left(fake_compiler):
@@ -108,7 +109,7 @@ def test_an_unfinished_folder_is_no_home(fake_compiler):
     target = assembled_path()
     assert target is not None
     make_cmdstan(target, "2.39.0")
-    assert find() is None
+    assert existing_cmdstan() is None
 
 
 def test_the_home_outlives_the_wheel(tmp_path, monkeypatch, fake_compiler):
@@ -181,7 +182,7 @@ def test_remove_deletes_homes_logs_and_leftovers(fake_compiler):
     leftover = built.path.with_name(f".{built.path.name}.1")
     leftover.mkdir()
     assert remove() == [built.path, leftover]
-    assert find() is None
+    assert existing_cmdstan() is None
     assert [entry.suffix for entry in built.path.parent.iterdir()] == [".lock"]
 
 
@@ -191,7 +192,7 @@ def test_remove_can_spare_the_current_home(fake_compiler):
     fake_compiler("2.0.0")
     new = assemble()
     assert remove(keep_current=True) == [old.path]
-    assert find() == new
+    assert existing_cmdstan() == new
 
 
 def test_remove_leaves_a_home_that_is_being_built(fake_compiler):
@@ -199,7 +200,7 @@ def test_remove_leaves_a_home_that_is_being_built(fake_compiler):
     built = assemble()
     with FileLock(built.path.with_name(f"{built.path.name}.lock")):
         assert remove() == []
-    assert find() == built
+    assert existing_cmdstan() == built
 
 
 # What can be missing
@@ -219,7 +220,7 @@ def test_assemble_names_the_missing_tool(tmp_path, monkeypatch, tools, complaint
     with pytest.raises(HomeBuildError, match=complaint):
         assemble()
     assert assembled_path() is None
-    assert find() is None
+    assert existing_cmdstan() is None
 
 
 def test_assemble_refuses_windows(monkeypatch):
@@ -233,7 +234,7 @@ def test_assemble_says_that_httpstan_is_missing(monkeypatch, fake_compiler):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(HomeBuildError, match="httpstan is not installed"):
         assemble()
-    assert find() is None
+    assert existing_cmdstan() is None
 
 
 def test_assemble_says_that_the_cache_cannot_be_written(tmp_path, monkeypatch, fake_compiler):

@@ -3,9 +3,10 @@
 import cmdstanpy
 import pytest
 
-from onebasin.stan.assemble import assemble
 from onebasin.stan.errors import CmdStanNotFound
-from onebasin.stan.home import Home, activate, find, home, read_home
+from onebasin.stan.home.assemble import assemble
+from onebasin.stan.home.directory import Home, activate, read_home
+from onebasin.stan.home.search import existing_cmdstan, find_cmdstan
 
 from .fake_homes import make_cmdstan
 
@@ -14,25 +15,25 @@ pytestmark = pytest.mark.usefixtures("empty_machine")
 
 def test_find_finds_nothing_on_an_empty_machine(fake_compiler):
     fake_compiler()
-    assert find() is None
+    assert existing_cmdstan() is None
 
 
 def test_find_goes_through_the_places_in_order(tmp_path, empty_machine, monkeypatch, fake_compiler):
     fake_compiler()
     assembled = assemble()
-    assert find() == assembled
+    assert existing_cmdstan() == assembled
     assert assembled.origin == "assembled"
 
     conda = make_cmdstan(tmp_path / "env" / "bin" / "cmdstan", "2.37.0")
     monkeypatch.setenv("CONDA_PREFIX", str(tmp_path / "env"))
-    assert find() == Home(conda, (2, 37, 0), "conda")
+    assert existing_cmdstan() == Home(conda, (2, 37, 0), "conda")
 
     default = make_cmdstan(empty_machine / ".cmdstan" / "cmdstan-2.36.0")
-    assert find() == Home(default, (2, 36, 0), "cmdstanpy default")
+    assert existing_cmdstan() == Home(default, (2, 36, 0), "cmdstanpy default")
 
     named = make_cmdstan(tmp_path / "named", "2.35.1")
     monkeypatch.setenv("CMDSTAN", str(named))
-    assert find() == Home(named, (2, 35, 1), "CMDSTAN")
+    assert existing_cmdstan() == Home(named, (2, 35, 1), "CMDSTAN")
 
 
 @pytest.mark.parametrize(
@@ -47,7 +48,7 @@ def test_find_goes_through_the_places_in_order(tmp_path, empty_machine, monkeypa
 def test_find_takes_the_newest_release(empty_machine, present, newest):
     for version in present:
         make_cmdstan(empty_machine / ".cmdstan" / f"cmdstan-{version}", version)
-    found = find()
+    found = existing_cmdstan()
     assert found is not None
     assert found.path.name == f"cmdstan-{newest}"
 
@@ -55,7 +56,7 @@ def test_find_takes_the_newest_release(empty_machine, present, newest):
 def test_find_passes_over_a_broken_release(empty_machine):
     (empty_machine / ".cmdstan" / "cmdstan-2.37.0").mkdir(parents=True)
     older = make_cmdstan(empty_machine / ".cmdstan" / "cmdstan-2.36.0")
-    found = find()
+    found = existing_cmdstan()
     assert found is not None
     assert found.path == older
 
@@ -79,13 +80,13 @@ def test_find_does_not_skip_a_wrong_cmdstan(
             (wrong / name).write_text(text)
     monkeypatch.setenv("CMDSTAN", str(wrong))
     with pytest.raises(CmdStanNotFound, match=rf"wrong` \(CMDSTAN\) {complaint}"):
-        find()
+        existing_cmdstan()
 
 
 def test_home_without_building_says_where_it_looked(fake_compiler):
     fake_compiler()
     with pytest.raises(CmdStanNotFound, match=r"CMDSTAN, ~/\.cmdstan, the conda"):
-        home(build=False)
+        find_cmdstan(build=False)
 
 
 @pytest.mark.parametrize(("version", "supported"), [("2.35.0", False), ("2.36.0", True)])

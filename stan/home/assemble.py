@@ -17,9 +17,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from .assembled import default_cache, folder_name, is_complete, sources
-from .errors import HomeBuildError
-from .home import MARKER, Home, Progress, read_home
+from ..errors import HomeBuildError
+from .cache import default_cache, folder_name, is_complete, sources
+from .directory import MARKER, Home, Progress, read_home
 from .toolchain import Toolchain, Wheel, find_toolchain, find_wheel
 
 _FREE_BYTES = 1_500_000_000

@@ -1,4 +1,4 @@
-"""The cache of the homes that :mod:`stan.assemble` makes: their names, what is there, removal.
+"""The cache of the homes that :mod:`.assemble` makes: their names, what is there, removal.
 
 A home's folder is named after all that it was made from (Stan, wheel, compiler, sources, flags). A
 change of any of these gives another folder; the old one is left alone until it is removed.
@@ -10,12 +10,11 @@ import os
 import platform
 import shutil
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from .errors import HomeBuildError
-from .home import MARKER
+from ..errors import HomeBuildError
+from .directory import MARKER
 from .toolchain import Toolchain, Wheel, find_toolchain, find_wheel
 
 
@@ -85,7 +84,7 @@ def folder_name(toolchain: Toolchain, wheel: Wheel) -> str:
 
 def sources() -> Path:
     """Return the folder of what is ours in a home: the makefile, the driver, the example."""
-    return Path(str(resources.files(__package__))) / "cmdstan"
+    return Path(__file__).parents[1] / "cmdstan"
 
 
 def is_complete(path: Path) -> bool:

@@ -1,0 +1,142 @@
+"""CmdStan's command lines: what a compiled program is called with, method by method.
+
+Words and order are CmdStan's; a fixed order keeps command lines comparable. Paths have to be absolute, since a program
+runs in a folder of its own. cmdstanpy composes most of these, but has no static HMC, loses a variational fit whose step
+size was given, and cannot stop a run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+METRICS = {"diag": "diag_e", "dense": "dense_e", "unit": "unit_e"}
+"""Our words for an inverse mass matrix, and CmdStan's."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Files:
+    """What a run reads and writes.
+
+    Attributes
+    ----------
+    data, output : Path
+        The program's data (JSON), and the CSV file for what comes out.
+    diagnostics : Path or None
+        CSV file for a method's trace.
+    digits : int
+        Significant figures of the numbers written; 18 keep every bit.
+    """
+
+    data: Path
+    output: Path
+    diagnostics: Path | None = None
+    digits: int = 18
+
+    def arguments(self) -> list[str]:
+        """The words that name them."""
+        trace = [] if self.diagnostics is None else [f"diagnostic_file={self.diagnostics}"]
+        out = ["output", f"file={self.output}", *trace, f"sig_figs={self.digits}"]
+        return ["data", f"file={self.data}", *out]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Start:
+    """Where a run begins.
+
+    Attributes
+    ----------
+    seed : int
+        Of the random numbers.
+    chain : int or None
+        A number from 1: chains of one seed draw from different places of its stream.
+    init : Path, float or None
+        A file of values, or the radius around 0 in the unconstrained space within which they are drawn; CmdStan's
+        own radius of 2 where it is None.
+    """
+
+    seed: int
+    chain: int | None = None
+    init: Path | float | None = None
+
+    def arguments(self) -> list[str]:
+        """The words that say so."""
+        number = [] if self.chain is None else [f"id={self.chain}"]
+        init = [] if self.init is None else [f"init={self.init}"]
+        return [*number, "random", f"seed={self.seed}", *init]
+
+
+def nuts(*, max_tree_depth: int) -> list[str]:
+    """Give the engine of `sample` that is NUTS."""
+    return ["engine=nuts", f"max_depth={max_tree_depth}"]
+
+
+def static_hmc(*, trajectory_length: float) -> list[str]:
+    """Give the engine of `sample` that is HMC of a fixed trajectory length."""
+    return ["engine=static", f"int_time={trajectory_length!r}"]
+
+
+def sample(
+    engine: list[str],
+    files: Files,
+    start: Start,
+    *,
+    draws: int,
+    warmup: int,
+    target_acceptance: float,
+    metric: str,
+    refresh: int,
+) -> list[str]:
+    """Sample with HMC; `refresh` iterations pass between two lines of progress."""
+    return [
+        *start.arguments(),
+        *files.arguments(),
+        f"refresh={refresh}",
+        *("method=sample", f"num_samples={draws}", f"num_warmup={warmup}"),
+        *("adapt", f"delta={target_acceptance!r}"),
+        *("algorithm=hmc", *engine, f"metric={METRICS[metric]}"),
+    ]
+
+
+def draw_start(files: Files, start: Start) -> list[str]:
+    """Write one draw without moving from the start, whose derived quantities it holds too."""
+    method = ["method=sample", "num_samples=1", "num_warmup=0", "algorithm=fixed_param"]
+    return [*start.arguments(), *method, *files.arguments()]
+
+
+def optimise(files: Files, start: Start, *, iterations: int) -> list[str]:
+    """Find an optimum of the density that samplers move in, with the log Jacobian, by L-BFGS."""
+    method = ["method=optimize", "jacobian=1", "algorithm=lbfgs", f"iter={iterations}"]
+    return [*start.arguments(), *files.arguments(), *method]
+
+
+def variational(
+    family: str,
+    files: Files,
+    start: Start,
+    *,
+    iterations: int,
+    gradient_samples: int,
+    elbo_samples: int,
+    evaluate_every: int,
+    tolerance: float,
+    draws: int,
+    eta: float | None,
+) -> list[str]:
+    """Fit ADVI of a family, ``meanfield`` or ``fullrank``; the step size `eta` is searched for where it is None."""
+    step = [] if eta is None else [f"eta={eta!r}"]
+    return [
+        *start.arguments(),
+        *files.arguments(),
+        *("method=variational", f"algorithm={family}", f"iter={iterations}"),
+        *(f"grad_samples={gradient_samples}", f"elbo_samples={elbo_samples}", *step),
+        *(f"tol_rel_obj={tolerance!r}", f"eval_elbo={evaluate_every}", f"output_samples={draws}"),
+        *("adapt", f"engaged={int(eta is None)}"),
+    ]
+
+
+def log_prob(files: Files, points: Path, *, constrained: bool, jacobian: bool) -> list[str]:
+    """Evaluate the log density and its gradient at the points of a JSON file."""
+    space = "constrained" if constrained else "unconstrained"
+    method = ["method=log_prob", f"{space}_params={points}", f"jacobian={int(jacobian)}"]
+    return [*method, *files.arguments()]

@@ -1,0 +1,48 @@
+"""Running a program: a shell script stands for it."""
+
+import threading
+
+import pytest
+
+from onebasin.models.errors import RunCancelled
+from onebasin.stan.errors import StanRunError
+from onebasin.stan.run import run
+
+
+@pytest.fixture
+def program(tmp_path):
+    """Make an executable of shell lines."""
+
+    def make(text):
+        path = tmp_path / "program"
+        path.write_text(f"#!/bin/sh\n{text}\n")
+        path.chmod(0o755)
+        return path
+
+    return make
+
+
+def test_watch_is_told_every_line_once_and_whole(program, tmp_path):
+    told: list[str] = []
+    script = program(
+        "echo one; sleep 0.2; printf 'tw'; sleep 0.2; echo o; echo three; sleep 0.2; echo $1"
+    )
+    printed = run(script, ["four"], tmp_path / "console.txt", watch=told.append)
+    assert printed == "one\ntwo\nthree\nfour\n"
+    assert printed.startswith("".join(told))
+    assert "".join(told).startswith("one\ntwo\nthree\n")
+    assert len(told) >= 2
+    assert all(text.endswith("\n") for text in told)
+
+
+def test_a_failure_carries_the_programs_own_words(program, tmp_path):
+    script = program("echo fine; echo 'Exception: no such thing'; exit 3")
+    with pytest.raises(StanRunError, match="exit code 3:\nException: no such thing"):
+        run(script, [], tmp_path / "console.txt")
+
+
+def test_a_run_that_is_cancelled_ends_at_once(program, tmp_path):
+    cancel = threading.Event()
+    cancel.set()
+    with pytest.raises(RunCancelled):
+        run(program("exec sleep 60"), [], tmp_path / "console.txt", cancel=cancel)
