@@ -41,7 +41,7 @@ def render(report: Report) -> str:
         A whole HTML document.
     """
     environment = Environment(
-        loader=PackageLoader("analysis"),
+        loader=PackageLoader("onebasin.analysis"),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
