@@ -52,7 +52,7 @@ from onebasin.inference.variational.layout import layout_of
 from onebasin.inference.variational.optimise import Optimiser
 from onebasin.inference.variational.term import Information
 from onebasin.models import BayesianNetwork, Categorical, Network
-from onebasin.models.target import NetworkTarget
+from onebasin.models.networks.bayesian import NetworkTarget
 
 Gradient = Callable[[jax.Array, jax.Array, jax.Array, jax.Array], tuple[jax.Array, jax.Array]]
 """Of a key, draws' standardised noise (draw, part, param), loc and scale: by loc and by scale, one a draw."""

@@ -13,9 +13,9 @@ import numpy as np
 import xarray as xr
 from arviz_base import dict_to_dataset
 
+from onebasin.models import schema
 from onebasin.models.files import prepare_folder, replacing
-from onebasin.models.symmetry.blocks import to_json
-from onebasin.models.target import NetworkTarget, Target
+from onebasin.models.target import Target
 
 from .errors import PosteriorFileError
 from .provenance import machine, versions
@@ -51,54 +51,38 @@ def build(
     """
     dims: Any = {name: list(target.dims[name]) for name in draws if name in target.dims}
     groups = {
-        "posterior": dict_to_dataset(dict(draws), dims=dims),
-        "sample_stats": dict_to_dataset(dict(stats)),
+        schema.POSTERIOR: dict_to_dataset(dict(draws), dims=dims),
+        schema.SAMPLE_STATS: dict_to_dataset(dict(stats)),
     }
     if variational is not None:
-        groups["variational"] = variational
-    if isinstance(target, NetworkTarget):
-        groups |= _data_groups(target)
+        groups[schema.VARIATIONAL] = variational
+    if target.outputs:
+        groups[schema.OBSERVED_DATA] = xr.Dataset(target.outputs)
+    if target.inputs:
+        groups[schema.CONSTANT_DATA] = xr.Dataset(target.inputs)
     tree = xr.DataTree.from_dict(groups)
-    described = _describe(target, attributes.get("engine", "numpyro"))
-    tree.attrs = {k: _plain(v) for k, v in {**described, **attributes}.items()}
+    described = _describe(target, attributes.get(schema.ENGINE, "numpyro"))
+    tree.attrs = {k: schema.encode(v) for k, v in {**described, **attributes}.items()}
     return tree
 
 
-def _data_groups(target: NetworkTarget) -> dict[str, xr.Dataset]:
-    y_dims = ("obs",) if target.model.is_classifier else ("obs", "out")
-    return {
-        "observed_data": xr.Dataset({"y": (y_dims, target.y)}),
-        "constant_data": xr.Dataset({"x": (("obs", "in"), target.x)}),
-    }
-
-
 def _describe(target: Target, engine: str) -> dict[str, Any]:
-    model = target.model.describe() if isinstance(target, NetworkTarget) else ""
     return {
-        "target": target.name,
-        "model": model,
-        "symmetry": to_json(target.symmetry),
-        "versions": versions(),
-        "machine": machine(engine),
-        "attempts": [],
+        schema.TARGET: target.name,
+        schema.MODEL: target.describe(),
+        schema.SYMMETRY: schema.encode_symmetry(target.symmetry),
+        schema.VERSIONS: versions(),
+        schema.MACHINE: machine(engine),
+        schema.ATTEMPTS: [],
     }
-
-
-def _plain(value: Any) -> Any:
-    """A value that NetCDF can keep as an attribute."""
-    if isinstance(value, bool):
-        return int(value)
-    if isinstance(value, str | int | float | np.number):
-        return value
-    return json.dumps(value)
 
 
 def fingerprint(target: Target, **how: Any) -> str:
     """A hash of everything that decides a run's draws: the target with its data, the engine, settings and seed."""
     digest = hashlib.sha256(target.name.encode())
-    if isinstance(target, NetworkTarget):
-        digest.update(target.model.describe().encode())
-        digest.update(target.x.tobytes() + target.y.tobytes())
+    digest.update(target.describe().encode())
+    for _, array in (*target.inputs.values(), *target.outputs.values()):
+        digest.update(array.tobytes())
     if target.stan_program is not None:
         digest.update(target.stan_program.path.read_bytes())
         data = dict(target.stan_program.data)

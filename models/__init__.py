@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .networks.activations import ACTIVATIONS, Activation
     from .networks.architecture import Network
-    from .networks.bayesian import BayesianNetwork
+    from .networks.bayesian import BayesianNetwork, NetworkTarget
     from .networks.likelihood import Categorical, Gaussian
     from .networks.parametrisation import Parametrisation
     from .networks.prediction import predict
     from .networks.prior import NormalPrior
     from .symmetry.blocks import Complement, Exchangeable, Rescalable, Symmetry
     from .symmetry.group import Group
-    from .target import NetworkTarget, Target
+    from .target import Target
 
 _HOMES = {
     "ACTIVATIONS": ".networks.activations",
@@ -30,7 +30,7 @@ _HOMES = {
     "Gaussian": ".networks.likelihood",
     "Group": ".symmetry.group",
     "Network": ".networks.architecture",
-    "NetworkTarget": ".target",
+    "NetworkTarget": ".networks.bayesian",
     "NormalPrior": ".networks.prior",
     "Parametrisation": ".networks.parametrisation",
     "Rescalable": ".symmetry.blocks",

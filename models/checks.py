@@ -1,11 +1,13 @@
-"""Checks of what a user hands in: numbers, sizes and data, each with one clear error.
+"""Checks of what a user hands in: words, numbers, sizes and data, each with one clear error.
 
 Nothing is clipped, dropped or filled in: a value that does not fit is refused.
 """
 
 from __future__ import annotations
 
+import difflib
 import math
+from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any
 
@@ -13,6 +15,26 @@ import numpy as np
 
 MAX_SEED = 2**32 - 1
 """Stan's seeds are unsigned numbers of 32 bits."""
+
+
+def choose(argument: str, value: str, allowed: Iterable[str]) -> str:
+    """Return a word if it is among `allowed`.
+
+    Raises
+    ------
+    TypeError
+        If `value` is not text.
+    ValueError
+        If `value` is not allowed; the message lists what is and names the nearest.
+    """
+    names = list(allowed)
+    if not isinstance(value, str):
+        raise TypeError(f"`{argument}` must be text, one of {', '.join(names)}; got {value!r}.")
+    if value in names:
+        return value
+    near = difflib.get_close_matches(value, names, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    raise ValueError(f"`{argument}` is {value!r}; choose one of {', '.join(names)}.{hint}")
 
 
 def check_positive(argument: str, value: object) -> None:

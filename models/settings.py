@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal, dataclass_transform, get_args, get_o
 from pydantic import ConfigDict, Field, ValidationError, WrapValidator
 from pydantic.dataclasses import dataclass
 
-from .choices import choose
+from .checks import choose
 
 
 @plain_dataclass(frozen=True)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any
+
+import numpy as np
 
 from .symmetry.blocks import Symmetry
 
-if TYPE_CHECKING:
-    import numpy as np
-
-    from .networks.bayesian import BayesianNetwork
+Named = tuple[tuple[str, ...], np.ndarray]
+"""Names of an array's axes, and the array."""
 
 
 @dataclass(frozen=True)
@@ -33,26 +33,22 @@ class Target:
     """
 
     name: str
+    _: KW_ONLY
     numpyro_model: Callable[[], None] | None = None
     stan_program: Any = None
     symmetry: Symmetry = ()
     dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
+    def describe(self) -> str:
+        """JSON of the model, from which `models.schema.network_of` rebuilds it; empty where it has no description."""
+        return ""
 
-@dataclass(frozen=True)
-class NetworkTarget(Target):
-    """A Bayesian network conditioned on `x` and `y`; both engines' definitions follow from it.
+    @property
+    def inputs(self) -> dict[str, Named]:
+        """The constant data that a posterior carries along, by name."""
+        return {}
 
-    Attributes
-    ----------
-    model : BayesianNetwork
-        The network with its likelihood, prior and parametrisation.
-    x : array (obs, in)
-        Inputs, float64.
-    y : array (obs, out) or (obs,)
-        Targets: float64 for regression, integer labels for classification.
-    """
-
-    model: BayesianNetwork = None  # type: ignore[assignment]
-    x: np.ndarray = None  # type: ignore[assignment]
-    y: np.ndarray = None  # type: ignore[assignment]
+    @property
+    def outputs(self) -> dict[str, Named]:
+        """The observed data that a posterior carries along, by name."""
+        return {}

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from onebasin.models.networks.architecture import Layer
+from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.networks.likelihood import Gaussian
-from onebasin.models.target import NetworkTarget
 
 PROGRAMS = Path(__file__).parent / "programs"
 ACTIVATION_CODES = {
@@ -61,7 +61,7 @@ def program_data(target: NetworkTarget) -> dict[str, Any]:
         data |= {
             "y": target.y,
             "infer_noise": int(model.infers_noise),
-            "noise": model.likelihood.noise or 0.0,
+            "noise": model.likelihood.noise_sd or 0.0,
             "noise_scale": model.likelihood.noise_scale,
         }
     else:

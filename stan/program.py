@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.symmetry.blocks import Symmetry
-from onebasin.models.target import NetworkTarget, Target
+from onebasin.models.target import Target
 
 from .compile import ProgramInfo, compile_program
 from .errors import StanDataError, StanProgramError
@@ -99,6 +100,15 @@ def definition(target: Target) -> StanProgram:
             f"`engine` is 'stan', but the target {target.name!r} has no Stan program; use engine='numpyro'."
         )
     return target.stan_program
+
+
+def name_draws(target: Target, variables: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """A program's variables (*lead, ...) under the names that the target's parameters have."""
+    if isinstance(target, NetworkTarget):
+        from .network import read_draws
+
+        return read_draws(target, variables)
+    return dict(variables)
 
 
 def write_data(definition: StanProgram, info: ProgramInfo, folder: Path) -> Path:

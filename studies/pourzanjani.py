@@ -32,7 +32,7 @@ def relu_network(data: Dataset, hidden: int, parametrisation: str) -> BayesianNe
     """State the model for data of these inputs and outputs, by the parametrisation's label."""
     return BayesianNetwork(
         network=Network(data.in_dim, (hidden,), data.out_dim, "relu"),
-        likelihood=Gaussian(noise=None),
+        likelihood=Gaussian(noise_sd=None),
         prior=NormalPrior(),
         parametrisation=PARAMETRISATIONS[parametrisation],
     )

@@ -72,7 +72,7 @@ def find(name: str) -> Study:
     ValueError
         If there is no such study; the message lists what there is.
     """
-    from onebasin.models.choices import choose
+    from onebasin.models.checks import choose
 
     choose("NAME", name, STUDIES)
     study: Study = import_module(f".{STUDIES[name].module}", __package__).STUDY

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onebasin.inference import AdviSettings
-from onebasin.models.choices import choose
+from onebasin.models.checks import choose
 
 from .errors import Interrupted, StudyError, check_seed
 from .methods import METHODS, NETWORK_METHODS, Settings, infer

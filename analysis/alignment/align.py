@@ -17,7 +17,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from onebasin.models.choices import choose
+from onebasin.models.checks import choose
 from onebasin.models.symmetry.blocks import Symmetry
 
 from .costs import distance

@@ -20,8 +20,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from onebasin.models.checks import check_count
-from onebasin.models.choices import choose
+from onebasin.models.checks import check_count, choose
 from onebasin.models.networks.bayesian import BayesianNetwork
 
 from ..alignment.draws import dataset_of

@@ -22,8 +22,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float, Int
 
-from onebasin.models.checks import check_labels, check_outputs, check_seed
-from onebasin.models.choices import choose
+from onebasin.models.checks import check_labels, check_outputs, check_seed, choose
 from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.models.networks.prediction import predict
 

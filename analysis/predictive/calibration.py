@@ -11,8 +11,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float, Int
 
-from onebasin.models.checks import check_count
-from onebasin.models.choices import choose
+from onebasin.models.checks import check_count, choose
 
 BINS = ("equal-width", "equal-mass")
 

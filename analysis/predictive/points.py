@@ -204,7 +204,7 @@ def _score(
 def _sigma(model: BayesianNetwork, draws: Draws) -> Float[np.ndarray, "chain draw 1 1"]:
     """Standard deviation of each draw's noise."""
     weights = next(iter(draws.values()))
-    known = model.likelihood.noise if isinstance(model.likelihood, Gaussian) else None
+    known = model.likelihood.noise_sd if isinstance(model.likelihood, Gaussian) else None
     if known is not None:
         return np.full((*weights.shape[:2], 1, 1), known)
     if "sigma" not in draws:

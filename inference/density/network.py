@@ -13,9 +13,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 from numpyro.handlers import block
 
-from onebasin.models.networks.bayesian import BayesianNetwork
+from onebasin.models.networks.bayesian import BayesianNetwork, NetworkTarget
 from onebasin.models.networks.likelihood import Categorical
-from onebasin.models.target import NetworkTarget, Target
+from onebasin.models.target import Target
 
 from ..mcmc.numpyro import unconstrain
 
@@ -41,7 +41,7 @@ def outputs_log_likelihood(
     likelihood = model.likelihood
     if isinstance(likelihood, Categorical):
         return likelihood.log_density(output, y)
-    noise = values["sigma"] if likelihood.noise is None else likelihood.noise
+    noise = values["sigma"] if likelihood.noise_sd is None else likelihood.noise_sd
     return likelihood.log_density(output, y, noise)
 
 

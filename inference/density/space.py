@@ -19,7 +19,8 @@ from numpyro.handlers import seed as seeded
 from numpyro.handlers import trace
 from numpyro.infer.util import compute_log_probs
 
-from onebasin.models.target import NetworkTarget, Target
+from onebasin.models.networks.bayesian import NetworkTarget
+from onebasin.models.target import Target
 
 from ..mcmc.numpyro import require_numpyro
 from .charts import Bijection, Chart

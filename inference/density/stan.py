@@ -16,7 +16,8 @@ from numpyro.distributions.transforms import biject_to
 from numpyro.handlers import seed as seeded
 from numpyro.handlers import trace
 
-from onebasin.models.target import NetworkTarget, Target
+from onebasin.models.networks.bayesian import NetworkTarget
+from onebasin.models.target import Target
 from onebasin.stan import command
 from onebasin.stan.network import pack_unconstrained
 from onebasin.stan.output import read

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from onebasin.models.choices import choose
+from onebasin.models.checks import choose
 from onebasin.models.symmetry.blocks import Exchangeable, Rescalable
 from onebasin.models.symmetry.group import Element, Group
 from onebasin.models.target import Target

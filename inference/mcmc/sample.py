@@ -11,8 +11,7 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from onebasin.models.checks import check_seed
-from onebasin.models.choices import choose
+from onebasin.models.checks import check_seed, choose
 from onebasin.models.target import Target
 
 from ..engine import ENGINES

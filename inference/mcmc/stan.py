@@ -9,11 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from onebasin.models.target import NetworkTarget, Target
+from onebasin.models.target import Target
 from onebasin.stan import command
-from onebasin.stan.network import read_draws
 from onebasin.stan.output import Output, read
-from onebasin.stan.program import make_ready
+from onebasin.stan.program import make_ready, name_draws
 from onebasin.stan.run import run
 
 from ..progress import ProgressBars
@@ -120,9 +119,6 @@ class ChainRunner:
 
 
 def _chain(target: Target, settings: NutsSettings | HmcSettings, output: Output) -> Chain:
-    draws = output.variables
-    if isinstance(target, NetworkTarget):
-        draws = read_draws(target, draws)
     stats: dict[str, np.ndarray] = {
         name: output.method[column].astype(KINDS.get(name, np.float64))
         for column, name in STATS.items()
@@ -132,4 +128,9 @@ def _chain(target: Target, settings: NutsSettings | HmcSettings, output: Output)
         # CmdStan writes the integration time instead; the number of steps follows from it as in Stan's source.
         time = output.method["int_time__"]
         stats["n_steps"] = np.maximum(1, time / stats["step_size"]).astype(np.int64)
-    return Chain(draws, stats, output.seconds("Warm-up"), output.seconds("Sampling"))
+    return Chain(
+        name_draws(target, output.variables),
+        stats,
+        output.seconds("Warm-up"),
+        output.seconds("Sampling"),
+    )

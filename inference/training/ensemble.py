@@ -23,8 +23,9 @@ from numpyro.handlers import seed as seeded
 from numpyro.handlers import trace
 
 from onebasin.models.checks import check_seed
+from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.networks.likelihood import Gaussian
-from onebasin.models.target import NetworkTarget, Target
+from onebasin.models.target import Target
 
 from ..density.network import prior_target
 from ..keys import Purpose, keys_for

@@ -19,7 +19,7 @@ import optax
 from jaxtyping import Array, Float, Int
 
 from onebasin.models.checks import check_seed
-from onebasin.models.target import NetworkTarget
+from onebasin.models.networks.bayesian import NetworkTarget
 
 from ..density.network import NetworkDensity, Point, prior_target
 from ..density.start import to_unconstrained

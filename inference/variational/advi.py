@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from onebasin.models.checks import check_seed
-from onebasin.models.choices import choose
-from onebasin.models.target import NetworkTarget, Target
+from onebasin.models.checks import check_seed, choose
+from onebasin.models.networks.bayesian import NetworkTarget
+from onebasin.models.target import Target
 
 from ..engine import ENGINES
 from ..posterior import build

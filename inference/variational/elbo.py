@@ -16,8 +16,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.networks.local_reparametrisation import sample_outputs
-from onebasin.models.target import NetworkTarget, Target
+from onebasin.models.target import Target
 
 from ..density.network import outputs_log_likelihood
 from ..density.space import Space, Values

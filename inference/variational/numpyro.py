@@ -19,7 +19,8 @@ import optax
 import xarray as xr
 from jax.flatten_util import ravel_pytree
 
-from onebasin.models.target import NetworkTarget, Target
+from onebasin.models.networks.bayesian import NetworkTarget
+from onebasin.models.target import Target
 
 from ..density.network import NetworkDensity
 from ..density.start import to_unconstrained

@@ -18,7 +18,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float
 
-from onebasin.models.target import NetworkTarget
+from onebasin.models.networks.bayesian import NetworkTarget
 
 from ..errors import InferenceError
 from ..keys import Purpose, keys_for

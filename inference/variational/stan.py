@@ -19,13 +19,14 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from onebasin.models.target import NetworkTarget, Target
+from onebasin.models.networks.bayesian import NetworkTarget
+from onebasin.models.target import Target
 from onebasin.stan import command
 from onebasin.stan.compile import ProgramInfo
 from onebasin.stan.errors import StanRunError
-from onebasin.stan.network import pack_unconstrained, read_draws
+from onebasin.stan.network import pack_unconstrained
 from onebasin.stan.output import Output, read
-from onebasin.stan.program import make_ready
+from onebasin.stan.program import make_ready, name_draws
 from onebasin.stan.run import run
 
 from ..density.start import check_names, to_unconstrained
@@ -181,9 +182,7 @@ def _read(
 def _draws(target: Target, output: Output) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
     """Draws of the variables, lp and log q; the first row of Stan's file is the mean and no draw."""
     variables = {name: values[1:] for name, values in output.variables.items()}
-    if isinstance(target, NetworkTarget):
-        variables = read_draws(target, variables)
-    return variables, output.method["log_p__"][1:], output.method["log_g__"][1:]
+    return name_draws(target, variables), output.method["log_p__"][1:], output.method["log_g__"][1:]
 
 
 def _read_elbo(path: Path) -> tuple[list[int], list[float]]:

@@ -22,9 +22,9 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
-from onebasin.models.checks import check_seed
-from onebasin.models.choices import choose
-from onebasin.models.target import NetworkTarget, Target
+from onebasin.models.checks import check_seed, choose
+from onebasin.models.networks.bayesian import NetworkTarget
+from onebasin.models.target import Target
 
 from ..density.start import check_names
 from ..density.symmetry import SymmetryError

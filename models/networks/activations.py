@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
-from ..choices import choose
+from ..checks import choose
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..checks import check_count
-from ..choices import choose
+from ..checks import check_count, choose
 from .activations import Activation, activation
 
 READOUTS = ("linear", "sum")

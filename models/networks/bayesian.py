@@ -13,12 +13,13 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import numpyro
 from jaxtyping import Array, Float
 
 from ..checks import check_inputs, check_labels, check_outputs
 from ..symmetry.blocks import Block, Exchangeable, Rescalable, Symmetry
-from ..target import NetworkTarget
+from ..target import Named, Target
 from .architecture import Network
 from .likelihood import Categorical, Gaussian, Likelihood
 from .parametrisation import Parametrisation
@@ -75,7 +76,7 @@ class BayesianNetwork:
     @property
     def infers_noise(self) -> bool:
         """Whether ``sigma`` is a parameter."""
-        return isinstance(self.likelihood, Gaussian) and self.likelihood.noise is None
+        return isinstance(self.likelihood, Gaussian) and self.likelihood.noise_sd is None
 
     @property
     def symmetry(self) -> Symmetry:
@@ -185,6 +186,8 @@ class BayesianNetwork:
         try:
             parts = {name: _tuples(fields) for name, fields in json.loads(text).items()}
             kind = _LIKELIHOODS[parts["likelihood"].pop("kind")]
+            if "noise" in parts["likelihood"]:  # what it was called in older files
+                parts["likelihood"]["noise_sd"] = parts["likelihood"].pop("noise")
             return cls(
                 network=Network(**parts["network"]),
                 likelihood=kind(**parts["likelihood"]),
@@ -195,6 +198,39 @@ class BayesianNetwork:
             raise ValueError(
                 f"`description` is not the JSON of a network ({error!r}); got {text!r:.120}."
             ) from error
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkTarget(Target):
+    """A Bayesian network conditioned on `x` and `y`; both engines' definitions follow from it.
+
+    Attributes
+    ----------
+    model : BayesianNetwork
+        The network with its likelihood, prior and parametrisation.
+    x : array (obs, in)
+        Inputs, float64.
+    y : array (obs, out) or (obs,)
+        Targets: float64 for regression, integer labels for classification.
+    """
+
+    model: BayesianNetwork
+    x: np.ndarray
+    y: np.ndarray
+
+    def describe(self) -> str:
+        """JSON of the network."""
+        return self.model.describe()
+
+    @property
+    def inputs(self) -> dict[str, Named]:
+        """`x` with its axes."""
+        return {"x": (("obs", "in"), self.x)}
+
+    @property
+    def outputs(self) -> dict[str, Named]:
+        """`y` with its axes."""
+        return {"y": (("obs", "out")[: self.y.ndim], self.y)}
 
 
 def _tuples(fields: dict[str, Any]) -> dict[str, Any]:

@@ -19,10 +19,10 @@ class Gaussian:
 
     Parameters
     ----------
-    noise : float or None
+    noise_sd : float or None
         The known standard deviation; `None` to infer it as ``sigma``.
     noise_scale : float
-        Scale of the half-normal prior on ``sigma``; unused when `noise` is given.
+        Scale of the half-normal prior on ``sigma``; unused when `noise_sd` is given.
 
     Raises
     ------
@@ -30,20 +30,20 @@ class Gaussian:
         If either is not positive and finite.
     """
 
-    noise: float | None = None
+    noise_sd: float | None = None
     noise_scale: float = 1.0
 
     def __post_init__(self) -> None:
         """Check both, and keep them as Python's own numbers, which JSON takes."""
         check_positive("noise_scale", self.noise_scale)
         object.__setattr__(self, "noise_scale", float(self.noise_scale))
-        if self.noise is not None:
-            check_positive("noise", self.noise)
-            object.__setattr__(self, "noise", float(self.noise))
+        if self.noise_sd is not None:
+            check_positive("noise_sd", self.noise_sd)
+            object.__setattr__(self, "noise_sd", float(self.noise_sd))
 
     def observe(self, output: Float[Array, "obs out"], y: Float[Array, "obs out"] | None) -> None:
         """State the noise's prior and the observation ``y`` in NumPyro."""
-        sigma = self.noise
+        sigma = self.noise_sd
         if sigma is None:
             sigma = numpyro.sample("sigma", dist.HalfNormal(self.noise_scale))
         numpyro.sample("y", dist.Normal(output, jnp.full_like(output, 1.0) * sigma), obs=y)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from numpyro import distributions as dist
 
 from ..charts.distributions import UNIT_COLUMN_CHARTS, OrderedNormal, UnitColumns
-from ..choices import choose
+from ..checks import choose
 from .activations import ACTIVATIONS
 from .architecture import Layer, Network
 

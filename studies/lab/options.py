@@ -8,7 +8,7 @@ from typing import Any
 
 from onebasin.inference import NutsSettings
 from onebasin.inference.engine import ENGINES
-from onebasin.models.choices import choose
+from onebasin.models.checks import choose
 
 from ..errors import StudyError, check_seed
 

@@ -165,6 +165,6 @@ def condition(label: str, seed: int) -> Target:
 def _network() -> BayesianNetwork:
     return BayesianNetwork(
         network=Network(1, (3,), 1, "tanh"),
-        likelihood=Gaussian(noise=None, noise_scale=0.5),
+        likelihood=Gaussian(noise_sd=None, noise_scale=0.5),
         prior=NormalPrior(weight_scale=(2.0, 1.0), bias_scale=(3.0, 1.0)),
     )

@@ -39,7 +39,7 @@ def of(make_mcmc):
     [
         MODEL,
         BayesianNetwork(NETWORK, prior=NormalPrior(2.0)),
-        BayesianNetwork(NETWORK, Gaussian(noise=0.1)),
+        BayesianNetwork(NETWORK, Gaussian(noise_sd=0.1)),
         BayesianNetwork(NETWORK, parametrisation=Parametrisation(biases="ordered")),
     ],
 )

@@ -227,7 +227,7 @@ def test_unlike_posteriors_are_refused(make, kind, message):
 
 
 def test_known_noise_needs_no_sigma(make):
-    known = BayesianNetwork(Network(2, (3,)), likelihood=Gaussian(noise=0.5))
+    known = BayesianNetwork(Network(2, (3,)), likelihood=Gaussian(noise_sd=0.5))
     trees = {"one": make(known, seed=1), "two": make(known, seed=2)}
     row = compare(trees, truth="one", weights=False).table.loc["two"]
     x, y = _data(known, 0)
@@ -237,7 +237,7 @@ def test_known_noise_needs_no_sigma(make):
 
 def test_every_posterior_has_the_noise_of_its_own_network(make):
     # One infers its noise, about 0.5, one knows that it is 2: compared in prediction, each by its own.
-    known = BayesianNetwork(Network(2, (3,)), likelihood=Gaussian(noise=2.0))
+    known = BayesianNetwork(Network(2, (3,)), likelihood=Gaussian(noise_sd=2.0))
     trees = {"one": make(REGRESSION, seed=1), "two": make(known, seed=2)}
     found = compare(trees, truth="one", permutations=9)
     x, y = _data(known, 0)

@@ -83,7 +83,7 @@ def test_regressions_are_measured_as_by_hand(draw):
 
 @pytest.mark.parametrize("known", [None, 0.8])
 def test_coverage_and_crps_are_of_predictions_with_noise(draw, known):
-    model = BayesianNetwork(REGRESSION.network, Gaussian(noise=known))
+    model = BayesianNetwork(REGRESSION.network, Gaussian(noise_sd=known))
     tree = draw(1, model, (4, 1500))
     found = predict_points(model, tree, Points.of(model, X, TARGETS)).scores
     function = outputs(tree)[None]

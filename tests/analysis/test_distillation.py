@@ -18,7 +18,7 @@ from onebasin.models import (
 QUICK = DistillationSettings(
     iterations=500, learning_rate=0.03, points=300, draws=200, batch_size=64, initial_sd=0.3
 )
-REGRESSION = BayesianNetwork(Network(1, (4,), 1, "tanh"), Gaussian(noise=0.1))
+REGRESSION = BayesianNetwork(Network(1, (4,), 1, "tanh"), Gaussian(noise_sd=0.1))
 CLASSES = BayesianNetwork(Network(2, (4,), 3, "relu"), Categorical())
 
 
@@ -120,7 +120,9 @@ def test_bad_input_is_refused():
     with pytest.raises(ValueError, match="`posterior` is not of a network"):
         distil(other, x)
     constrained = BayesianNetwork(
-        Network(2, (4,), 1, "relu"), Gaussian(noise=0.1), parametrisation=Parametrisation("givens")
+        Network(2, (4,), 1, "relu"),
+        Gaussian(noise_sd=0.1),
+        parametrisation=Parametrisation("givens"),
     )
     other.attrs["model"] = constrained.describe()
     with pytest.raises(ValueError, match="is of the parametrisation 'givens'"):

@@ -118,7 +118,7 @@ def test_prune_breaks_ties_by_order():
 
 
 def test_prune_breaks_many_ties_by_order():
-    model = BayesianNetwork(Network(10, (20,), 1), likelihood=Gaussian(noise=1.0))
+    model = BayesianNetwork(Network(10, (20,), 1), likelihood=Gaussian(noise_sd=1.0))
     ones = {name: np.ones(shape) for name, shape in model.network.shapes.items()}
     fit = planted(ones, ones, model)
     levels = np.random.default_rng(5).integers(1, 4, fit.scale.size).astype(np.float64)

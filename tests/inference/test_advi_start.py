@@ -44,7 +44,7 @@ def linear_target(num_obs: int = 600) -> NetworkTarget:
     x = rng.normal(size=(num_obs, 2))
     y = x @ np.array([1.0, -0.5]) + 0.7 * rng.normal(size=num_obs)
     network = Network(2, (1,), 1, activation="identity", biases=False, readout="sum")
-    return BayesianNetwork(network, Gaussian(noise=0.7)).condition(x, y, name="linear")
+    return BayesianNetwork(network, Gaussian(noise_sd=0.7)).condition(x, y, name="linear")
 
 
 def exact_posterior(target: NetworkTarget) -> tuple[np.ndarray, np.ndarray]:
@@ -125,7 +125,7 @@ def small_target(parametrisation: Parametrisation, kind: str = "inferred") -> Ne
     rng = np.random.default_rng(1)
     x = rng.normal(size=(12, 3))
     network = Network(3, (4,), 2, activation="relu")
-    likelihood = {"inferred": Gaussian(), "known": Gaussian(noise=0.5), "classes": Categorical()}
+    likelihood = {"inferred": Gaussian(), "known": Gaussian(noise_sd=0.5), "classes": Categorical()}
     y = rng.integers(0, 2, 12) if kind == "classes" else rng.normal(size=(12, 2))
     model = BayesianNetwork(network, likelihood[kind], NormalPrior(0.7, 1.3), parametrisation)
     return model.condition(x, y, name="small")

@@ -17,7 +17,7 @@ PROBABILITIES = (0.05, 0.25, 0.5, 0.75, 0.95)
 def target() -> NetworkTarget:
     data = load_data("absolute-value")
     network = Network(1, (2,), 1, "relu", biases=False, readout="sum")
-    return BayesianNetwork(network, Gaussian(noise=1.0)).condition(
+    return BayesianNetwork(network, Gaussian(noise_sd=1.0)).condition(
         data.x, data.y, name="two-weights"
     )
 

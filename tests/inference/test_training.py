@@ -43,7 +43,7 @@ def linear_target(num_obs: int = 40) -> NetworkTarget:
     x = rng.normal(size=(num_obs, 2))
     y = x @ np.array([1.0, -0.5]) + 0.7 * rng.normal(size=num_obs)
     network = Network(2, (1,), 1, activation="identity", biases=False, readout="sum")
-    return BayesianNetwork(network, Gaussian(noise=0.7)).condition(x, y, name="linear")
+    return BayesianNetwork(network, Gaussian(noise_sd=0.7)).condition(x, y, name="linear")
 
 
 def net_target(parametrisation: Parametrisation | None = None) -> NetworkTarget:

@@ -52,12 +52,12 @@ def by_hand(model, draw, weight_scales, bias_scales):
         return total + special.log_softmax(out, axis=1)[np.arange(5), LABELS].sum()
     if model.infers_noise:
         total += stats.halfnorm(scale=model.likelihood.noise_scale).logpdf(draw["sigma"])
-    sigma = draw["sigma"] if model.infers_noise else model.likelihood.noise
+    sigma = draw["sigma"] if model.infers_noise else model.likelihood.noise_sd
     return total + stats.norm(out, sigma).logpdf(data_for(model)).sum()
 
 
 @pytest.mark.parametrize(
-    "likelihood", [Gaussian(noise_scale=0.4), Gaussian(noise=0.3), Categorical()]
+    "likelihood", [Gaussian(noise_scale=0.4), Gaussian(noise_sd=0.3), Categorical()]
 )
 def test_log_density_is_that_of_scipy(likelihood):
     # A scale a layer: each is honoured, in its place.
@@ -79,7 +79,7 @@ def test_one_prior_scale_serves_all_layers():
 
 def test_pointwise_log_density_sums_to_the_models():
     out = jnp.asarray(Y) + 0.3
-    gaussian = Gaussian(noise=0.5)
+    gaussian = Gaussian(noise_sd=0.5)
     found = gaussian.log_density(out, jnp.asarray(Y), 0.5)
     assert found.shape == (5,)
     np.testing.assert_allclose(found, stats.norm(out, 0.5).logpdf(Y).sum(1), rtol=1e-10)
@@ -150,7 +150,7 @@ DESCRIBED = [
         Parametrisation("givens_seamless", "ordered"),
     ),
     BayesianNetwork(Network(3, (4,), 5, "tanh", biases=False), Categorical()),
-    BayesianNetwork(Network(1, (2,), 1, biases=False, readout="sum"), Gaussian(noise=1.0)),
+    BayesianNetwork(Network(1, (2,), 1, biases=False, readout="sum"), Gaussian(noise_sd=1.0)),
 ]
 
 
@@ -200,3 +200,20 @@ def test_labels_of_parametrisations():
         Parametrisation(*parts).label
         for parts in [("free",), ("givens",), ("free", "ordered"), ("givens", "ordered")]
     ] == ["free", "givens", "ordered", "givens+ordered"]
+
+
+def test_the_former_name_of_the_noise_is_still_read():
+    text = BayesianNetwork(Network(1, (2,)), Gaussian(0.3)).describe()
+    older = text.replace('"noise_sd"', '"noise"')
+    assert older != text
+    assert BayesianNetwork.from_description(older).likelihood == Gaussian(0.3)
+
+
+def test_a_target_gives_its_data_with_names_of_axes(rng):
+    x, y = rng.normal(size=(4, 2)), rng.normal(size=4)
+    target = BayesianNetwork(Network(2, (3,))).condition(x, y)
+    assert [(n, dims) for n, (dims, _) in target.inputs.items()] == [("x", ("obs", "in"))]
+    assert [(n, dims) for n, (dims, _) in target.outputs.items()] == [("y", ("obs", "out"))]
+    labels = BayesianNetwork(Network(2, (3,), 2), Categorical()).condition(x, [0, 1, 1, 0])
+    assert labels.outputs["y"][0] == ("obs",)
+    assert labels.describe() == labels.model.describe()

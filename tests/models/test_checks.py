@@ -63,9 +63,12 @@ def test_condition_refuses(model, x, y, message):
     [
         (lambda: Parametrisation("given"), "`weights` is 'given'; choose one of free, givens, giv"),
         (lambda: Parametrisation("free", "sorted"), "`biases` is 'sorted'; choose one of free, or"),
-        (lambda: Gaussian(noise=-1.0), r"`noise` must be a positive finite number; got -1\.0"),
+        (
+            lambda: Gaussian(noise_sd=-1.0),
+            r"`noise_sd` must be a positive finite number; got -1\.0",
+        ),
         (lambda: Gaussian(noise_scale=0), "`noise_scale` must be a positive finite number; got 0"),
-        (lambda: Gaussian(noise=np.inf), "`noise` must be a positive finite number; got inf"),
+        (lambda: Gaussian(noise_sd=np.inf), "`noise_sd` must be a positive finite number; got inf"),
         (lambda: NormalPrior(0.0), r"`weight_scale` must be a positive.*got 0\.0"),
         (lambda: NormalPrior(1.0, (1.0, np.nan)), "`bias_scale` must be a positive.*got nan"),
         (lambda: NormalPrior("wide"), "`weight_scale` must be a positive.*got 'wide'"),

@@ -121,14 +121,14 @@ def test_draws_are_read_by_columns_under_the_sites_names():
 
 
 def test_draws_without_biases_and_noise():
-    target = conditioned(Network(2, (3,), biases=False, readout="sum"), Gaussian(noise=1.0))
+    target = conditioned(Network(2, (3,), biases=False, readout="sum"), Gaussian(noise_sd=1.0))
     draws = read_draws(target, {"weights": np.arange(6.0), "biases": np.empty(0)})
     assert tuple(draws) == variable_names(target) == ("W1",)
     np.testing.assert_array_equal(draws["W1"], [[0, 2, 4], [1, 3, 5]])
 
 
 @pytest.mark.parametrize("weights", WEIGHTS)
-@pytest.mark.parametrize("likelihood", [Gaussian(), Gaussian(noise=1.0)], ids=["sigma", "known"])
+@pytest.mark.parametrize("likelihood", [Gaussian(), Gaussian(noise_sd=1.0)], ids=["sigma", "known"])
 def test_unpacking_undoes_packing(rng, weights, likelihood):
     target = conditioned(Network(3, (4, 2)), likelihood, (weights, "ordered"))
     fewer = int(weights == "givens")

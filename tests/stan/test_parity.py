@@ -42,7 +42,7 @@ IN_DIM = 4
 HIDDEN = {1: (3,), 2: (3, 2), 5: (3, 2, 3, 2, 3)}
 LIKELIHOODS = {
     "unknown-noise": (Gaussian(noise_scale=0.7), 1),
-    "known-noise": (Gaussian(noise=0.4), 1),
+    "known-noise": (Gaussian(noise_sd=0.4), 1),
     "two-outputs": (Gaussian(), 2),
     "categorical": (Categorical(), 3),
 }

@@ -16,7 +16,7 @@ def x(rng):
 
 def posterior(rng, x, *, shift=0.0, scale=1.0, draws=500, noise=None):
     """A network whose output is its bias alone: f(x) ~ N(shift, scale^2) at every point."""
-    model = BayesianNetwork(Network(2, (2,)), Gaussian(noise=noise))
+    model = BayesianNetwork(Network(2, (2,)), Gaussian(noise_sd=noise))
     target = model.condition(x, np.zeros(len(x)), name="constant")
     shape = (4, draws)
     values = {name: np.zeros((*shape, *size)) for name, size in model.network.shapes.items()}

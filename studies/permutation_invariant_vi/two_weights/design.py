@@ -162,7 +162,7 @@ class Problem:
 def model(settings: TwoWeightSettings) -> BayesianNetwork:
     """The network of two ReLU units without biases, whose outputs are summed."""
     network = Network(1, (2,), 1, "relu", biases=False, readout="sum")
-    return BayesianNetwork(network, Gaussian(noise=settings.noise), NormalPrior())
+    return BayesianNetwork(network, Gaussian(noise_sd=settings.noise), NormalPrior())
 
 
 def target(settings: TwoWeightSettings, alpha: float) -> NetworkTarget:

@@ -153,7 +153,7 @@ def test_networks_noise_is_fitted_as_its_logarithm(network_tree):
 
 def test_a_sigma_that_is_no_networks_noise_is_left_alone(network_tree):
     assert fit_gaussian(network_tree).log_fitted == ()
-    known = BayesianNetwork(Network(1, (2,)), likelihood=Gaussian(noise=0.1))
+    known = BayesianNetwork(Network(1, (2,)), likelihood=Gaussian(noise_sd=0.1))
     network_tree.attrs["model"] = known.describe()
     assert fit_gaussian(network_tree).log_fitted == ()
     assert fit_gaussian(network_tree, positive="sigma").log_fitted == ("sigma",)
@@ -162,7 +162,9 @@ def test_a_sigma_that_is_no_networks_noise_is_left_alone(network_tree):
 @pytest.fixture
 def scrambled(rng):
     """A tanh network's draws about one truth, every draw in labels and signs of its own."""
-    model = BayesianNetwork(Network(4, (6,), 2, activation="tanh"), likelihood=Gaussian(noise=0.1))
+    model = BayesianNetwork(
+        Network(4, (6,), 2, activation="tanh"), likelihood=Gaussian(noise_sd=0.1)
+    )
     shapes = model.network.shapes
     truth = {name: rng.standard_normal(shape) for name, shape in shapes.items()}
     noise = {name: 0.02 * (1 + rng.random(shape)) for name, shape in shapes.items()}
