@@ -52,9 +52,11 @@ class Frame:
 
     def where(self, **wanted: Any) -> Frame:
         """Keep the rows with these values; a tuple, list or set of values allows each of them."""
-        kept = object.__new__(Frame)  # its rows are plain and whole already
-        object.__setattr__(kept, "rows", tuple(row for row in self.rows if _fits(row, wanted)))
-        return kept
+        return self._keep(row for row in self.rows if _fits(row, wanted))
+
+    def known(self, column: str) -> Frame:
+        """Keep the rows that have a value in this column; none where there is no such column."""
+        return self._keep(row for row in self.rows if row.get(column) is not None)
 
     def find(self, **wanted: Any) -> Row | None:
         """Return the first row with these values; None where there is none."""
@@ -66,7 +68,12 @@ class Frame:
 
     def column(self, column: str) -> list[Any]:
         """List a column's values, those that are not missing."""
-        return [row[column] for row in self.rows if row[column] is not None]
+        return [row[column] for row in self.known(column)]
+
+    def _keep(self, rows: Iterable[Row]) -> Frame:
+        kept = object.__new__(Frame)  # rows of this frame are plain and whole already
+        object.__setattr__(kept, "rows", tuple(rows))
+        return kept
 
 
 Frames = Mapping[str, Frame]

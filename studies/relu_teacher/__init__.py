@@ -5,8 +5,31 @@ inference", section 4.1 and Figure 1. Beyond the paper: both engines, biases ord
 scores against the true function, and two charts of the unit circle without the seam of Givens'.
 """
 
-from ..lab.study import Study
-from .conclusions import conclude
+from ..lab import FAILURES, STATEMENTS, TRIALS, VERDICTS, Study
+from . import views
+from .claims import CLAIMS
 from .design import cells, configure, target
+from .measures import measure
+from .pictures import figures
+from .text import TEXT
 
-STUDY = Study(configure=configure, cells=cells, target=target, conclude=conclude)
+STUDY = Study(
+    configure=configure,
+    cells=cells,
+    target=target,
+    measures=measure,
+    claims=CLAIMS,
+    views=(
+        STATEMENTS,
+        TRIALS,
+        views.AGREEMENT,
+        views.SAMPLING,
+        views.ALONG_THE_SEAM,
+        views.VARIATIONAL,
+        views.PREDICTION,
+        FAILURES,
+    ),
+    shown=(views.AGREEMENT, VERDICTS),
+    text=TEXT,
+    figures=figures,
+)

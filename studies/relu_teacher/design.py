@@ -9,7 +9,7 @@ from onebasin.inference import AdviSettings, NutsSettings
 from onebasin.models import NetworkTarget
 from onebasin.models.data import Dataset, load_data
 
-from ..lab.study import Cell, Options
+from ..lab import Cell, Options
 from ..pourzanjani import PARAMETRISATIONS, relu_network
 
 NAME = "relu-teacher"

@@ -3,164 +3,96 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from onebasin.analysis.diagnostics.diagnose import diagnose
-from onebasin.analysis.diagnostics.result import Diagnosis
 from onebasin.inference.engine import ENGINES
 
-from ..heldout import Agreement, Gap, HeldOut, agree, gap, predict_held_out
-from ..lab.study import Cell, Outcomes
-from .design import CHARTS, Config, dataset, target
+from ..heldout import HeldOut, agree, gap, predict_held_out
+from ..lab import Cell, Frame, Frames, Outcomes
+from ..lab.diagnosis import diagnosis_columns
+from .design import Config, dataset, target
 
 SEAM = 0.1
 """Within this of +-pi, in radians, a longitude counts as lying at the seam."""
 
 
-@dataclass(frozen=True, eq=False)
-class Measured:
-    """One cell's numbers.
+def measure(config: Config, outcomes: Outcomes) -> Frames:
+    """Measure every cell and compare those that belong together.
 
-    Attributes
-    ----------
-    tree : DataTree
-        The posterior.
-    diagnosis : Diagnosis
-        Of the parameters.
-    held_out : HeldOut
-        Predictions at the held-out points.
-    bias : float
-        Mean over the held-out points of the predictive mean less the true function.
-    error : float
-        Root mean square of the same.
-    at_seam : float
-        Share of draws with a hidden unit's longitude at the seam; NaN without unit-norm weights.
-    crossings : float
-        Steps of a hidden unit across the seam in 1000 draws; NaN likewise.
+    Returns
+    -------
+    mapping of str to Frame
+        `cells`, a row a cell: diagnosis, scores at the held-out points, and for variational cells the
+        distance from NUTS with the same parametrisation (and engine, if it ran); and `engines`, a row a
+        parametrisation: the engines' NUTS against each other.
     """
-
-    tree: xr.DataTree
-    diagnosis: Diagnosis
-    held_out: HeldOut
-    bias: float
-    error: float
-    at_seam: float
-    crossings: float
-
-    @property
-    def parameter_ess(self) -> float:
-        """Smallest bulk ESS of a parameter."""
-        return self.diagnosis.ess_bulk.value
-
-    @property
-    def ess_per_1000_gradients(self) -> float:
-        """Median bulk ESS of f over gradient evaluations of the kept draws, in thousands."""
-        return 1000 * self.held_out.median_ess / int(self.tree.attrs["gradient_evaluations"])
-
-    @property
-    def depth(self) -> tuple[float, float]:
-        """Mean tree depth, and its standard error from the spread of the chains' means."""
-        chains = self.tree["sample_stats"].to_dataset()["tree_depth"].mean("draw").values
-        spread = float(chains.std(ddof=1)) if len(chains) > 1 else float("nan")
-        return float(chains.mean()), spread / len(chains) ** 0.5
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the numbers as plain types."""
-        sampled = self.diagnosis.sampler is not None
-        return {
-            "diagnosis": self.diagnosis.summary(),
-            "warnings": list(self.diagnosis.warnings),
-            "scores": self.held_out.scores.to_dict(),
-            "bias": self.bias,
-            "error": self.error,
-            "at_seam": self.at_seam,
-            "crossings": self.crossings,
-            "prediction_ess": self.held_out.median_ess,
-            "prediction_rhat": self.held_out.worst_rhat if sampled else None,
-            "ess_per_1000_gradients": self.ess_per_1000_gradients if sampled else None,
-        }
+    held_out = {cell: _held_out(config, cell, outcomes.tree(cell)) for cell in outcomes}
+    cells = (_row(config, cell, outcomes, held_out) for cell in outcomes)
+    return {"cells": Frame.of(cells), "engines": _agreements(config, held_out)}
 
 
-@dataclass(frozen=True, eq=False)
-class Results:
-    """All numbers of a run.
+def _row(
+    config: Config, cell: Cell, outcomes: Outcomes, held_out: Mapping[Cell, HeldOut]
+) -> dict[str, Any]:
+    """Measure one cell.
 
-    Attributes
-    ----------
-    measured : mapping
-        Of every cell that has a posterior.
-    gaps : mapping
-        Of every variational cell, from NUTS with the same parametrisation (and engine, if it ran).
-    agreements : mapping
-        By parametrisation, between the engines' NUTS.
-    failures : mapping
-        Why the other cells have no posterior.
+    `bias` and `error` are mean and root mean square, over the held-out points, of the predictive mean less
+    the true function; `at_seam` is the share of draws with a hidden unit's longitude at the seam and
+    `crossings` the steps across it in 1000 draws, both missing without unit-norm weights.
     """
-
-    measured: Mapping[Cell, Measured]
-    gaps: Mapping[Cell, Gap]
-    agreements: Mapping[str, Agreement]
-    failures: Mapping[Cell, str]
-
-    def sampled(self) -> dict[Cell, Measured]:
-        """Cells of NUTS."""
-        return {cell: m for cell, m in self.measured.items() if cell.method == "nuts"}
-
-    def charts(self) -> dict[Cell, Measured]:
-        """Cells of NUTS with unit-norm weights and free biases."""
-        return {c: m for c, m in self.sampled().items() if c.problem in CHARTS}
-
-    def find(self, parametrisation: str, method: str, engine: str) -> Cell | None:
-        """Find a cell that has a posterior."""
-        wanted = (parametrisation, method, engine)
-        return next((c for c in self.measured if (c.problem, c.method, c.engine) == wanted), None)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain types, by the cells' keys."""
-        return {
-            "cells": {cell.key: m.to_dict() for cell, m in self.measured.items()},
-            "from_nuts": {cell.key: asdict(gap) for cell, gap in self.gaps.items()},
-            "engines": {name: asdict(a) for name, a in self.agreements.items()},
-            "failures": {cell.key: reason for cell, reason in self.failures.items()},
+    tree, found, sampled = outcomes.tree(cell), held_out[cell], cell.method == "nuts"
+    data = dataset(config.seed)
+    miss = found.function.mean(axis=(0, 1)) - data.truth(data.held_out.x)
+    at_seam, crossings = seam(tree)
+    row = {
+        **cell.factors,
+        **diagnosis_columns(outcomes.diagnosis(cell)),
+        **_scores(found),
+        "bias": miss.mean(),
+        "error": np.sqrt(np.mean(miss**2)),
+        "at_seam": at_seam,
+        "crossings": crossings,
+        "prediction_ess": found.median_ess,
+    }
+    if sampled:
+        gradients = int(tree.attrs["gradient_evaluations"])
+        row |= {
+            "prediction_rhat": found.worst_rhat,
+            "ess_per_1000_gradients": 1000 * found.median_ess / gradients,
+            "depth_error": _depth_error(tree),
         }
+    reference = _reference(held_out, cell)
+    if not sampled and reference is not None:
+        distance = asdict(gap(found, held_out[reference]))
+        row |= {f"from_nuts_{name}": value for name, value in distance.items()}
+    return row
 
 
-def measure_all(config: Config, outcomes: Outcomes) -> Results:
-    """Measure every cell and compare those that belong together."""
-    measured = {cell: _measure(config, cell, outcomes.tree(cell)) for cell in outcomes}
-    alone = Results(measured, {}, {}, outcomes.failures)
-    gaps = {}
-    for cell, found in measured.items():
-        reference = _reference(alone, cell)
-        if cell.method != "nuts" and reference is not None:
-            gaps[cell] = gap(found.held_out, measured[reference].held_out)
-    return Results(measured, gaps, _agreements(config, alone), outcomes.failures)
-
-
-def _measure(config: Config, cell: Cell, tree: xr.DataTree) -> Measured:
+def _held_out(config: Config, cell: Cell, tree: xr.DataTree) -> HeldOut:
     data = dataset(config.seed)
     test = data.held_out
     if test is None or data.truth is None:
         raise ValueError(f"`{data.name}` has no held-out points or no true function.")
-    held_out = predict_held_out(tree, target(config, cell).model, test.x, test.y)
-    at_seam, crossings = _seam(tree)
-    miss = held_out.function.mean(axis=(0, 1)) - data.truth(test.x)
-    return Measured(
-        tree=tree,
-        diagnosis=diagnose(tree),
-        held_out=held_out,
-        bias=float(miss.mean()),
-        error=float(np.sqrt(np.mean(miss**2))),
-        at_seam=at_seam,
-        crossings=crossings,
-    )
+    return predict_held_out(tree, target(config, cell).model, test.x, test.y)
 
 
-def _seam(tree: xr.DataTree) -> tuple[float, float]:
+def _scores(found: HeldOut) -> dict[str, Any]:
+    scores = found.scores.to_dict()
+    scores.pop("num_draws")  # of all chains; the diagnosis has that of each
+    return scores
+
+
+def _depth_error(tree: xr.DataTree) -> float:
+    """Standard error of the mean tree depth, from the spread of the chains' means."""
+    chains = tree["sample_stats"].to_dataset()["tree_depth"].mean("draw").values
+    return float(chains.std(ddof=1)) / len(chains) ** 0.5 if len(chains) > 1 else float("nan")
+
+
+def seam(tree: xr.DataTree) -> tuple[float, float]:
     """Share of draws at the seam, and steps across it in 1000 draws."""
     weights = tree["posterior"].to_dataset()["W1"].transpose("chain", "draw", "in", "hidden1")
     values = weights.values
@@ -175,16 +107,20 @@ def _seam(tree: xr.DataTree) -> tuple[float, float]:
     return float(at_seam.mean()), float(1000 * across.any(axis=-1).mean())
 
 
-def _reference(results: Results, cell: Cell) -> Cell | None:
+def _reference(held_out: Mapping[Cell, HeldOut], cell: Cell) -> Cell | None:
     engines = (cell.engine, *(engine for engine in ENGINES if engine != cell.engine))
-    candidates = (results.find(cell.problem, "nuts", engine) for engine in engines)
-    return next((c for c in candidates if c is not None), None)
+    return next((c for e in engines if (c := _nuts(held_out, cell.problem, e))), None)
 
 
-def _agreements(config: Config, results: Results) -> dict[str, Agreement]:
-    found = {}
+def _nuts(held_out: Mapping[Cell, HeldOut], parametrisation: str, engine: str) -> Cell | None:
+    wanted = (parametrisation, "nuts", engine)
+    return next((c for c in held_out if (c.problem, c.method, c.engine) == wanted), None)
+
+
+def _agreements(config: Config, held_out: Mapping[Cell, HeldOut]) -> Frame:
+    rows = []
     for name in config.parametrisations:
-        a, b = (results.find(name, "nuts", engine) for engine in ENGINES)
+        a, b = (_nuts(held_out, name, engine) for engine in ENGINES)
         if a is not None and b is not None:
-            found[name] = agree(results.measured[a].held_out, results.measured[b].held_out)
-    return found
+            rows.append({"problem": name, **asdict(agree(held_out[a], held_out[b]))})
+    return Frame.of(rows)

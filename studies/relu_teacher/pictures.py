@@ -11,9 +11,10 @@ from onebasin.analysis.report import FigureItem
 from onebasin.analysis.report.posterior_figures import elbo_figure, trace_figure
 
 from ..heldout import draw_functions
-from ..lab.study import ENGINE_WORDS, METHOD_WORDS, Cell
+from ..lab import ENGINE_WORDS, METHOD_WORDS, Cell, Frames, Outcomes, health
+from ..lab.page import Extra
 from .design import METHODS, Config, dataset, target
-from .measures import Results
+from .text import SAMPLING, VARIATIONAL, worst_cell
 
 SHOWN = ("free", "givens")
 _FAMILIES = {"meanfield": "mean-field", "fullrank": "full-rank"}
@@ -23,17 +24,28 @@ NEAR = 0.5
 """Training points with the second input within this of 0 are drawn beside the slice."""
 
 
-def figure_one(results: Results) -> FigureItem | None:
+def figures(config: Config, outcomes: Outcomes, frames: Frames) -> dict[str, tuple[Extra, ...]]:
+    """Draw the figures, and tabulate the health of the chains."""
+    found: dict[str, tuple[Extra, ...]] = {}
+    sampled = [cell for cell in outcomes if cell.method == "nuts"]
+    if sampled:
+        trace = worst_trace(outcomes, frames)
+        found[SAMPLING] = (*health(outcomes, sampled), figure_one(outcomes), trace)
+    if frames["cells"].known("from_nuts_in_sds"):
+        found[VARIATIONAL] = (slice_bands(config, outcomes), *elbo_traces(outcomes))
+    return found
+
+
+def figure_one(outcomes: Outcomes) -> FigureItem | None:
     """Remake the paper's Figure 1, left: a weight into a unit against the weight out of it."""
-    cells = _shown(results)
+    cells = _shown(outcomes)
     if not cells:
         return None
     pairs = {
         name: WeightPair(
-            read_draws(results.measured[cell].tree, "W1").of("W1[0,0]"),
-            read_draws(results.measured[cell].tree, "W2").of("W2[0,0]"),
+            *(read_draws(tree, weights).of(f"{weights}[0,0]") for weights in ("W1", "W2"))
         )
-        for name, cell in cells.items()
+        for name, tree in ((name, outcomes.tree(cell)) for name, cell in cells.items())
     }
     return FigureItem(
         plot_weight_scatter(pairs, columns=len(METHODS)),
@@ -47,16 +59,16 @@ def figure_one(results: Results) -> FigureItem | None:
     )
 
 
-def slice_bands(config: Config, results: Results) -> FigureItem | None:
+def slice_bands(config: Config, outcomes: Outcomes) -> FigureItem | None:
     """Draw what is known of the function along a line through input space."""
-    cells = _shown(results)
+    cells = _shown(outcomes)
     data = dataset(config.seed)
     if not cells or data.truth is None:
         return None
     x = np.column_stack([SLICE, np.zeros_like(SLICE)])
     bands = {}
     for name, cell in cells.items():
-        function, _ = draw_functions(results.measured[cell].tree, target(config, cell).model, x)
+        function, _ = draw_functions(outcomes.tree(cell), target(config, cell).model, x)
         bands[name] = predictive_band(SLICE, function[..., 0])
     near = (np.abs(data.x[:, 1]) < NEAR) & (np.abs(data.x[:, 0]) <= SLICE[-1])
     return FigureItem(
@@ -75,24 +87,22 @@ def slice_bands(config: Config, results: Results) -> FigureItem | None:
     )
 
 
-def worst_trace(results: Results) -> tuple[str, FigureItem] | None:
-    """Draw traces and ranks of the NUTS cell with the largest R-hat of a parameter, and name it."""
-    sampled = results.sampled()
-    known = {c: m for c, m in sampled.items() if np.isfinite(m.diagnosis.rhat.value)}
-    if not known:
+def worst_trace(outcomes: Outcomes, frames: Frames) -> FigureItem | None:
+    """Draw traces and ranks of the cell with the largest R-hat of a parameter."""
+    worst = worst_cell(frames)
+    if worst is None:
         return None
-    worst = max(known, key=lambda cell: known[cell].diagnosis.rhat.value)
-    item = trace_figure(known[worst].tree, known[worst].diagnosis)
-    return None if item is None else (worst.label, item)
+    (cell,) = (cell for cell in outcomes if cell.key == worst["key"])
+    return trace_figure(outcomes.tree(cell), outcomes.diagnosis(cell))
 
 
-def elbo_traces(results: Results) -> tuple[FigureItem, ...]:
+def elbo_traces(outcomes: Outcomes) -> tuple[FigureItem, ...]:
     """Draw the ELBO of every variational fit, one figure per engine."""
     items = []
-    for engine in dict.fromkeys(cell.engine for cell in results.measured):
+    for engine in dict.fromkeys(cell.engine for cell in outcomes):
         fits = {
-            f"{cell.problem}, {_FAMILIES[cell.method]}": found.tree
-            for cell, found in results.measured.items()
+            f"{cell.problem}, {_FAMILIES[cell.method]}": outcomes.tree(cell)
+            for cell in outcomes
             if cell.engine == engine and cell.method in _FAMILIES
         }
         item = elbo_figure(fits)
@@ -102,14 +112,16 @@ def elbo_traces(results: Results) -> tuple[FigureItem, ...]:
     return tuple(items)
 
 
-def _shown(results: Results) -> dict[str, Cell]:
+def _shown(outcomes: Outcomes) -> dict[str, Cell]:
     """Give a cell for each panel, of the first engine that has it."""
-    engines = dict.fromkeys(cell.engine for cell in results.measured)
-    shown = {}
-    for parametrisation in SHOWN:
-        for method in METHODS:
-            cells = (results.find(parametrisation, method, engine) for engine in engines)
-            cell = next((c for c in cells if c is not None), None)
-            if cell is not None:
-                shown[f"{parametrisation}, {METHOD_WORDS[method]}"] = cell
-    return shown
+    panels = [(problem, method) for problem in SHOWN for method in METHODS]
+    shown: dict[tuple[str, str], Cell] = {}
+    for engine in dict.fromkeys(cell.engine for cell in outcomes):
+        for cell in outcomes:
+            if cell.engine == engine:
+                shown.setdefault((cell.problem, cell.method), cell)
+    return {
+        f"{problem}, {METHOD_WORDS[method]}": shown[problem, method]
+        for problem, method in panels
+        if (problem, method) in shown
+    }

@@ -1,7 +1,9 @@
 """The two-unit teacher: its design, its verdicts, and a toy run."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,11 +12,11 @@ import xarray as xr
 from onebasin.inference import AdviSettings, NutsSettings
 from onebasin.inference.errors import AdviFailed
 from onebasin.models.data import Dataset, load_data
-from onebasin.studies.lab.study import Cell, Options, Outcomes
-from onebasin.studies.relu_teacher import STUDY, conclusions, measures
-from onebasin.studies.relu_teacher.design import Config, configure, dataset
-from onebasin.studies.relu_teacher.measures import Results, measure_all
-from onebasin.studies.relu_teacher.statements import statements
+from onebasin.studies.lab import Cell, Frame, Frames, Options, Outcomes
+from onebasin.studies.lab.claims import Statement
+from onebasin.studies.lab.study import conclude, measure, report
+from onebasin.studies.relu_teacher import STUDY, measures, text
+from onebasin.studies.relu_teacher.design import Config, configure, dataset, target
 
 from .conftest import fake_posterior
 
@@ -30,16 +32,30 @@ class InMemory(Outcomes):
 
 
 @pytest.fixture(scope="module")
-def results() -> Results:
+def outcomes() -> Outcomes:
     config = replace(configure(Options()), nuts=SETTINGS, advi=ADVI)
     trees = {}
     for cell in STUDY.cells(config):
         method = cell.method if cell.method == "nuts" else f"advi-{cell.method}"
         target = STUDY.target(config, cell)
         trees[cell] = fake_posterior(target, method, cell.engine, cell.settings, cell.seed)
+    return InMemory(trees, {})
+
+
+@pytest.fixture(scope="module")
+def frames(outcomes) -> Frames:
     with pytest.MonkeyPatch.context() as patch:  # every point costs the time of its ESS
         patch.setattr(measures, "dataset", lambda seed: few_points())
-        return measure_all(config, InMemory(trees, {}))
+        return measure(STUDY, configure(Options()), outcomes)
+
+
+def changed(frames: Frames, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Frames:
+    """Change columns of the cells."""
+    return {**frames, "cells": Frame.of({**row, **change(dict(row))} for row in frames["cells"])}
+
+
+def statements(frames: Frames) -> tuple[Statement, ...]:
+    return conclude(STUDY, frames).statements
 
 
 def few_points() -> Dataset:
@@ -68,43 +84,43 @@ def test_seed_changes_data_and_samplers():
     assert not np.array_equal(dataset(first.seed).x, dataset(other.seed).x)
 
 
-def test_measures_are_taken_against_the_true_function(results):
+def test_measures_are_taken_against_the_true_function(frames, outcomes):
     data = few_points()
-    cell = results.find("free", "nuts", "stan")
-    found = results.measured[cell]
-    mean = found.held_out.function.mean(axis=(0, 1))
-    miss = mean - data.truth(data.held_out.x)
-    assert found.bias == pytest.approx(float(miss.mean()))
-    assert found.error == pytest.approx(float(np.sqrt((miss**2).mean())))
-    assert found.held_out.scores.mse == pytest.approx(float(((mean - data.held_out.y) ** 2).mean()))
-    depth = found.tree["sample_stats"].to_dataset()["tree_depth"]
-    assert found.depth[0] == pytest.approx(float(depth.mean()))
-
-
-def test_variational_cells_are_held_against_their_own_nuts(results):
-    assert {cell.method for cell in results.gaps} == {"meanfield", "fullrank"}
-    assert len(results.gaps) == 16
-    # The stand-ins are draws of one distribution, so nothing is off but by chance.
-    for found in results.gaps.values():
-        assert found.in_sds < 4 * found.floor_in_sds
-        assert found.sd_ratio == pytest.approx(1, abs=0.15)
-    # Chains of independent draws agree, with any parametrisation whose stand-in is the same.
-    assert {name: found.beyond for name, found in results.agreements.items()} == dict.fromkeys(
-        results.agreements, 0
+    (cell,) = (c for c in outcomes if c.key == "free.nuts.stan")
+    row, tree = frames["cells"].find(key=cell.key), outcomes.tree(cell)
+    held_out = measures.predict_held_out(
+        tree, target(configure(Options()), cell).model, data.held_out.x, data.held_out.y
     )
-    assert set(results.agreements) == set(configure(Options()).parametrisations)
+    mean = held_out.function.mean(axis=(0, 1))
+    miss = mean - data.truth(data.held_out.x)
+    assert row["bias"] == pytest.approx(float(miss.mean()))
+    assert row["error"] == pytest.approx(float(np.sqrt((miss**2).mean())))
+    assert row["mse"] == pytest.approx(float(((mean - data.held_out.y) ** 2).mean()))
+    depth = tree["sample_stats"].to_dataset()["tree_depth"]
+    assert row["mean_tree_depth"] == pytest.approx(float(depth.mean()))
+    by_chain = depth.mean("draw").values
+    assert row["depth_error"] == pytest.approx(by_chain.std(ddof=1) / 2)
 
 
-def test_share_at_seam_is_that_of_unit_weights_alone(results):
-    free = results.find("free", "nuts", "stan")
-    assert np.isnan(results.measured[free].at_seam)
-    givens = results.find("givens", "nuts", "stan")
-    assert results.measured[givens].at_seam == 0
+def test_variational_cells_are_held_against_their_own_nuts(frames):
+    fits = frames["cells"].known("from_nuts_in_sds")
+    assert set(fits.levels("method")) == {"meanfield", "fullrank"}
+    assert len(fits) == 16
+    # The stand-ins are draws of one distribution, so nothing is off but by chance.
+    for row in fits:
+        assert row["from_nuts_in_sds"] < 4 * row["from_nuts_floor_in_sds"]
+        assert row["from_nuts_sd_ratio"] == pytest.approx(1, abs=0.15)
+    # Chains of independent draws agree, with any parametrisation whose stand-in is the same.
+    assert set(frames["engines"].column("beyond")) == {0}
+    assert set(frames["engines"].levels("problem")) == set(configure(Options()).parametrisations)
 
 
-def test_draws_at_and_steps_across_the_seam_are_counted(tmp_path):
-    from onebasin.inference.posterior import save
+def test_share_at_seam_is_that_of_unit_weights_alone(frames):
+    assert frames["cells"].find(key="free.nuts.stan")["at_seam"] is None
+    assert frames["cells"].find(key="givens.nuts.stan")["at_seam"] == 0
 
+
+def test_draws_at_and_steps_across_the_seam_are_counted():
     config = Config(0, ("stan",), ("givens",), nuts=NutsSettings(chains=2, draws=40))
     cell = STUDY.cells(config)[0]
     tree = fake_posterior(STUDY.target(config, cell), "nuts", "stan", config.nuts, 0)
@@ -114,55 +130,55 @@ def test_draws_at_and_steps_across_the_seam_are_counted(tmp_path):
     tree["posterior"] = (
         tree["posterior"].to_dataset().assign(W1=(("chain", "draw", "in", "hidden1"), weights))
     )
-    paths = {cell: save(tree, tmp_path / "a.nc")}
-    found = measure_all(config, Outcomes(paths, {})).measured[cell]
-    assert found.at_seam == 0.25
+    row = measure(STUDY, config, InMemory({cell: tree}, {}))["cells"].find(key=cell.key)
+    assert row["at_seam"] == 0.25
     # Every fourth step goes across; the others go to and from the other side of the circle.
-    assert found.crossings == pytest.approx(1000 * 10 / 39)
+    assert row["crossings"] == pytest.approx(1000 * 10 / 39)
 
 
-def verdicts(results: Results) -> list[str]:
-    return [statement.verdict for statement in statements(results)]
+def verdicts(frames: Frames) -> list[str]:
+    return [statement.verdict for statement in statements(frames)]
 
 
-def test_nothing_reproduces_where_all_posteriors_are_alike(results):
-    found = verdicts(results)
+def test_nothing_reproduces_where_all_posteriors_are_alike(frames):
+    found = verdicts(frames)
     assert found[2:5] == ["does not reproduce"] * 3
     assert "reproduces" not in found
 
 
-def test_verdicts_follow_the_numbers(results):
-    shallow = {}
-    for cell, found in results.measured.items():
-        tree, attrs = found.tree.copy(deep=True), dict(found.tree.attrs)
-        if cell.method == "nuts" and "givens" in cell.problem:
-            stats = tree["sample_stats"].to_dataset()
-            tree["sample_stats"] = stats.assign(tree_depth=stats["tree_depth"] - 1)
-            attrs["gradient_evaluations"] = int(attrs["gradient_evaluations"]) // 2
-        tree.attrs = attrs
-        shallow[cell] = replace(found, tree=tree)
-    gaps = {
-        cell: replace(
-            found,
-            in_sds=0.5 if "givens" not in cell.problem else 0.1,
-            sd_ratio=0.5 if "givens" not in cell.problem else 0.9,
-        )
-        for cell, found in results.gaps.items()
-    }
-    found = verdicts(replace(results, measured=shallow, gaps=gaps))
-    assert found[2:] == ["reproduces"] * 5
-    some = {c: replace(g, in_sds=0.5 if c.engine == "stan" else 0.1) for c, g in gaps.items()}
-    some = {c: replace(g, sd_ratio=1.0) for c, g in some.items()}
-    assert verdicts(replace(results, gaps=some))[4] == "unclear"
+def test_verdicts_follow_the_numbers(frames):
+    def shallow(row: dict[str, Any]) -> dict[str, Any]:
+        if row["method"] != "nuts" or "givens" not in row["problem"]:
+            return {}
+        return {
+            "mean_tree_depth": row["mean_tree_depth"] - 1,
+            "ess_per_1000_gradients": 2 * row["ess_per_1000_gradients"],
+        }
+
+    def far(row: dict[str, Any]) -> dict[str, Any]:
+        if row["from_nuts_in_sds"] is None:
+            return {}
+        free = "givens" not in row["problem"]
+        return {
+            "from_nuts_in_sds": 0.5 if free else 0.1,
+            "from_nuts_sd_ratio": 0.5 if free else 0.9,
+        }
+
+    def some(row: dict[str, Any]) -> dict[str, Any]:
+        if row["from_nuts_in_sds"] is None:
+            return {}
+        shift = 0.5 if row["engine"] == "stan" else 0.1
+        return {"from_nuts_in_sds": shift, "from_nuts_sd_ratio": 1.0}
+
+    assert verdicts(changed(changed(frames, shallow), far))[2:] == ["reproduces"] * 5
+    assert verdicts(changed(frames, some))[4] == "unclear"
 
 
-def test_chains_that_disagree_make_a_statement_unclear(results):
-    cell = results.find("free", "nuts", "stan")
-    held_out = results.measured[cell].held_out
-    table = held_out.table.copy()
-    table.loc[table.index[0], "rhat"] = 1.3
-    bad = replace(results.measured[cell], held_out=replace(held_out, table=table))
-    found = statements(replace(results, measured={**results.measured, cell: bad}))
+def test_chains_that_disagree_make_a_statement_unclear(frames):
+    def disagree(row: dict[str, Any]) -> dict[str, Any]:
+        return {"prediction_rhat": 1.3} if row["key"] == "free.nuts.stan" else {}
+
+    found = statements(changed(frames, disagree))
     assert {statement.verdict for statement in found} == {"unclear"}
     for statement in found:
         void = [trial for trial in statement.trials if trial.holds is None]
@@ -172,25 +188,23 @@ def test_chains_that_disagree_make_a_statement_unclear(results):
 
 
 def test_statements_say_when_nothing_was_measured():
-    empty = statements(Results({}, {}, {}, {}))
-    assert {(s.outcome, s.verdict) for s in empty} == {("not measured in this run", "unclear")}
+    nothing = statements({name: Frame() for name in ("cells", "engines", "failures")})
+    assert {(s.outcome, s.verdict) for s in nothing} == {("not measured in this run", "unclear")}
 
 
 def test_page_counts_training_and_held_out_points_apart(monkeypatch):
-    monkeypatch.setattr(conclusions, "dataset", lambda seed: few_points())
-    text = conclusions._question(configure(Options())).text
-    assert "100 training and 12 held-out points" in text
+    monkeypatch.setattr(text, "dataset", lambda seed: few_points())
+    said = text._question(configure(Options())).text
+    assert "100 training and 12 held-out points" in said
 
 
-def test_page_stands_with_one_cell_and_with_failures(tmp_path):
-    from onebasin.inference.posterior import save
-
+def test_page_stands_with_one_cell_and_with_failures():
     config = Config(0, ("stan",), ("free",), nuts=NutsSettings(chains=2, draws=40))
     nuts, meanfield, fullrank = STUDY.cells(config)
     tree = fake_posterior(STUDY.target(config, nuts), "nuts", "stan", config.nuts, 0)
-    paths = {nuts: save(tree, tmp_path / "a.nc")}
-    findings = STUDY.conclude(config, Outcomes(paths, {meanfield: "no", fullrank: "no"}))
-    titles = [section.title for section in findings.report.sections]
+    outcomes = InMemory({nuts: tree}, {meanfield: "no", fullrank: "no"})
+    page = report(STUDY, config, outcomes, measure(STUDY, config, outcomes))
+    titles = [section.title for section in page.sections]
     assert "What failed" in titles
     assert "Do the engines agree?" not in titles
 
@@ -212,8 +226,9 @@ def test_toy_run(onebasin, here, monkeypatch, engine, parametrisation):
     )  # fmt: skip
     assert answer.code == 0, answer.err
     cell = f"{parametrisation}.nuts.{engine}"
-    assert list(answer.json["cells"]) == [cell]
-    assert answer.json["cells"][cell]["error"] < 0.5
+    (row,) = answer.json["frames"]["cells"]
+    assert row["key"] == cell
+    assert row["error"] < 0.5
     assert Path("run/report.html").stat().st_size > 50_000
 
 
@@ -224,8 +239,8 @@ def test_engines_agree_and_constrained_fits_are_made(onebasin, here):
         "study", "relu-teacher", "--parametrisations", "givens+ordered", "--json", "--out", "run"
     )
     assert answer.code == 0, answer.err
-    agreement = answer.json["engines"]["givens+ordered"]
+    (agreement,) = answer.json["frames"]["engines"]
     assert agreement["rhat"] < 1.05
     assert agreement["beyond"] == 0
-    made = set(answer.json["cells"]) | set(answer.json["failures"])
-    assert len(made) == 6
+    frames = answer.json["frames"]
+    assert len({row["key"] for row in (*frames["cells"], *frames["failures"])}) == 6

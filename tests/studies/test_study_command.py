@@ -60,8 +60,9 @@ def test_json_is_all_that_goes_to_stdout(teacher):
     found = teacher("--json").json
     assert found["folder"] == "run"
     assert len(found["statements"]) == 7
-    assert set(found["cells"]) == set(KEYS)
-    assert found["cells"]["givens.nuts.stan"]["scores"]["num_obs"] == 100
+    cells = {row["key"]: row for row in found["frames"]["cells"]}
+    assert set(cells) == set(KEYS)
+    assert cells["givens.nuts.stan"]["num_obs"] == 100
 
 
 @pytest.mark.parametrize(
@@ -163,8 +164,11 @@ def test_failed_fit_is_recorded_and_the_study_goes_on(teacher, sampler):
     sampler.before = fail
     answer = teacher("--json")
     assert answer.code == 0
-    assert set(answer.json["failures"].values()) == {"Stan's full-rank ADVI failed in 4 attempts."}
-    assert "givens.fullrank.stan" not in answer.json["cells"]
+    frames = answer.json["frames"]
+    (failure,) = frames["failures"]
+    assert failure["key"] == "givens.fullrank.stan"
+    assert failure["reason"] == "Stan's full-rank ADVI failed in 4 attempts."
+    assert "givens.fullrank.stan" not in {row["key"] for row in frames["cells"]}
     sampler.calls.clear()
     assert teacher("--json").json == answer.json
     assert sampler.calls == []
