@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
 from collections.abc import Callable, Iterator
@@ -17,8 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from onebasin.analysis.diagnostics.aligned import ModuloDiagnosis
-    from onebasin.analysis.diagnostics.result import Diagnosis
+    from onebasin.analysis.diagnostics.result import AlignedDiagnosis, Diagnosis
     from onebasin.analysis.report import Cell, Column, Table
 
 WORST_SHOWN = 10
@@ -113,9 +111,9 @@ def alignment_bar() -> Iterator[Callable[[int, int], None] | None]:
 
 def write_json(value: Any) -> None:
     """Write a value to stdout as JSON; numbers that are not finite become null."""
-    from onebasin.analysis.diagnostics.result import json_safe
+    from onebasin.models.jsonable import json_text
 
-    typer.echo(json.dumps(json_safe(value), indent=2, allow_nan=False, ensure_ascii=False))
+    typer.echo(json_text(value))
 
 
 def write_table(table: Table) -> None:
@@ -154,30 +152,29 @@ def write_diagnosis(diagnosis: Diagnosis, *, name: str) -> None:
 
 
 def write_findings(
-    file: Path, diagnosis: Diagnosis, modulo: ModuloDiagnosis | None, *, json: bool
+    file: Path, diagnosis: Diagnosis, aligned: AlignedDiagnosis | None, *, json: bool
 ) -> None:
     """Write what is known of one posterior file, raw and, where there is one, modulo its symmetry."""
     if json:
-        aligned = {"aligned": modulo.to_dict()} if modulo else {}
-        write_json({"file": str(file), **diagnosis.to_dict(), **aligned})
+        also = {"aligned": aligned.to_dict()} if aligned else {}
+        write_json({"file": str(file), **diagnosis.to_dict(), **also})
         return
     write_diagnosis(diagnosis, name=file.stem)
-    if modulo:
-        write_modulo(modulo)
+    if aligned:
+        write_aligned(aligned)
 
 
-def write_modulo(found: ModuloDiagnosis) -> None:
-    """Write what is left of a posterior's troubles once equal modes are one."""
-    from onebasin.analysis.diagnostics.aligned_report import comparison_table
-    from onebasin.analysis.report import parameter_table
+def write_aligned(diagnosis: AlignedDiagnosis) -> None:
+    """Write the diagnosis of draws in one labelling beside that of the draws as they came."""
+    from onebasin.analysis.report import aligned_table, parameter_table
 
-    write_table(comparison_table(found))
-    shown = min(WORST_SHOWN, len(found.aligned.parameters))
-    caption = f"aligned: {shown} of {len(found.aligned.parameters)} parameters, worst first"
-    write_table(parameter_table(found.aligned, worst=WORST_SHOWN, caption=caption))
-    for sentence in found.sentences:
+    write_table(aligned_table(diagnosis))
+    shown = min(WORST_SHOWN, len(diagnosis.aligned.parameters))
+    caption = f"aligned: {shown} of {len(diagnosis.aligned.parameters)} parameters, worst first"
+    write_table(parameter_table(diagnosis.aligned, worst=WORST_SHOWN, caption=caption))
+    for sentence in diagnosis.sentences:
         stdout().print(plain(sentence))
-    for sentence in found.warnings:
+    for sentence in diagnosis.warnings:
         write_remark(sentence, "warn")
 
 

@@ -15,7 +15,7 @@ import xarray as xr
 from jaxtyping import Float
 from scipy.stats import norm
 
-from onebasin.analysis.posterior.summary import summarise
+from onebasin.analysis.posterior.summary import summary
 from onebasin.analysis.posterior.view import Draws
 from onebasin.analysis.predictive.scores import PredictiveScores, mse, score_predictions
 from onebasin.models import BayesianNetwork, predict
@@ -115,7 +115,7 @@ def add_noise(
 def _invariants(function: np.ndarray, sigma: np.ndarray) -> pd.DataFrame:
     names = [f"f[{i},{j}]" for i, j in np.ndindex(function.shape[2:])]
     flat = function.reshape(*function.shape[:2], len(names))
-    return summarise(Draws((*names, "sigma"), np.concatenate([flat, sigma[..., None]], axis=-1)))
+    return summary(Draws((*names, "sigma"), np.concatenate([flat, sigma[..., None]], axis=-1)))
 
 
 @dataclass(frozen=True)

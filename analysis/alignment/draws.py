@@ -17,7 +17,7 @@ import xarray as xr
 
 from onebasin.models.checks import check_count
 
-from ..posterior.view import posterior_group
+from ..posterior.view import as_view
 
 SAMPLE_DIMS = ("chain", "draw")
 Arrays = dict[str, np.ndarray]
@@ -194,7 +194,7 @@ def dataset_of(posterior: Any, argument: str = "posterior") -> xr.Dataset:
         If the tree has no group `posterior`.
     """
     if isinstance(posterior, xr.DataTree):
-        return posterior_group(posterior)
+        return as_view(posterior).posterior
     if isinstance(posterior, xr.Dataset):
         return posterior
     raise TypeError(

@@ -13,7 +13,7 @@ from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.models.symmetry.blocks import Rescalable, Symmetry
 from onebasin.models.symmetry.group import Element, Group, Part, Scaled
 
-from ..posterior.view import network_of, symmetry_of
+from ..posterior.view import as_view
 from .draws import DrawReader, dataset_of
 from .features import Features, activations, weights
 from .parts import Parts, lead_by
@@ -106,7 +106,7 @@ def prepare(
     """
     if not symmetry:
         raise ValueError("`symmetry` has no blocks: there is nothing to align; give at least one.")
-    model = network_of(posterior)
+    model = as_view(posterior).network
     inputs = _inputs(posterior, model, x) if cost == "activations" else None
     return Preparation(symmetry, model, inputs, gauge, max_bytes)
 
@@ -134,7 +134,7 @@ def declared_symmetry(posterior: Posterior) -> Symmetry:
     ValueError
         If they declare none.
     """
-    blocks = symmetry_of(posterior)
+    blocks = as_view(posterior).symmetry
     if not blocks:
         raise ValueError(
             "`symmetry` is not given, and `posterior` declares none in its attributes: there is "

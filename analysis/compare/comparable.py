@@ -6,33 +6,29 @@ from collections.abc import Mapping
 from dataclasses import asdict
 
 import numpy as np
-import xarray as xr
 
+from onebasin.models import schema
 from onebasin.models.networks.bayesian import BayesianNetwork
 
-from ..posterior.view import get_group, network_of, posterior_group
+from ..posterior.view import View
 from ..predictive.points import Points
 
-_DATA = ("constant_data", "observed_data")
 
-
-def check_comparable(posteriors: Mapping[str, xr.DataTree], truth: str) -> None:
+def check_comparable(views: Mapping[str, View], truth: str) -> None:
     """Refuse posteriors of another network, or of other data, than the truth's.
 
     Parametrisations and priors may differ.
 
     Raises
     ------
-    TypeError
-        If a posterior is no `DataTree`.
     ValueError
         If networks or likelihoods differ, only some are of a network, or data differ that both keep.
     """
-    for posterior in posteriors.values():
-        posterior_group(posterior)
-    ours = _facts(network_of(posteriors[truth]))
-    for name, posterior in posteriors.items():
-        theirs = _facts(network_of(posterior))
+    for view in views.values():
+        _ = view.posterior  # it says what is wrong with a tree that holds no draws
+    ours = _facts(views[truth].network)
+    for name, view in views.items():
+        theirs = _facts(view.network)
         unlike = [fact for fact in ours | theirs if ours.get(fact) != theirs.get(fact)]
         if unlike:
             fact = unlike[0]
@@ -40,25 +36,23 @@ def check_comparable(posteriors: Mapping[str, xr.DataTree], truth: str) -> None:
                 f"`posteriors` hold `{name}` with {fact} {theirs.get(fact)}, and `{truth}` with {fact} "
                 f"{ours.get(fact)}: give posteriors of the same network."
             )
-        _check_data(name, posterior, truth, posteriors[truth])
+        _check_data(name, view, truth, views[truth])
 
 
-def stored_points(posterior: xr.DataTree, model: BayesianNetwork, name: str) -> Points:
-    """Return the data that a posterior was fitted to and keeps.
+def stored_points(view: View, name: str) -> Points:
+    """Return the data that a network's posterior was fitted to and keeps.
 
     Raises
     ------
     ValueError
         If it keeps no inputs.
     """
-    inputs, observed = (get_group(posterior, group) for group in _DATA)
-    if inputs is None or "x" not in inputs:
+    if view.x is None:
         raise ValueError(
             f"`x` is not given, and `{name}` keeps no inputs in the group `constant_data`: give "
             "points to predict at."
         )
-    y = None if observed is None or "y" not in observed else observed["y"].values
-    return Points.of(model, inputs["x"].values, y)
+    return Points.of(view.network, view.x, view.y)
 
 
 def unlike_weights(model: BayesianNetwork, other: BayesianNetwork) -> str:
@@ -74,9 +68,9 @@ def _facts(model: BayesianNetwork | None) -> dict[str, object]:
     return {"likelihood": type(model.likelihood).__name__} | asdict(model.network)
 
 
-def _check_data(name: str, posterior: xr.DataTree, truth: str, other: xr.DataTree) -> None:
-    for group in _DATA:
-        ours, theirs = get_group(posterior, group), get_group(other, group)
+def _check_data(name: str, view: View, truth: str, other: View) -> None:
+    for group in schema.DATA_GROUPS:
+        ours, theirs = view.group(group), other.group(group)
         if ours is None or theirs is None:
             continue
         names = [sorted(map(str, data.data_vars)) for data in (ours, theirs)]

@@ -3,7 +3,7 @@
 Convention: distances are to the truth, scores are against labels or targets. The row of the floor is the truth's second
 half taken for a posterior of its own and held against its first half (chains, or the draws of a single one): with half
 of the draws on either side it is noisier than the rows above it, and what lies near it cannot be told from the truth.
-In weight space only the half of the truth that had no part in labels and scales is compared (`analysis.basin`); there
+In weight space only the half of the truth that had no part in labels and scales is compared (`frame`); there
 the floor is that half halved again.
 
 It deliberately weighs nothing up: a posterior may predict as the truth does and lie elsewhere, or the other way round.
@@ -12,18 +12,16 @@ It deliberately weighs nothing up: a posterior may predict as the truth does and
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
-import xarray as xr
 
+from onebasin.models import schema
 from onebasin.models.checks import check_count
 from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.models.symmetry.blocks import Symmetry
 
-from ..diagnostics.result import json_safe
-from ..posterior.view import network_of
+from ..posterior.view import Posterior, View, as_view
 from ..predictive.points import (
     CLASS_DISTANCES,
     CLASS_SCORES,
@@ -34,67 +32,18 @@ from ..predictive.points import (
     predict_points,
 )
 from .comparable import check_comparable, stored_points, unlike_weights
-from .frame import Basin, fit_basin, halves
+from .frame import CommonFrame, fit_frame, halves
 from .moments import compare_moments
+from .result import FLOOR, MOMENTS, WEIGHTS, Comparison
 from .two_sample import two_sample
-from .words import Setting, comparison_table, say, warn
-
-if TYPE_CHECKING:
-    from ..report import Table
-
-FLOOR = "floor"
-"""Name of the row of the truth against itself."""
-WEIGHTS = ("energy", "energy_p", "mmd", "mmd_p", "num_draws")
-MOMENTS = ("max_abs_z", "max_abs_d", "verdict")
+from .words import Setting, say, warn
 
 Progress = Callable[[int, int], None]
 Rows = dict[str, dict[str, Any]]
 
 
-@dataclass(frozen=True, eq=False)
-class Comparison:
-    """Posteriors beside a truth.
-
-    Attributes
-    ----------
-    kind
-        `classification`, `regression`, or `parameters` where the posteriors are of no network.
-    truth
-        Name of the posterior that the others are held against.
-    table
-        One row a posterior, the truth first, and `floor` last. Columns of a classification: agreement, total_variation
-        (halved), total_variation_sum (not), accuracy, log_score, calibration_error, brier,
-        single_draw_accuracy, mutual_information. Of a regression: mean_distance (root mean square over points,
-        in the truth's standard deviations of f), rmse, coverage_50, coverage_95, crps, log_score. Of
-        parameters: max_abs_z, max_abs_d and verdict, of `analysis.comparison.compare_moments`. Always:
-        energy, energy_p, mmd, mmd_p of `analysis.discrepancy.two_sample`, and num_draws, the draws that these
-        are of (for the floor, of its second part). NaN where there is nothing to say.
-    notes
-        What was compared, in words.
-    warnings
-        What to beware of, in words.
-    """
-
-    kind: str
-    truth: str
-    table: pd.DataFrame
-    notes: tuple[str, ...]
-    warnings: tuple[str, ...]
-
-    @property
-    def shown(self) -> Table:
-        """The table for display, without empty columns."""
-        return comparison_table(self)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain types for JSON, numbers that are not finite as None."""
-        rows = [{"posterior": name, **row} for name, row in self.table.to_dict("index").items()]
-        fields = ("kind", "truth", "notes", "warnings")
-        return json_safe({name: getattr(self, name) for name in fields} | {"posteriors": rows})
-
-
 def compare(
-    posteriors: Mapping[str, xr.DataTree],
+    posteriors: Mapping[str, Posterior],
     *,
     truth: str,
     x: Any = None,
@@ -139,37 +88,38 @@ def compare(
     Raises
     ------
     TypeError
-        If a posterior is no `DataTree`.
+        If a posterior is no `DataTree`, and ArviZ cannot make it one.
     ValueError
         If there are fewer than two posteriors, `truth` is none of them, networks or data differ, there are
         no points to predict at, or points do not fit the network.
     """
     check_count("permutations", permutations)
     _check_names(posteriors, truth)
-    trees = {truth: posteriors[truth]} | dict(posteriors)
-    check_comparable(trees, truth)
-    model = network_of(trees[truth])
-    points = _points(trees[truth], model, truth, x, y)
-    rows: Rows = {name: {} for name in (*trees, FLOOR)}
+    named = {truth: posteriors[truth]} | dict(posteriors)
+    views = {name: as_view(posterior) for name, posterior in named.items()}
+    check_comparable(views, truth)
+    model = views[truth].network
+    points = _points(views[truth], truth, x, y)
+    rows: Rows = {name: {} for name in (*views, FLOOR)}
     if model is not None and points is not None:
-        _predict(rows, trees, truth, model, points, seed)
-    basin, obstacles = None, {}
+        _predict(rows, views, truth, model, points, seed)
+    frame, obstacles = None, {}
     if weights or model is None:
-        basin = fit_basin(trees[truth], symmetry, var_names=var_names, progress=progress)
-        obstacles = _obstacles(trees, truth, model, basin)
-        compared = {name: tree for name, tree in trees.items() if name not in obstacles}
-        aligned = _align(compared, truth, basin, progress)
+        frame = fit_frame(views[truth], symmetry, var_names=var_names, progress=progress)
+        obstacles = _obstacles(views, truth, frame)
+        compared = {name: view for name, view in views.items() if name not in obstacles}
+        aligned = _align(compared, truth, frame, progress)
         if weights:
-            _weigh(rows, aligned, truth, basin, permutations, seed)
+            _weigh(rows, aligned, truth, frame, permutations, seed)
         if model is None:
-            _hold_moments(rows, aligned, truth, tuple(basin.shapes))
+            _hold_moments(rows, aligned, truth, tuple(frame.shapes))
     table = _table(rows, model)
     setting = Setting(
         truth=truth,
-        targets={name: str(tree.attrs.get("target", "")) for name, tree in trees.items()},
+        targets={name: str(view.attribute(schema.TARGET, "")) for name, view in views.items()},
         points=points,
         own_points=x is None,
-        rule=basin.alignment.text if basin and basin.alignment else "",
+        rule=frame.alignment.text if frame and frame.alignment else "",
         weighed=weights,
         permutations=permutations,
         obstacles=obstacles,
@@ -177,7 +127,7 @@ def compare(
     return Comparison(_kind(model), truth, table, say(setting, table), warn(setting, table))
 
 
-def _check_names(posteriors: Mapping[str, xr.DataTree], truth: str) -> None:
+def _check_names(posteriors: Mapping[str, Posterior], truth: str) -> None:
     if len(posteriors) < 2:
         raise ValueError(
             f"`posteriors` hold {len(posteriors)}, and a comparison needs two or more: add another."
@@ -193,13 +143,11 @@ def _check_names(posteriors: Mapping[str, xr.DataTree], truth: str) -> None:
         )
 
 
-def _points(
-    truth: xr.DataTree, model: BayesianNetwork | None, name: str, x: Any, y: Any
-) -> Points | None:
+def _points(truth: View, name: str, x: Any, y: Any) -> Points | None:
     if x is None and y is not None:
         raise ValueError("`y` is given without `x`: give the inputs that it belongs to.")
-    if model is not None:
-        return stored_points(truth, model, name) if x is None else Points.of(model, x, y)
+    if truth.network is not None:
+        return stored_points(truth, name) if x is None else Points.of(truth.network, x, y)
     if x is not None:
         raise ValueError(
             f"`x` is given, but `{name}` is of no network that could predict there (its attribute "
@@ -216,54 +164,53 @@ def _kind(model: BayesianNetwork | None) -> str:
 
 def _predict(
     rows: Rows,
-    trees: Mapping[str, xr.DataTree],
+    views: Mapping[str, View],
     truth: str,
     model: BayesianNetwork,
     points: Points,
     seed: int,
 ) -> None:
     """Fill in what the posteriors predict, each by a network of its own parametrisation and noise."""
-    first, second = halves(trees[truth])
-    measured = dict(trees) | {FLOOR: second}
-    models = {name: network_of(tree) or model for name, tree in measured.items()}
-    found = {n: predict_points(models[n], tree, points, seed=seed) for n, tree in measured.items()}
-    for name, predicted in found.items():
-        rows[name] |= predicted.scores
+    first, second = halves(views[truth])
+    measured = dict(views) | {FLOOR: second}
+    predicted = {
+        name: predict_points(view.network or model, view, points, seed=seed)
+        for name, view in measured.items()
+    }
+    for name, ours in predicted.items():
+        rows[name] |= ours.scores
         if name != truth:
             whole = name != FLOOR
-            against = found[truth] if whole else predict_points(model, first, points, seed=seed)
-            rows[name] |= distances(predicted, against, classifier=model.is_classifier)
+            theirs = predicted[truth] if whole else predict_points(model, first, points, seed=seed)
+            rows[name] |= distances(ours, theirs, classifier=model.is_classifier)
 
 
-def _obstacles(
-    trees: Mapping[str, xr.DataTree], truth: str, model: BayesianNetwork | None, basin: Basin
-) -> dict[str, str]:
+def _obstacles(views: Mapping[str, View], truth: str, frame: CommonFrame) -> dict[str, str]:
     """Why the weights of some posteriors cannot be compared with the truth's, by name."""
-    found = {}
-    for name, tree in trees.items():
+    model, obstacles = views[truth].network, {}
+    for name, view in views.items():
         if name == truth:
             continue
-        other = network_of(tree)
-        why = unlike_weights(model, other) if model and other else ""
+        why = unlike_weights(model, view.network) if model and view.network else ""
         try:
-            basin.check(tree)
+            frame.check(view)
         except ValueError as error:
             if model is None:
                 raise ValueError(f"`{name}`: {error}") from error
             why = why or str(error)
         if why:
-            found[name] = why
-    return found
+            obstacles[name] = why
+    return obstacles
 
 
 def _align(
-    trees: Mapping[str, xr.DataTree], truth: str, basin: Basin, progress: Progress | None
-) -> dict[str, xr.DataTree]:
-    """Bring posteriors into the basin; of the truth the half that had no part in it."""
+    views: Mapping[str, View], truth: str, frame: CommonFrame, progress: Progress | None
+) -> dict[str, View]:
+    """Bring posteriors into the common labelling; of the truth the half that had no part in it."""
     aligned = {}
-    for name, tree in trees.items():
+    for name, view in views.items():
         try:
-            aligned[name] = basin.align(basin.rest if name == truth else tree, progress=progress)
+            aligned[name] = frame.align(frame.rest if name == truth else view, progress=progress)
         except ValueError as error:
             raise ValueError(f"`{name}`: {error}") from error
     return aligned
@@ -271,31 +218,31 @@ def _align(
 
 def _weigh(
     rows: Rows,
-    aligned: Mapping[str, xr.DataTree],
+    aligned: Mapping[str, View],
     truth: str,
-    basin: Basin,
+    frame: CommonFrame,
     permutations: int,
     seed: int,
 ) -> None:
     """Fill in the distances in weight space."""
-    samples = {name: basin.sample(tree) for name, tree in aligned.items()}
+    samples = {name: frame.sample(view) for name, view in aligned.items()}
     pairs = {name: (samples[truth], other) for name, other in samples.items() if name != truth}
-    first, second = (basin.sample(half) for half in halves(aligned[truth]))
+    first, second = (frame.sample(half) for half in halves(aligned[truth]))
     for name, pair in (pairs | {FLOOR: (first, second)}).items():
-        found = two_sample(*pair, permutations=permutations, seed=seed)
-        rows[name] |= {column: getattr(found, column) for column in WEIGHTS[:-1]}
+        distance = two_sample(*pair, permutations=permutations, seed=seed)
+        rows[name] |= {column: getattr(distance, column) for column in WEIGHTS[:-1]}
         rows[name]["num_draws"] = len(pair[1])
     rows[truth]["num_draws"] = len(samples[truth])
 
 
 def _hold_moments(
-    rows: Rows, aligned: Mapping[str, xr.DataTree], truth: str, names: tuple[str, ...]
+    rows: Rows, aligned: Mapping[str, View], truth: str, names: tuple[str, ...]
 ) -> None:
     """Fill in how far means lie apart."""
-    for name, tree in aligned.items():
+    for name, view in aligned.items():
         if name != truth:
-            found = compare_moments(aligned[truth], tree, var_names=names)
-            rows[name] |= {column: getattr(found, column) for column in MOMENTS}
+            moments = compare_moments(aligned[truth], view, var_names=names)
+            rows[name] |= {column: getattr(moments, column) for column in MOMENTS}
 
 
 def _table(rows: Rows, model: BayesianNetwork | None) -> pd.DataFrame:

@@ -21,18 +21,19 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from onebasin.models.symmetry.blocks import Rescalable, Symmetry
+from onebasin.models import schema
+from onebasin.models.symmetry.blocks import Symmetry
 
 from ..alignment import Alignment, align
 from ..posterior.summary import is_constant
-from ..posterior.view import MIN_DRAWS, is_variational, posterior_group, symmetry_of
+from ..posterior.view import MIN_DRAWS, Posterior, View, as_view, moving
 from .two_sample import MAX_DRAWS, independent_draws
 
 Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
-class Basin:
+class CommonFrame:
     """What draws are aligned with and divided by.
 
     Attributes
@@ -56,29 +57,31 @@ class Basin:
     chosen: bool
     scale: Float[np.ndarray, " param"]
     alignment: Alignment | None
-    rest: xr.DataTree
+    rest: View
 
-    def align(self, posterior: xr.DataTree, *, progress: Progress | None = None) -> xr.DataTree:
-        """Bring a posterior of the same variables into the basin's labelling.
+    def align(self, posterior: Posterior, *, progress: Progress | None = None) -> View:
+        """Bring a posterior of the same variables into the common labelling.
 
         Raises
         ------
         ValueError
             If the posterior has other variables or shapes, or a draw is not finite.
         """
-        self.check(posterior)
+        view = as_view(posterior)
+        self.check(view)
         if self.alignment is None:
-            return posterior
-        return align(
-            posterior,
+            return view
+        aligned = align(
+            view.tree,
             self.symmetry,
             reference=_mean(self.alignment),
             scales=self.alignment.rule.scales,
             progress=progress,
-        ).posterior
+        )
+        return as_view(aligned.posterior)
 
     def sample(
-        self, aligned: xr.DataTree, *, max_draws: int = MAX_DRAWS
+        self, aligned: Posterior, *, max_draws: int = MAX_DRAWS
     ) -> Float[np.ndarray, "kept param"]:
         """Divide aligned draws by the scale, and keep those that are nearly independent.
 
@@ -92,18 +95,19 @@ class Basin:
         Returns
         -------
         array (kept, param)
-            Every k-th draw of each chain, k by `analysis.discrepancy.stride`; of a variational fit all.
+            Every k-th draw of each chain, k by `two_sample.stride`; of a variational fit all.
 
         Raises
         ------
         ValueError
             If a draw is not finite, or there are fewer than 4 draws a chain.
         """
-        values = np.concatenate(_arrays(aligned, tuple(self.shapes)), axis=-1) / self.scale
-        chained = not is_variational(aligned)
+        view = as_view(aligned)
+        values = np.concatenate(_arrays(view, tuple(self.shapes)), axis=-1) / self.scale
+        chained = not view.is_variational
         return independent_draws(values, autocorrelated=chained, max_draws=max_draws)
 
-    def check(self, posterior: xr.DataTree) -> None:
+    def check(self, view: View) -> None:
         """Refuse a posterior of other variables or shapes.
 
         Raises
@@ -111,9 +115,9 @@ class Basin:
         ValueError
             The message names them.
         """
-        found = _shapes(posterior, None)
-        absent = [name for name in self.shapes if name not in found]
-        extra = [name for name in found if name not in self.shapes and not self.chosen]
+        shapes = _shapes(view, None)
+        absent = [name for name in self.shapes if name not in shapes]
+        extra = [name for name in shapes if name not in self.shapes and not self.chosen]
         if absent or extra:
             unlike = [f"lacks {', '.join(absent)}"] if absent else []
             unlike += [f"also holds {', '.join(extra)}"] if extra else []
@@ -122,20 +126,20 @@ class Basin:
                 "Give posteriors of the same model, or choose variables with `var_names`."
             )
         for name, shape in self.shapes.items():
-            if found[name] != shape:
+            if shapes[name] != shape:
                 raise ValueError(
-                    f"`posterior` holds {name} of shape {found[name]}, and the reference of shape "
+                    f"`posterior` holds {name} of shape {shapes[name]}, and the reference of shape "
                     f"{shape}: give posteriors of the same model."
                 )
 
 
-def fit_basin(
-    reference: xr.DataTree,
+def fit_frame(
+    reference: Posterior,
     symmetry: Symmetry | None = None,
     *,
     var_names: Sequence[str] | None = None,
     progress: Progress | None = None,
-) -> Basin:
+) -> CommonFrame:
     """Fit labelling and scale on the first half of a posterior.
 
     Parameters
@@ -151,7 +155,7 @@ def fit_basin(
 
     Returns
     -------
-    Basin
+    CommonFrame
         Centre, scale, and the half that was not used.
 
     Raises
@@ -159,19 +163,19 @@ def fit_basin(
     ValueError
         If a variable is unknown or not finite, or halves would have fewer than 4 draws a chain.
     """
-    shapes = _shapes(reference, var_names)
-    first, rest = halves(reference)
-    declared = symmetry_of(reference) if symmetry is None else symmetry
-    moving = tuple(block for block in declared if not isinstance(block, Rescalable))
-    alignment = align(first, moving, reference="mean", progress=progress) if moving else None
-    arrays = _arrays(alignment.posterior if alignment else first, tuple(shapes))
+    view = as_view(reference)
+    shapes = _shapes(view, var_names)
+    first, rest = halves(view)
+    blocks = moving(view.symmetry if symmetry is None else symmetry)
+    alignment = align(first.tree, blocks, reference="mean", progress=progress) if blocks else None
+    arrays = _arrays(as_view(alignment.posterior) if alignment else first, tuple(shapes))
     constant = np.concatenate([is_constant(a) for a in arrays])
     sd = np.concatenate([a.std(axis=(0, 1), ddof=1) for a in arrays])
     chosen = var_names is not None
-    return Basin(moving, shapes, chosen, np.where(constant, 1.0, sd), alignment, rest)
+    return CommonFrame(blocks, shapes, chosen, np.where(constant, 1.0, sd), alignment, rest)
 
 
-def halves(posterior: xr.DataTree) -> tuple[xr.DataTree, xr.DataTree]:
+def halves(posterior: Posterior) -> tuple[View, View]:
     """Split a posterior into its first chains and the others; a single chain into earlier and later draws.
 
     Raises
@@ -179,7 +183,8 @@ def halves(posterior: xr.DataTree) -> tuple[xr.DataTree, xr.DataTree]:
     ValueError
         If a half would have fewer than 4 draws a chain.
     """
-    sizes = posterior_group(posterior).sizes
+    view = as_view(posterior)
+    sizes = view.posterior.sizes
     dim = "chain" if sizes["chain"] > 1 else "draw"
     middle = sizes[dim] // 2
     if (middle if dim == "draw" else sizes["draw"]) < MIN_DRAWS:
@@ -187,31 +192,19 @@ def halves(posterior: xr.DataTree) -> tuple[xr.DataTree, xr.DataTree]:
             f"`posterior` has {sizes['chain']} chain(s) of {sizes['draw']} draws, and halves with at least "
             f"{MIN_DRAWS} draws a chain are needed: sample longer."
         )
-    return _part(posterior, dim, slice(0, middle)), _part(posterior, dim, slice(middle, None))
-
-
-def _part(posterior: xr.DataTree, dim: str, which: slice) -> xr.DataTree:
-    groups = {
-        name: group.to_dataset().isel({dim: which}, missing_dims="ignore")
-        for name, group in posterior.children.items()
-        if name != "alignment"
-    }
-    tree = xr.DataTree.from_dict(groups)
-    tree.attrs = dict(posterior.attrs)
-    return tree
+    return view.part(dim, slice(0, middle)), view.part(dim, slice(middle, None))
 
 
 def _mean(alignment: Alignment) -> xr.Dataset:
     """The mean of aligned draws, as a posterior of one draw."""
     names = list(alignment.group.shapes)
-    group = posterior_group(alignment.posterior)[names]
-    return group.mean(("chain", "draw")).expand_dims(chain=1, draw=1)
+    group = as_view(alignment.posterior).posterior[names]
+    return group.mean(schema.SAMPLE_DIMS).expand_dims(chain=1, draw=1)
 
 
-def _shapes(posterior: xr.DataTree, var_names: Sequence[str] | None) -> dict[str, tuple[int, ...]]:
+def _shapes(view: View, var_names: Sequence[str] | None) -> dict[str, tuple[int, ...]]:
     """Shapes of variables in one draw."""
-    group = posterior_group(posterior)
-    there = [str(name) for name in group.data_vars]
+    there = view.variables
     unknown = [name for name in var_names or () if name not in there]
     if unknown:
         raise ValueError(
@@ -219,17 +212,16 @@ def _shapes(posterior: xr.DataTree, var_names: Sequence[str] | None) -> dict[str
             f"variables are: {', '.join(there)}."
         )
     return {
-        name: tuple(n for dim, n in group[name].sizes.items() if dim not in ("chain", "draw"))
+        name: tuple(n for d, n in view.posterior[name].sizes.items() if d not in schema.SAMPLE_DIMS)
         for name in (there if var_names is None else var_names)
     }
 
 
-def _arrays(posterior: xr.DataTree, names: tuple[str, ...]) -> list[Any]:
+def _arrays(view: View, names: tuple[str, ...]) -> list[Any]:
     """Variables as (chain, draw, param), in float64 and finite."""
-    group = posterior_group(posterior)
     arrays = []
     for name in names:
-        values = np.asarray(group[name].transpose("chain", "draw", ...).values, dtype=np.float64)
+        values = np.asarray(view.values(name), dtype=np.float64)
         if not np.isfinite(values).all():
             raise ValueError(
                 f"`posterior` holds {int((~np.isfinite(values)).sum())} values of {name} that are "

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import xarray as xr
 
-from ..diagnostics.result import json_safe
+from onebasin.models.jsonable import json_safe
+
 from ..posterior.sampler import NAN
-from ..posterior.summary import is_constant, summarise
-from ..posterior.view import Draws, is_variational, posterior_group, read_draws
+from ..posterior.summary import is_constant, summary
+from ..posterior.view import Draws, Posterior, View, as_view
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +57,8 @@ class MomentComparison:
 
 
 def compare_moments(
-    a: xr.DataTree,
-    b: xr.DataTree,
+    a: Posterior,
+    b: Posterior,
     *,
     var_names: str | Sequence[str] | None = None,
     rhat_threshold: float = 1.05,
@@ -92,15 +92,16 @@ def compare_moments(
     """
     from scipy.stats import norm
 
-    names = _shared(a, b, var_names)
-    draws_a, draws_b = read_draws(a, names), read_draws(b, names)
+    first, second = as_view(a, "a"), as_view(b, "b")
+    names = _shared(first, second, var_names)
+    draws_a, draws_b = first.draws(names), second.draws(names)
     if draws_a.names != draws_b.names:
         unlike = sorted(set(draws_a.names) ^ set(draws_b.names))
         raise ValueError(
             f"`a` and `b` hold different entries of the same variables ({', '.join(unlike[:6])}): "
             "compare posteriors of the same model, or choose variables with `var_names`."
         )
-    free = (is_variational(a), is_variational(b))
+    free = (first.is_variational, second.is_variational)
     table = _table(draws_a, draws_b, free, rhat_threshold, min_ess)
     trusted = table.loc[~table["gated"]]
     z_bound = float(norm.isf(0.025 / max(len(trusted), 1)))
@@ -111,17 +112,14 @@ def compare_moments(
     return MomentComparison(table, largest_z, largest_d, z_bound, d_bound, gated, verdict)
 
 
-def _shared(
-    a: xr.DataTree, b: xr.DataTree, var_names: str | Sequence[str] | None
-) -> str | Sequence[str]:
+def _shared(a: View, b: View, var_names: str | Sequence[str] | None) -> str | Sequence[str]:
     if var_names is not None:
         return var_names
-    in_a, in_b = posterior_group(a), posterior_group(b)
-    shared = [str(name) for name in in_a.data_vars if name in in_b.data_vars]
+    shared = [name for name in a.variables if name in b.variables]
     if not shared:
         raise ValueError(
-            f"`a` and `b` share no variable: `a` has {', '.join(map(str, in_a.data_vars))}, `b` "
-            f"has {', '.join(map(str, in_b.data_vars))}."
+            f"`a` and `b` share no variable: `a` has {', '.join(a.variables)}, `b` "
+            f"has {', '.join(b.variables)}."
         )
     return shared
 
@@ -129,7 +127,7 @@ def _shared(
 def _table(
     draws_a: Draws, draws_b: Draws, free: tuple[bool, bool], max_rhat: float, min_ess: float
 ) -> pd.DataFrame:
-    left, right = summarise(draws_a), summarise(draws_b)
+    left, right = summary(draws_a), summary(draws_b)
     table = pd.DataFrame({"mean_a": left["mean"], "mean_b": right["mean"]})
     table["difference"] = table["mean_b"] - table["mean_a"]
     fixed = is_constant(draws_a.values) & is_constant(draws_b.values)

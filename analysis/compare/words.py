@@ -1,47 +1,18 @@
-"""A comparison of posteriors as a table, and what it means in words."""
+"""What a comparison of posteriors means: sentences for a reader, and warnings."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from ..predictive.points import Points
-from ..report import Column, Table
 from .two_sample import MIN_DRAWS
-
-if TYPE_CHECKING:
-    from .compare import Comparison
 
 SMALL = 0.01
 """p-value of the floor below which the truth's own halves are said to differ."""
-
-# What is twice or nearly the same as another is left to the table of numbers: a terminal is narrow.
-_COLUMNS = {
-    "agreement": Column("agreement", decimals=3),
-    "total_variation": Column("total variation", decimals=3, unit="halved"),
-    "accuracy": Column("accuracy", decimals=3),
-    "log_score": Column("log score", decimals=3, unit="nats"),
-    "calibration_error": Column("calibration", decimals=3, unit="error"),
-    "single_draw_accuracy": Column("accuracy", decimals=3, unit="one draw"),
-    "mutual_information": Column("mutual information", decimals=3, unit="nats"),
-    "mean_distance": Column("distance", decimals=2, unit="of means, in sds"),
-    "rmse": Column("RMSE"),
-    "coverage_50": Column("coverage", decimals=2, unit="50 %"),
-    "coverage_95": Column("coverage", decimals=2, unit="95 %"),
-    "crps": Column("CRPS"),
-    "verdict": Column("means"),
-    "max_abs_z": Column("|z|", decimals=1, unit="largest"),
-    "max_abs_d": Column("|d|", decimals=2, unit="largest"),
-    "energy": Column("energy", digits=2, unit="squared"),
-    "energy_p": Column("p", decimals=3),
-    "mmd": Column("MMD", digits=2, unit="squared"),
-    "mmd_p": Column("p", decimals=3),
-    "num_draws": Column("draws", decimals=0, unit="of these"),
-}
 
 
 @dataclass(frozen=True)
@@ -76,17 +47,6 @@ class Setting:
     weighed: bool
     permutations: int
     obstacles: Mapping[str, str]
-
-
-def comparison_table(found: Comparison, *, caption: str = "") -> Table:
-    """Tabulate a comparison, one posterior a row, without empty columns."""
-    names = [str(name) for name in found.table.columns if name in _COLUMNS]
-    rows = tuple(
-        (f"{name} (truth)" if name == found.truth else name, *(row[c] for c in names))
-        for name, row in found.table.to_dict("index").items()
-    )
-    columns: tuple[Column | str, ...] = ("posterior", *(_COLUMNS[name] for name in names))
-    return Table(columns, rows, caption or f"against {found.truth}").without_empty_columns()
 
 
 def say(setting: Setting, table: pd.DataFrame) -> tuple[str, ...]:

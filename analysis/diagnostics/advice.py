@@ -20,7 +20,7 @@ def warn(diagnosis: Diagnosis) -> tuple[str, ...]:
         sentences += _rhat(diagnosis, diagnosis.sampler)
         sentences += _ess(diagnosis)
         sentences += _divergences(diagnosis, diagnosis.sampler)
-        sentences += _saturation(diagnosis, diagnosis.sampler)
+        sentences += _tree_depth(diagnosis, diagnosis.sampler)
         sentences += _bfmi(diagnosis, diagnosis.sampler)
     if diagnosis.variational is not None:
         sentences += _variational(diagnosis.variational)
@@ -118,11 +118,11 @@ def _divergences(diagnosis: Diagnosis, sampler: SamplerSummary) -> Iterator[str]
         )
 
 
-def _saturation(diagnosis: Diagnosis, sampler: SamplerSummary) -> Iterator[str]:
-    if sampler.saturated:
+def _tree_depth(diagnosis: Diagnosis, sampler: SamplerSummary) -> Iterator[str]:
+    if sampler.reached_max_treedepth:
         yield (
-            f"{sampler.saturated} of {diagnosis.total_draws} draws reached the maximal tree depth "
-            f"{sampler.max_tree_depth} ({_percent(sampler.saturated_share)}): trajectories were "
+            f"{sampler.reached_max_treedepth} of {diagnosis.total_draws} draws reached the maximal tree depth "
+            f"{sampler.max_tree_depth} ({_percent(sampler.reached_max_treedepth_share)}): trajectories were "
             "cut short, which costs time and ESS. Raise `max_tree_depth`, or reparametrise."
         )
 

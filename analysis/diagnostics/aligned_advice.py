@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from .aligned import ModuloDiagnosis
+from .result import AlignedDiagnosis
 
 APART = 1.2
 """R-hat above which chains are taken to disagree."""
@@ -19,17 +17,17 @@ LIKE_NOISE = 0.95
 """Ratio of the gain on draws to the gain on shuffled draws above which the two are alike."""
 
 
-def say(found: ModuloDiagnosis) -> tuple[str, ...]:
+def say(found: AlignedDiagnosis) -> tuple[str, ...]:
     """Tell what happened: labels within chains, basins, R-hat before and after."""
     return tuple(_sentences(found))
 
 
-def warn(found: ModuloDiagnosis) -> tuple[str, ...]:
+def warn(found: AlignedDiagnosis) -> tuple[str, ...]:
     """Tell what to beware of."""
     return tuple(_warnings(found))
 
 
-def _sentences(found: ModuloDiagnosis) -> Iterator[str]:
+def _sentences(found: AlignedDiagnosis) -> Iterator[str]:
     yield found.alignment.text
     labellings = found.switching.labellings
     if max(labellings, default=1) == 1:
@@ -52,7 +50,7 @@ def _sentences(found: ModuloDiagnosis) -> Iterator[str]:
     )
 
 
-def _warnings(found: ModuloDiagnosis) -> Iterator[str]:
+def _warnings(found: AlignedDiagnosis) -> Iterator[str]:
     limit = found.raw.limits.rhat
     if len(found.basins) > 1:
         groups = "; ".join(", ".join(map(str, group)) for group in found.basins)
@@ -95,7 +93,7 @@ def _warnings(found: ModuloDiagnosis) -> Iterator[str]:
         )
 
 
-def _left_out(found: ModuloDiagnosis) -> list[str]:
+def _left_out(found: AlignedDiagnosis) -> list[str]:
     """Variables that no block moves, and whose chains disagree although those of the moved ones agree."""
     rhat = found.raw.parameters["rhat"].drop(index=found.aligned.parameters.index)
     if found.aligned.rhat.value > APART or found.raw.rhat.value <= APART:
@@ -103,11 +101,11 @@ def _left_out(found: ModuloDiagnosis) -> list[str]:
     return list(dict.fromkeys(str(name).partition("[")[0] for name in rhat[rhat > APART].index))
 
 
-def _spread(found: ModuloDiagnosis) -> float:
+def _spread(found: AlignedDiagnosis) -> float:
     return max(found.chain_lp) - min(found.chain_lp) if found.chain_lp else 0.0
 
 
-def _heights(found: ModuloDiagnosis) -> str:
+def _heights(found: AlignedDiagnosis) -> str:
     if not found.chain_lp:
         return ""
     means = ", ".join(f"{mean:.1f}" for mean in found.chain_lp)

@@ -5,35 +5,26 @@ by Pareto k-hat and ELBO; which of the two it is follows from the tree alone. Al
 arviz_stats'. What a wrong number means and what to do about it is in the result's `warnings`.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-import xarray as xr
 
-from ..compare.moments import MomentComparison, compare_moments
-from ..posterior.sampler import NAN, SamplerSummary, summarise_sampler
-from ..posterior.summary import is_constant, summarise
-from ..posterior.variational import VariationalSummary, summarise_variational
-from ..posterior.view import Draws, declares_equal_modes, is_variational, read_draws
+from onebasin.models import schema
+
+from ..posterior.sampler import NAN, sampler_summary
+from ..posterior.summary import is_constant, summary
+from ..posterior.variational import variational_summary
+from ..posterior.view import Draws, Posterior, View, as_view
 from .advice import note, warn
 from .result import Diagnosis, Extreme, Limits
 
-__all__ = [
-    "Diagnosis",
-    "Extreme",
-    "Limits",
-    "MomentComparison",
-    "SamplerSummary",
-    "VariationalSummary",
-    "compare_moments",
-    "diagnose",
-]
-
 
 def diagnose(
-    posterior: xr.DataTree,
+    posterior: Posterior,
     *,
     var_names: str | Sequence[str] | None = None,
     rhat_threshold: float = 1.01,
@@ -45,7 +36,7 @@ def diagnose(
     Parameters
     ----------
     posterior
-        The posterior, as an inference method returned it or as read from a file.
+        The posterior, as an inference method returned it or as read from a file, or what ArviZ converts to one.
     var_names
         The variables to look at; all of them by default.
     rhat_threshold
@@ -63,7 +54,7 @@ def diagnose(
     Raises
     ------
     TypeError
-        If `posterior` is not a `DataTree`.
+        If `posterior` is no `DataTree`, and ArviZ cannot make it one.
     ValueError
         If it has no group `posterior`, fewer than 4 draws a chain or draws that are not finite, if
         `var_names` asks for what is not there, or a threshold makes no sense.
@@ -75,46 +66,38 @@ def diagnose(
     cotangent disintegrations in Hamiltonian Monte Carlo (E-BFMI).
     """
     limits = Limits(rhat_threshold, ess_per_chain, bfmi_threshold)
-    draws = read_draws(posterior, var_names)
-    variational = is_variational(posterior)
-    table = summarise(draws)
-    if variational:  # draws of one approximation agree, however far off it is
+    view = as_view(posterior)
+    draws = view.draws(var_names)
+    table = summary(draws)
+    if view.is_variational:  # draws of one approximation agree, however far off it is
         table["rhat"] = NAN
-    diagnosis = _assemble(posterior, draws, table, variational)
-    diagnosis = replace(diagnosis, limits=limits)
+    diagnosis = _assemble(view, draws, table, limits)
     return replace(diagnosis, warnings=warn(diagnosis), notes=note(diagnosis))
 
 
-def _assemble(tree: xr.DataTree, draws: Draws, table: pd.DataFrame, variational: bool) -> Diagnosis:
-    sampler = None if variational else summarise_sampler(tree)
-    ess_bulk = _extreme(table["ess_bulk"], smallest=True)
+def _assemble(view: View, draws: Draws, table: pd.DataFrame, limits: Limits) -> Diagnosis:
+    sampler = None if view.is_variational else sampler_summary(view)
+    ess_bulk = Extreme.of(table["ess_bulk"], smallest=True)
     constants = np.asarray(draws.names)[is_constant(draws.values)]
     return Diagnosis(
-        target=str(tree.attrs.get("target", "")),
-        engine=str(tree.attrs.get("engine", "")),
-        method=str(tree.attrs.get("method", "")),
+        target=str(view.attribute(schema.TARGET, "")),
+        engine=str(view.attribute(schema.ENGINE, "")),
+        method=str(view.attribute(schema.METHOD, "")),
         num_chains=draws.num_chains,
         num_draws=draws.num_draws,
         parameters=table,
-        rhat=_extreme(table["rhat"], smallest=False),
+        rhat=Extreme.of(table["rhat"]),
         ess_bulk=ess_bulk,
-        ess_tail=_extreme(table["ess_tail"], smallest=True),
+        ess_tail=Extreme.of(table["ess_tail"], smallest=True),
         constants=tuple(str(name) for name in constants),
         sampler=sampler,
-        variational=summarise_variational(tree) if variational else None,
+        variational=variational_summary(view) if view.is_variational else None,
         ess_per_second=_ratio(ess_bulk.value, sampler.sampling_seconds if sampler else None),
         ess_per_gradient=_ratio(ess_bulk.value, sampler.gradient_evaluations if sampler else None),
-        wall_time=float(tree.attrs.get("wall_time", NAN)),
-        symmetric=declares_equal_modes(tree),
+        wall_time=float(view.attribute(schema.WALL_TIME, NAN)),
+        symmetric=view.declares_equal_modes,
+        limits=limits,
     )
-
-
-def _extreme(column: pd.Series, *, smallest: bool) -> Extreme:
-    known = column.dropna()  # constants and single chains have none; `constants` names them
-    if known.empty:
-        return Extreme()
-    name = known.idxmin() if smallest else known.idxmax()
-    return Extreme(float(known[name]), str(name))
 
 
 def _ratio(value: float, cost: float | None) -> float:

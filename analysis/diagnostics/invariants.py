@@ -11,16 +11,17 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
+from onebasin.models import schema
 from onebasin.models.networks.prediction import predict
 from onebasin.models.symmetry.blocks import Complement, Exchangeable, Symmetry, axes_of
 
-from ..posterior.view import Draws, entry_names, get_group, network_of, posterior_group
+from ..posterior.view import Draws, Posterior, View, as_view, entry_names
 
 MAX_OUTPUTS = 50
 """Training inputs at which a network's outputs are looked at, evenly spread over the data set."""
 
 
-def invariants(posterior: xr.DataTree, symmetry: Symmetry) -> Draws:
+def invariants(posterior: Posterior, symmetry: Symmetry) -> Draws:
     """Compute quantities that no element of the symmetry's group changes.
 
     Parameters
@@ -45,21 +46,19 @@ def invariants(posterior: xr.DataTree, symmetry: Symmetry) -> Draws:
         columns.append(flat)
         names.extend(labels or ([label] if flat.shape[2] == 1 else _numbered(label, flat.shape[2])))
 
-    stats = get_group(posterior, "sample_stats")
-    if stats is not None and "lp" in stats:
-        add("lp", np.asarray(stats["lp"].transpose("chain", "draw").values, dtype=np.float64))
-    dataset = posterior_group(posterior)
-    outputs = _outputs(posterior, dataset)
+    view = as_view(posterior)
+    if (lp := view.stat(schema.LP)) is not None:
+        add(schema.LP, lp)
+    outputs = _outputs(view)
     if outputs is not None:
-        variable = xr.DataArray(outputs, dims=("chain", "draw", "obs", "out"), name="output")
+        variable = xr.DataArray(outputs, dims=(*schema.SAMPLE_DIMS, "obs", "out"), name="output")
         add("output", outputs, list(entry_names(variable)))
     else:
         for block in symmetry:
-            for label, values in _of_block(block, dataset):
+            for label, values in _of_block(block, view):
                 add(label, values)
     if not columns:
-        sizes = (dataset.sizes["chain"], dataset.sizes["draw"])
-        return Draws((), np.empty((*sizes, 0)))
+        return Draws((), np.empty((view.num_chains, view.num_draws, 0)))
     return Draws(tuple(names), np.concatenate(columns, axis=-1))
 
 
@@ -67,11 +66,11 @@ def _numbered(label: str, count: int) -> list[str]:
     return [f"{label}[{number}]" for number in range(count)]
 
 
-def _of_block(block: object, dataset: xr.Dataset) -> list[tuple[str, np.ndarray]]:
+def _of_block(block: object, view: View) -> list[tuple[str, np.ndarray]]:
     found: list[tuple[str, np.ndarray]] = []
     if isinstance(block, Exchangeable):
         for name, places in block.axes.items():
-            values = _values(dataset, name)
+            values = _values(view, name)
             axes = tuple(axis + 2 for axis in axes_of(places))
             if name not in block.flipped:
                 found.append((f"mean({name})", values.mean(axis=axes)))
@@ -80,19 +79,18 @@ def _of_block(block: object, dataset: xr.Dataset) -> list[tuple[str, np.ndarray]
     if isinstance(block, Complement):
         complemented = block.variables
     for name in complemented:
-        found.append((f"|{name} - 1/2|", np.abs(_values(dataset, name) - 0.5)))
+        found.append((f"|{name} - 1/2|", np.abs(_values(view, name) - 0.5)))
     return found
 
 
-def _values(dataset: xr.Dataset, name: str) -> np.ndarray:
-    return np.asarray(dataset[name].transpose("chain", "draw", ...).values, dtype=np.float64)
+def _values(view: View, name: str) -> np.ndarray:
+    return np.asarray(view.values(name), dtype=np.float64)
 
 
-def _outputs(posterior: xr.DataTree, dataset: xr.Dataset) -> np.ndarray | None:
-    constant = get_group(posterior, "constant_data")
-    if constant is None or "x" not in constant or (model := network_of(posterior)) is None:
+def _outputs(view: View) -> np.ndarray | None:
+    x, model = view.x, view.network
+    if x is None or model is None:
         return None
-    x = constant["x"].values
     chosen = np.linspace(0, len(x) - 1, min(len(x), MAX_OUTPUTS)).astype(int)
-    weights = {name: _values(dataset, name) for name in model.network.shapes}
+    weights = {name: _values(view, name) for name in model.network.shapes}
     return np.asarray(predict(model, weights, x[chosen]), dtype=np.float64)

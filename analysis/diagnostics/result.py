@@ -1,18 +1,24 @@
-"""The verdict on a posterior: what `diagnose` returns.
+"""The verdict on a posterior, raw and modulo a symmetry: what `diagnose` and `diagnose_aligned` return.
 
 Convention: chains and indices count from 0. A quantity that was not recorded or does not apply is
 None or NaN; in JSON every number that is not finite becomes null.
 """
 
+from __future__ import annotations
+
 import dataclasses
-import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from onebasin.models.jsonable import json_safe
+
 from ..posterior.sampler import NAN, SamplerSummary
 from ..posterior.variational import VariationalSummary
+
+if TYPE_CHECKING:
+    from ..alignment import Alignment, Switching
 
 
 @dataclass(frozen=True)
@@ -51,6 +57,15 @@ class Extreme:
 
     value: float = NAN
     parameter: str | None = None
+
+    @classmethod
+    def of(cls, column: pd.Series, *, smallest: bool = False) -> Extreme:
+        """Return the largest or smallest value of a table's column; NaN, as constants have it, does not count."""
+        known = column.dropna()
+        if known.empty:
+            return cls()
+        name = known.idxmin() if smallest else known.idxmax()
+        return cls(float(known[name]), str(name))
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +160,7 @@ class Diagnosis:
             "divergence_share": sampler.divergence_share,
             "mean_tree_depth": sampler.mean_tree_depth,
             "deepest_tree": sampler.deepest_tree,
-            "saturated": sampler.saturated,
+            "reached_max_treedepth": sampler.reached_max_treedepth,
             "min_bfmi": min(sampler.bfmi, default=NAN),
             "acceptance_rate": sampler.acceptance_rate,
             "lp_rhat": sampler.lp_rhat,
@@ -177,12 +192,67 @@ class Diagnosis:
         return json_safe(parts)
 
 
-def json_safe(value: Any) -> Any:
-    """Return nested plain types in which every number that is not finite is None."""
-    if isinstance(value, dict):
-        return {str(key): json_safe(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [json_safe(entry) for entry in value]
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else None
-    return value
+@dataclass(frozen=True, eq=False)
+class AlignedDiagnosis:
+    """The diagnoses of a posterior before and after its draws are brought into one labelling.
+
+    Attributes
+    ----------
+    raw, aligned
+        The diagnostics before and after alignment; `aligned` looks at the moved variables.
+    alignment
+        Elements, reference and rule.
+    invariants
+        One row per quantity that the symmetry leaves alone, with the columns of a table of parameters.
+    switching
+        How often labels changed within the chains, and whether alignment found more than noise has.
+    basins
+        Groups of chains that agree after alignment, as tuples of chain numbers.
+    chain_lp
+        Mean log density of each chain; empty where `lp` was not recorded.
+    shrinkage
+        Median over moved parameters of aligned over raw standard deviation.
+    held_out_rhat
+        Worst R-hat of chains that had no part in the reference; None where it was not asked for.
+    sentences
+        What happened, in words.
+    warnings
+        What to beware of, in words.
+    """
+
+    raw: Diagnosis
+    aligned: Diagnosis
+    alignment: Alignment
+    invariants: pd.DataFrame
+    switching: Switching
+    basins: tuple[tuple[int, ...], ...]
+    chain_lp: tuple[float, ...]
+    shrinkage: float
+    held_out_rhat: Extreme | None = None
+    sentences: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def invariant_rhat(self) -> Extreme:
+        """The largest R-hat of what the symmetry leaves alone."""
+        return Extreme.of(self.invariants["rhat"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but the raw diagnosis as plain types for JSON."""
+        rows = [{"quantity": name, **row} for name, row in self.invariants.to_dict("index").items()]
+        held_out = self.held_out_rhat
+        return json_safe(
+            {
+                "rule": self.alignment.text,
+                "converged": self.alignment.converged,
+                "diagnosis": self.aligned.to_dict(),
+                "invariants": rows,
+                "switching": self.switching.to_dict(),
+                "basins": self.basins,
+                "chain_lp": self.chain_lp,
+                "shrinkage": self.shrinkage,
+                "held_out_rhat": vars(held_out) if held_out else None,
+                "sentences": self.sentences,
+                "warnings": self.warnings,
+            }
+        )

@@ -25,22 +25,20 @@ import optax
 import xarray as xr
 from jaxtyping import Array, Float
 
+from onebasin.models import schema
 from onebasin.models.checks import check_count, check_inputs, check_positive
 from onebasin.models.networks.architecture import Network
 from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.models.networks.local_reparametrisation import sample_outputs
 from onebasin.models.networks.prediction import predict
 
-from ..posterior.view import network_of, posterior_group
+from ..posterior.view import Posterior, View, as_view
 from .energy_score import energy_score
 
 CHUNK = 100
 """Iterations in one compiled loop, between which progress is reported."""
 _LEAST = 1e-12
 """Added to probabilities, whose root has no gradient at 0."""
-
-_DATA = ("constant_data", "observed_data")
-_KEPT = ("model", "symmetry", "target")
 
 Weights = dict[str, jax.Array]
 Progress = Callable[[int, int], None]
@@ -118,7 +116,7 @@ class Distilled:
             for name, mean in self.mean.items()
         }
 
-    def to_posterior(self, source: xr.DataTree, num_draws: int, *, seed: int = 0) -> xr.DataTree:
+    def to_posterior(self, source: Posterior, num_draws: int, *, seed: int = 0) -> xr.DataTree:
         """Draw a posterior of one chain.
 
         Parameters
@@ -136,18 +134,18 @@ class Distilled:
             With the groups `posterior` and `distilled` (`mean_W1`, `sd_W1`, ..., `loss`), method
             `distilled`.
         """
-        like = source["posterior"].to_dataset()
+        view = as_view(source, "source")
+        first = view.posterior.transpose(*schema.SAMPLE_DIMS, ...)
         draws = self.sample(num_draws, seed=seed)
-        variables = {n: (like[n].transpose("chain", "draw", ...).dims, v) for n, v in draws.items()}
+        variables = {name: (first[name].dims, values) for name, values in draws.items()}
         fit: dict[str, Any] = {"loss": ("evaluation", self.loss)}
         for name, (dims, _) in variables.items():
             fit[f"mean_{name}"] = (dims[2:], self.mean[name])
             fit[f"sd_{name}"] = (dims[2:], self.sd[name])
-        data = {g: source[g].to_dataset() for g in _DATA if g in source.children}
-        groups = {"posterior": xr.Dataset(variables), "distilled": xr.Dataset(fit), **data}
-        tree = xr.DataTree.from_dict(groups)
-        kept = {n: source.attrs[n] for n in _KEPT if n in source.attrs}
-        tree.attrs = kept | {"method": "distilled", "seed": seed}
+        groups = {schema.POSTERIOR: xr.Dataset(variables), schema.DISTILLED: xr.Dataset(fit)}
+        tree = xr.DataTree.from_dict(groups | view.data)
+        kept = {n: v for n, v in view.attributes.items() if n in schema.OF_A_TARGET}
+        tree.attrs = kept | {schema.METHOD: "distilled", schema.SEED: seed}
         return tree
 
 
@@ -167,7 +165,7 @@ class _State(NamedTuple):
 
 
 def distil(
-    posterior: xr.DataTree,
+    posterior: Posterior,
     x: Any,
     *,
     start: Mapping[str, Any] | None = None,
@@ -207,21 +205,21 @@ def distil(
         If the loss becomes infinite or undefined.
     """
     settings = settings or DistillationSettings()
-    model = _free_network(posterior)
-    dataset = posterior_group(posterior)
+    view = as_view(posterior)
+    model = _free_network(view)
     rng = np.random.default_rng(seed)
     points = _choose_points(check_inputs(x, model.network.in_dim), settings.points, rng)
-    lesson = _teach(model, _spread_out(dataset, settings.draws), points)
-    mean = _check_start(start, dataset, model.network)
+    lesson = _teach(model, _spread_out(view, settings.draws), points)
+    mean = _check_start(start, view, model.network)
     return _optimise(model, settings, lesson, mean, jax.random.key(seed), progress)
 
 
-def _free_network(posterior: xr.DataTree) -> BayesianNetwork:
-    model = network_of(posterior)
+def _free_network(view: View) -> BayesianNetwork:
+    model = view.network
     if model is None:
         raise ValueError(
             "`posterior` is not of a network (its attribute `model` is empty), and only a network's "
-            "predictions can be distilled: fit such a posterior with `analysis.unimodal.fit_gaussian`."
+            "predictions can be distilled: fit such a posterior with `onebasin.fit_gaussian`."
         )
     if model.parametrisation.unit_norm or model.parametrisation.biases != "free":
         raise ValueError(
@@ -241,13 +239,12 @@ def _choose_points(
     return np.concatenate([kept, weight * x[left] + (1 - weight) * x[right]])
 
 
-def _spread_out(dataset: xr.Dataset, num: int) -> dict[str, np.ndarray]:
+def _spread_out(view: View, num: int) -> dict[str, np.ndarray]:
     """Draws evenly spaced over all chains, as one chain."""
-    first = dataset.transpose("chain", "draw", ...)
-    total = first.sizes["chain"] * first.sizes["draw"]
+    total = view.num_chains * view.num_draws
     rows = np.unique(np.linspace(0, total - 1, min(num, total)).round().astype(int))
-    chains, draws = np.divmod(rows, first.sizes["draw"])
-    return {str(name): v.values[chains, draws][None] for name, v in first.items()}
+    chains, draws = np.divmod(rows, view.num_draws)
+    return {name: view.values(name)[chains, draws][None] for name in view.variables}
 
 
 def _teach(
@@ -267,11 +264,10 @@ def _teach(
 
 
 def _check_start(
-    start: Mapping[str, Any] | None, dataset: xr.Dataset, network: Network
+    start: Mapping[str, Any] | None, view: View, network: Network
 ) -> dict[str, np.ndarray]:
     if start is None:
-        last = dataset.isel(chain=0, draw=-1)
-        start = {name: last[name].values for name in network.shapes}
+        start = {name: view.values(name)[0, -1] for name in network.shapes}
     absent = [name for name in network.shapes if name not in start]
     if absent:
         raise ValueError(

@@ -23,9 +23,8 @@ import xarray as xr
 from onebasin.models.checks import check_count, choose
 from onebasin.models.networks.bayesian import BayesianNetwork
 
-from ..alignment.draws import dataset_of
 from ..posterior.summary import is_constant
-from ..posterior.view import network_of
+from ..posterior.view import Posterior, View, as_view
 from . import estimation
 from .gaussian import GaussianFit
 from .layout import Layout, Rows, layout_of
@@ -34,11 +33,10 @@ from .structures import Samples, Structure
 COVARIANCES = ("diagonal", "low-rank", "low-rank-precision", "full")
 _RANKED = ("low-rank", "low-rank-precision")
 _SHRUNK = ("low-rank-precision", "full")
-_DATA = ("constant_data", "observed_data")
 
 
 def fit_gaussian(
-    posterior: xr.DataTree | xr.Dataset,
+    posterior: Posterior,
     covariance: str = "diagonal",
     *,
     rank: int = 20,
@@ -50,7 +48,7 @@ def fit_gaussian(
 
     Parameters
     ----------
-    posterior : DataTree or Dataset
+    posterior : DataTree, or what ArviZ converts to one
         Draws (chain, draw, ...), aligned where parts are interchangeable. Computed in float64.
     covariance : {"diagonal", "low-rank", "low-rank-precision", "full"}
         Of the parameters divided by their standard deviations, that is, of their correlation matrix:
@@ -78,21 +76,21 @@ def fit_gaussian(
     Raises
     ------
     TypeError
-        If `posterior` is of another type.
+        If `posterior` is no `DataTree`, and ArviZ cannot make it one.
     ValueError
         If a word or a variable is unknown; draws are fewer than 2, not finite, constant, not positive where
         they should be, or constrained by the network's parametrisation; `rank` or `shrinkage` is out of
         range; or `low-rank-precision` has no more draws than parameters.
     """
     choose("covariance", covariance, COVARIANCES)
-    dataset = dataset_of(posterior)
-    names = _names("var_names", var_names, list(map(str, dataset.data_vars)))
+    view = as_view(posterior)
+    names = _names("var_names", var_names, list(view.variables))
     positive = _names("positive", positive, names)
-    model = _network(posterior, names)
+    model = _network(view, names)
     if model is not None and model.infers_noise and "sigma" in names:
         positive = list(dict.fromkeys([*positive, "sigma"]))
-    layout = layout_of(dataset, names, positive)
-    rows = _rows(dataset, layout)
+    layout = layout_of(view.posterior, names, positive)
+    rows = _rows(view.posterior, layout)
     num_draws = rows.shape[0] * rows.shape[1]
     _check_numbers(covariance, rank, shrinkage, num_draws, layout.size)
     loc, scale, z = _standardise(rows.reshape(num_draws, layout.size))
@@ -111,8 +109,8 @@ def fit_gaussian(
         scale=scale,
         structure=structure,
         settings=settings,
-        attributes={str(name): value for name, value in posterior.attrs.items()},
-        data=_data_groups(posterior),
+        attributes=view.attributes,
+        data=view.data,
     )
 
 
@@ -130,7 +128,7 @@ def _names(argument: str, asked: str | Sequence[str] | None, there: list[str]) -
     return names
 
 
-def _network(posterior: xr.DataTree | xr.Dataset, names: Sequence[str]) -> BayesianNetwork | None:
+def _network(view: View, names: Sequence[str]) -> BayesianNetwork | None:
     """The network that the draws are of, if any.
 
     Raises
@@ -138,7 +136,7 @@ def _network(posterior: xr.DataTree | xr.Dataset, names: Sequence[str]) -> Bayes
     ValueError
         If its parametrisation constrains one of the variables.
     """
-    model = network_of(posterior)
+    model = view.network
     if model is None:
         return None
     hidden = [layer for layer in model.network.layers if layer.hidden]
@@ -249,9 +247,3 @@ def _estimate(
         return estimation.stiffest(found, used, rank), used
     used = estimation.ledoit_wolf(z, found) if shrinkage is None else float(shrinkage)
     return estimation.shrunk(found, used), used
-
-
-def _data_groups(posterior: xr.DataTree | xr.Dataset) -> dict[str, xr.Dataset]:
-    if isinstance(posterior, xr.Dataset):
-        return {}
-    return {n: posterior[n].to_dataset() for n in _DATA if n in posterior.children}

@@ -7,7 +7,6 @@ constraints other than that: draws of a simplex or of ordered values are not.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,19 +18,15 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
+from onebasin.models import schema
 from onebasin.models.checks import check_count, check_positive, check_seed
 
 from ..alignment.draws import dataset_of
 from . import files
-from .layout import SAMPLE_DIMS, Layout, Rows
+from .layout import Layout, Rows
 from .structures import Structure
 
 Draws = xr.DataTree | xr.Dataset | Mapping[str, Any]
-
-# What the source's attributes say about the run that made it, which sampling from a fit is not.
-_OF_A_RUN = frozenset(
-    ("wall_time", "warmup_seconds", "sampling_seconds", "max_tree_depth", "attempts", "converged")
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,16 +202,19 @@ class GaussianFit:
     def _tree(
         self, rows: Rows, how: Mapping[str, Any], *, seed: int, temperature: float
     ) -> xr.DataTree:
+        dims = schema.SAMPLE_DIMS
         posterior = self.layout.to_dataset(self.layout.take_exponentials(rows))
         log_q = self._log_density(rows, temperature, jacobian=False)
-        stats = xr.Dataset({"log_q": (SAMPLE_DIMS, log_q)}, {d: posterior[d] for d in SAMPLE_DIMS})
-        tree = xr.DataTree.from_dict({"posterior": posterior, "sample_stats": stats, **self.data})
-        kept = {k: v for k, v in self.attributes.items() if k not in _OF_A_RUN}
+        stats = xr.Dataset({schema.LOG_Q: (dims, log_q)}, {dim: posterior[dim] for dim in dims})
+        groups = {schema.POSTERIOR: posterior, schema.SAMPLE_STATS: stats, **self.data}
+        tree = xr.DataTree.from_dict(groups)
+        # What the attributes say of the run that made the source, sampling from a fit is not.
+        kept = {k: v for k, v in self.attributes.items() if k not in schema.OF_A_RUN}
         tree.attrs = kept | {
-            "method": f"gaussian-{self.covariance}",
-            "seed": seed,
-            "settings": json.dumps({**self.settings, **how}),
-            "gradient_evaluations": 0,
+            schema.METHOD: f"gaussian-{self.covariance}",
+            schema.SEED: seed,
+            schema.SETTINGS: schema.encode({**self.settings, **how}),
+            schema.GRADIENT_EVALUATIONS: 0,
         }
         return tree
 

@@ -16,9 +16,10 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Bool, Float
 
+from onebasin.models.schema import SAMPLE_DIMS
+
 from ..posterior.view import entry_names
 
-SAMPLE_DIMS = ("chain", "draw")
 Rows = Float[np.ndarray, "chain draw param"]
 
 

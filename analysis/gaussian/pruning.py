@@ -12,7 +12,6 @@ kept. `signal` is the signal-to-noise ratio by which Graves 2011 and Blundell et
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
@@ -22,10 +21,12 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float, Int
 
+from onebasin.models import schema
 from onebasin.models.checks import check_labels, check_outputs, check_seed, choose
 from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.models.networks.prediction import predict
 
+from ..posterior.view import as_view
 from ..predictive.scores import accuracy, rmse
 from . import GaussianFit
 
@@ -91,16 +92,15 @@ def prune(
     order = _order(fit, _prunable(model, biases), by, seed)
     counts = _counts(order, [keep])
     pruned = _pruned(fit, order, counts)
-    tree = fit.mean_draw()
-    posterior = tree["posterior"].to_dataset()
+    view = as_view(fit.mean_draw())
+    posterior = view.posterior
     for name, values in pruned.items():
         posterior[name] = (posterior[name].dims, values)
-    kept_groups = {name: tree[name].to_dataset() for name in fit.data}
-    out = xr.DataTree.from_dict({"posterior": posterior, **kept_groups})
+    tree = xr.DataTree.from_dict({schema.POSTERIOR: posterior, **fit.data})
     how = {"point": "pruned mean", "keep": float(keep), "num_kept": int(counts[0]), "by": by}
     how |= {"biases": biases, "seed": seed}
-    out.attrs = tree.attrs | {"settings": json.dumps({**fit.settings, **how})}
-    return out
+    tree.attrs = view.attributes | {schema.SETTINGS: schema.encode({**fit.settings, **how})}
+    return tree
 
 
 def pruning_curve(
@@ -155,13 +155,12 @@ def pruning_curve(
 
 
 def _network(fit: GaussianFit) -> BayesianNetwork:
-    text = fit.attributes.get("model")
-    if not text:
+    model = schema.network_of(fit.attributes)
+    if model is None:
         raise ValueError(
             "`fit` has no attribute `model` that describes a network; only networks are pruned. Fit a "
             "posterior of `BayesianNetwork(...).condition(x, y)`."
         )
-    model = BayesianNetwork.from_description(text)
     absent = [name for name in model.network.shapes if name not in fit.names]
     if absent:
         raise ValueError(

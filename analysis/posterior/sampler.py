@@ -7,11 +7,12 @@ step of a kept draw). What was not recorded is None or NaN, never zero.
 from dataclasses import dataclass
 
 import numpy as np
-import xarray as xr
 from jaxtyping import Float
 
+from onebasin.models import schema
+
 from .summary import rhat_of
-from .view import get_group, json_attribute
+from .view import View
 
 NAN = float("nan")
 
@@ -24,7 +25,7 @@ class SamplerSummary:
     ----------
     divergences, divergences_per_chain, divergence_share
         Divergent transitions among the kept draws: count, count per chain, share of all draws.
-    mean_tree_depth, deepest_tree, max_tree_depth, saturated, saturated_share
+    mean_tree_depth, deepest_tree, max_tree_depth, reached_max_treedepth, reached_max_treedepth_share
         NUTS trees: mean depth, deepest one seen, the limit that was set, and the draws whose tree
         reached that limit.
     bfmi
@@ -49,8 +50,8 @@ class SamplerSummary:
     mean_tree_depth: float = NAN
     deepest_tree: int | None = None
     max_tree_depth: int | None = None
-    saturated: int | None = None
-    saturated_share: float = NAN
+    reached_max_treedepth: int | None = None
+    reached_max_treedepth_share: float = NAN
     bfmi: tuple[float, ...] = ()
     acceptance_rate: float = NAN
     acceptance_per_chain: tuple[float, ...] = ()
@@ -63,30 +64,22 @@ class SamplerSummary:
     warmup_seconds: float = NAN
 
 
-def summarise_sampler(tree: xr.DataTree) -> SamplerSummary:
+def sampler_summary(view: View) -> SamplerSummary:
     """Read the group `sample_stats` and the cost attributes of a posterior made by MCMC."""
-    stats = get_group(tree, "sample_stats")
-    recorded = stats if stats is not None else xr.Dataset()
-    limit = tree.attrs.get("max_tree_depth")
     return SamplerSummary(
-        **_divergences(recorded),
-        **_trees(recorded, None if limit is None else int(limit)),
-        **_movement(recorded),
-        gradient_evaluations=_gradient_evaluations(recorded, tree),
-        sampling_seconds=_seconds(tree, "sampling_seconds"),
-        warmup_seconds=_seconds(tree, "warmup_seconds"),
+        **_divergences(view),
+        **_trees(view),
+        **_energy(view),
+        **_heights(view),
+        **_steps(view),
+        gradient_evaluations=_gradient_evaluations(view),
+        sampling_seconds=_seconds(view, schema.SAMPLING_SECONDS),
+        warmup_seconds=_seconds(view, schema.WARMUP_SECONDS),
     )
 
 
-def chain_values(stats: xr.Dataset, name: str) -> Float[np.ndarray, "chain draw"] | None:
-    """Return one statistic as (chain, draw) in float64, or None where it was not recorded."""
-    if name not in stats:
-        return None
-    return np.asarray(stats[name].transpose("chain", "draw").values, dtype=np.float64)
-
-
-def _divergences(stats: xr.Dataset) -> dict:
-    diverging = chain_values(stats, "diverging")
+def _divergences(view: View) -> dict:
+    diverging = view.stat(schema.DIVERGING)
     if diverging is None:
         return {}
     per_chain = tuple(int(count) for count in diverging.sum(axis=1))
@@ -97,56 +90,62 @@ def _divergences(stats: xr.Dataset) -> dict:
     }
 
 
-def _trees(stats: xr.Dataset, limit: int | None) -> dict:
-    depth = chain_values(stats, "tree_depth")
+def _trees(view: View) -> dict:
+    depth, limit = view.stat(schema.TREE_DEPTH), view.attribute(schema.MAX_TREE_DEPTH)
     if depth is None:
         return {}
     trees = {"mean_tree_depth": float(depth.mean()), "deepest_tree": int(depth.max())}
     if limit is None:
         return trees
-    saturated = depth >= limit
+    reached = depth >= int(limit)
     return trees | {
-        "max_tree_depth": limit,
-        "saturated": int(saturated.sum()),
-        "saturated_share": float(saturated.mean()),
+        "max_tree_depth": int(limit),
+        "reached_max_treedepth": int(reached.sum()),
+        "reached_max_treedepth_share": float(reached.mean()),
     }
 
 
-def _movement(stats: xr.Dataset) -> dict:
-    movement: dict = {}
-    energy, lp = chain_values(stats, "energy"), chain_values(stats, "lp")
-    if energy is not None:
-        movement["bfmi"] = _bfmi(energy)
-    if (acceptance := chain_values(stats, "acceptance_rate")) is not None:
-        movement["acceptance_rate"] = float(acceptance.mean())
-        movement["acceptance_per_chain"] = _floats(acceptance.mean(axis=1))
-    if (step_size := chain_values(stats, "step_size")) is not None:
-        movement["step_size"] = _floats(step_size[:, -1])
+def _steps(view: View) -> dict:
+    steps: dict = {}
+    if (acceptance := view.stat(schema.ACCEPTANCE_RATE)) is not None:
+        steps["acceptance_rate"] = float(acceptance.mean())
+        steps["acceptance_per_chain"] = _floats(acceptance.mean(axis=1))
+    if (step_size := view.stat(schema.STEP_SIZE)) is not None:
+        steps["step_size"] = _floats(step_size[:, -1])
+    return steps
+
+
+def _heights(view: View) -> dict:
+    heights: dict = {}
+    energy, lp = view.stat(schema.ENERGY), view.stat(schema.LP)
     if lp is not None:
-        movement["lp_means"] = _floats(lp.mean(axis=1))
-        movement["lp_rhat"] = rhat_of(lp) if np.isfinite(lp).all() else NAN
+        heights["lp_means"] = _floats(lp.mean(axis=1))
+        heights["lp_rhat"] = rhat_of(lp) if np.isfinite(lp).all() else NAN
     height = lp if lp is not None else energy
     if height is not None and height.shape[1] > 1:
-        movement["stuck_chains"] = tuple(np.flatnonzero(np.ptp(height, axis=1) == 0).tolist())
-    return movement
+        heights["stuck_chains"] = tuple(np.flatnonzero(np.ptp(height, axis=1) == 0).tolist())
+    return heights
 
 
-def _bfmi(energy: Float[np.ndarray, "chain draw"]) -> tuple[float, ...]:
+def _energy(view: View) -> dict:
     from arviz_stats.base import array_stats
 
+    energy = view.stat(schema.ENERGY)
+    if energy is None:
+        return {}
     with np.errstate(divide="ignore", invalid="ignore"):  # a chain that stands still: 0 / 0
-        return _floats(array_stats.bfmi(energy))
+        return {"bfmi": _floats(array_stats.bfmi(energy))}
 
 
-def _gradient_evaluations(stats: xr.Dataset, tree: xr.DataTree) -> int | None:
-    if (recorded := tree.attrs.get("gradient_evaluations")) is not None:
+def _gradient_evaluations(view: View) -> int | None:
+    if (recorded := view.attribute(schema.GRADIENT_EVALUATIONS)) is not None:
         return int(recorded)
-    steps = chain_values(stats, "n_steps")
+    steps = view.stat(schema.N_STEPS)
     return None if steps is None else int(steps.sum())
 
 
-def _seconds(tree: xr.DataTree, name: str) -> float:
-    seconds = json_attribute(tree, name)
+def _seconds(view: View, name: str) -> float:
+    seconds = view.parsed(name)
     return NAN if seconds is None else float(np.sum(seconds, dtype=np.float64))
 
 

@@ -19,7 +19,7 @@ _TAILS = (0.05, 0.95)
 _ROUNDING = 8 * np.finfo(np.float64).eps
 
 
-def summarise(draws: Draws) -> pd.DataFrame:
+def summary(draws: Draws) -> pd.DataFrame:
     """Summarise every scalar parameter.
 
     Parameters

@@ -10,11 +10,12 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
-import xarray as xr
 from jaxtyping import Float
 
-from .sampler import NAN, chain_values
-from .view import get_group, json_attribute
+from onebasin.models import schema
+
+from .sampler import NAN
+from .view import View
 
 _FLAT = 1e-8
 MIN_DRAWS_FOR_KHAT = 30  # fewer leave less than six draws in the tail, too few for arviz_stats' fit
@@ -55,12 +56,12 @@ class VariationalSummary:
     gradient_evaluations: int | None = None
 
 
-def summarise_variational(tree: xr.DataTree) -> VariationalSummary:
+def variational_summary(view: View) -> VariationalSummary:
     """Read what a variational method recorded and judge the approximation."""
-    ratios = log_ratios(tree)
-    elbo = elbo_trace(tree)
-    converged = tree.attrs.get("converged")
-    gradients = tree.attrs.get("gradient_evaluations")
+    ratios = log_ratios(view)
+    elbo = elbo_trace(view)
+    converged = view.attribute(schema.CONVERGED)
+    gradients = view.attribute(schema.GRADIENT_EVALUATIONS)
     return VariationalSummary(
         khat=NAN if ratios is None else pareto_khat(ratios),
         khat_limit=NAN if ratios is None else khat_limit(ratios.size),
@@ -68,7 +69,7 @@ def summarise_variational(tree: xr.DataTree) -> VariationalSummary:
         elbo=float(elbo[1][-1]) if elbo is not None and elbo[1].size else NAN,
         elbo_evaluations=0 if elbo is None else elbo[1].size,
         converged=None if converged is None else bool(converged),
-        failed_attempts=len(json_attribute(tree, "attempts") or ()),
+        failed_attempts=len(view.parsed(schema.ATTEMPTS) or ()),
         gradient_evaluations=None if gradients is None else int(gradients),
     )
 
@@ -108,22 +109,20 @@ def khat_limit(num_draws: int) -> float:
     return min(1 - 1 / math.log10(num_draws), 0.7) if num_draws > 1 else NAN
 
 
-def log_ratios(tree: xr.DataTree) -> Float[np.ndarray, " draw"] | None:
+def log_ratios(view: View) -> Float[np.ndarray, " draw"] | None:
     """Return `lp - log_q` of all draws, or None where one of them was not recorded."""
-    stats = get_group(tree, "sample_stats")
-    if stats is None:
-        return None
-    lp, log_q = chain_values(stats, "lp"), chain_values(stats, "log_q")
+    lp, log_q = view.stat(schema.LP), view.stat(schema.LOG_Q)
     return None if lp is None or log_q is None else (lp - log_q).ravel()
 
 
 def elbo_trace(
-    tree: xr.DataTree,
+    view: View,
 ) -> tuple[Float[np.ndarray, " evaluation"], Float[np.ndarray, " evaluation"]] | None:
     """Return iterations and ELBO of a variational fit, or None where none was recorded."""
-    fit = get_group(tree, "variational")
-    if fit is None or "elbo" not in fit:
+    fit = view.group(schema.VARIATIONAL)
+    if fit is None or schema.ELBO not in fit:
         return None
-    elbo = np.asarray(fit["elbo"].values, dtype=np.float64)
-    steps = fit["iteration"].values if "iteration" in fit else np.arange(1, elbo.size + 1)
+    elbo = np.asarray(fit[schema.ELBO].values, dtype=np.float64)
+    recorded = schema.ITERATION in fit
+    steps = fit[schema.ITERATION].values if recorded else np.arange(1, elbo.size + 1)
     return np.asarray(steps, dtype=np.float64), elbo

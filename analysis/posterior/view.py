@@ -1,13 +1,16 @@
-"""Reading a posterior: groups, draws by parameter name, attributes.
+"""A posterior read once: its groups, draws by parameter name, statistics, network, symmetry, attributes.
 
 Convention: draws are (chain, draw, param) in float64; a parameter is one scalar entry of a
 variable, named `W1[0,1]` by its coordinates where the variable has them and otherwise by position,
-counted from 0 as xarray does. Source: docs/architecture.md. It never writes to the tree.
+counted from 0 as xarray does. Source: docs/architecture.md; the words are those of `models.schema`. What a view
+has parsed it keeps, and it never writes to the tree.
 """
 
-import json
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +18,16 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
+from onebasin.models import schema
+
 if TYPE_CHECKING:
     from onebasin.models.networks.bayesian import BayesianNetwork
     from onebasin.models.symmetry.blocks import Symmetry
 
 MIN_DRAWS = 4
-_SAMPLE_DIMS = ("chain", "draw")
+
+Posterior = Any
+"""A `View`, a `DataTree`, or anything that ArviZ can convert to one, such as a `Dataset` of draws."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,81 +60,214 @@ class Draws:
         return self.values[..., self.names.index(name)]
 
 
-def get_group(tree: xr.DataTree, name: str) -> xr.Dataset | None:
-    """Return a group of the tree as a dataset, or None where the tree has no such group.
+@dataclass(frozen=True, eq=False)
+class View:
+    """What a posterior holds, each thing parsed when it is first asked for.
+
+    Attributes
+    ----------
+    tree : DataTree
+        The posterior.
+    """
+
+    tree: xr.DataTree
+    _draws: dict[tuple[str, ...], Draws] = field(default_factory=dict, init=False, repr=False)
+
+    def group(self, name: str) -> xr.Dataset | None:
+        """Return a group as a dataset, or None where the posterior has no such group."""
+        return self.tree[name].to_dataset() if name in self.tree.children else None
+
+    @cached_property
+    def posterior(self) -> xr.Dataset:
+        """The group `posterior`, which every posterior must have.
+
+        Raises
+        ------
+        ValueError
+            If the group is missing or empty.
+        """
+        dataset = self.group(schema.POSTERIOR)
+        if dataset is None:
+            there = ", ".join(self.tree.children) or "none"
+            raise ValueError(
+                f"`posterior` has no group `posterior` (groups there are: {there}): pass the whole "
+                "tree that an inference method returned."
+            )
+        if not dataset.data_vars:
+            raise ValueError("`posterior` has an empty group `posterior`: nothing to diagnose.")
+        return dataset
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Names of the posterior's variables."""
+        return tuple(str(name) for name in self.posterior.data_vars)
+
+    @property
+    def num_chains(self) -> int:
+        """Number of chains."""
+        return self.posterior.sizes["chain"]
+
+    @property
+    def num_draws(self) -> int:
+        """Draws in each chain."""
+        return self.posterior.sizes["draw"]
+
+    def values(self, name: str) -> Float[np.ndarray, "chain draw *event"]:
+        """Return the draws of one variable, in the precision they are kept in."""
+        return self.posterior[name].transpose(*schema.SAMPLE_DIMS, ...).values
+
+    def draws(self, var_names: str | Sequence[str] | None = None) -> Draws:
+        """Lay variables out as scalar parameters.
+
+        Parameters
+        ----------
+        var_names
+            The variables to take, in this order; all of them by default.
+
+        Returns
+        -------
+        Draws
+            Names and draws of the scalar parameters.
+
+        Raises
+        ------
+        ValueError
+            If a variable is unknown, not numeric or without the dimensions chain and draw, if there
+            are fewer than 4 draws a chain, or if a draw is not finite.
+        """
+        chosen = tuple(_choose(self.variables, var_names))
+        if chosen not in self._draws:
+            self._draws[chosen] = _lay_out([_checked(self.posterior[name]) for name in chosen])
+        return self._draws[chosen]
+
+    def stat(self, name: str) -> Float[np.ndarray, "chain draw"] | None:
+        """Return one of the group `sample_stats` in float64, or None where it was not recorded."""
+        stats = self.group(schema.SAMPLE_STATS)
+        if stats is None or name not in stats:
+            return None
+        return np.asarray(stats[name].transpose(*schema.SAMPLE_DIMS).values, dtype=np.float64)
+
+    @property
+    def x(self) -> np.ndarray | None:
+        """The inputs that a network was fitted to; None where none are kept."""
+        return self._kept(schema.CONSTANT_DATA, schema.INPUTS)
+
+    @property
+    def y(self) -> np.ndarray | None:
+        """The targets or labels that a network was fitted to; None where none are kept."""
+        return self._kept(schema.OBSERVED_DATA, schema.OUTPUTS)
+
+    def _kept(self, group: str, name: str) -> np.ndarray | None:
+        dataset = self.group(group)
+        return None if dataset is None or name not in dataset else dataset[name].values
+
+    @property
+    def data(self) -> dict[str, xr.Dataset]:
+        """The groups of data that are there."""
+        groups = {name: self.group(name) for name in schema.DATA_GROUPS}
+        return {name: group for name, group in groups.items() if group is not None}
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """All root attributes, as they are kept."""
+        return {str(name): value for name, value in self.tree.attrs.items()}
+
+    def attribute(self, name: str, default: Any = None) -> Any:
+        """Return a root attribute as it is kept, or the default where it is missing."""
+        return self.tree.attrs.get(name, default)
+
+    def parsed(self, name: str) -> Any:
+        """Return a root attribute that holds JSON text, parsed; None where it is missing or empty.
+
+        Raises
+        ------
+        ValueError
+            If the attribute is not JSON.
+        """
+        return schema.decode(self.tree.attrs, name)
+
+    @cached_property
+    def network(self) -> BayesianNetwork | None:
+        """The network that the posterior is of; None where its attributes describe none."""
+        return schema.network_of(self.tree.attrs)
+
+    @cached_property
+    def symmetry(self) -> Symmetry:
+        """The symmetry that the posterior declares; empty where it declares none."""
+        return schema.symmetry_of(self.tree.attrs)
+
+    @cached_property
+    def declares_equal_modes(self) -> bool:
+        """Whether it declares a symmetry that makes equal modes, still to be divided out."""
+        return schema.ALIGNMENT not in self.tree.attrs and bool(moving(self.symmetry))
+
+    @cached_property
+    def is_variational(self) -> bool:
+        """Whether the draws are independent ones from an approximation, not a Markov chain."""
+        stats = self.group(schema.SAMPLE_STATS)
+        recorded = stats is not None and schema.LOG_Q in stats
+        return schema.VARIATIONAL in self.tree.children or recorded
+
+    def part(self, dim: str, which: slice) -> View:
+        """Return some of the chains or of the draws, without an alignment's elements."""
+        groups = {
+            name: group.to_dataset().isel({dim: which}, missing_dims="ignore")
+            for name, group in self.tree.children.items()
+            if name != schema.ALIGNMENT
+        }
+        tree = xr.DataTree.from_dict(groups)
+        tree.attrs = dict(self.tree.attrs)
+        return View(tree)
+
+
+def as_view(posterior: Posterior, argument: str = "posterior") -> View:
+    """Return a view of a posterior, and a view as it is.
+
+    Parameters
+    ----------
+    posterior
+        A view, a `DataTree`, or what ArviZ converts to one; the attributes of a `Dataset` count as a tree's.
+    argument : str
+        What error messages call it.
 
     Raises
     ------
     TypeError
-        If `tree` is not a `DataTree`.
+        If it is nothing of the kind.
     """
-    if not isinstance(tree, xr.DataTree):
+    if isinstance(posterior, View):
+        return posterior
+    if isinstance(posterior, xr.DataTree):
+        return View(posterior)
+    from arviz_base import convert_to_datatree  # here: a tree does without
+
+    try:
+        tree = convert_to_datatree(posterior)
+    except (TypeError, ValueError) as error:
         raise TypeError(
-            f"`posterior` is a {type(tree).__name__}, and an `xarray.DataTree` is needed: pass "
+            f"`{argument}` is a {type(posterior).__name__}, and an `xarray.DataTree` is needed: pass "
             "what an inference method returned, or `xarray.open_datatree(path, engine='h5netcdf')`."
-        )
-    return tree[name].to_dataset() if name in tree.children else None
+        ) from error
+    if isinstance(posterior, xr.Dataset):
+        tree.attrs = dict(posterior.attrs)
+    return View(tree)
 
 
-def posterior_group(tree: xr.DataTree) -> xr.Dataset:
-    """Return the group `posterior`, which every posterior must have.
+def moving(symmetry: Symmetry) -> Symmetry:
+    """Return the blocks of a symmetry that make equal modes.
 
-    Raises
-    ------
-    ValueError
-        If the group is missing or empty.
+    A rescaling keeps a network's function but not the prior: it makes none.
     """
-    dataset = get_group(tree, "posterior")
-    if dataset is None:
-        there = ", ".join(tree.children) or "none"
-        raise ValueError(
-            f"`posterior` has no group `posterior` (groups there are: {there}): pass the whole "
-            "tree that an inference method returned."
-        )
-    if not dataset.data_vars:
-        raise ValueError("`posterior` has an empty group `posterior`: nothing to diagnose.")
-    return dataset
+    if not symmetry:  # then no block's class is needed, which loads JAX
+        return ()
+    from onebasin.models.symmetry.blocks import Rescalable
 
-
-def read_draws(tree: xr.DataTree, var_names: str | Sequence[str] | None = None) -> Draws:
-    """Lay the posterior's variables out as scalar parameters.
-
-    Parameters
-    ----------
-    tree
-        The posterior.
-    var_names
-        The variables to take, in this order; all of them by default.
-
-    Returns
-    -------
-    Draws
-        Names and draws of the scalar parameters.
-
-    Raises
-    ------
-    ValueError
-        If a variable is unknown, not numeric or without the dimensions chain and draw, if there
-        are fewer than 4 draws a chain, or if a draw is not finite.
-    """
-    dataset = posterior_group(tree)
-    variables = [_checked(dataset[name]) for name in _choose(dataset, var_names)]
-    num_draws = variables[0].sizes["draw"]
-    if num_draws < MIN_DRAWS:
-        raise ValueError(
-            f"`posterior` has {num_draws} draws a chain, and at least {MIN_DRAWS} are needed to "
-            "diagnose it: sample longer."
-        )
-    names = tuple(name for variable in variables for name in entry_names(variable))
-    columns = [_columns(variable) for variable in variables]
-    values = np.concatenate(columns, axis=-1)
-    _refuse_non_finite(names, values)
-    return Draws(names, values)
+    return tuple(block for block in symmetry if not isinstance(block, Rescalable))
 
 
 def entry_names(variable: xr.DataArray) -> Iterator[str]:
     """Name the scalar entries of a variable in C order, such as `W1[0,1]`."""
-    dims = [dim for dim in variable.dims if dim not in _SAMPLE_DIMS]
+    dims = [dim for dim in variable.dims if dim not in schema.SAMPLE_DIMS]
     labels = [
         variable.coords[dim].values if dim in variable.coords else range(variable.sizes[dim])
         for dim in dims
@@ -136,83 +276,7 @@ def entry_names(variable: xr.DataArray) -> Iterator[str]:
         yield f"{variable.name}[{','.join(map(str, index))}]" if dims else str(variable.name)
 
 
-def json_attribute(tree: xr.DataTree, name: str) -> Any:
-    """Return a root attribute that holds JSON text, parsed; None where it is missing or empty.
-
-    Raises
-    ------
-    ValueError
-        If the attribute is not JSON.
-    """
-    text = tree.attrs.get(name)
-    if text is None:
-        return None
-    if not isinstance(text, str):
-        return np.asarray(text).tolist()
-    if not text:
-        return None
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ValueError(
-            f"`posterior` has an attribute `{name}` that is not JSON ({error}): got {text[:60]!r}. "
-            f"Write it with json.dumps, or delete it."
-        ) from error
-
-
-def network_of(posterior: xr.DataTree | xr.Dataset) -> "BayesianNetwork | None":
-    """Rebuild the network that a posterior is of; None where its attributes describe none.
-
-    Raises
-    ------
-    ValueError
-        If the attribute does not describe a network.
-    """
-    text = posterior.attrs.get("model")
-    if not text:
-        return None
-    from onebasin.models.networks.bayesian import BayesianNetwork  # loads JAX, as below
-
-    return BayesianNetwork.from_description(text)
-
-
-def symmetry_of(posterior: xr.DataTree | xr.Dataset) -> "Symmetry":
-    """Return the symmetry that a posterior's attributes declare; empty where they declare none.
-
-    Raises
-    ------
-    ValueError
-        If the attribute is not the JSON of a symmetry.
-    """
-    text = posterior.attrs.get("symmetry")
-    if not text:
-        return ()
-    from onebasin.models.symmetry.blocks import (
-        from_json,  # loads JAX, which a posterior without one can do without
-    )
-
-    return from_json(text)
-
-
-def declares_equal_modes(posterior: xr.DataTree) -> bool:
-    """Tell whether a posterior declares a symmetry that makes equal modes, still to be divided out."""
-    blocks = symmetry_of(posterior)
-    if not blocks or "alignment" in posterior.attrs:
-        return False
-    from onebasin.models.symmetry.blocks import Rescalable
-
-    # A rescaling keeps the network's function but not the prior: it makes no equal modes.
-    return any(not isinstance(block, Rescalable) for block in blocks)
-
-
-def is_variational(tree: xr.DataTree) -> bool:
-    """Tell whether the draws are independent ones from an approximation, not a Markov chain."""
-    stats = get_group(tree, "sample_stats")
-    return "variational" in tree.children or (stats is not None and "log_q" in stats)
-
-
-def _choose(dataset: xr.Dataset, var_names: str | Sequence[str] | None) -> list[str]:
-    there = [str(name) for name in dataset.data_vars]
+def _choose(there: tuple[str, ...], var_names: str | Sequence[str] | None) -> Sequence[str]:
     if var_names is None:
         return there
     chosen = [var_names] if isinstance(var_names, str) else list(var_names)
@@ -227,7 +291,7 @@ def _choose(dataset: xr.Dataset, var_names: str | Sequence[str] | None) -> list[
 
 
 def _checked(variable: xr.DataArray) -> xr.DataArray:
-    missing = [dim for dim in _SAMPLE_DIMS if dim not in variable.dims]
+    missing = [dim for dim in schema.SAMPLE_DIMS if dim not in variable.dims]
     if missing:
         raise ValueError(
             f"`posterior` holds `{variable.name}` with dimensions {tuple(variable.dims)}, without "
@@ -238,7 +302,20 @@ def _checked(variable: xr.DataArray) -> xr.DataArray:
             f"`posterior` holds `{variable.name}` of type {variable.dtype}, and only real numbers "
             "can be diagnosed: leave it out with `var_names`."
         )
-    return variable.transpose(*_SAMPLE_DIMS, ...)
+    return variable.transpose(*schema.SAMPLE_DIMS, ...)
+
+
+def _lay_out(variables: Sequence[xr.DataArray]) -> Draws:
+    num_draws = variables[0].sizes["draw"]
+    if num_draws < MIN_DRAWS:
+        raise ValueError(
+            f"`posterior` has {num_draws} draws a chain, and at least {MIN_DRAWS} are needed to "
+            "diagnose it: sample longer."
+        )
+    names = tuple(name for variable in variables for name in entry_names(variable))
+    values = np.concatenate([_columns(variable) for variable in variables], axis=-1)
+    _refuse_non_finite(names, values)
+    return Draws(names, values)
 
 
 def _columns(variable: xr.DataArray) -> Float[np.ndarray, "chain draw param"]:

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import xarray as xr
 from jaxtyping import Float
 from scipy.stats import norm
 
@@ -21,7 +20,7 @@ from onebasin.models.networks.likelihood import Gaussian
 from onebasin.models.networks.prediction import predict
 
 from ..posterior.sampler import NAN
-from ..posterior.view import posterior_group
+from ..posterior.view import Posterior, as_view
 from .agreement import agreement, mutual_information, single_draw_accuracy, total_variation
 from .calibration import brier_score, calibration_error
 from .scores import class_log_probability, class_probability_by_draw, mse, score_predictions
@@ -96,7 +95,7 @@ class Predicted:
 
 
 def predict_points(
-    model: BayesianNetwork, posterior: xr.DataTree, points: Points, *, seed: int = 0
+    model: BayesianNetwork, posterior: Posterior, points: Points, *, seed: int = 0
 ) -> Predicted:
     """Predict at the points, and score the predictions.
 
@@ -121,8 +120,8 @@ def predict_points(
     ValueError
         If the posterior lacks a weight, or `sigma` where the noise is inferred.
     """
-    group = posterior_group(posterior)
-    draws = {str(n): group[n].transpose("chain", "draw", ...).values for n in group.data_vars}
+    view = as_view(posterior)
+    draws = {name: view.values(name) for name in view.variables}
     if model.is_classifier:
         return _classes(model, draws, points)
     return _regression(model, draws, points, seed)

@@ -9,7 +9,7 @@ from .page import Cell, Column, FigureItem, Note, Report, Run, Section, Table
 from .posteriors import posterior_report, report
 from .provenance import describe_run
 from .render import OutputError, check_output, render, write
-from .tables import cost_table, health_table, parameter_table, score_table
+from .tables import aligned_table, comparison_table, cost_table, health_table, parameter_table
 
 __all__ = [
     "Cell",
@@ -21,7 +21,9 @@ __all__ = [
     "Run",
     "Section",
     "Table",
+    "aligned_table",
     "check_output",
+    "comparison_table",
     "cost_table",
     "describe_run",
     "format_number",
@@ -30,6 +32,5 @@ __all__ = [
     "posterior_report",
     "render",
     "report",
-    "score_table",
     "write",
 ]

@@ -3,39 +3,36 @@
 from collections.abc import Mapping
 
 import numpy as np
-import xarray as xr
-from jaxtyping import Float
+
+from onebasin.models import schema
 
 from ..diagnostics.result import Diagnosis
 from ..figures.elbo import ElboTrace, plot_elbo
-from ..figures.predictive_band import Curve, plot_predictive_band, predictive_band
 from ..figures.trace_rank import plot_trace_rank, trace_rank
 from ..figures.tree_depth import plot_tree_depth
 from ..figures.weight_scatter import WeightPair, plot_weight_scatter
-from ..posterior.sampler import chain_values
 from ..posterior.variational import elbo_trace
-from ..posterior.view import get_group, is_variational, read_draws
+from ..posterior.view import Posterior, View, as_view
 from .page import FigureItem
-from .posterior_scores import stored_predictions
 from .tables import worst_parameters
 
 WORST_TRACED = 3
 _USUAL = ("sigma",)  # traced whether or not they are among the worst
-_WEIGHTS = (("W1", "W1[0,0]"), ("W2", "W2[0,0]"))
+_WEIGHTS = ("W1", "W2")
 
 
-def trace_figure(tree: xr.DataTree, diagnosis: Diagnosis) -> FigureItem | None:
+def trace_figure(posterior: Posterior, diagnosis: Diagnosis) -> FigureItem | None:
     """Draw traces and ranks of `lp` and the worst parameters of a Markov chain."""
     if diagnosis.variational is not None:
         return None
-    draws = read_draws(tree)
+    view = as_view(posterior)
+    draws = view.draws()
     names = list(worst_parameters(diagnosis).index[:WORST_TRACED])
     names += [name for name in _USUAL if name in draws.names and name not in names]
     quantities = [trace_rank(name, draws.of(name)) for name in names]
-    stats = get_group(tree, "sample_stats")
-    lp = None if stats is None else chain_values(stats, "lp")
+    lp = view.stat(schema.LP)
     if lp is not None and np.isfinite(lp).all():
-        quantities.insert(0, trace_rank("lp", lp))
+        quantities.insert(0, trace_rank(schema.LP, lp))
     if not quantities:
         return None
     listed = ", ".join(f"`{quantity.name}`" for quantity in quantities)
@@ -47,9 +44,9 @@ def trace_figure(tree: xr.DataTree, diagnosis: Diagnosis) -> FigureItem | None:
     )
 
 
-def elbo_figure(posteriors: Mapping[str, xr.DataTree]) -> FigureItem | None:
+def elbo_figure(posteriors: Mapping[str, Posterior]) -> FigureItem | None:
     """Draw the ELBO of all variational fits that recorded it."""
-    recorded = {name: elbo_trace(tree) for name, tree in posteriors.items()}
+    recorded = {name: elbo_trace(as_view(posterior)) for name, posterior in posteriors.items()}
     traces = {
         name: ElboTrace(*trace)
         for name, trace in recorded.items()
@@ -65,11 +62,11 @@ def elbo_figure(posteriors: Mapping[str, xr.DataTree]) -> FigureItem | None:
     )
 
 
-def scatter_figure(posteriors: Mapping[str, xr.DataTree]) -> FigureItem | None:
+def scatter_figure(posteriors: Mapping[str, Posterior]) -> FigureItem | None:
     """Draw the first weight into and out of the first hidden unit, for networks."""
     pairs = {}
-    for name, tree in posteriors.items():
-        pair = _weight_pair(tree)
+    for name, posterior in posteriors.items():
+        pair = _weight_pair(as_view(posterior))
         if pair is not None:
             pairs[name] = pair
     if not pairs:
@@ -83,15 +80,15 @@ def scatter_figure(posteriors: Mapping[str, xr.DataTree]) -> FigureItem | None:
     )
 
 
-def depth_figure(posteriors: Mapping[str, xr.DataTree]) -> FigureItem | None:
+def depth_figure(posteriors: Mapping[str, Posterior]) -> FigureItem | None:
     """Draw the tree depths of all posteriors made by NUTS."""
     depths, limits = {}, set()
-    for name, tree in posteriors.items():
-        stats = get_group(tree, "sample_stats")
-        depth = None if stats is None else chain_values(stats, "tree_depth")
-        if depth is not None and not is_variational(tree):
+    for name, posterior in posteriors.items():
+        view = as_view(posterior)
+        depth = view.stat(schema.TREE_DEPTH)
+        if depth is not None and not view.is_variational:
             depths[name] = depth
-            limits.add(tree.attrs.get("max_tree_depth"))
+            limits.add(view.attribute(schema.MAX_TREE_DEPTH))
     if not depths:
         return None
     return FigureItem(
@@ -102,43 +99,15 @@ def depth_figure(posteriors: Mapping[str, xr.DataTree]) -> FigureItem | None:
     )
 
 
-def band_figure(posteriors: Mapping[str, xr.DataTree]) -> FigureItem | None:
-    """Draw predictive bands where there is one input and one output."""
-    bands, data = {}, None
-    for name, tree in posteriors.items():
-        stored, x = stored_predictions(tree), _single_input(tree)
-        if stored is None or x is None or stored[1].shape[1] != 1:
-            continue
-        draws, y = stored
-        bands[name] = predictive_band(x, draws[..., 0])
-        data = data or Curve(x, y[:, 0])
-    if not bands:
-        return None
-    return FigureItem(
-        plot_predictive_band(bands, data=data),
-        caption="Posterior predictive: mean, central 50 % and 95 % bands with observation noise, "
-        "and the data.",
-        alt=f"Predictive mean and bands over the data for {', '.join(bands)}",
-    )
-
-
 def _common_limit(limits: set) -> int | None:
     known = {int(limit) for limit in limits if limit is not None}
     return known.pop() if len(known) == 1 else None
 
 
-def _weight_pair(tree: xr.DataTree) -> WeightPair | None:
-    group = get_group(tree, "posterior")
-    if group is None or any(name not in group for name, _ in _WEIGHTS):
+def _weight_pair(view: View) -> WeightPair | None:
+    if any(name not in view.variables for name in _WEIGHTS):
         return None
-    first, second = (read_draws(tree, name) for name, _ in _WEIGHTS)
+    first, second = (view.draws(name) for name in _WEIGHTS)
     if first.values.shape[-1] == 0 or second.values.shape[-1] == 0:
         return None
     return WeightPair(first.values[..., 0], second.values[..., 0])
-
-
-def _single_input(tree: xr.DataTree) -> Float[np.ndarray, " obs"] | None:
-    group = get_group(tree, "constant_data")
-    if group is None or "x" not in group or group["x"].ndim != 2 or group["x"].shape[1] != 1:
-        return None
-    return np.asarray(group["x"].values[:, 0], np.float64)

@@ -7,21 +7,20 @@ import xarray as xr
 
 from ..diagnostics.diagnose import diagnose
 from ..diagnostics.result import Diagnosis
+from ..posterior.view import Posterior, View, as_view
 from . import posterior_figures as figures
-from .definitions import DIAGNOSTICS, PREDICTION
+from .definitions import DIAGNOSTICS
 from .page import Note, Report, Section
-from .posterior_scores import scores_of
 from .provenance import describe_run
 from .render import write
-from .tables import cost_table, health_table, parameter_table, score_table
+from .tables import cost_table, health_table, parameter_table
 
 WORST_SHOWN = 12
 NAMED_IN_LEDE = 4
-_PREDICTIONS = "Predictions"
 
 
 def report(
-    posteriors: xr.DataTree | Mapping[str, xr.DataTree],
+    posteriors: Posterior | Mapping[str, Posterior],
     path: str | Path,
     *,
     title: str = "Posterior report",
@@ -52,12 +51,13 @@ def report(
     OutputError
         If the file exists and `force` is not set, or the folder is missing or not writable.
     """
-    named = {"posterior": posteriors} if isinstance(posteriors, xr.DataTree) else posteriors
+    alone = isinstance(posteriors, xr.DataTree | xr.Dataset) or not isinstance(posteriors, Mapping)
+    named = {"posterior": posteriors} if alone else posteriors
     return write(posterior_report(named, title=title), path, force=force)
 
 
 def posterior_report(
-    posteriors: Mapping[str, xr.DataTree], *, title: str = "Posterior report"
+    posteriors: Mapping[str, Posterior], *, title: str = "Posterior report"
 ) -> Report:
     """Build the report of one or more posteriors.
 
@@ -71,8 +71,7 @@ def posterior_report(
     Returns
     -------
     Report
-        Overview, warnings, worst parameters, traces, ELBO, weight scatter, predictions where they
-        are stored, provenance.
+        Overview, warnings, worst parameters, traces, ELBO, weight scatter, provenance.
 
     Raises
     ------
@@ -81,29 +80,28 @@ def posterior_report(
     """
     if not posteriors:
         raise ValueError("`posteriors` is empty: give at least one posterior to report on.")
-    diagnoses = {name: _diagnose(name, tree) for name, tree in posteriors.items()}
+    views = {name: as_view(posterior, name) for name, posterior in posteriors.items()}
+    diagnoses = {name: _diagnose(name, view) for name, view in views.items()}
     shared = (
         _overview(diagnoses),
         _warnings(diagnoses),
-        _optimisation(posteriors),
-        _weights(posteriors),
-        _predictions(posteriors),
+        _optimisation(views),
+        _weights(views),
     )
-    single = (_details(name, posteriors[name], diagnosis) for name, diagnosis in diagnoses.items())
+    single = (_details(name, views[name], diagnosis) for name, diagnosis in diagnoses.items())
     sections = [section for section in (*shared, *single) if section is not None]
-    scored = any(section.title == _PREDICTIONS for section in sections)
     return Report(
         title=title,
         lede=_lede(diagnoses),
         sections=tuple(sections),
-        provenance=tuple(describe_run(name, tree) for name, tree in posteriors.items()),
-        definitions=DIAGNOSTICS + PREDICTION if scored else DIAGNOSTICS,
+        provenance=tuple(describe_run(name, view) for name, view in views.items()),
+        definitions=DIAGNOSTICS,
     )
 
 
-def _diagnose(name: str, tree: xr.DataTree) -> Diagnosis:
+def _diagnose(name: str, view: View) -> Diagnosis:
     try:
-        return diagnose(tree)
+        return diagnose(view)
     except (TypeError, ValueError) as error:
         raise type(error)(f"{name}: {error}") from error
 
@@ -145,32 +143,18 @@ def _warnings(diagnoses: Mapping[str, Diagnosis]) -> Section | None:
     return Section("What needs attention", notes=notes) if notes else None
 
 
-def _optimisation(posteriors: Mapping[str, xr.DataTree]) -> Section | None:
-    item = figures.elbo_figure(posteriors)
+def _optimisation(views: Mapping[str, View]) -> Section | None:
+    item = figures.elbo_figure(views)
     return None if item is None else Section("Optimisation", figures=(item,))
 
 
-def _weights(posteriors: Mapping[str, xr.DataTree]) -> Section | None:
-    items = (figures.scatter_figure(posteriors), figures.depth_figure(posteriors))
+def _weights(views: Mapping[str, View]) -> Section | None:
+    items = (figures.scatter_figure(views), figures.depth_figure(views))
     shown = tuple(item for item in items if item is not None)
     return Section("Shape of the posterior", figures=shown) if shown else None
 
 
-def _predictions(posteriors: Mapping[str, xr.DataTree]) -> Section | None:
-    scores = scores_of(posteriors)
-    if not scores:
-        return None
-    band = figures.band_figure(posteriors)
-    return Section(
-        _PREDICTIONS,
-        text="Scores on the very data that the posterior was conditioned on: they flatter, and "
-        "serve to compare posteriors of one model.",
-        tables=(score_table(scores, caption="Posterior predictive against the data"),),
-        figures=() if band is None else (band,),
-    )
-
-
-def _details(name: str, tree: xr.DataTree, diagnosis: Diagnosis) -> Section:
+def _details(name: str, view: View, diagnosis: Diagnosis) -> Section:
     varying = len(diagnosis.parameters) - len(diagnosis.constants)
     shown = min(WORST_SHOWN, varying)
     caption = (
@@ -178,7 +162,7 @@ def _details(name: str, tree: xr.DataTree, diagnosis: Diagnosis) -> Section:
         if shown == varying
         else f"The {shown} worst of {varying} parameters, by R-hat and then by bulk ESS."
     )
-    trace = figures.trace_figure(tree, diagnosis)
+    trace = figures.trace_figure(view, diagnosis)
     return Section(
         title=name,
         notes=tuple(Note(text) for text in diagnosis.notes),

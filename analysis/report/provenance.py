@@ -4,17 +4,22 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-import xarray as xr
+from onebasin.models import schema
 
-from ..posterior.view import json_attribute, posterior_group
+from ..posterior.view import Posterior, View, as_view
 from .numbers import format_number
 from .page import Run
 
-_TEXT = (("target", "Target"), ("engine", "Engine"), ("method", "Method"), ("seed", "Seed"))
-_JSON = (("settings", "Settings"), ("versions", "Versions"), ("model", "Model"))
+_TEXT = (
+    (schema.TARGET, "Target"),
+    (schema.ENGINE, "Engine"),
+    (schema.METHOD, "Method"),
+    (schema.SEED, "Seed"),
+)
+_JSON = ((schema.SETTINGS, "Settings"), (schema.VERSIONS, "Versions"), (schema.MODEL, "Model"))
 
 
-def describe_run(name: str, posterior: xr.DataTree) -> Run:
+def describe_run(name: str, posterior: Posterior) -> Run:
     """List the facts of one run: settings, seed, versions, machine, times.
 
     Parameters
@@ -29,15 +34,14 @@ def describe_run(name: str, posterior: xr.DataTree) -> Run:
     Run
         Facts that were recorded; what was not is left out.
     """
-    attrs = posterior.attrs
-    sizes = posterior_group(posterior).sizes
-    facts = [(label, str(attrs[key])) for key, label in _TEXT if attrs.get(key) not in (None, "")]
-    facts.append(("Draws", f"{sizes['chain']} × {format_number(int(sizes['draw']))}"))
-    facts += [(label, _listed(json_attribute(posterior, key))) for key, label in _JSON]
-    facts.append(("Symmetry", _blocks(json_attribute(posterior, "symmetry"))))
-    facts.append(("Machine", str(attrs.get("machine", ""))))
-    facts += _costs(posterior)
-    facts += _outcome(posterior)
+    view = as_view(posterior)
+    facts = [(label, _text(view.attribute(key))) for key, label in _TEXT]
+    facts.append(("Draws", f"{view.num_chains} × {format_number(view.num_draws)}"))
+    facts += [(label, _listed(view.parsed(key))) for key, label in _JSON]
+    facts.append(("Symmetry", _blocks(view.parsed(schema.SYMMETRY))))
+    facts.append(("Machine", _text(view.attribute(schema.MACHINE))))
+    facts += _costs(view)
+    facts += _outcome(view)
     return Run(name, tuple((label, value) for label, value in facts if value))
 
 
@@ -48,29 +52,31 @@ def common_facts(runs: Sequence[Run]) -> tuple[tuple[str, str], ...]:
     return tuple(fact for fact in runs[0].facts if all(fact in run.facts for run in runs[1:]))
 
 
-def _costs(posterior: xr.DataTree) -> list[tuple[str, str]]:
-    attrs = posterior.attrs
+def _costs(view: View) -> list[tuple[str, str]]:
     costs = []
-    if "wall_time" in attrs:
-        costs.append(("Wall time", f"{format_number(float(attrs['wall_time']))} s"))
-    for key, label in (("warmup_seconds", "Warmup"), ("sampling_seconds", "Sampling")):
-        if seconds := json_attribute(posterior, key):
+    if (wall_time := view.attribute(schema.WALL_TIME)) is not None:
+        costs.append(("Wall time", f"{format_number(float(wall_time))} s"))
+    for key, label in ((schema.WARMUP_SECONDS, "Warmup"), (schema.SAMPLING_SECONDS, "Sampling")):
+        if seconds := view.parsed(key):
             costs.append((label, f"{', '.join(map(format_number, seconds))} s, chain by chain"))
-    if "gradient_evaluations" in attrs:
-        costs.append(("Gradient evaluations", format_number(int(attrs["gradient_evaluations"]))))
+    if (gradients := view.attribute(schema.GRADIENT_EVALUATIONS)) is not None:
+        costs.append(("Gradient evaluations", format_number(int(gradients))))
     return costs
 
 
-def _outcome(posterior: xr.DataTree) -> list[tuple[str, str]]:
-    attrs = posterior.attrs
+def _outcome(view: View) -> list[tuple[str, str]]:
     outcome = []
-    if "max_tree_depth" in attrs:
-        outcome.append(("Maximal tree depth", str(attrs["max_tree_depth"])))
-    if "converged" in attrs:
-        outcome.append(("Converged", "yes" if attrs["converged"] else "no"))
-    if attempts := json_attribute(posterior, "attempts"):
+    if (limit := view.attribute(schema.MAX_TREE_DEPTH)) is not None:
+        outcome.append(("Maximal tree depth", str(limit)))
+    if (converged := view.attribute(schema.CONVERGED)) is not None:
+        outcome.append(("Converged", "yes" if converged else "no"))
+    if attempts := view.parsed(schema.ATTEMPTS):
         outcome.append(("Tried before", "; ".join(map(_listed, attempts))))
     return outcome
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else str(value)
 
 
 def _listed(value: Any) -> str:

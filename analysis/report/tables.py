@@ -1,15 +1,39 @@
-"""Tables of diagnoses and scores, their cells flagged against the limits of the diagnosis."""
+"""Tables of diagnoses, their cells flagged against the limits of the diagnosis, and of comparisons."""
 
 import math
 from collections.abc import Mapping
 
 import pandas as pd
 
-from ..diagnostics.result import Diagnosis
-from ..predictive.scores import PredictiveScores
+from ..compare.result import Comparison
+from ..diagnostics.result import AlignedDiagnosis, Diagnosis
 from .page import Cell, Column, Table, Value
 
 Row = tuple[Cell | Value, ...]
+
+# What is twice or nearly the same as another is left to the table of numbers: a terminal is narrow.
+_COMPARED = {
+    "agreement": Column("agreement", decimals=3),
+    "total_variation": Column("total variation", decimals=3, unit="halved"),
+    "accuracy": Column("accuracy", decimals=3),
+    "log_score": Column("log score", decimals=3, unit="nats"),
+    "calibration_error": Column("calibration", decimals=3, unit="error"),
+    "single_draw_accuracy": Column("accuracy", decimals=3, unit="one draw"),
+    "mutual_information": Column("mutual information", decimals=3, unit="nats"),
+    "mean_distance": Column("distance", decimals=2, unit="of means, in sds"),
+    "rmse": Column("RMSE"),
+    "coverage_50": Column("coverage", decimals=2, unit="50 %"),
+    "coverage_95": Column("coverage", decimals=2, unit="95 %"),
+    "crps": Column("CRPS"),
+    "verdict": Column("means"),
+    "max_abs_z": Column("|z|", decimals=1, unit="largest"),
+    "max_abs_d": Column("|d|", decimals=2, unit="largest"),
+    "energy": Column("energy", digits=2, unit="squared"),
+    "energy_p": Column("p", decimals=3),
+    "mmd": Column("MMD", digits=2, unit="squared"),
+    "mmd_p": Column("p", decimals=3),
+    "num_draws": Column("draws", decimals=0, unit="of these"),
+}
 
 
 def health_table(diagnoses: Mapping[str, Diagnosis], *, caption: str = "") -> Table:
@@ -71,34 +95,40 @@ def worst_parameters(diagnosis: Diagnosis) -> pd.DataFrame:
     return varying.sort_values(["rhat", "ess_bulk"], ascending=[False, True], na_position="last")
 
 
-def score_table(scores: Mapping[str, PredictiveScores], *, caption: str = "") -> Table:
-    """Tabulate predictive scores, one posterior a row."""
+def aligned_table(diagnosis: AlignedDiagnosis, *, caption: str = "modulo symmetry") -> Table:
+    """Tabulate the worst R-hat and effective sample sizes: raw, aligned, and of what nothing moves."""
+    moved = diagnosis.raw.parameters.reindex(diagnosis.aligned.parameters.index)
+    rows: list[tuple[str, float | None, float | None, float | None]] = [
+        ("raw, moved parameters", *_worst(moved)),
+        ("aligned, moved parameters", *_worst(diagnosis.aligned.parameters)),
+    ]
+    if diagnosis.held_out_rhat is not None:
+        rows.append(("aligned, chains held out", diagnosis.held_out_rhat.value, None, None))
+    if len(diagnosis.invariants):
+        rows.append(("left alone by the symmetry", *_worst(diagnosis.invariants)))
     columns = (
-        "posterior",
-        Column("points"),
-        Column("RMSE"),
-        Column("log score", decimals=3, unit="nats"),
-        Column("coverage", decimals=2, unit="50 % interval"),
-        Column("coverage", decimals=2, unit="95 % interval"),
-        Column("outside", decimals=2, unit="95 % interval"),
-        Column("width", unit="50 % interval"),
-        Column("width", unit="95 % interval"),
+        "draws",
+        Column("R-hat", decimals=3, unit="largest"),
+        Column("bulk ESS", decimals=0, unit="smallest"),
+        Column("tail ESS", decimals=0, unit="smallest"),
     )
+    return Table(columns, tuple(rows), caption)
+
+
+def comparison_table(comparison: Comparison, *, caption: str = "") -> Table:
+    """Tabulate a comparison, one posterior a row, without empty columns."""
+    names = [str(name) for name in comparison.table.columns if name in _COMPARED]
     rows = tuple(
-        (
-            name,
-            score.num_obs,
-            score.rmse,
-            score.log_score,
-            score.coverage_50,
-            score.coverage_95,
-            score.outside_95,
-            score.width_50,
-            score.width_95,
-        )
-        for name, score in scores.items()
+        (f"{name} (truth)" if name == comparison.truth else name, *(row[c] for c in names))
+        for name, row in comparison.table.to_dict("index").items()
     )
+    columns: tuple[Column | str, ...] = ("posterior", *(_COMPARED[name] for name in names))
+    caption = caption or f"against {comparison.truth}"
     return Table(columns, rows, caption).without_empty_columns()
+
+
+def _worst(table: pd.DataFrame) -> tuple[float, float, float]:
+    return table["rhat"].max(), table["ess_bulk"].min(), table["ess_tail"].min()
 
 
 def _health_row(name: str, diagnosis: Diagnosis) -> Row:
@@ -114,7 +144,7 @@ def _health_row(name: str, diagnosis: Diagnosis) -> Row:
         _ess(diagnosis, diagnosis.ess_tail.value, f"`{diagnosis.ess_tail.parameter}`"),
         _count(sampler.divergences if sampler else None),
         sampler.mean_tree_depth if sampler else None,
-        _count(sampler.saturated if sampler else None),
+        _count(sampler.reached_max_treedepth if sampler else None),
         _judged(bfmi, bfmi is not None and bfmi >= limits.bfmi),
         _judged(lp_rhat, lp_rhat is not None and lp_rhat <= limits.rhat),
         _judged(fit.khat, fit.khat <= fit.khat_limit) if fit else None,

@@ -44,13 +44,14 @@ def compare(
     check_seed(seed)
     console.prepare_jax()
     from onebasin.analysis.compare.compare import compare as compare_trees
+    from onebasin.analysis.report import comparison_table
     from onebasin.inference.posterior import open_posterior
 
     files = named(runs)
     name = _truth(files, truth)
     x, y = _read_points(points) if points else (None, None)
     with console.alignment_bar() as progress:
-        found = compare_trees(
+        comparison = compare_trees(
             {name: open_posterior(run) for name, run in files.items()},
             truth=name,
             x=x,
@@ -62,12 +63,12 @@ def compare(
             progress=progress,
         )
     if json:
-        console.write_json({"files": [str(run) for run in runs], **found.to_dict()})
+        console.write_json({"files": [str(run) for run in runs], **comparison.to_dict()})
         return
-    console.write_table(found.shown)
-    for sentence in found.notes:
+    console.write_table(comparison_table(comparison))
+    for sentence in comparison.notes:
         console.stdout().print(console.plain(sentence))
-    for sentence in found.warnings:
+    for sentence in comparison.warnings:
         console.write_remark(sentence, "warn")
 
 

@@ -31,20 +31,21 @@ def diagnose(
     json: Annotated[bool, typer.Option("--json", help="Write JSON instead of tables.")] = False,
 ) -> None:
     """Show R-hat, effective sample sizes, divergences, tree depths and E-BFMI; raw and modulo symmetry."""
-    from onebasin.analysis.diagnostics.aligned import diagnose_modulo, has_equal_modes
-    from onebasin.analysis.diagnostics.diagnose import diagnose as diagnose_tree
+    from onebasin.analysis.diagnostics.aligned import diagnose_aligned, has_equal_modes
+    from onebasin.analysis.diagnostics.diagnose import diagnose as diagnose_raw
+    from onebasin.analysis.posterior.view import as_view
     from onebasin.inference.posterior import open_posterior
 
     from .. import console
 
-    tree = open_posterior(run)
+    view = as_view(open_posterior(run))
     symmetry = parse_exchangeable(exchangeable or []) or None
-    modulo = None
-    if align and not var and (symmetry or has_equal_modes(tree)):
+    aligned = None
+    if align and not var and (symmetry or has_equal_modes(view)):
         with console.alignment_bar() as progress:
-            modulo = diagnose_modulo(tree, symmetry, held_out=held_out, progress=progress)
-    diagnosis = modulo.raw if modulo else diagnose_tree(tree, var_names=var or None)
-    console.write_findings(run, diagnosis, modulo, json=json)
+            aligned = diagnose_aligned(view, symmetry, held_out=held_out, progress=progress)
+    diagnosis = aligned.raw if aligned else diagnose_raw(view, var_names=var or None)
+    console.write_findings(run, diagnosis, aligned, json=json)
 
 
 def align(

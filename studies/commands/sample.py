@@ -55,7 +55,7 @@ def sample(
 
     console.prepare_jax()
     console.quieten_stan()
-    from onebasin.analysis.diagnostics.aligned import diagnose_modulo, has_equal_modes
+    from onebasin.analysis.diagnostics.aligned import diagnose_aligned, has_equal_modes
     from onebasin.analysis.diagnostics.diagnose import diagnose
     from onebasin.inference.posterior import check_output
 
@@ -85,8 +85,8 @@ def sample(
     )
     check_output(out, force=force)
     tree = sampling.run(request, progress=progress, say=console.say)
-    modulo = diagnose_modulo(tree) if has_equal_modes(tree) else None
-    diagnosis = modulo.raw if modulo else diagnose(tree)
-    console.write_findings(out, diagnosis, modulo, json=json)
+    aligned = diagnose_aligned(tree) if has_equal_modes(tree) else None
+    diagnosis = aligned.raw if aligned else diagnose(tree)
+    console.write_findings(out, diagnosis, aligned, json=json)
     if not json:
         console.write_remark(f"wrote {out}", "good")

@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from onebasin.models.files import replacing
+from onebasin.models.jsonable import json_text
 
 from ..errors import Interrupted, StudyError
 
@@ -220,11 +221,8 @@ def commit() -> str | None:
 
 def write_json(path: Path, value: Any) -> None:
     """Write JSON to a file, whole or not at all; numbers that are not finite become null."""
-    from onebasin.analysis.diagnostics.result import json_safe
-
-    with replacing(path) as part, part.open("w", encoding="utf-8") as stream:
-        json.dump(json_safe(value), stream, indent=2, ensure_ascii=False, allow_nan=False)
-        stream.write("\n")
+    with replacing(path) as part:
+        part.write_text(f"{json_text(value)}\n", encoding="utf-8")
 
 
 def _check_folder(path: Path, digest: str, *, resume: bool, force: bool) -> None:

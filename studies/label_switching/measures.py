@@ -17,10 +17,11 @@ import pandas as pd
 import xarray as xr
 
 from onebasin.analysis.alignment import Alignment, align, switching
-from onebasin.analysis.diagnostics.aligned import ModuloDiagnosis, diagnose_modulo
+from onebasin.analysis.diagnostics.aligned import diagnose_aligned
+from onebasin.analysis.diagnostics.result import AlignedDiagnosis
 from onebasin.analysis.figures.trace_rank import TraceRank, trace_rank
-from onebasin.analysis.posterior.summary import summarise
-from onebasin.analysis.posterior.view import json_attribute, read_draws
+from onebasin.analysis.posterior.summary import summary
+from onebasin.analysis.posterior.view import as_view
 from onebasin.analysis.report import Run, describe_run
 from onebasin.models.symmetry.blocks import Symmetry
 
@@ -40,7 +41,7 @@ class Measured:
 
     Attributes
     ----------
-    modulo : ModuloDiagnosis
+    modulo : AlignedDiagnosis
         Raw, aligned with a diagonal Gaussian, and invariants.
     mean_labellings : tuple of int
         Labellings in each chain where draws are aligned with their mean.
@@ -58,7 +59,7 @@ class Measured:
         How the posterior was made.
     """
 
-    modulo: ModuloDiagnosis
+    modulo: AlignedDiagnosis
     mean_labellings: tuple[int, ...]
     inflation: float
     recovery: Recovery | None
@@ -169,9 +170,9 @@ def measure(config: Config, cell: Cell, tree: xr.DataTree) -> Measured:
     symmetry = target(config, cell).symmetry
     truth = simulate(cell.problem, config.seed).truth
     held_out = config.nuts.chains >= HELD_OUT_CHAINS
-    modulo = diagnose_modulo(tree, held_out=held_out)
+    modulo = diagnose_aligned(tree, held_out=held_out)
     by_mean = align(tree, symmetry, reference="mean")
-    checked = json_attribute(tree, "symmetry_check") or [math.nan]
+    checked = as_view(tree).parsed("symmetry_check") or [math.nan]
     return Measured(
         modulo=modulo,
         mean_labellings=switching(by_mean, noise=False).labellings,
@@ -190,8 +191,8 @@ def compare(first: xr.DataTree, second: xr.DataTree) -> Comparison:
     aligned = align(first)
     moved = _moved(aligned)
     beside = align(second, reference=aligned.posterior)
-    a, b = (summarise(read_draws(tree, moved)) for tree in (aligned.posterior, beside.posterior))
-    raw_a, raw_b = (summarise(read_draws(tree, moved)) for tree in (first, second))
+    a, b = (summary(as_view(tree).draws(moved)) for tree in (aligned.posterior, beside.posterior))
+    raw_a, raw_b = (summary(as_view(tree).draws(moved)) for tree in (first, second))
     error = np.hypot(a["mcse_mean"], b["mcse_mean"])
     apart, raw_apart = (a["mean"] - b["mean"]).abs(), (raw_a["mean"] - raw_b["mean"]).abs()
     return Comparison(
@@ -217,14 +218,14 @@ def _moved(alignment: Alignment) -> list[str]:
     return list(dict.fromkeys(name for block in symmetry for name in block.variables))
 
 
-def _inflation(modulo: ModuloDiagnosis, by_mean: Alignment) -> float:
-    draws = read_draws(by_mean.posterior, _moved(by_mean))
+def _inflation(modulo: AlignedDiagnosis, by_mean: Alignment) -> float:
+    draws = as_view(by_mean.posterior).draws(_moved(by_mean))
     sd = pd.Series(draws.values.std(axis=(0, 1), ddof=1), index=draws.names)
     return float((sd / modulo.aligned.parameters["sd"]).max())
 
 
-def _traces(tree: xr.DataTree, modulo: ModuloDiagnosis) -> tuple[TraceRank, ...]:
+def _traces(tree: xr.DataTree, modulo: AlignedDiagnosis) -> tuple[TraceRank, ...]:
     rows = modulo.raw.parameters.reindex(modulo.aligned.parameters.index)["rhat"].dropna()
     name = str(rows.idxmax()) if len(rows) else str(modulo.aligned.parameters.index[0])
-    before, after = read_draws(tree).of(name), read_draws(modulo.alignment.posterior).of(name)
+    before, after = (as_view(t).draws().of(name) for t in (tree, modulo.alignment.posterior))
     return trace_rank(name + RAW, before), trace_rank(name + ALIGNED, after)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
-from onebasin.analysis.posterior.view import posterior_group
+from onebasin.analysis.posterior.view import as_view
 from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.models.symmetry.group import Group
 
@@ -94,7 +94,7 @@ def recover(
     Recovery
         Of all entries of the truth.
     """
-    dataset = posterior_group(posterior)
+    dataset = as_view(posterior).posterior
     draws = {
         name: np.asarray(dataset[name].transpose("chain", "draw", ...).values, np.float64)
         for name in truth

@@ -6,7 +6,7 @@ import numpy as np
 
 from onebasin.analysis.figures.predictive_band import Curve, plot_predictive_band, predictive_band
 from onebasin.analysis.figures.weight_scatter import WeightPair, plot_weight_scatter
-from onebasin.analysis.posterior.view import read_draws
+from onebasin.analysis.posterior.view import as_view
 from onebasin.analysis.report import FigureItem
 from onebasin.analysis.report.posterior_figures import elbo_figure, trace_figure
 
@@ -43,7 +43,7 @@ def figure_one(outcomes: Outcomes) -> FigureItem | None:
         return None
     pairs = {
         name: WeightPair(
-            *(read_draws(tree, weights).of(f"{weights}[0,0]") for weights in ("W1", "W2"))
+            *(as_view(tree).draws(weights).of(f"{weights}[0,0]") for weights in ("W1", "W2"))
         )
         for name, tree in ((name, outcomes.tree(cell)) for name, cell in cells.items())
     }

@@ -122,7 +122,7 @@ def make_variational() -> Callable[..., xr.DataTree]:
 
 @pytest.fixture
 def network_tree(rng: np.random.Generator) -> xr.DataTree:
-    """Two ReLU units on 1-D data: weights, sigma, predictions, likelihood, data."""
+    """Two ReLU units on 1-D data: weights, sigma, data."""
     return relu_tree(rng)
 
 
@@ -145,15 +145,10 @@ def relu_tree(
     mean = np.einsum("cdoh,cdhk->cdok", hidden, w2) + b2[:, :, None, :]
     truth = mean.mean(axis=(0, 1))
     y = truth + 0.2 * rng.normal(size=truth.shape)
-    noisy = mean + sigma[..., None, None] * rng.normal(size=mean.shape)
-    z = (y - mean) / sigma[..., None, None]
-    likelihood = (-0.5 * z**2 - np.log(sigma[..., None, None]) - 0.5 * np.log(2 * np.pi))[..., 0]
     return mcmc_tree(
         {"W1": w1, "b1": b1, "W2": w2, "b2": b2, "sigma": sigma},
         attrs=attrs,
         stats={"tree_depth": rng.integers(2, 6, size=(chains, draws))},
-        posterior_predictive=dataset({"y": noisy}),
-        log_likelihood=xr.Dataset({"y": (("chain", "draw", "obs"), likelihood)}),
         observed_data=xr.Dataset({"y": (("obs", "out"), y)}),
         constant_data=xr.Dataset({"x": (("obs", "in"), x)}),
     )

@@ -9,7 +9,7 @@ import pytest
 @pytest.mark.parametrize(
     ("module", "heavy"),
     [
-        ("analysis", ("numpy", "xarray", "matplotlib")),
+        ("onebasin.analysis", ("numpy", "xarray", "matplotlib")),
         ("onebasin.analysis.diagnostics.diagnose", ("matplotlib", "arviz_stats", "jinja2")),
         ("onebasin.analysis.predictive.scores", ("matplotlib", "arviz_stats", "xarray")),
         ("onebasin.analysis.report", ("matplotlib.pyplot", "arviz_stats", "jax")),

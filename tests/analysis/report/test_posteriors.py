@@ -26,10 +26,10 @@ def test_posterior_report_shows_both_kinds_of_posterior(posteriors):
     titles = [section.title for section in report.sections]
     assert titles[0] == "Overview"
     assert titles[-2:] == ["nuts", "advi"]
-    assert {"Optimisation", "Shape of the posterior", "Predictions"} <= set(titles)
+    assert {"Optimisation", "Shape of the posterior"} <= set(titles)
     assert [run.name for run in report.provenance] == ["nuts", "advi"]
-    # trace and rank (one Markov chain), ELBO, scatter, tree depth, band
-    assert len(page.all("svg")) + len(page.all("img")) == 5
+    # trace and rank (one Markov chain), ELBO, scatter, tree depth
+    assert len(page.all("svg")) + len(page.all("img")) == 4
     for text in ("k-hat", "E-BFMI", "target_accept = 0.8", "jax = 0.10.2", "a processor, 2 cores"):
         assert text in page.text
 

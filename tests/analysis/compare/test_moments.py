@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from onebasin.analysis.diagnostics.diagnose import compare_moments
+from onebasin.analysis.compare.moments import compare_moments
 
 SHAPE = (4, 1000, 3)
 

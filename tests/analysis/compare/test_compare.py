@@ -10,7 +10,7 @@ from scipy.stats import norm
 
 from onebasin.analysis.compare.compare import compare
 from onebasin.analysis.predictive import points as compare_prediction
-from onebasin.analysis.report import Table
+from onebasin.analysis.report import Table, comparison_table
 from onebasin.models.networks.architecture import Network
 from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.models.networks.likelihood import Categorical, Gaussian
@@ -190,8 +190,8 @@ def test_the_result_is_strict_json_and_a_table(make):
     text = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert [row["posterior"] for row in text["posteriors"]] == ["two", "one", "floor"]
     assert text["truth"] == "two"
-    assert isinstance(found.shown, Table)
-    assert found.shown.rows[0][0] == "two (truth)"
+    assert isinstance(comparison_table(found), Table)
+    assert comparison_table(found).rows[0][0] == "two (truth)"
 
 
 def _unlike(make, kind):

@@ -6,7 +6,7 @@ from scipy import stats
 from scipy.signal import lfilter
 from scipy.spatial.distance import cdist
 
-from onebasin.analysis.compare import two_sample as discrepancy
+from onebasin.analysis.compare import two_sample as module
 from onebasin.analysis.compare.two_sample import (
     energy_distance,
     independent_draws,
@@ -249,4 +249,4 @@ def test_counts_and_widths_are_checked(rng):
         mmd(a, b, bandwidth=0.0)
     with pytest.raises(ValueError, match="`max_draws` must be a whole number"):
         independent_draws(a[None], max_draws=0)
-    assert discrepancy.MIN_DRAWS == 10
+    assert module.MIN_DRAWS == 10

@@ -58,13 +58,17 @@ def test_diagnose_counts_divergences_chain_by_chain(make_mcmc, healthy):
     )
 
 
-def test_diagnose_counts_saturated_trees(make_mcmc, healthy):
+def test_diagnose_counts_trees_that_reached_the_limit(make_mcmc, healthy):
     draws, stats = healthy
     depth = np.full(SHAPE, 3)
     depth[0, :10], depth[2, 0] = 6, 7
     tree = make_mcmc(draws, stats=stats | {"tree_depth": depth}, attrs={"max_tree_depth": 6})
     sampler = diagnose(tree).sampler
-    assert (sampler.saturated, sampler.deepest_tree, sampler.max_tree_depth) == (11, 7, 6)
+    assert (sampler.reached_max_treedepth, sampler.deepest_tree, sampler.max_tree_depth) == (
+        11,
+        7,
+        6,
+    )
     assert sampler.mean_tree_depth == pytest.approx(depth.mean())
     assert "11 of 2000 draws reached the maximal tree depth 6" in diagnose(tree).warnings[0]
 
@@ -72,7 +76,7 @@ def test_diagnose_counts_saturated_trees(make_mcmc, healthy):
 def test_diagnose_leaves_trees_out_where_the_sampler_has_none(make_mcmc, healthy):
     draws, stats = healthy
     sampler = diagnose(make_mcmc(draws, stats=stats | {"tree_depth": None})).sampler
-    assert sampler.saturated is None
+    assert sampler.reached_max_treedepth is None
     assert np.isnan(sampler.mean_tree_depth)
 
 

@@ -8,7 +8,7 @@ from onebasin.analysis.alignment.barriers import barrier
 from onebasin.models import BayesianNetwork, Network, predict
 from onebasin.models.symmetry.group import Group
 
-from .alignment.conftest import dataset
+from .conftest import dataset
 
 
 def double_well(values):

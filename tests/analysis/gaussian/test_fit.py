@@ -318,8 +318,10 @@ def test_variables_that_are_no_draws_of_real_numbers_are_refused():
 
 @pytest.mark.usefixtures("unchecked")
 def test_other_types_are_refused():
-    with pytest.raises(TypeError, match=r"`posterior` is a dict; give an `xarray.DataTree`"):
-        fit_gaussian({"theta": np.zeros((2, 9))})
+    with pytest.raises(
+        TypeError, match=r"`posterior` is a float, and an `xarray.DataTree` is needed"
+    ):
+        fit_gaussian(3.0)
 
 
 def test_precision_of_low_rank_needs_more_draws_than_parameters(rng):
@@ -359,7 +361,7 @@ def test_constrained_networks_are_refused_but_for_their_free_variables(
 
 SCRIPT = """
 import resource, numpy as np, xarray as xr
-from analysis.unimodal import fit_gaussian
+from onebasin.analysis.gaussian import fit_gaussian
 draws = np.random.default_rng(1).standard_normal((2, 150, 20_000))
 data = xr.Dataset({"theta": (("chain", "draw", "place"), draws)})
 fit = fit_gaussian(data, "full")

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
-from onebasin.analysis.posterior.summary import is_constant, rhat_of, summarise
+from onebasin.analysis.posterior.summary import is_constant, rhat_of, summary
 from onebasin.analysis.posterior.view import Draws
 
 CHAINS, DRAWS = 4, 4000
 
 
 def _table(values):
-    return summarise(Draws(("x",), values[..., None])).loc["x"]
+    return summary(Draws(("x",), values[..., None])).loc["x"]
 
 
 def _autoregressive(rng, phi):
@@ -22,7 +22,7 @@ def _autoregressive(rng, phi):
 
 
 @pytest.mark.parametrize("phi", [-0.3, 0.0, 0.5, 0.8])
-def test_summarise_finds_the_ess_of_an_autoregressive_chain(rng, phi):
+def test_summary_finds_the_ess_of_an_autoregressive_chain(rng, phi):
     row = _table(_autoregressive(rng, phi))
     known = CHAINS * DRAWS * (1 - phi) / (1 + phi)
     # Geyer's estimator at these sizes, over 40 seeds: ESS off by at most 17 %, MCSE by 10 %.
@@ -32,14 +32,14 @@ def test_summarise_finds_the_ess_of_an_autoregressive_chain(rng, phi):
     assert abs(row["mean"]) < 5 * row["mcse_mean"]
 
 
-def test_summarise_takes_moments_over_all_chains(rng):
+def test_summary_takes_moments_over_all_chains(rng):
     values = rng.gamma(2.0, size=(CHAINS, 50))
     row = _table(values)
     assert row["mean"] == pytest.approx(values.mean(), rel=1e-12)
     assert row["sd"] == pytest.approx(values.std(ddof=1), rel=1e-12)
 
 
-def test_summarise_sees_a_chain_that_is_elsewhere(rng):
+def test_summary_sees_a_chain_that_is_elsewhere(rng):
     values = rng.normal(size=(CHAINS, 500))
     assert _table(values)["rhat"] < 1.01  # the same draws without the planted fault
     values[2] += 3.0
@@ -48,32 +48,32 @@ def test_summarise_sees_a_chain_that_is_elsewhere(rng):
     assert row["ess_bulk"] < 40
 
 
-def test_summarise_sees_a_chain_of_another_width(rng):
+def test_summary_sees_a_chain_of_another_width(rng):
     values = rng.normal(size=(CHAINS, 500))
     values[2] *= 6.0
     assert _table(values)["rhat"] > 1.1
 
 
-def test_summarise_gives_constants_no_diagnostics(rng):
+def test_summary_gives_constants_no_diagnostics(rng):
     values = np.stack([rng.normal(size=(2, 50)), np.full((2, 50), 0.7)], axis=-1)
-    table = summarise(Draws(("free", "fixed"), values))
+    table = summary(Draws(("free", "fixed"), values))
     assert np.isfinite(table.loc["free"]).all()
     assert table.loc["fixed", "mean"] == pytest.approx(0.7)
     assert table.loc["fixed", ["mcse_mean", "rhat", "ess_bulk", "ess_tail"]].isna().all()
 
 
-def test_summarise_survives_a_posterior_of_constants():
-    table = summarise(Draws(("fixed",), np.ones((2, 50, 1))))
+def test_summary_survives_a_posterior_of_constants():
+    table = summary(Draws(("fixed",), np.ones((2, 50, 1))))
     assert table["rhat"].isna().all()
 
 
-def test_summarise_calls_chains_that_stand_still_apart_infinitely_bad():
+def test_summary_calls_chains_that_stand_still_apart_infinitely_bad():
     values = np.repeat([[0.0], [1.0]], 50, axis=1)
     row = _table(values)
     assert row["rhat"] == np.inf
 
 
-def test_summarise_has_no_rhat_for_one_chain(rng):
+def test_summary_has_no_rhat_for_one_chain(rng):
     row = _table(rng.normal(size=(1, 200)))
     assert np.isnan(row["rhat"])
     assert 50 < row["ess_bulk"] < 400  # over 40 seeds between 99 and 288

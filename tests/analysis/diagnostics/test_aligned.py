@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from onebasin.analysis.diagnostics.aligned import diagnose_modulo, has_equal_modes
+from onebasin.analysis.diagnostics.aligned import diagnose_aligned, has_equal_modes
 from onebasin.analysis.diagnostics.invariants import invariants
-from onebasin.analysis.posterior.summary import summarise
+from onebasin.analysis.posterior.summary import summary
 from onebasin.models import BayesianNetwork, Complement, Exchangeable, Group, Network, Rescalable
 from onebasin.models.symmetry.blocks import to_json
 from onebasin.models.symmetry.group import Permuted
@@ -47,7 +47,7 @@ def mixture(rng, apart=3.0, chains=4, draws=400):
 
 def test_equal_modes_become_one(rng):
     lp = rng.normal(size=(4, 400))
-    found = diagnose_modulo(tree_of(mixture(rng), lp), held_out=True)
+    found = diagnose_aligned(tree_of(mixture(rng), lp), held_out=True)
     assert found.raw.rhat.value > 1.5
     assert found.aligned.rhat.value < 1.01
     assert found.aligned.ess_bulk.value > 400
@@ -67,7 +67,7 @@ def test_modes_that_the_symmetry_does_not_join_stay_apart(rng):
     values = mixture(rng)
     values["sigma"][2:] *= 3  # no permutation makes these the others
     lp = rng.normal(size=(4, 400)) - np.array([0.0, 0.0, 50.0, 50.0])[:, None]
-    found = diagnose_modulo(tree_of(values, lp), noise=False)
+    found = diagnose_aligned(tree_of(values, lp), noise=False)
     assert found.basins == ((0, 1), (2, 3))
     assert found.aligned.rhat.value > 1.5
     assert found.invariant_rhat.value > 1.5
@@ -80,7 +80,7 @@ def test_modes_that_the_symmetry_does_not_join_stay_apart(rng):
 def test_harmless_exchangeability_is_told_from_modes(rng):
     """Parts that are alike without being modes: raw draws are fine, aligned ones only look sharper."""
     shape = (4, 2000, 3)
-    found = diagnose_modulo(
+    found = diagnose_aligned(
         tree_of({"mu": rng.normal(size=shape), "sigma": np.exp(rng.normal(size=shape))})
     )
     assert found.raw.rhat.value < 1.01
@@ -94,18 +94,18 @@ def test_harmless_exchangeability_is_told_from_modes(rng):
 def test_variables_that_were_not_declared_along_are_named(rng):
     values = mixture(rng)
     values["precision"] = values["sigma"] ** -2
-    (warning,) = diagnose_modulo(tree_of(values), noise=False).warnings
+    (warning,) = diagnose_aligned(tree_of(values), noise=False).warnings
     assert warning.startswith("precision did not move along and still disagree between chains")
 
 
 def test_held_out_needs_four_chains(rng):
     with pytest.raises(ValueError, match=r"`held_out` needs four chains.* there are 2"):
-        diagnose_modulo(tree_of(mixture(rng, chains=2)), held_out=True)
+        diagnose_aligned(tree_of(mixture(rng, chains=2)), held_out=True)
 
 
 def test_posterior_without_a_symmetry_is_refused(rng):
     with pytest.raises(ValueError, match="`symmetry`"):
-        diagnose_modulo(tree_of(mixture(rng), symmetry=()))
+        diagnose_aligned(tree_of(mixture(rng), symmetry=()))
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_invariants_do_not_change_under_any_element(rng, symmetry, shapes):
     assert before.names == after.names
     assert before.values.shape[2] == len(before.names) > 0
     np.testing.assert_allclose(before.values, after.values, rtol=1e-12)
-    assert (summarise(before)["sd"] > 0.01).all()  # and none of them is a constant
+    assert (summary(before)["sd"] > 0.01).all()  # and none of them is a constant
 
 
 def test_invariants_of_a_network_are_its_outputs(rng):

@@ -1,0 +1,52 @@
+"""What a comparison of posteriors returns: one row a posterior, and what the rows mean in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from onebasin.models.jsonable import json_safe
+
+FLOOR = "floor"
+"""Name of the row of the truth against itself."""
+WEIGHTS = ("energy", "energy_p", "mmd", "mmd_p", "num_draws")
+MOMENTS = ("max_abs_z", "max_abs_d", "verdict")
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Posteriors beside a truth.
+
+    Attributes
+    ----------
+    kind
+        `classification`, `regression`, or `parameters` where the posteriors are of no network.
+    truth
+        Name of the posterior that the others are held against.
+    table
+        One row a posterior, the truth first, and `floor` last. Columns of a classification: agreement, total_variation
+        (halved), total_variation_sum (not), accuracy, log_score, calibration_error, brier,
+        single_draw_accuracy, mutual_information. Of a regression: mean_distance (root mean square over points,
+        in the truth's standard deviations of f), rmse, coverage_50, coverage_95, crps, log_score. Of
+        parameters: max_abs_z, max_abs_d and verdict, of `moments.compare_moments`. Always:
+        energy, energy_p, mmd, mmd_p of `two_sample.two_sample`, and num_draws, the draws that these
+        are of (for the floor, of its second part). NaN where there is nothing to say.
+    notes
+        What was compared, in words.
+    warnings
+        What to beware of, in words.
+    """
+
+    kind: str
+    truth: str
+    table: pd.DataFrame
+    notes: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain types for JSON, numbers that are not finite as None."""
+        rows = [{"posterior": name, **row} for name, row in self.table.to_dict("index").items()]
+        fields = ("kind", "truth", "notes", "warnings")
+        return json_safe({name: getattr(self, name) for name in fields} | {"posteriors": rows})

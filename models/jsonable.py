@@ -1,0 +1,23 @@
+"""Values as JSON can say them."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+
+def json_safe(value: Any) -> Any:
+    """Return nested plain types in which every number that is not finite is None."""
+    if isinstance(value, dict):
+        return {str(key): json_safe(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_safe(entry) for entry in value]
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    return value
+
+
+def json_text(value: Any) -> str:
+    """Write a value as JSON for people to read too; numbers that are not finite become null."""
+    return json.dumps(json_safe(value), indent=2, ensure_ascii=False, allow_nan=False)

@@ -1,0 +1,130 @@
+"""Reading a posterior: names, order of axes, and what is refused."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from onebasin.analysis.posterior.view import as_view, entry_names
+
+
+def test_draws_names_and_orders_scalar_entries(make_mcmc, rng):
+    w1, sigma = rng.normal(size=(2, 5, 2, 3)), rng.normal(size=(2, 5))
+    draws = as_view(make_mcmc({"W1": w1, "sigma": sigma})).draws()
+    assert draws.names == (
+        "W1[0,0]", "W1[0,1]", "W1[0,2]", "W1[1,0]", "W1[1,1]", "W1[1,2]", "sigma",
+    )  # fmt: skip
+    np.testing.assert_array_equal(draws.of("W1[1,0]"), w1[:, :, 1, 0])
+    np.testing.assert_array_equal(draws.of("sigma"), sigma)
+    assert draws.values.dtype == np.float64
+
+
+def test_draws_puts_chain_and_draw_first_whatever_the_stored_order(make_mcmc, rng):
+    b1 = rng.normal(size=(2, 5, 3))
+    tree = make_mcmc({"b1": b1})
+    tree["posterior"] = xr.DataTree(tree["posterior"].to_dataset().transpose("hidden1", ...))
+    np.testing.assert_array_equal(as_view(tree).draws().values, b1)
+
+
+def test_entry_names_use_coordinates_where_there_are_some():
+    variable = xr.DataArray(
+        np.zeros((1, 4, 2)),
+        dims=("chain", "draw", "group"),
+        coords={"group": ["a", "b"]},
+        name="mu",
+    )
+    assert list(entry_names(variable)) == ["mu[a]", "mu[b]"]
+
+
+def test_draws_takes_one_name_or_several(make_mcmc, rng):
+    tree = make_mcmc({name: rng.normal(size=(2, 5)) for name in ("a", "b", "c")})
+    assert as_view(tree).draws("b").names == ("b",)
+    assert as_view(tree).draws(["c", "a"]).names == ("c", "a")
+
+
+def test_draws_lists_the_variables_when_one_is_unknown(make_mcmc, rng):
+    tree = make_mcmc({"mu": rng.normal(size=(2, 5)), "tau": rng.normal(size=(2, 5))})
+    with pytest.raises(ValueError, match=r"`var_names` asks for `theta`.*variables are: mu, tau"):
+        as_view(tree).draws(["mu", "theta"])
+
+
+def test_draws_refuses_an_empty_choice(make_mcmc, rng):
+    with pytest.raises(ValueError, match="asks for no names"):
+        as_view(make_mcmc({"mu": rng.normal(size=(2, 5))})).draws([])
+
+
+def test_draws_needs_the_group_posterior():
+    tree = xr.DataTree.from_dict({"sample_stats": xr.Dataset()})
+    with pytest.raises(
+        ValueError, match=r"no group `posterior` \(groups there are: sample_stats\)"
+    ):
+        as_view(tree).draws()
+
+
+def test_draws_refuses_an_empty_group():
+    with pytest.raises(ValueError, match="empty group `posterior`"):
+        as_view(xr.DataTree.from_dict({"posterior": xr.Dataset()})).draws()
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_as_view_refuses_what_arviz_cannot_convert():
+    with pytest.raises(TypeError, match=r"`posterior` is a float.*open_datatree"):
+        as_view(3.0)
+
+
+def test_as_view_takes_what_arviz_converts_and_the_attributes_of_a_dataset(rng):
+    mu = rng.normal(size=(2, 5))
+    assert as_view({"mu": mu}).draws().names == ("mu",)
+    view = as_view(xr.Dataset({"mu": (("chain", "draw"), mu)}, attrs={"target": "toy"}))
+    np.testing.assert_array_equal(view.draws().values[..., 0], mu)
+    assert view.attribute("target") == "toy"
+
+
+def test_a_view_is_made_once_and_reads_once(make_mcmc, rng):
+    view = as_view(make_mcmc({"mu": rng.normal(size=(2, 5))}))
+    assert as_view(view) is view
+    assert view.draws() is view.draws("mu")
+    assert view.network is view.network
+
+
+def test_draws_refuses_three_draws(make_mcmc, rng):
+    with pytest.raises(ValueError, match="has 3 draws a chain, and at least 4"):
+        as_view(make_mcmc({"mu": rng.normal(size=(2, 3))})).draws()
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_draws_counts_and_names_draws_that_are_not_finite(make_mcmc, rng, bad):
+    b1 = rng.normal(size=(2, 5, 3))
+    b1[0, 1, 2] = b1[1, 4, 2] = bad
+    with pytest.raises(ValueError, match=r"holds 2 draws that are not finite, of `b1\[2\]` \(2\)"):
+        as_view(make_mcmc({"b1": b1})).draws()
+
+
+def test_draws_refuses_text(make_mcmc):
+    with pytest.raises(ValueError, match="`label` of type <U1, and only real numbers"):
+        as_view(make_mcmc({"label": np.full((2, 5), "a")})).draws()
+
+
+def test_draws_refuses_a_variable_without_chains():
+    tree = xr.DataTree.from_dict({"posterior": xr.Dataset({"mu": ("draw", np.zeros(5))})})
+    with pytest.raises(ValueError, match=r"`mu` with dimensions .* without chain"):
+        as_view(tree).draws()
+
+
+def test_parsed_reads_text_lists_and_absence(make_mcmc, rng):
+    tree = make_mcmc({"mu": rng.normal(size=(2, 5))}, attrs={"plain": np.asarray([1.0, 2.0])})
+    assert as_view(tree).parsed("sampling_seconds") == [2.0, 2.0, 3.0, 3.0]
+    assert as_view(tree).parsed("plain") == [1.0, 2.0]
+    assert as_view(tree).parsed("missing") is None
+    assert as_view(tree).parsed("model") is None
+
+
+def test_parsed_names_the_attribute_that_is_not_json(make_mcmc, rng):
+    tree = make_mcmc({"mu": rng.normal(size=(2, 5))}, attrs={"settings": "{'a': 1}"})
+    with pytest.raises(ValueError, match="attribute `settings` that is not JSON"):
+        as_view(tree).parsed("settings")
+
+
+def test_is_variational_follows_from_the_tree(make_mcmc, make_variational, rng):
+    one = rng.normal(size=(1, 30))
+    assert as_view(make_variational({"mu": one}, lp=one, log_q=one)).is_variational
+    assert not as_view(make_mcmc({"mu": one})).is_variational
