@@ -19,7 +19,7 @@ class Entry:
     Attributes
     ----------
     module : str
-        Name of the module in this room; it has a `STUDY`.
+        Name of the module, relative to this room where it begins with a dot; it has a `STUDY`.
     paper : str
         The paper that it repeats, or follows.
     summary : str
@@ -36,27 +36,27 @@ _POURZANJANI = "Pourzanjani, Jiang and Petzold 2017"
 STUDIES: Mapping[str, Entry] = MappingProxyType(
     {
         "relu-teacher": Entry(
-            "relu_teacher",
+            ".relu_teacher",
             f"{_POURZANJANI}, section 4.1",
             "two ReLU units, free and constrained, NUTS against ADVI in both engines",
         ),
         "boston": Entry(
-            "boston",
+            ".boston",
             f"{_POURZANJANI}, section 4.2",
             "50 ReLU units on Boston Housing, free and constrained, NUTS on 80/20 splits",
         ),
         "compact-representation": Entry(
-            "compact_representation",
+            ".compact_representation",
             "Xiao, Liu and Bamler 2023",
             "one Gaussian for a classifier's posterior: HMC, ensembles and VI, before and after alignment",
         ),
         "permutation-invariant-vi": Entry(
-            "permutation_invariant_vi",
+            ".permutation_invariant_vi",
             "Gelberg, van der Ouderaa, van der Wilk and Gal 2024",
             "VI averaged over permutations: its information by the permanent, by InfoNCE, and HMC beside it",
         ),
         "label-switching": Entry(
-            "label_switching",
+            ".label_switching",
             "Our own; after Stephens 2000",
             "models with interchangeable parts, diagnostics raw and aligned, truth known",
         ),
@@ -75,5 +75,5 @@ def find(name: str) -> Study:
     from onebasin.models.checks import choose
 
     choose("NAME", name, STUDIES)
-    study: Study = import_module(f".{STUDIES[name].module}", __package__).STUDY
+    study: Study = import_module(STUDIES[name].module, __package__).STUDY
     return study

@@ -11,7 +11,7 @@ from typing import Any
 
 from onebasin.models.files import replacing
 
-from ..registry import STUDIES
+from .. import registry
 from .folder import Run, write_json
 from .frame import Frame
 from .markdown import table_to_markdown
@@ -97,7 +97,7 @@ def seconds(run: Run) -> float:
 
 
 def _page(name: str, stem: str, made: dict[str, Any], findings: Findings) -> str:
-    entry = STUDIES[name]
+    entry = registry.STUDIES[name]
     parts = [
         f"# {stem}: {entry.summary}",
         f"{entry.paper}. This page and `{stem}.json` beside it are written by `--record`.",

@@ -1,0 +1,249 @@
+"""The lab: frames, claims on them, views of them, pairs; and a whole study, run and recorded."""
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from onebasin.analysis.report import Cell as TableCell
+from onebasin.studies import registry
+from onebasin.studies.lab import (
+    Chapter,
+    Claim,
+    Field,
+    Frame,
+    Outcomes,
+    Pairs,
+    Text,
+    View,
+    at_least,
+    at_most,
+    contrast,
+    each,
+    join,
+    pair,
+    paired,
+    ratio,
+    read,
+    record,
+    select,
+)
+from onebasin.studies.lab.page import page
+
+TOY = Path(__file__).parents[2] / "docs" / "examples" / "toy_study.py"
+
+CELLS = Frame.of(
+    {"problem": problem, "engine": engine, "seed": seed, "ess": ess}
+    for problem, engine, seed, ess in (
+        ("free", "stan", 1, 100.0),
+        ("free", "stan", 2, 120.0),
+        ("free", "numpyro", 1, 80.0),
+        ("tied", "stan", 1, 50.0),
+        ("tied", "stan", 2, 40.0),
+        ("tied", "numpyro", 1, 90.0),
+    )
+)
+
+
+def test_frame_holds_what_json_keeps():
+    rows = [
+        {"a": np.float64(0.1), "b": np.arange(2), "c": float("nan")},
+        {"d": (np.int64(3), True)},
+    ]
+    frame = Frame.of(rows)
+    assert frame.rows == (
+        {"a": 0.1, "b": [0, 1], "c": None, "d": None},
+        {"a": None, "b": None, "c": None, "d": [3, True]},
+    )
+    assert type(frame.rows[0]["a"]) is float
+    assert Frame.of(json.loads(json.dumps(frame.rows))) == frame
+
+
+def test_frame_is_asked_by_values():
+    assert [row["ess"] for row in CELLS.where(problem="free", engine=("stan", "numpyro"))] == [
+        100.0, 120.0, 80.0,
+    ]  # fmt: skip
+    assert CELLS.find(problem="tied", seed=2)["ess"] == 40.0
+    assert CELLS.find(problem="loose") is None
+    assert CELLS.levels("engine") == ("stan", "numpyro")
+    some = Frame.of([{"x": 1, "y": None}, {"x": 2, "y": 0.0}])
+    assert some.known("y").column("x") == [2]
+    assert not some.known("z")
+    assert some.column("y") == [0.0]
+
+
+def test_rows_are_taken_by_name_by_values_or_by_function():
+    frames = {"cells": CELLS}
+    assert read("cells", frames) is CELLS
+    assert len(read("others", frames)) == 0
+    assert len(read(select("cells", problem="tied"), frames)) == 3
+    assert read(lambda f: (row for row in f["cells"] if row["ess"] > 90), frames).column("ess") == [
+        100.0, 120.0,
+    ]  # fmt: skip
+
+
+def test_contrast_compares_rows_that_differ_in_one_factor():
+    test = contrast(
+        "cells",
+        "problem",
+        [("free", "tied"), ("free", "loose")],
+        ratio("ess", below=0.8),
+        same=("engine", "seed"),
+        where=lambda a, b: f"{a['problem']} to {b['problem']}, {a['engine']} {b['seed']}",
+        void=lambda frames, row: row["ess"] == 40.0,
+    )
+    trials = list(test({"cells": CELLS}))
+    assert [trial.where for trial in trials] == [
+        "free to tied, stan 1",
+        "free to tied, stan 2",
+        "free to tied, numpyro 1",
+    ]
+    assert [trial.holds for trial in trials] == [True, None, False]
+    assert trials[0].measured == "100 to 50, ratio 0.50"
+
+
+def test_ratio_has_limits_on_both_sides_and_says_where_nothing_was_measured():
+    low, high = {"x": 2.0}, {"x": 1234.5}
+    assert ratio("x", above=600)(low, high) == ("2 to 1234, ratio 617.25", True)
+    assert ratio("x", above=618)(low, high)[1] is False
+    assert ratio(lambda row: 1 / row["x"], below=0.002)(low, high)[1] is True
+    assert ratio("x", below=1)(low, {"x": None}) == ("not measured", None)
+
+
+def test_each_asks_every_row_and_join_adds_tests():
+    ask = each(
+        select("cells", engine="numpyro"),
+        lambda row: (f"{row['ess']:.0f}", row["ess"] > 85),
+        where="problem",
+        void=lambda frames, row: len(frames["cells"]) < 6,
+    )
+    assert [(t.where, t.measured, t.holds) for t in ask({"cells": CELLS})] == [
+        ("free", "80", False),
+        ("tied", "90", True),
+    ]
+    claim = Claim("", "", "", join(ask, ask))
+    assert claim.on({"cells": CELLS}).outcome == "holds in 2 of 4"
+    assert claim.on({"cells": CELLS}).verdict == "unclear"
+    assert {t.holds for t in ask({"cells": CELLS.where(engine="numpyro")})} == {None}
+
+
+def test_paired_compares_what_has_a_partner():
+    test = paired(
+        "cells",
+        "ess",
+        "problem",
+        "free",
+        "tied",
+        lambda pairs: (pairs.write(0), pairs.wins == pairs.num),
+        by="seed",
+        same=("engine",),
+        where=lambda row: row["engine"],
+    )
+    trials = list(test({"cells": CELLS}))
+    assert [(t.where, t.measured, t.holds) for t in trials] == [
+        ("stan", "+65 ± 15, 2 of 2 seeds", True),
+        ("numpyro", "-10, 0 of 1 seeds", False),
+    ]
+    found = pair(CELLS.where(engine="stan"), "ess", "problem", "tied", "loose", by="seed")
+    assert found.num == 0
+
+
+def test_pairs_are_tested_as_scipy_does(rng):
+    first = rng.normal(1.0, 0.1, size=10)
+    pairs = Pairs(first.tolist(), (first - 0.05 + rng.normal(0, 0.01, size=10)).tolist())
+    difference = first - pairs.second
+    low, high = stats.ttest_1samp(difference, 0).confidence_interval(0.95)
+    assert pairs.interval == pytest.approx((low, high))
+    assert pairs.mean == pytest.approx(difference.mean())
+    assert pairs.error == pytest.approx(stats.sem(difference))
+    assert pairs.means == pytest.approx((first.mean(), np.mean(pairs.second)))
+    assert pairs.p_value == stats.wilcoxon(pairs.first, pairs.second).pvalue
+    assert pairs.above is True
+    assert Pairs(pairs.second, pairs.first).above is False
+
+
+def test_pairs_say_what_is_open():
+    wide = Pairs((1.0, -1.0, 0.5), (0.0, 0.0, 0.0))
+    assert wide.above is None
+    assert wide.gains(10.0) is False
+    assert wide.gains(0.1) is None
+    single = Pairs((1.0,), (0.0,))
+    assert np.isnan(single.error)
+    assert single.above is None
+    assert single.write() == "+1.00, 1 of 1 seeds"
+    with pytest.raises(ValueError, match="`first` has 1 values and `second` 2"):
+        Pairs((1.0,), (1.0, 2.0))
+
+
+def test_view_tabulates_rows_with_flags_and_notes():
+    view = View(
+        "ESS",
+        (
+            Field("posterior", lambda row: f"{row['problem']} {row['seed']}"),
+            Field(
+                "ESS", "ess", decimals=0, unit="bulk", flag=at_least(90), note=lambda r: r["engine"]
+            ),
+            Field("few", "ess", flag=at_most(90, otherwise="warn")),
+            Field("own", lambda row: TableCell(1, "good") if row["seed"] == 1 else None),
+            Field("void", lambda row: None, flag=at_most(0)),
+        ),
+        over=select("cells", problem="free"),
+    )
+    table = view({"cells": CELLS})
+    assert table.headings[1].unit == "bulk"
+    assert table.cells[0] == (
+        TableCell("free 1"),
+        TableCell(100.0, "good", "stan"),
+        TableCell(100.0, "warn"),
+        TableCell(1, "good"),
+        TableCell(None),
+    )
+    assert table.cells[1][3].is_empty
+    assert table.cells[2][1].flag == "bad"
+    short = View(view.caption, view.fields, view.over, drop_empty=True)
+    assert len(short({"cells": CELLS}).columns) == 4
+
+
+def test_chapter_without_rows_is_left_out_and_strange_figures_are_refused():
+    nothing = View("", (Field("x", "x"),), over="nothing")
+    chapters = (Chapter("a", "words"), Chapter("b", "words", (nothing,)), None)
+    text = Text("t", lambda frames: ("Said.", ""), lambda config, frames: chapters)
+    made = page(text, None, Outcomes({}, {}), {}, {})
+    assert [section.title for section in made.sections] == ["a"]
+    assert made.lede == "Said."
+    with pytest.raises(ValueError, match=r"`figures` are given to \['c'\]; the chapters are: a, b"):
+        page(text, None, Outcomes({}, {}), {}, {"c": ()})
+
+
+@pytest.fixture
+def toy(monkeypatch) -> ModuleType:
+    """The study of the guide, in the table of studies."""
+    spec = importlib.util.spec_from_file_location("toy_study", TOY)
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "toy_study", module)
+    spec.loader.exec_module(module)
+    entry = registry.Entry("toy_study", "Nobody", "two posteriors")
+    monkeypatch.setattr(registry, "STUDIES", {**registry.STUDIES, "toy": entry})
+    return module
+
+
+def test_study_of_the_guide_runs_and_is_recorded(toy, onebasin, here, monkeypatch):
+    monkeypatch.setattr(record, "RESULTS", here / "results")
+    answer = onebasin("study", "toy", "--out", "run", "--record", "--json")
+    assert answer.code == 0, answer.err
+    assert [s["verdict"] for s in answer.json["statements"]] == ["reproduces"] * 2
+    assert [row["num_obs"] for row in answer.json["frames"]["cells"]] == [25, 100]
+    text = Path("run/report.html").read_text()
+    assert "half as wide" in text
+    numbers = json.loads(Path("results/toy.json").read_text())
+    again, _ = record.rewrite(toy.STUDY, "toy", numbers)
+    assert again == Path("results/toy.md").read_text()
+
+
+def test_study_of_the_guide_is_short():
+    assert len(TOY.read_text().splitlines()) < 120
