@@ -11,8 +11,9 @@ from onebasin.inference import AdviSettings, EnsembleSettings, HmcSettings
 from onebasin.models import BayesianNetwork, NetworkTarget
 from onebasin.models.symmetry.blocks import Exchangeable, Symmetry
 
+from ..lab.cells import Cell
 from ..lab.images import Images, classifier, image_split
-from ..lab.study import Cell, Options
+from ..lab.options import Options
 
 NAME = "compact-representation"
 MADE = "analysis"
@@ -48,7 +49,7 @@ class RowSettings:
     repeats : int
         Different choices of draws, over which the row's numbers are averaged.
     covariance, rank, shrinkage
-        Of the Gaussian: see `analysis.unimodal.fit_gaussian`.
+        Of the Gaussian: see `analysis.gaussian.fit_gaussian`.
     part : {"", "first", "second"}
         Half of the chains (of the draws, if there is one chain) to look at.
     prune : bool
@@ -93,19 +94,7 @@ class PairSettings:
 
 @dataclass(frozen=True)
 class Config:
-    """The study's settings.
-
-    Attributes
-    ----------
-    seed : int
-        Of data, samplers and choices.
-    size : Size
-        Data and network.
-    hmc, ensemble, advi, distillation, pairs
-        Settings of what is run.
-    draws : int
-        Draws of a Gaussian from which its predictions are averaged.
-    """
+    """The study's settings; `draws` are those of a Gaussian from which its predictions are averaged."""
 
     seed: int
     size: Size
@@ -117,12 +106,11 @@ class Config:
     draws: int = 1000
 
 
+# fmt: off
 QUICK = Config(
     seed=0,
     size=Size("digits", side=8, hidden=16, train=1000),
-    hmc=HmcSettings(
-        chains=4, warmup=400, draws=500, trajectory_length=1.5, metric="unit", init_radius=1.0
-    ),
+    hmc=HmcSettings(chains=4, warmup=400, draws=500, trajectory_length=1.5, metric="unit", init_radius=1.0),
     ensemble=EnsembleSettings(members=20, epochs=200, batch_size=100, learning_rate=0.01),
     advi=AdviSettings(iterations=4000, gradient_samples=8, learning_rate=0.02, tolerance=1e-5),
     distillation=DistillationSettings(iterations=8000, learning_rate=0.03, initial_sd=1.0),
@@ -137,27 +125,17 @@ FULL = replace(
     QUICK,
     size=Size("mnist", side=28, hidden=512, train=None),
     hmc=HmcSettings(
-        chains=1,
-        warmup=200,
-        draws=1000,
-        trajectory_length=0.5,
-        metric="unit",
-        init_radius=0.05,
-        dtype="float32",
+        chains=1, warmup=200, draws=1000, trajectory_length=0.5, metric="unit", init_radius=0.05, dtype="float32",
     ),
     ensemble=EnsembleSettings(members=20, epochs=30, batch_size=500, learning_rate=0.001),
     advi=AdviSettings(
-        iterations=20_000,
-        gradient_samples=2,
-        learning_rate=0.005,
-        tolerance=1e-6,
-        batch_size=500,
-        draws=300,
+        iterations=20_000, gradient_samples=2, learning_rate=0.005, tolerance=1e-6, batch_size=500, draws=300,
         dtype="float32",
     ),
     pairs=PairSettings(20, 500, 0.001, runs=5, swaps=(0, 32, 64, 128, 256, 384, 511)),
     draws=300,
 )
+# fmt: on
 
 ALIGNMENTS = {
     "paper": AlignSettings("draw", "activations"),
@@ -166,6 +144,20 @@ ALIGNMENTS = {
     "gaussian": AlignSettings("gaussian", "weights"),
 }
 """The paper's rule, plain Git Re-Basin, and the iterated references."""
+RULES = {
+    "paper": "activations, one draw (the paper's)",
+    "one-draw": "whole units, one draw",
+    "mean": "whole units, iterated mean",
+    "gaussian": "whole units, iterated Gaussian",
+}
+"""The same in words."""
+ROW_OF_RULE = {
+    "paper": "hmc-qr",
+    "one-draw": "one-draw",
+    "mean": "mean-diag",
+    "gaussian": "gauss-diag",
+}
+"""The row of the diagonal Gaussian that is fitted to HMC's draws so aligned."""
 
 
 def configure(options: Options) -> Config:

@@ -3,86 +3,82 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from contextlib import nullcontext
-from typing import TYPE_CHECKING
+from dataclasses import asdict
 
 import numpy as np
 import xarray as xr
 
-from onebasin.analysis.alignment import Alignment, align, switching
+from onebasin.analysis.alignment import align, switching
+from onebasin.analysis.alignment.scales import prior_scales
 from onebasin.analysis.gaussian.distillation import distil
-from onebasin.models import BayesianNetwork
-from onebasin.models.symmetry.blocks import Symmetry, to_json
+from onebasin.inference.progress import ProgressBars
+from onebasin.models import BayesianNetwork, NetworkTarget
 
-from ..console import alignment_bar
+from ..lab.cells import Cell, Context, Outcomes
 from ..lab.driver import sample
 from ..lab.images import image_split
-from ..lab.study import Cell, Context, Outcomes
-from .design import DISTILLED, REFINED, AlignSettings, Config, aligned, permutations_of
+from .design import (
+    DISTILLED,
+    DYNAMICS,
+    REFINED,
+    SWAPS,
+    AlignSettings,
+    Config,
+    RowSettings,
+    network,
+    permutations_of,
+    target,
+)
 from .pairs import train_dynamics, train_swaps
 from .plan import Distillation
-from .rows import make_row
-
-if TYPE_CHECKING:
-    from onebasin.models import NetworkTarget
+from .predictions import make_row
 
 LAGS = (1, 20, 100)
 
 
 def make(config: Config, cell: Cell, outcomes: Outcomes, context: Context) -> xr.DataTree:
     """Make a cell's posterior."""
-    if cell.method.startswith("aligned-"):
-        return make_aligned(outcomes.by_key(cell.inputs[0]), cell, context)
-    if cell.method == "row":
-        return make_row(
-            outcomes.by_key(cell.inputs[0]), cell, image_split(config.size, cell.seed).test
-        )
+    inputs = [outcomes.by_key(key) for key in cell.inputs]
+    if isinstance(cell.settings, AlignSettings):
+        return make_aligned(*inputs, network(config), cell, progress=context.progress)
+    if isinstance(cell.settings, RowSettings):
+        return make_row(*inputs, cell, image_split(config.size, cell.seed).test)
+    trained = target(config, cell)
+    if cell.key == DYNAMICS:
+        return train_dynamics(trained, cell.settings, cell.seed)
+    if cell.key == SWAPS:
+        return train_swaps(trained, cell.settings, cell.seed)
     if cell.key == REFINED:
-        return _refine(outcomes.by_key(aligned("hmc", "mean")), cell, context)
+        return _refine(*inputs, trained, cell, progress=context.progress)
     if cell.key == DISTILLED:
-        return _distil(outcomes, cell, context)
-    if cell.problem == "pair":
-        train = train_dynamics if cell.method == "dynamics" else train_swaps
-        return train(_network_target(context), cell.settings, cell.seed)
+        return _distil(*inputs, trained, cell)
     return sample(cell, context)
 
 
-def make_aligned(tree: xr.DataTree, cell: Cell, context: Context) -> xr.DataTree:
+def make_aligned(
+    tree: xr.DataTree, model: BayesianNetwork, cell: Cell, *, progress: bool = False
+) -> xr.DataTree:
     """Align draws, and measure how labels changed and what alignment gained beside noise.
 
     The gain on draws from the prior, which have no basin, stands beside that on the posterior's.
     """
-    settings: AlignSettings = cell.settings
-    symmetry = permutations_of(BayesianNetwork.from_description(tree.attrs["model"]))
-    with alignment_bar() if context.progress else nullcontext() as bar:
-        alignment = _align(tree, symmetry, settings, bar)
+    symmetry, how = permutations_of(model), asdict(cell.settings)
+    with ProgressBars(progress) as bars:
+        bar = bars.add("aligning draws", 100)
+        alignment = align(
+            tree,
+            symmetry,
+            **how,
+            progress=lambda done, total: bars.move(bar, 100 * done // total),
+        )
     out = alignment.to_tree()
     del out.attrs["wall_time"]  # that of the draws; the cell has its own
-    if settings.cost == "weights":
+    if cell.settings.cost == "weights":
         found = switching(alignment, lags=_lags(tree), noise=True, seed=cell.seed)
-        prior = switching(
-            _aligned_prior(tree, symmetry, settings, cell.seed), lags=(1,), noise=False
-        )
-        measured = found.to_dict() | {"prior_ratio": prior.ratio}
-        out.attrs["switching"] = json.dumps(measured)
+        prior = align(_prior_draws(tree, model, cell.seed), symmetry, **how)
+        gained = {"prior_ratio": switching(prior, lags=(1,), noise=False).ratio}
+        out.attrs["switching"] = json.dumps(found.to_dict() | gained)
     return out
-
-
-def _align(
-    tree: xr.DataTree,
-    symmetry: Symmetry,
-    settings: AlignSettings,
-    progress: Callable[[int, int], None] | None = None,
-) -> Alignment:
-    return align(
-        tree,
-        symmetry,
-        reference=settings.reference,
-        cost=settings.cost,
-        gauge=settings.gauge,
-        progress=progress,
-    )
 
 
 def _lags(tree: xr.DataTree) -> tuple[int, ...]:
@@ -90,67 +86,48 @@ def _lags(tree: xr.DataTree) -> tuple[int, ...]:
     return tuple(lag for lag in LAGS if lag < longest) if longest > 1 else (1,)
 
 
-def _aligned_prior(
-    tree: xr.DataTree, symmetry: Symmetry, settings: AlignSettings, seed: int
-) -> Alignment:
-    """Align as many draws from the prior, which are as far apart as draws can be."""
-    model = BayesianNetwork.from_description(tree.attrs["model"])
+def _prior_draws(tree: xr.DataTree, model: BayesianNetwork, seed: int) -> xr.DataTree:
+    """Draw as often from the prior, whose draws are as far apart as draws can be."""
     rng = np.random.default_rng(seed)
-    posterior = tree["posterior"].to_dataset()
-    layers = model.network.layers
-    scales = dict(
-        zip((a.weight for a in layers), model.prior.weight_scales(len(layers)), strict=True)
-    )
-    scales |= zip((a.bias for a in layers), model.prior.bias_scales(len(layers)), strict=True)
+    posterior, scales = tree["posterior"].to_dataset(), prior_scales(model)
     draws = {
         name: posterior[name].copy(data=scales[name] * rng.standard_normal(posterior[name].shape))
         for name in model.network.shapes
     }
     prior = xr.DataTree.from_dict({"posterior": xr.Dataset(draws)})
-    prior.attrs = {"model": tree.attrs["model"], "symmetry": to_json(symmetry)}
-    return _align(prior, symmetry, settings)
+    prior.attrs = {"model": tree.attrs["model"]}
+    return prior
 
 
-def _refine(mean_aligned: xr.DataTree, cell: Cell, context: Context) -> xr.DataTree:
+def _refine(
+    aligned: xr.DataTree, trained: NetworkTarget, cell: Cell, *, progress: bool
+) -> xr.DataTree:
     """Fit a diagonal Gaussian through the ELBO, started at the mean of the aligned draws."""
     from onebasin.inference import advi
 
     return advi(
-        _network_target(context),
+        trained,
         family="meanfield",
         engine="numpyro",
         settings=cell.settings,
         seed=cell.seed,
-        start=mean_of(mean_aligned),
-        progress=context.progress,
+        start=mean_of(aligned),
+        progress=progress,
     )
 
 
-def _distil(outcomes: Outcomes, cell: Cell, context: Context) -> xr.DataTree:
+def _distil(
+    draws: xr.DataTree, aligned: xr.DataTree, trained: NetworkTarget, cell: Cell
+) -> xr.DataTree:
     """Fit a diagonal Gaussian through the predictions of the draws as they came."""
-    settings: Distillation = cell.settings
-    draws, started = (outcomes.by_key(key) for key in cell.inputs)
+    how: Distillation = cell.settings
     found = distil(
-        draws,
-        _network_target(context).x,
-        start=mean_of(started),
-        settings=settings.distillation,
-        seed=cell.seed,
+        draws, trained.x, start=mean_of(aligned), settings=how.distillation, seed=cell.seed
     )
-    return found.to_posterior(draws, settings.draws, seed=cell.seed)
+    return found.to_posterior(draws, how.draws, seed=cell.seed)
 
 
 def mean_of(tree: xr.DataTree) -> dict[str, np.ndarray]:
     """Mean over all draws of every variable."""
     dataset = tree["posterior"].to_dataset()
     return {str(n): v.mean(("chain", "draw")).values for n, v in dataset.items()}
-
-
-def _network_target(context: Context) -> NetworkTarget:
-    from onebasin.models import NetworkTarget
-
-    if not isinstance(context.target, NetworkTarget):
-        raise TypeError(
-            f"`target` is a {type(context.target).__name__}; a NetworkTarget is needed."
-        )
-    return context.target

@@ -12,15 +12,16 @@ from typing import Any
 
 from onebasin.analysis.gaussian.distillation import DistillationSettings
 
-from ..lab.study import Cell
+from ..lab.cells import Cell
 from .design import (
     ALIGNMENTS,
     DISTILLED,
+    DYNAMICS,
     ENSEMBLE,
     HMC,
-    MADE,
     MEANFIELD,
     REFINED,
+    SWAPS,
     Config,
     RowSettings,
     aligned,
@@ -28,7 +29,8 @@ from .design import (
     num_parameters,
 )
 
-PRECISION_RANKS = (20, 200)
+_ONE_BASIN = ("vi", "refined", "distilled")
+"""Rows of draws that are in one basin by construction."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class Row:
     name : str
         Short name, used in keys.
     group : str
-        What it stands with: a heading.
+        What it stands with.
     label : str
         What it is, for a reader.
     source : str
@@ -60,125 +62,91 @@ class Row:
         """Key of its cell."""
         return key(self.name, "row")
 
+    @property
+    def one_basin(self) -> bool:
+        """Whether the mean of its draws says something: it does not where each carries labels of its own.
+
+        That of the paper's q_i, a Gaussian fitted to such draws, is the paper's.
+        """
+        return self.settings.kind == "gaussian" or self.name in _ONE_BASIN
+
+    @property
+    def needs_many_draws(self) -> bool:
+        """Whether it is a fit without shrinkage, which needs more draws than parameters."""
+        return self.settings.covariance == "low-rank-precision" or self.settings.shrinkage == 0.0
+
+
+def _draws(num: int | None = None, repeats: int = 1, part: str = "") -> RowSettings:
+    return RowSettings("draws", num, repeats, part=part)
+
 
 def _gaussian(covariance: str = "diagonal", **how: Any) -> RowSettings:
     return RowSettings("gaussian", covariance=covariance, **how)
 
 
+def _precision(rank: int) -> RowSettings:
+    return _gaussian("low-rank-precision", rank=rank)
+
+
 def rows(config: Config) -> tuple[Row, ...]:
     """List the table's rows."""
-    draws = RowSettings("draws")
-    paper, mean = aligned("hmc", "paper"), aligned("hmc", "mean")
-    hmc, baseline, ours = "HMC, the paper's columns", "baselines", "one Gaussian, other recipes"
-    found = [
-        Row("hmc", hmc, "samples (the truth)", HMC, draws),
-        Row("hmc-qi", hmc, "q_i: draws as they are, diagonal", HMC, _gaussian(prune=True)),
-        Row("hmc-qr", hmc, "q_r: activations, one draw, diagonal", paper, _gaussian(prune=True)),
-        *_ensemble_rows("ensemble", ENSEMBLE),
-        Row("vi", "VI, the paper's column", "mean-field, random start", MEANFIELD, draws),
-        Row(
-            "half-1", baseline, "first half of the chains", HMC, RowSettings("draws", part="first")
-        ),
-        Row(
-            "half-2",
-            baseline,
-            "second half of the chains",
-            HMC,
-            RowSettings("draws", part="second"),
-        ),
-        *(
-            Row(
-                f"raw-{k}",
-                baseline,
-                f"{k} raw draw{'s' * (k > 1)}",
-                HMC,
-                RowSettings("draws", k, 20),
-            )
-            for k in (1, 5, 20)
-        ),
-        Row("map", baseline, "one MAP network", ENSEMBLE, RowSettings("draws", 1, 10)),
-        Row(
-            "one-draw", ours, "weights, one draw, diagonal", aligned("hmc", "one-draw"), _gaussian()
-        ),
-        Row("mean-diag", ours, "iterated mean, diagonal", mean, _gaussian(prune=True)),
-        Row(
-            "gauss-diag",
-            ours,
-            "iterated Gaussian, diagonal",
-            aligned("hmc", "gaussian"),
-            _gaussian(),
-        ),
-        Row(
-            "mean-lowrank", ours, "iterated mean, low rank 20", mean, _gaussian("low-rank", rank=20)
-        ),
-        *_many_draws_rows(config, mean, ours),
-        Row("mean-shrunk", ours, "iterated mean, full, shrunk", mean, _gaussian("full")),
-        Row("paper-shrunk", ours, "activations, one draw, full, shrunk", paper, _gaussian("full")),
-        Row("refined", ours, "ELBO from the aligned mean, diagonal", REFINED, draws),
-        Row("distilled", ours, "distilled predictions, diagonal", DISTILLED, draws),
-    ]
-    return tuple(found)
+    many_draws = config.hmc.chains * config.hmc.draws > num_parameters(config) + 1
+    return tuple(row for row in _ROWS if many_draws or not row.needs_many_draws)
 
 
-def _ensemble_rows(name: str, source: str) -> tuple[Row, ...]:
-    group = "ensemble, the paper's columns"
-    paper, mean = aligned(name, "paper"), aligned(name, "mean")
-    return (
-        Row(name, group, "samples", source, RowSettings("draws")),
-        Row(f"{name}-qi", group, "q_i: members as they are, diagonal", source, _gaussian()),
-        Row(f"{name}-qr", group, "q_r: activations, one member, diagonal", paper, _gaussian()),
-        Row(f"{name}-mean", group, "iterated mean, diagonal", mean, _gaussian()),
-        Row(f"{name}-shrunk", group, "iterated mean, full, shrunk", mean, _gaussian("full")),
-    )
-
-
-def _many_draws_rows(config: Config, source: str, group: str) -> tuple[Row, ...]:
-    """Fits without shrinkage need more draws than parameters."""
-    if config.hmc.chains * config.hmc.draws <= num_parameters(config) + 1:
-        return ()
-    label = "iterated mean, low-rank precision"
-    return (
-        *(
-            Row(
-                f"mean-precision-{rank}",
-                group,
-                f"{label} {rank}",
-                source,
-                _gaussian("low-rank-precision", rank=rank),
-            )
-            for rank in PRECISION_RANKS
-        ),
-        Row("mean-full", group, "iterated mean, full", source, _gaussian("full", shrinkage=0.0)),
-    )
+_PAPER, _MEAN = aligned("hmc", "paper"), aligned("hmc", "mean")
+_MEMBERS, _MEAN_MEMBERS = aligned("ensemble", "paper"), aligned("ensemble", "mean")
+_OURS = "one Gaussian"
+# fmt: off
+_ROWS = (
+    Row("hmc", "HMC", "samples (the truth)", HMC, _draws()),
+    Row("hmc-qi", "HMC", "q_i: draws as they are, diagonal", HMC, _gaussian(prune=True)),
+    Row("hmc-qr", "HMC", "q_r: activations, one draw, diagonal", _PAPER, _gaussian(prune=True)),
+    Row("ensemble", "ensemble", "samples", ENSEMBLE, _draws()),
+    Row("ensemble-qi", "ensemble", "q_i: members as they are, diagonal", ENSEMBLE, _gaussian()),
+    Row("ensemble-qr", "ensemble", "q_r: activations, one member, diagonal", _MEMBERS, _gaussian()),
+    Row("ensemble-mean", "ensemble", "iterated mean, diagonal", _MEAN_MEMBERS, _gaussian()),
+    Row("ensemble-shrunk", "ensemble", "iterated mean, full, shrunk", _MEAN_MEMBERS, _gaussian("full")),
+    Row("vi", "VI", "mean-field, random start", MEANFIELD, _draws()),
+    Row("half-1", "baselines", "first half of the chains", HMC, _draws(part="first")),
+    Row("half-2", "baselines", "second half of the chains", HMC, _draws(part="second")),
+    Row("raw-1", "baselines", "1 raw draw", HMC, _draws(1, 20)),
+    Row("raw-5", "baselines", "5 raw draws", HMC, _draws(5, 20)),
+    Row("raw-20", "baselines", "20 raw draws", HMC, _draws(20, 20)),
+    Row("map", "baselines", "one MAP network", ENSEMBLE, _draws(1, 10)),
+    Row("one-draw", _OURS, "weights, one draw, diagonal", aligned("hmc", "one-draw"), _gaussian()),
+    Row("mean-diag", _OURS, "iterated mean, diagonal", _MEAN, _gaussian(prune=True)),
+    Row("gauss-diag", _OURS, "iterated Gaussian, diagonal", aligned("hmc", "gaussian"), _gaussian()),
+    Row("mean-lowrank", _OURS, "iterated mean, low rank 20", _MEAN, _gaussian("low-rank", rank=20)),
+    Row("mean-precision-20", _OURS, "iterated mean, low-rank precision 20", _MEAN, _precision(20)),
+    Row("mean-precision-200", _OURS, "iterated mean, low-rank precision 200", _MEAN, _precision(200)),
+    Row("mean-full", _OURS, "iterated mean, full", _MEAN, _gaussian("full", shrinkage=0.0)),
+    Row("mean-shrunk", _OURS, "iterated mean, full, shrunk", _MEAN, _gaussian("full")),
+    Row("paper-shrunk", _OURS, "activations, one draw, full, shrunk", _PAPER, _gaussian("full")),
+    Row("refined", _OURS, "ELBO from the aligned mean, diagonal", REFINED, _draws()),
+    Row("distilled", _OURS, "distilled predictions, diagonal", DISTILLED, _draws()),
+)
+# fmt: on
 
 
 def cells(config: Config) -> tuple[Cell, ...]:
     """List the cells in the order in which they run."""
+
+    def cell(key: str, settings: Any, *inputs: str) -> Cell:
+        return Cell(*key.split("."), settings, config.seed, inputs=inputs)
+
+    distilled = Distillation(config.distillation, config.draws)
     return (
-        _cell("posterior", "hmc", "numpyro", config.hmc, config),
-        _cell("posterior", "ensemble", "numpyro", config.ensemble, config),
-        _cell("posterior", "meanfield", "numpyro", config.advi, config),
-        *(_cell("hmc", f"aligned-{r}", MADE, s, config, HMC) for r, s in ALIGNMENTS.items()),
-        *(
-            _cell("ensemble", f"aligned-{r}", MADE, ALIGNMENTS[r], config, ENSEMBLE)
-            for r in ("paper", "mean")
-        ),
-        _cell("hmc-mean", "meanfield", "numpyro", config.advi, config, aligned("hmc", "mean")),
-        _cell(
-            "hmc",
-            "distilled",
-            MADE,
-            Distillation(config.distillation, config.draws),
-            config,
-            HMC,
-            aligned("hmc", "mean"),
-        ),
-        *(
-            _cell(r.name, "row", MADE, _filled(r.settings, config), config, r.source)
-            for r in rows(config)
-        ),
-        _cell("pair", "dynamics", MADE, config.pairs, config),
-        _cell("pair", "swaps", MADE, config.pairs, config),
+        cell(HMC, config.hmc),
+        cell(ENSEMBLE, config.ensemble),
+        cell(MEANFIELD, config.advi),
+        *(cell(aligned("hmc", rule), how, HMC) for rule, how in ALIGNMENTS.items()),
+        *(cell(aligned("ensemble", r), ALIGNMENTS[r], ENSEMBLE) for r in ("paper", "mean")),
+        cell(REFINED, config.advi, aligned("hmc", "mean")),
+        cell(DISTILLED, distilled, HMC, aligned("hmc", "mean")),
+        *(cell(row.key, _filled(row.settings, config), row.source) for row in rows(config)),
+        cell(DYNAMICS, config.pairs),
+        cell(SWAPS, config.pairs),
     )
 
 
@@ -192,9 +160,3 @@ class Distillation:
 
 def _filled(settings: RowSettings, config: Config) -> RowSettings:
     return replace(settings, num=config.draws) if settings.kind == "gaussian" else settings
-
-
-def _cell(
-    problem: str, method: str, engine: str, settings: Any, config: Config, *inputs: str
-) -> Cell:
-    return Cell(problem, method, engine, settings, config.seed, inputs=inputs)

@@ -12,16 +12,23 @@ from onebasin.analysis.gaussian.distillation import DistillationSettings
 from onebasin.inference import AdviSettings, EnsembleSettings, HmcSettings
 from onebasin.models import BayesianNetwork, Categorical, Network, predict
 from onebasin.models.data import Dataset
-from onebasin.studies.compact_representation import STUDY, design, paper
+from onebasin.studies.compact_representation import STUDY, design
+from onebasin.studies.compact_representation.claims import CLAIMS
 from onebasin.studies.compact_representation.design import RowSettings, Size, configure
-from onebasin.studies.compact_representation.measures import Measured, Results, score
+from onebasin.studies.compact_representation.measures import score
 from onebasin.studies.compact_representation.pairs import align_to, swapped, train_swaps
 from onebasin.studies.compact_representation.plan import rows
-from onebasin.studies.compact_representation.rows import halve, make_row
-from onebasin.studies.compact_representation.statements import statements
-from onebasin.studies.compact_representation.tables import goal_table, reaches_goal, reaches_stretch
+from onebasin.studies.compact_representation.predictions import halve, make_row
+from onebasin.studies.compact_representation.views import (
+    GOALS,
+    PAPER,
+    reaches_goal,
+    reaches_stretch,
+)
+from onebasin.studies.lab.cells import Cell
+from onebasin.studies.lab.frame import Frame
 from onebasin.studies.lab.images import image_split
-from onebasin.studies.lab.study import Cell, Options
+from onebasin.studies.lab.options import Options
 
 MODEL = BayesianNetwork(Network(4, (3,), 3, "relu"), Categorical())
 
@@ -62,7 +69,7 @@ def test_cells_come_after_their_inputs_and_have_keys_of_their_own(options):
         assert cell.key not in seen
         seen.add(cell.key)
     assert {row.key for row in rows(config)} <= seen
-    assert set(paper.TABLE_1) <= {row.name for row in rows(config)}
+    assert set(PAPER) <= {row.name for row in rows(config)}
     assert max(config.pairs.swaps) < config.size.hidden
 
 
@@ -173,10 +180,18 @@ def test_permuted_twins_are_as_far_apart_as_they_were_before_training():
     np.testing.assert_allclose(found["barrier_aligned"], 0, atol=1e-4)
 
 
-def measured(name: str, tv: float, agreement: float, accuracy: float = 0.9) -> Measured:
+def measured(name: str, tv: float, agreement: float, accuracy: float = 0.9) -> dict:
     (row,) = (row for row in rows(configure(Options(quick=True))) if row.name == name)
-    averaged = replace(SCORE, total_variation=tv, agreement=agreement)
-    return Measured(row, averaged, averaged, accuracy, 0.0, 0.1)
+    averaged = SCORE | {"total_variation": tv, "agreement": agreement}
+    return {
+        "name": name, "group": row.group, "label": row.label, **averaged,
+        **{f"mean_{measure}": value for measure, value in averaged.items()},
+        "draw_accuracy": accuracy, "median_sd": 1 - agreement, "kept_accuracy": agreement,
+    }  # fmt: skip
+
+
+def verdicts(frames: dict[str, Frame]) -> dict[str, str]:
+    return {claim.label: claim.on(frames).verdict for claim in CLAIMS}
 
 
 TRUTH = np.array([[0.9, 0.1], [0.2, 0.8]])
@@ -184,14 +199,14 @@ SCORE = score(TRUTH, TRUTH, np.array([0, 1]))
 
 
 def test_score_of_the_truth_itself():
-    assert (SCORE.agreement, SCORE.total_variation, SCORE.accuracy) == (1.0, 0.0, 1.0)
-    assert SCORE.log_score == pytest.approx((np.log(0.9) + np.log(0.8)) / 2)
-    assert score(1 - TRUTH, TRUTH, np.array([0, 1])).total_variation == pytest.approx(0.7)
+    assert [SCORE[name] for name in ("agreement", "total_variation", "accuracy")] == [1.0, 0.0, 1.0]
+    assert SCORE["log_score"] == pytest.approx((np.log(0.9) + np.log(0.8)) / 2)
+    assert score(1 - TRUTH, TRUTH, np.array([0, 1]))["total_variation"] == pytest.approx(0.7)
 
 
 def test_a_class_that_was_ruled_out_costs_everything():
     sure = np.array([[1.0, 0.0], [1.0, 0.0]])
-    assert score(sure, TRUTH, np.array([0, 1])).log_score == -np.inf
+    assert score(sure, TRUTH, np.array([0, 1]))["log_score"] == -np.inf
 
 
 def test_goals_are_reached_by_both_numbers_and_the_stretch_by_three():
@@ -206,22 +221,41 @@ def test_goals_are_reached_by_both_numbers_and_the_stretch_by_three():
 
 
 def test_verdicts_follow_the_numbers():
-    rows_ = {"hmc": (0.0, 1.0), "hmc-qi": (0.8, 0.1), "hmc-qr": (0.7, 0.6)}
-    rows_ |= {"one-draw": (0.3, 0.9), "mean-diag": (0.1, 0.95)}
-    found = {name: measured(name, *numbers) for name, numbers in rows_.items()}
-    switching = {"mean": {"ratio": 0.5, "prior_ratio": 0.9}}
-    results = Results(found, SCORE, switching, {})
-    judged = {s.label: s.verdict for s in statements(results)}
+    numbers = {"hmc": (0.0, 1.0), "hmc-qi": (0.8, 0.1), "hmc-qr": (0.7, 0.6)}
+    numbers |= {"one-draw": (0.3, 0.9), "mean-diag": (0.1, 0.95)}
+    found = {name: measured(name, *pair) for name, pair in numbers.items()}
+    moved = {"rule": "mean", "ratio": 0.5, "prior_ratio": 0.9}
+    frames = {"rows": Frame.of(found.values()), "alignments": Frame.of([moved])}
+    judged = verdicts(frames)
     assert judged["rebasin makes a Gaussian fit easier"] == "reproduces"
     assert judged["one basin: close to unimodal"] == "reproduces"
+    assert judged["rebasin narrows the weights' sds"] == "reproduces"
+    assert judged["rebasin makes pruning by sd safer"] == "reproduces"
     assert judged["transpositions before training show after it"] == "unclear"  # not measured
-    (gain,) = (row for row in goal_table(results).rows if "iterated" in str(row[0]))
-    assert (gain[1], gain[2].value) == ("3.00 times", "yes")
+    (gain,) = (row for row in GOALS(frames).rows if "iterated" in str(row[0].value))
+    assert [cell.value for cell in gain[1:]] == ["3.00 times", "yes"]
     worse = found | {"hmc-qr": measured("hmc-qr", 0.9, 0.6)}
-    alike = {"mean": {"ratio": 0.85, "prior_ratio": 0.9}}
-    judged = {s.label: s.verdict for s in statements(Results(worse, SCORE, alike, {}))}
+    alike = moved | {"ratio": 0.85}
+    judged = verdicts({"rows": Frame.of(worse.values()), "alignments": Frame.of([alike])})
     assert judged["rebasin makes a Gaussian fit easier"] == "does not reproduce"
     assert judged["one basin: close to unimodal"] == "does not reproduce"
+
+
+def test_verdicts_on_pairs_follow_the_numbers():
+    pair = {"barrier_raw": 0.5, "barrier_aligned": 0.09}
+    swaps = [pair | {"before": before, "after": before + 0.5} for before in (0, 2, 5)]
+    lines = [{"run": 1, "transpositions": [0, 0, 3, 4]}]
+    frames = {"dynamics": Frame.of([pair]), "swaps": Frame.of(swaps), "lines": Frame.of(lines)}
+    on_pairs = [claim for claim in CLAIMS if claim.label.startswith(("rebasin rem", "transpos"))]
+    assert len(on_pairs) == 4
+    assert {claim.on(frames).verdict for claim in on_pairs} == {"reproduces"}
+    left = pair | {"barrier_aligned": 0.11}
+    swaps = [left | {"before": before, "after": 2.0} for before in (0, 2, 5)]
+    lines = [{"run": 1, "transpositions": [0, 3, 2, 4]}]
+    frames = {"dynamics": Frame.of([left]), "swaps": Frame.of(swaps), "lines": Frame.of(lines)}
+    assert {claim.on(frames).verdict for claim in on_pairs} == {"does not reproduce"}
+    low = Frame.of([{"barrier_raw": 0.04, "barrier_aligned": 0.0}])  # no barrier to begin with
+    assert verdicts({"dynamics": low})[on_pairs[0].label] == "unclear"
 
 
 def test_options_of_other_studies_are_refused():
@@ -229,19 +263,21 @@ def test_options_of_other_studies_are_refused():
         configure(Options(engine="stan"))
 
 
+TOY = design.Config(
+    seed=0,
+    size=Size("digits", side=4, hidden=3, train=60),
+    hmc=HmcSettings(chains=2, warmup=20, draws=40, trajectory_length=0.3, metric="unit"),
+    ensemble=EnsembleSettings(members=3, epochs=3, batch_size=20),
+    advi=AdviSettings(iterations=20, evaluate_every=10, elbo_samples=5, draws=30),
+    distillation=DistillationSettings(iterations=5, points=40, draws=10, batch_size=20),
+    pairs=design.PairSettings(2, 20, 0.01, runs=2, swaps=(0, 2), points=3),
+    draws=20,
+)
+
+
 def test_toy_run_from_the_command_line(onebasin, here, monkeypatch):
-    toy = design.Config(
-        seed=0,
-        size=Size("digits", side=4, hidden=3, train=60),
-        hmc=HmcSettings(chains=2, warmup=20, draws=40, trajectory_length=0.3, metric="unit"),
-        ensemble=EnsembleSettings(members=3, epochs=3, batch_size=20),
-        advi=AdviSettings(iterations=20, evaluate_every=10, elbo_samples=5, draws=30),
-        distillation=DistillationSettings(iterations=5, points=40, draws=10, batch_size=20),
-        pairs=design.PairSettings(2, 20, 0.01, runs=2, swaps=(0, 2), points=3),
-        draws=20,
-    )
-    monkeypatch.setattr(design, "QUICK", toy)
-    words = (
+    monkeypatch.setattr(design, "QUICK", TOY)
+    words = [
         "study",
         "compact-representation",
         "--quick",
@@ -249,14 +285,17 @@ def test_toy_run_from_the_command_line(onebasin, here, monkeypatch):
         "run",
         "--no-progress",
         "--json",
-    )
+    ]
     answer = onebasin(*words)
     assert answer.code == 0, answer.err
-    assert set(answer.json["rows"]) == {row.name for row in rows(toy)}
-    assert answer.json["rows"]["hmc"]["averaged"]["agreement"] == 1.0
+    found = {row["name"]: row for row in answer.json["frames"]["rows"]}
+    assert set(found) == {row.name for row in rows(TOY)}
+    assert found["hmc"]["agreement"] == 1.0
     assert len(answer.json["statements"]) == 8
+    assert all(statement["trials"] for statement in answer.json["statements"])
     page = (here / "run" / "report.html").read_text()
-    assert "Figure 5 remade" in page
+    for figure in ("Figure 2 remade", "Figure 3 remade", "Figure 5 remade"):
+        assert figure in page
     again = onebasin(*words)
-    assert again.err.count("there already") == len(STUDY.cells(toy))
-    assert again.json["rows"] == answer.json["rows"]
+    assert again.err.count("there already") == len(STUDY.cells(TOY))
+    assert again.json["frames"] == answer.json["frames"]

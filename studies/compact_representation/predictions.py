@@ -21,7 +21,7 @@ from onebasin.analysis.predictive.agreement import entropy
 from onebasin.models import BayesianNetwork, predict
 from onebasin.models.data import Dataset
 
-from ..lab.study import Cell
+from ..lab.cells import Cell
 from .design import RowSettings
 
 BATCH = 50

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 import numpy as np
+import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from onebasin.analysis.figures.style import (
@@ -20,17 +22,44 @@ from onebasin.analysis.figures.style import (
 )
 from onebasin.analysis.report import FigureItem
 
-from .measures import Measured, Results
+from ..lab.cells import Outcomes
+from ..lab.frame import Frames, read
+from .design import DYNAMICS, SWAPS, Config
+from .plan import rows
+from .text import GAUSSIAN, PAIRS
 
 _PANEL, _MARGIN = (3.1, 2.5), (0.3, 0.5)
 _AS_TRAINED, _ALIGNED = chain_colour(1), ACCENT
+_PRUNED = {
+    "hmc-qi": ("draws as they are", _AS_TRAINED),
+    "hmc-qr": ("aligned as in the paper", MUTED),
+    "mean-diag": ("aligned to the iterated mean", ACCENT),
+}
 
 
-def figure_two(results: Results) -> FigureItem | None:
+def figures(
+    config: Config, outcomes: Outcomes, frames: Frames
+) -> Mapping[str, Iterable[FigureItem | None]]:
+    """Draw what can be drawn, by chapter."""
+    there = {cell.key for cell in outcomes}
+    pruned = {
+        row.name: outcomes.by_key(row.key)
+        for row in rows(config)
+        if row.name in _PRUNED and row.key in there
+    }
+    trained = [
+        draw(outcomes.by_key(key)[group].to_dataset())
+        for key, group, draw in (
+            (DYNAMICS, "dynamics", figure_two),
+            (SWAPS, "swaps", figure_three),
+        )
+        if key in there
+    ]
+    return {GAUSSIAN: (overview(frames), figure_five(pruned)), PAIRS: trained}
+
+
+def figure_two(found: xr.Dataset) -> FigureItem:
     """Remake Figure 2: losses of two networks and of those between them, as training goes on."""
-    if "dynamics" not in results.trees:
-        return None
-    found = results.trees["dynamics"]["dynamics"].to_dataset()
     titles = {"loss_raw": "as trained", "loss_aligned": "second aligned to the first"}
     figure, panels = new_panels(
         list(titles.values()),
@@ -60,18 +89,18 @@ def figure_two(results: Results) -> FigureItem | None:
     )
 
 
-def figure_three(results: Results) -> FigureItem | None:
+def figure_three(found: xr.Dataset) -> FigureItem:
     """Remake Figure 3: transpositions before training, and what is left of them after it."""
-    if "swaps" not in results.trees:
-        return None
-    found = results.trees["swaps"]["swaps"].to_dataset()
-    titles = ("transpositions after", "distance", "loss barrier", "along the line")
     figure = new_figure(2 * _PANEL[0] + 0.3, 2 * _PANEL[1] + 0.6)
     panels = figure.subplots(2, 2).ravel()
-    labels = ("transpositions (NoT)", "Euclidean", "nats", "transpositions (NoT)")
     before = "transpositions before training"
-    under = (before, before, before, "position on the line")
-    for axes, title, x_label, y_label in zip(panels, titles, under, labels, strict=True):
+    words = (
+        ("transpositions after", before, "transpositions (NoT)"),
+        ("distance", before, "Euclidean"),
+        ("loss barrier", before, "nats"),
+        ("along the line", "position on the line", "transpositions (NoT)"),
+    )
+    for axes, (title, x_label, y_label) in zip(panels, words, strict=True):
         style_axes(axes, title=title, x_label=x_label, y_label=y_label)
     counts = found["before"].values
     panels[0].plot(counts, counts, ":", color=MUTED, label="as before training")
@@ -79,8 +108,8 @@ def figure_three(results: Results) -> FigureItem | None:
     for axes, name in ((panels[1], "distance"), (panels[2], "barrier")):
         _band(axes, counts, found[f"{name}_raw"].values, _AS_TRAINED, "as trained")
         _band(axes, counts, found[f"{name}_aligned"].values, _ALIGNED, "aligned")
-    for counts in found["between"].values:
-        panels[3].plot(found["position"], counts, color=MUTED, linewidth=0.9, alpha=0.8)
+    for along in found["between"].values:
+        panels[3].plot(found["position"], along, color=MUTED, linewidth=0.9, alpha=0.8)
     for axes in panels[:2]:
         axes.legend(frameon=False, fontsize=TEXT_SIZE - 1, labelcolor=INK)
     return FigureItem(
@@ -100,26 +129,19 @@ def _band(axes: Axes, x: np.ndarray, values: np.ndarray, colour: str, label: str
     axes.plot(x, mean, "o-", color=colour, markersize=3, label=label)
 
 
-def figure_five(results: Results) -> FigureItem | None:
+def figure_five(trees: Mapping[str, xr.DataTree]) -> FigureItem | None:
     """Remake Figure 5: standard deviations of weights, and accuracy of pruned networks."""
-    shown = {
-        "hmc-qi": ("draws as they are", _AS_TRAINED),
-        "hmc-qr": ("aligned as in the paper", MUTED),
-        "mean-diag": ("aligned to the iterated mean", ACCENT),
-    }
-    there = {n: look for n, look in shown.items() if n in results.trees}
-    there = {n: look for n, look in there.items() if "pruning" in results.trees[n].children}
-    if not there:
+    if not trees:
         return None
     figure = new_figure(2 * _PANEL[0] + 0.3, _PANEL[1] + 0.5)
     left, right = figure.subplots(1, 2)
     style_axes(left, title="spread of a weight", x_label="posterior sd", y_label="share of weights")
     style_axes(right, title="pruned mean", x_label="share of weights kept", y_label="accuracy")
-    for name, (label, colour) in there.items():
-        spread = results.trees[name]["spread"].to_dataset()
+    for name, tree in trees.items():
+        label, colour = _PRUNED[name]
+        spread, curve = (tree[group].to_dataset() for group in ("spread", "pruning"))
         share = spread["count"].values / spread["count"].values.sum()
         left.stairs(share, spread["edge"].values, color=colour, label=label)
-        curve = results.trees[name]["pruning"].to_dataset()
         right.plot(curve["keep"], curve["accuracy_sd"], "o-", markersize=3, color=colour)
         right.plot(curve["keep"], curve["accuracy_random"], ":", color=colour)
     add_legend(figure, *left.get_legend_handles_labels())
@@ -132,34 +154,32 @@ def figure_five(results: Results) -> FigureItem | None:
     )
 
 
-def overview(results: Results) -> FigureItem | None:
+def overview(frames: Frames) -> FigureItem | None:
     """Place every representation by how well it keeps the mean prediction, and how well the spread."""
-    shown = [m for name, m in results.measured.items() if name not in ("hmc", "half-1", "half-2")]
-    if not shown or "hmc" not in results.measured:
+    truth = read("rows", frames).find(name="hmc")
+    shown = [row for row in read("rows", frames) if row["name"] not in ("hmc", "half-1", "half-2")]
+    if not shown or truth is None:
         return None
-    figure: Figure = new_figure(7.4, 0.2 * len(shown) + 1.1)
-    panels = figure.subplots(1, 2, sharey=True)
-    titles = ("averaged prediction", "one draw")
-    under = ("total variation from HMC's, halved", "accuracy")
-    groups = list(dict.fromkeys(m.row.group for m in shown))
-    for axes, title, x_label in zip(panels, titles, under, strict=True):
-        style_axes(axes, title=title, x_label=x_label)
-    for place, found in enumerate(shown):
-        colour = chain_colour(groups.index(found.row.group))
-        for axes, value in zip(panels, _two_numbers(found), strict=True):
-            axes.plot(value, place, "o", color=colour, markersize=5)
-    panels[0].set_xscale("log")
-    panels[0].set_yticks(range(len(shown)), [f"{m.row.label}" for m in shown])
-    panels[0].invert_yaxis()
-    if results.floor:
-        panels[0].axvline(results.floor.total_variation, color=MUTED, linewidth=0.8, linestyle="--")
-    truth = results.measured["hmc"].draw_accuracy
-    panels[1].axvline(truth, color=MUTED, linewidth=0.8, linestyle="--")
+    figure = new_figure(7.4, 0.2 * len(shown) + 1.1)
+    left, right = figure.subplots(1, 2, sharey=True)
+    style_axes(left, title="averaged prediction", x_label="total variation from HMC's, halved")
+    style_axes(right, title="one draw", x_label="accuracy")
+    groups = list(dict.fromkeys(row["group"] for row in shown))
+    for place, row in enumerate(shown):
+        colour = chain_colour(groups.index(row["group"]))
+        for axes, measure in ((left, "total_variation"), (right, "draw_accuracy")):
+            axes.plot(row[measure], place, "o", color=colour, markersize=5)
+    left.set_xscale("log")
+    left.set_yticks(range(len(shown)), [row["label"] for row in shown])
+    left.invert_yaxis()
+    for floor in read("floor", frames):
+        left.axvline(floor["total_variation"], color=MUTED, linewidth=0.8, linestyle="--")
+    right.axvline(truth["draw_accuracy"], color=MUTED, linewidth=0.8, linestyle="--")
     handles = [
         Line2D([], [], color=chain_colour(place), marker="o", linestyle="none", markersize=5)
         for place in range(len(groups))
     ]
-    add_legend(figure, handles, [group.split(",")[0] for group in groups])
+    add_legend(figure, handles, groups)
     return FigureItem(
         figure,
         caption="Every representation by two numbers. Left: how far its averaged prediction is from HMC's; dashed: "
@@ -167,7 +187,3 @@ def overview(results: Results) -> FigureItem | None:
         "accuracy of a single draw; dashed: that of HMC's, which a faithful representation has too.",
         alt="Total variation and accuracy of one draw, a row for each representation",
     )
-
-
-def _two_numbers(found: Measured) -> tuple[float, float]:
-    return found.averaged.total_variation, found.draw_accuracy
