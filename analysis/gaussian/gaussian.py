@@ -87,8 +87,8 @@ class GaussianFit:
         None where the draws were not aligned. With `keep`, and without alignment, the fit is to the
         parametrisation as it was sampled.
         """
-        rule = self.attributes.get("alignment")
-        return json.loads(rule).get("gauge") if rule else None
+        rule = schema.decode(self.attributes, schema.ALIGNMENT)
+        return rule.get("gauge") if rule else None
 
     @cached_property
     def mean(self) -> dict[str, np.ndarray]:

@@ -312,7 +312,7 @@ def test_variables_that_are_no_draws_of_real_numbers_are_refused():
         fit_gaussian(data.assign(phi=data["phi"][0]))
     with pytest.raises(ValueError, match="variables without entries only"):
         fit_gaussian(data.isel(place=slice(0)), var_names="theta")
-    with pytest.raises(ValueError, match=r"the variables to fit are: none"):
+    with pytest.raises(ValueError, match=r"empty group `posterior`"):
         fit_gaussian(xr.Dataset())
 
 
