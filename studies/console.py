@@ -28,16 +28,18 @@ _MARKS = {"good": ("✓", "green"), "warn": ("!", "yellow"), "bad": ("✗", "red
 def prepare_jax() -> None:
     """Set JAX's flags before anything uses it.
 
-    Double precision; no remarks on missing GPUs; and compiled kernels kept in the user's cache, since
-    compiling one takes longer than sampling a small network with it.
+    Double precision; no remarks on missing GPUs; and every compiled kernel kept in the user's cache, the small ones
+    too: a first run compiles for longer than it samples a small network. JAX's keys tell versions and processors
+    apart, and a place that the user has chosen for JAX stays.
     """
     import jax
     import platformdirs
 
     jax.config.update("jax_enable_x64", True)
-    cache = platformdirs.user_cache_path("onebasin") / "jax"
-    jax.config.update("jax_compilation_cache_dir", str(cache))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
+    if jax.config.jax_compilation_cache_dir is None:
+        cache = platformdirs.user_cache_path("onebasin") / "jax"
+        jax.config.update("jax_compilation_cache_dir", str(cache))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     for name in ("jax", "jax._src.xla_bridge", "absl"):
         logging.getLogger(name).setLevel(logging.ERROR)
 

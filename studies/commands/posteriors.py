@@ -31,12 +31,13 @@ def diagnose(
     json: Annotated[bool, typer.Option("--json", help="Write JSON instead of tables.")] = False,
 ) -> None:
     """Show R-hat, effective sample sizes, divergences, tree depths and E-BFMI; raw and modulo symmetry."""
+    from .. import console
+
+    console.prepare_jax()
     from onebasin.analysis.diagnostics.aligned import diagnose_aligned, has_equal_modes
     from onebasin.analysis.diagnostics.diagnose import diagnose as diagnose_raw
     from onebasin.analysis.posterior.view import as_view
     from onebasin.inference.posterior import open_posterior
-
-    from .. import console
 
     view = as_view(open_posterior(run))
     symmetry = parse_exchangeable(exchangeable or []) or None
@@ -62,10 +63,11 @@ def align(
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
     """Bring every draw into one labelling, and write the posterior with how each draw was moved."""
+    from .. import console
+
+    console.prepare_jax()
     from onebasin.analysis.alignment import align as align_tree
     from onebasin.inference.posterior import check_output, open_posterior, save
-
-    from .. import console
 
     check_output(out, force=force)
     symmetry = parse_exchangeable(exchangeable or []) or None
@@ -101,11 +103,12 @@ def report(
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
     """Write one self-contained page with tables and pictures of posteriors."""
+    from .. import console
+
+    console.prepare_jax()
     from onebasin.analysis.report import check_output
     from onebasin.analysis.report import report as write_report
     from onebasin.inference.posterior import open_posterior
-
-    from .. import console
 
     check_output(out, force=force)
     trees = {name: open_posterior(run) for name, run in named(runs).items()}

@@ -1,0 +1,62 @@
+"""What one process has compiled, the next one takes from the cache."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+SCRIPT = """
+import json
+from collections import Counter
+
+from onebasin.studies import console
+
+console.prepare_jax()
+import jax
+import numpyro
+from numpyro.distributions import Normal
+
+import onebasin as ob
+
+events = Counter()
+jax.monitoring.register_event_listener(lambda event, **_: events.update([event.split("/")[-1]]))
+target = ob.Target("normal", numpyro_model=lambda: numpyro.sample("x", Normal(3.0, 2.0)))
+settings = ob.NutsSettings(chains=2, warmup=5, draws=5)
+posterior = ob.nuts(target, engine="numpyro", settings=settings, progress=False)
+print(json.dumps({**events, "draws": posterior["posterior"]["x"].values.tolist()}))
+"""
+
+
+def _run(cache: Path, **env: str) -> dict:
+    # JAX keeps only what a user's own choice of place does not override.
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("JAX_")}
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT],
+        env={**inherited, "XDG_CACHE_HOME": str(cache), **env},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def _kept(folder: Path) -> dict[str, int]:
+    return {path.name: path.stat().st_size for path in folder.iterdir()}
+
+
+def test_second_process_compiles_nothing(tmp_path):
+    first = _run(tmp_path)
+    kept = _kept(tmp_path / "onebasin" / "jax")
+    assert first["cache_misses"] == len(kept) > 0
+    second = _run(tmp_path)
+    assert "cache_misses" not in second
+    assert second["cache_hits"] == second["compile_requests_use_cache"]
+    assert _kept(tmp_path / "onebasin" / "jax") == kept
+    assert second["draws"] == first["draws"]
+    # A place of the user's own is left alone: here it holds nothing yet, so the kernels are compiled anew.
+    chosen = tmp_path / "chosen"
+    third = _run(tmp_path, JAX_COMPILATION_CACHE_DIR=str(chosen))
+    assert _kept(chosen).keys() == kept.keys()
+    assert third["draws"] == first["draws"]
