@@ -8,6 +8,7 @@ of f, whose mean is the predictive mean without the Monte Carlo error that the n
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -63,6 +64,13 @@ class HeldOut:
         """Median over the points of the bulk ESS of f."""
         return float(self.points["ess_bulk"].median())
 
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The columns of a frame: all scores, and R-hat of the worst point and bulk ESS of the median one."""
+        scores = self.scores.to_dict()
+        scores.pop("num_draws")  # of all chains; a diagnosis has that of each
+        return {**scores, "prediction_rhat": self.worst_rhat, "prediction_ess": self.median_ess}
+
 
 def predict_held_out(
     tree: xr.DataTree, model: BayesianNetwork, x: np.ndarray, y: np.ndarray
@@ -99,7 +107,7 @@ def draw_functions(
     """Draw the network's output at `x`, and the noise's standard deviation."""
     posterior = {str(n): v.values for n, v in tree["posterior"].to_dataset().items()}
     function = predict(model, posterior, x)
-    known = getattr(model.likelihood, "noise", None)
+    known = getattr(model.likelihood, "noise_sd", None)
     sigma = posterior["sigma"] if known is None else np.full(function.shape[:2], known)
     return function, np.asarray(sigma, np.float64)
 

@@ -6,8 +6,20 @@ chains, nor its splits; here priors are N(0, 1) as in its section 4.1, the noise
 half-normal prior, and inputs and target are standardised on the training part of each split.
 """
 
-from ..lab.study import Study
-from .conclusions import conclude
+from ..lab import STATEMENTS, TRIALS, VERDICTS, Study
+from .claims import CLAIMS
 from .design import cells, configure, target
+from .measures import measure
+from .text import SPLIT_BY_SPLIT, SUMMARY, TEXT, figures
 
-STUDY = Study(configure=configure, cells=cells, target=target, conclude=conclude)
+STUDY = Study(
+    configure=configure,
+    cells=cells,
+    target=target,
+    measures=measure,
+    claims=CLAIMS,
+    views=(STATEMENTS, TRIALS, SUMMARY, SPLIT_BY_SPLIT),
+    shown=(SUMMARY, VERDICTS),
+    text=TEXT,
+    figures=figures,
+)

@@ -10,7 +10,7 @@ from onebasin.models import NetworkTarget
 from onebasin.models.data import StandardisedSplit, load_data, split, standardise
 
 from ..errors import StudyError
-from ..lab.study import Cell, Options
+from ..lab import Cell, Options
 from ..pourzanjani import PARAMETRISATIONS, relu_network
 
 NAME = "boston"

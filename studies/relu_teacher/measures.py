@@ -51,17 +51,16 @@ def _row(
     row = {
         **cell.factors,
         **diagnosis_columns(outcomes.diagnosis(cell)),
-        **_scores(found),
+        **found.columns,
+        "prediction_rhat": found.worst_rhat if sampled else None,
         "bias": miss.mean(),
         "error": np.sqrt(np.mean(miss**2)),
         "at_seam": at_seam,
         "crossings": crossings,
-        "prediction_ess": found.median_ess,
     }
     if sampled:
         gradients = int(tree.attrs["gradient_evaluations"])
         row |= {
-            "prediction_rhat": found.worst_rhat,
             "ess_per_1000_gradients": 1000 * found.median_ess / gradients,
             "depth_error": _depth_error(tree),
         }
@@ -78,12 +77,6 @@ def _held_out(config: Config, cell: Cell, tree: xr.DataTree) -> HeldOut:
     if test is None or data.truth is None:
         raise ValueError(f"`{data.name}` has no held-out points or no true function.")
     return predict_held_out(tree, target(config, cell).model, test.x, test.y)
-
-
-def _scores(found: HeldOut) -> dict[str, Any]:
-    scores = found.scores.to_dict()
-    scores.pop("num_draws")  # of all chains; the diagnosis has that of each
-    return scores
 
 
 def _depth_error(tree: xr.DataTree) -> float:

@@ -1,23 +1,18 @@
 """Boston Housing: design, the paper's tables, verdicts, and a toy run."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.stats import wilcoxon
 
-from onebasin.analysis.diagnostics.result import Diagnosis, Extreme
-from onebasin.analysis.predictive.scores import score_predictions
-from onebasin.analysis.report import Run
 from onebasin.models.data import load_data
 from onebasin.studies.boston import STUDY, design, paper
 from onebasin.studies.boston.design import configure, parts
-from onebasin.studies.boston.measures import Measured, Paired
-from onebasin.studies.boston.statements import _CLAIMS, _judge
-from onebasin.studies.lab.study import Options
+from onebasin.studies.boston.measures import data_units
+from onebasin.studies.lab import Frame, Options, Pairs
+from onebasin.studies.lab.study import conclude
 
 
 def test_design_is_that_of_the_paper():
@@ -51,7 +46,7 @@ def test_tables_of_the_paper_are_whole_and_plausible():
 def test_pair_counts_wins_and_tests_as_scipy_does(rng):
     free = tuple(rng.normal(1.0, 0.1, size=10).tolist())
     constrained = tuple(value - 0.05 - 0.01 * i for i, value in enumerate(free))
-    paired = Paired(free, constrained)
+    paired = Pairs(free, constrained)
     assert paired.wins == 10
     assert paired.means == pytest.approx((np.mean(free), np.mean(constrained)))
     assert paired.p_value == pytest.approx(2 / 2**10)  # every difference has one sign
@@ -59,8 +54,8 @@ def test_pair_counts_wins_and_tests_as_scipy_does(rng):
 
 
 def test_pair_has_no_test_where_there_is_nothing_to_test():
-    assert Paired((0.1,) * 5, (0.2,) * 5).p_value is None
-    assert Paired((0.1,) * 8, (0.1,) * 8).p_value is None
+    assert Pairs((0.1,) * 5, (0.2,) * 5).p_value is None
+    assert Pairs((0.1,) * 8, (0.1,) * 8).p_value is None
 
 
 @pytest.mark.parametrize(
@@ -77,12 +72,19 @@ def test_pair_has_no_test_where_there_is_nothing_to_test():
     ],
 )
 def test_verdicts_follow_the_numbers(free, constrained, expected):
-    paired = Paired(tuple(free), tuple(constrained))
-    assert [_judge(claim, paired) for claim in _CLAIMS] == expected
+    rows = [
+        {"problem": p, "engine": "numpyro", "split": i, "mse": v, "outside_95": v, "label": "",
+         **dict.fromkeys(("mse_data_units", "coverage_50", "log_score", "prediction_rhat", "prediction_ess"))}
+        for p, side in (("free", free), ("givens", constrained))
+        for i, v in enumerate(side)
+    ]  # fmt: skip
+    found = conclude(STUDY, {"cells": Frame.of(rows), "failures": Frame()})
+    assert [statement.verdict for statement in found.statements] == expected
+    assert len(found.tables) == 4
 
 
 def test_the_papers_own_table_does_not_win_every_split():
-    assert Paired(paper.MSE["free"], paper.MSE["givens"]).wins == 14
+    assert Pairs(paper.MSE["free"], paper.MSE["givens"]).wins == 14
 
 
 def test_run_scores_in_both_units(onebasin, here, sampler, monkeypatch):
@@ -92,23 +94,21 @@ def test_run_scores_in_both_units(onebasin, here, sampler, monkeypatch):
     assert answer.code == 0, answer.err
     assert len(sampler.calls) == 12
     assert [call["seed"] for call in sampler.calls[:4]] == [0, 0, 1, 1]
-    cell = answer.json["cells"]["split01.free.nuts.numpyro"]
+    (cell,) = (
+        row for row in answer.json["frames"]["cells"] if row["key"] == "split01.free.nuts.numpyro"
+    )
     y_sd = load_data("boston").y[np.isin(load_data("boston").y, parts(0, 1).raw.train.y)].std()
-    assert cell["mse_data_units"] / cell["scores"]["mse"] == pytest.approx(y_sd**2, rel=0.1)
-    shift = cell["scores"]["log_score"] - cell["log_score_data_units"]
+    assert cell["mse_data_units"] / cell["mse"] == pytest.approx(y_sd**2, rel=0.1)
+    shift = cell["log_score"] - cell["log_score_data_units"]
     assert shift == pytest.approx(float(np.log(parts(0, 1).standardiser.y_sd[0])))
     page = Path("run/report.html").read_text()
     assert "In every case the constrained version" in page
     assert "split 6" in page
 
 
-def test_log_score_in_data_units_is_missing_where_there_is_none(rng):
-    diagnosis = Diagnosis("", "", "", 1, 4, pd.DataFrame(), *[Extreme()] * 3)
-    y = rng.normal(size=(5, 1))
-    scores = score_predictions(rng.normal(size=(2, 4, 5, 1)), y)
-    found = Measured(scores, 1.0, 2.0, diagnosis, 1.0, 100.0, Run("toy", ()))
-    assert np.isnan(found.log_score_data_units)
-    assert replace(found, scores=replace(scores, log_score=0.0)).log_score_data_units == -2.0
+def test_log_score_in_data_units_is_missing_where_there_is_none():
+    assert data_units(0.5, None, 2.0, 2.0) == {"mse_data_units": 2.0, "log_score_data_units": None}
+    assert data_units(0.5, 0.0, 2.0, 2.0)["log_score_data_units"] == -2.0
 
 
 def test_more_splits_reuse_those_that_are_there(onebasin, here, sampler, monkeypatch):
@@ -130,5 +130,5 @@ def test_toy_run_in_numpyro(onebasin, here):
         "--draws", "4", "--parametrisations", "givens", "--out", "run", "--json",
     )  # fmt: skip
     assert answer.code == 0, answer.err
-    assert list(answer.json["cells"]) == ["split01.givens.nuts.numpyro"]
+    assert [row["key"] for row in answer.json["frames"]["cells"]] == ["split01.givens.nuts.numpyro"]
     assert {s["verdict"] for s in answer.json["statements"]} == {"unclear"}
