@@ -5,8 +5,23 @@ shows on mixtures, held here against mixtures, topics, factors, a hidden Markov 
 NUTS that know nothing of labels. What docs/label-switching.md claims is measured here.
 """
 
-from ..lab.study import Study
-from .conclusions import conclude
+from ..lab import CLAIM_VERDICTS, Study
+from .claims import CLAIMS
 from .design import cells, configure, make, target
+from .measures import measure
+from .pictures import figures
+from .text import TEXT
+from .views import DIAGNOSTICS, VIEWS
 
-STUDY = Study(configure=configure, cells=cells, target=target, conclude=conclude, make=make)
+STUDY = Study(
+    configure=configure,
+    cells=cells,
+    target=target,
+    make=make,
+    measures=measure,
+    claims=CLAIMS,
+    views=VIEWS,
+    text=TEXT,
+    shown=(DIAGNOSTICS, CLAIM_VERDICTS),
+    figures=figures,
+)

@@ -8,8 +8,6 @@ said of the first.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,177 +15,95 @@ import pandas as pd
 import xarray as xr
 
 from onebasin.analysis.alignment import Alignment, align, switching
+from onebasin.analysis.alignment.failure_rates import PlantedComponents, failure_rates
 from onebasin.analysis.diagnostics.aligned import diagnose_aligned
-from onebasin.analysis.diagnostics.result import AlignedDiagnosis
-from onebasin.analysis.figures.trace_rank import TraceRank, trace_rank
 from onebasin.analysis.posterior.summary import summary
 from onebasin.analysis.posterior.view import as_view
-from onebasin.analysis.report import Run, describe_run
-from onebasin.models.symmetry.blocks import Symmetry
 
-from ..lab.study import Cell, Outcomes
+from ..lab import ENGINE_WORDS, Cell, Frame, Frames, Outcomes
+from ..lab.diagnosis import diagnosis_columns
 from .design import Config, target
 from .problems import PROBLEMS, simulate
-from .recovery import Recovery, recover
+from .recovery import recover, recovery_columns
 
-RAW, ALIGNED = ", raw", ", aligned"
 HELD_OUT_CHAINS = 4
 """Fewer chains leave too few to judge by after some were given to the reference."""
+SEPARATIONS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0)
+PLANTED = PlantedComponents()
 
 
-@dataclass(frozen=True, eq=False)
-class Measured:
-    """One posterior's numbers.
+def measure(config: Config, outcomes: Outcomes) -> Frames:
+    """Measure every cell, compare the engines, and measure how often alignment is wrong.
 
-    Attributes
-    ----------
-    modulo : AlignedDiagnosis
-        Raw, aligned with a diagonal Gaussian, and invariants.
-    mean_labellings : tuple of int
-        Labellings in each chain where draws are aligned with their mean.
-    inflation : float
-        Largest ratio of a moved parameter's posterior sd aligned with the mean to that aligned with a Gaussian.
-    recovery, mean_recovery : Recovery or None
-        Against the truth, by either alignment; None where there is none.
-    symmetry_check : float
-        Largest change of the log density by the declared symmetry at random points.
-    log_order : float
-        Natural logarithm of the number of labellings.
-    traces : tuple of TraceRank
-        The parameter with the largest raw R-hat, raw and aligned.
-    made : Run
-        How the posterior was made.
+    Returns
+    -------
+    mapping of str to Frame
+        `cells`, a row a posterior; `engines`, a row a problem that both engines have; and `rates`, a row a
+        separation of planted components and repeat.
     """
-
-    modulo: AlignedDiagnosis
-    mean_labellings: tuple[int, ...]
-    inflation: float
-    recovery: Recovery | None
-    mean_recovery: Recovery | None
-    symmetry_check: float
-    log_order: float
-    traces: tuple[TraceRank, ...]
-    made: Run
-
-    @property
-    def raw(self) -> pd.DataFrame:
-        """Rows of the moved parameters before alignment."""
-        return self.modulo.raw.parameters.reindex(self.aligned.index)
-
-    @property
-    def aligned(self) -> pd.DataFrame:
-        """Rows of the moved parameters after it."""
-        return self.modulo.aligned.parameters
-
-    @property
-    def held_out_rhat(self) -> float:
-        """Worst R-hat of chains that had no part in the reference; NaN without such."""
-        found = self.modulo.held_out_rhat
-        return found.value if found else math.nan
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the numbers as plain types."""
-        tables = {"raw": self.raw, "aligned": self.aligned, "invariant": self.modulo.invariants}
-        return {
-            **{name: worst(table) for name, table in tables.items()},
-            "held_out_rhat": self.held_out_rhat,
-            "basins": [list(group) for group in self.modulo.basins],
-            "labellings": list(self.modulo.switching.labellings),
-            "labellings_mean": list(self.mean_labellings),
-            "switching": self.modulo.switching.to_dict(),
-            "inflation": self.inflation,
-            "recovery": self.recovery and self.recovery.to_dict(),
-            "recovery_mean": self.mean_recovery and self.mean_recovery.to_dict(),
-            "symmetry_check": self.symmetry_check,
-            "labellings_in_all": round(math.exp(self.log_order)),
-            "sentences": list(self.modulo.sentences),
-            "warnings": list(self.modulo.warnings),
-            "diagnosis": self.modulo.raw.summary(),
-        }
+    return {
+        "cells": Frame.of(measure_cell(config, cell, outcomes.tree(cell)) for cell in outcomes),
+        "engines": _engines(config, outcomes),
+        "rates": _rates(),
+    }
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """Two engines' posteriors of one problem, the second aligned with the first.
+def where(cell: Cell) -> str:
+    """Name a cell in tables: the method is the same everywhere."""
+    return f"{cell.problem}, {ENGINE_WORDS[cell.engine]}"
 
-    Attributes
-    ----------
-    rhat : float
-        The larger one of their aligned R-hats; where it is large, so is the Monte Carlo error.
-    raw, aligned : float
-        Largest difference of two means of a parameter, in units of the aligned draws' Monte Carlo error.
-    raw_sds, aligned_sds : float
-        The same in posterior standard deviations of the aligned draws.
+
+def measure_cell(config: Config, cell: Cell, tree: xr.DataTree) -> dict[str, Any]:
+    """Measure one posterior.
+
+    `raw` and `aligned` are of the parameters that the symmetry moves, `invariant` of what it leaves alone;
+    `sd_ratio` is the median of aligned over raw standard deviations, `inflation` the largest of those by the mean over
+    those by a Gaussian; `labellings` and `basins` are by chains.
     """
-
-    rhat: float
-    raw: float
-    aligned: float
-    raw_sds: float
-    aligned_sds: float
-
-
-@dataclass(frozen=True, eq=False)
-class Results:
-    """All numbers of a run.
-
-    Attributes
-    ----------
-    measured : mapping
-        Of every cell that has a posterior.
-    comparisons : mapping
-        By problem, between the engines.
-    """
-
-    measured: Mapping[Cell, Measured]
-    comparisons: Mapping[str, Comparison]
-
-    def of_kind(self, kind: str) -> dict[Cell, Measured]:
-        """Posteriors of problems of a kind: `apart`, `overlap` or `modes`."""
-        return {c: m for c, m in self.measured.items() if PROBLEMS[c.problem].kind == kind}
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain types, by the cells' keys."""
-        return {
-            "cells": {cell.key: m.to_dict() for cell, m in self.measured.items()},
-            "engines": {name: vars(c) for name, c in self.comparisons.items()},
-        }
-
-
-def measure_all(config: Config, outcomes: Outcomes) -> Results:
-    """Measure every cell, and compare the engines where a problem has both."""
-    measured = {cell: measure(config, cell, outcomes.tree(cell)) for cell in outcomes}
-    comparisons = {}
-    for label in config.problems:
-        both = [cell for cell in outcomes if cell.problem == label]
-        if len(both) == 2:
-            comparisons[label] = compare(*(outcomes.tree(cell) for cell in both))
-    return Results(measured, comparisons)
-
-
-def measure(config: Config, cell: Cell, tree: xr.DataTree) -> Measured:
-    """Measure one posterior."""
     symmetry = target(config, cell).symmetry
     truth = simulate(cell.problem, config.seed).truth
-    held_out = config.nuts.chains >= HELD_OUT_CHAINS
-    modulo = diagnose_aligned(tree, held_out=held_out)
+    found = diagnose_aligned(tree, held_out=config.nuts.chains >= HELD_OUT_CHAINS)
     by_mean = align(tree, symmetry, reference="mean")
-    checked = as_view(tree).parsed("symmetry_check") or [math.nan]
-    return Measured(
-        modulo=modulo,
-        mean_labellings=switching(by_mean, noise=False).labellings,
-        inflation=_inflation(modulo, by_mean),
-        recovery=recover(modulo.alignment.posterior, truth, symmetry) if truth else None,
-        mean_recovery=recover(by_mean.posterior, truth, symmetry) if truth else None,
-        symmetry_check=max(checked),
-        log_order=modulo.alignment.group.log_order,
-        traces=_traces(tree, modulo),
-        made=describe_run(cell.label, tree),
+    moved = found.raw.parameters.reindex(found.aligned.parameters.index)
+    by_gaussian, of_mean = (
+        recover(alignment.posterior, truth, symmetry) if truth else None
+        for alignment in (found.alignment, by_mean)
     )
+    return {
+        **cell.factors,
+        "label": where(cell),
+        "kind": PROBLEMS[cell.problem].kind,
+        **diagnosis_columns(found.raw),
+        **_worst("raw", moved),
+        "raw_parameter": _worst_parameter(moved),
+        **_worst("aligned", found.aligned.parameters),
+        **_worst("invariant", found.invariants),
+        "invariant": found.invariant_rhat.parameter,
+        "held_out_rhat": found.held_out_rhat.value if found.held_out_rhat else None,
+        "basins": found.basins,
+        "labellings": found.switching.labellings,
+        "labellings_by_mean": switching(by_mean, noise=False).labellings,
+        "labellings_in_all": round(math.exp(found.alignment.group.log_order)),
+        "reassigned": found.switching.to_dict()["reassigned"],
+        "variance_ratio": found.switching.ratio,
+        "noise_ratio": found.switching.noise_ratio,
+        "sd_ratio": found.shrinkage,
+        "inflation": _inflation(found.aligned.parameters, by_mean),
+        **recovery_columns(by_gaussian),
+        **recovery_columns(of_mean, "mean_"),
+        "symmetry_check": max(as_view(tree).parsed("symmetry_check") or [math.nan]),
+        "sentences": found.sentences,
+        "warnings": found.warnings,
+    }
 
 
-def compare(first: xr.DataTree, second: xr.DataTree) -> Comparison:
-    """Hold the means of two posteriors of one model against each other, raw and in one labelling."""
+def compare(first: xr.DataTree, second: xr.DataTree) -> dict[str, float]:
+    """Hold the means of two posteriors of one model against each other, raw and with the second aligned to the first.
+
+    `raw` and `aligned` are the largest difference of a parameter's two means in units of the aligned draws' Monte Carlo
+    error, `raw_sds` and `aligned_sds` in their posterior standard deviations; `rhat` is the larger one of their aligned
+    R-hats: where it is large, so is the Monte Carlo error.
+    """
     aligned = align(first)
     moved = _moved(aligned)
     beside = align(second, reference=aligned.posterior)
@@ -195,37 +111,56 @@ def compare(first: xr.DataTree, second: xr.DataTree) -> Comparison:
     raw_a, raw_b = (summary(as_view(tree).draws(moved)) for tree in (first, second))
     error = np.hypot(a["mcse_mean"], b["mcse_mean"])
     apart, raw_apart = (a["mean"] - b["mean"]).abs(), (raw_a["mean"] - raw_b["mean"]).abs()
-    return Comparison(
-        rhat=float(max(a["rhat"].max(), b["rhat"].max())),
-        raw=float((raw_apart / error).max()),
-        aligned=float((apart / error).max()),
-        raw_sds=float((raw_apart / a["sd"]).max()),
-        aligned_sds=float((apart / a["sd"]).max()),
-    )
-
-
-def worst(table: pd.DataFrame) -> dict[str, float]:
-    """Give the largest R-hat and the smallest effective sample sizes of a table of parameters."""
     return {
-        "rhat": float(table["rhat"].max()),
-        "ess_bulk": float(table["ess_bulk"].min()),
-        "ess_tail": float(table["ess_tail"].min()),
+        "rhat": max(a["rhat"].max(), b["rhat"].max()),
+        "raw": (raw_apart / error).max(),
+        "aligned": (apart / error).max(),
+        "raw_sds": (raw_apart / a["sd"]).max(),
+        "aligned_sds": (apart / a["sd"]).max(),
     }
 
 
+def _engines(config: Config, outcomes: Outcomes) -> Frame:
+    rows = []
+    for problem in config.problems:
+        both = [outcomes.tree(cell) for cell in outcomes if cell.problem == problem]
+        if len(both) == 2:
+            rows.append({"problem": problem, **compare(*both)})
+    return Frame.of(rows)
+
+
+def _rates() -> Frame:
+    found = failure_rates(SEPARATIONS, PLANTED)
+    rates = {"optimal": found.optimal, **found.rates}
+    planted = {name: getattr(PLANTED, name) for name in ("components", "features", "draws")}
+    return Frame.of(
+        {"separation": distance, "repeat": repeat, **planted}
+        | {rule: values[repeat, place] for rule, values in rates.items()}
+        for place, distance in enumerate(SEPARATIONS)
+        for repeat in range(PLANTED.repeats)
+    )
+
+
+def _worst(name: str, table: pd.DataFrame) -> dict[str, float]:
+    """Give the largest R-hat and the smallest effective sample sizes of a table of parameters."""
+    return {
+        f"{name}_rhat": table["rhat"].max(),
+        f"{name}_ess_bulk": table["ess_bulk"].min(),
+        f"{name}_ess_tail": table["ess_tail"].min(),
+    }
+
+
+def _worst_parameter(table: pd.DataFrame) -> str:
+    """Name the parameter with the largest R-hat; the first where none has one."""
+    known = table["rhat"].dropna()
+    return str(known.idxmax() if len(known) else table.index[0])
+
+
 def _moved(alignment: Alignment) -> list[str]:
-    symmetry: Symmetry = alignment.symmetry
-    return list(dict.fromkeys(name for block in symmetry for name in block.variables))
+    return list(dict.fromkeys(name for block in alignment.symmetry for name in block.variables))
 
 
-def _inflation(modulo: AlignedDiagnosis, by_mean: Alignment) -> float:
+def _inflation(aligned: pd.DataFrame, by_mean: Alignment) -> float:
     draws = as_view(by_mean.posterior).draws(_moved(by_mean))
     sd = pd.Series(draws.values.std(axis=(0, 1), ddof=1), index=draws.names)
-    return float((sd / modulo.aligned.parameters["sd"]).max())
-
-
-def _traces(tree: xr.DataTree, modulo: AlignedDiagnosis) -> tuple[TraceRank, ...]:
-    rows = modulo.raw.parameters.reindex(modulo.aligned.parameters.index)["rhat"].dropna()
-    name = str(rows.idxmax()) if len(rows) else str(modulo.aligned.parameters.index[0])
-    before, after = (as_view(t).draws().of(name) for t in (tree, modulo.alignment.posterior))
-    return trace_rank(name + RAW, before), trace_rank(name + ALIGNED, after)
+    return float((sd / aligned["sd"]).max())

@@ -1,36 +1,65 @@
-"""The study's figures."""
+"""The study's figures, by the chapters that show them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
+import numpy as np
+import xarray as xr
 from matplotlib.figure import Figure
 
-from onebasin.analysis.alignment.failure_rates import FailureRates
+from onebasin.analysis.alignment import align
+from onebasin.analysis.alignment.failure_rates import RULES, FailureRates, PlantedComponents
 from onebasin.analysis.figures.cells import plot_cells
 from onebasin.analysis.figures.failure_rates import plot_failure_rates
 from onebasin.analysis.figures.style import ACCENT, INK, MUTED, new_panels
-from onebasin.analysis.figures.trace_rank import plot_trace_rank
+from onebasin.analysis.figures.trace_rank import TraceRank, plot_trace_rank, trace_rank
+from onebasin.analysis.posterior.view import as_view
 from onebasin.analysis.report import FigureItem
 
-from .measures import RAW, Measured, Results, worst
-from .recovery import Recovery
-from .statements import GOOD, where
+from ..lab import Frame, Frames, Outcomes, Row, health
+from ..lab.page import Extra
+from .claims import GOOD
+from .design import Config
+from .measures import where
+from .problems import simulate
+from .recovery import Recovery, recover
+from .text import HEALTH, OVERLAP, RAW_AND_ALIGNED, TRUTH, model_title
 
 
-def rhat_figure(results: Results) -> FigureItem | None:
+def figures(config: Config, outcomes: Outcomes, frames: Frames) -> Mapping[str, Iterable[Extra]]:
+    """Draw what the chapters show; every posterior is aligned once more."""
+    traces, recovered = {}, {}
+    for cell in outcomes:
+        row = frames["cells"].find(key=cell.key)
+        tree = outcomes.tree(cell)
+        alignment = align(tree)
+        traces[model_title(row)] = [trace_figure(row, tree, alignment.posterior)]
+        if truth := simulate(cell.problem, config.seed).truth:
+            recovered[row["label"]] = recover(alignment.posterior, truth, alignment.symmetry)
+    captions = ("Health of the chains, raw", "Cost, ESS raw")
+    return {
+        RAW_AND_ALIGNED: [rhat_figure(frames["cells"])],
+        TRUTH: [recovery_figure(recovered)],
+        OVERLAP: [rates_figure(frames["rates"])],
+        **traces,
+        HEALTH: health(outcomes, outcomes, name=where, captions=captions),
+    }
+
+
+def rhat_figure(cells: Frame) -> FigureItem | None:
     """Draw how far R-hat is above 1, raw, aligned, held out and of invariants."""
-    groups: dict[str, dict[str, float]] = {}
-    for cell, found in results.measured.items():
-        values = {
-            "raw": worst(found.raw)["rhat"],
-            "aligned": worst(found.aligned)["rhat"],
-            "held out": found.held_out_rhat,
-            "invariants": worst(found.modulo.invariants)["rhat"],
-        }
-        for name, value in values.items():
-            groups.setdefault(name, {})[where(cell)] = value - 1
-    if not groups:
+    columns = {
+        "raw": "raw_rhat",
+        "aligned": "aligned_rhat",
+        "held out": "held_out_rhat",
+        "invariants": "invariant_rhat",
+    }
+    groups = {
+        name: {row["label"]: (np.nan if row[column] is None else row[column]) - 1 for row in cells}
+        for name, column in columns.items()
+    }
+    if not cells:
         return None
     return FigureItem(
         plot_cells(groups, x_label="largest R-hat, less 1", limit=GOOD - 1, log_scale=True),
@@ -39,11 +68,18 @@ def rhat_figure(results: Results) -> FigureItem | None:
     )
 
 
-def trace_figure(name: str, found: Measured) -> FigureItem:
+def worst_traces(row: Row, raw: xr.DataTree, aligned: xr.DataTree) -> tuple[TraceRank, TraceRank]:
+    """Take the parameter whose raw R-hat is largest, raw and aligned."""
+    parameter = row["raw_parameter"]
+    before, after = (as_view(tree).draws().of(parameter) for tree in (raw, aligned))
+    return trace_rank(f"{parameter}, raw", before), trace_rank(f"{parameter}, aligned", after)
+
+
+def trace_figure(row: Row, raw: xr.DataTree, aligned: xr.DataTree) -> FigureItem:
     """Draw the worst parameter of a posterior, raw and aligned."""
-    parameter = found.traces[0].name.removesuffix(RAW)
+    name, parameter = row["label"], row["raw_parameter"]
     return FigureItem(
-        plot_trace_rank(found.traces),
+        plot_trace_rank(worst_traces(row, raw, aligned)),
         caption=f"{name}: the parameter whose raw R-hat is largest, `{parameter}`, as it came (above) and "
         "aligned (below). Left the trace, right how each chain's draws rank among all; where the chains "
         "agree, every histogram lies near the dashed line.",
@@ -51,10 +87,18 @@ def trace_figure(name: str, found: Measured) -> FigureItem:
     )
 
 
-def rates_figure(rates: FailureRates) -> FigureItem:
+def rates_figure(rates: Frame) -> FigureItem:
     """Draw how often either rule gets labels wrong, by how far parts are apart."""
+    separations, first = rates.levels("separation"), rates.rows[0]
+    optimal, *found = (
+        np.reshape(rates.column(rule), (len(separations), -1)).T for rule in ("optimal", *RULES)
+    )
+    planted = PlantedComponents(first["components"], first["features"], repeats=len(optimal))
+    drawn = FailureRates(
+        planted, np.array(separations), dict(zip(RULES, found, strict=True)), optimal
+    )
     return FigureItem(
-        plot_failure_rates(rates),
+        plot_failure_rates(drawn),
         caption="Share of draws whose labels come out wrong, over how far neighbouring parts are apart in the standard "
         "deviations of a part's draws; whiskers from the least to the largest of several posteriors. The dashed "
         "line is what a rule could do that knows what was planted.",
@@ -62,9 +106,8 @@ def rates_figure(rates: FailureRates) -> FigureItem:
     )
 
 
-def recovery_figure(results: Results) -> FigureItem | None:
+def recovery_figure(found: Mapping[str, Recovery]) -> FigureItem | None:
     """Draw aligned posteriors against the truth, a panel a posterior."""
-    found = {where(cell): m.recovery for cell, m in results.measured.items() if m.recovery}
     if not found:
         return None
     return FigureItem(

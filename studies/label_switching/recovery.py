@@ -64,15 +64,16 @@ class Recovery:
         """Share of the entries whose truth lies in the 95 % interval."""
         return float(np.mean((self.low <= self.truth) & (self.truth <= self.high)))
 
-    def to_dict(self) -> dict[str, object]:
-        """Return the numbers as plain types."""
-        return {
-            "entries": len(self.names),
-            "rms_sds": self.rms,
-            "largest_sds": self.largest,
-            "where": self.where,
-            "inside_95": self.inside,
-        }
+
+def recovery_columns(found: Recovery | None, prefix: str = "") -> dict[str, object]:
+    """Name a recovery's numbers as columns of a frame; None where there is no truth to recover."""
+    values = (
+        (len(found.names), found.rms, found.largest, found.where, found.inside)
+        if found
+        else [None] * 5
+    )
+    names = ("entries", "rms_sds", "largest_sds", "largest_entry", "inside_95")
+    return {prefix + name: value for name, value in zip(names, values, strict=True)}
 
 
 def recover(

@@ -12,7 +12,8 @@ import pytest
 import xarray as xr
 
 from onebasin import inference
-from onebasin.analysis.alignment.failure_rates import FailureRates, PlantedComponents
+from onebasin.analysis.alignment import align
+from onebasin.analysis.alignment.failure_rates import PlantedComponents
 from onebasin.inference import NutsSettings
 from onebasin.inference.density.symmetry import SymmetryCheck, SymmetryError
 from onebasin.inference.posterior import build, open_posterior
@@ -20,22 +21,26 @@ from onebasin.models import Exchangeable
 from onebasin.models.symmetry.group import Group
 from onebasin.models.target import Target
 from onebasin.studies.errors import StudyError
-from onebasin.studies.lab.study import Cell, Context, Options, Outcomes
-from onebasin.studies.label_switching import STUDY, conclusions, design
+from onebasin.studies.lab import Cell, Context, Frame, Frames, Options, Outcomes
+from onebasin.studies.lab.claims import Statement
+from onebasin.studies.lab.study import conclude, measure
+from onebasin.studies.label_switching import STUDY, design, measures, views
 from onebasin.studies.label_switching.design import Config, configure
-from onebasin.studies.label_switching.measures import Results, compare, measure_all, worst
-from onebasin.studies.label_switching.pictures import plot_recovery, trace_figure
+from onebasin.studies.label_switching.measures import compare
+from onebasin.studies.label_switching.pictures import plot_recovery, trace_figure, worst_traces
 from onebasin.studies.label_switching.problems import condition, simulate
-from onebasin.studies.label_switching.recovery import recover
-from onebasin.studies.label_switching.statements import statements
-from onebasin.studies.label_switching.tables import rate_table
+from onebasin.studies.label_switching.recovery import recover, recovery_columns
+
+
+def few_planted(patch: pytest.MonkeyPatch) -> None:
+    """Failure rates have tests of their own."""
+    patch.setattr(measures, "PLANTED", PlantedComponents(draws=40, repeats=1))
+    patch.setattr(measures, "SEPARATIONS", (0.0, 6.0))
 
 
 @pytest.fixture(autouse=True)
 def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Failure rates have tests of their own."""
-    monkeypatch.setattr(conclusions, "PLANTED", PlantedComponents(draws=40, repeats=1))
-    monkeypatch.setattr(conclusions, "SEPARATIONS", (0.0, 6.0))
+    few_planted(monkeypatch)
 
 
 NUTS = NutsSettings(chains=4, warmup=10, draws=400)
@@ -97,13 +102,19 @@ CONFIG = Config(0, ("numpyro", "stan"), ("mixture", "factors", "network"), NUTS)
 
 
 @pytest.fixture(scope="module")
-def results() -> Results:
-    return measure_all(CONFIG, outcomes_of(CONFIG))
+def outcomes() -> Outcomes:
+    return outcomes_of(CONFIG)
 
 
-def find(results: Results, problem: str, engine: str = "stan") -> Cell:
-    (cell,) = (c for c in results.measured if (c.problem, c.engine) == (problem, engine))
-    return cell
+@pytest.fixture(scope="module")
+def frames(outcomes) -> Frames:
+    with pytest.MonkeyPatch.context() as patch:
+        few_planted(patch)
+        return measure(STUDY, CONFIG, outcomes)
+
+
+def claims_of(frames: Frames) -> dict[str, Statement]:
+    return {claim.label: claim for claim in conclude(STUDY, frames).statements}
 
 
 def test_design_has_every_problem_in_every_engine_that_has_it():
@@ -182,27 +193,33 @@ def test_truth_is_matched_by_the_group(rng):
     assert found.low[-1] == pytest.approx(0.7 + half[0])
     assert found.high[-1] == pytest.approx(0.7 + half[1])
     assert recover(tree, truth, ()).largest > 10  # nothing may move: the labels are wrong
-    assert {"rms_sds", "largest_sds", "inside_95", "where", "entries"} == set(found.to_dict())
+    columns = {"entries", "rms_sds", "largest_sds", "largest_entry", "inside_95"}
+    assert set(recovery_columns(found)) == set(recovery_columns(None)) == columns
 
 
 @pytest.mark.parametrize(
     ("problem", "engine"), [("mixture", "stan"), ("factors", "stan"), ("network", "numpyro")]
 )
-def test_planted_labels_are_mended(results, problem, engine):
-    found = results.measured[find(results, problem, engine)]
-    assert worst(found.raw)["rhat"] > 1.5
-    assert worst(found.aligned)["rhat"] < 1.01
-    assert found.modulo.basins == ((0, 1, 2, 3),)
-    assert found.modulo.switching.labellings == found.mean_labellings == (1, 1, 1, 1)
-    assert found.symmetry_check == 1e-15
+def test_planted_labels_are_mended(outcomes, frames, problem, engine):
+    row = frames["cells"].find(problem=problem, engine=engine)
+    assert row["raw_rhat"] > 1.5
+    assert row["aligned_rhat"] < 1.01
+    assert row["basins"] == [[0, 1, 2, 3]]
+    assert row["labellings"] == row["labellings_by_mean"] == [1, 1, 1, 1]
+    assert row["symmetry_check"] == 1e-15
     # Draws are the truth plus noise of sd 0.02 with no other error.
-    assert found.recovery.largest < 5 / np.sqrt(1600)
-    np.testing.assert_allclose(found.recovery.sd, 0.02, rtol=0.1)
-    assert found.inflation == pytest.approx(1)  # both rules find the same elements
-    first, second = found.traces
+    assert row["largest_sds"] < 5 / np.sqrt(1600)
+    (tree,) = (outcomes.tree(cell) for cell in outcomes if cell.key == row["key"])
+    alignment = align(tree)
+    recovered = recover(alignment.posterior, simulate(problem, 0).truth, alignment.symmetry)
+    assert recovered.largest == row["largest_sds"]
+    np.testing.assert_allclose(recovered.sd, 0.02, rtol=0.1)
+    assert row["inflation"] == pytest.approx(1)  # both rules find the same elements
+    first, second = worst_traces(row, tree, alignment.posterior)
     assert first.name.endswith(", raw")
     parameter = first.name.removesuffix(", raw")
-    assert f"largest, `{parameter}`, as it came" in trace_figure(problem, found).caption
+    caption = trace_figure(row, tree, alignment.posterior).caption
+    assert f"largest, `{parameter}`, as it came" in caption
     assert first.draws.std() > 5 * second.draws.std()
 
 
@@ -210,18 +227,18 @@ def test_runs_are_compared_in_one_labelling():
     config = replace(CONFIG, problems=("network",))
     (one, _), (_, two) = (outcomes_of(config, first=k).paths.values() for k in (0, 7))
     found = compare(one, two)
-    assert found.raw > 50
-    assert found.aligned < 5
-    assert found.aligned_sds < 0.5
+    assert found["raw"] > 50
+    assert found["aligned"] < 5
+    assert found["aligned_sds"] < 0.5
     shifted = two.copy()
     posterior = two["posterior"].to_dataset()
     shifted["posterior"] = xr.DataTree(posterior.assign(b1=posterior["b1"] * 1.05))
-    assert compare(one, shifted).aligned > 5
-    assert max(found.rhat, compare(one, shifted).rhat) < 1.01
+    assert compare(one, shifted)["aligned"] > 5
+    assert max(found["rhat"], compare(one, shifted)["rhat"]) < 1.01
 
 
-def test_claims_hold_where_they_were_planted(results):
-    claims = {claim.label: claim for claim in statements(results)}
+def test_claims_hold_where_they_were_planted(frames):
+    claims = claims_of(frames)
     for label in ("overlap is warned of", "what has not converged is told apart"):
         assert claims.pop(label).outcome == "not measured in this run"
     assert {name: c.verdict for name, c in claims.items() if c.verdict != "reproduces"} == {}
@@ -237,7 +254,8 @@ def test_claims_fail_where_chains_stay_apart():
     posterior = tree["posterior"].to_dataset()
     apart = posterior["L"] * xr.DataArray([1.0, 1.3, 1.0, 1.3], dims="chain")
     tree["posterior"] = xr.DataTree(posterior.assign(L=apart.transpose(*posterior["L"].dims)))
-    claims = {c.label: c for c in statements(measure_all(config, outcomes))}
+    frames = measure(STUDY, config, outcomes)
+    claims = claims_of(frames)
     failing = {name for name, c in claims.items() if c.verdict == "does not reproduce"}
     assert failing == {"aligned draws pass", "what nothing moves needs no alignment"}
     for name in ("chains held out agree", "the truth is recovered"):  # pooled draws say nothing
@@ -246,15 +264,14 @@ def test_claims_fail_where_chains_stay_apart():
     told = claims["what has not converged is told apart"]
     assert told.verdict == "reproduces"
     assert told.trials[0].measured.endswith("aligned; 2 groups of chains")
-    findings = STUDY.conclude(config, outcomes)
+    findings = conclude(STUDY, frames)
     assert "aligned at most 1.01 in 0 of 1 posteriors" in findings.headline[0]
     assert "Not in factors, Stan (" in findings.headline[0]
 
 
 def test_chains_in_one_labelling_are_not_called_hopeless():
     config = replace(CONFIG, problems=("mixture",), nuts=replace(NUTS, chains=2))
-    found = measure_all(config, outcomes_of(config, alike=True))
-    claims = {c.label: c for c in statements(found)}
+    claims = claims_of(measure(STUDY, config, outcomes_of(config, alike=True)))
     assert claims["raw draws look hopeless"].verdict == "does not reproduce"
     held_out = claims["chains held out agree"]  # with two chains there are none to hold out
     assert (held_out.verdict, held_out.outcome) == ("unclear", "nothing can be said, 1 void")
@@ -262,32 +279,37 @@ def test_chains_in_one_labelling_are_not_called_hopeless():
 
 def test_overlap_is_told_from_modes():
     config = replace(CONFIG, problems=("mixture-overlap",))
-    wide = statements(measure_all(config, outcomes_of(config, spread=2.0)))
-    assert {c.label: c.verdict for c in wide}["overlap is warned of"] == "reproduces"
-    narrow = statements(measure_all(config, outcomes_of(config, spread=0.01)))
-    assert {c.label: c.verdict for c in narrow}["overlap is warned of"] == "does not reproduce"
+    wide = claims_of(measure(STUDY, config, outcomes_of(config, spread=2.0)))
+    assert wide["overlap is warned of"].verdict == "reproduces"
+    narrow = claims_of(measure(STUDY, config, outcomes_of(config, spread=0.01)))
+    assert narrow["overlap is warned of"].verdict == "does not reproduce"
 
 
 def test_table_of_failure_rates_holds_the_means():
-    rates = {
-        "draw": np.array([[0.9, 0.4], [0.7, 0.2]]),
-        "posterior": np.array([[0.8, 0.1], [0.8, 0.3]]),
-    }
-    optimal = np.array([[0.75, 0.05], [0.85, 0.05]])
-    table = rate_table(
-        FailureRates(PlantedComponents(repeats=2), np.array([0.0, 2.0]), rates, optimal)
-    )
+    columns = {"draw": [0.9, 0.4, 0.7, 0.2], "posterior": [0.8, 0.1, 0.8, 0.3]}
+    columns |= {"optimal": [0.75, 0.05, 0.85, 0.05], "separation": [0.0, 2.0] * 2}
+    planted = {"components": 3, "features": 2, "draws": 1000}
+    rows = [
+        {"repeat": place // 2, **planted, **{name: v[place] for name, v in columns.items()}}
+        for place in range(4)
+    ]
+    table = views.rates({"rates": Frame.of(rows)})
     assert [c.name for c in table.headings] == [
         "separation", "best possible", "one draw", "another posterior"
     ]  # fmt: skip
-    np.testing.assert_allclose(table.rows, [[0, 0.8, 0.8, 0.8], [2, 0.05, 0.3, 0.2]])
+    numbers = [[cell.value for cell in row] for row in table.cells]
+    np.testing.assert_allclose(numbers, [[0, 0.8, 0.8, 0.8], [2, 0.05, 0.3, 0.2]])
     assert table.caption.endswith("; 3 parts of 2 features each, 2 posteriors of 1000 draws")
 
 
-def test_recovery_without_posteriors_is_refused(results):
+def test_recovery_without_posteriors_is_refused(outcomes):
     with pytest.raises(ValueError, match="`found` is empty: give the recovery of at least one"):
         plot_recovery({})
-    found = {str(c): m.recovery for c, m in results.measured.items()}
+    found = {}
+    for cell in outcomes:
+        alignment = align(outcomes.tree(cell))
+        truth = simulate(cell.problem, 0).truth
+        found[cell.key] = recover(alignment.posterior, truth, alignment.symmetry)
     shown = [axes for axes in plot_recovery(found).axes if axes.get_visible()]
     assert len(shown) == 4
 
@@ -309,17 +331,18 @@ def test_command_checks_samples_and_keeps_the_truth(onebasin, here, monkeypatch)
     answer = onebasin(*words, "--problems", "mixture")
     assert answer.code == 0, answer.err
     assert checked == [("label-switching-mixture", "stan")]
-    assert list(answer.json["cells"]) == ["mixture.nuts.stan"]
-    assert answer.json["cells"]["mixture.nuts.stan"]["labellings_in_all"] == 6
+    (row,) = answer.json["frames"]["cells"]
+    assert row["key"] == "mixture.nuts.stan"
+    assert row["labellings_in_all"] == 6
     tree = open_posterior("run/posteriors/mixture.nuts.stan.nc")
     np.testing.assert_array_equal(tree["truth"]["mu"], simulate("mixture", 0).truth["mu"])
     assert tree["truth"]["mu"].dims == ("component",)
     np.testing.assert_array_equal(tree["observed_data"]["y"], simulate("mixture", 0).data["y"])
     assert json.loads(tree.attrs["symmetry_check"]) == [2e-16]
     page = Path("run/report.html").read_text()
-    rates = answer.json["failure_rates"]
-    assert rates["separations"] == [0.0, 6.0]
-    assert rates["mean"][0] > 0.5 > 0.1 > rates["mean"][1]
+    rates = answer.json["frames"]["rates"]
+    assert [row["separation"] for row in rates] == [0.0, 6.0]
+    assert rates[0]["mean"] > 0.5 > 0.1 > rates[1]["mean"]
     for text in (
         "Raw and aligned",
         "How far apart is apart?",
@@ -347,15 +370,15 @@ def test_symmetry_that_does_not_hold_stops_the_study(monkeypatch, tmp_path):
 def test_quick_run_mends_every_posterior_and_finds_the_truth(onebasin, here):
     answer = onebasin("study", "label-switching", "--quick", "--out", "run", "--json")
     assert answer.code == 0, answer.err
-    cells = answer.json["cells"]
+    cells = {row["key"]: row for row in answer.json["frames"]["cells"]}
     assert len(cells) == 8
     misfit = cells.pop("mixture-misfit.nuts.stan")
-    assert misfit["recovery"] is None
-    assert misfit["aligned"]["rhat"] > 1.5
+    assert misfit["entries"] is None
+    assert misfit["aligned_rhat"] > 1.5
     assert len(misfit["basins"]) > 1
     for key, found in cells.items():
-        assert found["aligned"]["rhat"] < 1.02, key  # 2000 draws; measured at most 1.012
-        assert found["recovery"]["rms_sds"] < 1.5, key
+        assert found["aligned_rhat"] < 1.02, key  # 2000 draws; measured at most 1.012
+        assert found["rms_sds"] < 1.5, key
         assert len(found["basins"]) == 1, key
         assert found["symmetry_check"] < 1e-8, key
     assert cells["mixture-overlap.nuts.stan"]["labellings"] == [6, 6, 6, 6]
