@@ -8,7 +8,7 @@ from .analysis.compare.compare import compare as compare
 from .analysis.diagnostics.diagnose import diagnose as diagnose
 from .analysis.gaussian import fit_gaussian as fit_gaussian
 from .analysis.gaussian.distillation import distil as distil
-from .analysis.predictive.scores import score_predictions as score_predictions
+from .analysis.predictive.regression import score_predictions as score_predictions
 from .analysis.report import report as report
 from .inference import AdviSettings as AdviSettings
 from .inference import EnsembleSettings as EnsembleSettings

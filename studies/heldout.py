@@ -7,18 +7,17 @@ of f, whose mean is the predictive mean without the Monte Carlo error that the n
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 from jaxtyping import Float
-from scipy.stats import norm
 
 from onebasin.analysis.posterior.summary import summary
-from onebasin.analysis.posterior.view import Draws
-from onebasin.analysis.predictive.scores import PredictiveScores, mse, score_predictions
+from onebasin.analysis.posterior.view import Draws, as_view
+from onebasin.analysis.predictive.regression import PredictiveScores, score_function
 from onebasin.models import BayesianNetwork, predict
 
 NOISE_SEED = 20170411
@@ -94,10 +93,7 @@ def predict_held_out(
         Predictions and scores.
     """
     function, sigma = draw_functions(tree, model, x)
-    likelihood = norm.logpdf(y, function, sigma[..., None, None]).sum(-1)
-    scores = score_predictions(add_noise(function, sigma), y, log_likelihood=likelihood)
-    squared = mse(function, y)
-    scores = replace(scores, mse=squared, rmse=float(np.sqrt(squared)))
+    scores = score_function(function, sigma, y, np.random.default_rng(NOISE_SEED))
     return HeldOut(function, sigma, scores, _invariants(function, sigma))
 
 
@@ -105,7 +101,8 @@ def draw_functions(
     tree: xr.DataTree, model: BayesianNetwork, x: np.ndarray
 ) -> tuple[Float[np.ndarray, "chain draw obs out"], Float[np.ndarray, "chain draw"]]:
     """Draw the network's output at `x`, and the noise's standard deviation."""
-    posterior = {str(n): v.values for n, v in tree["posterior"].to_dataset().items()}
+    view = as_view(tree)
+    posterior = {name: view.values(name) for name in view.variables}
     function = predict(model, posterior, x)
     known = getattr(model.likelihood, "noise_sd", None)
     sigma = posterior["sigma"] if known is None else np.full(function.shape[:2], known)

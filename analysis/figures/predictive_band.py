@@ -12,7 +12,7 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ..predictive.scores import central_interval
+from ..predictive.regression import central_interval
 from .style import ACCENT, CHAIN_COLOURS, INK, add_legend, new_panels
 
 Line = Float[np.ndarray, " obs"]

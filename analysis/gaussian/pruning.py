@@ -27,7 +27,8 @@ from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.models.networks.prediction import predict
 
 from ..posterior.view import as_view
-from ..predictive.scores import accuracy, rmse
+from ..predictive.classification import accuracy
+from ..predictive.regression import rmse
 from . import GaussianFit
 
 SCORES = ("sd", "signal", "magnitude", "random")

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
-from scipy.stats import norm
 
 from onebasin.models.checks import check_inputs, check_labels, check_outputs
 from onebasin.models.networks.bayesian import BayesianNetwork
@@ -21,9 +20,17 @@ from onebasin.models.networks.prediction import predict
 
 from ..posterior.sampler import NAN
 from ..posterior.view import Posterior, as_view
-from .agreement import agreement, mutual_information, single_draw_accuracy, total_variation
-from .calibration import brier_score, calibration_error
-from .scores import class_log_probability, class_probability_by_draw, mse, score_predictions
+from .classification import (
+    agreement,
+    brier_score,
+    calibration_error,
+    class_log_probability,
+    class_probability_by_draw,
+    mutual_information,
+    single_draw_accuracy,
+    total_variation,
+)
+from .regression import score_function
 
 CLASS_DISTANCES = ("agreement", "total_variation", "total_variation_sum")
 CLASS_SCORES = (
@@ -36,6 +43,10 @@ CLASS_SCORES = (
 )
 REGRESSION_DISTANCES = ("mean_distance",)
 REGRESSION_SCORES = ("rmse", "coverage_50", "coverage_95", "crps", "log_score")
+_AVERAGED = (
+    "mse",
+    *REGRESSION_SCORES[1:],
+)  # means over points, the root taken of the first at the end
 
 _AT_ONCE = 2**22
 """Outputs that are computed at a time, draws times points times outputs."""
@@ -177,40 +188,26 @@ def _regression(model: BayesianNetwork, draws: Draws, points: Points, seed: int)
         centres.append(function.mean(axis=(0, 1)))
         spreads.append(function.std(axis=(0, 1)))
         if points.y is not None:
-            noise = sigma * rng.standard_normal(function.shape)
             share = function.shape[2] / len(points.y)
-            scores.append({k: share * v for k, v in _score(function, noise, sigma, points.y[some])})
-    total = {name: sum(score[name] for score in scores) for name in (scores[0] if scores else ())}
+            found = score_function(function, sigma, points.y[some], rng)
+            scores.append({name: share * getattr(found, name) for name in _AVERAGED})
+    total = {name: sum(score[name] for score in scores) for name in (_AVERAGED if scores else ())}
     if total:
         total["rmse"] = float(np.sqrt(total.pop("mse")))
     return Predicted(np.concatenate(centres), np.concatenate(spreads), total)
 
 
-def _score(
-    function: Float[np.ndarray, "chain draw obs out"],
-    noise: Float[np.ndarray, "chain draw obs out"],
-    sigma: Float[np.ndarray, "chain draw 1 1"],
-    y: Output,
-) -> Iterator[tuple[str, float]]:
-    """Scores that are means over points."""
-    likelihood = norm.logpdf(y, function, sigma).sum(axis=-1)
-    found = score_predictions(function + noise, y, log_likelihood=likelihood)
-    yield "mse", mse(function, y)
-    for name in REGRESSION_SCORES[1:]:
-        yield name, float(getattr(found, name))
-
-
-def _sigma(model: BayesianNetwork, draws: Draws) -> Float[np.ndarray, "chain draw 1 1"]:
+def _sigma(model: BayesianNetwork, draws: Draws) -> Float[np.ndarray, "chain draw"]:
     """Standard deviation of each draw's noise."""
     weights = next(iter(draws.values()))
     known = model.likelihood.noise_sd if isinstance(model.likelihood, Gaussian) else None
     if known is not None:
-        return np.full((*weights.shape[:2], 1, 1), known)
+        return np.full(weights.shape[:2], known)
     if "sigma" not in draws:
         raise ValueError(
             f"`posterior` lacks sigma, which its network infers; it holds {', '.join(draws)}."
         )
-    return np.asarray(draws["sigma"], dtype=np.float64)[..., None, None]
+    return np.asarray(draws["sigma"], dtype=np.float64)
 
 
 def _blocks(model: BayesianNetwork, draws: Draws, points: Points) -> Iterator[slice]:

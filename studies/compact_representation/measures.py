@@ -16,8 +16,12 @@ import xarray as xr
 from jaxtyping import Float, Int
 
 from onebasin.analysis.alignment.barriers import Barrier
-from onebasin.analysis.predictive.agreement import agreement, entropy, total_variation
-from onebasin.analysis.predictive.calibration import calibration_error
+from onebasin.analysis.predictive.classification import (
+    agreement,
+    calibration_error,
+    entropy,
+    total_variation,
+)
 
 from ..lab.cells import Outcomes
 from ..lab.frame import Frame, Frames

@@ -17,7 +17,7 @@ from scipy.special import softmax
 
 from onebasin.analysis.gaussian import GaussianFit, fit_gaussian
 from onebasin.analysis.gaussian.pruning import pruning_curve
-from onebasin.analysis.predictive.agreement import entropy
+from onebasin.analysis.predictive.classification import entropy
 from onebasin.models import BayesianNetwork, predict
 from onebasin.models.data import Dataset
 

@@ -11,7 +11,7 @@ import pytest
     [
         ("onebasin.analysis", ("numpy", "xarray", "matplotlib")),
         ("onebasin.analysis.diagnostics.diagnose", ("matplotlib", "arviz_stats", "jinja2")),
-        ("onebasin.analysis.predictive.scores", ("matplotlib", "arviz_stats", "xarray")),
+        ("onebasin.analysis.predictive.regression", ("matplotlib", "arviz_stats", "xarray")),
         ("onebasin.analysis.report", ("matplotlib.pyplot", "arviz_stats", "jax")),
     ],
 )

@@ -17,7 +17,7 @@ from jaxtyping import Float
 
 from onebasin.analysis.alignment import align
 from onebasin.analysis.compare.two_sample import energy_distance, independent_draws
-from onebasin.analysis.predictive.agreement import agreement, total_variation
+from onebasin.analysis.predictive.classification import agreement, total_variation
 from onebasin.analysis.predictive.points import Points, predict_points
 from onebasin.models import BayesianNetwork
 from onebasin.models.data import Dataset

@@ -7,7 +7,7 @@ from scipy.stats import norm
 
 from onebasin.analysis.predictive import points as compare_prediction
 from onebasin.analysis.predictive.points import Points, distances, predict_points
-from onebasin.analysis.predictive.scores import crps, interval_coverage
+from onebasin.analysis.predictive.regression import crps, interval_coverage
 from onebasin.models import BayesianNetwork, Categorical, Gaussian, Network
 
 X = np.linspace(-2, 2, 14).reshape(7, 2)

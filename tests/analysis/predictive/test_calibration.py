@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import brier_score_loss
 
-from onebasin.analysis.predictive.calibration import brier_score, calibration_error
+from onebasin.analysis.predictive.classification import brier_score, calibration_error
 
 
 def test_two_bins_by_hand():

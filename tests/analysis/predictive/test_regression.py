@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from onebasin.analysis.predictive import scores as prediction
-from onebasin.analysis.predictive.scores import score_classes, score_predictions
+from onebasin.analysis.predictive import regression as prediction
+from onebasin.analysis.predictive.regression import score_function, score_predictions
 
 
 @pytest.fixture
@@ -198,54 +198,14 @@ def test_log_score_refuses_flat_chains(rng):
         prediction.log_score(rng.normal(size=(9, 3)))
 
 
-def test_score_classes_averages_probabilities_not_logits():
-    # One draw is very sure of class 0, two lean to class 1: the mean probability of class 0 is
-    # (1 + 0.4 + 0.4) / 3 = 0.6, though two draws of three vote for class 1.
-    lean = math.log(0.4 / 0.6)
-    logits = np.asarray([[[[50.0, 0.0]], [[lean, 0.0]], [[lean, 0.0]]]])
-    scores = score_classes(logits, np.asarray([0]))
-    assert scores.accuracy == 1.0
-    assert scores.log_score == pytest.approx(math.log(0.6), rel=1e-12)
-
-
-def test_score_classes_scores_single_draws_and_their_disagreement():
-    # Two draws sure of different classes, at two points of class 0: each alone is right half of the time,
-    # their mean knows nothing, and which draw is right decides the class.
-    logits = np.asarray([[[[800.0, 0.0], [0.0, 800.0]]], [[[0.0, 800.0], [800.0, 0.0]]]])
-    scores = score_classes(logits, np.asarray([0, 0]))
-    assert scores.single_draw_accuracy == 0.5
-    assert scores.mutual_information == pytest.approx(math.log(2), rel=1e-12)
-    assert scores.brier == pytest.approx(0.5, rel=1e-12)
-    assert scores.calibration_error == pytest.approx(0.5, rel=1e-12)  # 0.5 sure, and right by ties
-    alike = score_classes(np.broadcast_to(logits[:1], (2, 1, 2, 2)), np.asarray([0, 0]))
-    assert alike.mutual_information == pytest.approx(0.0, abs=1e-12)
-    assert (alike.accuracy, alike.single_draw_accuracy, alike.brier) == (0.5, 0.5, 1.0)
-
-
-def test_score_classes_is_nan_where_a_draw_is():
-    logits = np.asarray([[[[0.0, np.nan]], [[1.0, 0.0]]]])
-    values = score_classes(logits, np.asarray([0])).to_dict()
-    undefined = {name for name, value in values.items() if math.isnan(value)}
-    assert undefined == set(values) - {"num_obs", "num_draws"}
-
-
-def test_score_classes_does_not_overflow():
-    logits = np.asarray([[[[1e4, -1e4, 0.0]]]])
-    assert score_classes(logits, np.asarray([1])).log_score == pytest.approx(-2e4)
-
-
-def test_accuracy_propagates_nan():
-    logits = np.asarray([[[[0.0, np.nan]], [[1.0, 0.0]]]])
-    assert math.isnan(prediction.accuracy(logits, np.asarray([0])))
-
-
-@pytest.mark.parametrize("labels", [[0, 3], [-1, 0]])
-def test_score_classes_refuses_labels_that_are_no_class(rng, labels):
-    with pytest.raises(ValueError, match=r"`labels` run from .* classes 0 to 2"):
-        score_classes(rng.normal(size=(1, 4, 2, 3)), np.asarray(labels))
-
-
-@pytest.mark.usefixtures("unchecked")
-def test_score_classes_refuses_labels_of_the_wrong_kind(rng):
-    with pytest.raises(ValueError, match=r"`labels` has shape \(2,\) and type float64"):
-        score_classes(rng.normal(size=(1, 4, 2, 3)), np.asarray([0.0, 1.0]))
+def test_score_function_adds_noise_for_all_but_the_errors(rng):
+    function, sigma = rng.normal(size=(2, 50, 7, 1)), np.full((2, 50), 3.0)
+    y = rng.normal(size=(7, 1))
+    scores = score_function(function, sigma, y, np.random.default_rng(5))
+    noise = 3.0 * np.random.default_rng(5).standard_normal(function.shape)
+    likelihood = norm.logpdf(y, function, 3.0).sum(axis=-1)
+    noisy = score_predictions(function + noise, y, log_likelihood=likelihood)
+    assert scores.rmse == pytest.approx(prediction.rmse(function, y), rel=1e-12)
+    assert scores.mse == pytest.approx(prediction.mse(function, y), rel=1e-12)
+    for name in ("log_score", "coverage_50", "coverage_95", "width_95", "crps"):
+        assert getattr(scores, name) == getattr(noisy, name)

@@ -1,4 +1,4 @@
-"""Predictive scores: how far off, how sure, and how well calibrated.
+"""Scores of a regression's predictions: how far off, how sure, and how well calibrated.
 
 Convention: draws are (chain, draw, obs, out) from the posterior predictive, noise included, in the
 same units as `y` (obs, out); chains are pooled only inside a score. Intervals are central, between
@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
-from scipy.special import log_softmax, logsumexp
-
-from .agreement import mutual_information, single_draw_accuracy
+from jaxtyping import Bool, Float
+from scipy.special import logsumexp
+from scipy.stats import norm
 
 Predictions = Float[np.ndarray, "chain draw obs out"]
 Targets = Float[np.ndarray, "obs out"]
@@ -58,42 +57,6 @@ class PredictiveScores:
     width_50: float
     width_95: float
     crps: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the scores as plain types for JSON."""
-        return dataclasses.asdict(self)
-
-
-@dataclass(frozen=True)
-class ClassScores:
-    """Scores of a classification on one set of points.
-
-    Attributes
-    ----------
-    num_obs, num_draws
-        Points, and draws of all chains.
-    accuracy
-        Share of points whose most probable class is theirs.
-    log_score
-        Mean log predictive probability of the true class, in nats.
-    single_draw_accuracy
-        Accuracy of one draw on its own, mean over draws.
-    mutual_information
-        Of class and draw, mean over points, in nats: how much the draws disagree.
-    calibration_error
-        Expected calibration error over 15 bins of equal width.
-    brier
-        Squared error of the probabilities, summed over classes, 0 to 2.
-    """
-
-    num_obs: int
-    num_draws: int
-    accuracy: float
-    log_score: float
-    single_draw_accuracy: float
-    mutual_information: float
-    calibration_error: float
-    brier: float
 
     def to_dict(self) -> dict[str, Any]:
         """Return the scores as plain types for JSON."""
@@ -147,41 +110,37 @@ def score_predictions(
     )
 
 
-def score_classes(logits: Predictions, labels: Int[np.ndarray, " obs"]) -> ClassScores:
-    """Compute all scores of a classification.
+def score_function(
+    function: Predictions,
+    sigma: Float[np.ndarray, "chain draw"],
+    y: Targets,
+    rng: np.random.Generator,
+) -> PredictiveScores:
+    """Compute all scores of a regression from its function and the noise about it.
 
     Parameters
     ----------
-    logits
-        The network's outputs, one per class, before the softmax.
-    labels
-        True classes, from 0.
+    function
+        Draws of the regression's function, without noise.
+    sigma
+        Standard deviation of each draw's noise, which is normal.
+    y
+        What was observed, in the same units.
+    rng
+        Gives the noise of the predictions.
 
     Returns
     -------
-    ClassScores
-        Accuracy, log score, calibration, and how much the draws disagree.
-
-    Raises
-    ------
-    ValueError
-        If the shapes do not fit together or a label is not a class.
+    PredictiveScores
+        Of predictions with noise; the errors are of the function's mean, which is the predictive mean without
+        the Monte Carlo error that the noise would bring.
     """
-    from .calibration import brier_score, calibration_error  # here: it brings JAX along
-
-    log_probability = class_log_probability(logits)
-    labels = _checked_labels(labels, log_probability.shape)
-    per_draw, averaged = class_probability_by_draw(logits), np.exp(log_probability)
-    return ClassScores(
-        num_obs=len(labels),
-        num_draws=int(np.shape(logits)[0] * np.shape(logits)[1]),
-        accuracy=accuracy(logits, labels),
-        log_score=float(log_probability[np.arange(len(labels)), labels].mean()),
-        single_draw_accuracy=single_draw_accuracy(per_draw, labels),
-        mutual_information=float(mutual_information(per_draw).mean()),
-        calibration_error=calibration_error(averaged, labels),
-        brier=brier_score(averaged, labels),
-    )
+    scale = sigma[..., None, None]
+    noise = scale * rng.standard_normal(function.shape)
+    likelihood = norm.logpdf(y, function, scale).sum(axis=-1)
+    scores = score_predictions(function + noise, y, log_likelihood=likelihood)
+    squared = mse(function, y)
+    return dataclasses.replace(scores, mse=squared, rmse=float(np.sqrt(squared)))
 
 
 def mse(draws: Predictions, y: Targets) -> float:
@@ -265,7 +224,7 @@ def central_interval(draws: Predictions, *, probability: float) -> tuple[Targets
             f"`probability` is {probability}, and must lie between 0 and 1, such as 0.95."
         )
     tail = (1 - probability) / 2
-    lower, upper = np.quantile(_checked_draws(draws), [tail, 1 - tail], axis=(0, 1))
+    lower, upper = np.quantile(checked_draws(draws), [tail, 1 - tail], axis=(0, 1))
     return lower, upper
 
 
@@ -319,28 +278,8 @@ def pointwise_crps(draws: Predictions, y: Targets, *, fair: bool = True) -> Targ
     return score
 
 
-def accuracy(logits: Predictions, labels: Int[np.ndarray, " obs"]) -> float:
-    """Return the share of points whose most probable class, averaged over draws, is theirs."""
-    log_probability = class_log_probability(logits)
-    labels = _checked_labels(labels, log_probability.shape)
-    if np.isnan(log_probability).any():
-        return float("nan")
-    return float((log_probability.argmax(axis=-1) == labels).mean())
-
-
-def class_log_probability(logits: Predictions) -> Float[np.ndarray, "obs out"]:
-    """Return the log of each class's probability, averaged over draws."""
-    logits = _checked_draws(logits, name="logits")
-    per_draw = log_softmax(logits, axis=-1)
-    return logsumexp(per_draw, axis=(0, 1)) - np.log(logits.shape[0] * logits.shape[1])
-
-
-def class_probability_by_draw(logits: Predictions) -> Predictions:
-    """Return each class's probability given each draw."""
-    return np.exp(log_softmax(_checked_draws(logits, name="logits"), axis=-1))
-
-
-def _checked_draws(draws: Predictions, *, name: str = "draws") -> Predictions:
+def checked_draws(draws: Predictions, *, name: str = "draws") -> Predictions:
+    """Return predictions in float64, refused unless they are (chain, draw, obs, out) of something."""
     draws = np.asarray(draws, dtype=np.float64)
     if draws.ndim != 4 or not draws.size:
         raise ValueError(
@@ -351,28 +290,10 @@ def _checked_draws(draws: Predictions, *, name: str = "draws") -> Predictions:
 
 
 def _matching(draws: Predictions, y: Targets) -> tuple[Predictions, Targets]:
-    draws, y = _checked_draws(draws), np.asarray(y, dtype=np.float64)
+    draws, y = checked_draws(draws), np.asarray(y, dtype=np.float64)
     if y.shape != draws.shape[2:]:
         raise ValueError(
             f"`y` has shape {y.shape}, and the draws' (obs, out) = {draws.shape[2:]} is needed; "
             "a single output is a column, `y[:, None]`."
         )
     return draws, y
-
-
-def _checked_labels(
-    labels: Int[np.ndarray, " obs"], shape: tuple[int, ...]
-) -> Int[np.ndarray, " obs"]:
-    labels = np.asarray(labels)
-    num_obs, num_classes = shape
-    if labels.shape != (num_obs,) or labels.dtype.kind not in "iu":
-        raise ValueError(
-            f"`labels` has shape {labels.shape} and type {labels.dtype}, and {num_obs} integers "
-            "are needed, one per observation."
-        )
-    if labels.min() < 0 or labels.max() >= num_classes:
-        raise ValueError(
-            f"`labels` run from {labels.min()} to {labels.max()}, and the logits have classes 0 to "
-            f"{num_classes - 1}."
-        )
-    return labels

@@ -1,0 +1,236 @@
+"""Scores of classifiers: how often right, how well calibrated, how alike, how far their draws disagree.
+
+Convention: logits and probabilities of draws are (chain, draw, obs, out), probabilities averaged over draws are
+(obs, out), classes on the last axis; labels (obs,) count from 0; averages are over observations. The confidence of
+a prediction is the probability of its most probable class. A value that is not finite propagates.
+
+Sources: Xiao, Liu and Bamler 2023, "A compact representation for Bayesian neural networks by removing permutation
+symmetry", equations 1 and 2. Their equation 2 sums absolute differences over classes, from 0 to 2; the numbers in
+their Table 1 are half of that, which is the usual total variation, from 0 to 1. So `total_variation` asks which.
+Guo, Pleiss, Sun and Weinberger 2017, "On calibration of modern neural networks", equation 3, for the expected
+calibration error; Brier 1950 for the score, here the sum over classes, from 0 to 2.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float, Int
+from scipy.special import log_softmax, logsumexp, xlogy
+
+from onebasin.models.checks import check_count, choose
+
+from .regression import Predictions, checked_draws
+
+BINS = ("equal-width", "equal-mass")
+
+Probabilities = Float[np.ndarray, "obs out"]
+DrawProbabilities = Float[np.ndarray, "chain draw obs out"]
+Labels = Int[np.ndarray, " obs"]
+
+
+def accuracy(logits: Predictions, labels: Labels) -> float:
+    """Return the share of points whose most probable class, averaged over draws, is theirs."""
+    log_probability = class_log_probability(logits)
+    labels = _checked_labels(labels, log_probability.shape)
+    if np.isnan(log_probability).any():
+        return float("nan")
+    return float((log_probability.argmax(axis=-1) == labels).mean())
+
+
+def class_log_probability(logits: Predictions) -> Float[np.ndarray, "obs out"]:
+    """Return the log of each class's probability, averaged over draws."""
+    logits = checked_draws(logits, name="logits")
+    per_draw = log_softmax(logits, axis=-1)
+    return logsumexp(per_draw, axis=(0, 1)) - np.log(logits.shape[0] * logits.shape[1])
+
+
+def class_probability_by_draw(logits: Predictions) -> Predictions:
+    """Return each class's probability given each draw."""
+    return np.exp(log_softmax(checked_draws(logits, name="logits"), axis=-1))
+
+
+def agreement(p: Probabilities, q: Probabilities) -> float:
+    """Return the share of observations with the same most probable class (equation 1).
+
+    Parameters
+    ----------
+    p, q : array (obs, out)
+        Class probabilities, averaged over draws.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ.
+    """
+    p, q = _alike(p, q)
+    if not (np.isfinite(p).all() and np.isfinite(q).all()):
+        return float("nan")
+    return float((p.argmax(axis=-1) == q.argmax(axis=-1)).mean())
+
+
+def total_variation(p: Probabilities, q: Probabilities, *, halved: bool) -> float:
+    """Return the mean total variation between class probabilities.
+
+    Parameters
+    ----------
+    p, q : array (obs, out)
+        Class probabilities, averaged over draws.
+    halved : bool
+        Whether the sum over classes is halved: from 0 to 1, as in the published table; equation 2 as
+        printed is not, from 0 to 2.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ.
+    """
+    p, q = _alike(p, q)
+    sums = np.abs(p - q).sum(axis=-1)
+    return float(sums.mean() / 2 if halved else sums.mean())
+
+
+def single_draw_accuracy(probability: DrawProbabilities, labels: Labels) -> float:
+    """Return the accuracy of one draw, averaged over draws.
+
+    Parameters
+    ----------
+    probability : array (chain, draw, obs, out)
+        Class probabilities of each draw.
+    labels : array (obs,)
+        True classes, from 0.
+    """
+    if np.isnan(probability).any():
+        return float("nan")
+    return float((probability.argmax(axis=-1) == labels).mean())
+
+
+def mutual_information(probability: DrawProbabilities) -> Float[np.ndarray, " obs"]:
+    """Return how much is learned about an observation's class by knowing which draw is right, in nats.
+
+    The entropy of the averaged probabilities less the average entropy of a draw's: 0 where all draws predict
+    the same, at most the logarithm of the number of classes.
+
+    Parameters
+    ----------
+    probability : array (chain, draw, obs, out)
+        Class probabilities of each draw.
+    """
+    return np.asarray(
+        entropy(probability.mean(axis=(0, 1))) - entropy(probability).mean(axis=(0, 1))
+    )
+
+
+def entropy(probability: Float[np.ndarray, "*lead out"]) -> Float[np.ndarray, "*lead"]:
+    """Return the entropy of class probabilities, in nats."""
+    return np.asarray(-xlogy(probability, probability).sum(axis=-1))
+
+
+def calibration_error(
+    probability: Probabilities, labels: Labels, *, num_bins: int = 15, bins: str = "equal-width"
+) -> float:
+    """Return the expected calibration error of the most probable class.
+
+    The mean over bins of confidence, weighted by how many observations each has, of the absolute
+    difference between its accuracy and its mean confidence. It is biased upwards where bins hold few observations.
+
+    Parameters
+    ----------
+    probability : array (obs, out)
+        Class probabilities.
+    labels : array (obs,)
+        True classes.
+    num_bins : int
+        Number of bins.
+    bins : {"equal-width", "equal-mass"}
+        Of equal width in confidence from 0 to 1, or of as many observations each (as far as that goes).
+
+    Returns
+    -------
+    float
+        From 0 to 1; NaN if a probability is.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, `num_bins` is no count or `bins` unknown.
+    """
+    check_count("num_bins", num_bins)
+    choose("bins", bins, BINS)
+    _check_shapes(probability, labels)
+    if np.isnan(probability).any():
+        return float("nan")
+    confidence = probability.max(axis=-1)
+    right = probability.argmax(axis=-1) == labels
+    place = _places(confidence, num_bins, bins)
+    # A bin's share times the gap of its means is the gap of its sums over all observations.
+    gaps = np.bincount(place, weights=right - confidence, minlength=num_bins)
+    return float(np.abs(gaps).sum() / len(labels))
+
+
+def brier_score(probability: Probabilities, labels: Labels) -> float:
+    """Return the mean squared distance of probabilities from the truth, summed over classes: 0 to 2.
+
+    Parameters
+    ----------
+    probability : array (obs, out)
+        Class probabilities.
+    labels : array (obs,)
+        True classes.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit.
+    """
+    _check_shapes(probability, labels)
+    truth = np.eye(probability.shape[1])[labels]
+    return float(np.square(probability - truth).sum(axis=-1).mean())
+
+
+def _alike(p: Probabilities, q: Probabilities) -> tuple[Probabilities, Probabilities]:
+    if p.shape != q.shape:
+        raise ValueError(
+            f"`p` has shape {p.shape} and `q` {q.shape}; give class probabilities (obs, out) of the same "
+            "observations."
+        )
+    return p, q
+
+
+def _places(
+    confidence: Float[np.ndarray, " obs"], num_bins: int, bins: str
+) -> Int[np.ndarray, " obs"]:
+    """Number of each observation's bin."""
+    if bins == "equal-width":
+        return np.minimum((confidence * num_bins).astype(np.int64), num_bins - 1)
+    rank = np.empty(len(confidence), dtype=np.int64)
+    rank[np.argsort(confidence, kind="stable")] = np.arange(len(confidence))
+    return rank * num_bins // len(confidence)
+
+
+def _check_shapes(probability: Probabilities, labels: Labels) -> None:
+    if probability.ndim != 2 or labels.shape != probability.shape[:1] or not labels.size:
+        raise ValueError(
+            f"`probability` has shape {probability.shape} and `labels` {labels.shape}; give (obs, out) and "
+            "(obs,), of at least one observation."
+        )
+    if labels.min() < 0 or labels.max() >= probability.shape[1]:
+        raise ValueError(
+            f"`labels` run from {labels.min()} to {labels.max()}, and `probability` has classes 0 to "
+            f"{probability.shape[1] - 1}."
+        )
+
+
+def _checked_labels(labels: Labels, shape: tuple[int, ...]) -> Labels:
+    labels = np.asarray(labels)
+    num_obs, num_classes = shape
+    if labels.shape != (num_obs,) or labels.dtype.kind not in "iu":
+        raise ValueError(
+            f"`labels` has shape {labels.shape} and type {labels.dtype}, and {num_obs} integers "
+            "are needed, one per observation."
+        )
+    if labels.min() < 0 or labels.max() >= num_classes:
+        raise ValueError(
+            f"`labels` run from {labels.min()} to {labels.max()}, and the logits have classes 0 to "
+            f"{num_classes - 1}."
+        )
+    return labels

@@ -1,0 +1,130 @@
+"""Agreement and total variation by hand, spread between its bounds; averages over draws."""
+
+import math
+
+import numpy as np
+import pytest
+
+from onebasin.analysis.predictive.classification import (
+    accuracy,
+    agreement,
+    brier_score,
+    calibration_error,
+    class_log_probability,
+    class_probability_by_draw,
+    entropy,
+    mutual_information,
+    single_draw_accuracy,
+    total_variation,
+)
+
+P = np.array([[0.9, 0.1], [0.4, 0.6], [0.2, 0.8]])
+Q = np.array([[0.6, 0.4], [0.7, 0.3], [0.2, 0.8]])
+
+
+def test_two_classes_by_hand():
+    assert agreement(P, Q) == pytest.approx(2 / 3)
+    assert total_variation(P, Q, halved=True) == pytest.approx((0.3 + 0.3 + 0) / 3)
+    assert total_variation(P, Q, halved=False) == pytest.approx((0.6 + 0.6 + 0) / 3)
+
+
+def test_total_variation_is_a_distance_between_0_and_its_largest_value(rng):
+    p, q, r = rng.dirichlet(np.ones(4), size=(3, 50))
+    assert total_variation(p, p, halved=True) == 0
+    assert total_variation(p, q, halved=True) == total_variation(q, p, halved=True)
+    assert total_variation(p, r, halved=True) <= (
+        total_variation(p, q, halved=True) + total_variation(q, r, halved=True)
+    )
+    apart = np.eye(4)[[0, 1]], np.eye(4)[[2, 3]]
+    assert total_variation(*apart, halved=True) == 1
+    assert total_variation(*apart, halved=False) == 2
+
+
+def test_single_draw_accuracy_is_the_mean_over_draws():
+    probability = np.array([[[[0.9, 0.1], [0.1, 0.9]], [[0.9, 0.1], [0.9, 0.1]]]])
+    assert single_draw_accuracy(probability, np.array([0, 1])) == 0.75
+
+
+def test_mutual_information_lies_between_0_and_the_entropy_of_the_mean(rng):
+    probability = rng.dirichlet(np.full(5, 0.3), size=(2, 40, 30))
+    found = mutual_information(probability)
+    assert found.shape == (30,)
+    assert (found > 0).all()
+    assert (found <= entropy(probability.mean(axis=(0, 1)))).all()
+    same = np.repeat(probability[:, :1], 7, axis=1)[:1]
+    np.testing.assert_allclose(mutual_information(same), 0, atol=1e-15)
+    sure = np.eye(3)[None, :, None]  # three draws, each sure of another class
+    np.testing.assert_allclose(mutual_information(sure), np.log(3))
+
+
+def test_a_class_without_probability_counts_nothing():
+    assert entropy(np.array([1.0, 0.0])) == 0
+    assert entropy(np.full(4, 0.25)) == pytest.approx(np.log(4))
+
+
+def test_undefined_values_propagate():
+    broken = np.where(np.arange(3)[:, None] == 1, np.nan, P)
+    assert np.isnan(agreement(P, broken))
+    assert np.isnan(total_variation(P, broken, halved=True))
+    assert np.isnan(single_draw_accuracy(broken[None, None], np.zeros(3, int)))
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_unlike_shapes_are_refused():
+    with pytest.raises(ValueError, match=r"`p` has shape \(3, 2\) and `q` \(2, 2\)"):
+        agreement(P, Q[:2])
+    with pytest.raises(ValueError, match=r"`p` has shape \(3, 2\) and `q` \(2, 2\)"):
+        total_variation(P, Q[:2], halved=True)
+
+
+def test_probabilities_are_averaged_not_logits():
+    # One draw is very sure of class 0, two lean to class 1: the mean probability of class 0 is
+    # (1 + 0.4 + 0.4) / 3 = 0.6, though two draws of three vote for class 1.
+    lean = math.log(0.4 / 0.6)
+    logits = np.asarray([[[[50.0, 0.0]], [[lean, 0.0]], [[lean, 0.0]]]])
+    assert accuracy(logits, np.asarray([0])) == 1.0
+    assert class_log_probability(logits)[0, 0] == pytest.approx(math.log(0.6), rel=1e-12)
+
+
+def test_single_draws_are_scored_and_their_disagreement():
+    # Two draws sure of different classes, at two points of class 0: each alone is right half of the time,
+    # their mean knows nothing, and which draw is right decides the class.
+    logits = np.asarray([[[[800.0, 0.0], [0.0, 800.0]]], [[[0.0, 800.0], [800.0, 0.0]]]])
+    labels = np.asarray([0, 0])
+    by_draw, averaged = class_probability_by_draw(logits), np.exp(class_log_probability(logits))
+    assert single_draw_accuracy(by_draw, labels) == 0.5
+    assert mutual_information(by_draw).mean() == pytest.approx(math.log(2), rel=1e-12)
+    assert brier_score(averaged, labels) == pytest.approx(0.5, rel=1e-12)
+    # 0.5 sure, and right by ties
+    assert calibration_error(averaged, labels) == pytest.approx(0.5, rel=1e-12)
+    alike = np.broadcast_to(logits[:1], (2, 1, 2, 2))
+    by_draw, averaged = class_probability_by_draw(alike), np.exp(class_log_probability(alike))
+    assert mutual_information(by_draw).mean() == pytest.approx(0.0, abs=1e-12)
+    assert accuracy(alike, labels) == single_draw_accuracy(by_draw, labels) == 0.5
+    assert brier_score(averaged, labels) == 1.0
+
+
+def test_every_score_is_nan_where_a_draw_is():
+    logits, labels = np.asarray([[[[0.0, np.nan]], [[1.0, 0.0]]]]), np.asarray([0])
+    by_draw, averaged = class_probability_by_draw(logits), np.exp(class_log_probability(logits))
+    scores = (accuracy(logits, labels), class_log_probability(logits)[0, 0])
+    scores += (single_draw_accuracy(by_draw, labels), mutual_information(by_draw).mean())
+    scores += (calibration_error(averaged, labels), brier_score(averaged, labels))
+    assert np.isnan(scores).all()
+
+
+def test_log_probabilities_do_not_overflow():
+    logits = np.asarray([[[[1e4, -1e4, 0.0]]]])
+    assert class_log_probability(logits)[0, 1] == pytest.approx(-2e4)
+
+
+@pytest.mark.parametrize("labels", [[0, 3], [-1, 0]])
+def test_accuracy_refuses_labels_that_are_no_class(rng, labels):
+    with pytest.raises(ValueError, match=r"`labels` run from .* classes 0 to 2"):
+        accuracy(rng.normal(size=(1, 4, 2, 3)), np.asarray(labels))
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_accuracy_refuses_labels_of_the_wrong_kind(rng):
+    with pytest.raises(ValueError, match=r"`labels` has shape \(2,\) and type float64"):
+        accuracy(rng.normal(size=(1, 4, 2, 3)), np.asarray([0.0, 1.0]))
