@@ -69,6 +69,27 @@ def count_transpositions(permutation: Int[np.ndarray, "*lead part"]) -> Int[np.n
     return np.asarray(size - cycles)
 
 
+def swapped(rng: np.random.Generator, size: int, num: int) -> Int[np.ndarray, " part"]:
+    """Draw a permutation that `num` transpositions make and no fewer.
+
+    Each exchange joins two cycles, so that none undoes another.
+
+    Raises
+    ------
+    ValueError
+        If there is no such permutation: `num` is `size` or more.
+    """
+    if not 0 <= num < size:
+        raise ValueError(f"`num` is {num}, and must lie between 0 and {size - 1} for {size} parts.")
+    permutation, cycle = np.arange(size), np.arange(size)
+    for _ in range(num):
+        first = rng.integers(size)
+        second = rng.choice(np.flatnonzero(cycle != cycle[first]))
+        permutation[[first, second]] = permutation[[second, first]]
+        cycle[cycle == cycle[second]] = cycle[first]
+    return permutation
+
+
 def transpositions_of(element: Element) -> Transpositions:
     """Count the transpositions of a group element, such as an alignment's.
 

@@ -61,7 +61,7 @@ def configure(options: Options) -> Config:
         splits=splits if options.splits is None else options.splits,
         engines=options.engines("numpyro"),
         parametrisations=options.choose_parametrisations(PARAMETRISATIONS, DEFAULT),
-        nuts=options.nuts(QUICK if options.quick else NutsSettings()),
+        nuts=options.sampler(QUICK if options.quick else NutsSettings()),
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..lab.claims import Claim, Finding, Trial, contrast, each
 from ..lab.frame import Frames, Row, read
-from .design import ROW_OF_RULE, RULES
+from .design import RULES
 from .measures import KEPT
 
 REMOVED = 0.2
@@ -68,8 +68,8 @@ def _safer(before: Row, after: Row) -> Finding:
     return f"{a:.3f} to {b:.3f}", b > a
 
 
-_ALIGNED = [("hmc-qi", ROW_OF_RULE[rule]) for rule in ("paper", "mean")]
-_WORDS_OF_ROW = {ROW_OF_RULE[rule]: words for rule, words in RULES.items()}
+_ALIGNED = [("hmc-qi", RULES[rule].row) for rule in ("paper", "mean")]
+_WORDS_OF_ROW = {rule.row: rule.words for rule in RULES.values()}
 
 
 def _rule(before: Row, after: Row) -> str:
@@ -98,9 +98,9 @@ CLAIMS = (
         "aligning shrinks the variance of HMC's draws, beside what it makes of as many draws from the "
         f"prior, below {SHRINKS:g}",
         each(
-            lambda frames: (row for row in read("alignments", frames) if row["ratio"] is not None),
+            lambda frames: read("alignments", frames).known("ratio"),
             _one_basin,
-            where=lambda row: RULES[row["rule"]],
+            where=lambda row: RULES[row["rule"]].words,
         ),
     ),
     Claim(

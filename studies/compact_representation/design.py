@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -135,38 +136,31 @@ FULL = replace(
     pairs=PairSettings(20, 500, 0.001, runs=5, swaps=(0, 32, 64, 128, 256, 384, 511)),
     draws=300,
 )
-# fmt: on
 
-ALIGNMENTS = {
-    "paper": AlignSettings("draw", "activations"),
-    "one-draw": AlignSettings("draw", "weights"),
-    "mean": AlignSettings("mean", "weights"),
-    "gaussian": AlignSettings("gaussian", "weights"),
+
+class Rule(NamedTuple):
+    """A way to align draws: settings, words, and the row of the diagonal Gaussian fitted to HMC's draws so aligned."""
+
+    settings: AlignSettings
+    words: str
+    row: str
+
+
+RULES = {
+    "paper": Rule(AlignSettings("draw", "activations"), "activations, one draw (the paper's)", "hmc-qr"),
+    "one-draw": Rule(AlignSettings("draw", "weights"), "whole units, one draw", "one-draw"),
+    "mean": Rule(AlignSettings("mean", "weights"), "whole units, iterated mean", "mean-diag"),
+    "gaussian": Rule(AlignSettings("gaussian", "weights"), "whole units, iterated Gaussian", "gauss-diag"),
 }
 """The paper's rule, plain Git Re-Basin, and the iterated references."""
-RULES = {
-    "paper": "activations, one draw (the paper's)",
-    "one-draw": "whole units, one draw",
-    "mean": "whole units, iterated mean",
-    "gaussian": "whole units, iterated Gaussian",
-}
-"""The same in words."""
-ROW_OF_RULE = {
-    "paper": "hmc-qr",
-    "one-draw": "one-draw",
-    "mean": "mean-diag",
-    "gaussian": "gauss-diag",
-}
-"""The row of the diagonal Gaussian that is fitted to HMC's draws so aligned."""
+# fmt: on
 
 
 def configure(options: Options) -> Config:
     """Make the settings from what the command line was given."""
     options.refuse(NAME, "engine", "splits", "parametrisations")
     base = QUICK if options.quick else FULL if options.full else DEFAULT
-    given = {name: getattr(options, name) for name in ("chains", "warmup", "draws")}
-    hmc = replace(base.hmc, **{n: v for n, v in given.items() if v is not None})
-    return replace(base, seed=options.seed, hmc=hmc)
+    return replace(base, seed=options.seed, hmc=options.sampler(base.hmc))
 
 
 def key(problem: str, method: str, engine: str = MADE) -> str:

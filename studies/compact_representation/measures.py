@@ -26,7 +26,7 @@ from onebasin.analysis.predictive.classification import (
 from ..lab.cells import Outcomes
 from ..lab.frame import Frame, Frames
 from ..lab.images import image_split
-from .design import ALIGNMENTS, DYNAMICS, SWAPS, Config, aligned
+from .design import DYNAMICS, RULES, SWAPS, Config, aligned
 from .making import LAGS
 from .plan import Row, rows
 from .predictions import SD_EDGES
@@ -50,7 +50,7 @@ def measures(config: Config, outcomes: Outcomes) -> Frames:
         "floor": floor,
         "alignments": (
             _alignment(rule, outcomes.by_key(aligned("hmc", rule)))
-            for rule in ALIGNMENTS
+            for rule in RULES
             if aligned("hmc", rule) in there
         ),
     }

@@ -23,7 +23,7 @@ from jaxtyping import Float, Int
 
 from onebasin.analysis.alignment import align
 from onebasin.analysis.alignment.barriers import barrier
-from onebasin.analysis.alignment.transpositions import transpositions_of
+from onebasin.analysis.alignment.transpositions import swapped, transpositions_of
 from onebasin.inference import EnsembleSettings, TrainSettings
 from onebasin.inference.training.ensemble import first_values
 from onebasin.inference.training.train import train
@@ -45,75 +45,52 @@ def train_dynamics(target: NetworkTarget, settings: PairSettings, seed: int) -> 
     found = train(target, start, _training(settings), seed=int(keys[1]), record_every=1)
     raw, aligned = [], []
     for epoch in range(len(found.recorded_at)):
-        values = _member(found.checkpoints, epoch)
-        first, second = _member(values, slice(0, 1)), _member(values, slice(1, 2))
+        first, second = (
+            _take(found.checkpoints, (epoch, slice(place, place + 1))) for place in (0, 1)
+        )
         moved, _ = align_to(target.model, first, second)
         raw.append(_barrier(target, first, second, settings).loss[0])
         aligned.append(_barrier(target, first, moved, settings).loss[0])
-    dims = ("epoch", "position")
-    curves = xr.Dataset(
-        {
-            "loss_raw": (dims, np.stack(raw)),
-            "loss_aligned": (dims, np.stack(aligned)),
-            "position": ("position", np.linspace(0, 1, settings.points)),
-            "epoch": ("epoch", found.recorded_at),
-        }
-    )
-    return _tree(target, found.values, {"dynamics": curves})
+    curves = {
+        "loss_raw": (("epoch", "position"), np.stack(raw)),
+        "loss_aligned": (("epoch", "position"), np.stack(aligned)),
+        "position": ("position", np.linspace(0, 1, settings.points)),
+        "epoch": ("epoch", found.recorded_at),
+    }
+    return _tree(target, found.values, "dynamics", curves)
 
 
 def train_swaps(target: NetworkTarget, settings: PairSettings, seed: int) -> xr.DataTree:
     """Train pairs from initial weights that are the same up to a number of transpositions."""
     rng = np.random.default_rng(seed)
-    symmetry = permutations_of(target.model)
-    group = Group(symmetry, target.model.network.shapes)
     start = first_values(target, EnsembleSettings(members=settings.runs), int(rng.integers(2**31)))
-    num = len(settings.swaps)
-    (units,) = target.model.network.hidden
-    moves = np.stack(
-        [[swapped(rng, units, k) for k in settings.swaps] for _ in range(settings.runs)]
-    )
-    moved = group.act(
-        (Permuted(moves),), {n: np.repeat(v[:, None], num, axis=1) for n, v in start.items()}
-    )
-    # Member 0 of a run is the first network, the others are its permuted twins.
-    members = {n: np.concatenate([start[n][:, None], np.asarray(moved[n])], axis=1) for n in start}
+    members = _with_twins(target.model, start, settings, rng)
     flat = {n: v.reshape(-1, *v.shape[2:]) for n, v in members.items()}
     found = train(target, flat, _training(settings), seed=int(rng.integers(2**31)))
     values = {n: np.asarray(v).reshape(members[n].shape) for n, v in found.values.items()}
-    runs = [_compare(target, _member(values, run), settings) for run in range(settings.runs)]
-    columns = {name: (("run", "swap"), np.stack([r[name] for r in runs])) for name in runs[0]}
-    line = [_along_line(target, _member(values, run), settings) for run in range(settings.runs)]
-    swaps = xr.Dataset(
-        {
-            **columns,
-            "before": ("swap", np.asarray(settings.swaps)),
-            "between": (("run", "position"), np.stack(line)),
-            "position": ("position", np.linspace(0, 1, settings.points)),
-        }
-    )
-    return _tree(target, found.values, {"swaps": swaps})
+    runs = [_compare(target, _take(values, run), settings) for run in range(settings.runs)]
+    columns = {name: [run[name] for run in runs] for name in runs[0]}
+    swaps = {
+        **{
+            name: (("run", "position" if name == "between" else "swap"), np.stack(values))
+            for name, values in columns.items()
+        },
+        "before": ("swap", np.asarray(settings.swaps)),
+        "position": ("position", np.linspace(0, 1, settings.points)),
+    }
+    return _tree(target, found.values, "swaps", swaps)
 
 
-def swapped(rng: np.random.Generator, size: int, num: int) -> Int[np.ndarray, " part"]:
-    """Draw a permutation that `num` transpositions make and no fewer.
-
-    Each exchange joins two cycles, so that none undoes another.
-
-    Raises
-    ------
-    ValueError
-        If there is no such permutation: `num` is `size` or more.
-    """
-    if not 0 <= num < size:
-        raise ValueError(f"`num` is {num}, and must lie between 0 and {size - 1} for {size} parts.")
-    permutation, cycle = np.arange(size), np.arange(size)
-    for _ in range(num):
-        first = rng.integers(size)
-        second = rng.choice(np.flatnonzero(cycle != cycle[first]))
-        permutation[[first, second]] = permutation[[second, first]]
-        cycle[cycle == cycle[second]] = cycle[first]
-    return permutation
+def _with_twins(
+    model: BayesianNetwork, start: Values, settings: PairSettings, rng: np.random.Generator
+) -> Values:
+    """Put permuted twins behind every network: (run, 1 + swap, ...)."""
+    (units,) = model.network.hidden
+    group = Group(permutations_of(model), model.network.shapes)
+    moves = [[swapped(rng, units, num) for num in settings.swaps] for _ in range(settings.runs)]
+    repeated = {n: np.repeat(v[:, None], len(settings.swaps), axis=1) for n, v in start.items()}
+    twins = group.act((Permuted(np.asarray(moves)),), repeated)
+    return {n: np.concatenate([v[:, None], np.asarray(twins[n])], axis=1) for n, v in start.items()}
 
 
 def align_to(
@@ -135,32 +112,24 @@ def align_to(
 
 def _compare(
     target: NetworkTarget, members: Values, settings: PairSettings
-) -> dict[str, Float[np.ndarray, " swap"]]:
-    """Compare the permuted twins with the first network of a run."""
-    first, others = _member(members, slice(0, 1)), _member(members, slice(1, None))
+) -> dict[str, np.ndarray]:
+    """Compare the permuted twins with the first network of a run, and go along the line to the last."""
+    first, others = _take(members, slice(0, 1)), _take(members, slice(1, None))
     moved, count = align_to(target.model, first, others)
-    num = len(count)
-    whole = {name: np.repeat(value, num, axis=0) for name, value in first.items()}
+    whole = {name: np.repeat(value, len(count), axis=0) for name, value in first.items()}
+    line = np.linspace(0, 1, settings.points)
+    between = {
+        name: np.concatenate([(1 - t) * first[name] + t * others[name][-1:] for t in line])
+        for name in first
+    }
     return {
         "after": count.astype(np.float64),
         "distance_raw": _distance(first, others),
         "distance_aligned": _distance(first, moved),
         "barrier_raw": _barrier(target, whole, others, settings).height,
         "barrier_aligned": _barrier(target, whole, moved, settings).height,
+        "between": align_to(target.model, first, between)[1],
     }
-
-
-def _along_line(
-    target: NetworkTarget, members: Values, settings: PairSettings
-) -> Int[np.ndarray, " position"]:
-    """Transpositions that align networks between the first and its most permuted twin to the first."""
-    first, last = _member(members, slice(0, 1)), _member(members, slice(-1, None))
-    position = np.linspace(0, 1, settings.points)
-    between = {
-        name: np.concatenate([(1 - t) * first[name] + t * last[name] for t in position])
-        for name in first
-    }
-    return align_to(target.model, first, between)[1]
 
 
 def _training(settings: PairSettings) -> TrainSettings:
@@ -192,7 +161,7 @@ def _distance(first: Values, others: Values) -> Float[np.ndarray, " pair"]:
     return np.sqrt(sum(squares))
 
 
-def _member(values: Values, which: Any) -> Values:
+def _take(values: Values, which: Any) -> Values:
     return {name: value[which] for name, value in values.items()}
 
 
@@ -201,8 +170,9 @@ def _dataset(model: BayesianNetwork, values: Values) -> xr.Dataset:
     return xr.Dataset({n: (("chain", "draw", *dims[n]), values[n][None]) for n in dims})
 
 
-def _tree(target: NetworkTarget, values: Any, groups: dict[str, xr.Dataset]) -> xr.DataTree:
-    arrays = {name: np.asarray(value) for name, value in values.items()}
-    tree = xr.DataTree.from_dict({"posterior": _dataset(target.model, arrays), **groups})
+def _tree(target: NetworkTarget, values: Any, name: str, variables: dict[str, Any]) -> xr.DataTree:
+    arrays = {n: np.asarray(value) for n, value in values.items()}
+    groups = {"posterior": _dataset(target.model, arrays), name: xr.Dataset(variables)}
+    tree = xr.DataTree.from_dict(groups)
     tree.attrs = {"model": target.model.describe(), "target": target.name}
     return tree

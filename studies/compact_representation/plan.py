@@ -14,13 +14,13 @@ from onebasin.analysis.gaussian.distillation import DistillationSettings
 
 from ..lab.cells import Cell
 from .design import (
-    ALIGNMENTS,
     DISTILLED,
     DYNAMICS,
     ENSEMBLE,
     HMC,
     MEANFIELD,
     REFINED,
+    RULES,
     SWAPS,
     Config,
     RowSettings,
@@ -140,8 +140,8 @@ def cells(config: Config) -> tuple[Cell, ...]:
         cell(HMC, config.hmc),
         cell(ENSEMBLE, config.ensemble),
         cell(MEANFIELD, config.advi),
-        *(cell(aligned("hmc", rule), how, HMC) for rule, how in ALIGNMENTS.items()),
-        *(cell(aligned("ensemble", r), ALIGNMENTS[r], ENSEMBLE) for r in ("paper", "mean")),
+        *(cell(aligned("hmc", name), rule.settings, HMC) for name, rule in RULES.items()),
+        *(cell(aligned("ensemble", r), RULES[r].settings, ENSEMBLE) for r in ("paper", "mean")),
         cell(REFINED, config.advi, aligned("hmc", "mean")),
         cell(DISTILLED, distilled, HMC, aligned("hmc", "mean")),
         *(cell(row.key, _filled(row.settings, config), row.source) for row in rows(config)),

@@ -8,11 +8,11 @@ only sums are kept. Where a row has repeats (other choices of a few draws), they
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from scipy.special import softmax
 
 from onebasin.analysis.gaussian import GaussianFit, fit_gaussian
@@ -33,75 +33,38 @@ KEEP = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 Draws = dict[str, np.ndarray]
 
 
-@dataclass(frozen=True, eq=False)
-class Predictive:
-    """What is known of predictions over many draws.
-
-    Attributes
-    ----------
-    probability
-        Averaged over draws.
-    entropy
-        Of single draws, averaged over draws, in nats.
-    accuracy
-        Of each draw.
-    """
-
-    probability: Float[np.ndarray, "obs out"]
-    entropy: Float[np.ndarray, " obs"]
-    accuracy: Float[np.ndarray, " draw"]
-
-
 def make_row(tree: xr.DataTree, cell: Cell, test: Dataset) -> xr.DataTree:
     """Predict with the representation that the cell's settings name."""
     settings: RowSettings = cell.settings
     model = BayesianNetwork.from_description(tree.attrs["model"])
+    names, groups = list(model.network.shapes), {}
     if settings.kind == "gaussian":
         fit = fit_gaussian(
             tree,
             settings.covariance,
             rank=settings.rank,
             shrinkage=settings.shrinkage,
-            var_names=list(model.network.shapes),
+            var_names=names,
         )
-        groups = _gaussian_row(fit, model, settings, cell.seed, test)
+        repeats = [_sampled(fit, settings.num or 1000, cell.seed)]
+        mean = fit.mean_draw()["posterior"].to_dataset()
+        if settings.prune:
+            groups = {"pruning": _pruning(fit, test), "spread": _spread(fit)}
     else:
-        groups = _draws_row(tree, model, settings, cell.seed, test)
-    out = xr.DataTree.from_dict(groups)
+        posterior = halve(tree["posterior"].to_dataset(), settings.part)[names]
+        repeats = _chosen(posterior, settings, cell.seed)
+        mean = posterior.mean(("chain", "draw")).expand_dims(["chain", "draw"])
+    found = [predictive(model, batches, test) for batches in repeats]
+    outputs = predict(model, _arrays(mean), test.x)[0, 0].astype(np.float64)
+    variables = {
+        "probability": (("repeat", "obs", "class"), np.stack([f.probability for f in found])),
+        "entropy": (("repeat", "obs"), np.stack([f.entropy for f in found])),
+        "draw_accuracy": (("repeat", "member"), np.stack([f.accuracy for f in found])),
+        "mean_probability": (("obs", "class"), softmax(outputs, axis=-1)),
+    }
+    out = xr.DataTree.from_dict({"posterior": mean, "predictive": xr.Dataset(variables), **groups})
     out.attrs = {"model": tree.attrs["model"], "target": tree.attrs.get("target", "")}
     return out
-
-
-def _gaussian_row(
-    fit: GaussianFit, model: BayesianNetwork, settings: RowSettings, seed: int, test: Dataset
-) -> dict[str, xr.Dataset]:
-    num = settings.num or 1000
-    sizes = [min(BATCH, num - at) for at in range(0, num, BATCH)]
-    streams = np.random.SeedSequence(seed).generate_state(len(sizes))
-    batches = (
-        _arrays(fit.sample(size, seed=int(state)))
-        for size, state in zip(sizes, streams, strict=True)
-    )
-    found = predictive(model, batches, test.x, _labels(test))
-    mean = fit.mean_draw()["posterior"].to_dataset()
-    groups = _groups([found], _run(model, mean, test), mean)
-    if settings.prune:
-        groups["pruning"] = _pruning(fit, test)
-        groups["spread"] = _spread(fit)
-    return groups
-
-
-def _draws_row(
-    tree: xr.DataTree, model: BayesianNetwork, settings: RowSettings, seed: int, test: Dataset
-) -> dict[str, xr.Dataset]:
-    posterior = halve(tree["posterior"].to_dataset(), settings.part)[list(model.network.shapes)]
-    total = posterior.sizes["chain"] * posterior.sizes["draw"]
-    rng = np.random.default_rng(seed)
-    num = total if settings.num is None else min(settings.num, total)
-    chosen = [np.sort(rng.choice(total, num, replace=False)) for _ in range(settings.repeats)]
-    found = [predictive(model, _batches(posterior, rows), test.x, _labels(test)) for rows in chosen]
-    mean = posterior.mean(("chain", "draw")).expand_dims(["chain", "draw"])
-    return _groups(found, _run(model, mean, test), mean)
 
 
 def halve(posterior: xr.Dataset, part: str) -> xr.Dataset:
@@ -113,19 +76,25 @@ def halve(posterior: xr.Dataset, part: str) -> xr.Dataset:
     return posterior.isel({dim: slice(None, middle) if part == "first" else slice(middle, None)})
 
 
-def predictive(
-    model: BayesianNetwork, batches: Iterator[Draws], x: np.ndarray, labels: np.ndarray
-) -> Predictive:
-    """Average predictions over batches of draws (1, draw, ...)."""
-    total = np.zeros((len(x), model.network.out_dim))
-    uncertainty, accuracy = np.zeros(len(x)), []
+class Predictive(NamedTuple):
+    """What is known of predictions over many draws: means over draws, and the accuracy of each."""
+
+    probability: Float[np.ndarray, "obs out"]
+    entropy: Float[np.ndarray, " obs"]
+    accuracy: Float[np.ndarray, " draw"]
+
+
+def predictive(model: BayesianNetwork, batches: Iterator[Draws], test: Dataset) -> Predictive:
+    """Average predictions, and their entropy in nats, over batches of draws (1, draw, ...)."""
+    total = np.zeros((test.num_obs, model.network.out_dim))
+    uncertainty, accuracy = np.zeros(test.num_obs), []
     for draws in batches:
         num = next(iter(draws.values())).shape[1]
-        outputs = predict(model, _filled_up(draws, BATCH - num), x)[0, :num]
+        outputs = predict(model, _filled_up(draws, BATCH - num), test.x)[0, :num]
         probability = softmax(outputs.astype(np.float64), axis=-1)
         total += probability.sum(axis=0)
         uncertainty += entropy(probability).sum(axis=0)
-        accuracy.append((probability.argmax(axis=-1) == labels).mean(axis=1))
+        accuracy.append((probability.argmax(axis=-1) == test.y).mean(axis=1))
     accuracies = np.concatenate(accuracy)
     return Predictive(total / len(accuracies), uncertainty / len(accuracies), accuracies)
 
@@ -138,35 +107,34 @@ def _filled_up(draws: Draws, num: int) -> Draws:
     }
 
 
-def _batches(posterior: xr.Dataset, rows: Int[np.ndarray, " row"]) -> Iterator[Draws]:
-    first = posterior.transpose("chain", "draw", ...)
-    chains, draws = np.divmod(rows, first.sizes["draw"])
-    for at in range(0, len(rows), BATCH):
+def _sampled(fit: GaussianFit, num: int, seed: int) -> Iterator[Draws]:
+    """Draw from a fit, batch by batch."""
+    sizes = [min(BATCH, num - at) for at in range(0, num, BATCH)]
+    streams = np.random.SeedSequence(seed).generate_state(len(sizes))
+    for size, state in zip(sizes, streams, strict=True):
+        yield _arrays(fit.sample(size, seed=int(state))["posterior"].to_dataset())
+
+
+def _chosen(posterior: xr.Dataset, settings: RowSettings, seed: int) -> list[Iterator[Draws]]:
+    """Choose draws, as often as there are repeats."""
+    total = posterior.sizes["chain"] * posterior.sizes["draw"]
+    rng = np.random.default_rng(seed)
+    num = total if settings.num is None else min(settings.num, total)
+    arrays = _arrays(posterior)
+    chosen = [np.sort(rng.choice(total, num, replace=False)) for _ in range(settings.repeats)]
+    return [_batches(arrays, np.divmod(rows, posterior.sizes["draw"])) for rows in chosen]
+
+
+def _batches(arrays: Draws, places: tuple[np.ndarray, np.ndarray]) -> Iterator[Draws]:
+    chains, draws = places
+    for at in range(0, len(chains), BATCH):
         some = slice(at, at + BATCH)
-        yield {str(n): v.values[chains[some], draws[some]][None] for n, v in first.items()}
+        yield {name: v[chains[some], draws[some]][None] for name, v in arrays.items()}
 
 
-def _arrays(tree: xr.DataTree) -> Draws:
-    dataset = tree["posterior"].to_dataset().transpose("chain", "draw", ...)
-    return {str(name): variable.values for name, variable in dataset.items()}
-
-
-def _run(model: BayesianNetwork, mean: xr.Dataset, test: Dataset) -> Float[np.ndarray, "obs out"]:
-    """Class probabilities of the network with the mean's weights."""
-    draws = {str(n): v.transpose("chain", "draw", ...).values for n, v in mean.items()}
-    return softmax(predict(model, draws, test.x)[0, 0].astype(np.float64), axis=-1)
-
-
-def _groups(
-    found: list[Predictive], of_mean: np.ndarray, mean: xr.Dataset
-) -> dict[str, xr.Dataset]:
-    variables = {
-        "probability": (("repeat", "obs", "class"), np.stack([f.probability for f in found])),
-        "entropy": (("repeat", "obs"), np.stack([f.entropy for f in found])),
-        "draw_accuracy": (("repeat", "member"), np.stack([f.accuracy for f in found])),
-        "mean_probability": (("obs", "class"), of_mean),
-    }
-    return {"posterior": mean, "predictive": xr.Dataset(variables)}
+def _arrays(posterior: xr.Dataset) -> Draws:
+    first = posterior.transpose("chain", "draw", ...)
+    return {str(name): variable.values for name, variable in first.items()}
 
 
 def _pruning(fit: GaussianFit, test: Dataset) -> xr.Dataset:
@@ -179,7 +147,3 @@ def _spread(fit: GaussianFit) -> xr.Dataset:
     weights = [sd.ravel() for name, sd in fit.sd.items() if name.startswith("W")]
     counts, edges = np.histogram(np.minimum(np.concatenate(weights), SD_EDGES[-1]), SD_EDGES)
     return xr.Dataset({"count": ("bin", counts), "edge": ("edge", edges)})
-
-
-def _labels(test: Dataset) -> Int[np.ndarray, " obs"]:
-    return np.asarray(test.y, dtype=np.int64)

@@ -11,7 +11,7 @@ from onebasin.analysis.report import Cell as TableCell
 
 from ..lab.frame import Frame, Frames, Row, read
 from ..lab.views import Field, View
-from .design import ROW_OF_RULE, RULES
+from .design import RULES
 
 AGREEMENT_GOAL, VARIATION_GOAL = 0.98, 0.05
 """What one Gaussian should reach: agreement at least, halved total variation at most."""
@@ -141,7 +141,7 @@ def _goals(frames: Frames) -> Iterator[Row]:
             f"{shown['total_variation']:.4f} and {gap:+.4f}, {shown['label']}",
             bool(kept),
         )
-    before, after = (rows.find(name=ROW_OF_RULE[rule]) for rule in ("one-draw", "mean"))
+    before, after = (rows.find(name=RULES[rule].row) for rule in ("one-draw", "mean"))
     if before and after:
         gain = before["mean_total_variation"] / after["mean_total_variation"]
         yield _goal(
@@ -165,8 +165,8 @@ GOALS = View(
 
 def _alignments(frames: Frames) -> Iterator[Row]:
     for found in read("alignments", frames):
-        if row := read("rows", frames).find(name=ROW_OF_RULE[found["rule"]]):
-            yield {**row, **found, "label": RULES[found["rule"]]}
+        if row := read("rows", frames).find(name=RULES[found["rule"]].row):
+            yield {**row, **found, "label": RULES[found["rule"]].words}
 
 
 ALIGNMENTS = View(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from onebasin.inference import NutsSettings
+from onebasin.inference import HmcSettings, NutsSettings
 from onebasin.inference.engine import ENGINES
 from onebasin.models.checks import choose
 
@@ -56,7 +56,7 @@ class Options:
         word = self.engine or default
         return ENGINES if word == "both" else (word,)
 
-    def nuts(self, default: NutsSettings) -> NutsSettings:
+    def sampler[S: (NutsSettings, HmcSettings)](self, default: S) -> S:
         """Replace chains, warmup and draws of the default where they were given."""
         given = {name: getattr(self, name) for name in ("chains", "warmup", "draws")}
         return replace(default, **{n: v for n, v in given.items() if v is not None})

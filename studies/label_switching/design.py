@@ -62,7 +62,7 @@ def configure(options: Options) -> Config:
         seed=options.seed,
         engines=options.engines("both"),
         problems=options.choose_parametrisations(PROBLEMS, tuple(PROBLEMS), word="problems"),
-        nuts=options.nuts(QUICK if options.quick else DEFAULT),
+        nuts=options.sampler(QUICK if options.quick else DEFAULT),
     )
 
 

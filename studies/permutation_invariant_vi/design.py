@@ -213,9 +213,7 @@ def configure(options: Options) -> Config:
     """Make the settings from what the command line was given."""
     options.refuse(NAME, "engine", "splits", "parametrisations")
     base = QUICK if options.quick else FULL if options.full else DEFAULT
-    given = {name: getattr(options, name) for name in ("chains", "warmup", "draws")}
-    hmc = replace(base.hmc, **{n: v for n, v in given.items() if v is not None})
-    return replace(base, seed=options.seed, hmc=hmc)
+    return replace(base, seed=options.seed, hmc=options.sampler(base.hmc))
 
 
 def methods(config: Config, width: int) -> tuple[Method, ...]:

@@ -52,7 +52,7 @@ def configure(options: Options) -> Config:
         seed=options.seed,
         engines=options.engines("both"),
         parametrisations=options.choose_parametrisations(PARAMETRISATIONS, tuple(PARAMETRISATIONS)),
-        nuts=options.nuts(QUICK if options.quick else NutsSettings()),
+        nuts=options.sampler(QUICK if options.quick else NutsSettings()),
     )
 
 

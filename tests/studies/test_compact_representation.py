@@ -1,13 +1,13 @@
 """One Gaussian for a posterior: design, rows, pairs, verdicts, and a toy run."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 import xarray as xr
 from scipy.special import softmax
 
-from onebasin.analysis.alignment.transpositions import count_transpositions
 from onebasin.analysis.gaussian.distillation import DistillationSettings
 from onebasin.inference import AdviSettings, EnsembleSettings, HmcSettings
 from onebasin.models import BayesianNetwork, Categorical, Network, predict
@@ -15,8 +15,8 @@ from onebasin.models.data import Dataset
 from onebasin.studies.compact_representation import STUDY, design
 from onebasin.studies.compact_representation.claims import CLAIMS
 from onebasin.studies.compact_representation.design import RowSettings, Size, configure
-from onebasin.studies.compact_representation.measures import score
-from onebasin.studies.compact_representation.pairs import align_to, swapped, train_swaps
+from onebasin.studies.compact_representation.measures import measures, score
+from onebasin.studies.compact_representation.pairs import align_to
 from onebasin.studies.compact_representation.plan import rows
 from onebasin.studies.compact_representation.predictions import halve, make_row
 from onebasin.studies.compact_representation.views import (
@@ -25,7 +25,9 @@ from onebasin.studies.compact_representation.views import (
     reaches_goal,
     reaches_stretch,
 )
-from onebasin.studies.lab.cells import Cell
+from onebasin.studies.lab.cells import Cell, Outcomes
+from onebasin.studies.lab.driver import run_cells
+from onebasin.studies.lab.folder import open_run
 from onebasin.studies.lab.frame import Frame
 from onebasin.studies.lab.images import image_split
 from onebasin.studies.lab.options import Options
@@ -149,15 +151,6 @@ def test_halves_are_chains_or_draws():
     assert halve(one, "second").sizes == {**one.sizes, "draw": 4}
 
 
-@pytest.mark.parametrize("size", [2, 5, 16])
-def test_swapped_takes_as_many_transpositions_as_asked(size, rng):
-    for num in range(size):
-        found = np.stack([swapped(rng, size, num) for _ in range(20)])
-        np.testing.assert_array_equal(count_transpositions(found), num)
-    with pytest.raises(ValueError, match=f"`num` is {size}, and must lie between 0 and {size - 1}"):
-        swapped(rng, size, size)
-
-
 def test_alignment_of_a_pair_finds_the_permutation(rng):
     first = {n: rng.normal(size=(1, *s)) for n, s in MODEL.network.shapes.items()}
     order = np.array([2, 0, 1])
@@ -167,17 +160,6 @@ def test_alignment_of_a_pair_finds_the_permutation(rng):
     assert count.tolist() == [2]
     for name, values in moved.items():
         np.testing.assert_array_equal(values, first[name])
-
-
-def test_permuted_twins_are_as_far_apart_as_they_were_before_training():
-    target = MODEL.condition(images(40).x, images(40).y)
-    settings = design.PairSettings(2, 10, 1e-5, runs=2, swaps=(0, 2), points=5)
-    found = train_swaps(target, settings, seed=0)["swaps"].to_dataset()
-    np.testing.assert_array_equal(found["after"], [[0, 2], [0, 2]])
-    np.testing.assert_array_equal(found["between"].values[:, [0, -1]], [[0, 2], [0, 2]])
-    assert (found["distance_aligned"] < 0.01).all()
-    assert (found["distance_raw"][:, 1] > 0.1).all()
-    np.testing.assert_allclose(found["barrier_aligned"], 0, atol=1e-4)
 
 
 def measured(name: str, tv: float, agreement: float, accuracy: float = 0.9) -> dict:
@@ -270,32 +252,48 @@ TOY = design.Config(
     ensemble=EnsembleSettings(members=3, epochs=3, batch_size=20),
     advi=AdviSettings(iterations=20, evaluate_every=10, elbo_samples=5, draws=30),
     distillation=DistillationSettings(iterations=5, points=40, draws=10, batch_size=20),
-    pairs=design.PairSettings(2, 20, 0.01, runs=2, swaps=(0, 2), points=3),
+    pairs=design.PairSettings(2, 20, 1e-5, runs=2, swaps=(0, 2), points=5),
     draws=20,
 )
 
 
-def test_toy_run_from_the_command_line(onebasin, here, monkeypatch):
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory) -> tuple[Path, Outcomes]:
+    """A folder in which all cells of a toy run are finished, and what became of them."""
+    folder = tmp_path_factory.mktemp("toy") / "run"
+    run = open_run(
+        folder, study=design.NAME, config=TOY, command=["test"], resume=True, force=False
+    )
+    with run:
+        return folder, run_cells(STUDY, TOY, run, progress=False, say=lambda text: None)
+
+
+def test_toy_run_from_the_command_line(toy, onebasin, monkeypatch):
     monkeypatch.setattr(design, "QUICK", TOY)
-    words = [
-        "study",
-        "compact-representation",
-        "--quick",
-        "--out",
-        "run",
-        "--no-progress",
-        "--json",
-    ]
-    answer = onebasin(*words)
+    folder, outcomes = toy
+    assert not outcomes.failures
+    words = f"study {design.NAME} --quick --out {folder} --no-progress --json"
+    answer = onebasin(*words.split())
     assert answer.code == 0, answer.err
+    assert answer.err.count("there already") == len(STUDY.cells(TOY))
     found = {row["name"]: row for row in answer.json["frames"]["rows"]}
     assert set(found) == {row.name for row in rows(TOY)}
     assert found["hmc"]["agreement"] == 1.0
     assert len(answer.json["statements"]) == 8
     assert all(statement["trials"] for statement in answer.json["statements"])
-    page = (here / "run" / "report.html").read_text()
+    again = measures(TOY, outcomes)
+    assert {name: list(frame) for name, frame in again.items()} == {
+        name: frame for name, frame in answer.json["frames"].items() if name != "failures"
+    }
+    page = (folder / "report.html").read_text()
     for figure in ("Figure 2 remade", "Figure 3 remade", "Figure 5 remade"):
         assert figure in page
-    again = onebasin(*words)
-    assert again.err.count("there already") == len(STUDY.cells(TOY))
-    assert again.json["frames"] == answer.json["frames"]
+
+
+def test_permuted_twins_are_as_far_apart_as_they_were_before_training(toy):
+    found = toy[1].by_key(design.SWAPS)["swaps"].to_dataset()
+    np.testing.assert_array_equal(found["after"], [[0, 2], [0, 2]])
+    np.testing.assert_array_equal(found["between"].values[:, [0, -1]], [[0, 2], [0, 2]])
+    assert (found["distance_aligned"] < 0.01).all()
+    assert (found["distance_raw"][:, 1] > 0.1).all()
+    np.testing.assert_allclose(found["barrier_aligned"], 0, atol=1e-4)

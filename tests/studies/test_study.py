@@ -78,11 +78,11 @@ def test_options_refuse_what_no_study_takes(options, error, message):
 
 def test_options_replace_defaults_where_given():
     default = NutsSettings(chains=2, warmup=10, draws=20, max_tree_depth=8)
-    assert Options().nuts(default) == default
-    changed = Options(chains=3, warmup=11, draws=21).nuts(default)
+    assert Options().sampler(default) == default
+    changed = Options(chains=3, warmup=11, draws=21).sampler(default)
     assert changed == NutsSettings(chains=3, warmup=11, draws=21, max_tree_depth=8)
     with pytest.raises(ValueError, match="`chains` must be a whole number of at least 1; got 0"):
-        Options(chains=0).nuts(default)
+        Options(chains=0).sampler(default)
 
 
 @pytest.mark.parametrize("given", [{"splits": 0}, {"splits": 2}, {"full": True}])

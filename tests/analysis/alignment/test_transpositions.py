@@ -3,7 +3,11 @@
 import numpy as np
 import pytest
 
-from onebasin.analysis.alignment.transpositions import count_transpositions, transpositions_of
+from onebasin.analysis.alignment.transpositions import (
+    count_transpositions,
+    swapped,
+    transpositions_of,
+)
 from onebasin.models.symmetry.blocks import Exchangeable
 from onebasin.models.symmetry.group import Group, Scaled
 
@@ -17,11 +21,11 @@ def distances(size: int) -> dict[tuple[int, ...], int]:
         for order in frontier:
             for i in range(size):
                 for j in range(i):
-                    swapped = list(order)
-                    swapped[i], swapped[j] = order[j], order[i]
-                    if tuple(swapped) not in found:
-                        found[tuple(swapped)] = found[order] + 1
-                        reached.append(tuple(swapped))
+                    exchanged = list(order)
+                    exchanged[i], exchanged[j] = order[j], order[i]
+                    if tuple(exchanged) not in found:
+                        found[tuple(exchanged)] = found[order] + 1
+                        reached.append(tuple(exchanged))
         frontier = reached
     return found
 
@@ -69,3 +73,12 @@ def test_what_is_no_permutation_is_refused():
         count_transpositions(np.array([[0, 1, 2], [0, 0, 2]]))
     with pytest.raises(ValueError, match="`element` has no permutation"):
         transpositions_of((Scaled(np.ones(3)),))
+
+
+@pytest.mark.parametrize("size", [2, 5, 16])
+def test_swapped_takes_as_many_transpositions_as_asked(size, rng):
+    for num in range(size):
+        found = np.stack([swapped(rng, size, num) for _ in range(20)])
+        np.testing.assert_array_equal(count_transpositions(found), num)
+    with pytest.raises(ValueError, match=f"`num` is {size}, and must lie between 0 and {size - 1}"):
+        swapped(rng, size, size)
