@@ -70,15 +70,11 @@ def spell(block: Block) -> str:
     StudyError
         If it is a `Rescalable` block, for which there is no word, or holds a name that no word can.
     """
-    from onebasin.models.symmetry.blocks import Complement, Exchangeable, axes_of
+    from onebasin.models.symmetry.blocks import axes_of
 
-    if isinstance(block, Complement):
-        parts = [_Part(name, (), False, True) for name in block.variables]
-    elif isinstance(block, Exchangeable):
-        flipped = block.flipped
-        parts = [_Part(n, axes_of(a), n in flipped, False) for n, a in block.axes.items()]
-        parts += [_Part(name, (), False, True) for name in block.complements]
-    else:
+    parts = [_Part(n, axes_of(a), n in block.flipped, False) for n, a in block.axes.items()]
+    parts += [_Part(name, (), False, True) for name in block.complemented]
+    if not block.keeps_density:
         raise StudyError(f"`block` is {block!r}, which the command line has no word for.")
     for part in parts:
         found = _PART.fullmatch(part.name)

@@ -14,11 +14,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from itertools import combinations
+from typing import cast
 
 import numpy as np
 
-from onebasin.models.symmetry.blocks import Block, Exchangeable, axes_of
-from onebasin.models.symmetry.group import Group, Part, Permuted, Shapes
+from onebasin.models.symmetry.blocks import Block, axes_of
+from onebasin.models.symmetry.elements import Part, Permuted, Shapes
+from onebasin.models.symmetry.group import Group
 
 from .assignment import assign
 from .costs import Reference, Turn, cost_matrices, distance, targets
@@ -55,16 +57,16 @@ def solve(
         How another block moves a variable that is given as it came; only for an assignment problem.
     """
     way = method(block, {name: values[name].shape[1:] for name in block.variables})
-    if way == "assignment" and isinstance(block, Exchangeable) and isinstance(part, Permuted):
-        return _assign(values, block, part, reference, turns)
-    if way == "exchange" and isinstance(part, Permuted):
-        return _exchange(values, block, part, reference)
+    if way == "assignment":
+        return _assign(values, block, cast(Permuted, part), reference, turns)
+    if way == "exchange":
+        return _exchange(values, block, cast(Permuted, part), reference)
     return _enumerate(values, block, reference)
 
 
 def method(block: Block, shapes: Shapes) -> str:
     """How a block is solved: ``assignment``, ``enumeration`` or ``exchange``."""
-    if isinstance(block, Exchangeable) and not block.complements:
+    if block.axes and not block.complemented:
         if all(len(axes_of(places)) == 1 for places in block.axes.values()):
             return "assignment"
         if Group((block,), shapes).log_order > math.log(MOST_ELEMENTS + 0.5):
@@ -74,7 +76,7 @@ def method(block: Block, shapes: Shapes) -> str:
 
 def _assign(
     values: Values,
-    block: Exchangeable,
+    block: Block,
     part: Permuted,
     reference: Reference,
     turns: Mapping[str, Turn] | None,

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from onebasin.models.symmetry.blocks import Exchangeable, axes_of
+from onebasin.models.symmetry.blocks import Block, axes_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +103,7 @@ class Targets(NamedTuple):
 
 def targets(
     values: Mapping[str, np.ndarray],
-    block: Exchangeable,
+    block: Block,
     reference: Reference,
     turned: Collection[str] = (),
 ) -> Targets:
@@ -113,8 +113,8 @@ def targets(
     ----------
     values : mapping of str to array (draw, *event)
         Draws, every variable with one axis in the block.
-    block : Exchangeable
-        The block.
+    block : Block
+        One that permutes.
     reference : Reference
         What is matched.
     turned : collection of str

@@ -24,7 +24,8 @@ from jaxtyping import Float, Int
 
 from onebasin.models.checks import check_count, check_positive, check_seed
 from onebasin.models.symmetry.blocks import Exchangeable
-from onebasin.models.symmetry.group import Element, Group, Permuted
+from onebasin.models.symmetry.elements import Element, Permuted, permuted_parts
+from onebasin.models.symmetry.group import Group
 
 from .align import align
 from .parts import flatten
@@ -209,7 +210,7 @@ def best_elements(
     separation : float
         Distance between neighbouring means.
     """
-    elements = [part for (part,) in planted.group.elements() if isinstance(part, Permuted)]
+    elements = [part for element in planted.group.elements() for part in permuted_parts(element)]
     orders = np.stack([part.permutation for part in elements])
     signs = np.stack(
         [np.ones(planted.components) if p.signs is None else p.signs for p in elements]
@@ -255,9 +256,7 @@ def _share_apart(left: Element) -> float:
 
 def _codes(element: Element) -> Int[np.ndarray, " draw"]:
     """One number for each element."""
-    (part,) = element
-    if not isinstance(part, Permuted):
-        raise TypeError(f"`element` must be of one block that permutes; got {element!r}.")
+    (part,) = permuted_parts(element)
     size = part.permutation.shape[-1]
     digits = 2 * part.permutation.astype(np.int64)
     if part.signs is not None:

@@ -21,8 +21,15 @@ from jaxtyping import Float
 
 from onebasin.models.networks.architecture import Network
 from onebasin.models.networks.bayesian import BayesianNetwork
-from onebasin.models.symmetry.blocks import Exchangeable, Rescalable, Symmetry
-from onebasin.models.symmetry.group import Scaled
+from onebasin.models.symmetry.blocks import (
+    Block,
+    Exchangeable,
+    Rescalable,
+    Symmetry,
+    blocks_of,
+    equal_modes,
+)
+from onebasin.models.symmetry.elements import Scaled
 
 from .draws import Arrays, Chunk, DrawReader
 from .rescaling import factors, rescale
@@ -103,7 +110,7 @@ class Features:
         return self._featurise(self.reader.read(chunk), chunk.rows)
 
     def _featurise(self, values: Arrays, rows: slice) -> Arrays:
-        if any(isinstance(block, Rescalable) for block in self.declared):
+        if blocks_of(self.declared, Rescalable):
             own = [Scaled(part.factors[rows]) for part in self.scaled]
             values = rescale(values, self.declared, own)
         return self.transform(values) if self.transform else values
@@ -111,8 +118,7 @@ class Features:
 
 def weights(reader: DrawReader, declared: Symmetry, gauge: str) -> Features:
     """Take the variables themselves as features."""
-    moving = tuple(block for block in declared if not isinstance(block, Rescalable))
-    return Features(reader, declared, moving, gauge)
+    return Features(reader, declared, equal_modes(declared), gauge)
 
 
 def activations(
@@ -129,8 +135,7 @@ def activations(
     ValueError
         If a block does not permute the units of one hidden layer.
     """
-    blocks = [block for block in declared if not isinstance(block, Rescalable)]
-    moving = tuple(_layer_block(block, model.network) for block in blocks)
+    moving = tuple(_layer_block(block, model.network) for block in equal_modes(declared))
     inputs = jnp.asarray(x)
 
     def transform(values: Arrays) -> Arrays:
@@ -142,9 +147,9 @@ def activations(
     return Features(reader, declared, moving, gauge, transform)
 
 
-def _layer_block(block: object, network: Network) -> Exchangeable:
+def _layer_block(block: Block, network: Network) -> Exchangeable:
     for number, layer in enumerate(network.layers[:-1], start=1):
-        if isinstance(block, Exchangeable) and block.axes.get(layer.weight or "") == 1:
+        if (layer.weight, 1) in block.moved:
             return Exchangeable({f"hidden{number}": 1}, flips=bool(block.flipped))
     raise ValueError(
         f"`cost` is 'activations', but {block!r} does not permute the units of one hidden layer; "

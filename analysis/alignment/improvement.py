@@ -8,12 +8,13 @@ whole rows of one matrix are copied, and not columns of every draw.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import cast
 
 import numpy as np
 from jaxtyping import Bool
 
-from onebasin.models.symmetry.blocks import Block, Exchangeable, Symmetry, axes_of
-from onebasin.models.symmetry.group import Part, Permuted
+from onebasin.models.symmetry.blocks import Block, Symmetry, axes_of
+from onebasin.models.symmetry.elements import Part, Permuted
 
 from .blocks import method, solve
 from .costs import Reference, Turn
@@ -114,12 +115,11 @@ def _turns(
     return found
 
 
-def _turn(block: Block, name: str, part: object) -> Turn | None:
-    if not isinstance(block, Exchangeable) or not isinstance(part, Permuted):
-        return None
+def _turn(block: Block, name: str, part: Part) -> Turn | None:
     if name not in block.axes or len(axes_of(block.axes[name])) != 1:
         return None
-    back = np.argsort(part.permutation, axis=1)
-    if part.signs is None or name not in block.flipped:
+    permutation, signs = cast(Permuted, part)
+    back = np.argsort(permutation, axis=1)
+    if signs is None or name not in block.flipped:
         return Turn(back)
-    return Turn(back, np.take_along_axis(part.signs, back, axis=1))
+    return Turn(back, np.take_along_axis(signs, back, axis=1))

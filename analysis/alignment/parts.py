@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool
 
-from onebasin.models.symmetry.group import Element, Part
+from onebasin.models.symmetry.elements import Element, Part
 
 Parts = tuple[Part, ...]
 

@@ -10,8 +10,9 @@ import xarray as xr
 
 from onebasin.models.checks import check_inputs
 from onebasin.models.networks.bayesian import BayesianNetwork
-from onebasin.models.symmetry.blocks import Rescalable, Symmetry
-from onebasin.models.symmetry.group import Element, Group, Part, Scaled
+from onebasin.models.symmetry.blocks import Symmetry
+from onebasin.models.symmetry.elements import Element, Part
+from onebasin.models.symmetry.group import Group
 
 from ..posterior.view import as_view
 from .draws import DrawReader, dataset_of
@@ -120,9 +121,8 @@ def whole_element(features: Features, parts: Parts) -> Element:
     first: list[Part] = []
     then: list[Part] = []
     for block, still in zip(symmetry, unmoved, strict=True):
-        scales = isinstance(block, Rescalable)
-        first.append(Scaled(next(scaled).factors) if scales else still)
-        then.append(still if scales else next(moving))
+        first.append(still if block.keeps_density else next(scaled))
+        then.append(next(moving) if block.keeps_density else still)
     return lead_by(group.compose(tuple(first), tuple(then)), features.reader.lead)
 
 

@@ -17,8 +17,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from onebasin.models.symmetry.blocks import Rescalable, Symmetry
-from onebasin.models.symmetry.group import Scaled
+from onebasin.models.symmetry.blocks import Rescalable, Symmetry, blocks_of
+from onebasin.models.symmetry.elements import Scaled
 
 GAUGES = ("balanced", "unit", "keep")
 _ROUNDS = 500
@@ -44,7 +44,7 @@ def factors(values: Values, symmetry: Symmetry, gauge: str) -> list[Scaled]:
     list of Scaled
         (draw, part), one for each `Rescalable` block.
     """
-    blocks = [block for block in symmetry if isinstance(block, Rescalable)]
+    blocks = blocks_of(symmetry, Rescalable)
     found = [np.ones(_norms(values, block.incoming).shape) for block in blocks]
     if gauge == "keep":
         return [Scaled(factor) for factor in found]
@@ -62,8 +62,7 @@ def factors(values: Values, symmetry: Symmetry, gauge: str) -> list[Scaled]:
 
 def rescale(values: Values, symmetry: Symmetry, scaled: list[Scaled]) -> Values:
     """Multiply draws by their factors."""
-    blocks = [block for block in symmetry if isinstance(block, Rescalable)]
-    for block, part in zip(blocks, scaled, strict=True):
+    for block, part in zip(blocks_of(symmetry, Rescalable), scaled, strict=True):
         values = block.act(values, part.factors)
     return values
 

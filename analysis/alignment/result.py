@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from onebasin.models.symmetry.blocks import Complement, Exchangeable, Symmetry, to_json
-from onebasin.models.symmetry.group import Element, Group, Part, Permuted, Scaled, Swapped
+from onebasin.models.symmetry.blocks import Symmetry, to_json
+from onebasin.models.symmetry.elements import Element
+from onebasin.models.symmetry.group import Group
 
 from .draws import SAMPLE_DIMS, dataset_of
 from .rule import Rule
@@ -142,24 +143,18 @@ def element_of(dataset: xr.Dataset, symmetry: Symmetry) -> Element:
     ValueError
         If the dataset lacks a block's array.
     """
-    return tuple(_part_of(dataset, place, block) for place, block in enumerate(symmetry))
+    return tuple(
+        block.read_part(partial(_array, dataset, place)) for place, block in enumerate(symmetry)
+    )
 
 
-def _part_of(dataset: xr.Dataset, place: int, block: object) -> Part:
-    def read(word: str) -> np.ndarray:
-        name = f"block{place}_{word}"
-        if name not in dataset:
-            raise ValueError(
-                f"`dataset` lacks {name}; give the group `alignment` that was saved with this symmetry."
-            )
-        return dataset[name].values
-
-    if isinstance(block, Exchangeable):
-        signs = read("signs").astype(np.float64) if block.flipped else None
-        return Permuted(read("permutation").astype(np.intp), signs)
-    if isinstance(block, Complement):
-        return Swapped(read("swapped").astype(bool))
-    return Scaled(read("factors"))
+def _array(dataset: xr.Dataset, place: int, word: str) -> np.ndarray:
+    name = f"block{place}_{word}"
+    if name not in dataset:
+        raise ValueError(
+            f"`dataset` lacks {name}; give the group `alignment` that was saved with this symmetry."
+        )
+    return dataset[name].values
 
 
 def event_shapes(dataset: xr.Dataset, names: Any) -> dict[str, tuple[int, ...]]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
 from onebasin.models.checks import check_count, check_seed, choose
-from onebasin.models.symmetry.blocks import Complement, Symmetry
+from onebasin.models.symmetry.blocks import Symmetry
 
 from .rescaling import GAUGES
 
@@ -70,7 +70,7 @@ class Rule:
 
     def describe(self, symmetry: Symmetry) -> str:
         """Say the rule in plain words."""
-        blocks = "; ".join(_say(block) for block in symmetry)
+        blocks = "; ".join(block.describe() for block in symmetry)
         reference = _SAID[self.reference].format(*self.reference_draw)
         said = f"Modulo {blocks}. Every draw is matched with {reference}, by "
         if self.cost == "activations":
@@ -79,12 +79,3 @@ class Rule:
             scales = ", ".join(f"{name} by {scale:.4g}" for name, scale in self.scales.items())
             said += f"the squared distance of whole parts, variables divided by scales ({scales})."
         return said
-
-
-def _say(block: object) -> str:
-    names = ", ".join(block.variables)  # type: ignore[attr-defined]
-    if isinstance(block, Complement):
-        return f"complements of {names}"
-    flips = getattr(block, "flipped", ())
-    word = "positive scalings" if hasattr(block, "incoming") else "permutations"
-    return f"{word} of {names}" + (f" with changes of sign of {', '.join(flips)}" if flips else "")

@@ -13,7 +13,7 @@ import numpy as np
 
 from onebasin.models.checks import check_positive
 from onebasin.models.networks.bayesian import BayesianNetwork
-from onebasin.models.symmetry.blocks import Complement, Exchangeable, Symmetry
+from onebasin.models.symmetry.blocks import Symmetry
 
 from .features import Features
 
@@ -89,8 +89,5 @@ def spreads(features: Features) -> dict[str, float]:
 def _centres(symmetry: Symmetry) -> dict[str, float]:
     out: dict[str, float] = {}
     for block in symmetry:
-        if isinstance(block, Exchangeable):
-            out |= dict.fromkeys(block.flipped, 0.0) | dict.fromkeys(block.complements, 0.5)
-        elif isinstance(block, Complement):
-            out |= dict.fromkeys(block.variables, 0.5)
+        out |= dict.fromkeys(block.flipped, 0.0) | dict.fromkeys(block.complemented, 0.5)
     return out

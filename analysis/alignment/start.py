@@ -10,16 +10,17 @@ came (Ainsworth, Hayase and Srinivasa 2023, algorithm 1) does not.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from onebasin.models.symmetry.blocks import Block, Exchangeable, Symmetry, axes_of
-from onebasin.models.symmetry.group import Group, Part, Permuted
+from onebasin.models.symmetry.elements import Part, Permuted
+from onebasin.models.symmetry.group import Group
 
 from .blocks import method, solve
 from .costs import Reference
 from .improvement import solve_among
-from .moving import restrict
 from .parts import Parts
 
 Values = Mapping[str, np.ndarray]
@@ -37,7 +38,7 @@ def first_parts(
     while waiting:
         place = next((p for p in waiting if _settled(symmetry, p, waiting, shapes)), waiting[0])
         free = _settled(symmetry, place, waiting, shapes)
-        block = restrict(symmetry[place], free) if free else None
+        block = symmetry[place].restricted(free)
         if block is not None:
             beside = [*parts[:place], _without_signs(parts[place], block), *parts[place + 1 :]]
             found = solve_among(symmetry, place, block, values, tuple(beside), reference)
@@ -56,7 +57,7 @@ def _settled(
     block = symmetry[place]
     others = {n for p in waiting if p != place for n in symmetry[p].variables}
     free = [name for name in block.variables if name not in others]
-    if isinstance(block, Exchangeable):
+    if block.axes:
         if method(block, shapes) == "exchange":
             free = [n for n in free if n in block.axes and len(axes_of(block.axes[n])) == 1]
         if not any(name in block.axes for name in free):
@@ -66,7 +67,7 @@ def _settled(
 
 def _by_signature(values: Values, block: Block, reference: Reference, part: Part) -> Part:
     """Match parts by their entries in order of size, which no other block changes."""
-    if not isinstance(block, Exchangeable) or not isinstance(part, Permuted):
+    if not block.axes:
         return part
     seen, means, weights = {}, {}, {}
     for name, places in block.axes.items():
@@ -76,7 +77,7 @@ def _by_signature(values: Values, block: Block, reference: Reference, part: Part
             means[key] = _signature(reference.mean[name][None], axis)[0]
             weights[key] = np.asarray(np.mean(reference.weight[name]))
     bare = Exchangeable(dict.fromkeys(seen, 0))
-    return solve(seen, bare, Permuted(part.permutation), Reference(means, weights))
+    return solve(seen, bare, Permuted(part[0]), Reference(means, weights))
 
 
 def _signature(values: np.ndarray, axis: int) -> np.ndarray:
@@ -85,12 +86,10 @@ def _signature(values: np.ndarray, axis: int) -> np.ndarray:
 
 
 def _without_signs(part: Part, block: Block) -> Part:
-    signed = isinstance(block, Exchangeable) and block.flipped
-    return part if signed or not isinstance(part, Permuted) else Permuted(part.permutation)
+    return part if block.flipped or not block.axes else Permuted(part[0])
 
 
 def _with_signs(found: Part, before: Part) -> Part:
     """A block that was solved without its flipped variables keeps the signs it had."""
-    if isinstance(found, Permuted) and isinstance(before, Permuted) and found.signs is None:
-        return Permuted(found.permutation, before.signs)
-    return found
+    arrays: Any = [b if a is None else a for a, b in zip(found, before, strict=True)]
+    return type(found)(*arrays)

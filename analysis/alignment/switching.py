@@ -17,8 +17,9 @@ import xarray as xr
 from jaxtyping import Bool, Float
 
 from onebasin.models.checks import check_count
-from onebasin.models.symmetry.blocks import Exchangeable, Rescalable, Symmetry, axes_of
-from onebasin.models.symmetry.group import Element, Group, Permuted
+from onebasin.models.symmetry.blocks import Symmetry, axes_of, equal_modes
+from onebasin.models.symmetry.elements import Element, Permuted, permuted_parts
+from onebasin.models.symmetry.group import Group
 
 from .align import align
 from .draws import SAMPLE_DIMS, dataset_of
@@ -103,7 +104,7 @@ def switching(
 
 def reassigned(element: Element, lag: int) -> float:
     """Fraction of parts with another place or sign `lag` draws later in the same chain."""
-    changes = [_changes(part, lag) for part in element if isinstance(part, Permuted)]
+    changes = [_changes(part, lag) for part in permuted_parts(element)]
     flat = np.concatenate([change.ravel() for change in changes]) if changes else np.empty(0)
     return float(flat.mean()) if flat.size else float("nan")
 
@@ -117,7 +118,7 @@ def _changes(part: Permuted, lag: int) -> Bool[np.ndarray, "chain draw part"]:
 
 def _labellings(element: Element) -> tuple[int, ...]:
     arrays = [a for part in element for a in part if a is not None and a.dtype.kind != "f"]
-    arrays += [p.signs for p in element if isinstance(p, Permuted) and p.signs is not None]
+    arrays += [p.signs for p in permuted_parts(element) if p.signs is not None]
     rows = np.concatenate([a.reshape(*a.shape[:2], -1).astype(float) for a in arrays], axis=2)
     return tuple(len(np.unique(chain, axis=0)) for chain in rows)
 
@@ -129,16 +130,12 @@ def _canonical(alignment: Alignment) -> dict[str, np.ndarray]:
     return {n: dataset[n].transpose(*SAMPLE_DIMS, ...).values for n in dict.fromkeys(names)}
 
 
-def _moving(symmetry: Symmetry) -> Symmetry:
-    return tuple(block for block in symmetry if not isinstance(block, Rescalable))
-
-
 def _variance(values: dict[str, np.ndarray], scales: Any) -> float:
     return sum(float(v.var(axis=(0, 1)).sum()) / scales.get(n, 1.0) ** 2 for n, v in values.items())
 
 
 def _ratio(alignment: Alignment, aligned: dict[str, np.ndarray], rng: np.random.Generator) -> float:
-    group = Group(_moving(alignment.symmetry), {n: v.shape[2:] for n, v in aligned.items()})
+    group = Group(equal_modes(alignment.symmetry), {n: v.shape[2:] for n, v in aligned.items()})
     lead = alignment.distance_after.shape
     scrambled = group.act(group.random(rng, lead), aligned)
     scales = alignment.rule.scales
@@ -148,7 +145,7 @@ def _ratio(alignment: Alignment, aligned: dict[str, np.ndarray], rng: np.random.
 def _noise_ratio(
     alignment: Alignment, aligned: dict[str, np.ndarray], rng: np.random.Generator
 ) -> float:
-    moving = _moving(alignment.symmetry)
+    moving = equal_modes(alignment.symmetry)
     shuffled = shuffle_parts(aligned, moving, rng)
     dataset = xr.Dataset(
         {
@@ -190,7 +187,7 @@ def shuffle_parts(
     out = group.act(group.random(rng, lead), values)
     flat = {n: v.reshape(-1, *v.shape[2:]) for n, v in out.items()}
     for block, size in zip(symmetry, group.sizes, strict=True):
-        if isinstance(block, Exchangeable):
+        if block.axes:
             rows = rng.permuted(np.tile(np.arange(lead[0] * lead[1]), (size, 1)), axis=1)
             for name, places in block.axes.items():
                 flat[name] = _regroup(flat[name], rows, axes_of(places)[0])

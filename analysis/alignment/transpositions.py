@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Int
 
-from onebasin.models.symmetry.group import Element, Permuted
+from onebasin.models.symmetry.elements import Element, permuted_parts
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,9 +103,7 @@ def transpositions_of(element: Element) -> Transpositions:
     ValueError
         If no block of it permutes.
     """
-    layers = tuple(
-        count_transpositions(part.permutation) for part in element if isinstance(part, Permuted)
-    )
+    layers = tuple(count_transpositions(part.permutation) for part in permuted_parts(element))
     if not layers:
         raise ValueError(
             "`element` has no permutation; give one of a symmetry that exchanges parts."

@@ -22,11 +22,11 @@ import xarray as xr
 from jaxtyping import Float
 
 from onebasin.models import schema
-from onebasin.models.symmetry.blocks import Symmetry
+from onebasin.models.symmetry.blocks import Symmetry, equal_modes
 
 from ..alignment import Alignment, align
 from ..posterior.summary import is_constant
-from ..posterior.view import MIN_DRAWS, Posterior, View, as_view, moving
+from ..posterior.view import MIN_DRAWS, Posterior, View, as_view
 from .two_sample import MAX_DRAWS, independent_draws
 
 Progress = Callable[[int, int], None]
@@ -166,7 +166,7 @@ def fit_frame(
     view = as_view(reference)
     shapes = _shapes(view, var_names)
     first, rest = halves(view)
-    blocks = moving(view.symmetry if symmetry is None else symmetry)
+    blocks = equal_modes(view.symmetry if symmetry is None else symmetry)
     alignment = align(first.tree, blocks, reference="mean", progress=progress) if blocks else None
     arrays = _arrays(as_view(alignment.posterior) if alignment else first, tuple(shapes))
     constant = np.concatenate([is_constant(a) for a in arrays])

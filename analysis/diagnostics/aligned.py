@@ -11,11 +11,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from onebasin.models.symmetry.blocks import Symmetry
+from onebasin.models.symmetry.blocks import Symmetry, equal_modes
 
 from ..alignment import align, switching
 from ..posterior.summary import summary
-from ..posterior.view import Draws, Posterior, View, as_view, moving
+from ..posterior.view import Draws, Posterior, View, as_view
 from .aligned_advice import APART, say, warn
 from .diagnose import diagnose
 from .invariants import invariants
@@ -61,7 +61,7 @@ def diagnose_aligned(
     """
     view = as_view(posterior)
     declared = symmetry if symmetry is not None else view.symmetry
-    blocks = moving(declared)
+    blocks = equal_modes(declared)
     alignment = align(view.tree, blocks, progress=progress, **options)
     aligned_view = as_view(alignment.posterior)
     moved = list(dict.fromkeys(name for block in blocks for name in block.variables))

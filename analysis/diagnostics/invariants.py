@@ -13,7 +13,7 @@ from jaxtyping import Float
 
 from onebasin.models import schema
 from onebasin.models.networks.prediction import predict
-from onebasin.models.symmetry.blocks import Complement, Exchangeable, Symmetry, axes_of
+from onebasin.models.symmetry.blocks import Block, Symmetry, axes_of, equal_modes
 
 from ..posterior.view import Draws, Posterior, View, as_view, entry_names
 
@@ -54,7 +54,7 @@ def invariants(posterior: Posterior, symmetry: Symmetry) -> Draws:
         variable = xr.DataArray(outputs, dims=(*schema.SAMPLE_DIMS, "obs", "out"), name="output")
         add("output", outputs, list(entry_names(variable)))
     else:
-        for block in symmetry:
+        for block in equal_modes(symmetry):
             for label, values in _of_block(block, view):
                 add(label, values)
     if not columns:
@@ -66,19 +66,15 @@ def _numbered(label: str, count: int) -> list[str]:
     return [f"{label}[{number}]" for number in range(count)]
 
 
-def _of_block(block: object, view: View) -> list[tuple[str, np.ndarray]]:
+def _of_block(block: Block, view: View) -> list[tuple[str, np.ndarray]]:
     found: list[tuple[str, np.ndarray]] = []
-    if isinstance(block, Exchangeable):
-        for name, places in block.axes.items():
-            values = _values(view, name)
-            axes = tuple(axis + 2 for axis in axes_of(places))
-            if name not in block.flipped:
-                found.append((f"mean({name})", values.mean(axis=axes)))
-            found.append((f"mean({name}^2)", (values**2).mean(axis=axes)))
-    complemented = block.complements if isinstance(block, Exchangeable) else ()
-    if isinstance(block, Complement):
-        complemented = block.variables
-    for name in complemented:
+    for name, places in block.axes.items():
+        values = _values(view, name)
+        axes = tuple(axis + 2 for axis in axes_of(places))
+        if name not in block.flipped:
+            found.append((f"mean({name})", values.mean(axis=axes)))
+        found.append((f"mean({name}^2)", (values**2).mean(axis=axes)))
+    for name in block.complemented:
         found.append((f"|{name} - 1/2|", np.abs(_values(view, name) - 0.5)))
     return found
 

@@ -199,7 +199,9 @@ class View:
     @cached_property
     def declares_equal_modes(self) -> bool:
         """Whether it declares a symmetry that makes equal modes, still to be divided out."""
-        return schema.ALIGNMENT not in self.tree.attrs and bool(moving(self.symmetry))
+        return schema.ALIGNMENT not in self.tree.attrs and any(
+            block.keeps_density for block in self.symmetry
+        )
 
     @cached_property
     def is_variational(self) -> bool:
@@ -251,18 +253,6 @@ def as_view(posterior: Posterior, argument: str = "posterior") -> View:
     if isinstance(posterior, xr.Dataset):
         tree.attrs = dict(posterior.attrs)
     return View(tree)
-
-
-def moving(symmetry: Symmetry) -> Symmetry:
-    """Return the blocks of a symmetry that make equal modes.
-
-    A rescaling keeps a network's function but not the prior: it makes none.
-    """
-    if not symmetry:  # then no block's class is needed, which loads JAX
-        return ()
-    from onebasin.models.symmetry.blocks import Rescalable
-
-    return tuple(block for block in symmetry if not isinstance(block, Rescalable))
 
 
 def entry_names(variable: xr.DataArray) -> Iterator[str]:

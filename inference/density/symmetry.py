@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 from onebasin.models.checks import choose
-from onebasin.models.symmetry.blocks import Exchangeable, Rescalable
-from onebasin.models.symmetry.group import Element, Group
+from onebasin.models.symmetry.blocks import Block
+from onebasin.models.symmetry.elements import Element
+from onebasin.models.symmetry.group import Group
 from onebasin.models.target import Target
 
 from ..errors import InferenceError
@@ -102,7 +103,7 @@ def check_symmetry(
     differences = []
     for place, block in enumerate(symmetry):
         measure = density.log_density
-        if isinstance(block, Rescalable):
+        if not block.keeps_density:
             if engine == "stan":
                 differences.append(float("nan"))
                 continue
@@ -125,13 +126,10 @@ def _density(target: Target, engine: str, progress: Callable[[str], None] | None
     return NumpyroDensity(target)
 
 
-def _on_parameters(block: Any, derived: tuple[str, ...]) -> Any:
+def _on_parameters(block: Block, derived: tuple[str, ...]) -> Block:
     """The block without quantities that follow from the parameters: they move along by themselves."""
-    if not isinstance(block, Exchangeable):
-        return block
-    kept = {name: places for name, places in block.axes.items() if name not in derived}
-    flips = block.flips if isinstance(block.flips, bool) else tuple(set(block.flips) & kept.keys())
-    return replace(block, axes=kept, flips=flips)
+    kept = block.restricted(name for name in block.variables if name not in derived)
+    return block if kept is None else kept
 
 
 def _alone(group: Group, element: Element, place: int, points: int) -> Element:
@@ -144,8 +142,8 @@ def _largest_change(before: np.ndarray, after: np.ndarray) -> float:
     return float(np.max(np.abs(after - before) / np.maximum(1, np.abs(before))))
 
 
-def _refusal(target: Target, block: Any, difference: float) -> str:
-    what = "likelihood" if isinstance(block, Rescalable) else "density"
+def _refusal(target: Target, block: Block, difference: float) -> str:
+    what = "density" if block.keeps_density else "likelihood"
     return (
         f"`symmetry` of {target.name!r} does not hold: moving {', '.join(block.variables)} as declared "
         f"changes the log {what} by {difference:.3g} of its size at random points. Declare what moves "

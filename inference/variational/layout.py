@@ -26,7 +26,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from onebasin.models.symmetry.blocks import Complement, Exchangeable, axes_of
+from onebasin.models.symmetry.blocks import Block as DeclaredBlock
+from onebasin.models.symmetry.blocks import axes_of, equal_modes
 from onebasin.models.symmetry.group import Group
 from onebasin.models.target import Target
 
@@ -213,26 +214,25 @@ def layout_of(target: Target) -> Layout:
         in a way that is no exchange of coordinates.
     """
     space = space_of(target)
-    known = [b for b in target.symmetry if isinstance(b, Exchangeable | Complement)]
+    known = equal_modes(target.symmetry)
     if not known:
         raise ValueError(
             f"`target` {target.name!r} declares no exchangeable parts, so there is nothing to symmetrise. Declare "
             "`symmetry`, such as (Exchangeable({'mu': 0, 'sigma': 0}),), or use `advi`."
         )
     shapes = {name: chart.event_shape for name, chart in space.charts.items()}
-    group = Group(tuple(known), shapes)
+    group = Group(known, shapes)
     blocks = []
     for block, size in zip(known, group.sizes, strict=True):
-        if isinstance(block, Complement):
-            moves = tuple(Move(name, (), True) for name in block.variables)
-            blocks.append(Block(1, moves))
-            continue
-        space, moves = _moves(space, block, size)
-        blocks.append(Block(size, moves, tuple(block.complements)))
+        if block.axes:
+            space, moves = _moves(space, block, size)
+            blocks.append(Block(size, moves, block.complemented))
+        else:
+            blocks.append(Block(1, tuple(Move(name, (), True) for name in block.variables)))
     return _verified(Layout(space, tuple(blocks)), group, target.name)
 
 
-def _moves(space: Space, block: Exchangeable, size: int) -> tuple[Space, tuple[Move, ...]]:
+def _moves(space: Space, block: DeclaredBlock, size: int) -> tuple[Space, tuple[Move, ...]]:
     """How a block moves coordinates; simplexes whose weights it exchanges get another chart."""
     moves = []
     for name, places in block.axes.items():
@@ -273,11 +273,9 @@ def _act(group: Group, layout: Layout, element: Element, values: Values) -> dict
     """Move values as the symmetry declares."""
     out = {name: np.asarray(value) for name, value in values.items()}
     for declared, block, (order, signs) in zip(group.symmetry, layout.blocks, element, strict=True):
-        if isinstance(declared, Complement):
-            out = declared.act(out, np.asarray(signs[0] == -1))
-        elif isinstance(declared, Exchangeable):
-            flips = np.asarray(signs) if block.has_flips else None
-            out = declared.act(out, np.asarray(order), flips)
+        flips = np.asarray(signs) if block.has_flips else None
+        part = (np.asarray(order), flips) if declared.axes else (np.asarray(signs[0] == -1),)
+        out = declared.act(out, *part)
     return out
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from onebasin.analysis.gaussian.distillation import DistillationSettings
 from onebasin.inference import AdviSettings, EnsembleSettings, HmcSettings
 from onebasin.models import BayesianNetwork, NetworkTarget
-from onebasin.models.symmetry.blocks import Exchangeable, Symmetry
+from onebasin.models.symmetry.blocks import Exchangeable, Symmetry, blocks_of
 
 from ..lab.cells import Cell
 from ..lab.images import Images, classifier, image_split
@@ -200,4 +200,4 @@ def network(config: Config) -> BayesianNetwork:
 
 def permutations_of(model: BayesianNetwork) -> Symmetry:
     """The network's symmetry without the positive scalings, which the prior breaks."""
-    return tuple(block for block in model.symmetry if isinstance(block, Exchangeable))
+    return blocks_of(model.symmetry, Exchangeable)

@@ -28,7 +28,8 @@ from onebasin.inference import EnsembleSettings, TrainSettings
 from onebasin.inference.training.ensemble import first_values
 from onebasin.inference.training.train import train
 from onebasin.models import BayesianNetwork, Categorical, NetworkTarget
-from onebasin.models.symmetry.group import Group, Permuted
+from onebasin.models.symmetry.elements import Permuted
+from onebasin.models.symmetry.group import Group
 
 from .design import PairSettings, permutations_of
 

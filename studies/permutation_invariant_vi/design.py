@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from onebasin.inference import EnsembleSettings, HmcSettings, SymmetrisedSettings
 from onebasin.models import BayesianNetwork, NetworkTarget
-from onebasin.models.symmetry.blocks import Exchangeable
+from onebasin.models.symmetry.blocks import Exchangeable, blocks_of
 
 from ..lab.images import Images, classifier, image_split
 from ..lab.study import Cell, Options
@@ -268,5 +268,5 @@ def target(config: Config, cell: Cell) -> NetworkTarget | None:
 
 def units(model: BayesianNetwork) -> Exchangeable:
     """The one block of a network with one hidden layer: what belongs to its units."""
-    (block,) = (block for block in model.symmetry if isinstance(block, Exchangeable))
+    (block,) = blocks_of(model.symmetry, Exchangeable)
     return block

@@ -8,7 +8,8 @@ import pytest
 
 from onebasin.models import BayesianNetwork, Exchangeable, Network, Rescalable
 from onebasin.models.symmetry.blocks import Complement, from_json, to_json
-from onebasin.models.symmetry.group import Group, Permuted, Scaled, Swapped
+from onebasin.models.symmetry.elements import Permuted, Scaled, Swapped
+from onebasin.models.symmetry.group import Group
 
 MIXTURE = {"mu": (3,), "sigma": (3,), "theta": (3,), "other": ()}
 NETWORK = {"W1": (2, 3), "b1": (3,), "W2": (3, 4), "b2": (4,), "W3": (4, 1)}

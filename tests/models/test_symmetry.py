@@ -22,7 +22,7 @@ from onebasin.models import (
 from onebasin.models.charts.distributions import UnitColumns
 from onebasin.models.networks.activations import ACTIVATIONS, Activation
 from onebasin.models.symmetry.blocks import from_json, to_json
-from onebasin.models.symmetry.group import Permuted, Scaled
+from onebasin.models.symmetry.elements import Permuted, Scaled
 
 X = np.random.default_rng(1).normal(size=(9, 3))
 PRIOR = NormalPrior(1.3, 0.6)

@@ -10,7 +10,8 @@ import pytest
 import xarray as xr
 
 from onebasin.models.symmetry.blocks import Complement, Exchangeable, Symmetry
-from onebasin.models.symmetry.group import Element, Group, Permuted
+from onebasin.models.symmetry.elements import Element, Permuted
+from onebasin.models.symmetry.group import Group
 
 
 def chain(*widths: int, flips: bool = False) -> tuple[Symmetry, dict[str, tuple[int, ...]]]:

@@ -14,7 +14,7 @@ from onebasin.analysis.alignment.failure_rates import (
 )
 from onebasin.analysis.figures.failure_rates import plot_failure_rates
 from onebasin.analysis.figures.style import style_axes
-from onebasin.models.symmetry.group import Permuted
+from onebasin.models.symmetry.elements import Permuted
 
 CHANCE = 1e-5  # of a false alarm
 PLANTED = {

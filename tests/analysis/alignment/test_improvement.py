@@ -8,9 +8,11 @@ from onebasin.analysis.alignment import align, blocks
 from onebasin.analysis.alignment.assignment import assign, price
 from onebasin.analysis.alignment.costs import Reference, Turn, cost_matrices, distance, targets
 from onebasin.analysis.alignment.improvement import improve, neighbours
-from onebasin.analysis.alignment.moving import gather, move
+from onebasin.analysis.alignment.moving import move
+from onebasin.models.symmetry.arrays import gather
 from onebasin.models.symmetry.blocks import Exchangeable, axes_of
-from onebasin.models.symmetry.group import Group, Permuted
+from onebasin.models.symmetry.elements import Permuted
+from onebasin.models.symmetry.group import Group
 
 from .conftest import CASES, chain, plant
 

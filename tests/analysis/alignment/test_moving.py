@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from onebasin.analysis.alignment.moving import gather, move
+from onebasin.analysis.alignment.moving import move
 from onebasin.analysis.alignment.rescaling import factors, rescale
+from onebasin.models.symmetry.arrays import gather
 from onebasin.models.symmetry.blocks import Rescalable
 from onebasin.models.symmetry.group import Group
 

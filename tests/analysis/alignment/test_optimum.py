@@ -8,7 +8,8 @@ from onebasin.analysis.alignment.assignment import assign, price
 from onebasin.analysis.alignment.costs import Reference, cost_matrices, distance, targets
 from onebasin.analysis.alignment.moving import move
 from onebasin.models.symmetry.blocks import Exchangeable
-from onebasin.models.symmetry.group import Group, Permuted
+from onebasin.models.symmetry.elements import Permuted
+from onebasin.models.symmetry.group import Group
 
 from .conftest import CASES, chain, dataset, plant
 

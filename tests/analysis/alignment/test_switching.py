@@ -6,7 +6,8 @@ import pytest
 from onebasin.analysis.alignment import align, switching
 from onebasin.analysis.alignment.switching import reassigned, shuffle_parts
 from onebasin.models.symmetry.blocks import Exchangeable
-from onebasin.models.symmetry.group import Group, Permuted
+from onebasin.models.symmetry.elements import Permuted
+from onebasin.models.symmetry.group import Group
 
 from .conftest import CASES, chain, dataset, plant
 

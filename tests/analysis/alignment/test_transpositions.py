@@ -9,7 +9,8 @@ from onebasin.analysis.alignment.transpositions import (
     transpositions_of,
 )
 from onebasin.models.symmetry.blocks import Exchangeable
-from onebasin.models.symmetry.group import Group, Scaled
+from onebasin.models.symmetry.elements import Scaled
+from onebasin.models.symmetry.group import Group
 
 
 def distances(size: int) -> dict[tuple[int, ...], int]:

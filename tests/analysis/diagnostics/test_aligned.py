@@ -11,7 +11,7 @@ from onebasin.analysis.diagnostics.invariants import invariants
 from onebasin.analysis.posterior.summary import summary
 from onebasin.models import BayesianNetwork, Complement, Exchangeable, Group, Network, Rescalable
 from onebasin.models.symmetry.blocks import to_json
-from onebasin.models.symmetry.group import Permuted
+from onebasin.models.symmetry.elements import Permuted
 
 MIXTURE = (Exchangeable({"mu": 0, "sigma": 0}),)
 

@@ -1,0 +1,152 @@
+"""What every block of a symmetry is asked: what it moves, and what the group that it generates does."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from .elements import Part, Shapes
+
+Axes = int | tuple[int, ...]
+Values = Mapping[str, Any]
+
+
+def axes_of(places: Axes) -> tuple[int, ...]:
+    """The axes of one variable as a tuple."""
+    return (places,) if isinstance(places, int) else tuple(places)
+
+
+@dataclass(frozen=True)
+class Block[P: Part](ABC):
+    """Variables that move together, and how.
+
+    Attributes
+    ----------
+    kind : str
+        Its word in JSON.
+    turn : int
+        Blocks of a lower turn act first.
+    keeps_density : bool
+        Whether it keeps the posterior's density, so that it makes equal modes; otherwise the likelihood alone.
+    axes : mapping of str to int or tuple of int
+        The axes whose components it moves.
+    flipped, complemented : tuple of str
+        Variables of which it changes signs, and those that it turns from theta into 1 - theta.
+    """
+
+    kind: ClassVar[str]
+    turn: ClassVar[int]
+    keeps_density: ClassVar[bool] = True
+    act: ClassVar[Callable[..., dict[str, Any]]]
+    """Moves those of its variables that are among the values: ``act(values, *part)``."""
+
+    if TYPE_CHECKING:  # fields of some, properties of others
+
+        @property
+        def axes(self) -> Mapping[str, Axes]:
+            """The axes whose components it moves."""
+            ...
+
+        @property
+        def complemented(self) -> tuple[str, ...]:
+            """The variables theta that become 1 - theta."""
+            ...
+
+    @property
+    def flipped(self) -> tuple[str, ...]:
+        """The variables that change sign."""
+        return ()
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Every variable that the block touches."""
+        return (*self.axes, *self.complemented)
+
+    @property
+    def moved(self) -> set[tuple[str, int]]:
+        """Every axis that it moves, with its variable."""
+        return {(name, axis) for name, places in self.axes.items() for axis in axes_of(places)}
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Say in plain words what it moves."""
+
+    @abstractmethod
+    def restricted(self, names: Iterable[str]) -> Block[P] | None:
+        """The block as it acts on some variables alone; None where it does not."""
+
+    @abstractmethod
+    def identity(self, lead: tuple[int, ...], size: int) -> P:
+        """The part that moves nothing."""
+
+    @abstractmethod
+    def random(self, rng: np.random.Generator, lead: tuple[int, ...], size: int) -> P:
+        """Draw parts evenly; factors are standard log-normal."""
+
+    @abstractmethod
+    def elements(self, size: int) -> list[P]:
+        """Every part, the identity first."""
+
+    @abstractmethod
+    def log_order(self, size: int) -> float:
+        """Natural logarithm of how many parts there are."""
+
+    @abstractmethod
+    def compose(self, first: P, then: P, beside: np.ndarray | None) -> P:
+        """The part that acts like `first` followed by `then`.
+
+        `beside` is the permutation, if any, by which another block moves the same components in `then`.
+        """
+
+    @abstractmethod
+    def inverse(self, part: P, beside: np.ndarray | None) -> P:
+        """The part that undoes one; `beside` as in `compose`, of the inverse."""
+
+    @abstractmethod
+    def read_part(self, read: Callable[[str], np.ndarray]) -> P:
+        """Rebuild a part from its arrays, which are asked for by name."""
+
+    def permutation(self, part: P) -> np.ndarray | None:
+        """By what a part permutes the components, if it does."""
+        return None
+
+    def size(self, shapes: Shapes) -> int:
+        """How many components it moves; 1 where it moves none apart."""
+        for name, axis in self.axes.items():
+            return shapes[name][axes_of(axis)[0]]
+        return 1
+
+    def check(self, shapes: Shapes) -> None:
+        """Refuse shapes that it cannot move.
+
+        Raises
+        ------
+        ValueError
+            If a variable or an axis is not there, or axes have unequal lengths.
+        """
+        self.check_names(shapes)
+        if not self.axes:
+            raise ValueError("`symmetry` has a block that names no axis.")
+        lengths = {}
+        for name, places in self.axes.items():
+            for axis in axes_of(places):
+                if not 0 <= axis < len(shapes[name]):
+                    raise ValueError(
+                        f"`symmetry` moves axis {axis} of {name}, which has the shape {tuple(shapes[name])}."
+                    )
+                lengths[f"axis {axis} of {name}"] = shapes[name][axis]
+        if len(set(lengths.values())) > 1:
+            each = ", ".join(f"{place} has {length}" for place, length in lengths.items())
+            raise ValueError(f"`symmetry` moves axes of unequal length together: {each}.")
+
+    def check_names(self, shapes: Shapes) -> None:
+        """Refuse shapes that lack one of its variables."""
+        for name in self.variables:
+            if name not in shapes:
+                raise ValueError(
+                    f"`symmetry` names {name}, which is not there; there are {', '.join(shapes)}."
+                )

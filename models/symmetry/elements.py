@@ -1,0 +1,44 @@
+"""Elements of a symmetry's group: one part for each block, in the symmetry's order.
+
+A part's arrays have the leading axes of the draws that it moves, so that one element is as many group elements as
+there are draws. Convention: component i of the result is component ``permutation[i]``, times ``signs[i]``, times
+``factors[i]``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+Shapes = Mapping[str, tuple[int, ...]]
+"""Of each variable in one draw."""
+
+
+class Permuted(NamedTuple):
+    """Of an `Exchangeable` block: `permutation` (*lead, component), `signs` (*lead, component) or None."""
+
+    permutation: np.ndarray
+    signs: np.ndarray | None = None
+
+
+class Scaled(NamedTuple):
+    """Of a `Rescalable` block: `factors` (*lead, component), positive."""
+
+    factors: np.ndarray
+
+
+class Swapped(NamedTuple):
+    """Of a `Complement` block: `swapped` (*lead), boolean."""
+
+    swapped: np.ndarray
+
+
+Part = Permuted | Scaled | Swapped
+Element = tuple[Part, ...]
+
+
+def permuted_parts(element: Element) -> tuple[Permuted, ...]:
+    """Those parts of an element that permute."""
+    return tuple(part for part in element if isinstance(part, Permuted))

@@ -1,0 +1,167 @@
+"""Interchangeable components: permutations, with changes of sign and complements where they belong to them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import permutations, product
+from typing import Any
+
+import numpy as np
+
+from .arrays import along, complement, scale, take
+from .base import Axes, Block, Values, axes_of
+from .elements import Permuted, Shapes
+
+
+@dataclass(frozen=True)
+class Exchangeable(Block[Permuted]):
+    """Interchangeable components: one permutation acts on the named axes of every variable.
+
+    Parameters
+    ----------
+    axes : mapping of str to int or tuple of int
+        Variable name to axis; to several axes where one permutation acts on all of them (both axes
+        of a hidden Markov model's transition matrix).
+    flips : bool or tuple of str
+        Whether a component may also change the sign of all its entries (odd activations, loadings of
+        factors): in every variable, or in those named.
+    complements : tuple of str
+        Only of two components: variables theta that become 1 - theta where the two change places (the
+        weight of the first component of a mixture of two).
+
+    Raises
+    ------
+    ValueError
+        If `flips` names a variable that has no axis, or `complements` one that has.
+    """
+
+    kind = "exchangeable"
+    turn = 0
+
+    axes: Mapping[str, Axes]
+    flips: bool | tuple[str, ...] = False
+    complements: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check the names against one another."""
+        unknown = [name for name in self.flipped if name not in self.axes]
+        if unknown:
+            raise ValueError(
+                f"`flips` names {', '.join(unknown)}, but the block moves {', '.join(self.axes)}."
+            )
+        twice = [name for name in self.complements if name in self.axes]
+        if twice:
+            raise ValueError(f"`complements` names {', '.join(twice)}, which `axes` already moves.")
+
+    @property
+    def flipped(self) -> tuple[str, ...]:
+        """The variables that change sign."""
+        if isinstance(self.flips, bool):
+            return tuple(self.axes) if self.flips else ()
+        return tuple(self.flips)
+
+    @property
+    def complemented(self) -> tuple[str, ...]:
+        """The variables theta that become 1 - theta."""
+        return self.complements
+
+    def act(self, values: Values, permutation: Any, signs: Any = None) -> dict[str, Any]:
+        """Move draws: component i of the result is component `permutation[i]`, times `signs[i]`.
+
+        Parameters
+        ----------
+        values : mapping of str to array (*lead, *event)
+            Draws, with NumPy or JAX; those of the block's variables that are there are moved.
+        permutation : integer array (*lead, component)
+            Permutations of 0, 1, ..., H - 1.
+        signs : array (*lead, component) of +-1, optional
+            Only with `flips`.
+
+        Raises
+        ------
+        ValueError
+            If signs are given to a block without flips.
+        """
+        if signs is not None and not self.flipped:
+            raise ValueError("`signs` were given, but this block has flips=False.")
+        permutation = np.asarray(permutation)
+        out = dict(values)
+        for name in (name for name in self.axes if name in out):
+            for axis in axes_of(self.axes[name]):
+                out[name] = take(out[name], permutation, axis)
+                if signs is not None and name in self.flipped:
+                    out[name] = scale(out[name], signs, axis)
+        swapped = np.asarray(permutation[..., 0] == 1)
+        for name in (name for name in self.complements if name in out):
+            out[name] = complement(out[name], swapped)
+        return out
+
+    def describe(self) -> str:
+        """Say in plain words what it moves."""
+        flips = f" with changes of sign of {', '.join(self.flipped)}" if self.flipped else ""
+        return f"permutations of {', '.join(self.variables)}{flips}"
+
+    def restricted(self, names: Iterable[str]) -> Exchangeable | None:
+        """The block as it acts on some variables alone; None where it does not."""
+        kept = set(names) & set(self.variables)
+        if not kept:
+            return None
+        return Exchangeable(
+            {name: places for name, places in self.axes.items() if name in kept},
+            flips=tuple(name for name in self.flipped if name in kept),
+            complements=tuple(name for name in self.complements if name in kept),
+        )
+
+    def identity(self, lead: tuple[int, ...], size: int) -> Permuted:
+        """The part that moves nothing."""
+        order = np.broadcast_to(np.arange(size), (*lead, size)).copy()
+        return Permuted(order, np.ones((*lead, size)) if self.flipped else None)
+
+    def random(self, rng: np.random.Generator, lead: tuple[int, ...], size: int) -> Permuted:
+        """Draw permutations evenly, and signs with flips."""
+        order = rng.permuted(np.broadcast_to(np.arange(size), (*lead, size)), axis=-1)
+        signs = rng.choice([-1.0, 1.0], size=(*lead, size)) if self.flipped else None
+        return Permuted(order, signs)
+
+    def elements(self, size: int) -> list[Permuted]:
+        """Every permutation, with all signs where there are flips."""
+        orders = [np.array(order) for order in permutations(range(size))]
+        if not self.flipped:
+            return [Permuted(order) for order in orders]
+        signs = [np.array(choice) for choice in product([1.0, -1.0], repeat=size)]
+        return [Permuted(order, choice) for order in orders for choice in signs]
+
+    def log_order(self, size: int) -> float:
+        """Logarithm of the number of permutations, times that of signs."""
+        return math.lgamma(size + 1) + (size * math.log(2) if self.flipped else 0.0)
+
+    def compose(self, first: Permuted, then: Permuted, beside: object) -> Permuted:
+        """The part that acts like `first` followed by `then`."""
+        permutation = along(first.permutation, then.permutation)
+        if first.signs is None or then.signs is None:
+            return Permuted(permutation)
+        return Permuted(permutation, along(first.signs, then.permutation) * then.signs)
+
+    def inverse(self, part: Permuted, beside: object) -> Permuted:
+        """The part that undoes one."""
+        back = np.argsort(part.permutation, axis=-1)
+        return Permuted(back, None if part.signs is None else along(part.signs, back))
+
+    def read_part(self, read: Callable[[str], np.ndarray]) -> Permuted:
+        """Rebuild a part from its arrays."""
+        signs = read("signs").astype(np.float64) if self.flipped else None
+        return Permuted(read("permutation").astype(np.intp), signs)
+
+    def permutation(self, part: Permuted) -> np.ndarray:
+        """By what a part permutes the components."""
+        return part.permutation
+
+    def check(self, shapes: Shapes) -> None:
+        """Refuse shapes that it cannot move; `complements` belongs to two components."""
+        super().check(shapes)
+        if self.complements and self.size(shapes) != 2:
+            raise ValueError(
+                f"`complements` belongs to two parts that change places; there are {self.size(shapes)}."
+            )

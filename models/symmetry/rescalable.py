@@ -1,0 +1,90 @@
+"""Positive scalings of incoming weights, undone in the outgoing ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .arrays import along, scale
+from .base import Axes, Block, Values
+from .elements import Scaled
+
+
+@dataclass(frozen=True)
+class Rescalable(Block[Scaled]):
+    """Positive scaling: incoming axes times a, outgoing axes divided by a.
+
+    A symmetry of the likelihood alone.
+
+    Parameters
+    ----------
+    incoming, outgoing : mapping of str to int
+        Variable name to axis.
+    """
+
+    kind = "rescalable"
+    turn = 1
+    keeps_density = False
+    complemented = ()
+
+    incoming: Mapping[str, int]
+    outgoing: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def axes(self) -> Mapping[str, Axes]:
+        """Every variable that is scaled, with its axis."""
+        return {**self.incoming, **self.outgoing}
+
+    def act(self, values: Values, factors: Any) -> dict[str, Any]:
+        """Scale draws (*lead, *event) by `factors` (*lead, component), all positive."""
+        out = dict(values)
+        for name, axis in self.incoming.items():
+            if name in out:
+                out[name] = scale(out[name], factors, axis)
+        for name, axis in self.outgoing.items():
+            if name in out:  # should a variable be in both, it takes both factors
+                out[name] = scale(out[name], 1 / factors, axis)
+        return out
+
+    def describe(self) -> str:
+        """Say in plain words what it moves."""
+        return f"positive scalings of {', '.join(self.variables)}"
+
+    def restricted(self, names: Iterable[str]) -> Rescalable | None:
+        """The block as it acts on some variables alone; None where it does not."""
+        kept = set(names) & set(self.variables)
+        incoming = {name: axis for name, axis in self.incoming.items() if name in kept}
+        outgoing = {name: axis for name, axis in self.outgoing.items() if name in kept}
+        return Rescalable(incoming, outgoing) if kept else None
+
+    def identity(self, lead: tuple[int, ...], size: int) -> Scaled:
+        """The part that moves nothing."""
+        return Scaled(np.ones((*lead, size)))
+
+    def random(self, rng: np.random.Generator, lead: tuple[int, ...], size: int) -> Scaled:
+        """Draw standard log-normal factors."""
+        return Scaled(np.exp(rng.normal(size=(*lead, size))))
+
+    def elements(self, size: int) -> list[Scaled]:
+        """Refuse: there are infinitely many."""
+        raise ValueError("`Rescalable` has infinitely many elements; draw some with `random`.")
+
+    def log_order(self, size: int) -> float:
+        """Infinite."""
+        return math.inf
+
+    def compose(self, first: Scaled, then: Scaled, beside: np.ndarray | None) -> Scaled:
+        """The part that acts like `first` followed by `then`."""
+        return Scaled(along(first.factors, beside) * then.factors)
+
+    def inverse(self, part: Scaled, beside: np.ndarray | None) -> Scaled:
+        """The part that undoes one."""
+        return Scaled(1 / along(part.factors, beside))
+
+    def read_part(self, read: Callable[[str], np.ndarray]) -> Scaled:
+        """Rebuild a part from its array."""
+        return Scaled(read("factors"))
