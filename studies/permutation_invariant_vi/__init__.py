@@ -7,10 +7,22 @@ widths with `--full`; by default of 2,000 of its images, averaged to 14 x 14, an
 """
 
 from ..lab.study import Study
-from .conclusions import conclude
 from .design import configure, target
 from .making import make
+from .measures import measures
 from .plan import cells
+from .text import CLAIMS, SHOWN, TEXT, VIEWS, figures
 
-STUDY = Study(configure=configure, cells=cells, target=target, conclude=conclude, make=make)
+STUDY = Study(
+    configure=configure,
+    cells=cells,
+    target=target,
+    make=make,
+    measures=measures,
+    claims=CLAIMS,
+    views=VIEWS,
+    shown=SHOWN,
+    text=TEXT,
+    figures=figures,
+)
 """`onebasin study permutation-invariant-vi`: a paper's experiments, beside the paper's own words."""

@@ -206,7 +206,8 @@ FULL = replace(
 )
 
 INTERPOLATION = f"two-modes.interpolation.{MADE}"
-"""Key of the cell of the Gaussian between two modes."""
+QUADRATURE = f"two-weights.quadrature.{MADE}"
+"""Keys of the cells without posteriors: of the Gaussian between two modes, and of what is known of two weights."""
 
 
 def configure(options: Options) -> Config:
@@ -251,6 +252,16 @@ def width_problem(width: int) -> str:
 def alpha_problem(alpha: float) -> str:
     """Label of the network of two weights at an alpha; a key has no dots but those between its parts."""
     return f"alpha-{alpha:g}".replace(".", "_")
+
+
+def against(method: Method) -> str:
+    """Method of the cell that holds a method's fits against HMC's draws."""
+    return f"against-hmc-{method.name}"
+
+
+def two_weight_key(alpha: float, label: str) -> str:
+    """Key of a fit of the network of two weights."""
+    return f"{alpha_problem(alpha)}.{label}.{NUMPYRO}"
 
 
 def target(config: Config, cell: Cell) -> NetworkTarget | None:

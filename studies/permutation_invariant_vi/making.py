@@ -8,7 +8,7 @@ Draws are thinned once predictions are made; data are those of the study, and no
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
 
 import numpy as np
 import xarray as xr
@@ -20,19 +20,20 @@ from onebasin.models import BayesianNetwork, NetworkTarget, predict
 from onebasin.models.data import Dataset
 
 from ..lab.driver import sample
+from ..lab.frame import Frame, Frames
 from ..lab.images import image_split
 from ..lab.study import Cell, CellFailed, Context, Outcomes
 from .classifiers.truth import hold_against, make_truth
-from .design import INTERPOLATION, Config, FitSettings, TruthSettings
-
-if TYPE_CHECKING:
-    from .two_modes.settings import InterpolationSettings
+from .design import INTERPOLATION, QUADRATURE, Config, FitSettings, TruthSettings
+from .two_modes import measures as interpolation
+from .two_weights import optima as quadrature
 
 
 def make(config: Config, cell: Cell, outcomes: Outcomes, context: Context) -> xr.DataTree:
     """Make a cell's posterior."""
-    if cell.key == INTERPOLATION:
-        return _interpolation(cell.settings)
+    if cell.key in (INTERPOLATION, QUADRATURE):
+        run = interpolation.run if cell.key == INTERPOLATION else quadrature.run
+        return to_tree(run(cell.settings))
     if isinstance(cell.settings, FitSettings):
         fitted = fit(cell, context)
         classifier = _network_target(context).model.is_classifier
@@ -126,15 +127,16 @@ def _predictive(model: BayesianNetwork, posterior: xr.Dataset, test: Dataset) ->
     return xr.Dataset(variables)
 
 
-def _interpolation(settings: InterpolationSettings) -> xr.DataTree:
-    """Run the experiment of the Gaussian between two modes; it has no posterior."""
-    from .two_modes import interpolation
+def to_tree(frames: Frames) -> xr.DataTree:
+    """Lay out frames as what a file can keep, beside a posterior that is empty; `from_tree` reads them back."""
+    texts = {name: ((), json.dumps(frame.rows)) for name, frame in frames.items()}
+    return xr.DataTree.from_dict({"posterior": xr.Dataset(), "frames": xr.Dataset(texts)})
 
-    groups = {
-        "posterior": xr.Dataset(),
-        "interpolation": interpolation.to_dataset(interpolation.run(settings)),
-    }
-    return xr.DataTree.from_dict(groups)
+
+def from_tree(tree: xr.DataTree) -> dict[str, Frame]:
+    """Read back the frames of `to_tree`."""
+    texts = tree["frames"].to_dataset()
+    return {str(name): Frame.of(json.loads(str(v.values))) for name, v in texts.items()}
 
 
 def _network_target(context: Context) -> NetworkTarget:

@@ -13,9 +13,10 @@ from .design import (
     INTERPOLATION,
     MADE,
     NUMPYRO,
+    QUADRATURE,
     Config,
     FitSettings,
-    Method,
+    against,
     alpha_problem,
     fit_settings,
     methods,
@@ -28,9 +29,9 @@ from .two_weights.design import fit_settings as two_weight_settings
 
 def cells(config: Config) -> tuple[Cell, ...]:
     """List all cells."""
-    problem, method, engine = INTERPOLATION.split(".")
-    first = Cell(problem, method, engine, config.interpolation, config.seed)
-    return (first, *_two_weights(config), *(c for w in config.widths for c in _width(config, w)))
+    made = {INTERPOLATION: config.interpolation, QUADRATURE: config.two_weights}
+    first = (Cell(*key.split("."), settings, config.seed) for key, settings in made.items())
+    return (*first, *_two_weights(config), *(c for w in config.widths for c in _width(config, w)))
 
 
 def _two_weights(config: Config) -> Iterator[Cell]:
@@ -54,13 +55,3 @@ def _width(config: Config, width: int) -> Iterator[Cell]:
     for method in methods(config, width):
         inputs = (width_key(width, method.name), width_key(width, "truth", MADE))
         yield Cell(problem, against(method), MADE, config.truth, seed, inputs=inputs)
-
-
-def against(method: Method) -> str:
-    """Method of the cell that holds a method's fits against HMC's draws."""
-    return f"against-hmc-{method.name}"
-
-
-def two_weight_key(alpha: float, label: str) -> str:
-    """Key of a fit of the network of two weights."""
-    return f"{alpha_problem(alpha)}.{label}.{NUMPYRO}"

@@ -6,30 +6,34 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from onebasin.studies.lab.study import Options
+from onebasin.studies.lab.frame import Frame
+from onebasin.studies.lab.options import Options
+from onebasin.studies.lab.pairs import Pairs
 from onebasin.studies.permutation_invariant_vi import design
-from onebasin.studies.permutation_invariant_vi.classifiers.proximity import Nearest
+from onebasin.studies.permutation_invariant_vi.classifiers.figures import curves
 from onebasin.studies.permutation_invariant_vi.classifiers.widths import (
-    Fits,
-    WidthResults,
-    pair,
-    paired,
-)
-from onebasin.studies.permutation_invariant_vi.classifiers.widths_pictures import curves
-from onebasin.studies.permutation_invariant_vi.classifiers.widths_report import headline
-from onebasin.studies.permutation_invariant_vi.classifiers.widths_statements import statements
-from onebasin.studies.permutation_invariant_vi.classifiers.widths_tables import (
+    CLAIMS,
+    PAIRED,
     accuracy_table,
-    paired_table,
+    beside_infonce,
+    best_infonce,
+    gain,
+    headline,
 )
 from onebasin.studies.permutation_invariant_vi.design import configure
+
+
+def pair(differences) -> Pairs:
+    return Pairs(list(differences), [0.0] * len(differences))
 
 
 def test_pairs_are_summarised_by_students_interval():
     found = pair(np.array([1.0, 2.0, 3.0, 4.0, 5.0]))
     assert (found.mean, found.wins, found.num) == (3.0, 5, 5)
     assert found.error == pytest.approx(math.sqrt(2.5 / 5))
-    assert found.high - 3.0 == pytest.approx(2.776445 * found.error, rel=1e-6)  # t, 4 degrees
+    assert found.interval[1] - 3.0 == pytest.approx(
+        2.776445 * found.error, rel=1e-6
+    )  # t, 4 degrees
     assert found.above is True
     assert found.write() == "+3.00 ± 0.71, 5 of 5 seeds"
     assert pair(-np.arange(1.0, 6.0)).above is False
@@ -46,7 +50,6 @@ def test_a_gain_too_small_to_matter_is_none_and_an_open_one_is_void():
 
 
 METHODS = design.methods(replace(configure(Options()), infonce=(2, 10)), 8)
-NEAR = Nearest(np.full(5, 0.5), np.full(5, 3.0), np.zeros(5))
 
 
 def fits_of(width, name, *, symmetrised, accuracy=0.9):
@@ -54,45 +57,48 @@ def fits_of(width, name, *, symmetrised, accuracy=0.9):
     noise = np.array([0.0, 0.1, -0.1, 0.05, -0.05])
     ramp = np.array([-2.0, -1.0, 0.0, 1.0, 2.0])  # seeds differ by more than methods do
     values = symmetrised + ramp + (noise if name != "mfvi" else 0.0)
-    return Fits(
-        width=width, method=method, chosen="none", log_order=math.lgamma(width + 1),
+    return dict(
+        width=width, method=name, label=method.label, kind=method.kind, permutations=method.permutations,
+        chosen="none", log_order=math.lgamma(width + 1), seconds=1.0,
         elbo=values - 1.0, elbo_mcse=np.full(5, 0.1), lower=np.full(5, 1.0), upper=np.full(5, 1.1),
         lower_mcse=np.full(5, 0.01), symmetrised=values, symmetrised_upper=values + 0.1,
         accuracy=accuracy + 0.01 * ramp + 1e-4 * noise, log_score=np.full(5, -0.2),
-        draw_accuracy=np.full(5, 0.8), nearest=NEAR, seconds=1.0,
+        draw_accuracy=np.full(5, 0.8),
     )  # fmt: skip
 
 
 def width_results(gains, infonce=0.0, accuracy=0.9):
-    found = {}
-    for width, gain in gains.items():
-        found[width, "mfvi"] = fits_of(width, "mfvi", symmetrised=-100.0)
-        found[width, "infonce-2"] = fits_of(width, "infonce-2", symmetrised=-101.0 + infonce)
-        found[width, "infonce-10"] = fits_of(width, "infonce-10", symmetrised=-100.0 + infonce)
-        found[width, "recommended"] = fits_of(
-            width, "recommended", symmetrised=-100.0 + gain, accuracy=accuracy
-        )
-    return WidthResults(found)
+    rows = []
+    for width, more in gains.items():
+        rows += [
+            fits_of(width, "mfvi", symmetrised=-100.0),
+            fits_of(width, "infonce-2", symmetrised=-101.0 + infonce),
+            fits_of(width, "infonce-10", symmetrised=-100.0 + infonce),
+            fits_of(width, "recommended", symmetrised=-100.0 + more, accuracy=accuracy),
+        ]
+    return {"fits": Frame.of(rows)}
 
 
 def test_comparisons_are_paired_and_infonce_is_at_its_best_k():
-    results = width_results({8: 0.5, 16: 3.0})
-    assert results.best_infonce(8).method.permutations == 10
-    plain, ours = results.mfvi(8), results.recommended(8)
-    assert paired(ours, plain, "symmetrised").mean == pytest.approx(0.5)
-    assert paired(ours, plain, "symmetrised").error < 0.05  # unpaired, it would be about 1
-    against = {(a.method.name, b.method.name) for a, b in results.comparisons()}
-    assert ("recommended", "infonce-10") in against
-    assert ("recommended", "infonce-2") not in against
+    fits = width_results({8: 0.5, 16: 3.0})["fits"]
+    assert best_infonce(fits, 8)["permutations"] == 10
+    plain, ours = (fits.find(width=8, method=name) for name in ("mfvi", "recommended"))
+    assert gain(ours, plain, "symmetrised").mean == pytest.approx(0.5)
+    assert gain(ours, plain, "symmetrised").error < 0.05  # unpaired, it would be about 1
+    against = {(a["method"], b["method"]) for a, b in beside_infonce(fits)}
+    assert against == {("recommended", "infonce-10")}
 
 
 def test_verdicts_on_widths_follow_the_numbers():
-    judged = {s.label: s.verdict for s in statements(width_results({8: 0.5, 16: 3.0}))}
+    def verdicts(frames):
+        return {claim.label: claim.on(frames).verdict for claim in CLAIMS}
+
+    judged = verdicts(width_results({8: 0.5, 16: 3.0}))
     assert judged["InfoNCE: a higher ELBO"] == "unclear"  # K = 2 is a nat below, K = 10 is not
     assert judged["a better estimator improves the posterior"] == "reproduces"
     assert judged["a better estimator predicts better"] == "does not reproduce"
     assert judged["the improvement in accuracy grows with width"] == "does not reproduce"
-    judged = {s.label: s.verdict for s in statements(width_results({8: -0.5}, accuracy=0.95))}
+    judged = verdicts(width_results({8: -0.5}, accuracy=0.95))
     assert judged["a better estimator improves the posterior"] == "does not reproduce"
     assert judged["a better estimator predicts better"] == "reproduces"
     assert judged["the improvement in accuracy grows with width"] == "unclear"  # one width
@@ -103,9 +109,9 @@ def test_tables_and_headline_say_the_paired_numbers():
     table = accuracy_table(results)
     assert [column.name for column in table.headings] == ["method", "8", "16"]
     assert table.rows[0] == ("MFVI", "90.00 ± 1.58", "90.00 ± 1.58")
-    (row, _) = paired_table(results).rows
-    assert (row[2], row[3].value, row[3].flag) == (10, "+0.50 ± 0.00, 5 of 5 seeds", "good")
-    said = headline(results)
+    (row, _) = PAIRED(results).rows
+    assert (row[2].value, row[3].value, row[3].flag) == (10, "+0.50 ± 0.00, 5 of 5 seeds", "good")
+    said = list(headline(results))
     assert "8 units +0.50 ± 0.00, 5 of 5 seeds; 16 units +3.00" in said[0]
     assert "by at most 1.00 nats" in said[1]
     assert "rises for sure at 0 of 2 widths and falls for sure at 0" in said[2]

@@ -12,6 +12,8 @@ from scipy.integrate import quad
 from scipy.optimize import brentq, minimize
 from scipy.stats import multivariate_normal, norm
 
+from onebasin.studies.lab.frame import Frame
+from onebasin.studies.permutation_invariant_vi.making import from_tree, to_tree
 from onebasin.studies.permutation_invariant_vi.two_modes.descent import (
     DIRECTION,
     Descent,
@@ -20,14 +22,19 @@ from onebasin.studies.permutation_invariant_vi.two_modes.descent import (
     sampled_divergence,
     stopped_early,
 )
-from onebasin.studies.permutation_invariant_vi.two_modes.interpolation import (
-    MEASURES,
-    QUICK,
-    InterpolationSettings,
-    from_dataset,
-    run,
-    to_dataset,
+from onebasin.studies.permutation_invariant_vi.two_modes.figures import (
+    plot_interpolation,
+    plot_scaling,
 )
+from onebasin.studies.permutation_invariant_vi.two_modes.findings import (
+    CLAIMS,
+    THRESHOLDS,
+    chapter,
+    figures,
+    headline,
+    optima_table,
+)
+from onebasin.studies.permutation_invariant_vi.two_modes.measures import MEASURES, grid, run
 from onebasin.studies.permutation_invariant_vi.two_modes.optima import (
     Mixture,
     curvature,
@@ -40,14 +47,9 @@ from onebasin.studies.permutation_invariant_vi.two_modes.optima import (
     switching,
     vanishing,
 )
-from onebasin.studies.permutation_invariant_vi.two_modes.pictures import (
-    plot_interpolation,
-    plot_scaling,
-)
-from onebasin.studies.permutation_invariant_vi.two_modes.report import (
-    headline,
-    part,
-    statements,
+from onebasin.studies.permutation_invariant_vi.two_modes.settings import (
+    QUICK,
+    InterpolationSettings,
 )
 
 CASES = [(0.5, 0.25, 0.3, 0.4), (1.0, 1.0, -0.7, 1.3), (5.0, 2.0, 3.0, 1.0), (4.0, 1.0, 0.0, 3.5)]
@@ -343,79 +345,95 @@ def test_bracket_encloses_the_threshold(stayed, wanted):
     np.testing.assert_array_equal(found, wanted)
 
 
+def changed(frames, name, change):
+    """The frames with every row of one of them changed."""
+    return {**frames, name: Frame.of({**row, **change(row)} for row in frames[name])}
+
+
 def test_run_covers_every_case(results):
-    shape = (3, 5, 2)
-    assert results.descents.shift.shape == shape
-    for fits in (*results.branches.values(), results.descents):
-        assert {getattr(fits, name).shape for name in MEASURES} <= {shape, (3, len(results.ratios))}
-    assert np.isfinite(results.branches["midpoint"].divergence).all()
-    there = ~np.isnan(results.branches["mode"].shift)
-    np.testing.assert_array_equal(there, (results.ratios > vanishing().alpha)[None].repeat(3, 0))
-    assert set(SMALL.ratios) <= set(results.ratios)
-    assert results.descent_brackets() == ((2.3, 2.5),) * 3
+    ratios = grid(SMALL)
+    assert set(SMALL.ratios) <= set(ratios)
+    assert [(row["sigma"], row["ratio"]) for row in results["descents"]] == [
+        (sigma, ratio) for sigma in SMALL.sigmas for ratio in SMALL.ratios
+    ]
+    assert {len(row[name]) for row in results["descents"] for name in MEASURES} == {SMALL.seeds}
+    above = list(ratios[ratios > vanishing().alpha])
+    there = {"midpoint": list(ratios), "mode": above, "saddle": above}
+    assert len(results["optima"]) == 3 * len(SMALL.sigmas)
+    for row in results["optima"]:
+        assert row["ratio"] == there[row["branch"]]
+        for name in MEASURES:
+            assert len(row[name]) == len(row["ratio"])
+            assert np.isfinite(row[name]).all()
+    assert [(row["low"], row["high"]) for row in results["thresholds"]] == [(2.3, 2.5)] * 3
 
 
-def test_results_survive_a_file(results, tmp_path):
-    to_dataset(results).to_netcdf(tmp_path / "results.nc", engine="h5netcdf")
-    with xr.open_dataset(tmp_path / "results.nc", engine="h5netcdf") as kept:
-        back = from_dataset(kept.load())
-    assert back.settings == results.settings == SMALL
-    assert json.dumps(back.to_dict()) == json.dumps(results.to_dict())
-    for name in ("vanishing", "switching", "stayed", "stopped", "ratios"):
-        np.testing.assert_array_equal(getattr(back, name), getattr(results, name))
-    np.testing.assert_array_equal(back.branches["saddle"].shift, results.branches["saddle"].shift)
+def test_frames_survive_a_file(results, tmp_path):
+    to_tree(results).to_netcdf(tmp_path / "results.nc", engine="h5netcdf")
+    with xr.open_datatree(tmp_path / "results.nc", engine="h5netcdf") as kept:
+        back = from_tree(kept.load())
+    assert back == dict(results)
 
 
-def test_dictionary_is_plain(results):
-    plain = json.loads(json.dumps(results.to_dict(), allow_nan=False))
-    assert plain["settings"]["sigmas"] == [0.25, 1.0, 2.0]
-    assert plain["mode_shift"][0][0] is None
-    np.testing.assert_allclose(plain["vanishing"], 2.41222972 * np.array([0.25, 1, 2]), rtol=1e-8)
+def test_frames_are_plain(results):
+    plain = json.loads(json.dumps({n: f.rows for n, f in results.items()}, allow_nan=False))
+    assert plain["optima"][1]["branch"] == "mode"
+    assert min(plain["optima"][1]["ratio"]) > vanishing().alpha
+    found = [row["vanishing"] for row in plain["thresholds"]]
+    np.testing.assert_allclose(found, 2.41222972 * np.array([0.25, 1, 2]), rtol=1e-8)
 
 
-def test_statements_follow_from_the_numbers(results):
-    assert {claim.verdict for claim in statements(results)} == {"reproduces"}
-    shift = 1 - results.descents.shift  # every descent on the other side
-    other = dataclasses.replace(
-        results,
-        descents=dataclasses.replace(results.descents, shift=shift),
-        vanishing=results.vanishing * [1, 1, 1.5],
-        branches={
-            name: dataclasses.replace(fits, determinant=fits.determinant / 50)
-            for name, fits in results.branches.items()
+def test_claims_follow_from_the_numbers(results):
+    assert {claim.on(results).verdict for claim in CLAIMS} == {"reproduces"}
+    # Every descent on the other side
+    other = changed(
+        results, "descents", lambda row: {"shift": [1 - value for value in row["shift"]]}
+    )
+    other = changed(
+        other,
+        "thresholds",
+        lambda row: {
+            "low": 3.0,
+            "high": None,
+            "vanishing": row["vanishing"] * (1.5 if row["sigma"] == 2.0 else 1.0),
         },
     )
-    claims = statements(other)
+    other = changed(
+        other, "optima", lambda row: {"determinant": [value / 50 for value in row["determinant"]]}
+    )
+    claims = [claim.on(other) for claim in CLAIMS]
     assert [claims[k].verdict for k in (0, 1, 3)] == ["does not reproduce"] * 3
     # Void: no ratio is left above which these descents stay.
     assert [trial.holds for trial in claims[2].trials] == [False, True, None]
 
 
-def test_part_has_thresholds_and_figures(results):
-    found = part(results)
-    assert found.name == "interpolation"
-    row = found.tables[0].rows[1]
+def test_tables_and_sentences_have_thresholds_and_the_page_figures(results):
+    row = [cell.value for cell in THRESHOLDS(results).cells[1]]
     np.testing.assert_allclose(row[:5], [1, 2.41223, 4.82446, 2.80008, 5.60016], atol=1e-5)
-    assert row[5:] == ("2.30 to 2.50", "4.60 to 5.00", 5.0)
-    assert len(found.section.figures) == 2
-    assert [row[0] for row in found.tables[1].rows] == [1.0, 2.0, 2.3, 2.5, 3.0]
-    assert "2.4122 σ" in headline(results)[0]
-    json.dumps(found.data, allow_nan=False)
+    assert row[5:] == ["2.30 to 2.50", "4.60 to 5.00", 5.0]
+    assert len(list(figures(results))) == 2
+    shown = [row[0].value for row in optima_table(results).cells]
+    assert shown == [1.0, 2.0, 2.3, 2.5, 3.0]
+    assert "2.4122 σ" in next(headline(results))
+    assert "between 4.40 σ and 5.60 σ" in chapter(results).notes[0].text
+    assert chapter({}) is None
+    assert list(headline({})) == list(figures({})) == []
 
 
 def test_figures_draw_every_branch_and_descent(results):
-    single = plot_interpolation(results, 1)
+    single = plot_interpolation(results, 1.0)
     lines = {line.get_label(): line for line in single.axes[0].get_lines()}
-    np.testing.assert_array_equal(
-        lines["optimum near a mode"].get_ydata(), results.branches["mode"].shift[1]
-    )
+    near = results["optima"].find(sigma=1.0, branch="mode")
+    np.testing.assert_array_equal(lines["optimum near a mode"].get_ydata(), near["shift"])
     ends = lines["descents from a mode"]
     np.testing.assert_array_equal(ends.get_xdata(), np.repeat(SMALL.ratios, 2))
-    np.testing.assert_array_equal(ends.get_ydata(), results.descents.shift[1].ravel())
+    drawn = [v for row in results["descents"].where(sigma=1.0) for v in row["shift"]]
+    np.testing.assert_array_equal(ends.get_ydata(), drawn)
     every = plot_scaling(results)
     drawn = [line for line in every.axes[2].get_lines() if line.get_label() == "σ = 2"]
-    np.testing.assert_allclose(drawn[0].get_xdata(), 2 * results.ratios)
-    assert not np.isnan(drawn[0].get_ydata()).any()
+    np.testing.assert_allclose(drawn[0].get_xdata(), 2 * grid(SMALL))
+    wanted = [(mode(Mixture(r)) or midpoint(Mixture(r))).divergence for r in grid(SMALL)]
+    np.testing.assert_allclose(drawn[0].get_ydata(), wanted, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -447,8 +465,3 @@ def test_settings_refuse_what_cannot_be_run(change, message):
 def test_targets_and_descents_refuse_bad_numbers(call, message):
     with pytest.raises(ValueError, match=message):
         call()
-
-
-def test_settings_come_back_from_plain_types():
-    plain = json.loads(json.dumps(dataclasses.asdict(QUICK)))
-    assert InterpolationSettings.from_dict(plain) == QUICK

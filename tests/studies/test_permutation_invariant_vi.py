@@ -3,15 +3,12 @@
 import json
 import math
 from dataclasses import replace
-from types import SimpleNamespace
 
-import inference.symmetrised
 import numpy as np
 import pytest
 import xarray as xr
 
 from onebasin import inference
-from onebasin.analysis.report import Section
 from onebasin.inference import EnsembleSettings, HmcSettings, SymmetrisedSettings
 from onebasin.inference.posterior import build
 from onebasin.models import BayesianNetwork, Categorical, Network
@@ -25,13 +22,10 @@ from onebasin.studies.permutation_invariant_vi.classifiers.truth import (
 )
 from onebasin.studies.permutation_invariant_vi.design import configure
 from onebasin.studies.permutation_invariant_vi.making import moments
-from onebasin.studies.permutation_invariant_vi.part import Part
-from onebasin.studies.permutation_invariant_vi.two_modes import interpolation
-from onebasin.studies.permutation_invariant_vi.two_modes import report as interpolation_report
+from onebasin.studies.permutation_invariant_vi.two_modes import measures as interpolation
 from onebasin.studies.permutation_invariant_vi.two_modes import settings as interpolation_settings
 from onebasin.studies.permutation_invariant_vi.two_modes.descent import Descent
-from onebasin.studies.permutation_invariant_vi.two_weights import measures as two_weights
-from onebasin.studies.permutation_invariant_vi.two_weights import report as two_weights_report
+from onebasin.studies.permutation_invariant_vi.two_weights import optima as quadrature
 from onebasin.studies.permutation_invariant_vi.two_weights.design import METHODS, TwoWeightSettings
 
 MODEL = BayesianNetwork(Network(3, (4,), 2, "relu"), Categorical())
@@ -210,16 +204,18 @@ WORDS = ("study", "permutation-invariant-vi", "--quick", "--out", "run", "--no-p
 def run_toy(onebasin, here):
     answer = onebasin(*WORDS)
     assert answer.code == 0, answer.err
-    names = {"interpolation", "two_weights", "widths", "proximity", "truth"}
-    assert names <= set(answer.json)
-    fitted = {(f["width"], f["method"]) for f in answer.json["widths"]["fits"]}
+    frames = answer.json["frames"]
+    fitted = {(row["width"], row["method"]) for row in frames["fits"]}
     assert (2, "recommended") in fitted
     assert (3, "barber-agakov") in fitted
     assert len(fitted) == 8
-    rows = {(d["source"], d["width"]) for d in answer.json["proximity"]["distances"]}
+    rows = {(row["source"], row["width"]) for row in frames["nearest"]}
     assert {("hmc", 2), ("networks", 3), ("mfvi", 3), ("prior", 2)} <= rows
-    compared = {fits["method"] for fits in answer.json["truth"]["fits"]}
-    assert compared == {"mfvi", "infonce-2", "recommended", "barber-agakov"}
+    compared = {row["draws"] for row in frames["truth"]}
+    fitted = {"mfvi", "infonce-2", "recommended", "barber-agakov"}
+    assert compared == {"hmc", "halves", "prior"} | fitted
+    scored = {(row["alpha"], row["method"]) for row in frames["weight_fits"]}
+    assert scored == {(0.5, label) for label in METHODS}
     page = (here / "run" / "report.html").read_text()
     assert "Table 1 remade" in page
     assert "Theorem 3.1" in page
@@ -237,30 +233,16 @@ def quick_ensemble(target, *, settings, seed, checkpoint, progress):
 
 def test_toy_run_from_the_command_line(onebasin, here, sampler, monkeypatch):
     """Everything that takes long stands still; the parts without images have tests of their own."""
-    given = {}
-
-    def measured(settings, fits):
-        given.update(fits)
-        return settings
-
-    said = Part("two_weights", ("Two weights.",), Section("Two weights"), data={"there": True})
-    modes = Part("interpolation", ("Two modes.",), Section("Two modes"), data={"there": True})
     monkeypatch.setattr(inference, "symmetrised_vi", stand_in)
     monkeypatch.setattr(inference, "ensemble", quick_ensemble)
-    monkeypatch.setattr(interpolation, "run", lambda settings: settings)
-    monkeypatch.setattr(interpolation, "to_dataset", lambda results: xr.Dataset({"a": 1.0}))
-    monkeypatch.setattr(
-        interpolation,
-        "from_dataset",
-        lambda dataset: SimpleNamespace(vanishing=np.array([2.4]), settings=TOY.interpolation),
-    )
-    monkeypatch.setattr(interpolation_report, "part", lambda results: modes)
-    monkeypatch.setattr(two_weights, "measure", measured)
-    monkeypatch.setattr(two_weights_report, "part", lambda results: said)
+    monkeypatch.setattr(interpolation, "run", lambda settings: {})
     monkeypatch.setattr(design, "QUICK", TOY)
-    run_toy(onebasin, here)
-    assert set(given) == {(alpha, label) for alpha in (0.5,) for label in METHODS}
+    answer = run_toy(onebasin, here)
     assert sampler.last["settings"] == TOY.hmc
+    assert "thresholds" not in answer.json["frames"]
+    # Concluding again solves nothing: what takes long is in cells.
+    monkeypatch.setattr(quadrature, "run", None)
+    assert onebasin(*WORDS).json["frames"] == answer.json["frames"]
 
 
 @pytest.mark.slow
@@ -269,7 +251,7 @@ def test_toy_run_with_the_method_itself(onebasin, here, monkeypatch):
     answer = run_toy(onebasin, here)
     again = onebasin(*WORDS)
     assert again.err.count("there already") == len(STUDY.cells(TOY))
-    assert again.json["widths"] == answer.json["widths"]
+    assert again.json["frames"] == answer.json["frames"]
     tree = xr.open_datatree(here / "run" / "posteriors" / "width-3.recommended.numpyro.nc").load()
     assert tree["posterior"].sizes["draw"] == TOY.kept
     kept = xr.open_datatree(here / "run" / "posteriors" / "width-2.mfvi.numpyro.nc").load()

@@ -1,7 +1,6 @@
 """The nearest permuted copy of a network: distances, bounds, and what is said of them."""
 
 import math
-from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -9,6 +8,9 @@ import pytest
 
 from onebasin.models import BayesianNetwork, Categorical, Network
 from onebasin.models.symmetry.blocks import Exchangeable
+from onebasin.studies.lab.frame import Frame
+from onebasin.studies.permutation_invariant_vi.classifiers.measures import nearest_row
+from onebasin.studies.permutation_invariant_vi.classifiers.nearness import CLAIMS, text
 from onebasin.studies.permutation_invariant_vi.classifiers.proximity import (
     least_useful_width,
     mean_bound,
@@ -16,12 +18,6 @@ from onebasin.studies.permutation_invariant_vi.classifiers.proximity import (
     theorem_bound,
     units_of,
     volume_bound,
-)
-from onebasin.studies.permutation_invariant_vi.classifiers.proximity_measures import (
-    ProximityResults,
-)
-from onebasin.studies.permutation_invariant_vi.classifiers.proximity_report import (
-    part as proximity_part,
 )
 
 BLOCK = Exchangeable({"W1": 1, "b1": 0, "W2": 0})
@@ -118,15 +114,16 @@ def test_a_single_unit_and_axes_that_are_no_rows_are_refused(rng):
         units_of({"w": rng.normal(size=(2, 3, 3))}, Exchangeable({"w": (0, 1)}))
 
 
-def test_proximity_statements_follow_the_distances(rng):
-    found = {}
+def test_proximity_claims_follow_the_distances(rng):
+    common, rows = {"unit_size": 6, "threshold": 2.26}, []
     for width in (4, 16):
         model = BayesianNetwork(Network(3, (width,), 2, "relu"), Categorical())
-        found["prior", width] = nearest(random_values(rng, model, 10), BLOCK)
-    results = ProximityResults(6, 2.26, found)
-    made = proximity_part(results)
-    assert [s.verdict for s in made.statements] == ["reproduces", "reproduces"]
-    assert f"from 2^{least_useful_width(6):.0f} units on" in made.section.text
-    far = replace(found["prior", 16], distance=np.array([theorem_bound(16, 6) * 1.01]))
-    made = proximity_part(replace(results, found=found | {("prior", 16): far}))
-    assert [s.verdict for s in made.statements] == ["does not reproduce", "does not reproduce"]
+        rows.append(nearest_row("prior", width, nearest(random_values(rng, model, 10), BLOCK)))
+    frames = {"classifiers": Frame.of([common]), "nearest": Frame.of(rows)}
+    assert [claim.on(frames).verdict for claim in CLAIMS] == ["reproduces", "reproduces"]
+    assert f"from 2^{least_useful_width(6):.0f} units on" in text(common)
+    bound = theorem_bound(16, 6) * 1.01
+    rows[1] |= {"distance": bound, "largest": bound}
+    frames |= {"nearest": Frame.of(rows)}
+    verdicts = [claim.on(frames).verdict for claim in CLAIMS]
+    assert verdicts == ["does not reproduce", "does not reproduce"]

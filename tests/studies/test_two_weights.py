@@ -1,8 +1,7 @@
 """The network of two weights: data, what is measured, statements, tables and figures."""
 
 import json
-import math
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -10,28 +9,39 @@ import xarray as xr
 from scipy.stats import norm
 
 from onebasin.models import Exchangeable
-from onebasin.studies.permutation_invariant_vi.two_weights import measures as two_weights
-from onebasin.studies.permutation_invariant_vi.two_weights.design import Problem
-from onebasin.studies.permutation_invariant_vi.two_weights.fits import score_fits
-from onebasin.studies.permutation_invariant_vi.two_weights.gaussian import approximation, optimum
-from onebasin.studies.permutation_invariant_vi.two_weights.measures import (
+from onebasin.studies.lab.frame import Frame
+from onebasin.studies.lab.pairs import Pairs
+from onebasin.studies.permutation_invariant_vi.two_weights import optima
+from onebasin.studies.permutation_invariant_vi.two_weights.claims import CLAIMS
+from onebasin.studies.permutation_invariant_vi.two_weights.design import (
+    METHODS,
     QUICK,
+    Problem,
     TwoWeightSettings,
-    measure,
+    fit_settings,
     target,
 )
+from onebasin.studies.permutation_invariant_vi.two_weights.figures import (
+    MASSES,
+    _levels,
+    contours,
+    over_alpha,
+)
+from onebasin.studies.permutation_invariant_vi.two_weights.findings import chapter, headline
+from onebasin.studies.permutation_invariant_vi.two_weights.fits import (
+    off,
+    score_fits,
+    separations,
+)
+from onebasin.studies.permutation_invariant_vi.two_weights.gaussian import approximation, optimum
 from onebasin.studies.permutation_invariant_vi.two_weights.optima import (
     TOGETHER,
-    Average,
     error_of,
-    paired,
+    relative_separation,
     solve_case,
     threshold,
 )
-from onebasin.studies.permutation_invariant_vi.two_weights.pictures import contours, over_alpha
-from onebasin.studies.permutation_invariant_vi.two_weights.report import part
-from onebasin.studies.permutation_invariant_vi.two_weights.statements import statements
-from onebasin.studies.permutation_invariant_vi.two_weights.tables import mse_table
+from onebasin.studies.permutation_invariant_vi.two_weights.tables import TABLES, mse_table
 from onebasin.studies.permutation_invariant_vi.two_weights.truth import Statistics, statistics
 
 TOY = TwoWeightSettings(
@@ -73,7 +83,7 @@ def fake_fits(settings: TwoWeightSettings) -> dict[tuple[float, str], xr.DataTre
     trees = {}
     for alpha in settings.alphas:
         found = statistics(Problem(settings, alpha, settings.noise).points("train"), settings.noise)
-        for method, how in two_weights.METHODS.items():
+        for method, how in METHODS.items():
             q = optimum(found, symmetrised=how != "none")
             loc = np.stack([q.loc, q.loc + np.array([0.01, -0.01])])
             trees[alpha, method] = fake_tree(
@@ -82,9 +92,25 @@ def fake_fits(settings: TwoWeightSettings) -> dict[tuple[float, str], xr.DataTre
     return trees
 
 
+def measured(settings: TwoWeightSettings, trees: dict[tuple[float, str], xr.DataTree]):
+    """All frames of the part."""
+    frames = dict(optima.run(settings))
+    case = {row["alpha"]: row for row in frames["cases"] if row["noise"] == settings.noise}
+    fits = [score_fits(settings, case[a], method, tree) for (a, method), tree in trees.items()]
+    return frames | {
+        "two_weights": Frame.of([asdict(settings)]),
+        "weight_fits": Frame.of(fits),
+    }
+
+
+def tried(frames):
+    """The statements by label."""
+    return {claim.label: claim.on(frames) for claim in CLAIMS}
+
+
 @pytest.fixture(scope="module")
 def results():
-    return measure(TOY, fake_fits(TOY))
+    return measured(TOY, fake_fits(TOY))
 
 
 @pytest.mark.parametrize(
@@ -123,8 +149,8 @@ def test_mean_field_interpolates_up_to_the_threshold_and_symmetrised_nowhere():
     edge = threshold(settings, 1.0)
     assert edge is not None
     below, above = (solve_case(problem(1.0, edge * factor)) for factor in (0.98, 1.02))
-    assert below.relative_separation("mfvi") < TOGETHER < above.relative_separation("mfvi")
-    assert min(case.relative_separation("sgm") for case in (below, above)) > 0.8
+    assert relative_separation(below, "mfvi") < TOGETHER < relative_separation(above, "mfvi")
+    assert min(relative_separation(case, "sgm") for case in (below, above)) > 0.8
     assert threshold(replace(TOY, alphas=(1.0, 2.0)), 1.0) is None
 
 
@@ -137,66 +163,63 @@ def test_errors_are_expected_over_inputs(rng):
 
 
 def test_paired_differences_by_hand():
-    mean, error = paired(np.array([3.0, 5.0, 7.0]), np.array([2.0, 2.0, 2.0]))
-    assert (mean, error) == (pytest.approx(3.0), pytest.approx(2.0 / 3**0.5))
-    alone = paired(np.array([3.0]), np.array([2.0]))
-    assert alone[0] == 1.0
-    assert math.isnan(alone[1])
+    pairs = Pairs([3.0, 5.0, 7.0], [2.0, 2.0, 2.0])
+    assert (pairs.mean, pairs.error) == (pytest.approx(3.0), pytest.approx(2.0 / 3**0.5))
+    alone = Pairs([3.0], [2.0])
+    assert alone.mean == 1.0
+    assert np.isnan(alone.error)
 
 
 def test_fits_are_scored_by_their_draws_and_by_quadrature():
-    case = solve_case(Problem(TOY, 0.25, 1.0))
-    found = statistics(case.problem.points("train"), 1.0)
+    problem = Problem(TOY, 0.25, 1.0)
+    case = solve_case(problem)
+    found = statistics(problem.points("train"), 1.0)
     loc, scale = np.array([[0.3, -0.2], [0.1, 0.0]]), np.array([[0.2, 0.3], [0.4, 0.4]])
     tree = fake_tree(loc, scale, found, 3000)
-    scores = score_fits(TOY, case, tree)
-    test = case.problem.points("test")
+    scores = score_fits(TOY, case, "mfvi", tree)
+    test = problem.points("test")
     w = tree["posterior"]["W1"].values[:, :, 0]
     f = np.maximum(w[..., None] * test.x, 0).sum(axis=2)
-    np.testing.assert_allclose(scores.mse, ((test.y - f.mean(1)) ** 2).mean(-1), rtol=1e-10)
+    np.testing.assert_allclose(scores["mse"], ((test.y - f.mean(1)) ** 2).mean(-1), rtol=1e-10)
     density = norm.pdf(test.y, f, 1.0).mean(1)
-    np.testing.assert_allclose(scores.log_score, np.log(density).mean(-1), rtol=1e-10)
-    np.testing.assert_allclose(scores.off, 2.0, rtol=1e-6)
-    np.testing.assert_allclose(scores.separation, [0.5, 0.1])
+    np.testing.assert_allclose(scores["log_score"], np.log(density).mean(-1), rtol=1e-10)
+    np.testing.assert_allclose(off(scores), 2.0, rtol=1e-6)
+    np.testing.assert_allclose(separations(scores), [0.5, 0.1])
     q = approximation(loc[1], scale[1], found)
-    assert scores.kl[1] == pytest.approx(case.truth.log_evidence - q.elbo, rel=1e-12)
-    assert scores.kl_symmetrised[1] == pytest.approx(scores.kl[1] - q.information, rel=1e-12)
+    assert scores["kl"][1] == pytest.approx(case["log_evidence"] - q.elbo, rel=1e-12)
+    apart = scores["kl"][1] - q.information
+    assert scores["kl_symmetrised"][1] == pytest.approx(apart, rel=1e-12)
 
 
-def test_measure_refuses_fits_of_another_alpha_or_method():
-    for key in ((0.3, "mfvi"), (0.25, "sgm")):
-        with pytest.raises(ValueError, match=r"`fits` have .*; give pairs of one of the alphas"):
-            measure(TOY, {key: xr.DataTree()})
-
-
-def test_results_are_plain_numbers(results):
-    data = json.loads(json.dumps(results.to_dict()))
-    assert len(data["fits"]) == 6
-    assert data["settings"]["num_obs"] == 20
+def test_frames_are_plain_numbers(results):
+    data = json.loads(json.dumps({n: f.rows for n, f in results.items()}, allow_nan=False))
+    assert len(data["weight_fits"]) == 6
+    assert data["two_weights"][0]["num_obs"] == 20
     assert [case["alpha"] for case in data["cases"]] == [0.25, 1.0]
+    assert TwoWeightSettings.of(data["two_weights"][0]) == TOY
 
 
-def test_statements_follow_the_numbers(results):
-    verdicts = {s.label: s.verdict for s in statements(results)}
+def test_claims_follow_the_numbers(results):
     for label in (
         "a mean field interpolates between the modes",
         "a symmetrised one does not",
         "better posterior, best against best",
         "symmetrised ELBO at least the ELBO",
     ):
-        assert verdicts[label] == "reproduces", label
+        assert tried(results)[label].verdict == "reproduces", label
 
 
-def test_statements_fall_when_the_numbers_are_turned_round(results):
-    fits = dict(results.fits)
+def test_claims_fall_when_the_numbers_are_turned_round(results):
+    fits = {(fit["alpha"], fit["method"]): dict(fit) for fit in results["weight_fits"]}
     for alpha in TOY.alphas:
         plain, sgm = fits[alpha, "mfvi"], fits[alpha, "sgm-exact"]
-        fits[alpha, "mfvi"] = replace(plain, mse=sgm.mse, kl=sgm.kl_symmetrised)
-        fits[alpha, "sgm-exact"] = replace(
-            sgm, mse=plain.mse, kl_symmetrised=plain.kl, gaussians=plain.gaussians
+        fits[alpha, "mfvi"] = plain | {"mse": sgm["mse"], "kl": sgm["kl_symmetrised"]}
+        gaussians = {name: plain[name] for name in ("loc", "scale", "by_quadrature")}
+        fits[alpha, "sgm-exact"] = (
+            sgm | {"mse": plain["mse"], "kl_symmetrised": plain["kl"]} | gaussians
         )
-    wrong = replace(results, fits=fits)
-    right, turned = ({s.label: s for s in statements(r)} for r in (results, wrong))
+    wrong = {**results, "weight_fits": Frame.of(fits.values())}
+    right, turned = tried(results), tried(wrong)
     assert right["higher (symmetrised) ELBO"].verdict == "reproduces"
     assert turned["higher (symmetrised) ELBO"].verdict == "does not reproduce"
     assert turned["a symmetrised one does not"].verdict == "unclear"
@@ -210,52 +233,52 @@ def test_statements_fall_when_the_numbers_are_turned_round(results):
 
 def test_a_lower_error_counts_for_the_paper_and_a_higher_one_against_it(results):
     high = np.linspace(0.2, 0.3, 8)
-    averages = {
-        (1.0, 0.25): Average(
-            1.0, 0.25, exact=high - 0.1, mfvi=high, sgm=high - 0.05, interpolates=0.9
-        ),
-        (1.0, 1.0): Average(1.0, 1.0, exact=high, mfvi=high - 0.1, sgm=high, interpolates=0.9),
-    }
-    found = {s.label: s for s in statements(replace(results, averages=averages))}
+    errors = (
+        {"exact": high - 0.1, "mfvi": high, "sgm": high - 0.05},
+        {"exact": high, "mfvi": high - 0.1, "sgm": high},
+    )
+    cases = [
+        {**case, "errors": mine, "interpolates": 0.9}
+        for case, mine in zip(results["cases"], errors, strict=True)
+    ]
+    found = tried({**results, "cases": Frame.of(cases)})
     for label in ("interpolation predicts poorly", "better prediction, over data sets"):
         assert [trial.holds for trial in found[label].trials] == [True, False], label
     fits = found["better prediction, this data set"].trials
-    mse = {key: f.mse.mean() for key, f in results.fits.items()}
+    mse = {(f["alpha"], f["method"]): np.mean(f["mse"]) for f in results["weight_fits"]}
     better = mse[0.25, "sgm-exact"] < mse[0.25, "mfvi"]
     assert [t.holds for t in fits if t.where == "alpha 0.25, SGM, exact"] == [better]
 
 
 def test_one_fit_of_a_method_proves_nothing(results):
-    single = {
-        key: replace(f, mse=f.mse[:1], kl=f.kl[:1], kl_symmetrised=f.kl_symmetrised[:1])
-        for key, f in results.fits.items()
-    }
-    found = {s.label: s for s in statements(replace(results, fits=single))}
+    names = ("mse", "kl", "kl_symmetrised")
+    single = [{**fit, **{n: fit[n][:1] for n in names}} for fit in results["weight_fits"]]
+    found = tried({**results, "weight_fits": Frame.of(single)})
     for label in ("higher (symmetrised) ELBO", "better prediction, this data set"):
         assert {trial.holds for trial in found[label].trials} == {None}
 
 
-def test_part_says_what_was_measured(results):
-    found = part(results)
-    assert found.name == "two_weights"
-    assert "with noise 1" in found.headline[0]
-    assert len(found.section.figures) == 2
-    assert [len(table.rows) for table in found.tables] == [2, 2, 6, 2, 2]
-    assert json.dumps(found.data)
-    table = mse_table(results)
-    values = results.fits[0.25, "mfvi"].mse
-    assert table.cells[0][2].value == f"{values.mean():.4f} ± {values.std(ddof=1):.4f}"
+def test_page_says_what_was_measured(results):
+    assert "with noise 1" in next(headline(results))
+    assert "at most 1e-" in chapter(results).text
+    assert [len(table(results).rows) for table in TABLES] == [2, 2, 6, 2, 2]
+    values = results["weight_fits"].find(alpha=0.25, method="mfvi")["mse"]
+    cell = mse_table(results).cells[0][2]
+    assert cell.value == f"{np.mean(values):.4f} ± {np.std(values, ddof=1):.4f}"
 
 
-def test_part_does_without_fits(results):
-    bare = part(replace(results, fits={}))
-    assert [len(table.rows) for table in bare.tables] == [2, 2]
-    assert len(bare.section.figures) == 2
+def test_page_does_without_fits_and_without_anything(results):
+    bare = {**results, "weight_fits": Frame()}
+    assert [len(table(bare).rows) for table in TABLES] == [0, 0, 0, 2, 2]
+    assert "fits trained" not in " ".join(headline(bare))
+    assert len(contours(bare).figure.axes) == 6
+    nothing = {"two_weights": results["two_weights"]}
+    assert not any(table(nothing).rows for table in TABLES)
+    assert chapter(nothing) is None
+    assert list(headline(nothing)) == []
 
 
 def test_contours_hold_their_share_of_a_gaussian(results):
-    from onebasin.studies.permutation_invariant_vi.two_weights.pictures import MASSES, _levels
-
     axis = np.linspace(-5, 5, 401)
     density = norm.pdf(axis)[:, None] * norm.pdf(axis)[None, :]
     closed = [norm.pdf(0) ** 2 * (1 - mass) for mass in MASSES]
@@ -267,8 +290,6 @@ def test_contours_hold_their_share_of_a_gaussian(results):
 
 
 def test_fit_settings_are_those_of_the_part():
-    from onebasin.studies.permutation_invariant_vi.two_weights.measures import fit_settings
-
     settings = fit_settings(replace(QUICK, steps=7, permutations=4, learning_rate=0.02))
     assert (settings.steps, settings.permutations, settings.learning_rate) == (7, 4, 0.02)
     assert (settings.fits, settings.draws, settings.tolerance) == (2, 500, 0.0)
@@ -283,12 +304,12 @@ def test_trained_fits_come_near_the_best_approximations():
         (0.5, method): symmetrised_vi(
             target(settings, 0.5),
             mutual_information=how,
-            settings=two_weights.fit_settings(settings),
+            settings=fit_settings(settings),
         )
-        for method, how in two_weights.METHODS.items()
+        for method, how in METHODS.items()
     }
-    found = measure(settings, fits)
-    best = found.fitted_case(0.5).best
-    assert (found.fits[0.5, "mfvi"].kl - best["mfvi"].kl).max() < 0.003
-    assert (found.fits[0.5, "sgm-exact"].kl_symmetrised - best["sgm"].kl_symmetrised).max() < 0.003
-    assert max(np.abs(scores.off).max() for scores in found.fits.values()) < 4.5
+    found = measured(settings, fits)["weight_fits"]
+    for method, measure in (("mfvi", "kl"), ("sgm-exact", "kl_symmetrised")):
+        (row,) = found.where(method=method)
+        assert max(row[measure]) - row["best"] < 0.003
+    assert max(np.abs(off(row)).max() for row in found) < 4.5

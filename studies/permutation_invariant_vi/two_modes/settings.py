@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -81,16 +79,6 @@ class InterpolationSettings:
         for name in ("ratios", "noisy_ratios"):
             _check_ratios(name, getattr(self, name))
         _check_ratios("largest", (self.largest,))
-
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> InterpolationSettings:
-        """Rebuild settings from plain types, such as JSON's, which has lists for tuples."""
-        given: dict[str, Any] = {
-            n: tuple(v) if isinstance(v, list) else v for n, v in plain.items()
-        }
-        given["descent"] = Descent(**plain["descent"])
-        given["noisy"] = tuple(Descent(**way) for way in plain["noisy"])
-        return cls(**given)
 
 
 def _check_ratios(name: str, ratios: tuple[float, ...]) -> None:

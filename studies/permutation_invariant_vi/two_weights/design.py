@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
@@ -107,6 +107,11 @@ class TwoWeightSettings:
             raise ValueError(
                 f"`noise` is {self.noise:g}, which is none of `noises`, {self.noises}: add it there."
             )
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> TwoWeightSettings:
+        """Take the settings back from a row of a frame, which has lists for tuples."""
+        return cls(**{n: tuple(v) if isinstance(v, list) else v for n, v in row.items()})
 
 
 QUICK = TwoWeightSettings(

@@ -1,7 +1,7 @@
 """What is measured of trained approximations: their own account, and the same by quadrature.
 
-Convention: every number is an array over fits (the posterior's chains). Predictions are averaged over the draws of a
-fit, as in the paper; divergences are of the fitted Gaussian, not of its draws.
+Convention: lists are over fits (the posterior's chains). Predictions are averaged over the draws of a fit, as in the
+paper; divergences are of the fitted Gaussian, not of its draws.
 
 Source: Gelberg et al. 2024, section 5, Tables 2 and 3.
 """
@@ -9,7 +9,6 @@ Source: Gelberg et al. 2024, section 5, Tables 2 and 3.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,112 +18,84 @@ from scipy.special import logsumexp
 
 from onebasin.models import predict
 
-from .design import Points, TwoWeightSettings, model
-from .gaussian import Approximation, approximation
-from .optima import Case
+from ...lab.frame import Row
+from .design import WORDS, Points, Problem, TwoWeightSettings, model
+from .gaussian import approximation
 from .truth import statistics
 
-_REPORTED = (
-    "final_elbo",
-    "final_elbo_mcse",
-    "information_lower",
-    "information_lower_mcse",
-    "symmetrised_elbo_lower",
-)
+_REPORTED = {
+    "elbo": "final_elbo",
+    "elbo_mcse": "final_elbo_mcse",
+    "information": "information_lower",
+    "information_mcse": "information_lower_mcse",
+    "symmetrised_elbo": "symmetrised_elbo_lower",
+}
+"""The method's own account, in nats; information and symmetrised ELBO are its lower sides."""
 
 
-@dataclass(frozen=True, eq=False)
-class FitScores:
-    """The fits of one method at one alpha.
-
-    Attributes
-    ----------
-    mse, log_score : array (fit,)
-        At the test points: of the mean prediction, and mean log predictive density in nats.
-    elbo, elbo_mcse, information, information_mcse, symmetrised_elbo : array (fit,)
-        The method's own account, in nats; information and symmetrised ELBO are its lower sides.
-    kl, kl_symmetrised : array (fit,)
-        Divergences of q and q^G from the posterior, by quadrature.
-    gaussians : tuple of Approximation
-        The fitted Gaussians, whose ELBO and information are by quadrature.
-    """
-
-    mse: Float[np.ndarray, " fit"]
-    log_score: Float[np.ndarray, " fit"]
-    elbo: Float[np.ndarray, " fit"]
-    elbo_mcse: Float[np.ndarray, " fit"]
-    information: Float[np.ndarray, " fit"]
-    information_mcse: Float[np.ndarray, " fit"]
-    symmetrised_elbo: Float[np.ndarray, " fit"]
-    kl: Float[np.ndarray, " fit"]
-    kl_symmetrised: Float[np.ndarray, " fit"]
-    gaussians: tuple[Approximation, ...]
-
-    @property
-    def separation(self) -> Float[np.ndarray, " fit"]:
-        """Distances of the two means."""
-        return np.array([q.separation for q in self.gaussians])
-
-    @property
-    def off(self) -> Float[np.ndarray, " fit"]:
-        """How far the method's own ELBO is from that by quadrature, in its Monte Carlo errors."""
-        truth = np.array([q.elbo for q in self.gaussians])
-        return (self.elbo - truth) / self.elbo_mcse
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the numbers as plain types."""
-        arrays = {name: value.tolist() for name, value in vars(self).items() if name != "gaussians"}
-        return arrays | {
-            "loc": [q.loc.tolist() for q in self.gaussians],
-            "scale": [q.scale.tolist() for q in self.gaussians],
-            "elbo_by_quadrature": [q.elbo for q in self.gaussians],
-            "information_by_quadrature": [q.information for q in self.gaussians],
-        }
-
-
-def score_fits(settings: TwoWeightSettings, case: Case, tree: xr.DataTree) -> FitScores:
+def score_fits(
+    settings: TwoWeightSettings, case: Row, method: str, tree: xr.DataTree
+) -> dict[str, Any]:
     """Measure the fits of one method.
 
     Parameters
     ----------
     settings : TwoWeightSettings
         The part's settings.
-    case : Case
-        The problem that was fitted, solved.
+    case : mapping
+        The problem that was fitted, solved: see `optima.solve_case`.
+    method : str
+        Label of the method.
     tree : DataTree
         Of `inference.symmetrised_vi`.
 
     Returns
     -------
-    FitScores
+    dict
+        Lists over fits: `mse` and `log_score` at the test points; the method's own account; `by_quadrature`, ELBO and
+        information of the fitted Gaussians, `loc` and `scale`; `kl` and `kl_symmetrised`, the divergences of q and q^G
+        from the posterior. And of the case the posterior's log evidence and separation, and the best divergence of
+        what is trained for.
     """
-    found = statistics(case.problem.points("train"), case.problem.noise)
-    fitted = tree["variational"].to_dataset()
-    gaussians = tuple(
+    problem = Problem(settings, case["alpha"], case["noise"])
+    found, evidence = statistics(problem.points("train"), problem.noise), case["log_evidence"]
+    fitted = tree["variational"].to_dataset().transpose("chain", ...)
+    gaussians = [
         approximation(loc, scale, found)
-        for loc, scale in zip(
-            fitted["loc"].transpose("chain", "param").values,
-            fitted["scale"].transpose("chain", "param").values,
-            strict=True,
-        )
-    )
-    elbo, elbo_mcse, information, information_mcse, symmetrised = (
-        np.asarray(fitted[name].values, np.float64) for name in _REPORTED
-    )
-    mse, log_score = _predict(settings, tree, case.problem.points("test"))
-    evidence = case.truth.log_evidence
-    return FitScores(
-        mse=mse,
-        log_score=log_score,
-        elbo=elbo,
-        elbo_mcse=elbo_mcse,
-        information=information,
-        information_mcse=information_mcse,
-        symmetrised_elbo=symmetrised,
-        kl=np.array([evidence - q.elbo for q in gaussians]),
-        kl_symmetrised=np.array([evidence - q.symmetrised_elbo for q in gaussians]),
-        gaussians=gaussians,
-    )
+        for loc, scale in zip(fitted["loc"].values, fitted["scale"].values, strict=True)
+    ]
+    mse, log_score = _predict(settings, tree, problem.points("test"))
+    return {
+        "alpha": case["alpha"],
+        "method": method,
+        "label": WORDS[method],
+        "log_evidence": evidence,
+        "truth": case["exact"]["separation"],
+        "best": case["mfvi"]["kl"] if method == "mfvi" else case["sgm"]["kl_symmetrised"],
+        "mse": mse,
+        "log_score": log_score,
+        **{ours: np.asarray(fitted[name].values, float) for ours, name in _REPORTED.items()},
+        "kl": [evidence - q.elbo for q in gaussians],
+        "kl_symmetrised": [evidence - q.symmetrised_elbo for q in gaussians],
+        "loc": [q.loc for q in gaussians],
+        "scale": [q.scale for q in gaussians],
+        "by_quadrature": {
+            "elbo": [q.elbo for q in gaussians],
+            "information": [q.information for q in gaussians],
+        },
+    }
+
+
+def separations(fit: Row) -> Float[np.ndarray, " fit"]:
+    """Distances of the two means."""
+    loc = np.array(fit["loc"])
+    return np.abs(loc[:, 0] - loc[:, 1])
+
+
+def off(fit: Row) -> Float[np.ndarray, " fit"]:
+    """How far the method's own ELBO is from that by quadrature, in its Monte Carlo errors."""
+    apart = np.array(fit["elbo"]) - fit["by_quadrature"]["elbo"]
+    return np.asarray(apart / fit["elbo_mcse"])
 
 
 def _predict(

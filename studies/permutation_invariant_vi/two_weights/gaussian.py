@@ -15,7 +15,7 @@ starts; the paper has Adam on noisy gradients.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -78,18 +78,6 @@ class Approximation:
         )
         return np.outer(first, second)
 
-    def log_density(
-        self, first: np.ndarray, second: np.ndarray, *, symmetrised: bool = False
-    ) -> np.ndarray:
-        """Log density of q, or of q^G, for weights that broadcast."""
-        if symmetrised:
-            other = self.log_density(second, first)
-            return np.logaddexp(self.log_density(first, second), other) - math.log(2)
-        return sum(
-            -(((w - m) / s) ** 2) / 2 - math.log(s * math.sqrt(2 * math.pi))
-            for w, m, s in zip((first, second), self.loc, self.scale, strict=True)
-        )
-
 
 def approximation(loc: np.ndarray, scale: np.ndarray, found: Statistics) -> Approximation:
     """Evaluate the mean-field Gaussian with these means and standard deviations."""
@@ -97,6 +85,24 @@ def approximation(loc: np.ndarray, scale: np.ndarray, found: Statistics) -> Appr
     where = jnp.asarray(np.concatenate([loc, np.log(scale)]))
     elbo, information = _evaluate(where, jnp.asarray(found.a), jnp.asarray(found.b))
     return Approximation(loc, scale, float(elbo) + found.constant, float(information))
+
+
+def log_density(
+    loc: Sequence[float],
+    scale: Sequence[float],
+    first: np.ndarray,
+    second: np.ndarray,
+    *,
+    symmetrised: bool = False,
+) -> np.ndarray:
+    """Log density of q, or of q^G, for weights that broadcast."""
+    if symmetrised:
+        both = (log_density(loc, scale, *w) for w in ((first, second), (second, first)))
+        return np.logaddexp(*both) - math.log(2)
+    return sum(
+        -(((w - m) / s) ** 2) / 2 - math.log(s * math.sqrt(2 * math.pi))
+        for w, m, s in zip((first, second), loc, scale, strict=True)
+    )
 
 
 def optimum(found: Statistics, *, symmetrised: bool) -> Approximation:

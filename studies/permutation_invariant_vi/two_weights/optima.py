@@ -2,241 +2,88 @@
 
 Convention: KL divergences are from the approximation to the posterior, in nats. The error of a prediction is the
 expected squared distance of its mean from the true function, E_x[(f_mean(x) - alpha |x|)^2] over x ~ N(0, 1): half the
-summed squares of the two slopes' errors. Added to the noise's variance it is the expected test MSE.
+summed squares of the two slopes' errors. Added to the noise's variance it is the expected test MSE. `separation` is
+how far apart two means are, and of the posterior the mean of |w1 - w2|.
 
 Beyond the source (Gelberg et al. 2024, section 5): all of it; the paper shows fits of one data set.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
+from ...lab.frame import Frame, Row
 from .design import Problem, TwoWeightSettings
-from .gaussian import Approximation, optimum
-from .truth import Truth, log_score, solve, statistics
+from .gaussian import Approximation, approximation, optimum
+from .truth import Statistics, Truth, log_score, solve, statistics
 
 OBJECTIVES: Mapping[str, bool] = {"mfvi": False, "sgm": True}
 """Whether the symmetrised ELBO is what is highest."""
 TOGETHER = 0.5
 """An approximation interpolates where its means are less than this times as far apart as the truth's weights are."""
 _HALVINGS = 14
+_RANDOM, _SEED = 200, 0
 
 
-@dataclass(frozen=True)
-class Prediction:
-    """How good a prediction is.
+def run(settings: TwoWeightSettings) -> Mapping[str, Frame]:
+    """Solve every case without chance: all but the trained approximations.
 
-    Attributes
-    ----------
-    error : float
-        Expected squared distance of its mean from the true function.
-    mse : float
-        Mean squared error of its mean at the test points.
-    log_score : float
-        Mean log predictive density there, in nats.
+    Returns
+    -------
+    mapping of str to Frame
+        `cases`, a row a noise and alpha: see `solve_case` and `over_data_sets`; `edges`, a row a noise, with the alpha
+        up to which the best mean field interpolates, None where that is outside `alphas`; `curve`, a row an alpha of a
+        fine range, see `_along`; `random`, with the information of random Gaussians, and of random ones with both
+        units alike.
     """
-
-    error: float
-    mse: float
-    log_score: float
-
-
-@dataclass(frozen=True, eq=False)
-class Best:
-    """The best Gaussian by one objective.
-
-    Attributes
-    ----------
-    q : Approximation
-        The Gaussian.
-    kl, kl_symmetrised : float
-        Divergences of q and of q^G from the posterior.
-    prediction : Prediction
-        Of q, which is that of q^G.
-    """
-
-    q: Approximation
-    kl: float
-    kl_symmetrised: float
-    prediction: Prediction
-
-
-@dataclass(frozen=True, eq=False)
-class Case:
-    """One problem solved: the posterior and the best Gaussian by either objective.
-
-    Attributes
-    ----------
-    problem : Problem
-        The problem.
-    truth : Truth
-        The posterior.
-    exact : Prediction
-        Of the posterior.
-    best : mapping
-        By the names of `OBJECTIVES`.
-    """
-
-    problem: Problem
-    truth: Truth
-    exact: Prediction
-    best: Mapping[str, Best]
-
-    def relative_separation(self, name: str) -> float:
-        """Distance of the best Gaussian's means over the truth's mean of |w1 - w2|."""
-        return self.best[name].q.separation / self.truth.separation
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the numbers as plain types."""
-        return {
-            "noise": self.problem.noise,
-            "alpha": self.problem.alpha,
-            "log_evidence": self.truth.log_evidence,
-            "separation": self.truth.separation,
-            "prediction": vars(self.exact),
-            "best": {
-                name: {
-                    "loc": best.q.loc.tolist(),
-                    "scale": best.q.scale.tolist(),
-                    "elbo": best.q.elbo,
-                    "information": best.q.information,
-                    "kl": best.kl,
-                    "kl_symmetrised": best.kl_symmetrised,
-                    "prediction": vars(best.prediction),
-                }
-                for name, best in self.best.items()
-            },
-        }
-
-
-@dataclass(frozen=True, eq=False)
-class Average:
-    """Errors of predictions over data sets, for one alpha and noise.
-
-    Attributes
-    ----------
-    noise, alpha : float
-        Which.
-    exact, mfvi, sgm : array (data_set,)
-        Errors of the posterior's prediction, and of the best Gaussians'.
-    interpolates : float
-        Share of the data sets for which the best mean field interpolates.
-    """
-
-    noise: float
-    alpha: float
-    exact: Float[np.ndarray, " data_set"]
-    mfvi: Float[np.ndarray, " data_set"]
-    sgm: Float[np.ndarray, " data_set"]
-    interpolates: float
-
-    @property
-    def gain(self) -> tuple[float, float]:
-        """Mean by which symmetrising lowers the error, and the standard error of that mean."""
-        return paired(self.mfvi, self.sgm)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the numbers as plain types."""
-        arrays = {name: getattr(self, name).tolist() for name in ("exact", "mfvi", "sgm")}
-        rest = {"noise": self.noise, "alpha": self.alpha, "interpolates": self.interpolates}
-        return rest | arrays
-
-
-@dataclass(frozen=True, eq=False)
-class Curve:
-    """Over a fine range of alpha: how far apart the weights are, and divergences from the posterior.
-
-    Attributes
-    ----------
-    alpha : array (alpha,)
-        The range.
-    truth : array (alpha,)
-        Mean of |w1 - w2| under the posterior.
-    separation, kl, kl_symmetrised : mapping
-        Arrays (alpha,) by the names of `OBJECTIVES`: distance of the means, and the divergences of q and q^G.
-    """
-
-    alpha: Float[np.ndarray, " alpha"]
-    truth: Float[np.ndarray, " alpha"]
-    separation: Mapping[str, Float[np.ndarray, " alpha"]]
-    kl: Mapping[str, Float[np.ndarray, " alpha"]]
-    kl_symmetrised: Mapping[str, Float[np.ndarray, " alpha"]]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the numbers as plain types."""
-        several = {
-            name: {key: values.tolist() for key, values in getattr(self, name).items()}
-            for name in ("separation", "kl", "kl_symmetrised")
-        }
-        return {"alpha": self.alpha.tolist(), "truth": self.truth.tolist(), **several}
-
-
-def paired(
-    first: Float[np.ndarray, " pair"], second: Float[np.ndarray, " pair"]
-) -> tuple[float, float]:
-    """Mean of the differences, first less second, and its standard error; NaN of a single pair."""
-    differences = first - second
-    if len(differences) < 2:
-        return float(differences.mean()), math.nan
-    return float(differences.mean()), float(differences.std(ddof=1) / len(differences) ** 0.5)
-
-
-def error_of(slopes: Float[np.ndarray, " side"], alpha: float) -> float:
-    """Expected squared distance, over x ~ N(0, 1), of |x| times its side's slope from alpha |x|."""
-    return float(np.sum((slopes - alpha) ** 2) / 2)
-
-
-def solve_case(problem: Problem) -> Case:
-    """Solve a problem: the posterior, the best Gaussians, and what each predicts."""
-    truth, best = _solve(problem)
-    scored = {
-        name: Best(
-            q=q,
-            kl=truth.log_evidence - q.elbo,
-            kl_symmetrised=truth.log_evidence - q.symmetrised_elbo,
-            prediction=_predict(problem, truth, q.mass(truth), q.mean_slopes()),
-        )
-        for name, q in best.items()
+    pairs = [(noise, alpha) for noise in settings.noises for alpha in settings.alphas]
+    alphas = np.geomspace(settings.alphas[0], settings.alphas[-1], settings.curve_points)
+    kinds = {"random": False, "alike": True}
+    rows: dict[str, Any] = {
+        "cases": (_case(settings, noise, alpha) for noise, alpha in pairs),
+        "edges": ({"noise": n, "alpha": threshold(settings, n)} for n in settings.noises),
+        "curve": (_along(Problem(settings, float(alpha), settings.noise)) for alpha in alphas),
+        "random": ({"kind": k, "information": informations(alike=v)} for k, v in kinds.items()),
     }
+    return {name: Frame.of(found) for name, found in rows.items()}
+
+
+def solve_case(problem: Problem) -> dict[str, Any]:
+    """Solve a problem: the posterior, under `exact`, and the best Gaussian by either objective, and what each predicts.
+
+    `moved` is by how much the log evidence moved in the last halving of the panels; `error`, `mse` and `log_score` are
+    of the mean prediction (see above), and of the test points, in nats.
+    """
+    truth, best = _solve(problem)
     exact = _predict(problem, truth, truth.mass, truth.mean_slopes())
-    return Case(problem, truth, exact, scored)
+    row: dict[str, Any] = {
+        "noise": problem.noise,
+        "alpha": problem.alpha,
+        "log_evidence": truth.log_evidence,
+        "moved": truth.moved,
+        "exact": {"separation": truth.separation, **exact},
+    }
+    for name, q in best.items():
+        gaussian = {"loc": q.loc, "scale": q.scale, "elbo": q.elbo, "information": q.information}
+        predicted = _predict(problem, truth, q.mass(truth), q.mean_slopes())
+        row[name] = {**gaussian, **_distances(truth, q), **predicted}
+    return row
 
 
-def average(settings: TwoWeightSettings, noise: float, alpha: float) -> Average:
-    """Take the errors over data sets."""
+def over_data_sets(settings: TwoWeightSettings, noise: float, alpha: float) -> dict[str, Any]:
+    """Take the errors over data sets, and the share of these for which the best mean field interpolates."""
     solved = [
         _solve(Problem(settings, alpha, noise, number)) for number in range(settings.data_sets)
     ]
-    errors = {
-        name: np.array([error_of(best[name].mean_slopes(), alpha) for _, best in solved])
-        for name in OBJECTIVES
-    }
-    exact = np.array([error_of(truth.mean_slopes(), alpha) for truth, _ in solved])
+    errors = {"exact": [error_of(truth.mean_slopes(), alpha) for truth, _ in solved]}
+    for name in OBJECTIVES:
+        errors[name] = [error_of(best[name].mean_slopes(), alpha) for _, best in solved]
     share = np.mean([_interpolates(truth, best["mfvi"]) for truth, best in solved])
-    return Average(noise, alpha, exact, errors["mfvi"], errors["sgm"], float(share))
-
-
-def curve(settings: TwoWeightSettings) -> Curve:
-    """Follow the best Gaussians over alpha, at the noise of the fits."""
-    alphas = np.geomspace(settings.alphas[0], settings.alphas[-1], settings.curve_points)
-    solved = [_solve(Problem(settings, float(alpha), settings.noise)) for alpha in alphas]
-    evidence = np.array([truth.log_evidence for truth, _ in solved])
-    gaussians = {name: [best[name] for _, best in solved] for name in OBJECTIVES}
-    return Curve(
-        alpha=alphas,
-        truth=np.array([truth.separation for truth, _ in solved]),
-        separation={n: np.array([q.separation for q in qs]) for n, qs in gaussians.items()},
-        kl={n: evidence - np.array([q.elbo for q in qs]) for n, qs in gaussians.items()},
-        kl_symmetrised={
-            n: evidence - np.array([q.symmetrised_elbo for q in qs]) for n, qs in gaussians.items()
-        },
-    )
+    return {"errors": errors, "interpolates": float(share)}
 
 
 def threshold(settings: TwoWeightSettings, noise: float) -> float | None:
@@ -249,8 +96,7 @@ def threshold(settings: TwoWeightSettings, noise: float) -> float | None:
     """
 
     def inside(alpha: float) -> bool:
-        problem = Problem(settings, alpha, noise)
-        found = statistics(problem.points("train"), noise)
+        found = statistics(Problem(settings, alpha, noise).points("train"), noise)
         return _interpolates(solve(found), optimum(found, symmetrised=False))
 
     low, high = settings.alphas[0], settings.alphas[-1]
@@ -262,10 +108,52 @@ def threshold(settings: TwoWeightSettings, noise: float) -> float | None:
     return (low + high) / 2
 
 
+def relative_separation(case: Row, name: str) -> float:
+    """Distance of the best Gaussian's means over the truth's mean of |w1 - w2|."""
+    return float(case[name]["separation"] / case["exact"]["separation"])
+
+
+def error_of(slopes: Float[np.ndarray, " side"], alpha: float) -> float:
+    """Expected squared distance, over x ~ N(0, 1), of |x| times its side's slope from alpha |x|."""
+    return float(np.sum((slopes - alpha) ** 2) / 2)
+
+
+def informations(*, alike: bool) -> Float[np.ndarray, " gaussian"]:
+    """Information of random Gaussians; it does not depend on the data."""
+    rng = np.random.default_rng(_SEED)
+    nothing = Statistics(np.zeros(2), np.zeros(2), 0.0)
+    loc = rng.standard_normal((_RANDOM, 2))
+    scale = np.exp(rng.uniform(-1.5, 0.0, (_RANDOM, 2)))
+    if alike:
+        loc, scale = (np.repeat(values[:, :1], 2, axis=1) for values in (loc, scale))
+    return np.array(
+        [approximation(m, s, nothing).information for m, s in zip(loc, scale, strict=True)]
+    )
+
+
+def _case(settings: TwoWeightSettings, noise: float, alpha: float) -> dict[str, Any]:
+    return solve_case(Problem(settings, alpha, noise)) | over_data_sets(settings, noise, alpha)
+
+
+def _along(problem: Problem) -> dict[str, Any]:
+    """How far apart the weights are, and divergences from the posterior, of the best Gaussians at one alpha."""
+    truth, best = _solve(problem)
+    found = {name: _distances(truth, q) for name, q in best.items()}
+    return {"alpha": problem.alpha, "truth": truth.separation, **found}
+
+
 def _solve(problem: Problem) -> tuple[Truth, dict[str, Approximation]]:
     found = statistics(problem.points("train"), problem.noise)
     best = {name: optimum(found, symmetrised=flag) for name, flag in OBJECTIVES.items()}
     return solve(found), best
+
+
+def _distances(truth: Truth, q: Approximation) -> dict[str, float]:
+    return {
+        "separation": q.separation,
+        "kl": truth.log_evidence - q.elbo,
+        "kl_symmetrised": truth.log_evidence - q.symmetrised_elbo,
+    }
 
 
 def _interpolates(truth: Truth, q: Approximation) -> bool:
@@ -277,11 +165,11 @@ def _predict(
     truth: Truth,
     mass: Float[np.ndarray, "node node_bis"],
     slopes: Float[np.ndarray, " side"],
-) -> Prediction:
+) -> dict[str, float]:
     test = problem.points("test")
     mean = np.abs(test.x) * np.where(test.x > 0, slopes[0], slopes[1])
-    return Prediction(
-        error=error_of(slopes, problem.alpha),
-        mse=float(np.mean((test.y - mean) ** 2)),
-        log_score=log_score(truth, mass, test, problem.noise),
-    )
+    return {
+        "error": error_of(slopes, problem.alpha),
+        "mse": float(np.mean((test.y - mean) ** 2)),
+        "log_score": log_score(truth, mass, test, problem.noise),
+    }

@@ -2,203 +2,221 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
 import numpy as np
-from jaxtyping import Float
 
-from onebasin.analysis.report import Cell, Column, Table
-from onebasin.analysis.report.page import Flag, Value
+from onebasin.analysis.report import Cell, Table
 
-from .fits import FitScores
-from .measures import WORDS, TwoWeightResults
-from .optima import TOGETHER, paired
-from .statements import ERRORS, TIE
+from ...lab.frame import Frames, Row, read
+from ...lab.pairs import Pairs
+from ...lab.views import Field, View
+from .claims import beyond, gain
+from .design import WORDS
+from .fits import off, separations
+from .optima import TOGETHER, relative_separation
 
 _SURE = 4.0
 """Monte Carlo errors within which a method's own account agrees with quadrature."""
 
 
-def mse_table(results: TwoWeightResults) -> Table:
+def mse_table(frames: Frames) -> Table:
     """Tabulate the paper's Table 2: test MSE over alpha."""
-    rows = tuple(
-        (
-            f"{alpha:g}",
-            f"{results.fitted_case(alpha).exact.mse:.4f}",
-            *(_spread(results.fits.get((alpha, method)), "mse", 4) for method in WORDS),
-        )
-        for alpha in results.settings.alphas
-    )
-    return Table(
-        ("alpha", "exact posterior", *WORDS.values()),
-        rows if results.fits else (),
-        f"The paper's Table 2: test MSE of the mean prediction, mean ± sd over {_fits(results)} (noise's variance "
-        f"{results.settings.noise**2:g}). SGM is the symmetrised mean field; InfoNCE has "
-        f"K = {results.settings.permutations}",
-    )
-
-
-def elbo_table(results: TwoWeightResults) -> Table:
-    """Tabulate the paper's Table 3: ELBO and symmetrised ELBO over alpha, by the methods' own account."""
-    rows: list[tuple[Cell | Value, ...]] = []
-    for alpha in results.settings.alphas:
-        cells: list[Cell | Value] = [
-            f"{alpha:g}",
-            f"{results.fitted_case(alpha).truth.log_evidence:.2f}",
-        ]
-        for method in WORDS:
-            scores = results.fits.get((alpha, method))
-            cells += [_spread(scores, name, 2) for name in ("elbo", "symmetrised_elbo")]
-        worst = _worst_account(results, alpha)
-        cells.append(Cell("") if worst is None else Cell(f"{worst:.1f}", _flag(worst)))
-        rows.append(tuple(cells))
-    kinds = [(word, kind) for word in WORDS.values() for kind in ("ELBO", "symmetrised ELBO")]
-    columns: tuple[Column | str, ...] = (
-        "alpha",
-        Column("log evidence", unit="nats"),
-        *(Column(word, unit=kind) for word, kind in kinds),
-        Column("off", unit="MCSE, largest"),
-    )
-    return Table(
-        columns,
-        tuple(rows) if results.fits else (),
-        f"The paper's Table 3: the methods' own account of the ELBO and of the symmetrised one (its lower side), in "
-        f"nats, mean ± sd over {_fits(results)}; off: by how many Monte Carlo errors an ELBO is away from quadrature",
-    )
-
-
-def divergence_table(results: TwoWeightResults) -> Table:
-    """Tabulate how far every method's fits are from the posterior, by quadrature."""
-    rows = tuple(
-        (
-            f"{alpha:g}, {WORDS[method]}",
-            f.kl.mean(),
-            f.kl_symmetrised.mean(),
-            f.kl_symmetrised.max() - f.kl_symmetrised.min(),
-            _best(results, alpha, method),
-            f.separation.mean() / (2 * alpha),
-            results.fitted_case(alpha).truth.separation / (2 * alpha),
-            f.log_score.mean(),
-        )
-        for (alpha, method), f in results.fits.items()
-    )
-    columns = (
-        "alpha, method",
-        Column("KL(q || p)", decimals=4, unit="nats"),
-        Column("KL(q^G || p)", decimals=4, unit="nats"),
-        Column("spread", digits=2, unit="of KL(q^G || p) over fits"),
-        Column("best possible", decimals=4, unit="of what is trained for"),
-        Column("|m1 - m2| / (2 alpha)", decimals=2),
-        Column("truth", decimals=2, unit="mean |w1 - w2| / (2 alpha)"),
-        Column("log score", decimals=3, unit="nats, test"),
-    )
-    return Table(
-        columns,
-        rows,
-        f"What the paper could not give: divergences of the fits from the posterior, means over {_fits(results)}. "
-        "MFVI is trained for KL(q || p), SGM for KL(q^G || p)",
-    )
-
-
-def optimum_table(results: TwoWeightResults) -> Table:
-    """Tabulate the best approximations over noise and alpha."""
-    rows: list[tuple[Cell | Value, ...]] = []
-    for (noise, alpha), case in results.cases.items():
-        plain, sgm = case.best["mfvi"], case.best["sgm"]
-        apart = case.relative_separation("mfvi")
-        rows.append(
-            (
-                f"{noise:g}, {alpha:g}",
-                _rounded(plain.kl),
-                _rounded(plain.kl_symmetrised),
-                _rounded(sgm.kl_symmetrised),
-                Cell(plain.q.separation / (2 * alpha), "warn" if apart < TOGETHER else ""),
-                sgm.q.separation / (2 * alpha),
-                case.truth.separation / (2 * alpha),
-                case.exact.log_score,
-                plain.prediction.log_score,
-                sgm.prediction.log_score,
-            )
-        )
-    columns = (
-        "noise, alpha",
-        Column("KL(q || p)", decimals=4, unit="MFVI"),
-        Column("KL(q^G || p)", decimals=4, unit="MFVI, symmetrised after"),
-        Column("KL(q^G || p)", decimals=4, unit="SGM"),
-        Column("|m1 - m2| / (2 alpha)", decimals=2, unit="MFVI"),
-        Column("|m1 - m2| / (2 alpha)", decimals=2, unit="SGM"),
-        Column("mean |w1 - w2| / (2 alpha)", decimals=2, unit="truth"),
-        Column("log score", decimals=4, unit="exact"),
-        Column("log score", decimals=4, unit="MFVI"),
-        Column("log score", decimals=4, unit="SGM"),
+    settings = read("two_weights", frames).rows[0]
+    fields = (
+        Field("alpha", _alpha),
+        Field("exact posterior", lambda row: f"{row['exact']['mse']:.4f}"),
+        *(Field(label, _spread(method, "mse", 4)) for method, label in WORDS.items()),
     )
     caption = (
-        "The best of each kind, found without chance, on the data set of the fits; a mark shows where the mean "
-        "field interpolates"
+        f"The paper's Table 2: test MSE of the mean prediction, mean ± sd over {_fits(settings)} (noise's variance "
+        f"{settings['noise'] ** 2:g}). SGM is the symmetrised mean field; InfoNCE has K = {settings['permutations']}"
     )
-    return Table(columns, tuple(rows), caption)
+    return View(caption, fields, over=_by_alpha)(frames)
 
 
-def average_table(results: TwoWeightResults) -> Table:
+def elbo_table(frames: Frames) -> Table:
+    """Tabulate the paper's Table 3: ELBO and symmetrised ELBO over alpha, by the methods' own account."""
+    kinds = {"ELBO": "elbo", "symmetrised ELBO": "symmetrised_elbo"}
+    columns = [(m, label, kind) for m, label in WORDS.items() for kind in kinds]
+    fields = (
+        Field("alpha", _alpha),
+        Field("log evidence", lambda row: f"{row['log_evidence']:.2f}", unit="nats"),
+        *(Field(label, _spread(m, kinds[kind], 2), unit=kind) for m, label, kind in columns),
+        Field("off", _worst_account, unit="MCSE, largest"),
+    )
+    caption = (
+        "The paper's Table 3: the methods' own account of the ELBO and of the symmetrised one (its lower side), in "
+        f"nats, mean ± sd over {_fits(read('two_weights', frames).rows[0])}; off: by how many Monte Carlo errors an "
+        "ELBO is away from quadrature"
+    )
+    return View(caption, fields, over=_by_alpha)(frames)
+
+
+def divergence_table(frames: Frames) -> Table:
+    """Tabulate how far every method's fits are from the posterior, by quadrature."""
+    fields = (
+        Field("alpha, method", lambda fit: f"{fit['alpha']:g}, {fit['label']}"),
+        Field("KL(q || p)", _mean("kl"), decimals=4, unit="nats"),
+        Field("KL(q^G || p)", _mean("kl_symmetrised"), decimals=4, unit="nats"),
+        Field("spread", _range, digits=2, unit="of KL(q^G || p) over fits"),
+        Field("best possible", "best", decimals=4, unit="of what is trained for"),
+        Field(
+            "|m1 - m2| / (2 alpha)",
+            lambda fit: separations(fit).mean() / (2 * fit["alpha"]),
+            decimals=2,
+        ),
+        Field(
+            "truth",
+            lambda fit: fit["truth"] / (2 * fit["alpha"]),
+            decimals=2,
+            unit="mean |w1 - w2| / (2 alpha)",
+        ),
+        Field("log score", _mean("log_score"), decimals=3, unit="nats, test"),
+    )
+    caption = (
+        "What the paper could not give: divergences of the fits from the posterior, means over "
+        f"{_fits(read('two_weights', frames).rows[0])}. MFVI is trained for KL(q || p), SGM for KL(q^G || p)"
+    )
+    return View(caption, fields, over="weight_fits")(frames)
+
+
+def _case(row: Row) -> str:
+    return f"{row['noise']:g}, {row['alpha']:g}"
+
+
+def _divergence(name: str, measure: str) -> Callable[[Row], float]:
+    return lambda case: rounded(case[name][measure])
+
+
+def _log_score(name: str) -> Field:
+    words = {"exact": "exact", "mfvi": "MFVI", "sgm": "SGM"}
+    return Field("log score", lambda case: case[name]["log_score"], decimals=4, unit=words[name])
+
+
+def _per_alpha(name: str) -> Callable[[Row], float]:
+    return lambda case: case[name]["separation"] / (2 * case["alpha"])
+
+
+def _mean_field_apart(case: Row) -> Cell:
+    together = relative_separation(case, "mfvi") < TOGETHER
+    return Cell(_per_alpha("mfvi")(case), "warn" if together else "")
+
+
+OPTIMA = View(
+    "The best of each kind, found without chance, on the data set of the fits; a mark shows where the mean "
+    "field interpolates",
+    (
+        Field("noise, alpha", _case),
+        Field("KL(q || p)", _divergence("mfvi", "kl"), decimals=4, unit="MFVI"),
+        Field(
+            "KL(q^G || p)",
+            _divergence("mfvi", "kl_symmetrised"),
+            decimals=4,
+            unit="MFVI, symmetrised after",
+        ),
+        Field("KL(q^G || p)", _divergence("sgm", "kl_symmetrised"), decimals=4, unit="SGM"),
+        Field("|m1 - m2| / (2 alpha)", _mean_field_apart, decimals=2, unit="MFVI"),
+        Field("|m1 - m2| / (2 alpha)", _per_alpha("sgm"), decimals=2, unit="SGM"),
+        Field("mean |w1 - w2| / (2 alpha)", _per_alpha("exact"), decimals=2, unit="truth"),
+        *map(_log_score, ("exact", "mfvi", "sgm")),
+    ),
+    over="cases",
+)
+
+
+def _error(name: str, unit: str) -> Field:
+    def value(case: Row) -> float:
+        return float(np.mean(case["errors"][name]) / case["noise"] ** 2)
+
+    return Field("error", value, decimals=4, unit=unit)
+
+
+def _gain(case: Row) -> Cell:
+    pairs, better = gain(case), beyond(gain(case), case["noise"])
+    value = rounded(pairs.mean / case["noise"] ** 2)
+    return Cell(value, "" if better is None else "good" if better else "bad")
+
+
+def _left(case: Row) -> float:
+    pairs = Pairs(case["errors"]["exact"], case["errors"]["sgm"])
+    return rounded(pairs.mean / case["noise"] ** 2)
+
+
+def average_table(frames: Frames) -> Table:
     """Tabulate what symmetrising does to predictions over data sets."""
-    rows: list[tuple[Cell | Value, ...]] = []
-    for (noise, alpha), found in results.averages.items():
-        gain, error = found.gain
-        sure = abs(gain) > max(ERRORS * error, TIE * noise**2)
-        rows.append(
-            (
-                f"{noise:g}, {alpha:g}",
-                f"{found.interpolates:.0%}",
-                *(errors.mean() / noise**2 for errors in (found.exact, found.mfvi, found.sgm)),
-                Cell(_rounded(gain / noise**2), ("good" if gain > 0 else "bad") if sure else ""),
-                error / noise**2,
-                _rounded(paired(found.exact, found.sgm)[0] / noise**2),
-            )
-        )
-    columns = (
-        "noise, alpha",
-        Column("MFVI interpolates", unit="of the data sets"),
-        Column("error", decimals=4, unit="exact posterior"),
-        Column("error", decimals=4, unit="MFVI"),
-        Column("error", decimals=4, unit="SGM"),
-        Column("gain", decimals=4, unit="MFVI less SGM"),
-        Column("standard error", decimals=4, unit="of the gain"),
-        Column("exact less SGM", decimals=4),
+    fields = (
+        Field("noise, alpha", _case),
+        Field(
+            "MFVI interpolates", lambda case: f"{case['interpolates']:.0%}", unit="of the data sets"
+        ),
+        _error("exact", "exact posterior"),
+        _error("mfvi", "MFVI"),
+        _error("sgm", "SGM"),
+        Field("gain", _gain, decimals=4, unit="MFVI less SGM"),
+        Field(
+            "standard error",
+            lambda case: gain(case).error / case["noise"] ** 2,
+            decimals=4,
+            unit="of the gain",
+        ),
+        Field("exact less SGM", _left, decimals=4),
     )
-    return Table(
-        columns,
-        tuple(rows),
-        f"Expected squared error of the mean prediction, against the true function, over {results.settings.data_sets} "
-        "data sets, by the best of each kind, in units of the noise's variance (add 1 for the expected test MSE)",
+    number = read("two_weights", frames).rows[0]["data_sets"]
+    caption = (
+        f"Expected squared error of the mean prediction, against the true function, over {number} "
+        "data sets, by the best of each kind, in units of the noise's variance (add 1 for the expected test MSE)"
     )
+    return View(caption, fields, over="cases")(frames)
 
 
-def _best(results: TwoWeightResults, alpha: float, method: str) -> float:
-    best = results.fitted_case(alpha).best
-    return best["mfvi"].kl if method == "mfvi" else best["sgm"].kl_symmetrised
+TABLES = (mse_table, elbo_table, divergence_table, OPTIMA, average_table)
 
 
-def _rounded(value: float) -> float:
+def rounded(value: float) -> float:
     """Round to the four decimals that are shown, so that none is shown as minus zero."""
     return round(value, 4) + 0.0
 
 
-def _spread(scores: FitScores | None, name: str, decimals: int) -> str:
-    if scores is None:
-        return ""
-    values: Float[np.ndarray, " fit"] = getattr(scores, name)
-    if len(values) < 2:
-        return f"{values[0]:.{decimals}f}"
-    return f"{values.mean():.{decimals}f} ± {values.std(ddof=1):.{decimals}f}"
+def _by_alpha(frames: Frames) -> Iterator[Row]:
+    """Cases of the fits' noise, each with the fits of every method; none where there are no fits."""
+    fits, noise = read("weight_fits", frames), read("two_weights", frames).rows[0]["noise"]
+    for case in read("cases", frames).where(noise=noise) if len(fits) else ():
+        mine = {fit["method"]: fit for fit in fits.where(alpha=case["alpha"])}
+        yield {**case, "fits": mine}
 
 
-def _worst_account(results: TwoWeightResults, alpha: float) -> float | None:
-    found = [f.off for (a, _), f in results.fits.items() if a == alpha]
-    return max((float(np.abs(off).max()) for off in found), default=None)
+def _alpha(row: Row) -> str:
+    return f"{row['alpha']:g}"
 
 
-def _flag(worst: float) -> Flag:
-    return "good" if worst <= _SURE else "bad"
+def _spread(method: str, name: str, decimals: int) -> Callable[[Row], str]:
+    def write(row: Row) -> str:
+        if method not in row["fits"]:
+            return ""
+        values: Sequence[float] = row["fits"][method][name]
+        sd = f" ± {np.std(values, ddof=1):.{decimals}f}" if len(values) > 1 else ""
+        return f"{np.mean(values):.{decimals}f}{sd}"
+
+    return write
 
 
-def _fits(results: TwoWeightResults) -> str:
-    number = results.settings.fits
+def _worst_account(row: Row) -> Cell:
+    found = [float(np.abs(off(fit)).max()) for fit in row["fits"].values()]
+    if not found:
+        return Cell("")
+    return Cell(f"{max(found):.1f}", "good" if max(found) <= _SURE else "bad")
+
+
+def _mean(name: str) -> Callable[[Row], Any]:
+    return lambda fit: np.mean(fit[name])
+
+
+def _range(fit: Row) -> float:
+    return float(max(fit["kl_symmetrised"]) - min(fit["kl_symmetrised"]))
+
+
+def _fits(settings: Row) -> str:
+    number = settings["fits"]
     return f"{number} fits" if number > 1 else "one fit"

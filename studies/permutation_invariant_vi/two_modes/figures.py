@@ -21,7 +21,8 @@ from onebasin.analysis.figures.style import (
 )
 from onebasin.analysis.report import FigureItem, format_number
 
-from .interpolation import MEASURES, InterpolationResults
+from ...lab.frame import Frames
+from .measures import MEASURES
 
 _PANEL, _MARGIN = (2.55, 2.5), 0.5
 _TITLES = ("shift", "spread", "divergence")
@@ -35,13 +36,18 @@ _POINTS = chain_colour(1)
 _DASHES, _DOTS = (0, (5, 3)), (0, (1, 2))
 
 
-def figure_three(results: InterpolationResults) -> FigureItem:
+def main_sigma(frames: Frames) -> float:
+    """Choose the sigma nearest 1, which the main figure and table show."""
+    return min(frames["thresholds"].levels("sigma"), key=lambda sigma: abs(np.log(sigma)))
+
+
+def figure_three(frames: Frames) -> FigureItem:
     """Remake Figure 3: all optima and the ends of descents against alpha, at the sigma nearest 1."""
-    row = int(np.abs(np.log(results.settings.sigmas)).argmin())
+    sigma = main_sigma(frames)
     return FigureItem(
-        plot_interpolation(results, row),
+        plot_interpolation(frames, sigma),
         caption="The paper's Figure 3 remade: a Gaussian q fitted by reverse KL to two Gaussians at +α and −α, "
-        f"σ = {results.settings.sigmas[row]:g}, against half the distance between them. Lines: all stationary points, "
+        f"σ = {sigma:g}, against half the distance between them. Lines: all stationary points, "
         "by quadrature. Circles: ends of stochastic descents that start at a mode. Dashed: α at which an optimum near "
         "a mode appears; dash-dotted: at which it becomes the better one. Left: 0 is midway between the modes, 1 at "
         "one of them; circles lie above the line by noise over a small α. Middle: 1 is a component's.",
@@ -50,30 +56,21 @@ def figure_three(results: InterpolationResults) -> FigureItem:
     )
 
 
-def plot_interpolation(results: InterpolationResults, row: int) -> Figure:
-    """Draw the three measures against alpha, at the sigma of this row.
-
-    Parameters
-    ----------
-    results : InterpolationResults
-        What was computed.
-    row : int
-        Place of the sigma among those of the settings.
-    """
+def plot_interpolation(frames: Frames, sigma: float) -> Figure:
+    """Draw the three measures against alpha, at this sigma."""
     figure, panels = _panels()
-    sigma = results.settings.sigmas[row]
+    at = frames["thresholds"].find(sigma=sigma)
     for axes, name in zip(panels, MEASURES, strict=True):
         for branch, (label, colour, dash) in _LOOKS.items():
-            values = getattr(results.branches[branch], name)[row]
-            axes.plot(
-                sigma * results.ratios, values, dash, color=colour, linewidth=1.3, label=label
-            )
-        _draw_ends(axes, results, row, name, (_POINTS, "descents from a mode"))
-        axes.axvline(results.vanishing[row], color=MUTED, linewidth=0.8, linestyle=_DASHES)
-        axes.axvline(results.switching[row], color=MUTED, linewidth=0.8, linestyle="-.")
-        axes.set_xlim(0, sigma * results.ratios[-1])
-    _name_threshold(panels[0], results.vanishing[row], "right")
-    _name_threshold(panels[0], results.switching[row], "left")
+            curve = frames["optima"].find(sigma=sigma, branch=branch)
+            alphas = sigma * np.array(curve["ratio"])
+            axes.plot(alphas, curve[name], dash, color=colour, linewidth=1.3, label=label)
+        _draw_ends(axes, frames, sigma, name, (_POINTS, "descents from a mode"))
+        axes.axvline(at["vanishing"], color=MUTED, linewidth=0.8, linestyle=_DASHES)
+        axes.axvline(at["switching"], color=MUTED, linewidth=0.8, linestyle="-.")
+        axes.set_xlim(0, sigma * frames["optima"].find(sigma=sigma, branch="midpoint")["ratio"][-1])
+    _name_threshold(panels[0], at["vanishing"], "right")
+    _name_threshold(panels[0], at["switching"], "left")
     panels[0].set_ylim(-0.05, 1.08)
     panels[1].set_ylim(bottom=0)
     _mark_log_two(panels[2])
@@ -82,10 +79,10 @@ def plot_interpolation(results: InterpolationResults, row: int) -> Figure:
     return figure
 
 
-def appendix(results: InterpolationResults) -> FigureItem:
+def appendix(frames: Frames) -> FigureItem:
     """Remake Appendix A's figure: what a descent from a mode should find, and what it found, for every sigma."""
     return FigureItem(
-        plot_scaling(results),
+        plot_scaling(frames),
         caption="The same for every σ (the paper's Appendix A). Lines: where an exact descent from a mode ends, midway "
         "as long as there is no optimum near the mode. Circles: stochastic descents. The horizontal axis is "
         "logarithmic, so that a threshold in proportion to σ shows as one curve moved by equal steps.",
@@ -93,28 +90,25 @@ def appendix(results: InterpolationResults) -> FigureItem:
     )
 
 
-def plot_scaling(results: InterpolationResults) -> Figure:
-    """Draw the three measures against alpha on a logarithmic axis, a colour for each sigma.
-
-    Parameters
-    ----------
-    results : InterpolationResults
-        What was computed.
-    """
+def plot_scaling(frames: Frames) -> Figure:
+    """Draw the three measures against alpha on a logarithmic axis, a colour for each sigma."""
     figure, panels = _panels()
-    for row, sigma in enumerate(results.settings.sigmas):
+    sigmas = frames["thresholds"].levels("sigma")
+    for place, sigma in enumerate(sigmas):
+        near, middle = (frames["optima"].find(sigma=sigma, branch=b) for b in ("mode", "midpoint"))
+        alone = len(middle["ratio"]) - len(
+            near["ratio"]
+        )  # ratios below the threshold, the first ones
+        alphas, colour = sigma * np.array(middle["ratio"]), chain_colour(place)
         for axes, name in zip(panels, MEASURES, strict=True):
-            near, middle = (getattr(results.branches[b], name)[row] for b in ("mode", "midpoint"))
-            alphas, colour = sigma * results.ratios, chain_colour(row)
-            label = f"σ = {sigma:g}"
-            ends = np.where(np.isnan(near), middle, near)
-            axes.plot(alphas, ends, color=colour, linewidth=1.1, label=label)
-            _draw_ends(axes, results, row, name, (colour, None))
+            ends = [*middle[name][:alone], *near[name]]
+            axes.plot(alphas, ends, color=colour, linewidth=1.1, label=f"σ = {sigma:g}")
+            _draw_ends(axes, frames, sigma, name, (colour, None))
     ticks = [0.125, 0.5, 2, 8]
     for axes in panels:
         axes.set_xscale("log", base=2)
         axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-        axes.set_xlim(left=0.8 * min(results.settings.ratios) * min(results.settings.sigmas))
+        axes.set_xlim(left=0.8 * min(frames["descents"].levels("ratio")) * min(sigmas))
     _mark_log_two(panels[2])
     add_legend(figure, *panels[0].get_legend_handles_labels(), columns=5)
     return figure
@@ -129,15 +123,15 @@ def _panels() -> tuple[Figure, list[Axes]]:
 
 
 def _draw_ends(
-    axes: Axes, results: InterpolationResults, row: int, name: str, look: tuple[str, str | None]
+    axes: Axes, frames: Frames, sigma: float, name: str, look: tuple[str, str | None]
 ) -> None:
     """Draw the ends of descents as circles, one a seed; `look` is their colour and their name in the legend."""
     colour, label = look
-    ends = getattr(results.descents, name)[row]
-    alphas = np.repeat(results.settings.ratios, ends.shape[1]) * results.settings.sigmas[row]
+    points = [
+        (sigma * d["ratio"], v) for d in frames["descents"].where(sigma=sigma) for v in d[name]
+    ]
     axes.plot(
-        alphas,
-        ends.ravel(),
+        *zip(*points, strict=True),
         "o",
         markersize=3.2,
         markerfacecolor="none",

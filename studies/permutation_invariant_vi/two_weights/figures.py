@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from jaxtyping import Float
@@ -23,10 +23,11 @@ from onebasin.analysis.figures.style import (
 )
 from onebasin.analysis.report import FigureItem
 
-from .gaussian import Approximation
-from .measures import TwoWeightResults
-from .optima import Case
-from .statements import ERRORS
+from ...lab.frame import Frames, Row, read
+from .claims import ERRORS, gain
+from .design import Problem, TwoWeightSettings
+from .fits import separations
+from .gaussian import log_density
 from .truth import log_joint, statistics
 
 MASSES = (0.99, 0.9, 0.5)
@@ -34,44 +35,48 @@ MASSES = (0.99, 0.9, 0.5)
 _SHADES = (0.15, 0.4, 0.75)
 _COLUMNS, _POINTS = 4, 101
 _PLAIN, _SYMMETRISED = chain_colour(1), ACCENT
-_LOOKS: Mapping[str, tuple[str, str]] = {
-    "mfvi": (_PLAIN, "MFVI"),
-    "sgm-exact": (_SYMMETRISED, "SGM, exact"),
-    "sgm-infonce": (chain_colour(2), "SGM, InfoNCE"),
+_LOOKS: Mapping[str, str] = {
+    "mfvi": _PLAIN,
+    "sgm-exact": _SYMMETRISED,
+    "sgm-infonce": chain_colour(2),
 }
 
 
-def contours(results: TwoWeightResults) -> FigureItem:
+def contours(frames: Frames) -> FigureItem:
     """Remake Figure 4: the posterior, the mean field's q, and the symmetrised one's q^G, a column an alpha."""
-    alphas = _some(results.settings.alphas)
+    settings = TwoWeightSettings.of(frames["two_weights"].rows[0])
+    alphas = _some(settings.alphas)
     rows = ("posterior", "MFVI", "SGM")
     figure = new_figure(1.95 * len(alphas) + 0.5, 1.85 * len(rows) + 0.5)
     panels = figure.subplots(len(rows), len(alphas), squeeze=False)
     for column, alpha in zip(panels.T, alphas, strict=True):
-        _draw_column(list(column), results, alpha)
+        _draw_column(list(column), frames, Problem(settings, alpha, settings.noise))
     for axes, row in zip(panels[:, 0], rows, strict=True):
         axes.set_ylabel(f"{row}\nw2", fontsize=TEXT_SIZE, color=INK)
-    fitted = "fit with the highest objective" if results.fits else "best approximation"
+    fitted = (
+        "fit with the highest objective" if read("weight_fits", frames) else "best approximation"
+    )
     return FigureItem(
         figure,
         caption="The paper's Figure 4 remade: regions of highest density with "
         f"{', '.join(f'{mass:.0%}' for mass in reversed(MASSES))} of the probability of the exact posterior, of the "
         f"mean field's q, and of the symmetrised q^G (trained with the exact term), each of the {fitted}, at noise "
-        f"{results.settings.noise:g}. Crosses: the two settings of the weights that made the data.",
+        f"{settings.noise:g}. Crosses: the two settings of the weights that made the data.",
         alt="Contours over the two weights of the posterior, of MFVI and of symmetrised VI, for several alphas",
     )
 
 
-def over_alpha(results: TwoWeightResults) -> FigureItem:
+def over_alpha(frames: Frames) -> FigureItem:
     """Draw distances of the weights, divergences, and gains in prediction against alpha."""
+    settings = frames["two_weights"].rows[0]
     figure = new_figure(10.2, 3.2)
     left, middle, right = figure.subplots(1, 3)
-    _draw_separations(left, results)
-    _draw_divergences(middle, results)
-    _draw_gains(right, results)
+    _draw_separations(left, frames)
+    _draw_divergences(middle, frames)
+    _draw_gains(right, frames)
     for axes in (left, middle, right):
         axes.set_xscale("log")
-        axes.set_xticks(results.settings.alphas, [f"{a:g}" for a in results.settings.alphas])
+        axes.set_xticks(settings["alphas"], [f"{a:g}" for a in settings["alphas"]])
         axes.xaxis.set_minor_locator(NullLocator())
     handles = {
         label: handle
@@ -82,26 +87,27 @@ def over_alpha(results: TwoWeightResults) -> FigureItem:
     return FigureItem(
         figure,
         caption="Over alpha, at noise "
-        f"{results.settings.noise:g} where nothing else is said. Left: how far apart the two means are, over the "
+        f"{settings['noise']:g} where nothing else is said. Left: how far apart the two means are, over the "
         "truth's mean of |w1 - w2|; lines are the best approximations of each kind, points are fits. Middle: "
         "divergence from the posterior of the mean field, of the mean field symmetrised after training, and of the "
         "one trained so; dotted: log 2, what one of two separate modes costs. Right: by how much symmetrising "
-        f"lowers the expected test MSE, mean over {results.settings.data_sets} data sets ± {ERRORS:g} standard errors, "
+        f"lowers the expected test MSE, mean over {settings['data_sets']} data sets ± {ERRORS:g} standard errors, "
         "in units of the noise's variance.",
         alt="Separation, KL divergence and gain in expected test MSE against alpha",
     )
 
 
-def _draw_column(column: list[Axes], results: TwoWeightResults, alpha: float) -> None:
-    case = results.fitted_case(alpha)
-    plain, sgm = (_shown(results, alpha, method) for method in ("mfvi", "sgm-exact"))
-    axis = _axis(case, sgm)
+def _draw_column(column: list[Axes], frames: Frames, problem: Problem) -> None:
+    alpha = problem.alpha
+    case = frames["cases"].find(noise=problem.noise, alpha=alpha)
+    plain, sgm = (_shown(frames, case, method) for method in ("mfvi", "sgm-exact"))
+    axis = _axis(sgm, case["mfvi"])
     first, second = axis[:, None], axis[None, :]
-    found = statistics(case.problem.points("train"), case.problem.noise)
+    found = statistics(problem.points("train"), problem.noise)
     densities = (
-        log_joint(found, first, second) - case.truth.log_evidence,
-        plain.log_density(first, second),
-        sgm.log_density(first, second, symmetrised=True),
+        log_joint(found, first, second) - case["log_evidence"],
+        log_density(plain["loc"], plain["scale"], first, second),
+        log_density(sgm["loc"], sgm["scale"], first, second, symmetrised=True),
     )
     for axes, values, colour in zip(column, densities, (INK, _PLAIN, _SYMMETRISED), strict=True):
         _draw_density(axes, axis, values, colour)
@@ -110,54 +116,56 @@ def _draw_column(column: list[Axes], results: TwoWeightResults, alpha: float) ->
     column[-1].set_xlabel("w1", fontsize=TEXT_SIZE, color=INK)
 
 
-def _draw_separations(axes: Axes, results: TwoWeightResults) -> None:
+def _along(frames: Frames, name: str, measure: str) -> Float[np.ndarray, " alpha"]:
+    return np.array([row[name][measure] for row in frames["curve"]])
+
+
+def _draw_separations(axes: Axes, frames: Frames) -> None:
     style_axes(
         axes, title="distance of the means", x_label="alpha", y_label="relative to the truth"
     )
-    found = results.curve
+    alpha, truth = (np.array(frames["curve"].column(name)) for name in ("alpha", "truth"))
     axes.axhline(1.0, color=MUTED, linewidth=0.8, linestyle=":")
-    axes.plot(found.alpha, found.separation["mfvi"] / found.truth, color=_PLAIN, label="MFVI")
-    axes.plot(found.alpha, found.separation["sgm"] / found.truth, color=_SYMMETRISED, label="SGM")
-    for (alpha, method), scores in results.fits.items():
-        values = scores.separation / results.fitted_case(alpha).truth.separation
-        colour, label = _LOOKS[method]
-        axes.plot(
-            [alpha] * len(values), values, "o", color=colour, markersize=3, label=f"fit: {label}"
-        )
+    for name, colour, label in (("mfvi", _PLAIN, "MFVI"), ("sgm", _SYMMETRISED, "SGM")):
+        apart = _along(frames, name, "separation") / truth
+        axes.plot(alpha, apart, color=colour, label=label)
+    for fit in read("weight_fits", frames):
+        values, look = separations(fit) / fit["truth"], _LOOKS[fit["method"]]
+        _draw_fits(axes, fit["alpha"], values, look, label=f"fit: {fit['label']}")
 
 
-def _draw_divergences(axes: Axes, results: TwoWeightResults) -> None:
+def _draw_divergences(axes: Axes, frames: Frames) -> None:
     style_axes(axes, title="divergence from the posterior", x_label="alpha", y_label="KL (nats)")
-    found = results.curve
+    alpha, after = frames["curve"].column("alpha"), "MFVI, symmetrised after"
     axes.axhline(np.log(2), color=MUTED, linewidth=0.8, linestyle=":")
-    axes.plot(found.alpha, found.kl["mfvi"], color=_PLAIN, label="MFVI")
-    axes.plot(
-        found.alpha,
-        found.kl_symmetrised["mfvi"],
-        color=_PLAIN,
-        linestyle="--",
-        label="MFVI, symmetrised after",
-    )
-    axes.plot(found.alpha, found.kl_symmetrised["sgm"], color=_SYMMETRISED, label="SGM")
-    for (alpha, method), scores in results.fits.items():
-        values = scores.kl if method == "mfvi" else scores.kl_symmetrised
-        axes.plot([alpha] * len(values), values, "o", color=_LOOKS[method][0], markersize=3)
+    axes.plot(alpha, _along(frames, "mfvi", "kl"), color=_PLAIN, label="MFVI")
+    axes.plot(alpha, _along(frames, "mfvi", "kl_symmetrised"), "--", color=_PLAIN, label=after)
+    axes.plot(alpha, _along(frames, "sgm", "kl_symmetrised"), color=_SYMMETRISED, label="SGM")
+    for fit in read("weight_fits", frames):
+        values = fit["kl"] if fit["method"] == "mfvi" else fit["kl_symmetrised"]
+        _draw_fits(axes, fit["alpha"], values, _LOOKS[fit["method"]])
     axes.set_yscale("log")
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
     axes.yaxis.set_major_formatter("{x:g}")
     axes.yaxis.set_minor_locator(NullLocator())
 
 
-def _draw_gains(axes: Axes, results: TwoWeightResults) -> None:
+def _draw_fits(
+    axes: Axes, alpha: float, values: Sequence[float], colour: str, label: str | None = None
+) -> None:
+    axes.plot([alpha] * len(values), values, "o", color=colour, markersize=3, label=label)
+
+
+def _draw_gains(axes: Axes, frames: Frames) -> None:
     style_axes(axes, title="gain in prediction", x_label="alpha", y_label="MSE, MFVI less SGM")
     axes.axhline(0.0, color=MUTED, linewidth=0.8, linestyle=":")
-    for place, noise in enumerate(results.settings.noises):
-        found = [average for (n, _), average in results.averages.items() if n == noise]
-        gains = np.array([average.gain for average in found]) / noise**2
+    for place, noise in enumerate(frames["cases"].levels("noise")):
+        cases = frames["cases"].where(noise=noise)
+        gains = [gain(case) for case in cases]
         axes.errorbar(
-            [average.alpha for average in found],
-            gains[:, 0],
-            ERRORS * gains[:, 1],
+            cases.column("alpha"),
+            [pairs.mean / noise**2 for pairs in gains],
+            [ERRORS * pairs.error / noise**2 for pairs in gains],
             color=(_SYMMETRISED, MUTED)[place % 2],
             marker="os^v"[place % 4],
             markersize=3.5,
@@ -187,19 +195,19 @@ def _levels(density: Float[np.ndarray, "point point_bis"]) -> list[float]:
     return [float(falling[np.searchsorted(inside, mass)]) for mass in MASSES]
 
 
-def _axis(case: Case, sgm: Approximation) -> Float[np.ndarray, " point"]:
-    widest = max(float(np.max(np.abs(q.loc) + 3.2 * q.scale)) for q in (sgm, case.best["mfvi"].q))
+def _axis(*gaussians: Row) -> Float[np.ndarray, " point"]:
+    widest = max(float(np.max(np.abs(q["loc"]) + 3.2 * np.array(q["scale"]))) for q in gaussians)
     return np.linspace(-widest, widest, _POINTS)
 
 
-def _shown(results: TwoWeightResults, alpha: float, method: str) -> Approximation:
+def _shown(frames: Frames, case: Row, method: str) -> Row:
     """The fit with the highest objective, or the best approximation where there is no fit."""
-    name = "mfvi" if method == "mfvi" else "sgm"
-    scores = results.fits.get((alpha, method))
-    if scores is None:
-        return results.fitted_case(alpha).best[name].q
-    objective = -(scores.kl if name == "mfvi" else scores.kl_symmetrised)
-    return scores.gaussians[int(np.argmax(objective))]
+    name, measure = ("mfvi", "kl") if method == "mfvi" else ("sgm", "kl_symmetrised")
+    fit = read("weight_fits", frames).find(alpha=case["alpha"], method=method)
+    if fit is None:
+        return case[name]
+    best = int(np.argmin(fit[measure]))
+    return {"loc": fit["loc"][best], "scale": fit["scale"][best]}
 
 
 def _some(alphas: tuple[float, ...]) -> list[float]:

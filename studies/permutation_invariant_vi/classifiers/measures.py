@@ -1,0 +1,235 @@
+"""What is measured of classifiers of growing width: fits, nearest equivalent modes, distances from HMC.
+
+Convention: lists are over fits, each of which has a seed that all methods share; a comparison of two methods is of
+the differences fit by fit. A symmetrised ELBO is that of the same estimator for all methods, whatever they were
+trained with: the lower end of its interval where nothing else is said. Accuracies and log scores are of test images, of
+class probabilities averaged over draws of q. Agreement and halved total variation are of these with those of all of
+HMC's draws; distances in weights are those of `truth.WeightDistance`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Int
+
+from onebasin.models import BayesianNetwork
+from onebasin.models.schema import LOG_GROUP_ORDER, MUTUAL_INFORMATION, WALL_TIME, network_of
+
+from ...lab.cells import Outcomes
+from ...lab.frame import Frame, Row
+from ...lab.images import classifier, image_split
+from ..design import MADE, Config, Method, against, methods, units, width_key
+from .proximity import Nearest, nearest
+
+SOURCES = {
+    "prior": "draws from the prior",
+    "hmc": "draws of HMC",
+    "networks": "trained networks (MAP)",
+    "mfvi": "MFVI, means",
+    "recommended": "SGM, recommended, means",
+}
+"""Where networks come from, by key."""
+DRAWS = 50
+"""Draws looked at, of the prior and of HMC."""
+WEIGHTS = ("energy", "mean", "sd", "sd_ratio")
+_SCORES = {
+    "accuracy": "accuracy",
+    "log_score": "log_score",
+    "draw_accuracy": "single_draw_accuracy",
+}
+_READ = {
+    "elbo": "final_elbo",
+    "elbo_mcse": "final_elbo_mcse",
+    "lower": "information_lower",
+    "upper": "information_upper",
+    "lower_mcse": "information_lower_mcse",
+    "symmetrised": "symmetrised_elbo_lower",
+    "symmetrised_upper": "symmetrised_elbo_upper",
+}
+
+
+def measure(config: Config, outcomes: Outcomes, *, within: float | None) -> Mapping[str, Frame]:
+    """Measure every classifier.
+
+    Parameters
+    ----------
+    config : Config
+        The study's settings.
+    outcomes : Outcomes
+        Posteriors of its cells.
+    within : float or None
+        Separation, in standard deviations of q, up to which two units count as close; below it one Gaussian between
+        two modes has no optimum but the midpoint. None where that was not computed.
+
+    Returns
+    -------
+    mapping of str to Frame
+        `classifiers`, one row of what all have in common; `fits`, a row a width and method; `nearest`, a row a width
+        and source of networks, see `SOURCES`; `truth`, a row a width and whatever is compared with HMC's draws: "hmc",
+        their "halves", every method, the "prior".
+    """
+    fits = Frame.of(_fits(config, outcomes, within or 0.0))
+    return {
+        "classifiers": Frame.of([_common(config, within)]),
+        "fits": fits,
+        "nearest": Frame.of(_nearest(config, outcomes, fits)),
+        "truth": Frame.of(_truth(config, outcomes, fits)),
+    }
+
+
+def _common(config: Config, within: float | None) -> Row:
+    split = image_split(config.images, config.seed)
+    inputs, _, classes = classifier(config.images, config.widths[0]).network.widths
+    return {
+        "inputs": inputs,
+        "classes": classes,
+        "unit_size": inputs + 1 + classes,
+        "train": split.train.num_obs,
+        "test": split.test.num_obs,
+        "source": split.train.source,
+        "fits": config.vi.fits,
+        "steps": config.vi.steps,
+        "threshold": within,
+    }
+
+
+def _fits(config: Config, outcomes: Outcomes, within: float) -> Iterator[Row]:
+    there = {cell.key for cell in outcomes}
+    labels = np.asarray(image_split(config.images, config.seed).test.y, dtype=np.int64)
+    for width in config.widths:
+        for method in methods(config, width):
+            if (key := width_key(width, method.name)) in there:
+                yield fit_row(outcomes.by_key(key), width, method, labels, within)
+
+
+def fit_row(
+    tree: xr.DataTree, width: int, method: Method, labels: Int[np.ndarray, " obs"], within: float
+) -> dict[str, Any]:
+    """Read one cell's numbers; `log_order`, of the group, is the most that symmetrising can gain."""
+    final, predictive = tree["variational"].to_dataset(), tree["predictive"].to_dataset()
+    log_probability = predictive["log_probability"].values
+    return {
+        "width": width,
+        "method": method.name,
+        "label": method.label,
+        "kind": method.kind,
+        "permutations": method.permutations,
+        "chosen": str(tree.attrs[MUTUAL_INFORMATION]),
+        "log_order": float(tree.attrs[LOG_GROUP_ORDER]),
+        "seconds": float(tree.attrs[WALL_TIME]),
+        **{ours: np.asarray(final[name].values, float) for ours, name in _READ.items()},
+        "accuracy": (log_probability.argmax(axis=-1) == labels).mean(axis=1),
+        "log_score": log_probability[:, np.arange(len(labels)), labels].mean(axis=1),
+        "draw_accuracy": predictive["draw_accuracy"].values.mean(axis=1),
+        "nearest": vars(_nearest_means(tree, within)),
+    }
+
+
+def _nearest_means(tree: xr.DataTree, within: float) -> Nearest:
+    """Find the nearest equivalent mode of every fit's means."""
+    values, sd = (
+        {str(n): v.values for n, v in tree[group].to_dataset().items()}
+        for group in ("centre", "spread")
+    )
+    return nearest(values, units(network_of(tree.attrs)), sd=sd, within=within)
+
+
+def _nearest(config: Config, outcomes: Outcomes, fits: Frame) -> Iterator[Row]:
+    """Summarise the nearest equivalent modes of networks of more than one unit, of whatever source."""
+    for width in config.widths:
+        found = dict(_networks_at(config, outcomes, width)) if width > 1 else {}
+        found |= {
+            fit["method"]: Nearest(**{name: np.array(v) for name, v in fit["nearest"].items()})
+            for fit in fits
+            if fit["width"] == width and fit["method"] in SOURCES
+        }
+        yield from (nearest_row(s, width, found[s]) for s in SOURCES if s in found)
+
+
+def nearest_row(source: str, width: int, near: Nearest) -> dict[str, Any]:
+    """Summarise distances over networks, and where spreads are known separations."""
+    distance = near.distance
+    return {
+        "source": source,
+        "label": SOURCES[source],
+        "width": width,
+        "networks": len(distance),
+        "distance": distance.mean(),
+        "least": distance.min(),
+        "median": np.median(distance),
+        "largest": distance.max(),
+        "separation": near.separation.mean(),
+        "least_separation": near.separation.min(),
+        "median_separation": np.median(near.separation),
+        "largest_separation": near.separation.max(),
+        "close": near.close.mean(),
+    }
+
+
+def _networks_at(config: Config, outcomes: Outcomes, width: int) -> Iterator[tuple[str, Nearest]]:
+    model, there = classifier(config.images, width), {cell.key for cell in outcomes}
+    rng = np.random.default_rng([config.seed, width])
+    shapes = model.network.shapes.items()
+    block = units(model)
+    yield "prior", nearest({n: rng.standard_normal((DRAWS, *shape)) for n, shape in shapes}, block)
+    for source, key in (
+        ("hmc", width_key(width, "truth", MADE)),
+        ("networks", width_key(width, "ensemble")),
+    ):
+        if key in there:
+            yield source, nearest(_some_draws(outcomes.by_key(key), model), block)
+
+
+def _some_draws(tree: xr.DataTree, model: BayesianNetwork) -> dict[str, np.ndarray]:
+    """Some draws of all chains, evenly spaced: (network, ...)."""
+    posterior = tree["posterior"].to_dataset().transpose("chain", "draw", ...)
+    total = posterior.sizes["chain"] * posterior.sizes["draw"]
+    rows = np.linspace(0, total - 1, min(DRAWS, total)).astype(int)
+    arrays = {name: posterior[name].values for name in model.network.shapes}
+    return {name: v.reshape(-1, *v.shape[2:])[rows] for name, v in arrays.items()}
+
+
+def _truth(config: Config, outcomes: Outcomes, fits: Frame) -> Iterator[Row]:
+    there = {cell.key for cell in outcomes}
+    for width in config.truth_widths:
+        key = width_key(width, "truth", MADE)
+        if key not in there:
+            continue
+        hmc, halves, prior = _hmc(outcomes.by_key(key))
+        yield {"width": width, "draws": "hmc", "label": "HMC, all draws", **hmc}
+        label = "HMC, second half against the first"
+        yield {"width": width, "draws": "halves", "label": label, **halves}
+        for method in methods(config, width):
+            key = width_key(width, against(method), MADE)
+            if key in there:
+                fit = fits.find(width=width, method=method.name)
+                how = {"width": width, "draws": method.name, "label": method.label}
+                yield how | {n: fit[n] for n in _SCORES} | _distances(outcomes.by_key(key))
+        yield {"width": width, "draws": "prior", "label": "prior", **prior}
+
+
+def _hmc(tree: xr.DataTree) -> tuple[Row, Row, Row]:
+    """What is known of HMC's draws, of their halves, and of draws from the prior: lists of one number."""
+    group, weights = tree["predictive"].to_dataset(), tree["weights"].to_dataset()
+    every, second = (
+        {ours: group[name].sel(part=[part]).values for ours, name in _SCORES.items()}
+        for part in ("all", "second")
+    )
+    halves, prior = (
+        {name: weights[name].sel(pair=[pair]).values for name in WEIGHTS}
+        for pair in ("halves", "prior")
+    )
+    itself = {"agreement": [1.0], "total_variation": [0.0]}
+    apart = {name: group[name].values for name in itself}
+    left = {"spread_left": float(tree.attrs["spread_left"])}
+    return itself | every | left, apart | second | halves, prior
+
+
+def _distances(tree: xr.DataTree) -> Row:
+    predictive, weights = tree["predictive"].to_dataset(), tree["weights"].to_dataset()
+    found = {name: predictive[name].values for name in ("agreement", "total_variation")}
+    return found | {name: weights[name].values for name in WEIGHTS}

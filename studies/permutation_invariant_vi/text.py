@@ -1,0 +1,124 @@
+"""The page: sentences, chapters, tables and figures of all parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+
+from ..lab.cells import Cell, Outcomes
+from ..lab.claims import count_verdicts
+from ..lab.frame import Frames
+from ..lab.page import Chapter, Extra, Text, failed
+from ..lab.views import FAILURES, STATEMENTS, TRIALS, VERDICTS
+from .classifiers import distances, nearness, widths
+from .classifiers import figures as curves
+from .design import Config
+from .two_modes import findings as two_modes
+from .two_weights import findings as two_weights
+from .two_weights import tables as two_weights_tables
+
+_TITLE = "Permutation-invariant variational inference"
+_DEFINITIONS: tuple[tuple[str, str], ...] = (
+    (
+        "MFVI, SGM",
+        "Mean-field variational inference; and its symmetrised form, a Gaussian averaged over all permutations of the "
+        "hidden units, the paper's symmetric Gaussian mixture. A draw of the mixture is a draw of the Gaussian, "
+        "permuted, so that both predict alike; what differs is what the Gaussian is trained for.",
+    ),
+    (
+        "Mutual information, I",
+        "Of a random permutation and the draw that it moved. The symmetrised ELBO is the ELBO plus I (Theorem 4.1), "
+        "and I lies between 0 and log |G|, the logarithm of the number of permutations.",
+    ),
+    (
+        "InfoNCE, K",
+        "The paper's estimate of I, from the identity and K - 1 random permutations (Theorem 4.3). It is never above "
+        "log K.",
+    ),
+    (
+        "Recommended, fractional, Barber-Agakov",
+        "Estimates of I that rest on its being a matrix permanent: the exact permanent for few units, marginals of "
+        "fractional messages for more; and a bound by those messages.",
+    ),
+)
+_QUESTION = (
+    "A network's posterior has a mode for every order of its hidden units. A Gaussian fitted by the ELBO "
+    "may come to lie between modes. Gelberg, van der Ouderaa, van der Wilk and Gal (2024) average the Gaussian "
+    "over all permutations and train it by the ELBO of the average, whose new term, a mutual information, they "
+    "estimate by InfoNCE. For one hidden layer the term is a matrix permanent, which is computed here exactly or "
+    "with bounds on both sides.\n\n"
+    "Five experiments: where one Gaussian lies between two modes; a network of two weights, whose posterior is "
+    "known; classifiers of growing width, trained with either estimate; how close equivalent modes are; and "
+    "the distance to HMC's draws."
+)
+
+CLAIMS = (
+    *two_modes.CLAIMS,
+    *two_weights.CLAIMS,
+    *widths.CLAIMS,
+    *nearness.CLAIMS,
+    *distances.CLAIMS,
+)
+VIEWS = (
+    *two_modes.TABLES,
+    *two_weights_tables.TABLES,
+    *widths.TABLES,
+    *nearness.TABLES,
+    *distances.TABLES,
+    STATEMENTS,
+    TRIALS,
+    FAILURES,
+)
+SHOWN = (
+    two_modes.THRESHOLDS,
+    two_weights_tables.mse_table,
+    widths.accuracy_table,
+    widths.PAIRED,
+    distances.DISTANCES,
+    VERDICTS,
+)
+
+
+def headline(frames: Frames) -> Iterator[str]:
+    """Say the result in a few sentences."""
+    parts = (two_modes, two_weights, widths, nearness, distances)
+    yield from chain.from_iterable(part.headline(frames) for part in parts)
+    yield count_verdicts(frames)
+
+
+def chapters(config: Config, frames: Frames) -> Iterator[Chapter | None]:
+    """Lay out the chapters of the page."""
+    common = frames["classifiers"].rows[0]
+    yield Chapter("The question", _QUESTION)
+    yield two_modes.chapter(frames)
+    yield two_weights.chapter(frames)
+    yield Chapter(widths.TITLE, widths.text(common), widths.TABLES)
+    yield Chapter(nearness.TITLE, nearness.text(common), nearness.TABLES)
+    yield Chapter(distances.TITLE, distances.text(frames), distances.TABLES)
+    yield Chapter(
+        "What the paper says, and what was measured",
+        "A statement reproduces where it holds in every comparison; all are listed at the end.",
+        (STATEMENTS,),
+    )
+    yield Chapter("Every comparison", views=(TRIALS,))
+    yield failed(frames)
+
+
+def figures(config: Config, outcomes: Outcomes, frames: Frames) -> Mapping[str, Iterable[Extra]]:
+    """Draw the figures, by the chapter's title."""
+    drawn = {
+        two_modes.TITLE: tuple(two_modes.figures(frames)),
+        two_weights.TITLE: tuple(two_weights.figures(frames)),
+        widths.TITLE: (curves.curves(frames),),
+        nearness.TITLE: (curves.nearest_modes(frames),),
+    }
+    return {title: items for title, items in drawn.items() if any(items)}
+
+
+def run_name(cell: Cell) -> str | None:
+    """Name the runs that the page describes: plain and recommended fits, and HMC."""
+    shown = cell.problem.startswith("width-") and cell.method in ("mfvi", "recommended", "hmc")
+    return cell.label if shown else None
+
+
+TEXT = Text(_TITLE, headline, chapters, _DEFINITIONS, run_name)
