@@ -287,17 +287,22 @@ def short(value: float) -> str:
     return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
 
 
-def count_verdicts(frames: Frames) -> str:
-    """Say how many statements reproduce, in a sentence."""
+def count_verdicts(
+    frames: Frames,
+    *,
+    of: str = "statements of the paper",
+    hold: tuple[str, str] = ("reproduces", "reproduce"),
+) -> str:
+    """Say in a sentence how many statements reproduce; `hold` is its word for one that does, and for several."""
     verdicts = frames["statements"].column("verdict")
     counts = Counter(verdicts)
     yes, no = counts["reproduces"], counts["does not reproduce"]
     parts = (
-        f"{yes} {'reproduces' if yes == 1 else 'reproduce'}",
+        f"{yes} {hold[yes != 1]}",
         f"{no} {'does' if no == 1 else 'do'} not",
         f"{counts['unclear']} {'is' if counts['unclear'] == 1 else 'are'} unclear",
     )
-    return f"Of {len(verdicts)} statements of the paper, {', '.join(parts)}."
+    return f"Of {len(verdicts)} {of}, {', '.join(parts)}."
 
 
 def tried(claims: Sequence[Claim], frames: Frames) -> tuple[tuple[Statement, ...], Frames]:

@@ -58,6 +58,9 @@ class Problem:
 
 
 _OF_COMPONENTS = {"weight": ("component",), "mu": ("component",), "sigma": ("component",)}
+_THREE_NORMALS = partial(
+    data.mixture, num_obs=150, weight=(0.25, 0.45, 0.30), sigma=(0.7, 1.0, 0.8)
+)
 _MIXTURE = (Exchangeable({"weight": 0, "mu": 0, "sigma": 0}),)
 
 _ALL = (
@@ -65,13 +68,7 @@ _ALL = (
         "mixture",
         "A mixture of three normals, apart from each other: weights, means and standard deviations "
         "move together (6 labellings).",
-        partial(
-            data.mixture,
-            num_obs=150,
-            weight=(0.25, 0.45, 0.30),
-            mu=(-4.0, 0.0, 4.0),
-            sigma=(0.7, 1.0, 0.8),
-        ),
+        partial(_THREE_NORMALS, mu=(-4.0, 0.0, 4.0)),
         _MIXTURE,
         "mixture",
         _OF_COMPONENTS,
@@ -79,13 +76,7 @@ _ALL = (
     Problem(
         "mixture-overlap",
         "The same mixture with components that overlap, so that no labelling is a mode of its own.",
-        partial(
-            data.mixture,
-            num_obs=150,
-            weight=(0.25, 0.45, 0.30),
-            mu=(-1.2, 0.0, 1.2),
-            sigma=(0.7, 1.0, 0.8),
-        ),
+        partial(_THREE_NORMALS, mu=(-1.2, 0.0, 1.2)),
         _MIXTURE,
         "mixture",
         _OF_COMPONENTS,

@@ -95,45 +95,14 @@ def recover(
     Recovery
         Of all entries of the truth.
     """
-    dataset = as_view(posterior).posterior
-    draws = {
-        name: np.asarray(dataset[name].transpose("chain", "draw", ...).values, np.float64)
-        for name in truth
-    }
-    moved = _closest(draws, truth, symmetry)
-    flat = {name: values.reshape(-1, *values.shape[2:]) for name, values in draws.items()}
-    ends = {name: np.quantile(values, _INTERVAL, axis=0) for name, values in flat.items()}
-    return Recovery(
-        names=tuple(entry for name in truth for entry in _entries(name, truth[name].shape)),
-        truth=_joined(moved),
-        mean=_joined({name: values.mean(axis=0) for name, values in flat.items()}),
-        sd=_joined({name: values.std(axis=0, ddof=1) for name, values in flat.items()}),
-        low=_joined({name: low for name, (low, _) in ends.items()}),
-        high=_joined({name: high for name, (_, high) in ends.items()}),
-    )
-
-
-def _closest(
-    draws: Mapping[str, np.ndarray], truth: Mapping[str, np.ndarray], symmetry: Symmetry
-) -> dict[str, np.ndarray]:
-    """Move the truth by the element that brings it closest to the posterior."""
-    names = list(dict.fromkeys(name for block in symmetry for name in block.variables))
-    values = {name: np.asarray(truth[name], np.float64) for name in names}
-    group = Group(symmetry, {name: value.shape for name, value in values.items()})
-    mean = {name: draws[name].mean(axis=(0, 1)) for name in names}
-    sd = {name: draws[name].std(axis=(0, 1), ddof=1) for name in names}
-
-    def distance(moved: Mapping[str, np.ndarray]) -> float:
-        return sum(float((((moved[n] - mean[n]) / sd[n]) ** 2).sum()) for n in names)
-
-    best = min((group.act(element, values) for element in group.elements()), key=distance)
-    return {name: np.asarray(best.get(name, truth[name]), np.float64) for name in truth}
-
-
-def _entries(name: str, shape: tuple[int, ...]) -> list[str]:
-    if not shape:
-        return [name]
-    return [f"{name}[{','.join(map(str, place))}]" for place in np.ndindex(shape)]
+    draws = as_view(posterior).draws(list(truth))
+    values = draws.values.reshape(-1, len(draws.names))
+    mean, sd = values.mean(axis=0), values.std(axis=0, ddof=1)
+    moved = {n: np.asarray(truth[n], float) for block in symmetry for n in block.variables}
+    group = Group(symmetry, {name: value.shape for name, value in moved.items()})
+    labelled = (_joined({**truth, **group.act(e, moved)}) for e in group.elements())
+    closest = min(labelled, key=lambda entries: float((((entries - mean) / sd) ** 2).sum()))
+    return Recovery(draws.names, closest, mean, sd, *np.quantile(values, _INTERVAL, axis=0))
 
 
 def _joined(values: Mapping[str, np.ndarray]) -> np.ndarray:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
 from onebasin.analysis.report import Note
 from onebasin.analysis.report.definitions import DIAGNOSTICS as DIAGNOSTIC_TERMS
 
-from ..lab import CLAIMS, TRIALS, Chapter, Frames, Row, Text, failed, select
+from ..lab import CLAIMS, TRIALS, Chapter, Frames, Row, Text, count_verdicts, failed, select
 from . import views
 from .claims import APART, GOOD
 from .design import Config
@@ -56,7 +55,7 @@ def headline(frames: Frames) -> Iterator[str]:
             f"Where modes differ in more than labels, R-hat is {row['raw_rhat']:.2f} raw and "
             f"{row['aligned_rhat']:.2f} aligned, and the chains are told apart as {len(row['basins'])} groups."
         )
-    yield _count(frames)
+    yield count_verdicts(frames, of="claims", hold=("holds", "hold"))
 
 
 def _mended(apart: list[Row]) -> str:
@@ -80,15 +79,6 @@ def _rules(apart: list[Row]) -> str:
         f"Aligned with the mean, {mean} of these {len(apart)} seem to change labels within chains, which leaves "
         f"posteriors up to {max(row['inflation'] for row in apart):.1f} times as wide; aligned with a Gaussian, "
         f"{gaussian}."
-    )
-
-
-def _count(frames: Frames) -> str:
-    counts = Counter(frames["statements"].column("verdict"))
-    yes, no, unclear = (counts[v] for v in ("reproduces", "does not reproduce", "unclear"))
-    return (
-        f"Of {counts.total()} claims, {yes} {'holds' if yes == 1 else 'hold'}, "
-        f"{no} {'does' if no == 1 else 'do'} not, {unclear} {'is' if unclear == 1 else 'are'} unclear."
     )
 
 
