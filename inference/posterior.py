@@ -13,8 +13,7 @@ import numpy as np
 import xarray as xr
 from arviz_base import dict_to_dataset
 
-from onebasin.models import schema
-from onebasin.models.files import prepare_folder, replacing
+from onebasin.models import netcdf, schema
 from onebasin.models.target import Target
 
 from .errors import PosteriorFileError
@@ -105,11 +104,8 @@ def save(tree: xr.DataTree, path: str | Path, *, force: bool = False) -> Path:
     PosteriorFileError
         If the file exists and `force` is false, or the folder cannot be written to.
     """
-    path = Path(path)
-    check_output(path, force=force)
-    with replacing(path) as part:
-        tree.to_netcdf(part, engine="h5netcdf")
-    return path
+    check_output(Path(path), force=force)
+    return netcdf.write_tree(tree, Path(path))
 
 
 def check_output(path: Path, *, force: bool = False) -> None:
@@ -120,16 +116,7 @@ def check_output(path: Path, *, force: bool = False) -> None:
     PosteriorFileError
         If the file exists and `force` is false, or its folder cannot be written to.
     """
-    if path.exists() and not force:
-        raise PosteriorFileError(
-            f"`out` is {path}, which exists; name another file, or overwrite it with --force (force=True)."
-        )
-    try:
-        prepare_folder(path)
-    except OSError as error:
-        raise PosteriorFileError(
-            f"`out` is {path}, but its folder cannot be written to: {error.strerror}."
-        ) from error
+    netcdf.check_output(path, force=force, error=PosteriorFileError, argument="out")
 
 
 def open_posterior(path: str | Path) -> xr.DataTree:
@@ -140,18 +127,6 @@ def open_posterior(path: str | Path) -> xr.DataTree:
     PosteriorFileError
         If the file does not exist, is no NetCDF file or holds no posterior.
     """
-    path = Path(path)
-    if not path.is_file():
-        raise PosteriorFileError(f"{path} does not exist or is no file.")
-    try:
-        with xr.open_datatree(path, engine="h5netcdf") as opened:
-            tree = opened.load()
-    except (OSError, ValueError, KeyError) as error:
-        raise PosteriorFileError(
-            f"{path} is not a NetCDF file that can be read: {error}"
-        ) from error
-    if "posterior" not in tree.children:
-        raise PosteriorFileError(
-            f"{path} holds no group `posterior`; was it written by onebasin or ArviZ?"
-        )
-    return tree
+    return netcdf.read_tree(
+        Path(path), schema.POSTERIOR, error=PosteriorFileError, writer="onebasin or ArviZ"
+    )

@@ -10,19 +10,17 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
+from onebasin.models import netcdf
 from onebasin.models.errors import OnebasinError
-from onebasin.models.files import prepare_folder, replacing
 
+from .gaussian import GaussianFit
 from .layout import Layout, Variable
 from .structures import Factors, Spectral, Structure
-
-if TYPE_CHECKING:
-    from .gaussian import GaussianFit
 
 GROUP = "gaussian"
 
@@ -32,7 +30,7 @@ class GaussianFileError(OnebasinError, RuntimeError):
 
 
 def to_dataset(fit: GaussianFit) -> xr.Dataset:
-    """The fit as a dataset; `GaussianFit.to_dataset`."""
+    """Return a fit as a dataset, without its source's data."""
     variables: dict[str, Any] = {"loc": ("param", fit.loc), "scale": ("param", fit.scale)}
     if isinstance(fit.structure, Spectral):
         variables["vectors"] = (("param", "rank"), fit.structure.vectors)
@@ -52,13 +50,15 @@ def to_dataset(fit: GaussianFit) -> xr.Dataset:
 
 
 def from_dataset(dataset: xr.Dataset, data: Mapping[str, xr.Dataset] | None = None) -> GaussianFit:
-    """Read the fit back; `GaussianFit.from_dataset`."""
-    from .gaussian import GaussianFit
+    """Read back what `to_dataset` made.
 
+    Raises
+    ------
+    ValueError
+        If the dataset is of another kind, or lacks a part.
+    """
     if GROUP not in dataset.attrs:
-        raise ValueError(
-            f"`dataset` has no attribute `{GROUP}`; give what `GaussianFit.to_dataset` made."
-        )
+        raise ValueError(f"`dataset` has no attribute `{GROUP}`; give what `to_dataset` made.")
     words = json.loads(dataset.attrs[GROUP])
     layout = Layout(tuple(map(_variable, words["variables"])), _coords(dataset))
     loc, scale, structure = _array(dataset, "loc"), _array(dataset, "scale"), _structure(dataset)
@@ -75,27 +75,22 @@ def from_dataset(dataset: xr.Dataset, data: Mapping[str, xr.Dataset] | None = No
     )
 
 
-def save(fit: GaussianFit, path: str | Path, *, force: bool = False) -> Path:
-    """Write a fit; `GaussianFit.save`."""
-    path = Path(path)
-    if path.exists() and not force:
-        raise GaussianFileError(
-            f"`path` is {path}, which exists; name another file, or force=True."
-        )
-    try:
-        prepare_folder(path)
-    except OSError as error:
-        raise GaussianFileError(
-            f"`path` is {path}, but its folder cannot be written to: {error.strerror}."
-        ) from error
-    with replacing(path) as part:
-        tree = xr.DataTree.from_dict({GROUP: to_dataset(fit), **fit.data})
-        tree.to_netcdf(part, engine="h5netcdf")
-    return path
+def save_gaussian(fit: GaussianFit, path: str | Path, *, force: bool = False) -> Path:
+    """Write a fit as NetCDF, its source's data included; the file appears whole or not at all.
+
+    Raises
+    ------
+    GaussianFileError
+        If the file exists and `force` is false, or the folder cannot be written to.
+    """
+    netcdf.check_output(Path(path), force=force, error=GaussianFileError)
+    return netcdf.write_tree(
+        xr.DataTree.from_dict({GROUP: to_dataset(fit), **fit.data}), Path(path)
+    )
 
 
 def load_gaussian(path: str | Path) -> GaussianFit:
-    """Read a fit that `GaussianFit.save` wrote, into memory.
+    """Read a fit that `save_gaussian` wrote, into memory.
 
     Parameters
     ----------
@@ -112,16 +107,7 @@ def load_gaussian(path: str | Path) -> GaussianFit:
     GaussianFileError
         If the file does not exist, is no NetCDF file or holds no fit.
     """
-    path = Path(path)
-    if not path.is_file():
-        raise GaussianFileError(f"{path} does not exist or is no file.")
-    try:
-        with xr.open_datatree(path, engine="h5netcdf") as opened:
-            tree = opened.load()
-    except (OSError, ValueError, KeyError) as error:
-        raise GaussianFileError(f"{path} is not a NetCDF file that can be read: {error}") from error
-    if GROUP not in tree.children:
-        raise GaussianFileError(f"{path} holds no group `{GROUP}`; was it written by `save`?")
+    tree = netcdf.read_tree(Path(path), GROUP, error=GaussianFileError, writer="`save_gaussian`")
     groups = {name: child.to_dataset() for name, child in tree.children.items()}
     try:
         return from_dataset(groups.pop(GROUP), groups)
@@ -148,5 +134,5 @@ def _structure(dataset: xr.Dataset) -> Structure:
 
 def _array(dataset: xr.Dataset, name: str) -> np.ndarray:
     if name not in dataset:
-        raise ValueError(f"`dataset` lacks {name}; give what `GaussianFit.to_dataset` made, whole.")
+        raise ValueError(f"`dataset` lacks {name}; give what `to_dataset` made, whole.")
     return dataset[name].values

@@ -1,4 +1,4 @@
-"""The fitted Gaussian: samples, log densities, and a place in a file.
+"""The fitted Gaussian: moments, samples and log densities.
 
 Convention: rows of parameters are as in `layout`, positive variables as logarithms, so that the Gaussian there
 is log normal in them. A row is loc + scale * u with u from a standardised `structure`. Nothing is known of
@@ -11,7 +11,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,6 @@ from onebasin.models import schema
 from onebasin.models.checks import check_count, check_positive, check_seed
 
 from ..alignment.draws import dataset_of
-from . import files
 from .layout import Layout, Rows
 from .structures import Structure
 
@@ -217,30 +215,3 @@ class GaussianFit:
             schema.GRADIENT_EVALUATIONS: 0,
         }
         return tree
-
-    def to_dataset(self) -> xr.Dataset:
-        """Return the fit as a dataset, without the groups in `data`."""
-        return files.to_dataset(self)
-
-    @classmethod
-    def from_dataset(
-        cls, dataset: xr.Dataset, data: Mapping[str, xr.Dataset] | None = None
-    ) -> GaussianFit:
-        """Read back what `to_dataset` made.
-
-        Raises
-        ------
-        ValueError
-            If the dataset is of another kind, or lacks a part.
-        """
-        return files.from_dataset(dataset, data)
-
-    def save(self, path: str | Path, *, force: bool = False) -> Path:
-        """Write NetCDF, `data` included; the file appears whole or not at all.
-
-        Raises
-        ------
-        GaussianFileError
-            If the file exists and `force` is false, or the folder cannot be written to.
-        """
-        return files.save(self, path, force=force)

@@ -1,0 +1,86 @@
+"""Trees of datasets in NetCDF files: written whole or not at all, read into memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .files import prepare_folder, replacing
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+_ENGINE = "h5netcdf"
+
+
+def check_output(
+    path: Path, *, force: bool, error: type[Exception], argument: str = "path"
+) -> None:
+    """Refuse a file that cannot be written, before any work is done.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    force : bool
+        Whether one that is there may be replaced.
+    error : type
+        What is raised.
+    argument : str
+        What the message calls the file.
+
+    Raises
+    ------
+    Exception
+        If the file exists and `force` is false, or its folder cannot be written to; of the type `error`.
+    """
+    if path.exists() and not force:
+        raise error(
+            f"`{argument}` is {path}, which exists; name another file, or overwrite it with --force (force=True)."
+        )
+    try:
+        prepare_folder(path)
+    except OSError as reason:
+        raise error(
+            f"`{argument}` is {path}, but its folder cannot be written to: {reason.strerror}."
+        ) from reason
+
+
+def write_tree(tree: xr.DataTree, path: Path) -> Path:
+    """Write a tree; the file appears whole or not at all, in the place of what was there."""
+    with replacing(path) as part:
+        tree.to_netcdf(part, engine=_ENGINE)
+    return path
+
+
+def read_tree(path: Path, group: str, *, error: type[Exception], writer: str) -> xr.DataTree:
+    """Read a tree that has a group of this name.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    group : str
+        The group that it must have.
+    error : type
+        What is raised.
+    writer : str
+        Who writes such files, for the message.
+
+    Raises
+    ------
+    Exception
+        If the file does not exist, is no NetCDF file or has no such group; of the type `error`.
+    """
+    import xarray as xr  # here: what reads no files does without
+
+    if not path.is_file():
+        raise error(f"{path} does not exist or is no file.")
+    try:
+        with xr.open_datatree(path, engine=_ENGINE) as opened:
+            tree = opened.load()
+    except (OSError, ValueError, KeyError) as reason:
+        raise error(f"{path} is not a NetCDF file that can be read: {reason}") from reason
+    if group not in tree.children:
+        raise error(f"{path} holds no group `{group}`; was it written by {writer}?")
+    return tree
