@@ -28,16 +28,6 @@ def plot_cells(
         A threshold to mark.
     log_scale
         Whether the axis is logarithmic.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure.
-
-    Raises
-    ------
-    ValueError
-        If there is nothing to draw.
     """
     rows = list(dict.fromkeys(row for group in values.values() for row in group))
     if not rows:

@@ -30,16 +30,6 @@ def plot_elbo(traces: Mapping[str, ElboTrace]) -> Figure:
     ----------
     traces
         The traces, by the fit's name.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure.
-
-    Raises
-    ------
-    ValueError
-        If there is nothing to draw.
     """
     if not traces or not any(np.size(trace.elbo) for trace in traces.values()):
         raise ValueError("`traces` holds no ELBO: give at least one fit with recorded values.")

@@ -21,11 +21,6 @@ def plot_failure_rates(rates: FailureRates, *, ax: Axes | None = None) -> Figure
         What was measured.
     ax : Axes, optional
         Where to draw; on a figure of its own by default.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure.
     """
     figure = new_figure(6.4, 3.6) if ax is None else cast(Figure, ax.get_figure(root=True))
     ax = ax or figure.subplots()

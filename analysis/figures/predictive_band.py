@@ -106,16 +106,6 @@ def plot_predictive_band(
         Names of the axes, with units.
     columns
         Panels in a row.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure.
-
-    Raises
-    ------
-    ValueError
-        If there is nothing to draw.
     """
     if not bands:
         raise ValueError("`bands` is empty: give the band of at least one posterior.")

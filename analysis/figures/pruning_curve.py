@@ -28,11 +28,6 @@ def plot_pruning_curve(
     reference
         What the posterior itself reaches, as a dashed line.
 
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure.
-
     Raises
     ------
     ValueError

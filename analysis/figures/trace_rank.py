@@ -90,16 +90,6 @@ def plot_trace_rank(quantities: Sequence[TraceRank], *, title: str = "") -> Figu
         What to draw, one row each.
     title
         Title over the figure.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure.
-
-    Raises
-    ------
-    ValueError
-        If there is nothing to draw.
     """
     if not quantities:
         raise ValueError("`quantities` is empty: give at least one `trace_rank(name, draws)`.")

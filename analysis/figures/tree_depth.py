@@ -26,16 +26,6 @@ def plot_tree_depth(
         The limit; bars at the limit are drawn in another colour.
     columns
         Panels in a row.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure.
-
-    Raises
-    ------
-    ValueError
-        If there is nothing to draw.
     """
     if not depths:
         raise ValueError("`depths` is empty: give the tree depths of at least one posterior.")

@@ -42,16 +42,6 @@ def plot_weight_scatter(
         Whether all panels show the same ranges; otherwise each has its own, labelled ones.
     columns
         Panels in a row.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure.
-
-    Raises
-    ------
-    ValueError
-        If there is nothing to draw.
     """
     if not pairs:
         raise ValueError("`pairs` is empty: give the draws of at least one posterior.")

@@ -125,11 +125,6 @@ def plot_recovery(found: Mapping[str, Recovery]) -> Figure:
     ----------
     found : mapping
         Title of the panel to what is drawn in it.
-
-    Raises
-    ------
-    ValueError
-        If there is nothing to draw.
     """
     if not found:
         raise ValueError("`found` is empty: give the recovery of at least one posterior.")
