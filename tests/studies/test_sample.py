@@ -334,7 +334,7 @@ def test_infer_trains_ensembles_of_networks_on_numpyro_alone(tmp_path, monkeypat
         calls.append((target, how))
         return "tree"
 
-    monkeypatch.setattr("onebasin.inference.training.ensemble", stand_in)
+    monkeypatch.setattr("onebasin.inference.ensemble", stand_in)
     how = {"settings": EnsembleSettings(members=2), "seed": 3, "progress": False}
     how["checkpoint"] = tmp_path
     assert infer("a target", "ensemble", engine="numpyro", **how) == "tree"
