@@ -24,9 +24,10 @@ os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_paralleli
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 
-from onebasin.inference.mcmc.numpyro import unconstrain
+from onebasin.inference.density.network import density_of
+from onebasin.inference.density.start import random_starts
+from onebasin.inference.keys import Purpose, keys_for
 from onebasin.inference.precision import precision
 from onebasin.inference.provenance import machine, versions
 from onebasin.models import BayesianNetwork, Network, NetworkTarget
@@ -54,9 +55,9 @@ def targets() -> dict[str, NetworkTarget]:
 def time_numpyro(target: NetworkTarget, dtype: str, num: int, repeats: int) -> list[float]:
     """Microseconds a gradient, one number a round."""
     with precision(dtype):
-        model = unconstrain(target, keys_for(Purpose.CHAIN_START, 0, 1), 0.5)
-        start, unravel = ravel_pytree(jax.tree.map(lambda leaf: leaf[0], model.initial))
-        gradient = jax.grad(lambda v: model.potential(unravel(v)))
+        density = density_of(target)
+        start = random_starts(density, keys_for(Purpose.CHAIN_START, 0, 1), 0.5)[0]
+        gradient = jax.grad(lambda v: -density.log_density(v))
         step = jnp.asarray(STEP**2, start.dtype)
         loop = jax.jit(lambda v: jax.lax.fori_loop(0, num, lambda _, u: u - step * gradient(u), v))
         loop(start).block_until_ready()

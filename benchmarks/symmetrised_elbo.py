@@ -229,8 +229,8 @@ def training(target: NetworkTarget, choice: str, draws: int, local: bool) -> Cal
     layout = layout_of(target)
     family = family_of("meanfield", layout, 1)
     information = Information(layout, family, choice, settings)
-    optimiser = Optimiser(Objective(target, layout.space, family, local), information, settings, 0)
-    noise = np.random.default_rng(1).standard_normal((1, layout.space.size))
+    optimiser = Optimiser(Objective(layout.density, family, local), information, settings, 0)
+    noise = np.random.default_rng(1).standard_normal((1, layout.density.size))
     state = optimiser.first(jnp.asarray(0.1 * noise, jnp.float32))
     return lambda: optimiser._advance(state, 0, STEPS[local])
 

@@ -34,6 +34,10 @@ class Chart(Protocol):
         """Of the values."""
 
     @property
+    def support(self) -> Any:
+        """NumPyro's constraint on the values."""
+
+    @property
     def exact(self) -> bool:
         """Whether values have one point of coordinates each."""
 
@@ -93,6 +97,11 @@ class Softmax:
 
     shape: tuple[int, ...]
     exact: bool = False
+
+    @property
+    def support(self) -> Any:
+        """NumPyro's constraint on the values."""
+        return constraints.simplex
 
     @property
     def event_shape(self) -> tuple[int, ...]:

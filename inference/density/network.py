@@ -1,41 +1,49 @@
-"""A network's log density in the unconstrained space, taken apart: the prior, and the likelihood of any observations.
-
-`log_prior` has the log Jacobian in it. With all observations, prior plus likelihood are minus the potential of
-`numpyro_mcmc.unconstrain`.
-"""
+"""A network's log density: that of its NumPyro model, and the log likelihood of any of its observations."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 from numpyro.handlers import block
 
 from onebasin.models.networks.bayesian import BayesianNetwork, NetworkTarget
 from onebasin.models.networks.likelihood import Categorical
 from onebasin.models.target import Target
 
-from ..mcmc.numpyro import unconstrain
+from .base import Values
+from .numpyro import NumpyroDensity
 
-Point = dict[str, jax.Array]
+
+def density_of(target: Target) -> NumpyroDensity:
+    """The log density of any target that has a NumPyro model.
+
+    Raises
+    ------
+    ValueError
+        If it has none.
+    """
+    return (NetworkDensity if isinstance(target, NetworkTarget) else NumpyroDensity).of(target)
 
 
-def prior_target(target: NetworkTarget) -> Target:
-    """The target without its likelihood: the same variables under their prior.
+def prior_model(target: NetworkTarget) -> Callable[[], None]:
+    """The target's NumPyro model without its likelihood.
 
-    One observation says which sites there are; hidden, it takes no part in the density.
+    One observation says which variables there are; hidden, it takes no part in the density.
     """
 
     def model() -> None:
         target.model.numpyro_model(jnp.asarray(target.x[:1]), jnp.asarray(target.y[:1]))
 
-    return Target(target.name, numpyro_model=block(model, hide=["y"]))
+    return block(model, hide=["y"])
 
 
 def outputs_log_likelihood(
-    model: BayesianNetwork, output: jax.Array, values: Point, y: Any
+    model: BayesianNetwork, output: jax.Array, values: Values, y: Any
 ) -> Float[Array, " obs"]:
     """Log likelihood of observations, given the network's outputs (obs, out) and the noise among the values."""
     likelihood = model.likelihood
@@ -45,45 +53,26 @@ def outputs_log_likelihood(
     return likelihood.log_density(output, y, noise)
 
 
-class NetworkDensity:
-    """The parts of a target's density, in the precision of the caller's context.
+@dataclass(frozen=True, eq=False)
+class NetworkDensity(NumpyroDensity):
+    """A network with its data, in the precision of the caller's context."""
 
-    Parameters
-    ----------
-    target : NetworkTarget
-        The network with its data.
-    keys : array of keys (start,)
-        For starting points, uniform within +-init_radius in the unconstrained space.
-    init_radius : float
-        See above.
+    target: NetworkTarget
 
-    Attributes
-    ----------
-    initial : dict
-        Site name to starting points (start, ...).
-    constrain : callable
-        One point to the values of the sites.
-    x, y : arrays
-        The data.
-    """
+    @property
+    def data(self) -> tuple[jax.Array, jax.Array]:
+        """Inputs and targets of all observations."""
+        return jnp.asarray(self.target.x), jnp.asarray(self.target.y)
 
-    def __init__(self, target: NetworkTarget, keys: jax.Array, init_radius: float = 2.0) -> None:
-        self.model = target.model
-        self.x, self.y = jnp.asarray(target.x), jnp.asarray(target.y)
-        space = unconstrain(prior_target(target), keys, init_radius)
-        self.initial, self.constrain = space.initial, space.constrain
-        self._prior_potential = space.potential
+    def log_likelihood(
+        self, vector: Float[Array, " param"], rows: Int[Array, " row"] | None = None
+    ) -> Float[Array, " term"]:
+        """Log likelihood of each observation, or of each of some."""
+        x, y = self.data if rows is None else (part[rows] for part in self.data)
+        values = self.constrain(vector)
+        output = self.target.model.network.apply(values, x)
+        return outputs_log_likelihood(self.target.model, output, values, y)
 
-    def log_prior(self, point: Point) -> Float[Array, ""]:
-        """Log density of the prior at one unconstrained point, with the log Jacobian."""
-        return -self._prior_potential(point)
-
-    def log_likelihood(self, point: Point, x: Any, y: Any) -> Float[Array, " obs"]:
-        """Log likelihood of observations at one unconstrained point."""
-        values = self.constrain(point)
-        output = self.model.network.apply(values, x)
-        return outputs_log_likelihood(self.model, output, values, y)
-
-    def log_density(self, point: Point) -> Float[Array, ""]:
-        """Log prior plus log likelihood of all observations."""
-        return self.log_prior(point) + jnp.sum(self.log_likelihood(point, self.x, self.y))
+    @property
+    def _prior_model(self) -> Callable[[], None]:
+        return prior_model(self.target)

@@ -1,59 +1,213 @@
-"""The log density of a NumPyro model at given values of its sites."""
+"""The log density of a NumPyro model over vectors.
+
+Coordinates of the variables stand in the vector in the order of their names. Where all charts are NumPyro's own, the
+log density is NumPyro's own too.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpyro.infer.util import log_density
-from numpyro.infer.util import log_likelihood as numpyro_log_likelihood
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, Int
+from numpyro.distributions import ImproperUniform
+from numpyro.handlers import seed as seeded
+from numpyro.handlers import substitute, trace
+from numpyro.infer.initialization import init_to_uniform
+from numpyro.infer.util import compute_log_probs, constrain_fn, potential_energy
 
 from onebasin.models.target import Target
 
-from ..keys import Purpose, keys_for
-from ..mcmc.numpyro import unconstrain
+from .base import Values
+from .charts import Bijection, Chart
+
+FIXED = ("param", "mutable", "plate", "prng_key")
+"""Kinds of a model's statements that are no variables, and stay as they are in its first run."""
 
 
+def require_numpyro(target: Target) -> Callable[[], None]:
+    """The target's NumPyro model.
+
+    Raises
+    ------
+    ValueError
+        If it has none.
+    """
+    if target.numpyro_model is None:
+        raise ValueError(
+            f"`engine` is 'numpyro', but the target {target.name!r} has no NumPyro model; use engine='stan'."
+        )
+    return target.numpyro_model
+
+
+@dataclass(frozen=True, eq=False)
 class NumpyroDensity:
-    """Evaluates a target's density on the constrained scale, without the Jacobian of any chart.
-
-    Parameters
-    ----------
-    target : Target
-        With a NumPyro model.
+    """A target by its NumPyro model; made by `of`.
 
     Attributes
     ----------
-    derived : tuple of str
-        Quantities that follow from the sampled sites; none are looked at.
+    target : Target
+        With a NumPyro model.
+    model : callable
+        That model, with all fixed that is no variable.
+    charts : dict
+        Variable to chart.
+    replayed : bool
+        Whether the model has to be run again to know values: quantities that follow from the variables, or supports
+        that depend on them.
     """
 
-    derived: tuple[str, ...] = ()
+    target: Target
+    model: Callable[[], None]
+    charts: dict[str, Chart]
+    replayed: bool
 
-    def __init__(self, target: Target) -> None:
-        self.target = target
-        self._log_density = jax.jit(jax.vmap(self._at))  # once: a new function would compile anew
+    @classmethod
+    def of(cls, target: Target) -> NumpyroDensity:
+        """The density of a target.
 
-    def points(self, count: int, seed: int) -> dict[str, np.ndarray]:
-        """Points to try, uniform within +-2 in the unconstrained space: name to array (point, ...)."""
-        space = unconstrain(self.target, keys_for(Purpose.POINT, seed, count), 2.0)
-        values = jax.vmap(space.constrain)(space.initial)
-        return {name: np.asarray(values[name]) for name in space.initial}
+        Raises
+        ------
+        ValueError
+            If the target has no NumPyro model, or a variable that is discrete.
+        """
+        model = require_numpyro(target)
+        run = substitute(seeded(model, jax.random.key(0)), substitute_fn=_value_without_draw)
+        sites = trace(run).get_trace()
+        charts: dict[str, Chart] = {}
+        replayed = any(site["type"] == "deterministic" for site in sites.values())
+        for name, site in sites.items():
+            if site["type"] != "sample" or site["is_observed"]:
+                continue
+            support = site["fn"].support
+            if support.is_discrete:
+                raise ValueError(
+                    f"`target` {target.name!r} has the discrete variable {name}, which has no gradient; state the "
+                    "model with the sum over its values (`numpyro.factor`)."
+                )
+            charts[name] = Bijection(support, jnp.shape(site["value"]))
+            replayed |= _has_moving_bounds(support)
+        fixed = {name: site["value"] for name, site in sites.items() if site["type"] in FIXED}
+        return cls(target, substitute(model, data=fixed) if fixed else model, charts, replayed)
 
-    def log_density(self, values: Mapping[str, Any]) -> np.ndarray:
-        """Log prior plus log likelihood at points (point, ...): array (point,); -inf outside the support."""
-        return np.asarray(self._log_density(dict(values)))
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The variables."""
+        return tuple(self.charts)
 
-    def log_likelihood(self, values: Mapping[str, Any]) -> np.ndarray:
-        """Log likelihood of all observed sites at points (point, ...): array (point,)."""
-        sites = numpyro_log_likelihood(self.target.numpyro_model, dict(values))
-        totals = [np.asarray(v).reshape(len(v), -1).sum(-1) for v in sites.values()]
-        return np.sum(totals, axis=0)
+    @property
+    def size(self) -> int:
+        """Coordinates of a vector."""
+        return sum(int(np.prod(chart.shape)) for chart in self.charts.values())
 
-    def _at(self, point: dict[str, Any]) -> jax.Array:
-        density, sites = log_density(self.target.numpyro_model, (), {}, point)
-        inside = [jnp.all(sites[name]["fn"].support(value)) for name, value in point.items()]
-        return jnp.where(jnp.all(jnp.stack(inside)), density, -jnp.inf)
+    def unravel(self, vector: Float[Array, " param"]) -> Values:
+        """Coordinates of every variable."""
+        like = {name: jnp.zeros(chart.shape, vector.dtype) for name, chart in self.charts.items()}
+        return ravel_pytree(like)[1](vector)
+
+    def ravel(self, coordinates: Mapping[str, Any]) -> Float[Array, " param"]:
+        """The vector of coordinates of every variable."""
+        vector: jax.Array = ravel_pytree({name: coordinates[name] for name in self.charts})[0]
+        return vector
+
+    def places(self) -> dict[str, np.ndarray]:
+        """Where every coordinate of a variable stands in the vector."""
+        sizes = {name: int(np.prod(self.charts[name].shape)) for name in sorted(self.charts)}
+        ends = np.cumsum(list(sizes.values()))
+        return {
+            name: np.arange(end - size, end).reshape(self.charts[name].shape)
+            for (name, size), end in zip(sizes.items(), ends, strict=True)
+        }
+
+    def constrain(self, vector: Float[Array, " param"]) -> Values:
+        """Value of every variable."""
+        coordinates = self.unravel(vector)
+        if self.replayed and self._has_own_charts:
+            return constrain_fn(self.model, (), {}, coordinates)
+        return {name: chart.forward(coordinates[name]) for name, chart in self.charts.items()}
+
+    def quantities(self, coordinates: Values) -> Values:
+        """Value of every variable, and of what the model says to follow from them."""
+        if self.replayed:
+            return constrain_fn(self.model, (), {}, coordinates, return_deterministic=True)
+        return {name: chart.forward(coordinates[name]) for name, chart in self.charts.items()}
+
+    def unconstrain(self, values: Mapping[str, Any]) -> Float[Array, " param"]:
+        """The vector of values."""
+        return self.ravel({n: c.inverse(jnp.asarray(values[n])) for n, c in self.charts.items()})
+
+    def log_jacobian(self, vector: Float[Array, " param"]) -> Float[Array, ""]:
+        """What the log density of a vector has beyond that of its values."""
+        coordinates, values = self.unravel(vector), self.constrain(vector)
+        terms = [c.log_jacobian(coordinates[n], values[n]) for n, c in self.charts.items()]
+        return sum(terms, jnp.zeros((), vector.dtype))
+
+    def log_density(self, vector: Float[Array, " param"]) -> Float[Array, ""]:
+        """Log prior plus log likelihood of all data."""
+        return self.log_density_at(self.unravel(vector))
+
+    def log_density_at(self, coordinates: Values) -> Float[Array, ""]:
+        """The same at the coordinates of every variable, for samplers that move in them."""
+        if self._has_own_charts:
+            potential: jax.Array = potential_energy(self.model, (), {}, coordinates)
+            return -potential
+        vector = self.ravel(coordinates)
+        return self.log_prior(vector) + jnp.sum(self.log_likelihood(vector))
+
+    def log_prior(self, vector: Float[Array, " param"]) -> Float[Array, ""]:
+        """Log prior density."""
+        coordinates, values = self.unravel(vector), self.constrain(vector)
+        terms = [c.log_jacobian(coordinates[n], values[n]) for n, c in self.charts.items()]
+        return sum(terms, sum(site_terms(self._prior_model, values, observed=False), jnp.zeros(())))
+
+    def log_likelihood(
+        self, vector: Float[Array, " param"], rows: Int[Array, " row"] | None = None
+    ) -> Float[Array, " term"]:
+        """Log likelihood of all data, a term an observed site.
+
+        Raises
+        ------
+        ValueError
+            If some observations are asked for.
+        """
+        if rows is not None:
+            raise ValueError(
+                f"`rows` are given, but {self.target.name!r} is no network: of other models it is not known which part "
+                "of the density belongs to which observation. Use None, for all data."
+            )
+        terms = site_terms(self.model, self.constrain(vector), observed=True)
+        return jnp.stack(terms) if terms else jnp.zeros(1, vector.dtype)
+
+    @property
+    def _prior_model(self) -> Callable[[], None]:
+        """A model with the prior of `model`."""
+        return self.model
+
+    @property
+    def _has_own_charts(self) -> bool:
+        return all(isinstance(chart, Bijection) for chart in self.charts.values())
+
+
+def _value_without_draw(site: dict[str, Any]) -> jax.Array | None:
+    """A value for a variable whose prior cannot be drawn from."""
+    fn = site.get("fn")
+    while hasattr(fn, "base_dist"):
+        fn = fn.base_dist
+    return init_to_uniform(site) if isinstance(fn, ImproperUniform) else None
+
+
+def _has_moving_bounds(support: Any) -> bool:
+    """Whether bounds may depend on other variables; NumPyro's rule."""
+    bounds = [getattr(support, name, 0) for name in ("lower_bound", "upper_bound")]
+    return not all(isinstance(bound, int | float) for bound in bounds)
+
+
+def site_terms(model: Callable[[], None], values: Values, *, observed: bool) -> list[jax.Array]:
+    """Summed log densities of the sites that are observed, or of those that are inferred."""
+    log_probs, sites = compute_log_probs(model, (), {}, values)
+    return [v for name, v in log_probs.items() if bool(sites[name]["is_observed"]) == observed]

@@ -12,9 +12,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from numpyro.distributions.transforms import biject_to
-from numpyro.handlers import seed as seeded
-from numpyro.handlers import trace
+from jaxtyping import Float
 
 from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.target import Target
@@ -25,6 +23,7 @@ from onebasin.stan.program import make_ready
 from onebasin.stan.run import run
 
 from .numpyro import NumpyroDensity
+from .values import NumpyroValues
 
 
 class StanDensity:
@@ -59,7 +58,7 @@ class StanDensity:
     def points(self, count: int, seed: int) -> dict[str, np.ndarray]:
         """Points to try, uniform within +-2 in the unconstrained space: name to array (point, ...)."""
         if isinstance(self.target, NetworkTarget):
-            return NumpyroDensity(self.target).points(count, seed)
+            return NumpyroValues(self.target).points(count, seed)
         starts = [command.Start(seed=seed % 2**32, chain=number + 1) for number in range(count)]
         outputs = [self._run(command.draw_start(self._files, start)) for start in starts]
         return {
@@ -67,13 +66,16 @@ class StanDensity:
             for name in self._ready.info.parameters
         }
 
-    def log_density(self, values: Mapping[str, Any]) -> np.ndarray:
-        """Log density at points (point, ...), up to a constant: array (point,)."""
+    def log_density(self, values: Mapping[str, Any]) -> Float[np.ndarray, " point"]:
+        """Log density at points (point, ...), up to a constant."""
         if isinstance(self.target, NetworkTarget):
             return self._of_network(self.target, values)
         count = len(next(iter(values.values())))
         points = [{name: value[i] for name, value in values.items()} for i in range(count)]
         return np.array([self._at(point) for point in points])
+
+    def log_likelihood(self, values: Mapping[str, Any]) -> None:
+        """None: Stan does not tell the likelihood from the prior."""
 
     def _at(self, point: Mapping[str, Any]) -> float:
         file = self._folder / "point.json"
@@ -83,10 +85,12 @@ class StanDensity:
 
     def _of_network(self, target: NetworkTarget, values: Mapping[str, Any]) -> np.ndarray:
         """By way of NumPyro's unconstrained space, whose packing the program shares."""
-        rows, jacobians = jax.vmap(lambda point: _unconstrained(target, point))(dict(values))
+        density = NumpyroDensity.of(target)
+        points = jax.vmap(density.unconstrain)(dict(values))
+        jacobians = jax.vmap(density.log_jacobian)(points)
         vectors = []
-        for i in range(len(jacobians)):
-            parts = pack_unconstrained(target, {name: row[i] for name, row in rows.items()})
+        for point in points:
+            parts = pack_unconstrained(target, density.unravel(point))
             vectors.append([*parts["weights_raw"], *parts["biases_raw"], *np.log(parts["sigma"])])
         file = self._folder / "points.json"
         file.write_text(json.dumps({"params_r": np.array(vectors).tolist()}))
@@ -96,14 +100,3 @@ class StanDensity:
     def _run(self, arguments: list[str]) -> Any:
         run(self._ready.executable, arguments, self._folder / "console.txt")
         return read(self._files.output)
-
-
-def _unconstrained(target: NetworkTarget, point: dict[str, Any]) -> tuple[dict[str, Any], Any]:
-    """One point in NumPyro's unconstrained space, and the log Jacobian on the way back."""
-    sites = trace(seeded(target.numpyro_model, jax.random.key(0))).get_trace()
-    values, jacobian = {}, 0.0
-    for name, value in point.items():
-        transform = biject_to(sites[name]["fn"].support)
-        values[name] = transform.inv(value)
-        jacobian += transform.log_abs_det_jacobian(values[name], value).sum()
-    return values, jacobian

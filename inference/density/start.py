@@ -1,4 +1,4 @@
-"""Values of a target's variables that a user gives, checked and taken to the unconstrained space."""
+"""Starting points in the unconstrained space: at random, or at values that a user gives."""
 
 from __future__ import annotations
 
@@ -8,44 +8,69 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpyro.distributions.transforms import biject_to
-from numpyro.handlers import seed as seeded
-from numpyro.handlers import trace
+from jaxtyping import Array, Float
+from numpyro.infer.initialization import init_to_uniform
+from numpyro.infer.util import initialize_model
 
-from onebasin.models.target import Target
+from ..errors import InferenceError
+from .charts import Chart
+from .numpyro import NumpyroDensity, require_numpyro
 
-from ..mcmc.numpyro import require_numpyro
 
-
-def to_unconstrained(target: Target, start: Mapping[str, Any]) -> dict[str, jax.Array]:
-    """Take one point of natural values to NumPyro's unconstrained space.
+def random_starts(
+    density: NumpyroDensity, keys: jax.Array, radius: float
+) -> Float[Array, "start param"]:
+    """Points with a finite log density and gradient, uniform within +-radius.
 
     Parameters
     ----------
-    target : Target
-        With a NumPyro model.
+    density : NumpyroDensity
+        In NumPyro's own charts.
+    keys : array of keys (start,)
+        One a point.
+    radius : float
+        See above.
+
+    Raises
+    ------
+    InferenceError
+        If no such point is found.
+    """
+    target = density.target
+    try:
+        info = initialize_model(
+            keys, require_numpyro(target), init_strategy=init_to_uniform(radius=radius)
+        )
+    except RuntimeError as error:
+        raise InferenceError(
+            f"No starting point with a finite log density was found for {target.name!r}; "
+            f"check the data and the prior, or make `init_radius` smaller ({error})."
+        ) from error
+    return jax.vmap(density.ravel)(info.param_info.z)
+
+
+def given_start(density: NumpyroDensity, start: Mapping[str, Any]) -> Float[Array, " param"]:
+    """Take natural values that a user gives to the unconstrained space.
+
+    Parameters
+    ----------
+    density : NumpyroDensity
+        Of the target.
     start : mapping
         Value of every variable, with its shape; more names than those are refused.
 
     Returns
     -------
-    dict
-        Site name to array, in the precision of the caller's context.
+    array (param,)
+        In the precision of the caller's context.
 
     Raises
     ------
     ValueError
         If a name is missing or unknown, a shape differs, or a value is not finite or not allowed for its variable.
     """
-    sites = {
-        name: site
-        for name, site in trace(seeded(require_numpyro(target), jax.random.key(0)))
-        .get_trace()
-        .items()
-        if site["type"] == "sample" and not site["is_observed"]
-    }
-    check_names(start, tuple(sites))
-    return {name: _site(name, site, start[name]) for name, site in sites.items()}
+    check_names(start, density.names)
+    return density.ravel({n: _coordinates(n, c, start[n]) for n, c in density.charts.items()})
 
 
 def check_names(start: Mapping[str, Any], expected: tuple[str, ...]) -> None:
@@ -53,23 +78,22 @@ def check_names(start: Mapping[str, Any], expected: tuple[str, ...]) -> None:
     missing = [name for name in expected if name not in start]
     unknown = [name for name in start if name not in expected]
     if missing or unknown:
-        said = [f"lacks {', '.join(missing)}"] if missing else []
-        said += [f"has {', '.join(unknown)}, which the target does not"] if unknown else []
-        raise ValueError(f"`start` {' and '.join(said)}; give {', '.join(expected)}.")
+        faults = [f"lacks {', '.join(missing)}"] if missing else []
+        faults += [f"has {', '.join(unknown)}, which the target does not"] if unknown else []
+        raise ValueError(f"`start` {' and '.join(faults)}; give {', '.join(expected)}.")
 
 
-def _site(name: str, site: Mapping[str, Any], given: Any) -> jax.Array:
-    shape = jnp.shape(site["value"])
-    values = np.asarray(given, np.float64)
-    if values.shape != shape:
-        raise ValueError(f"`start` gives {name} the shape {values.shape}; the target's is {shape}.")
-    support = site["fn"].support
-    value = jnp.asarray(values, jnp.result_type(site["value"]))
-    allowed = bool(jnp.all(support(value)))
-    unconstrained: jax.Array = biject_to(support).inv(value)
-    if not (allowed and bool(jnp.all(jnp.isfinite(unconstrained)))):
+def _coordinates(name: str, chart: Chart, start: Any) -> jax.Array:
+    values = np.asarray(start, np.float64)
+    if values.shape != chart.event_shape:
         raise ValueError(
-            f"`start` gives {name} a value that is not finite or outside its support ({support}); a mean of "
+            f"`start` gives {name} the shape {values.shape}; the target's is {chart.event_shape}."
+        )
+    value = jnp.asarray(values, jnp.result_type(float))
+    coordinates = chart.inverse(value)
+    if not (jnp.all(chart.support(value)) and jnp.all(jnp.isfinite(coordinates))):
+        raise ValueError(
+            f"`start` gives {name} a value that is not finite or outside its support ({chart.support}); a mean of "
             "constrained draws can lie outside, so project it first."
         )
-    return unconstrained
+    return coordinates

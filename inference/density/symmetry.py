@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from onebasin.models.symmetry.group import Group
 from onebasin.models.target import Target
 
 from ..errors import InferenceError
+from .base import ValueDensity
 
 
 class SymmetryError(InferenceError):
@@ -102,28 +102,26 @@ def check_symmetry(
     before = cache(lambda measure: measure(values))  # the same for every block
     differences = []
     for place, block in enumerate(symmetry):
-        measure = density.log_density
-        if not block.keeps_density:
-            if engine == "stan":
-                differences.append(float("nan"))
-                continue
-            measure = density.log_likelihood
+        measure = density.log_density if block.keeps_density else density.log_likelihood
+        if (here := before(measure)) is None:
+            differences.append(float("nan"))
+            continue
         moved = group.act(_alone(group, element, place, points), values)
-        difference = _largest_change(before(measure), measure(moved))
+        difference = _largest_change(here, measure(moved))
         if not difference <= tolerance:  # a NaN is no agreement either
             raise SymmetryError(_refusal(target, block, difference), difference)
         differences.append(difference)
     return SymmetryCheck(tuple(differences), points)
 
 
-def _density(target: Target, engine: str, progress: Callable[[str], None] | None) -> Any:
+def _density(target: Target, engine: str, progress: Callable[[str], None] | None) -> ValueDensity:
     if choose("engine", engine, ("numpyro", "stan")) == "stan":
         from .stan import StanDensity
 
         return StanDensity(target, progress)
-    from .numpyro import NumpyroDensity
+    from .values import NumpyroValues
 
-    return NumpyroDensity(target)
+    return NumpyroValues(target)
 
 
 def _on_parameters(block: Block, derived: tuple[str, ...]) -> Block:

@@ -9,23 +9,23 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 from numpyro.infer import HMC, NUTS
 from numpyro.infer.hmc import HMCState
-from numpyro.infer.initialization import init_to_uniform
-from numpyro.infer.util import initialize_model
 from rich.progress import TaskID
 
 from onebasin.models.errors import RunCancelled
 from onebasin.models.target import Target
 
-from ..errors import InferenceError
+from ..density.network import density_of
+from ..density.numpyro import NumpyroDensity
+from ..density.start import random_starts
 from ..keys import Purpose, keys_for
 from ..precision import precision
 from ..progress import ProgressBars
@@ -39,92 +39,23 @@ SLICE = 50
 STATS = ("diverging", "n_steps", "acceptance_rate", "energy", "step_size", "lp")
 
 
-@dataclass(frozen=True)
-class Unconstrained:
-    """A NumPyro model in its unconstrained space.
-
-    Attributes
-    ----------
-    initial : dict
-        Site name to starting points (chain, ...).
-    potential : callable
-        Minus the log density with the log Jacobian, of one point.
-    constrain : callable
-        One point to the values of the sites.
-    """
-
-    initial: dict[str, jax.Array]
-    potential: Callable[[dict[str, jax.Array]], jax.Array]
-    constrain: Callable[[dict[str, jax.Array]], dict[str, jax.Array]]
-
-
-def unconstrain(target: Target, keys: jax.Array, init_radius: float) -> Unconstrained:
-    """Take a target's NumPyro model to the unconstrained space.
-
-    Parameters
-    ----------
-    target : Target
-        With a NumPyro model.
-    keys : array of keys (chain,)
-        For starting points, uniform within +-init_radius.
-    init_radius : float
-        See above.
+def chain_starts(
+    density: NumpyroDensity, settings: NutsSettings | HmcSettings, seed: int
+) -> Float[Array, "chain param"]:
+    """A starting point a chain, as the settings want it.
 
     Raises
     ------
-    ValueError
-        If the target has no NumPyro model.
     InferenceError
-        If no starting point with a finite log density and gradient is found.
-    """
-    try:
-        info = initialize_model(
-            keys, require_numpyro(target), init_strategy=init_to_uniform(radius=init_radius)
-        )
-    except RuntimeError as error:
-        raise InferenceError(
-            f"No starting point with a finite log density was found for {target.name!r}; "
-            f"check the data and the prior, or make `init_radius` smaller ({error})."
-        ) from error
-    return Unconstrained(info.param_info.z, info.potential_fn, info.postprocess_fn)
-
-
-def require_numpyro(target: Target) -> Callable[[], None]:
-    """The target's NumPyro model.
-
-    Raises
-    ------
-    ValueError
-        If it has none.
-    """
-    if target.numpyro_model is None:
-        raise ValueError(
-            f"`engine` is 'numpyro', but the target {target.name!r} has no NumPyro model; use engine='stan'."
-        )
-    return target.numpyro_model
-
-
-def starting_points(
-    target: Target, settings: NutsSettings | HmcSettings, seed: int
-) -> Unconstrained:
-    """Take a target to the unconstrained space, with a starting point a chain as the settings want it.
-
-    Raises
-    ------
-    ValueError, InferenceError
-        See `unconstrain`; also if no optimum is found.
+        If no point with a finite log density is found, or no optimum.
     """
     keys = keys_for(Purpose.CHAIN_START, seed, settings.chains)
     if settings.init == "random":
-        return unconstrain(target, keys, settings.init_radius)
-    many = jax.vmap(partial(jax.random.split, num=settings.init_starts))(keys)
-    space = unconstrain(target, many.reshape(-1), settings.init_radius)
-    search = BestOptimum(space.potential, jax.tree.map(lambda leaf: leaf[0], space.initial))
-    found = [
-        search(jax.tree.map(lambda leaf: leaf[first : first + settings.init_starts], space.initial))  # noqa: B023
-        for first in range(0, len(many) * settings.init_starts, settings.init_starts)
-    ]
-    return replace(space, initial=jax.tree.map(lambda *points: jnp.stack(points), *found))
+        return random_starts(density, keys, settings.init_radius)
+    several = jax.vmap(partial(jax.random.split, num=settings.init_starts))(keys)
+    points = random_starts(density, several.reshape(-1), settings.init_radius)
+    search = BestOptimum(density.log_density)
+    return jnp.stack([search(group) for group in jnp.split(points, settings.chains)])
 
 
 class ChainRunner:
@@ -148,15 +79,16 @@ class ChainRunner:
         self.settings = settings
         self.bars = bars
         with precision(settings.dtype):
-            model = starting_points(target, settings, seed)
-            kernel = _kernel(model.potential, settings)
+            density = density_of(target)
+            points = jax.vmap(density.unravel)(chain_starts(density, settings, seed))
+            kernel = _kernel(density, settings)
             start = jax.jit(jax.vmap(lambda key, z: kernel.init(key, settings.warmup, z, (), {})))
-            self._states = start(keys_for(Purpose.CHAIN, seed, settings.chains), model.initial)
+            self._states = start(keys_for(Purpose.CHAIN, seed, settings.chains), points)
             advance = jax.jit(partial(_advance, kernel, partial(_bounded, settings)))
             lowered = advance.lower(self._state(0), 1)
             self._advance = lowered.compile()
             # Compiled here, not while a chain's sampling is timed.
-            constrain = jax.jit(jax.vmap(model.constrain))
+            constrain = jax.jit(jax.vmap(density.quantities))
             self._constrain = constrain.lower(lowered.out_info[1]["z"]).compile()
 
     def _state(self, number: int) -> HMCState:
@@ -227,9 +159,9 @@ class _Kept:
                 arrays[name][start : start + num] = values[:num]
 
 
-def _kernel(potential: Callable, settings: NutsSettings | HmcSettings) -> HMC:
+def _kernel(density: NumpyroDensity, settings: NutsSettings | HmcSettings) -> HMC:
     common: dict[str, Any] = {
-        "potential_fn": potential,
+        "potential_fn": lambda z: -density.log_density_at(z),
         "target_accept_prob": settings.target_acceptance,
         "dense_mass": settings.metric == "dense",
         "adapt_mass_matrix": settings.metric != "unit",

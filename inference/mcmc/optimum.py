@@ -12,7 +12,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float
 from scipy.optimize import minimize
 
 from ..errors import InferenceError
@@ -20,8 +20,7 @@ from ..errors import InferenceError
 ITERATIONS = 1000
 """Most iterations of a run; one that ends there is as good a start as any other."""
 
-Point = dict[str, jax.Array]
-Potential = Callable[[Point], jax.Array]
+Vector = Float[Array, " param"]
 
 
 class BestOptimum:
@@ -29,33 +28,29 @@ class BestOptimum:
 
     Parameters
     ----------
-    potential : callable
-        Of one point, a dict of arrays.
-    like : dict
-        A point, for its shapes.
+    log_density : callable
+        Of one vector (param,).
     """
 
-    def __init__(self, potential: Potential, like: Point) -> None:
-        _, self._unravel = ravel_pytree(like)
-        self._objective = jax.jit(jax.value_and_grad(lambda v: potential(self._unravel(v))))
+    def __init__(self, log_density: Callable[[Vector], jax.Array]) -> None:
+        self._objective = jax.jit(jax.value_and_grad(lambda v: -log_density(v)))
 
-    def __call__(self, starts: Point) -> Point:
-        """The point of the lowest potential, from starting points (start, ...).
+    def __call__(self, starts: Float[Array, "start param"]) -> Vector:
+        """The point of the highest log density.
 
         Raises
         ------
         InferenceError
-            If none of the runs ends at a finite potential.
+            If none of the runs ends at a finite log density.
         """
-        vectors = np.asarray(jax.vmap(lambda point: ravel_pytree(point)[0])(starts))
-        found = [self._run(vector) for vector in vectors]
-        potential, vector = min(found, key=lambda end: end[0])
+        vectors = np.asarray(starts)
+        potential, vector = min(map(self._run, vectors), key=lambda end: end[0])
         if not np.isfinite(potential):
             raise InferenceError(
                 f"No optimum with a finite log density was found from {len(vectors)} starting points (init='optimum'); "
                 "raise `init_starts`, or use init='random'."
             )
-        return self._unravel(jnp.asarray(vector, vectors.dtype))
+        return jnp.asarray(vector, vectors.dtype)
 
     def _run(self, start: np.ndarray) -> tuple[float, np.ndarray]:
         """The lowest potential of a run, infinite where it failed, and its place."""

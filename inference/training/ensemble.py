@@ -27,7 +27,7 @@ from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.networks.likelihood import Gaussian
 from onebasin.models.target import Target
 
-from ..density.network import prior_target
+from ..density.network import prior_model
 from ..keys import Purpose, keys_for
 from ..posterior import build, fingerprint
 from ..precision import precision
@@ -107,7 +107,7 @@ def first_values(
 
 
 def _prior(target: NetworkTarget, key: jax.Array) -> dict[str, jax.Array]:
-    sites = trace(seeded(prior_target(target).numpyro_model, key)).get_trace()
+    sites = trace(seeded(prior_model(target), key)).get_trace()
     return {name: site["value"] for name, site in sites.items()}
 
 

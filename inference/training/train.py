@@ -21,8 +21,8 @@ from jaxtyping import Array, Float, Int
 from onebasin.models.checks import check_seed
 from onebasin.models.networks.bayesian import NetworkTarget
 
-from ..density.network import NetworkDensity, Point, prior_target
-from ..density.start import to_unconstrained
+from ..density.network import NetworkDensity
+from ..density.start import given_start
 from ..keys import Purpose, keys_for
 from ..precision import precision
 from .batches import Batches
@@ -58,9 +58,9 @@ class Trained:
 
 
 class State(NamedTuple):
-    """Where training is: unconstrained points (member, ...), and Adam's memory of each."""
+    """Where training is: a vector of each member, and Adam's memory of it."""
 
-    points: Point
+    points: Float[Array, "member param"]
     adam: optax.OptState
 
 
@@ -183,7 +183,7 @@ class Trainer:
     ) -> None:
         self.target, self.settings, self.members = target, settings, members
         self.batches = Batches(len(target.x), settings.batch_size or len(target.x))
-        self.density = NetworkDensity(target, keys_for(Purpose.CHAIN_START, seed, 1))
+        self.density = NetworkDensity.of(target)
         self.adam = optax.adam(_learning_rate(settings, self.batches))
         self._keys = keys_for(Purpose.TRAINING_BATCHES, seed, 1 if same_batches else members)
         self._epoch = jax.jit(self._advance)
@@ -194,9 +194,8 @@ class Trainer:
     def first(self, start: Mapping[str, Any]) -> State:
         """The state before the first step."""
         rows = [{k: np.asarray(v)[i] for k, v in start.items()} for i in range(self.members)]
-        points = [to_unconstrained(prior_target(self.target), row) for row in rows]
-        stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *points)
-        return State(stacked, jax.vmap(self.adam.init)(stacked))
+        points = jnp.stack([given_start(self.density, row) for row in rows])
+        return State(points, jax.vmap(self.adam.init)(points))
 
     def epoch(self, state: State, number: int) -> tuple[State, Float[Array, " member"]]:
         """Take an epoch's steps; returns the members' mean losses too."""
@@ -206,11 +205,10 @@ class Trainer:
         """Natural values (member, ...)."""
         return {name: np.asarray(v) for name, v in self._values(state.points).items()}
 
-    def loss(self, point: Point, rows: Int[Array, " obs"]) -> Float[Array, ""]:
+    def loss(self, point: Float[Array, " param"], rows: Int[Array, " obs"]) -> Float[Array, ""]:
         """Loss of one member on a batch, estimated for all data."""
-        d = self.density
-        likelihood = jnp.sum(d.log_likelihood(point, d.x[rows], d.y[rows]))
-        prior = d.log_prior(point) if self.settings.objective == "posterior" else 0.0
+        likelihood = jnp.sum(self.density.log_likelihood(point, rows))
+        prior = self.density.log_prior(point) if self.settings.objective == "posterior" else 0.0
         return -(prior + self.batches.weight * likelihood)
 
     def _advance(self, state: State, number: Array) -> tuple[State, Float[Array, " member"]]:

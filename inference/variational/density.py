@@ -74,14 +74,14 @@ def log_density(
         coordinates here than its values say, or parts are coupled in a group too large to go through.
     """
     layout, family, p = _fitted(target, posterior, fit)
-    check_names(values, tuple(layout.space.charts))
-    loose = [name for name, chart in layout.space.charts.items() if not chart.exact]
+    check_names(values, tuple(layout.density.charts))
+    loose = [name for name, chart in layout.density.charts.items() if not chart.exact]
     if loose:
         raise ValueError(
             f"`values` of {', '.join(loose)} do not tell where they stand among q's coordinates, of which there is "
             "one more than a simplex has. The density of q is known for targets without exchangeable simplex weights."
         )
-    points = jax.vmap(layout.space.from_values)({n: jnp.asarray(v) for n, v in values.items()})
+    points = jax.vmap(layout.density.unconstrain)({n: jnp.asarray(v) for n, v in values.items()})
     base, lower, upper = average_log_density(layout, family, p, points)
     return LogDensities(np.asarray(base), np.asarray(lower), np.asarray(upper))
 
@@ -126,10 +126,10 @@ def _fitted(target: Target, posterior: xr.DataTree, fit: int) -> tuple[Layout, F
     layout = layout_of(target)
     rank = group.sizes.get("rank", 1)
     family = family_of(posterior.attrs["family"], layout, rank)
-    if group.sizes["param"] != layout.space.size:
+    if group.sizes["param"] != layout.density.size:
         raise ValueError(
             f"`posterior` is of an approximation of {group.sizes['param']} coordinates; the target {target.name!r} "
-            f"has {layout.space.size}. Give the target that was approximated."
+            f"has {layout.density.size}. Give the target that was approximated."
         )
     one = group.isel(chain=fit)
     return (

@@ -20,8 +20,9 @@ from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.networks.local_reparametrisation import sample_outputs
 from onebasin.models.target import Target
 
-from ..density.network import outputs_log_likelihood
-from ..density.space import Space, Values
+from ..density.base import Values
+from ..density.network import NetworkDensity, outputs_log_likelihood
+from ..density.numpyro import NumpyroDensity
 from .families.family import Family
 from .families.mean_field import MeanField
 from .gaussian import Parameters
@@ -40,18 +41,15 @@ class Objective:
 
     Attributes
     ----------
-    target : Target
-        What is approximated.
-    space : Space
-        Its coordinates.
+    density : NumpyroDensity
+        Of what is approximated.
     family : Family
         The approximation.
     local : bool
         Whether layers' values are drawn.
     """
 
-    target: Target
-    space: Space
+    density: NumpyroDensity
     family: Family
     local: bool
 
@@ -62,14 +60,15 @@ class Objective:
 
         With local reparametrisation the draws serve what is no weight, and the layers' values are drawn anew.
         """
-        if not isinstance(self.target, NetworkTarget):
-            return jax.vmap(self.space.log_likelihood)(draws)
-        model, (x, y) = self.target.model, data or self.data()
+        density = self.density
+        if not isinstance(density, NetworkDensity):
+            return jax.vmap(lambda v: jnp.sum(density.log_likelihood(v)))(draws)
+        model, (x, y) = density.target.model, data or density.data
 
         def one(output: jax.Array, values: Values) -> jax.Array:
             return jnp.sum(outputs_log_likelihood(model, output, values, y))
 
-        values = jax.vmap(self.space.constrain)(draws)
+        values = jax.vmap(density.constrain)(draws)
         if not self.local:
             return jax.vmap(lambda v: one(model.network.apply(v, x), v))(values)
         mean, sd = self._moments(p)
@@ -80,10 +79,11 @@ class Objective:
         self, p: Parameters, key: jax.Array, draws: Float[Array, "sample param"]
     ) -> Float[Array, " sample"]:
         """Log likelihood of all observations for each draw, a bounded piece at a time."""
-        if not (self.local and isinstance(self.target, NetworkTarget)):
+        density = self.density
+        if not (self.local and isinstance(density, NetworkDensity)):
             return jax.lax.map(lambda v: self.likelihood(p, key, v[None], None)[0], draws)
-        x, y = self.data()
-        widest = max(self.target.model.network.widths[1:])
+        x, y = density.data
+        widest = max(density.target.model.network.widths[1:])
         together = max(1, PIECE // (len(draws) * widest))
 
         def one(row: tuple[jax.Array, jax.Array, jax.Array]) -> jax.Array:
@@ -94,18 +94,13 @@ class Objective:
         rows = (jnp.arange(len(x)), x, y)
         return jnp.sum(jax.lax.map(one, rows, batch_size=together), axis=0)
 
-    def data(self) -> tuple[jax.Array, jax.Array]:
-        """All observations of a network."""
-        assert isinstance(self.target, NetworkTarget)  # others keep theirs to themselves
-        return jnp.asarray(self.target.x), jnp.asarray(self.target.y)
-
     def log_prior(
         self, p: Parameters, draws: Float[Array, "sample param"]
     ) -> Float[Array, " sample"]:
         """Log prior density of each draw; or its expectation, where that is known."""
-        if not has_normal_weights(self.target, self.family):
-            return jax.vmap(self.space.log_prior)(draws)
-        sds = _prior_sds(self.target)
+        if not has_normal_weights(self.density.target, self.family):
+            return jax.vmap(self.density.log_prior)(draws)
+        sds = _prior_sds(self.density.target)
         mean, sd = self._moments(p)
         expected = [_expected(mean[name], sd[name], scale) for name, scale in sds.items()]
         if len(sds) == len(mean):
@@ -114,13 +109,13 @@ class Objective:
 
     def _log_prior_of_others(self, vector: jax.Array, sds: dict[str, float]) -> jax.Array:
         """Log prior of what is no weight: with all weights at zero, less the weights' own."""
-        coordinates = self.space.unravel(vector)
+        coordinates = self.density.unravel(vector)
         still = {n: jnp.zeros_like(z) if n in sds else z for n, z in coordinates.items()}
         zero = [_expected(still[n], still[n], scale) for n, scale in sds.items()]
-        return self.space.log_prior(self.space.ravel(still)) - sum(zero)
+        return self.density.log_prior(self.density.ravel(still)) - sum(zero)
 
     def _moments(self, p: Parameters) -> tuple[Values, Values]:
-        return self.space.unravel(p["loc"]), self.space.unravel(jnp.exp(p["log_scale"]))
+        return self.density.unravel(p["loc"]), self.density.unravel(jnp.exp(p["log_scale"]))
 
 
 def has_normal_weights(target: Target, family: Family) -> TypeGuard[NetworkTarget]:

@@ -31,8 +31,10 @@ from onebasin.models.symmetry.blocks import axes_of, equal_modes
 from onebasin.models.symmetry.group import Group
 from onebasin.models.target import Target
 
+from ..density.base import Values
 from ..density.charts import Bijection, Softmax, is_simplex
-from ..density.space import Space, Values, space_of
+from ..density.network import density_of
+from ..density.numpyro import NumpyroDensity
 
 Element = list[tuple[jax.Array, jax.Array]]
 """For each block, a permutation (part,) and signs (part,)."""
@@ -114,17 +116,17 @@ class Columns:
 
 @dataclass(frozen=True)
 class Layout:
-    """A target's space and its symmetry there.
+    """A target's density and its symmetry there.
 
     Attributes
     ----------
-    space : Space
+    density : NumpyroDensity
         In charts in which the group moves coordinates.
     blocks : tuple of Block
         At least one.
     """
 
-    space: Space
+    density: NumpyroDensity
     blocks: tuple[Block, ...]
 
     @property
@@ -144,7 +146,7 @@ class Layout:
 
     def columns(self, block: Block, without: frozenset[str] = frozenset()) -> Columns:
         """The parts of a block that has some, but for the coordinates in some sites."""
-        places = self.space.places()
+        places = self.density.places()
         kept = [move for move in block.moves if move.site not in without]
         rows = [_rows(places[move.site], move.axes, block.size) for move in kept]
         index = np.concatenate(rows, axis=1) if rows else np.zeros((block.size, 0), np.int64)
@@ -168,7 +170,7 @@ class Layout:
     def rest(self) -> Int[np.ndarray, " param"]:
         """Places of the coordinates that no block moves."""
         moved = [site for block in self.blocks for site in block.sites]
-        places = [p.ravel() for site, p in self.space.places().items() if site not in moved]
+        places = [p.ravel() for site, p in self.density.places().items() if site not in moved]
         return np.concatenate(places) if places else np.zeros(0, np.int64)
 
     def random(self, rng_key: jax.Array) -> Element:
@@ -195,13 +197,13 @@ class Layout:
 
     def act(self, element: Element, vector: Float[Array, " param"]) -> Float[Array, " param"]:
         """Move one vector: part i of the result is part `permutation[i]`, times `signs[i]`."""
-        values = self.space.unravel(vector)
+        values = self.density.unravel(vector)
         for block, (permutation, signs) in zip(self.blocks, element, strict=True):
             for move in block.moves:
                 values[move.site] = _moved(values[move.site], move, permutation, signs)
             for site in block.complements:
                 values[site] = jnp.where(permutation[0] == 1, -values[site], values[site])
-        return self.space.ravel(values)
+        return self.density.ravel(values)
 
 
 def layout_of(target: Target) -> Layout:
@@ -213,36 +215,40 @@ def layout_of(target: Target) -> Layout:
         If the target has no NumPyro model or no exchangeable parts, or if its symmetry moves the unconstrained space
         in a way that is no exchange of coordinates.
     """
-    space = space_of(target)
+    density = density_of(target)
     known = equal_modes(target.symmetry)
     if not known:
         raise ValueError(
             f"`target` {target.name!r} declares no exchangeable parts, so there is nothing to symmetrise. Declare "
             "`symmetry`, such as (Exchangeable({'mu': 0, 'sigma': 0}),), or use `advi`."
         )
-    shapes = {name: chart.event_shape for name, chart in space.charts.items()}
+    shapes = {name: chart.event_shape for name, chart in density.charts.items()}
     group = Group(known, shapes)
     blocks = []
     for block, size in zip(known, group.sizes, strict=True):
         if block.axes:
-            space, moves = _moves(space, block, size)
+            density, moves = _moves(density, block, size)
             blocks.append(Block(size, moves, block.complemented))
         else:
             blocks.append(Block(1, tuple(Move(name, (), True) for name in block.variables)))
-    return _verified(Layout(space, tuple(blocks)), group, target.name)
+    return _verified(Layout(density, tuple(blocks)), group, target.name)
 
 
-def _moves(space: Space, block: DeclaredBlock, size: int) -> tuple[Space, tuple[Move, ...]]:
+def _moves(
+    density: NumpyroDensity, block: DeclaredBlock, size: int
+) -> tuple[NumpyroDensity, tuple[Move, ...]]:
     """How a block moves coordinates; simplexes whose weights it exchanges get another chart."""
     moves = []
     for name, places in block.axes.items():
-        chart = space.charts[name]
+        chart = density.charts[name]
         if isinstance(chart, Bijection) and is_simplex(chart.support):
             last = len(chart.event_shape) - 1
             if last in axes_of(places):
-                space = replace(space, charts=space.charts | {name: Softmax(chart.event_shape)})
+                density = replace(
+                    density, charts=density.charts | {name: Softmax(chart.event_shape)}
+                )
         moves.append(Move(name, axes_of(places), name in block.flipped))
-    return space, tuple(moves)
+    return density, tuple(moves)
 
 
 def _verified(layout: Layout, group: Group, name: str) -> Layout:
@@ -252,7 +258,7 @@ def _verified(layout: Layout, group: Group, name: str) -> Layout:
         key_vector, key_element = jax.random.split(jax.random.key(seed))
         element = layout.random(key_element)
         try:
-            before, moved = compare(jax.random.normal(key_vector, (layout.space.size,)), element)
+            before, moved = compare(jax.random.normal(key_vector, (layout.density.size,)), element)
         except (ValueError, TypeError) as error:
             raise _no_exchange(name) from error
         for site, value in _act(group, layout, element, before).items():
@@ -266,7 +272,7 @@ def _verified(layout: Layout, group: Group, name: str) -> Layout:
 
 def _both_ways(layout: Layout, vector: jax.Array, element: Element) -> tuple[Values, Values]:
     """Values at a vector, and at the vector moved."""
-    return layout.space.constrain(vector), layout.space.constrain(layout.act(element, vector))
+    return layout.density.constrain(vector), layout.density.constrain(layout.act(element, vector))
 
 
 def _act(group: Group, layout: Layout, element: Element, values: Values) -> dict[str, np.ndarray]:

@@ -17,16 +17,14 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import xarray as xr
-from jax.flatten_util import ravel_pytree
 
 from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.target import Target
 
-from ..density.network import NetworkDensity
-from ..density.start import to_unconstrained
+from ..density.network import density_of
+from ..density.start import given_start, random_starts
 from ..errors import AdviFailed
 from ..keys import Purpose, key_for, keys_for
-from ..mcmc.numpyro import unconstrain
 from ..precision import precision
 from ..progress import ProgressBars
 from ..training.batches import Batches
@@ -103,59 +101,32 @@ def fit(
 def _model(
     target: Target, settings: AdviSettings, start: Mapping[str, Any] | None, seed: int
 ) -> _Model:
-    keys = keys_for(Purpose.POINT, seed, 1)
-    if settings.batch_size is not None and isinstance(target, NetworkTarget):
-        return _batched_model(
-            target, settings.batch_size, start, keys, key_for(Purpose.ADVI_BATCHES, seed)
-        )
-    space = unconstrain(target, keys, INIT_RADIUS)
-    first, unravel = _first(target, start, space.initial)
-    return _Model(
-        first,
-        lambda v: space.constrain(unravel(v)),
-        jax.vmap(lambda v: -space.potential(unravel(v))),
-    )
+    density = density_of(target)
+    if start is None:
+        first = random_starts(density, keys_for(Purpose.POINT, seed, 1), INIT_RADIUS)[0]
+    else:
+        first = given_start(density, start)
 
+    def quantities(vector: jax.Array) -> dict[str, jax.Array]:
+        return density.quantities(density.unravel(vector))
 
-def _batched_model(
-    target: NetworkTarget,
-    batch_size: int,
-    start: Mapping[str, Any] | None,
-    keys: jax.Array,
-    key_batches: jax.Array,
-) -> _Model:
-    density = NetworkDensity(target, keys, INIT_RADIUS)
-    batches = Batches(len(target.x), batch_size)
-    first, unravel = _first(target, start, density.initial)
+    if settings.batch_size is None or not isinstance(target, NetworkTarget):
+        return _Model(first, quantities, jax.vmap(density.log_density))
+    batches = Batches(len(target.x), settings.batch_size)
+    key_batches = key_for(Purpose.ADVI_BATCHES, seed)
 
     def batched(step: jax.Array) -> LogDensities:
         epoch, number = step // batches.per_epoch, step % batches.per_epoch
         rows = batches.epoch(key_batches, epoch)[number]
-        x, y = density.x[rows], density.y[rows]
 
         def log_density(v: jax.Array) -> jax.Array:
-            likelihood = jnp.sum(density.log_likelihood(unravel(v), x, y))
-            return density.log_prior(unravel(v)) + batches.weight * likelihood
+            likelihood = jnp.sum(density.log_likelihood(v, rows))
+            return density.log_prior(v) + batches.weight * likelihood
 
         return jax.vmap(log_density)
 
-    return _Model(
-        first,
-        lambda v: density.constrain(unravel(v)),
-        # One draw after the other: a pass over all data may fill the memory by itself.
-        lambda vs: jax.lax.map(lambda v: density.log_density(unravel(v)), vs),
-        batched,
-    )
-
-
-def _first(
-    target: Target, start: Mapping[str, Any] | None, initial: dict[str, jax.Array]
-) -> tuple[jax.Array, Callable[[jax.Array], dict[str, jax.Array]]]:
-    """Where the mean starts, as a vector, and how vectors become points."""
-    random, unravel = ravel_pytree(jax.tree.map(lambda leaf: leaf[0], initial))
-    if start is None:
-        return random, unravel
-    return ravel_pytree(to_unconstrained(target, start))[0], unravel
+    # One draw after the other: a pass over all data may fill the memory by itself.
+    return _Model(first, quantities, lambda vs: jax.lax.map(density.log_density, vs), batched)
 
 
 class _Fitting:

@@ -20,6 +20,7 @@ from jaxtyping import Array, Float
 
 from onebasin.models.networks.bayesian import NetworkTarget
 
+from ..density.network import NetworkDensity
 from ..errors import InferenceError
 from ..keys import Purpose, keys_for
 from ..training.batches import Batches
@@ -89,7 +90,7 @@ class Optimiser:
         self.adam = optax.adam(_learning_rate(settings))
         self._keys = keys_for(Purpose.FIT_STEPS, seed, settings.fits)
         self._order_keys = keys_for(Purpose.FIT_BATCHES, seed, settings.fits)
-        target = objective.target
+        target = objective.density.target
         num_obs = len(target.x) if isinstance(target, NetworkTarget) else 1
         self.batches = Batches(num_obs, settings.batch_size or num_obs)
         self._advance = jax.jit(self._steps)
@@ -178,9 +179,9 @@ class Optimiser:
 
     def _batch(self, order: jax.Array, place: jax.Array) -> Data:
         """Observations of a step: those of every fit, or all."""
-        if not isinstance(self.objective.target, NetworkTarget):
+        if not isinstance(self.objective.density, NetworkDensity):
             return None
-        x, y = self.objective.data()
+        x, y = self.objective.density.data
         if self.settings.batch_size is None:
             return x, y
         rows = order[:, place]
@@ -201,7 +202,7 @@ class Optimiser:
 
     def _check(self, values: np.ndarray, done: int) -> None:
         if not np.all(np.isfinite(values)):
-            name, rate = self.objective.target.name, self.settings.learning_rate
+            name, rate = self.objective.density.target.name, self.settings.learning_rate
             raise InferenceError(
                 f"Symmetrised VI failed on {name!r}: the ELBO or the information is not finite (ELBO {values[0]}) "
                 f"after step {done}; try a smaller `learning_rate` (now {rate}) or `init_scale`, or another seed."

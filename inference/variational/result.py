@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
-from ..density.space import Values
+from ..density.base import Values
 from ..keys import Purpose, keys_for
 from .gaussian import Parameters
 from .optimise import Optimised, Optimiser
@@ -68,14 +68,14 @@ def _sides(traced: str) -> dict[str, str]:
 def _drawn(
     optimiser: Optimiser, params: Parameters, key: jax.Array
 ) -> tuple[Values, jax.Array, jax.Array]:
-    family, space = optimiser.family, optimiser.objective.space
+    family, density = optimiser.family, optimiser.objective.density
     eps = jax.random.normal(
         jax.random.fold_in(key, 0), (optimiser.settings.draws, family.noise), params["loc"].dtype
     )
     vectors = family.transform(params, eps)
     # One after the other: a pass over all data may fill the memory by itself.
-    lp = jax.lax.map(lambda v: space.log_prior(v) + space.log_likelihood(v), vectors)
-    return jax.vmap(space.constrain)(vectors), lp, family.log_density(params, vectors)
+    lp = jax.lax.map(density.log_density, vectors)
+    return jax.vmap(density.constrain)(vectors), lp, family.log_density(params, vectors)
 
 
 def _reported(optimiser: Optimiser, params: Parameters, key: jax.Array) -> dict[str, jax.Array]:

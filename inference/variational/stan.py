@@ -29,7 +29,8 @@ from onebasin.stan.output import Output, read
 from onebasin.stan.program import make_ready, name_draws
 from onebasin.stan.run import run
 
-from ..density.start import check_names, to_unconstrained
+from ..density.network import density_of
+from ..density.start import check_names, given_start
 from ..errors import AdviFailed
 from ..mcmc.stan import SIGNIFICANT_FIGURES
 from ..mcmc.stan_starts import write
@@ -120,7 +121,8 @@ def init_values(target: Target, info: ProgramInfo, start: Mapping[str, Any]) -> 
     """A start as values of the program's own parameters; CmdStan refuses shapes and values that they cannot have."""
     if isinstance(target, NetworkTarget):
         with precision("float64"):
-            return pack_unconstrained(target, to_unconstrained(target, start))
+            density = density_of(target)
+            return pack_unconstrained(target, density.unravel(given_start(density, start)))
     check_names(start, info.parameters)
     return start
 

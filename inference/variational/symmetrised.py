@@ -26,7 +26,7 @@ from onebasin.models.checks import check_seed, choose
 from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.target import Target
 
-from ..density.start import check_names
+from ..density.start import given_start
 from ..density.symmetry import SymmetryError
 from ..keys import Purpose, key_for, keys_for
 from ..posterior import build, fingerprint
@@ -118,9 +118,7 @@ def symmetrised_vi(
         check_permutations(choice, settings.permutations)
         local = applies_locally(target, q, settings)
         information = Information(layout, q, choice, settings)
-        optimiser = Optimiser(
-            Objective(target, layout.space, q, local), information, settings, seed
-        )
+        optimiser = Optimiser(Objective(layout.density, q, local), information, settings, seed)
         bar = bars.add(f"symmetrised VI ({choice})", settings.steps)
         optimised = optimiser.run(
             optimiser.first(_means(target, layout, settings, start, seed)),
@@ -148,11 +146,10 @@ def symmetrised_vi(
 
 def _check_symmetry(target: Target, layout: Layout) -> None:
     """Try the group on the log density: where it is no symmetry, the symmetrised ELBO is no bound."""
-    space = layout.space
-    density = jax.jit(lambda v: space.log_prior(v) + space.log_likelihood(v))
+    density = jax.jit(layout.density.log_density)
     for seed in range(2):
         key_vector, key_element = jax.random.split(jax.random.key(seed))
-        vector = jax.random.normal(key_vector, (space.size,))
+        vector = jax.random.normal(key_vector, (layout.density.size,))
         before = float(density(vector))
         moved = float(density(layout.act(layout.random(key_element), vector)))
         difference = abs(moved - before) / max(1.0, abs(before))
@@ -174,24 +171,18 @@ def _means(
     seed: int,
 ) -> jax.Array:
     """Where the means start: (fit, param)."""
-    space = layout.space
+    density = layout.density
     if start is not None:
-        check_names(start, tuple(space.charts))
-        vector = space.from_values(start)
-        if not bool(jnp.all(jnp.isfinite(vector))):
-            raise ValueError(
-                "`start` has a value that is not finite or outside the support of its variable; a mean of constrained "
-                "draws can lie outside, so project it first."
-            )
+        vector = given_start(density, start)
         return jnp.broadcast_to(vector[None], (settings.fits, *vector.shape))
     if settings.init == "he" and isinstance(target, NetworkTarget):
         made = EnsembleSettings(members=settings.fits, init="he", dtype=settings.dtype)
         values = {n: jnp.asarray(v) for n, v in first_values(target, made, seed).items()}
-        return jax.vmap(space.from_values)(values)
+        return jax.vmap(density.unconstrain)(values)
     keys = keys_for(Purpose.FIT_START, seed, settings.fits)
-    return jax.vmap(lambda k: jax.random.uniform(k, (space.size,), minval=-RADIUS, maxval=RADIUS))(
-        keys
-    )
+    return jax.vmap(
+        lambda k: jax.random.uniform(k, (density.size,), minval=-RADIUS, maxval=RADIUS)
+    )(keys)
 
 
 def _keeper(

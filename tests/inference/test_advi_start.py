@@ -8,13 +8,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from numpyro.infer.initialization import init_to_uniform
+from numpyro.infer.util import initialize_model
 
 from onebasin.inference import AdviSettings, advi
-from onebasin.inference.density.network import NetworkDensity
-from onebasin.inference.density.start import to_unconstrained
+from onebasin.inference.density.network import NetworkDensity, density_of
+from onebasin.inference.density.start import given_start, random_starts
 from onebasin.inference.errors import AdviFailed
 from onebasin.inference.keys import Purpose, keys_for
-from onebasin.inference.mcmc.numpyro import unconstrain
 from onebasin.inference.mcmc.stan_starts import write
 from onebasin.inference.variational.stan import init_values
 from onebasin.models import (
@@ -142,23 +143,32 @@ def test_density_in_parts_is_minus_numpyros_potential(
 ) -> None:
     """Other implementation: NumPyro's own potential of the whole model, value and gradient."""
     target = small_target(parametrisation, kind)
-    keys = keys_for(Purpose.CHAIN_START, 0, 3)
-    density, whole = NetworkDensity(target, keys), unconstrain(target, keys, 2.0)
-    for name, points in whole.initial.items():
-        np.testing.assert_array_equal(density.initial[name], points)
-    value, gradient = jax.vmap(jax.value_and_grad(density.log_density))(whole.initial)
-    other, slope = jax.vmap(jax.value_and_grad(lambda z: -whole.potential(z)))(whole.initial)
+    density, keys = NetworkDensity.of(target), keys_for(Purpose.CHAIN_START, 0, 3)
+    whole = initialize_model(keys, target.numpyro_model, init_strategy=init_to_uniform(radius=2.0))
+    points = random_starts(density, keys, 2.0)
+    np.testing.assert_array_equal(points, jax.vmap(density.ravel)(whole.param_info.z))
+
+    def in_parts(vector: jax.Array) -> jax.Array:
+        return density.log_prior(vector) + jnp.sum(density.log_likelihood(vector))
+
+    value, gradient = jax.vmap(jax.value_and_grad(in_parts))(points)
+    both, _ = jax.vmap(jax.value_and_grad(density.log_density))(points)
+    other, slope = jax.vmap(jax.value_and_grad(lambda z: -whole.potential_fn(z)))(
+        whole.param_info.z
+    )
     np.testing.assert_allclose(value, other, rtol=1e-8)
-    for name in gradient:
-        scale = float(jnp.abs(slope[name]).max())
-        np.testing.assert_allclose(gradient[name], slope[name], rtol=1e-8, atol=1e-8 * scale)
+    np.testing.assert_allclose(both, other, rtol=1e-12)
+    for name, there in slope.items():
+        here = jax.vmap(density.unravel)(gradient)[name]
+        scale = float(jnp.abs(there).max())
+        np.testing.assert_allclose(here, there, rtol=1e-8, atol=1e-8 * scale)
 
 
 def natural_start(target: NetworkTarget) -> dict[str, np.ndarray]:
     """A point within the support."""
-    space = unconstrain(target, keys_for(Purpose.CHAIN_START, 3, 1), 2.0)
-    point = jax.tree.map(lambda leaf: leaf[0], space.initial)
-    return {name: np.asarray(value) for name, value in space.constrain(point).items()}
+    density = NetworkDensity.of(target)
+    point = random_starts(density, keys_for(Purpose.CHAIN_START, 3, 1), 2.0)[0]
+    return {name: np.asarray(value) for name, value in density.constrain(point).items()}
 
 
 @pytest.mark.parametrize("parametrisation", PARAMETRISATIONS[1::2], ids=lambda p: p.label)
@@ -222,7 +232,8 @@ def test_stan_starts_at_the_given_values() -> None:
 
 
 def test_start_takes_values_to_the_unconstrained_space() -> None:
-    point = to_unconstrained(known_target("numpyro"), {"x": [1, 2], "tau": 4.0})
+    density = density_of(known_target("numpyro"))
+    point = density.unravel(given_start(density, {"x": [1, 2], "tau": 4.0}))
     np.testing.assert_allclose(point["tau"], np.log(4.0))
     np.testing.assert_allclose(point["x"], [1.0, 2.0])
 

@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro
@@ -14,8 +15,9 @@ from numpyro import distributions as dist
 from scipy.optimize import minimize
 
 from onebasin.inference import HmcSettings, NutsSettings, hmc, nuts
+from onebasin.inference.density.network import density_of
 from onebasin.inference.errors import InferenceError
-from onebasin.inference.mcmc.numpyro import starting_points
+from onebasin.inference.mcmc.numpyro import chain_starts
 from onebasin.inference.mcmc.optimum import BestOptimum
 from onebasin.inference.mcmc.stan_starts import best_optimum, seeds_of
 from onebasin.models import BayesianNetwork, Network, Target
@@ -61,7 +63,8 @@ def test_optimum_keeps_chains_out_of_a_mode_without_weight(engine: str) -> None:
 def test_one_start_is_not_enough() -> None:
     """So that it is the number of starts that counts."""
     settings = NutsSettings(chains=8, init="optimum", init_starts=1)
-    x = starting_points(two_modes("numpyro"), settings, 3).initial["x"]
+    density = density_of(two_modes("numpyro"))
+    x = jax.vmap(density.unravel)(chain_starts(density, settings, 3))["x"]
     np.testing.assert_allclose(jnp.abs(x), 5.0, atol=1e-5)
     assert 0 < (x < 0).sum() < 8
 
@@ -69,9 +72,10 @@ def test_one_start_is_not_enough() -> None:
 def test_optimum_is_that_of_the_unconstrained_density() -> None:
     """The mean of x, and log(shape / rate) for log tau: without the Jacobian it would be log((shape - 1) / rate)."""
     settings = NutsSettings(chains=1, init="optimum", init_starts=2)
-    start = starting_points(known_target("numpyro"), settings, 1).initial
-    np.testing.assert_allclose(start["x"][0], MEAN, atol=1e-4)
-    np.testing.assert_allclose(start["tau"][0], np.log(SHAPE / RATE), atol=1e-4)
+    density = density_of(known_target("numpyro"))
+    start = density.unravel(chain_starts(density, settings, 1)[0])
+    np.testing.assert_allclose(start["x"], MEAN, atol=1e-4)
+    np.testing.assert_allclose(start["tau"], np.log(SHAPE / RATE), atol=1e-4)
 
 
 @pytest.mark.stan
@@ -84,39 +88,36 @@ def test_stans_optimum_is_that_of_the_unconstrained_density(tmp_path: Path) -> N
 
 
 def test_rosenbrock_agrees_with_another_optimiser() -> None:
-    def potential(point: dict) -> jnp.ndarray:
-        x = point["x"]
-        return jnp.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
+    def log_density(x: jax.Array) -> jax.Array:
+        return -jnp.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
 
-    starts = {"x": jnp.array([[-1.2, 1.0, 0.5], [0.0, 2.0, -1.0]])}
-    found = BestOptimum(potential, {"x": starts["x"][0]})(starts)
-    other = minimize(lambda v: float(potential({"x": v})), np.zeros(3), method="Nelder-Mead")
-    np.testing.assert_allclose(found["x"], np.ones(3), atol=1e-4)
-    np.testing.assert_allclose(found["x"], other.x, atol=1e-3)
+    starts = jnp.array([[-1.2, 1.0, 0.5], [0.0, 2.0, -1.0]])
+    found = BestOptimum(log_density)(starts)
+    other = minimize(
+        lambda v: -float(log_density(jnp.asarray(v))), np.zeros(3), method="Nelder-Mead"
+    )
+    np.testing.assert_allclose(found, np.ones(3), atol=1e-4)
+    np.testing.assert_allclose(found, other.x, atol=1e-3)
 
 
 @pytest.mark.parametrize("bad", [jnp.nan, jnp.inf, -jnp.inf])
 def test_search_turns_back_where_the_density_is_not_finite(bad: float) -> None:
-    """-log(1 - x) / 2 - 2 x for x < 1, with its minimum at 3/4: the first steps overshoot."""
+    """log(1 - x) / 2 + 2 x for x < 1, with its maximum at 3/4: the first steps overshoot."""
 
-    def potential(point: dict) -> jnp.ndarray:
-        x = point["x"]
-        inside = -0.5 * jnp.log1p(-jnp.where(x < 1, x, 0.0)) - 2 * x
+    def log_density(vector: jax.Array) -> jax.Array:
+        x = vector[0]
+        inside = 0.5 * jnp.log1p(-jnp.where(x < 1, x, 0.0)) + 2 * x
         return jnp.where(x < 1, inside, bad)
 
-    starts = jnp.array([-3.0, -1.9, 0.0, 0.9])
-    for start in starts:
-        found = BestOptimum(potential, {"x": start})({"x": start[None]})
-        np.testing.assert_allclose(found["x"], 0.75, atol=1e-5)
+    for start in (-3.0, -1.9, 0.0, 0.9):
+        found = BestOptimum(log_density)(jnp.array([[start]]))
+        np.testing.assert_allclose(found, [0.75], atol=1e-5)
 
 
 def test_no_finite_optimum_is_an_error() -> None:
-    def potential(point: dict) -> jnp.ndarray:
-        return point["x"] * jnp.nan
-
-    search = BestOptimum(potential, {"x": jnp.array(1.0)})
+    search = BestOptimum(lambda v: v[0] * jnp.nan)
     with pytest.raises(InferenceError, match=r"from 3 starting points .* raise `init_starts`"):
-        search({"x": jnp.arange(3.0)})
+        search(jnp.arange(3.0)[:, None])
 
 
 @pytest.mark.stan

@@ -53,7 +53,7 @@ def network_target(activation: str, *parts: str, hidden=(3, 4)):
 
 
 def test_mixture_has_the_whole_symmetry_and_no_part_of_it():
-    target = Target("mixture", mixture, symmetry=(WHOLE,))
+    target = Target("mixture", numpyro_model=mixture, symmetry=(WHOLE,))
     found = check_symmetry(target)
     assert found.points == 5
     assert found.differences[0] < 1e-12
@@ -68,9 +68,12 @@ def test_mixture_has_the_whole_symmetry_and_no_part_of_it():
 
 def test_two_components_change_places_with_the_complement_of_their_weight():
     block = Exchangeable({"mu": 0}, complements=("theta",))
-    assert check_symmetry(Target("two", two_components, symmetry=(block,)), points=8)
+    assert check_symmetry(Target("two", numpyro_model=two_components, symmetry=(block,)), points=8)
     with pytest.raises(SymmetryError):
-        check_symmetry(Target("two", two_components, symmetry=(Exchangeable({"mu": 0}),)), points=8)
+        check_symmetry(
+            Target("two", numpyro_model=two_components, symmetry=(Exchangeable({"mu": 0}),)),
+            points=8,
+        )
 
 
 @pytest.mark.parametrize("activation", ["tanh", "relu"])
@@ -127,11 +130,11 @@ def test_stan_networks_are_checked_on_their_own_density(parts):
 
 
 def test_target_without_a_symmetry_passes():
-    assert check_symmetry(Target("two", two_components)).differences == ()
+    assert check_symmetry(Target("two", numpyro_model=two_components)).differences == ()
 
 
 def test_wrong_input_is_named():
-    target = Target("mixture", mixture, symmetry=(Exchangeable({"muu": 0}),))
+    target = Target("mixture", numpyro_model=mixture, symmetry=(Exchangeable({"muu": 0}),))
     with pytest.raises(ValueError, match="`symmetry` names muu, which is not there; there are mu"):
         check_symmetry(target)
     with pytest.raises(ValueError, match="`engine` is 'jags'"):

@@ -18,9 +18,9 @@ def family_of(name: str, layout: Layout, rank: int) -> Family:
         If "block" is asked for where parts share coordinates.
     """
     if name == "meanfield":
-        return MeanField(layout.space.size)
+        return MeanField(layout.density.size)
     if name == "lowrank":
-        return LowRank(layout.space.size, rank)
+        return LowRank(layout.density.size, rank)
     if layout.overlaps or not layout.has_parts:
         raise ValueError(
             "`family` is 'block', but a coordinate of this target belongs to more than one part (a weight between two "

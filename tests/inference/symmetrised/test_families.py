@@ -26,7 +26,7 @@ def layout() -> Layout:
 def made(name: str, layout: Layout) -> tuple[Family, dict[str, jax.Array]]:
     """A family with parameters that are nothing special."""
     family = family_of(name, layout, 2)
-    p = family.initial(jnp.zeros(layout.space.size), 0.5)
+    p = family.initial(jnp.zeros(layout.density.size), 0.5)
     keys = jax.random.split(jax.random.key(0), len(p))
     noise = zip(sorted(p), keys, strict=True)
     return family, {n: p[n] + 0.3 * jax.random.normal(key, p[n].shape) for n, key in noise}
@@ -42,7 +42,7 @@ def dense(family: Family, p: dict[str, jax.Array]) -> multivariate_normal:
 @pytest.mark.parametrize("name", NAMES)
 def test_log_density_is_that_of_the_transform(name: str, layout: Layout) -> None:
     family, p = made(name, layout)
-    points = np.random.default_rng(0).normal(size=(5, layout.space.size))
+    points = np.random.default_rng(0).normal(size=(5, layout.density.size))
     found = family.log_density(p, jnp.asarray(points))
     np.testing.assert_allclose(found, dense(family, p).logpdf(points), rtol=1e-10)
 
@@ -56,7 +56,7 @@ def test_entropy_is_that_of_the_transform(name: str, layout: Layout) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_initial_is_about_the_scale_asked_for(name: str, layout: Layout) -> None:
     family = family_of(name, layout, 2)
-    p = family.initial(jnp.zeros(layout.space.size), 0.1)
+    p = family.initial(jnp.zeros(layout.density.size), 0.1)
     sds = np.sqrt(np.diag(dense(family, p).cov))
     # A low-rank start adds a tenth of the scale along each of two directions, at random.
     np.testing.assert_allclose(sds, 0.1, rtol=0.1 if name == "lowrank" else 1e-10)
@@ -66,7 +66,7 @@ def test_initial_is_about_the_scale_asked_for(name: str, layout: Layout) -> None
 def test_restore_undoes_describe(name: str, layout: Layout) -> None:
     family, p = made(name, layout)
     again = family.restore({n: v for n, (_, v) in family.describe(p).items()})
-    points = jax.random.normal(jax.random.key(1), (4, layout.space.size))
+    points = jax.random.normal(jax.random.key(1), (4, layout.density.size))
     np.testing.assert_allclose(
         family.log_density(again, points), family.log_density(p, points), rtol=1e-10
     )
@@ -76,7 +76,7 @@ def test_restore_undoes_describe(name: str, layout: Layout) -> None:
 def test_ratios_are_those_of_exchanged_parts(name: str, layout: Layout) -> None:
     """M_ij + M_ji is the change of log q where parts i and j change places."""
     family, p = made(name, layout)
-    draws = jax.random.normal(jax.random.key(1), (4, layout.space.size))
+    draws = jax.random.normal(jax.random.key(1), (4, layout.density.size))
     columns = layout.columns(layout.blocks[0])
     ratios = np.asarray(family.ratios(p, draws, columns).total)
     swap = [(jnp.array([1, 0, 2]), jnp.ones(3))]
@@ -106,4 +106,4 @@ def test_block_family_refuses_parts_that_share_weights() -> None:
 def test_lowrank_has_no_ratios(layout: Layout) -> None:
     columns = layout.columns(layout.blocks[0])
     with pytest.raises(ValueError, match="couples the parts"):
-        LowRank(layout.space.size, 2).ratios({}, jnp.zeros((1, layout.space.size)), columns)
+        LowRank(layout.density.size, 2).ratios({}, jnp.zeros((1, layout.density.size)), columns)

@@ -213,7 +213,7 @@ def test_log_density_of_many_parts_is_enclosed() -> None:
     """13 parts: both sides are finite, in order, and not changed by a permutation, which changes q."""
     layout = layout_of(regression((13,)))
     family = family_of("meanfield", layout, 1)
-    loc = jax.random.normal(jax.random.key(0), (layout.space.size,))
+    loc = jax.random.normal(jax.random.key(0), (layout.density.size,))
     p = family.initial(loc, 0.7)
     points = family.transform(p, jax.random.normal(jax.random.key(1), (5, family.noise)))
     moved = jax.vmap(lambda w: layout.act(layout.random(jax.random.key(2)), w))(points)

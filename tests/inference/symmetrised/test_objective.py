@@ -24,8 +24,8 @@ TARGETS = {"regression": regression, "classification": classification}
 def made(target: NetworkTarget, *, local: bool) -> tuple[Objective, dict[str, jax.Array]]:
     layout = layout_of(target)
     family = family_of("meanfield", layout, 1)
-    loc = jax.random.normal(jax.random.key(5), (layout.space.size,))
-    return Objective(target, layout.space, family, local), family.initial(loc, 0.3)
+    loc = jax.random.normal(jax.random.key(5), (layout.density.size,))
+    return Objective(layout.density, family, local), family.initial(loc, 0.3)
 
 
 def draws_of(objective: Objective, p: dict[str, jax.Array], num: int) -> jax.Array:
@@ -70,7 +70,7 @@ def test_log_prior_in_closed_form_is_the_mean_over_draws(name: str) -> None:
     objective, p = made(TARGETS[name](), local=False)
     draws = draws_of(objective, p, 20_000)
     closed = np.asarray(objective.log_prior(p, draws))
-    sampled = np.asarray(jax.vmap(objective.space.log_prior)(draws))
+    sampled = np.asarray(jax.vmap(objective.density.log_prior)(draws))
     difference = sampled - closed
     assert abs(difference.mean()) < 5 * difference.std() / np.sqrt(len(difference))
 
@@ -80,7 +80,7 @@ def test_batches_weighted_up_give_the_likelihood_of_all() -> None:
     objective, p = made(target, local=False)
     draws = draws_of(objective, p, 3)
     batches = Batches(24, 6)
-    x, y = objective.data()
+    x, y = objective.density.data
     rows = batches.epoch(jax.random.key(0), 0)
     parts = [objective.likelihood(p, jax.random.key(0), draws, (x[r], y[r])) for r in rows]
     whole = objective.likelihood(p, jax.random.key(0), draws, None)

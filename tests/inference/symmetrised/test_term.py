@@ -43,7 +43,7 @@ def made(name: str, family: str, estimator: str) -> tuple[Information, Parameter
     """An approximation whose parts are neither alike nor far apart."""
     layout = layout_of(TARGETS[name]())
     q = family_of(family, layout, 2)
-    p = q.initial(0.6 * jax.random.normal(jax.random.key(3), (layout.space.size,)), 0.5)
+    p = q.initial(0.6 * jax.random.normal(jax.random.key(3), (layout.density.size,)), 0.5)
     settings = SymmetrisedSettings(permutations=20)
     return Information(layout, q, estimator, settings), p
 

@@ -1,0 +1,55 @@
+"""The log density of a NumPyro model over values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+from numpyro.infer.util import log_density
+
+from onebasin.models.target import Target
+
+from ..keys import Purpose, keys_for
+from .base import Values
+from .numpyro import NumpyroDensity, site_terms
+from .start import random_starts
+
+
+class NumpyroValues:
+    """Evaluates a target's density on the constrained scale, without the Jacobian of any chart; see `base`.
+
+    Parameters
+    ----------
+    target : Target
+        With a NumPyro model.
+    """
+
+    derived: tuple[str, ...] = ()
+
+    def __init__(self, target: Target) -> None:
+        self.density = NumpyroDensity.of(target)
+        self._compiled = jax.jit(jax.vmap(self._one))  # once: a new function would compile anew
+
+    def points(self, count: int, seed: int) -> dict[str, np.ndarray]:
+        """Points to try, uniform within +-2 in the unconstrained space: name to array (point, ...)."""
+        vectors = random_starts(self.density, keys_for(Purpose.POINT, seed, count), 2.0)
+        return {n: np.asarray(v) for n, v in jax.vmap(self.density.constrain)(vectors).items()}
+
+    def log_density(self, values: Mapping[str, Any]) -> Float[np.ndarray, " point"]:
+        """Log density at points (point, ...); -inf outside the support."""
+        return np.asarray(self._compiled(dict(values)))
+
+    def log_likelihood(self, values: Mapping[str, Any]) -> Float[np.ndarray, " point"]:
+        """Log likelihood of all data at points (point, ...)."""
+        model = self.density.model
+        total = jax.vmap(lambda v: sum(site_terms(model, v, observed=True), jnp.zeros(())))
+        return np.asarray(total(dict(values)))
+
+    def _one(self, point: Values) -> jax.Array:
+        density, sites = log_density(self.density.model, (), {}, point)
+        inside = [jnp.all(sites[name]["fn"].support(value)) for name, value in point.items()]
+        return jnp.where(jnp.all(jnp.stack(inside)), density, -jnp.inf)
