@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from onebasin.models import schema
 from onebasin.models.checks import check_count
 
 from ..posterior.view import as_view
 
-SAMPLE_DIMS = ("chain", "draw")
 Arrays = dict[str, np.ndarray]
 
 
@@ -80,7 +80,7 @@ class DrawReader:
             self._check(self.dataset[name])
 
     def _check(self, variable: xr.DataArray) -> None:
-        missing = [dim for dim in SAMPLE_DIMS if dim not in variable.dims]
+        missing = [dim for dim in schema.SAMPLE_DIMS if dim not in variable.dims]
         if missing:
             raise ValueError(
                 f"`{self.argument}` holds {variable.name} with dimensions {variable.dims}, without "
@@ -91,7 +91,7 @@ class DrawReader:
                 f"`{self.argument}` holds {variable.name} of type {variable.dtype}, and only real "
                 "numbers can be aligned: leave it out of the symmetry."
             )
-        if not all(variable.sizes[dim] for dim in SAMPLE_DIMS):
+        if not all(variable.sizes[dim] for dim in schema.SAMPLE_DIMS):
             raise ValueError(f"`{self.argument}` holds no draws; give at least one.")
 
     @property
@@ -117,7 +117,7 @@ class DrawReader:
     @cached_property
     def variables(self) -> dict[str, xr.DataArray]:
         """The variables, chain and draw first."""
-        return {name: self.dataset[name].transpose(*SAMPLE_DIMS, ...) for name in self.names}
+        return {name: self.dataset[name].transpose(*schema.SAMPLE_DIMS, ...) for name in self.names}
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:

@@ -1,6 +1,6 @@
 """Moving a chunk of draws by some blocks of a symmetry, on some variables only.
 
-`models.group.Group.act` moves everything; here a block sees its variables as all *other* blocks
+`Group.act` moves everything; here a block sees its variables as all *other* blocks
 have moved them. Blocks that permute act on different axes, so they commute, and each block's part of an
 element can be replaced without regard to the others.
 """

@@ -14,7 +14,7 @@ from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.models.symmetry.elements import Element, Part
 from onebasin.models.symmetry.group import Group
 
-from ..posterior.view import as_view
+from ..posterior.view import View, as_view
 from .draws import DrawReader, dataset_of
 from .features import Features, activations, weights
 from .parts import Parts, lead_by
@@ -107,8 +107,9 @@ def prepare(
     """
     if not symmetry:
         raise ValueError("`symmetry` has no blocks: there is nothing to align; give at least one.")
-    model = as_view(posterior).network
-    inputs = _inputs(posterior, model, x) if cost == "activations" else None
+    view = as_view(posterior)
+    model = view.network
+    inputs = _inputs(view, model, x) if cost == "activations" else None
     return Preparation(symmetry, model, inputs, gauge, max_bytes)
 
 
@@ -143,14 +144,13 @@ def declared_symmetry(posterior: Posterior) -> Symmetry:
     return blocks
 
 
-def _inputs(posterior: Posterior, model: BayesianNetwork | None, x: Any) -> np.ndarray:
+def _inputs(view: View, model: BayesianNetwork | None, x: Any) -> np.ndarray:
     if model is None:
         raise ValueError(
             "`cost` is 'activations', but `posterior` has no attribute `model` that describes a "
             "network; use cost='weights'."
         )
-    if x is None and isinstance(posterior, xr.DataTree) and "constant_data" in posterior.children:
-        x = posterior["constant_data"].to_dataset().get("x")
+    x = view.x if x is None else x
     if x is None:
         raise ValueError(
             "`cost` is 'activations', which needs inputs: give `x` (obs, in), or a posterior that "

@@ -16,11 +16,12 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
+from onebasin.models import schema
 from onebasin.models.symmetry.blocks import Symmetry, to_json
 from onebasin.models.symmetry.elements import Element
 from onebasin.models.symmetry.group import Group
 
-from .draws import SAMPLE_DIMS, dataset_of
+from .draws import dataset_of
 from .rule import Rule
 
 PerDraw = Float[np.ndarray, "chain draw"]
@@ -86,22 +87,24 @@ class Alignment:
         """
         aligned = self._aligned()
         if isinstance(self.source, xr.Dataset):
-            tree = xr.DataTree.from_dict({"posterior": aligned})
+            tree = xr.DataTree.from_dict({schema.POSTERIOR: aligned})
             tree.attrs = dict(self.source.attrs)
         else:
             tree = self.source.copy()
-            tree["posterior"] = xr.DataTree(aligned)
-        tree.attrs["symmetry"] = to_json(self.symmetry)
-        tree.attrs["alignment"] = self.rule.to_json()
-        tree.attrs["alignment_rule"] = self.text
-        tree.attrs["alignment_sweeps"] = self.sweeps
-        tree.attrs["alignment_converged"] = int(self.converged)
+            tree[schema.POSTERIOR] = xr.DataTree(aligned)
+        tree.attrs |= {
+            schema.SYMMETRY: to_json(self.symmetry),
+            schema.ALIGNMENT: self.rule.to_json(),
+            schema.ALIGNMENT_RULE: self.text,
+            schema.ALIGNMENT_SWEEPS: self.sweeps,
+            schema.ALIGNMENT_CONVERGED: int(self.converged),
+        }
         return tree
 
     def _aligned(self) -> xr.Dataset:
         dataset = dataset_of(self.source).copy()
         names = [str(n) for n in dataset if any(n in block.variables for block in self.symmetry)]
-        first = {name: dataset[name].transpose(*SAMPLE_DIMS, ...) for name in names}
+        first = {name: dataset[name].transpose(*schema.SAMPLE_DIMS, ...) for name in names}
         moved = self.group.act(self.element, {n: v.values for n, v in first.items()})
         for name, variable in first.items():
             dataset[name] = variable.copy(data=moved[name]).transpose(*dataset[name].dims)
@@ -113,13 +116,13 @@ class Alignment:
         for place, part in enumerate(self.element):
             for word, array in part._asdict().items():
                 if array is not None:
-                    dims = (*SAMPLE_DIMS, f"block{place}_part")[: array.ndim]
+                    dims = (*schema.SAMPLE_DIMS, f"block{place}_part")[: array.ndim]
                     variables[f"block{place}_{word}"] = (dims, _compact(word, array))
         for name, array in self.reference.items():
             dims = tuple(f"reference_{name}_dim_{axis}" for axis in range(array.ndim))
             variables[f"reference_{name}"] = (dims, array)
-        variables["distance_before"] = (SAMPLE_DIMS, self.distance_before)
-        variables["distance_after"] = (SAMPLE_DIMS, self.distance_after)
+        variables["distance_before"] = (schema.SAMPLE_DIMS, self.distance_before)
+        variables["distance_after"] = (schema.SAMPLE_DIMS, self.distance_after)
         variables["cost"] = (("sweep",), np.asarray(self.cost))
         attributes: dict[str, Any] = {
             "symmetry": to_json(self.symmetry),
@@ -131,7 +134,7 @@ class Alignment:
     def to_tree(self) -> xr.DataTree:
         """Return the aligned posterior with the group `alignment` in it."""
         tree = self.posterior.copy()
-        tree["alignment"] = xr.DataTree(self.to_dataset())
+        tree[schema.ALIGNMENT] = xr.DataTree(self.to_dataset())
         return tree
 
 
@@ -160,7 +163,7 @@ def _array(dataset: xr.Dataset, place: int, word: str) -> np.ndarray:
 def event_shapes(dataset: xr.Dataset, names: Any) -> dict[str, tuple[int, ...]]:
     """Shape of each variable in one draw."""
     return {
-        name: dataset[name].transpose(*SAMPLE_DIMS, ...).shape[2:]
+        name: dataset[name].transpose(*schema.SAMPLE_DIMS, ...).shape[2:]
         for name in names
         if name in dataset
     }

@@ -16,13 +16,14 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Bool, Float
 
+from onebasin.models import schema
 from onebasin.models.checks import check_count
 from onebasin.models.symmetry.blocks import Symmetry, axes_of, equal_modes
 from onebasin.models.symmetry.elements import Element, Permuted, permuted_parts
 from onebasin.models.symmetry.group import Group
 
 from .align import align
-from .draws import SAMPLE_DIMS, dataset_of
+from .draws import dataset_of
 from .result import Alignment
 
 
@@ -127,7 +128,7 @@ def _canonical(alignment: Alignment) -> dict[str, np.ndarray]:
     """Aligned draws of the moved variables, in their gauge (chain, draw, *event)."""
     names = [n for block in alignment.symmetry for n in block.variables]
     dataset = dataset_of(alignment.posterior)
-    return {n: dataset[n].transpose(*SAMPLE_DIMS, ...).values for n in dict.fromkeys(names)}
+    return {n: dataset[n].transpose(*schema.SAMPLE_DIMS, ...).values for n in dict.fromkeys(names)}
 
 
 def _variance(values: dict[str, np.ndarray], scales: Any) -> float:
@@ -149,7 +150,7 @@ def _noise_ratio(
     shuffled = shuffle_parts(aligned, moving, rng)
     dataset = xr.Dataset(
         {
-            n: ((*SAMPLE_DIMS, *(f"{n}_{k}" for k in range(v.ndim - 2))), v)
+            n: ((*schema.SAMPLE_DIMS, *(f"{n}_{k}" for k in range(v.ndim - 2))), v)
             for n, v in shuffled.items()
         }
     )

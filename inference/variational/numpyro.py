@@ -83,7 +83,7 @@ def fit(
     seed: int,
     bars: ProgressBars,
 ) -> VariationalFit:
-    """Fit the approximation; `inference.advi` says what the arguments mean.
+    """Fit the approximation; `advi` says what the arguments mean.
 
     Raises
     ------

@@ -62,7 +62,7 @@ class Network:
     hidden : tuple of int
         Units of each hidden layer, at least one layer.
     activation : str
-        One of `models.activations.ACTIVATIONS`.
+        One of `models.networks.activations.ACTIVATIONS`.
     biases : bool
         Whether the layers have biases.
     readout : {"linear", "sum"}

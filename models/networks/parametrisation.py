@@ -3,7 +3,7 @@
 Weights and biases are chosen freely and apart. `free` leaves them as they are. `ordered` biases
 remove the permutations of hidden units (Pourzanjani et al. 2017, section 3.1). Unit-norm incoming
 weights remove the positive scaling of ReLU-like units (section 3.2); `givens`, `givens_seamless`
-and `unit_vector` are the same constraint in three charts (`models.transforms`). The last layer is
+and `unit_vector` are the same constraint in three charts (`models.charts.transforms`). The last layer is
 always free.
 """
 
