@@ -7,6 +7,7 @@ from .analysis.alignment.failure_rates import failure_rates as failure_rates
 from .analysis.compare.compare import compare as compare
 from .analysis.diagnostics.diagnose import diagnose as diagnose
 from .analysis.gaussian import fit_gaussian as fit_gaussian
+from .analysis.gaussian.distillation import DistillationSettings as DistillationSettings
 from .analysis.gaussian.distillation import distil as distil
 from .analysis.predictive.regression import score_predictions as score_predictions
 from .analysis.report import report as report

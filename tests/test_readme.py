@@ -17,22 +17,58 @@ def _blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
 
 
-def test_first_example_runs_and_prints_what_it_says(tmp_path: Path) -> None:
+def _run(script: str, folder: Path) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", _blocks("python")[0]],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
+        [sys.executable, "-c", script], cwd=folder, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_first_example_runs_twice_and_prints_what_it_says(tmp_path: Path) -> None:
+    printed = [_run(_blocks("python")[0], tmp_path) for _ in range(2)]
+    assert printed[0] == printed[1]
     assert (tmp_path / "teacher.nc").exists()
-    said = dict(line.split(": ") for line in _blocks("text")[-1].strip().splitlines())
-    printed = dict(line.split(": ") for line in done.stdout.strip().splitlines())
-    assert said.keys() == printed.keys()
-    for name, value in said.items():
+    expected = dict(line.split(": ") for line in _blocks("text")[-1].strip().splitlines())
+    came = dict(line.split(": ") for line in printed[0].strip().splitlines())
+    assert expected.keys() == came.keys()
+    for name, value in expected.items():
         # Another processor may round otherwise, and a chain is chaotic: the message, not the digits.
-        assert abs(float(printed[name]) - float(value)) < 0.1, name
+        assert abs(float(came[name]) - float(value)) < 0.1, name
+
+
+@pytest.mark.stan
+def test_stan_example_runs(tmp_path: Path) -> None:
+    programs = Path(__file__).parent / "stan" / "programs" / "known"
+    (tmp_path / "mixture.stan").write_text((programs / "free_mixture.stan").read_text())
+    _, stan, *_ = _blocks("python")
+    script = f"{stan}print(*posterior.posterior['mu'].dims, posterior.attrs['engine'])"
+    assert _run(script, tmp_path).split()[:2] == ["chain", "draw"]
+
+
+SMALL = """
+import onebasin as ob
+
+data = ob.load_data("relu-teacher")
+target = ob.BayesianNetwork(ob.Network(2, (2,), 1, "relu")).condition(data.x, data.y)
+settings = ob.NutsSettings(chains=2, warmup=100, draws=100)
+posterior = ob.nuts(target, engine="numpyro", settings=settings, progress=False)
+"""
+
+
+def test_examples_of_approximations_run(tmp_path: Path) -> None:
+    """Those that begin with a posterior and its target get small ones, and take few steps."""
+    _, _, *blocks = _blocks("python")
+    script = SMALL + "\n".join(blocks)
+    for shown, small in [
+        ("target.x)", "target.x, settings=ob.DistillationSettings(iterations=20))"),
+        ("fits=5", "fits=2, steps=20"),
+    ]:
+        assert script.count(shown) == 1
+        script = script.replace(shown, small)
+    printed = _run(script, tmp_path)
+    for name in ("final_elbo", "symmetrised_elbo_lower", "symmetrised_elbo_upper"):
+        assert name in printed
 
 
 @pytest.mark.stan
