@@ -14,24 +14,14 @@ import typer
 from .commands import cmdstan
 from .commands.compare import compare
 from .commands.doctor import doctor
+from .commands.options import with_options
 from .commands.posteriors import align, diagnose, report
-from .commands.sample import sample
+from .commands.sample import sample, sample_with_settings
 from .commands.study import study
 from .errors import Interrupted
 
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 _EXPECTED = (ValueError, TypeError, RuntimeError, OSError)
-
-app = typer.Typer(
-    name="onebasin",
-    help="Inference for models whose parts are interchangeable, in NumPyro and in Stan.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
-for function in (doctor, sample, diagnose, align, compare, report, study):
-    app.command()(function)
-app.add_typer(cmdstan.app)
 
 
 def _show_version(wanted: bool) -> None:
@@ -42,7 +32,6 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def options(
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show it.")
@@ -53,6 +42,26 @@ def options(
 ) -> None:
     """Take the options that all commands share."""
     # `main` looks for --debug itself, before anything can fail; it stands here for the help.
+
+
+def program(words: Sequence[str]) -> typer.Typer:
+    """Put the commands together; the options that are fields of settings, where their command is called.
+
+    They are left out where commands are only listed, since settings take as long to load as all the rest.
+    """
+    app = typer.Typer(
+        name="onebasin",
+        help="Inference for models whose parts are interchangeable, in NumPyro and in Stan.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+    )
+    app.callback()(options)
+    sampling = sample_with_settings() if "sample" in words else with_options(sample, [])
+    for command in (doctor, sampling, diagnose, align, compare, report, study):
+        app.command()(command)
+    app.add_typer(cmdstan.app)
+    return app
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -71,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words
     try:
-        code = typer.main.get_command(app).main(
+        code = typer.main.get_command(program(words)).main(
             args=[word for word in words if word != "--debug"],
             prog_name="onebasin",
             standalone_mode=False,

@@ -27,7 +27,7 @@ class McmcSettings:
     init_radius : float
         Starting points are uniform within +-init_radius in the unconstrained space.
     init : {"random", "optimum"}
-        Whether a chain starts at such a point, or at the best optimum of the log density (in the unconstrained space,
+        Whether a chain starts at a random point, or at the best optimum of the log density (in the unconstrained space,
         with the Jacobian) that L-BFGS finds from several of them. Optima keep chains out of modes that hold next to
         no probability; but chains that all start at the same optimum tell R-hat little about other modes.
     init_starts : int

@@ -26,7 +26,7 @@ def build(
     """Build it now rather than on first use (minutes, once a machine)."""
     from onebasin.stan.home.assemble import assemble
 
-    from .. import console
+    from . import console
 
     with console.stages() as report:
         home = assemble(jobs=jobs, threads=threads, force=force, progress=report)
@@ -44,7 +44,7 @@ def path(
     from onebasin.stan.home.assemble import assemble
     from onebasin.stan.home.cache import assembled_path, is_complete
 
-    from .. import console
+    from . import console
 
     folder = assembled_path()
     if folder is None or not is_complete(folder):
@@ -65,7 +65,7 @@ def info(
     from onebasin import stan
     from onebasin.stan.home.cache import assembled_homes, default_cache
 
-    from .. import console
+    from . import console
 
     homes, used = assembled_homes(), stan.existing_cmdstan()
     if json:
@@ -103,7 +103,7 @@ def clean(
     from onebasin.stan.compile import remove_compiled
     from onebasin.stan.home.cache import assembled_homes, remove
 
-    from .. import console
+    from . import console
 
     sizes = {home.path: home.size for home in assembled_homes()}
     removed = remove(keep_current=old)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import StudyError, check_seed
-from ..symmetries import HELP, parse_exchangeable
 from .posteriors import named
+from .symmetries import HELP, parse_exchangeable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,7 +39,7 @@ def compare(
     json: Annotated[bool, typer.Option("--json", help="Write JSON instead of tables.")] = False,
 ) -> None:
     """Hold posteriors against one of them: in prediction, and in weights modulo symmetry."""
-    from .. import console
+    from . import console
 
     check_seed(seed)
     console.prepare_jax()

@@ -14,8 +14,8 @@ def doctor(
     """Show what this machine has; the exit code is 0 where both engines work."""
     from dataclasses import asdict
 
-    from .. import console
-    from ..doctor import examine, first_remedy, working_engines
+    from . import console
+    from .machine import examine, first_remedy, working_engines
 
     console.prepare_jax()
     checks = examine(build=build, progress=console.say)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ..symmetries import HELP, parse_exchangeable
+from .symmetries import HELP, parse_exchangeable
 
 Exchangeable = Annotated[
     list[str] | None,
@@ -31,7 +31,7 @@ def diagnose(
     json: Annotated[bool, typer.Option("--json", help="Write JSON instead of tables.")] = False,
 ) -> None:
     """Show R-hat, effective sample sizes, divergences, tree depths and E-BFMI; raw and modulo symmetry."""
-    from .. import console
+    from . import console
 
     console.prepare_jax()
     from onebasin.analysis.diagnostics.aligned import diagnose_aligned, has_equal_modes
@@ -63,7 +63,7 @@ def align(
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
     """Bring every draw into one labelling, and write the posterior with how each draw was moved."""
-    from .. import console
+    from . import console
 
     console.prepare_jax()
     from onebasin.analysis.alignment import align as align_tree
@@ -103,7 +103,7 @@ def report(
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
     """Write one self-contained page with tables and pictures of posteriors."""
-    from .. import console
+    from . import console
 
     console.prepare_jax()
     from onebasin.analysis.report import check_output

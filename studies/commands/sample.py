@@ -1,11 +1,13 @@
-"""`onebasin sample`: any Stan program with its data."""
+"""`onebasin sample`: any Stan program with its data; the options beside those below are fields of settings."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from ..symmetries import HELP, parse_exchangeable
+from .options import setting_options, with_options
+from .symmetries import HELP, parse_exchangeable
 
 
 def sample(
@@ -15,33 +17,7 @@ def sample(
         Path | None, typer.Argument(metavar="[DATA.json]", help="Its data, as JSON.")
     ] = None,
     method: Annotated[str, typer.Option(help="nuts, hmc, meanfield or fullrank.")] = "nuts",
-    chains: Annotated[int | None, typer.Option(help="Chains. nuts, hmc; 4.")] = None,
-    warmup: Annotated[int | None, typer.Option(help="Warmup a chain. nuts, hmc; 1000.")] = None,
-    draws: Annotated[int | None, typer.Option(help="Draws kept, a chain; 1000.")] = None,
     seed: Annotated[int, typer.Option(help="Seed.")] = 0,
-    metric: Annotated[
-        str | None, typer.Option(help="diag, dense or unit. nuts, hmc; diag.")
-    ] = None,
-    target_acceptance: Annotated[
-        float | None, typer.Option(help="Acceptance that warmup aims at. nuts, hmc; 0.8.")
-    ] = None,
-    max_tree_depth: Annotated[int | None, typer.Option(help="Deepest tree. nuts; 10.")] = None,
-    trajectory_length: Annotated[
-        float | None, typer.Option(help="Integration time. hmc; 2 pi.")
-    ] = None,
-    init: Annotated[
-        str | None, typer.Option(help="Start of a chain: random or optimum. nuts, hmc; random.")
-    ] = None,
-    init_starts: Annotated[
-        int | None, typer.Option(help="Starts of --init optimum, the best of which is taken; 10.")
-    ] = None,
-    iterations: Annotated[
-        int | None, typer.Option(help="Most gradient steps. meanfield, fullrank; 10000.")
-    ] = None,
-    tolerance: Annotated[
-        float | None,
-        typer.Option(help="Relative change of the ELBO to stop at. meanfield, fullrank; 0.001."),
-    ] = None,
     exchangeable: Annotated[
         list[str] | None,
         typer.Option(help=HELP),
@@ -49,9 +25,10 @@ def sample(
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Write JSON instead of tables.")] = False,
     progress: Annotated[bool, typer.Option(help="Show bars while it runs.")] = True,
+    **given: Any,
 ) -> None:
     """Sample any Stan program; Ctrl-C keeps the finished chains."""
-    from .. import console
+    from . import console
 
     console.prepare_jax()
     console.quieten_stan()
@@ -59,21 +36,8 @@ def sample(
     from onebasin.analysis.diagnostics.diagnose import diagnose
     from onebasin.inference.posterior import check_output
 
-    from .. import sampling
+    from . import sampling
 
-    given = {
-        "chains": chains,
-        "warmup": warmup,
-        "draws": draws,
-        "metric": metric,
-        "target_acceptance": target_acceptance,
-        "max_tree_depth": max_tree_depth,
-        "trajectory_length": trajectory_length,
-        "init": init,
-        "init_starts": init_starts,
-        "iterations": iterations,
-        "tolerance": tolerance,
-    }
     request = sampling.Request(
         program=program,
         data=data,
@@ -90,3 +54,11 @@ def sample(
     console.write_findings(out, diagnosis, aligned, json=json)
     if not json:
         console.write_remark(f"wrote {out}", "good")
+
+
+def sample_with_settings() -> Callable[..., None]:
+    """Give the command with an option for every field of its methods' settings that Stan has a use for."""
+    from .sampling import METHODS, NUMPYRO_ALONE
+
+    options = [each for each in setting_options(METHODS) if each.name not in NUMPYRO_ALONE]
+    return with_options(sample, options)

@@ -40,8 +40,8 @@ def study(
     progress: Annotated[bool, typer.Option(help="Show bars while it runs.")] = True,
 ) -> None:
     """Repeat a paper's experiment and hold the outcome beside what the paper says."""
-    from .. import console
     from ..registry import STUDIES, find
+    from . import console
 
     if list_:
         _write_list(json)
@@ -97,8 +97,8 @@ def study(
 
 
 def _write_list(json: bool) -> None:
-    from .. import console
     from ..registry import STUDIES
+    from . import console
 
     if json:
         typer.echo(_listed())

@@ -8,22 +8,21 @@ import pytest
 
 from onebasin.studies import cli
 
-HEAVY = ["jax", "numpy", "numpyro", "xarray", "matplotlib", "arviz_stats", "cmdstanpy", "models"]
+HEAVY = ["jax", "numpy", "numpyro", "xarray", "matplotlib", "arviz_stats", "cmdstanpy", "pydantic"]
 
 
-def test_import_loads_nothing_heavy():
-    script = f"import sys, studies.cli; print(*sorted(set({HEAVY}) & set(sys.modules)))"
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.split() == []
-
-
-def test_study_list_loads_nothing_heavy():
-    script = (
-        f"import sys; from studies.cli import main; main(['study', '--list']); "
-        f"print('loaded', *sorted(set({HEAVY}) & set(sys.modules)))"
-    )
+@pytest.mark.parametrize(
+    "script",
+    [
+        "import onebasin",
+        "import onebasin.studies.cli",
+        "from onebasin.studies.cli import main; main(['--help'])",
+        "from onebasin.studies.cli import main; main(['diagnose', '--help'])",
+        "from onebasin.studies.cli import main; main(['study', '--list'])",
+    ],
+)
+def test_nothing_heavy_is_loaded_before_there_is_something_to_do(script):
+    script += f"; import sys; print('loaded', *sorted(set({HEAVY}) & set(sys.modules)))"
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
@@ -31,7 +30,11 @@ def test_study_list_loads_nothing_heavy():
 
 
 def test_process_exits_with_the_code_that_main_returns():
-    call = [sys.executable, "-c", "import sys; from studies.cli import main; sys.exit(main())"]
+    call = [
+        sys.executable,
+        "-c",
+        "import sys; from onebasin.studies.cli import main; sys.exit(main())",
+    ]
     done = subprocess.run([*call, "study"], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr.startswith("onebasin: `NAME` is missing; the studies are: relu-teacher")

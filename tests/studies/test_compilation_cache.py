@@ -10,7 +10,7 @@ SCRIPT = """
 import json
 from collections import Counter
 
-from onebasin.studies import console
+from onebasin.studies.commands import console
 
 console.prepare_jax()
 import jax

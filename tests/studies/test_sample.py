@@ -2,6 +2,8 @@
 
 import json
 import math
+import re
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +12,7 @@ import pytest
 from onebasin.inference import AdviSettings, EnsembleSettings, HmcSettings, NutsSettings
 from onebasin.inference.posterior import open_posterior
 from onebasin.models.symmetry.blocks import from_json
-from onebasin.studies import sampling
+from onebasin.studies.commands import sampling
 from onebasin.studies.methods import infer
 
 NORMAL = """
@@ -64,6 +66,8 @@ def test_program_and_data_go_to_the_sampler(sample, sampler, program):
             ["--method", "hmc", "--init", "optimum", "--init-starts", "20"],
             HmcSettings(init="optimum", init_starts=20),
         ),
+        (["--init-radius", "0.5"], NutsSettings(init_radius=0.5)),
+        (["--method", "meanfield", "--elbo-samples", "7"], AdviSettings(elbo_samples=7)),
         (["--method", "meanfield", "--draws", "90"], AdviSettings(draws=90)),
         (["--method", "meanfield", "--iterations", "50"], AdviSettings(iterations=50)),
         (["--method", "fullrank", "--tolerance", "0.1"], AdviSettings(tolerance=0.1)),
@@ -74,6 +78,29 @@ def test_every_option_changes_the_settings(sample, sampler, words, settings):
     assert sampler.last["settings"] == settings
     method = words[1] if words[0] == "--method" else "nuts"
     assert sampler.last["method"].removeprefix("advi-") == method
+
+
+def test_options_are_the_fields_of_settings(onebasin):
+    """One word for one thing: every field that Stan has a use for, with its default, and nothing else."""
+    shown = set(re.findall(r"--([a-z-]+)", onebasin("sample", "--help").out))
+    fields_of = {f.name for s in (NutsSettings, HmcSettings, AdviSettings) for f in fields(s)}
+    expected = {name.replace("_", "-") for name in fields_of - set(sampling.NUMPYRO_ALONE)}
+    rest = [
+        "method",
+        "seed",
+        "out",
+        "exchangeable",
+        "force",
+        "json",
+        "progress",
+        "no-progress",
+        "help",
+        "init",
+    ]
+    assert shown == expected | set(rest)
+    for name in fields_of & set(sampling.NUMPYRO_ALONE):
+        answer = onebasin("sample", "a.stan", "--out", "b.nc", f"--{name.replace('_', '-')}", "1")
+        assert "No such option" in answer.err
 
 
 def test_seed_progress_and_symmetry_reach_the_run(sample, sampler, program, monkeypatch):
@@ -120,7 +147,7 @@ def test_table_ends_with_the_file(sample, sampler):
         ),
         (
             ["--method", "meanfield", "--init", "optimum"],
-            "`--init` does not apply to --method meanfield, which takes --draws, --iterations",
+            "`--init` does not apply to --method meanfield, which takes --iterations, --gradient-samples",
         ),
         (["--method", "ensemble"], "`--method` is ensemble, which trains networks, and a Stan"),
         (["--max-tree-depth", "0"], "`max_tree_depth` must be a whole number of at least 1"),
@@ -130,7 +157,7 @@ def test_table_ends_with_the_file(sample, sampler):
         ),
         (
             ["--method", "meanfield", "--chains", "2"],
-            "`--chains` does not apply to --method meanfield, which takes --draws, --iterations",
+            "`--chains` does not apply to --method meanfield, which takes --iterations, --gradient-samples",
         ),
         (
             ["--method", "hmc", "--trajectory-length", "-1"],

@@ -9,8 +9,8 @@ import pytest
 from onebasin.inference.posterior import build, open_posterior, save
 from onebasin.models import Complement, Exchangeable, Group, Rescalable, Target
 from onebasin.models.symmetry.blocks import from_json, to_json
+from onebasin.studies.commands.symmetries import parse_exchangeable, spell
 from onebasin.studies.errors import StudyError
-from onebasin.studies.symmetries import parse_exchangeable, spell
 
 WORDS = {
     "mu,sigma,theta": Exchangeable({"mu": 0, "sigma": 0, "theta": 0}),

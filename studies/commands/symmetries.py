@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from .errors import StudyError
+from ..errors import StudyError
 
 if TYPE_CHECKING:  # brings JAX along, which help texts do without
     from onebasin.models.symmetry.blocks import Block, Symmetry

@@ -11,14 +11,17 @@ from typing import TYPE_CHECKING, Any
 from onebasin.inference import AdviSettings
 from onebasin.models.checks import choose
 
-from .errors import Interrupted, StudyError, check_seed
-from .methods import METHODS, NETWORK_METHODS, Settings, infer
+from ..errors import Interrupted, StudyError, check_seed
+from ..methods import METHODS, NETWORK_METHODS, Settings, infer
 
 if TYPE_CHECKING:
     import xarray as xr
 
     from onebasin.models.symmetry.blocks import Symmetry
     from onebasin.models.target import Target
+
+NUMPYRO_ALONE = ("batch_size", "dtype", "init_scale", "learning_rate", "max_steps")
+"""Fields of settings that Stan has no use for."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,7 @@ def settings_for(method: str, options: Mapping[str, Any]) -> Settings:
     given = {name: value for name, value in options.items() if value is not None}
     for name in given:
         if name not in known:
-            allowed = ", ".join(flag(n) for n in options if n in known)
+            allowed = ", ".join(flag(n) for n in known if n not in NUMPYRO_ALONE)
             raise StudyError(
                 f"`{flag(name)}` does not apply to --method {method}, which takes {allowed}."
             )

@@ -1,0 +1,78 @@
+"""The fields of settings as options of a command: one word for one thing, in Python and in a shell."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from functools import wraps
+from types import NoneType
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+import typer
+
+
+def setting_options(methods: Mapping[str, type]) -> list[inspect.Parameter]:
+    """Make an option of every field of some methods' settings.
+
+    Parameters
+    ----------
+    methods : mapping
+        Method to its class of settings. A field of several is one option.
+
+    Returns
+    -------
+    list of Parameter
+        Keyword-only, by default None: an option that was not given leaves the field's default.
+    """
+    holders: dict[str, dict[str, type]] = {}
+    for method, cls in methods.items():
+        for field in fields(cls):
+            holders.setdefault(field.name, {})[method] = cls
+    return [_option(name, by_method, len(methods)) for name, by_method in holders.items()]
+
+
+def with_options(
+    command: Callable[..., None], options: list[inspect.Parameter]
+) -> Callable[..., None]:
+    """Give a command that takes ``**given`` these options in their place, for Typer to read."""
+    own = inspect.signature(command).parameters.values()
+    kept = [p.replace(kind=p.KEYWORD_ONLY) for p in own if p.kind is not p.VAR_KEYWORD]
+
+    @wraps(command)
+    def taking_options(**values: Any) -> None:
+        command(**values)
+
+    setattr(taking_options, "__signature__", inspect.Signature([*kept, *options]))  # noqa: B010
+    return taking_options
+
+
+def _option(name: str, holders: Mapping[str, type], methods: int) -> inspect.Parameter:
+    from onebasin.models.settings import descriptions
+
+    cls = next(iter(holders.values()))
+    annotation = cls.__pydantic_fields__[name].annotation  # type: ignore[attr-defined]
+    words = get_args(annotation) if get_origin(annotation) is Literal else ()
+    meaning = descriptions(cls)[name].partition(". ")[0].rstrip(".")
+    scope = "" if len(holders) == methods else f" {', '.join(holders)}."
+    allowed = f" One of {', '.join(words)}." if words else ""
+    default = next(field.default for field in fields(cls) if field.name == name)
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=None,
+        annotation=Annotated[
+            (str if words else _plain(annotation)) | None,
+            typer.Option(help=f"{meaning}.{allowed}{scope} By default {_written(default)}."),
+        ],
+    )
+
+
+def _plain(annotation: Any) -> Any:
+    """The number or text of an annotation that may also be None."""
+    parts = [part for part in get_args(annotation) if part is not NoneType]
+    return parts[0] if parts else annotation
+
+
+def _written(default: Any) -> str:
+    return f"{default:.4g}" if isinstance(default, float) else str(default)
