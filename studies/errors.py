@@ -1,6 +1,5 @@
 """Errors of the command line and of the studies."""
 
-from onebasin.models.checks import MAX_SEED
 from onebasin.models.errors import OnebasinError
 
 
@@ -23,5 +22,7 @@ def check_seed(seed: int) -> None:
     StudyError
         If it is negative or too large.
     """
+    from onebasin.models.checks import MAX_SEED  # here: brings NumPy along
+
     if not 0 <= seed <= MAX_SEED:
         raise StudyError(f"`--seed` is {seed}; it must be a whole number from 0 to {MAX_SEED}.")

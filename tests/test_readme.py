@@ -8,9 +8,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import platformdirs
 import pytest
 
 ROOT = Path(__file__).parents[1]
+
+# What one process has compiled, the next one need not.
+CACHE = {
+    "JAX_COMPILATION_CACHE_DIR": str(platformdirs.user_cache_path("onebasin") / "jax"),
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+}
 
 
 def _blocks(language: str) -> list[str]:
@@ -19,7 +26,12 @@ def _blocks(language: str) -> list[str]:
 
 def _run(script: str, folder: Path) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", script], cwd=folder, capture_output=True, text=True, check=False
+        [sys.executable, "-c", script],
+        cwd=folder,
+        env={**os.environ, **CACHE},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -54,13 +54,13 @@ class Config:
 
 def configure(options: Options) -> Config:
     """Make the settings from what the command line was given."""
-    options.refuse(NAME, "full")
+    options.refuse(NAME, "full", "problems")
     splits = QUICK_SPLITS if options.quick else SPLITS
     return Config(
         seed=options.seed,
         splits=splits if options.splits is None else options.splits,
         engines=options.engines("numpyro"),
-        parametrisations=options.choose_parametrisations(PARAMETRISATIONS, DEFAULT),
+        parametrisations=options.labels("parametrisations", PARAMETRISATIONS, DEFAULT),
         nuts=options.sampler(QUICK if options.quick else NutsSettings()),
     )
 

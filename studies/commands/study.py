@@ -21,10 +21,10 @@ def study(
     draws: Annotated[int | None, typer.Option(help="Draws kept, a chain.")] = None,
     splits: Annotated[int | None, typer.Option(help="Splits into training and test part.")] = None,
     parametrisations: Annotated[
-        str | None,
-        typer.Option(
-            "--parametrisations", "--problems", help="Some of the study's, separated by commas."
-        ),
+        str | None, typer.Option(help="Some of the study's, separated by commas.")
+    ] = None,
+    problems: Annotated[
+        str | None, typer.Option(help="Some of the study's, separated by commas.")
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="The run's folder; runs/NAME-HASH of the settings.")
@@ -55,7 +55,6 @@ def study(
     from ..lab.study import Options
 
     chosen = find(name)
-    words = parametrisations.split(",") if parametrisations is not None else None
     config = chosen.configure(
         Options(
             quick=quick,
@@ -66,7 +65,8 @@ def study(
             warmup=warmup,
             draws=draws,
             splits=splits,
-            parametrisations=tuple(word.strip() for word in words) if words else None,
+            parametrisations=_labels(parametrisations),
+            problems=_labels(problems),
         )
     )
     run = open_run(
@@ -94,6 +94,10 @@ def study(
     for sentence in findings.headline:
         console.write_remark(sentence, "good")
     console.write_remark(f"the report is {run.report_path}", "good")
+
+
+def _labels(words: str | None) -> tuple[str, ...] | None:
+    return tuple(word.strip() for word in words.split(",")) if words is not None else None
 
 
 def _write_list(json: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from onebasin.inference import HmcSettings, NutsSettings
 from onebasin.inference.engine import ENGINES
@@ -30,7 +30,9 @@ class Options:
     chains, warmup, draws, splits : int or None
         Counts.
     parametrisations : tuple of str or None
-        Labels of some of the study's parametrisations, or of whatever problems it has instead.
+        Labels of some of the study's parametrisations.
+    problems : tuple of str or None
+        Labels of some of the study's problems.
     """
 
     quick: bool = False
@@ -42,6 +44,7 @@ class Options:
     draws: int | None = None
     splits: int | None = None
     parametrisations: tuple[str, ...] | None = None
+    problems: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         """Refuse what no study takes."""
@@ -61,23 +64,23 @@ class Options:
         given = {name: getattr(self, name) for name in ("chains", "warmup", "draws")}
         return replace(default, **{n: v for n, v in given.items() if v is not None})
 
-    def choose_parametrisations(
+    def labels(
         self,
+        word: Literal["parametrisations", "problems"],
         known: Mapping[str, Any],
         default: tuple[str, ...],
-        *,
-        word: str = "parametrisations",
     ) -> tuple[str, ...]:
-        """Labels of the parametrisations to run, in the order given; `word` is what they are called.
+        """Labels of the parametrisations or problems to run, in the order given.
 
         Raises
         ------
         ValueError
             If one is not the study's; the message lists those that are.
         """
-        if self.parametrisations is None:
+        given: tuple[str, ...] | None = getattr(self, word)
+        if given is None:
             return default
-        return tuple(dict.fromkeys(choose(word, label, known) for label in self.parametrisations))
+        return tuple(dict.fromkeys(choose(word, label, known) for label in given))
 
     def refuse(self, study: str, *names: str) -> None:
         """Refuse options that a study does not have.

@@ -57,11 +57,11 @@ class Config:
 
 def configure(options: Options) -> Config:
     """Make the settings from what the command line was given."""
-    options.refuse(NAME, "splits", "full")
+    options.refuse(NAME, "splits", "full", "parametrisations")
     return Config(
         seed=options.seed,
         engines=options.engines("both"),
-        problems=options.choose_parametrisations(PROBLEMS, tuple(PROBLEMS), word="problems"),
+        problems=options.labels("problems", PROBLEMS, tuple(PROBLEMS)),
         nuts=options.sampler(QUICK if options.quick else DEFAULT),
     )
 

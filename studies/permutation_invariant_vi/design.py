@@ -212,7 +212,7 @@ QUADRATURE = f"two-weights.quadrature.{MADE}"
 
 def configure(options: Options) -> Config:
     """Make the settings from what the command line was given."""
-    options.refuse(NAME, "engine", "splits", "parametrisations")
+    options.refuse(NAME, "engine", "splits", "parametrisations", "problems")
     base = QUICK if options.quick else FULL if options.full else DEFAULT
     return replace(base, seed=options.seed, hmc=options.sampler(base.hmc))
 

@@ -47,11 +47,13 @@ class Config:
 
 def configure(options: Options) -> Config:
     """Make the settings from what the command line was given."""
-    options.refuse(NAME, "splits", "full")
+    options.refuse(NAME, "splits", "full", "problems")
     return Config(
         seed=options.seed,
         engines=options.engines("both"),
-        parametrisations=options.choose_parametrisations(PARAMETRISATIONS, tuple(PARAMETRISATIONS)),
+        parametrisations=options.labels(
+            "parametrisations", PARAMETRISATIONS, tuple(PARAMETRISATIONS)
+        ),
         nuts=options.sampler(QUICK if options.quick else NutsSettings()),
     )
 

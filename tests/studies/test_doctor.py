@@ -7,7 +7,7 @@ import pytest
 from onebasin import stan
 from onebasin.stan.errors import CmdStanNotFound, HomeBuildError
 from onebasin.stan.home.directory import Home
-from onebasin.studies import doctor
+from onebasin.studies.commands import machine
 
 FOUND = Home(Path("/somewhere/cmdstan-2.39.0"), (2, 39, 0), "CMDSTAN")
 
@@ -115,6 +115,6 @@ def test_error_while_looking_for_cmdstan_is_a_failed_check(monkeypatch):
         raise CmdStanNotFound("gone")
 
     monkeypatch.setattr(stan, "existing_cmdstan", fail)
-    checks = doctor.examine(build=False, progress=lambda text: None)
-    assert doctor.working_engines(checks)["stan"] is False
-    assert doctor.first_remedy(checks) == "gone"
+    checks = machine.examine(build=False, progress=lambda text: None)
+    assert machine.working_engines(checks)["stan"] is False
+    assert machine.first_remedy(checks) == "gone"

@@ -133,7 +133,7 @@ def test_design_has_every_problem_in_every_engine_that_has_it():
     assert {cell.settings for cell in cells} == {NutsSettings(draws=2000)}
     assert configure(Options(quick=True)).nuts == NutsSettings(warmup=500, draws=500)
     assert configure(Options(seed=3, draws=7)).nuts.draws == 7
-    some = configure(Options(parametrisations=("network", "topics"), engine="numpyro"))
+    some = configure(Options(problems=("network", "topics"), engine="numpyro"))
     assert [cell.key for cell in STUDY.cells(some)] == ["network.nuts.numpyro"]
 
 
@@ -144,10 +144,10 @@ def test_design_has_every_problem_in_every_engine_that_has_it():
         ({"full": True}, "`--full` does not apply to the study label-switching"),
         ({"splits": 2}, "`--splits` does not apply"),
         (
-            {"engine": "numpyro", "parametrisations": ("mixture",)},
+            {"engine": "numpyro", "problems": ("mixture",)},
             "`--engine` is numpyro, and mixture is a Stan program: give --engine stan",
         ),
-        ({"parametrisations": ("topic",)}, "`problems` is 'topic'; choose one of mixture, "),
+        ({"problems": ("topic",)}, "`problems` is 'topic'; choose one of mixture, "),
     ],
 )
 def test_settings_without_a_study_are_refused(options, message):

@@ -99,11 +99,11 @@ def test_engines_and_parametrisations_are_chosen_by_name():
     assert Options(engine="stan").engines("both") == ("stan",)
     assert Options(engine="both").engines("stan") == ("numpyro", "stan")
     known = {"free": Parametrisation(), "givens": Parametrisation("givens")}
-    assert Options().choose_parametrisations(known, ("free",)) == ("free",)
+    assert Options().labels("parametrisations", known, ("free",)) == ("free",)
     twice = Options(parametrisations=("givens", "free", "givens"))
-    assert twice.choose_parametrisations(known, ("free",)) == ("givens", "free")
+    assert twice.labels("parametrisations", known, ("free",)) == ("givens", "free")
     with pytest.raises(ValueError, match=r"choose one of free, givens\. Did you mean 'givens'"):
-        Options(parametrisations=("given",)).choose_parametrisations(known, ())
+        Options(parametrisations=("given",)).labels("parametrisations", known, ())
 
 
 def test_cell_names_its_file_and_itself():

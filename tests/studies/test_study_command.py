@@ -1,14 +1,19 @@
 """`onebasin study`: folders, resuming, options, records; with samplers that answer at once."""
 
+import inspect
 import json
 import re
+from dataclasses import fields
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 
 from onebasin.inference import NutsSettings
 from onebasin.inference.errors import AdviFailed
 from onebasin.inference.posterior import open_posterior
+from onebasin.studies.commands.study import study
+from onebasin.studies.lab.options import Options
 from onebasin.studies.registry import STUDIES
 
 SMALL = ("--chains", "2", "--warmup", "10", "--draws", "40")
@@ -210,6 +215,16 @@ def test_record_is_stamped_with_all_that_it_takes_to_repeat_it(teacher, monkeypa
     assert Path("results/relu-teacher.md").read_text() == page
 
 
+def test_counts_are_fields_of_settings_under_the_same_words():
+    options = inspect.signature(study).parameters
+    for name in ("chains", "warmup", "draws"):
+        assert name in {field.name for field in fields(NutsSettings)} & {
+            field.name for field in fields(Options)
+        }
+        assert get_type_hints(study)[name] == int | None
+        assert options[name].default is None
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -217,6 +232,11 @@ def test_record_is_stamped_with_all_that_it_takes_to_repeat_it(teacher, monkeypa
         ([], f"`NAME` is missing; the studies are: {', '.join(STUDIES)}."),
         (["boston", "--engine", "jags"], "`engine` is 'jags'; choose one of numpyro, stan, both."),
         (["boston", "--parametrisations", "sorted"], "choose one of free, givens, ordered"),
+        (["boston", "--problems", "free"], "`--problems` does not apply to the study boston"),
+        (
+            ["label-switching", "--parametrisations", "topics"],
+            "`--parametrisations` does not apply",
+        ),
         (["boston", "--splits", "0"], "`--splits` is 0; it must be a whole number from 1 to"),
         (["relu-teacher", "--splits", "3"], "`--splits` does not apply to the study relu-teacher"),
         (["relu-teacher", "--full"], "`--full` does not apply to the study relu-teacher"),
