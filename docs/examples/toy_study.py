@@ -29,7 +29,7 @@ class Config:
 def configure(options: lab.Options) -> Config:
     """Make settings from what the command line was given."""
     options.refuse("toy", "splits", "full", "engine")
-    problems = options.choose_parametrisations(SIZES, tuple(SIZES), word="problems")
+    problems = options.labels("problems", SIZES, tuple(SIZES))
     nuts = options.sampler(NutsSettings(chains=2, warmup=200, draws=500))
     return Config(options.seed, problems, nuts)
 
