@@ -8,7 +8,7 @@ import pytest
 
 from onebasin.studies import cli
 
-HEAVY = ["jax", "numpy", "numpyro", "xarray", "matplotlib", "arviz_stats", "cmdstanpy", "pydantic"]
+HEAVY = ["jax", "numpy", "numpyro", "xarray", "matplotlib", "arviz_stats", "cmdstanpy"]
 
 
 @pytest.mark.parametrize(
