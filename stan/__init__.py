@@ -1,28 +1,8 @@
-"""The same models as Stan programs; finding or building CmdStan; compiling and calling any Stan program."""
+"""The same models as Stan programs; finding or building CmdStan; compiling and calling any Stan program.
 
-from .errors import (
-    CmdStanNotFound,
-    HomeBuildError,
-    StanDataError,
-    StanError,
-    StanProgramError,
-    StanRunError,
-)
-from .home.directory import Home
-from .home.search import existing_cmdstan, find_cmdstan
-from .program import StanProgram, definition, stan_program
+`__init__.pyi` lists the public names; each is loaded when it is first asked for.
+"""
 
-__all__ = [
-    "CmdStanNotFound",
-    "Home",
-    "HomeBuildError",
-    "StanDataError",
-    "StanError",
-    "StanProgram",
-    "StanProgramError",
-    "StanRunError",
-    "definition",
-    "existing_cmdstan",
-    "find_cmdstan",
-    "stan_program",
-]
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

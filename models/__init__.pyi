@@ -1,0 +1,18 @@
+# The public names. `__init__.py` reads this file: a name stands here and nowhere else.
+
+from .networks.activations import ACTIVATIONS as ACTIVATIONS
+from .networks.activations import Activation as Activation
+from .networks.architecture import Network as Network
+from .networks.bayesian import BayesianNetwork as BayesianNetwork
+from .networks.bayesian import NetworkTarget as NetworkTarget
+from .networks.likelihood import Categorical as Categorical
+from .networks.likelihood import Gaussian as Gaussian
+from .networks.parametrisation import Parametrisation as Parametrisation
+from .networks.prediction import predict as predict
+from .networks.prior import NormalPrior as NormalPrior
+from .symmetry.blocks import Complement as Complement
+from .symmetry.blocks import Exchangeable as Exchangeable
+from .symmetry.blocks import Rescalable as Rescalable
+from .symmetry.blocks import Symmetry as Symmetry
+from .symmetry.group import Group as Group
+from .target import Target as Target
