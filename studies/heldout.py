@@ -1,4 +1,4 @@
-"""A network's predictions at points that it has not seen, scored and compared.
+"""A network's predictions at points that it has not seen, and their scores.
 
 Convention: the function f(x) is the network's output without noise, (chain, draw, obs, out);
 predictions add noise of the draw's own sigma from a fixed seed. Means and squared errors are those
@@ -20,10 +20,27 @@ from onebasin.analysis.posterior.view import Draws, as_view
 from onebasin.analysis.predictive.regression import PredictiveScores, score_function
 from onebasin.models import BayesianNetwork, predict
 
+from .lab import Field, at_most
+
 NOISE_SEED = 20170411
 """Seed of the noise that predictions add to the function; the same for all posteriors."""
-BOUND = 5.0
-"""Monte Carlo errors by which two engines' predictive means may differ."""
+RHAT = 1.01
+"""R-hat of f above which chains are flagged."""
+OF_F = (
+    Field("R-hat of f", "prediction_rhat", decimals=3, unit="worst point", flag=at_most(RHAT)),
+    Field("bulk ESS of f", "prediction_ess", decimals=0, unit="median point"),
+    Field("tree depth", "mean_tree_depth", decimals=2, unit="mean"),
+    Field("ESS of f", "ess_per_1000_gradients", unit="per 1000 gradients"),
+)
+"""How well chains mix in f, which no symmetry changes."""
+PREDICTIVE = (
+    Field("RMSE", "rmse", unit="of the data"),
+    Field("log score", "log_score", decimals=3, unit="nats"),
+    Field("coverage", "coverage_50", decimals=2, unit="50 % interval"),
+    Field("coverage", "coverage_95", decimals=2, unit="95 % interval"),
+    Field("width", "width_95", unit="95 % interval"),
+)
+"""How good the predictions are."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,12 +58,15 @@ class HeldOut:
     table
         One row per point and for `sigma`, invariant under every symmetry, with the columns of
         `analysis.parameters`.
+    gradients
+        Gradient evaluations of the kept draws, of Markov chains.
     """
 
     function: Float[np.ndarray, "chain draw obs out"]
     sigma: Float[np.ndarray, "chain draw"]
     scores: PredictiveScores
     table: pd.DataFrame
+    gradients: int | None = None
 
     @property
     def points(self) -> pd.DataFrame:
@@ -65,10 +85,14 @@ class HeldOut:
 
     @property
     def columns(self) -> dict[str, Any]:
-        """The columns of a frame: all scores, and R-hat of the worst point and bulk ESS of the median one."""
+        """The columns of a frame: all scores, and of Markov chains how well they mix in f."""
         scores = self.scores.to_dict()
         scores.pop("num_draws")  # of all chains; a diagnosis has that of each
-        return {**scores, "prediction_rhat": self.worst_rhat, "prediction_ess": self.median_ess}
+        found = {**scores, "prediction_ess": self.median_ess, "prediction_rhat": None}
+        if self.gradients is not None:
+            found["prediction_rhat"] = self.worst_rhat
+            found["ess_per_1000_gradients"] = 1000 * self.median_ess / self.gradients
+        return found
 
 
 def predict_held_out(
@@ -94,7 +118,9 @@ def predict_held_out(
     """
     function, sigma = draw_functions(tree, model, x)
     scores = score_function(function, sigma, y, np.random.default_rng(NOISE_SEED))
-    return HeldOut(function, sigma, scores, _invariants(function, sigma))
+    chains = tree.attrs.get("method") in ("nuts", "hmc")
+    gradients = int(tree.attrs["gradient_evaluations"]) if chains else None
+    return HeldOut(function, sigma, scores, _invariants(function, sigma), gradients)
 
 
 def draw_functions(
@@ -109,100 +135,7 @@ def draw_functions(
     return function, np.asarray(sigma, np.float64)
 
 
-def add_noise(
-    function: Float[np.ndarray, "chain draw obs out"], sigma: Float[np.ndarray, "chain draw"]
-) -> Float[np.ndarray, "chain draw obs out"]:
-    """Draw predictions: the function plus noise from a fixed seed."""
-    noise = np.random.default_rng(NOISE_SEED).standard_normal(function.shape)
-    return function + sigma[..., None, None] * noise
-
-
 def _invariants(function: np.ndarray, sigma: np.ndarray) -> pd.DataFrame:
     names = [f"f[{i},{j}]" for i, j in np.ndindex(function.shape[2:])]
     flat = function.reshape(*function.shape[:2], len(names))
     return summary(Draws((*names, "sigma"), np.concatenate([flat, sigma[..., None]], axis=-1)))
-
-
-@dataclass(frozen=True)
-class Gap:
-    """How far one posterior's predictions lie from a reference's, at the same points.
-
-    Attributes
-    ----------
-    rms
-        Root mean square over points of the difference of the means of f, in units of the target.
-    in_sds
-        The same, each difference divided by the reference's sd of f there.
-    floor_in_sds
-        What `in_sds` would be from Monte Carlo error alone.
-    sd_ratio
-        Geometric mean over points of the sd of f over the reference's.
-    predictive_sd_ratio
-        The same of the predictive sd, noise included.
-    """
-
-    rms: float
-    in_sds: float
-    floor_in_sds: float
-    sd_ratio: float
-    predictive_sd_ratio: float
-
-
-def gap(held_out: HeldOut, reference: HeldOut) -> Gap:
-    """Compare predictions with a reference's."""
-    ours, theirs = held_out.points, reference.points
-    difference = (ours["mean"] - theirs["mean"]).to_numpy()
-    scale = theirs["sd"].to_numpy()
-    error = np.hypot(ours["mcse_mean"], theirs["mcse_mean"]).to_numpy()
-    return Gap(
-        rms=_rms(difference),
-        in_sds=_rms(difference / scale),
-        floor_in_sds=_rms(error / scale),
-        sd_ratio=_geometric_mean(ours["sd"].to_numpy() / scale),
-        predictive_sd_ratio=_geometric_mean(_predictive_sd(held_out) / _predictive_sd(reference)),
-    )
-
-
-@dataclass(frozen=True)
-class Agreement:
-    """Whether two engines' NUTS have the same predictive means.
-
-    Attributes
-    ----------
-    largest
-        Largest |difference| over the points and sigma, in units of its Monte Carlo error.
-    where
-        The quantity that has it.
-    beyond
-        How many of the quantities lie beyond the bound.
-    num_quantities
-        How many there are.
-    rhat
-        Largest R-hat of either; where it is large the Monte Carlo error, and so the test, is void.
-    """
-
-    largest: float
-    where: str
-    beyond: int
-    num_quantities: int
-    rhat: float
-
-
-def agree(a: HeldOut, b: HeldOut, *, bound: float = BOUND) -> Agreement:
-    """Hold the difference of two posteriors' predictive means against its Monte Carlo error."""
-    error = np.hypot(a.table["mcse_mean"], b.table["mcse_mean"])
-    z = ((a.table["mean"] - b.table["mean"]) / error).abs()
-    rhat = max(float(a.table["rhat"].max()), float(b.table["rhat"].max()))
-    return Agreement(float(z.max()), str(z.idxmax()), int((z > bound).sum()), len(z), rhat)
-
-
-def _predictive_sd(held_out: HeldOut) -> np.ndarray:
-    return np.sqrt(held_out.points["sd"].to_numpy() ** 2 + float(np.mean(held_out.sigma**2)))
-
-
-def _rms(values: np.ndarray) -> float:
-    return float(np.sqrt(np.mean(values**2)))
-
-
-def _geometric_mean(values: np.ndarray) -> float:
-    return float(np.exp(np.mean(np.log(values))))

@@ -26,6 +26,12 @@ PARAMETRISATIONS: Mapping[str, Parametrisation] = MappingProxyType(
         )
     }
 )
+DEFINITION = (
+    "Parametrisation",
+    "`free`: weights and biases as they are. `givens`: every hidden unit's incoming weights have norm 1, as an "
+    "angle. `ordered`: the hidden biases increase. `givens_seamless` and `unit_vector`: norm 1 in charts without "
+    "the seam of the angle at ±π.",
+)
 
 
 def relu_network(data: Dataset, hidden: int, parametrisation: str) -> BayesianNetwork:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .lab.study import Study
+    from .lab import Study
 
 
 @dataclass(frozen=True)

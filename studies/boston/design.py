@@ -24,19 +24,7 @@ DEFAULT = ("free", "givens")
 
 @dataclass(frozen=True)
 class Config:
-    """The study's settings.
-
-    Attributes
-    ----------
-    seed : int
-        Split k has the seed `seed` + k - 1, for rows and for samplers.
-    splits : int
-        How many.
-    engines, parametrisations : tuple of str
-        What is crossed.
-    nuts : NutsSettings
-        Settings of NUTS.
-    """
+    """What is crossed; split k has the seed `seed` + k - 1, for rows and for samplers."""
 
     seed: int
     splits: int

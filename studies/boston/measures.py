@@ -27,22 +27,14 @@ def _row(config: Config, cell: Cell, outcomes: Outcomes) -> dict[str, Any]:
         **cell.factors,
         **found.columns,
         **data_units(found.scores.mse, found.scores.log_score, y_sd, data.standardiser.log_scale),
-        **diagnosis_columns(outcomes.diagnosis(cell)),
+        **diagnosis_columns(outcomes, cell),
     }
 
 
 def data_units(
     mse: float, log_score: float | None, y_sd: float, log_scale: float
 ) -> dict[str, float | None]:
-    """Turn scores into data units.
-
-    Parameters
-    ----------
-    mse, log_score : float
-        In standardised units; there may be no log score.
-    y_sd, log_scale : float
-        Data units in a standardised one, and what to take off a log score.
-    """
+    """Turn scores into data units: `y_sd` in a standardised one, and `log_scale` off a log score, if there is one."""
     return {
         "mse_data_units": mse * y_sd**2,
         "log_score_data_units": None if log_score is None else log_score - log_scale,

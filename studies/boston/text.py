@@ -9,22 +9,8 @@ from onebasin.analysis.report import FigureItem
 from onebasin.analysis.report.definitions import DIAGNOSTICS, PREDICTION
 from onebasin.analysis.report.page import Flag
 
-from ..lab import (
-    ENGINE_WORDS,
-    STATEMENTS,
-    TRIALS,
-    Chapter,
-    Field,
-    Frames,
-    Outcomes,
-    Pairs,
-    Row,
-    Text,
-    View,
-    count_verdicts,
-    health,
-    pair,
-)
+from .. import lab
+from ..lab import Chapter, Field, Frames, Pairs, Row
 from ..lab.page import Extra
 from ..lab.pairs import MIN_PAIRS
 from . import paper
@@ -37,7 +23,7 @@ _SPLITS, _TRUST = "Split by split", "Can the draws be trusted?"
 
 def _scored(frames: Frames, engine: str, score: str) -> Pairs:
     cells = frames["cells"].where(engine=engine)
-    return pair(cells, score, "problem", "free", "givens", by="split")
+    return lab.pair(cells, score, "problem", "free", "givens", by="split")
 
 
 def _summaries(frames: Frames) -> Iterator[Row]:
@@ -49,7 +35,7 @@ def _summaries(frames: Frames) -> Iterator[Row]:
     for score, (name, table) in printed.items():
         sources = {"the paper's table": Pairs(table["free"], table["givens"])}
         for engine in frames["cells"].levels("engine"):
-            sources[f"here, {ENGINE_WORDS[engine]}"] = _scored(frames, engine, score)
+            sources[f"here, {lab.ENGINE_WORDS[engine]}"] = _scored(frames, engine, score)
         for source, pairs in sources.items():
             if pairs.num:
                 means = dict(zip(("free", "givens"), pairs.means, strict=True))
@@ -61,7 +47,7 @@ def _rhat_flag(rhat: float) -> Flag:
     return "good" if rhat <= RHAT_GOOD else "warn" if rhat <= RHAT_USABLE else "bad"
 
 
-SUMMARY = View(
+SUMMARY = lab.View(
     "Means over splits. The paper's rows are recomputed from its printed tables, by the same "
     "code: there the MSE is equal in one split, and the tests differ from those in its text",
     (
@@ -75,7 +61,7 @@ SUMMARY = View(
     ),
     over=_summaries,
 )
-SPLIT_BY_SPLIT = View(
+SPLIT_BY_SPLIT = lab.View(
     "Every split, on its test part of 101 tracts",
     (
         Field("posterior", "label"),
@@ -93,12 +79,12 @@ SPLIT_BY_SPLIT = View(
 def headline(frames: Frames) -> Iterator[str]:
     """Say the result in a few sentences."""
     cells = frames["cells"]
-    yield f"{count_verdicts(frames)[:-1]}, on {splits(len(cells.levels('split')))}."
+    yield f"{lab.count_verdicts(frames)[:-1]}, on {splits(len(cells.levels('split')))}."
     for engine in cells.levels("engine"):
         mse, outside = (_scored(frames, engine, score) for score in ("mse", "outside_95"))
         if mse.num and outside.num:
             yield (
-                f"{ENGINE_WORDS[engine]}: mean test MSE {mse.means[0]:.3f} with free and "
+                f"{lab.ENGINE_WORDS[engine]}: mean test MSE {mse.means[0]:.3f} with free and "
                 f"{mse.means[1]:.3f} with Givens weights (standardised), and "
                 f"{100 * outside.means[0]:.1f} % and {100 * outside.means[1]:.1f} % of the test "
                 "points outside the 95 % interval."
@@ -121,7 +107,7 @@ def chapters(config: Config, frames: Frames) -> Iterator[Chapter]:
     yield Chapter(
         "What the paper says, and what was measured",
         f"With fewer than {MIN_PAIRS} splits a comparison is void: no paired test could come out.",
-        (STATEMENTS, TRIALS, SUMMARY),
+        (lab.STATEMENTS, lab.TRIALS, SUMMARY),
     )
     yield Chapter(_SPLITS, views=(SPLIT_BY_SPLIT,))
     yield Chapter(
@@ -131,7 +117,7 @@ def chapters(config: Config, frames: Frames) -> Iterator[Chapter]:
     )
 
 
-TEXT = Text(
+TEXT = lab.Text(
     title=f"Boston Housing, {HIDDEN} ReLU units, free and constrained",
     headline=headline,
     chapters=chapters,
@@ -139,13 +125,13 @@ TEXT = Text(
 )
 
 
-def figures(config: Config, outcomes: Outcomes, frames: Frames) -> dict[str, tuple[Extra, ...]]:
+def figures(config: Config, outcomes: lab.Outcomes, frames: Frames) -> dict[str, tuple[Extra, ...]]:
     """Draw the scores split by split, and tabulate the health of the chains."""
     plots = {
         "mse": ("mean squared error, standardised units", None),
         "outside_95": ("share of test points outside the 95 % interval", 0.05),
     }
-    found: dict[str, tuple[Extra, ...]] = {_TRUST: health(outcomes, outcomes)}
+    found: dict[str, tuple[Extra, ...]] = {_TRUST: lab.health(outcomes, outcomes)}
     if frames["cells"]:
         found[_SPLITS] = tuple(_dot_plot(frames, score, *how) for score, how in plots.items())
     return found
@@ -154,7 +140,7 @@ def figures(config: Config, outcomes: Outcomes, frames: Frames) -> dict[str, tup
 def _dot_plot(frames: Frames, score: str, x_label: str, limit: float | None) -> FigureItem:
     groups: dict[str, dict[str, float]] = {}
     for row in frames["cells"]:
-        group = groups.setdefault(f"{row['problem']}, {ENGINE_WORDS[row['engine']]}", {})
+        group = groups.setdefault(f"{row['problem']}, {lab.ENGINE_WORDS[row['engine']]}", {})
         group[f"split {row['split']}"] = row[score]
     return FigureItem(
         plot_cells(groups, x_label=x_label, limit=limit),

@@ -50,9 +50,9 @@ def study(
         raise ValueError(f"`NAME` is missing; the studies are: {', '.join(STUDIES)}.")
     console.prepare_jax()
     console.quieten_stan()
+    from ..lab import Options
     from ..lab.driver import finish, run_cells
     from ..lab.folder import default_folder, open_run
-    from ..lab.study import Options
 
     chosen = find(name)
     config = chosen.configure(

@@ -6,7 +6,7 @@ paper's size is `--full`; by default the network is 196-32-10 on 2,000 images of
 64-16-10 on 1,000 digits.
 """
 
-from ..lab.study import Study
+from ..lab import Study
 from ..lab.views import FAILURES, STATEMENTS, TRIALS, VERDICTS
 from .claims import CLAIMS
 from .design import configure, target

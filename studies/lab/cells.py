@@ -149,3 +149,8 @@ class Context:
     checkpoint: Path
     progress: bool
     say: Callable[[str], None]
+
+
+def where(row: Mapping[str, Any]) -> str:
+    """Name a row's cell where the method is the same everywhere: problem and engine."""
+    return f"{row['problem']}, {ENGINE_WORDS[row['engine']]}"

@@ -287,6 +287,13 @@ def short(value: float) -> str:
     return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
 
 
+def span(values: Iterable[float], decimals: int = 2) -> str:
+    """Write the smallest and the largest of some numbers, or one where they look the same."""
+    numbers = sorted(values)
+    low, high = f"{numbers[0]:.{decimals}f}", f"{numbers[-1]:.{decimals}f}"
+    return low if low == high else f"{low} to {high}"
+
+
 def count_verdicts(
     frames: Frames,
     *,

@@ -4,17 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
-from onebasin.analysis.diagnostics.result import Diagnosis
+from .cells import Cell, Outcomes
 
 _OF_THE_CELL = ("target", "engine", "method")
 
 
-def diagnosis_columns(diagnosis: Diagnosis) -> dict[str, Any]:
-    """Return a diagnosis's headline numbers, its warnings, and whether a variational fit converged."""
+def diagnosis_columns(outcomes: Outcomes, cell: Cell) -> dict[str, Any]:
+    """Return a cell's diagnosis: headline numbers, warnings, whether a variational fit converged.
+
+    `depth_error` is the standard error of the mean tree depth, from the spread of the chains' means.
+    """
+    diagnosis = outcomes.diagnosis(cell)
     numbers = {k: v for k, v in diagnosis.summary().items() if k not in _OF_THE_CELL}
     fit = diagnosis.variational
     return {
         **numbers,
+        "depth_error": _depth_error(outcomes, cell),
         "converged": None if fit is None else fit.converged,
         "warnings": list(diagnosis.warnings),
     }
+
+
+def _depth_error(outcomes: Outcomes, cell: Cell) -> float | None:
+    stats = outcomes.tree(cell).get("sample_stats")
+    if stats is None or "tree_depth" not in stats or stats.sizes["chain"] < 2:
+        return None
+    means = stats["tree_depth"].mean("draw").values
+    return float(means.std(ddof=1)) / len(means) ** 0.5

@@ -11,7 +11,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -92,13 +92,10 @@ def run_cells(study: Study, config: Any, run: Run, *, progress: bool, say: Say) 
 
 def finish(study: Study, config: Any, run: Run, outcomes: Outcomes) -> Findings:
     """Measure and conclude, and write findings and report into the folder."""
-    if study.conclude is not None:
-        findings = study.conclude(config, outcomes)
-    else:
-        frames = measure(study, config, outcomes)
-        findings = replace(conclude(study, frames), report=report(study, config, outcomes, frames))
+    frames = measure(study, config, outcomes)
+    findings = conclude(study, frames)
     write_json(run.findings_path, findings.to_dict())
-    write(findings.report, run.report_path, force=True)
+    write(report(study, config, outcomes, frames), run.report_path, force=True)
     return findings
 
 

@@ -14,20 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from onebasin.analysis.report import Report, Table
 
-from .cells import (
-    ENGINE_WORDS as ENGINE_WORDS,
-)
-from .cells import (
-    METHOD_WORDS as METHOD_WORDS,
-)
-from .cells import (
-    Cell,
-    Context,
-    Outcomes,
-)
-from .cells import (
-    CellFailed as CellFailed,
-)
+from .cells import Cell, Context, Outcomes
 from .claims import Claim, Statement, tried
 from .frame import Frame, Frames
 from .options import Options
@@ -77,14 +64,13 @@ class Study:
     configure: Callable[[Options], Any]
     cells: Callable[[Any], tuple[Cell, ...]]
     target: Callable[[Any, Cell], Target | None]
-    measures: Callable[[Any, Outcomes], Frames] | None = None
-    claims: tuple[Claim, ...] = ()
-    views: tuple[Tabulate, ...] = ()
-    text: Text | None = None
+    measures: Callable[[Any, Outcomes], Frames]
+    claims: tuple[Claim, ...]
+    views: tuple[Tabulate, ...]
+    text: Text
     shown: tuple[Tabulate, ...] = (VERDICTS,)
     figures: Callable[[Any, Outcomes, Frames], Mapping[str, Iterable[Extra]]] | None = None
     make: Callable[[Any, Cell, Outcomes, Context], xr.DataTree] | None = None
-    conclude: Callable[[Any, Outcomes], Findings] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,8 +87,6 @@ class Findings:
         Tables for the terminal.
     tables : tuple of Table
         All tables, for the record.
-    report : Report, optional
-        The page; there is none of a record.
     data : mapping
         All numbers, for JSON.
     """
@@ -111,7 +95,6 @@ class Findings:
     statements: tuple[Statement, ...]
     shown: tuple[Table, ...]
     tables: tuple[Table, ...]
-    report: Report | None = None
     data: Mapping[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

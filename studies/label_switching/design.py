@@ -13,8 +13,8 @@ from onebasin.inference import NutsSettings
 from onebasin.models import Target
 
 from ..errors import StudyError
+from ..lab import Cell, Context, Options, Outcomes
 from ..lab.driver import sample
-from ..lab.study import Cell, Context, Options, Outcomes
 from .problems import PROBLEMS, condition, simulate
 
 NAME = "label-switching"

@@ -6,7 +6,7 @@ its permanent beside the paper's InfoNCE, and HMC as the truth. Classifiers are 
 widths with `--full`; by default of 2,000 of its images, averaged to 14 x 14, and `--quick` takes 1,000 digits.
 """
 
-from ..lab.study import Study
+from ..lab import Study
 from .design import configure, target
 from .making import make
 from .measures import measures

@@ -10,8 +10,8 @@ from onebasin.inference import EnsembleSettings, HmcSettings, SymmetrisedSetting
 from onebasin.models import BayesianNetwork, NetworkTarget
 from onebasin.models.symmetry.blocks import Exchangeable, blocks_of
 
+from ..lab import Cell, Options
 from ..lab.images import Images, classifier, image_split
-from ..lab.study import Cell, Options
 from .two_modes import settings as interpolation_settings
 from .two_modes.settings import InterpolationSettings
 from .two_weights import design as two_weights_design

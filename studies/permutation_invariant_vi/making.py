@@ -19,10 +19,10 @@ from onebasin.inference.errors import InferenceError
 from onebasin.models import BayesianNetwork, NetworkTarget, predict
 from onebasin.models.data import Dataset
 
+from ..lab import Cell, CellFailed, Context, Outcomes
 from ..lab.driver import sample
 from ..lab.frame import Frame, Frames
 from ..lab.images import image_split
-from ..lab.study import Cell, CellFailed, Context, Outcomes
 from .classifiers.truth import hold_against, make_truth
 from .design import INTERPOLATION, QUADRATURE, Config, FitSettings, TruthSettings
 from .two_modes import measures as interpolation

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..lab.study import Cell
+from ..lab import Cell
 from .design import (
     INTERPOLATION,
     MADE,

@@ -5,31 +5,20 @@ inference", section 4.1 and Figure 1. Beyond the paper: both engines, biases ord
 scores against the true function, and two charts of the unit circle without the seam of Givens'.
 """
 
-from ..lab import FAILURES, STATEMENTS, TRIALS, VERDICTS, Study
-from . import views
+from .. import lab
+from ..against_nuts import ENGINES_AGREE
 from .claims import CLAIMS
-from .design import cells, configure, target
-from .measures import measure
-from .pictures import figures
-from .text import TEXT
+from .design import cells, configure, measure, target
+from .page import TABLES, TEXT, figures
 
-STUDY = Study(
+STUDY = lab.Study(
     configure=configure,
     cells=cells,
     target=target,
     measures=measure,
     claims=CLAIMS,
-    views=(
-        STATEMENTS,
-        TRIALS,
-        views.AGREEMENT,
-        views.SAMPLING,
-        views.ALONG_THE_SEAM,
-        views.VARIATIONAL,
-        views.PREDICTION,
-        FAILURES,
-    ),
-    shown=(views.AGREEMENT, VERDICTS),
+    views=(lab.STATEMENTS, lab.TRIALS, *TABLES, lab.FAILURES),
+    shown=(ENGINES_AGREE, lab.VERDICTS),
     text=TEXT,
     figures=figures,
 )

@@ -1,42 +1,36 @@
-"""The design: 100 points of the teacher, a network like it, and the cells to run."""
+"""The design, 100 points of the teacher and a network like it; and what is measured of its posteriors."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cache
 
+import numpy as np
+import xarray as xr
+
 from onebasin.inference import AdviSettings, NutsSettings
 from onebasin.models import NetworkTarget
 from onebasin.models.data import Dataset, load_data
 
-from ..lab import Cell, Options
+from ..against_nuts import agreements, from_nuts
+from ..heldout import predict_held_out
+from ..lab import Cell, Frame, Frames, Options, Outcomes
+from ..lab.diagnosis import diagnosis_columns
 from ..pourzanjani import PARAMETRISATIONS, relu_network
 
 NAME = "relu-teacher"
 HIDDEN = 2
 QUICK = NutsSettings(chains=2, warmup=300, draws=300)
 METHODS = ("nuts", "meanfield", "fullrank")
-
 CHARTS = ("givens", "givens_seamless", "unit_vector")
 """The same constraint in three charts; the last two are sampled only, to show the first one's seam."""
-_SAMPLED_ONLY = CHARTS[1:]
+SEAM = 0.1
+"""Within this of +-pi, in radians, a longitude counts as lying at the seam."""
 
 
 @dataclass(frozen=True)
 class Config:
-    """The study's settings.
-
-    Attributes
-    ----------
-    seed : int
-        Of the data and of every sampler.
-    engines, parametrisations : tuple of str
-        What is crossed.
-    nuts : NutsSettings
-        Settings of NUTS.
-    advi : AdviSettings
-        Settings of ADVI.
-    """
+    """What is crossed, and by which settings; `seed` is that of the data and of every sampler."""
 
     seed: int
     engines: tuple[str, ...]
@@ -60,29 +54,64 @@ def configure(options: Options) -> Config:
 
 def cells(config: Config) -> tuple[Cell, ...]:
     """List the cells: every parametrisation by NUTS, the paper's also by ADVI."""
+    settings = {"nuts": config.nuts, "meanfield": config.advi, "fullrank": config.advi}
     return tuple(
-        Cell(
-            problem=parametrisation,
-            method=method,
-            engine=engine,
-            settings=config.nuts if method == "nuts" else config.advi,
-            seed=config.seed,
-        )
+        Cell(parametrisation, method, engine, settings[method], config.seed)
         for parametrisation in config.parametrisations
         for method in METHODS
         for engine in config.engines
-        if method == "nuts" or parametrisation not in _SAMPLED_ONLY
+        if method == "nuts" or parametrisation not in CHARTS[1:]
     )
 
 
 def target(config: Config, cell: Cell) -> NetworkTarget:
     """Condition the cell's model on the training points."""
     data = dataset(config.seed)
-    model = relu_network(data, HIDDEN, cell.problem)
-    return model.condition(data.x, data.y, name=NAME)
+    return relu_network(data, HIDDEN, cell.problem).condition(data.x, data.y, name=NAME)
 
 
 @cache
 def dataset(seed: int) -> Dataset:
     """Load the data: 100 training points, 100 held out, and the true function."""
     return load_data(NAME, seed=seed)
+
+
+def measure(config: Config, outcomes: Outcomes) -> Frames:
+    """Measure every cell, and compare those that belong together.
+
+    Returns
+    -------
+    mapping of str to Frame
+        `cells`, a row a cell: diagnosis, scores at the held-out points (`bias` and `error` are mean and root
+        mean square of the predictive mean less the true function), the share of draws `at_seam` and the
+        `crossings` of the seam, and for variational cells the distance from NUTS; and `engines`, a row a
+        parametrisation: the engines' NUTS against each other.
+    """
+    data, rows = dataset(config.seed), []
+    test = data.held_out
+    held_out = {
+        cell: predict_held_out(outcomes.tree(cell), target(config, cell).model, test.x, test.y)
+        for cell in outcomes
+    }
+    for cell, found in held_out.items():
+        miss = found.function.mean(axis=(0, 1)) - data.truth(test.x)
+        row = {**cell.factors, **diagnosis_columns(outcomes, cell), **found.columns}
+        row |= {"bias": miss.mean(), "error": np.sqrt(np.mean(miss**2))}
+        row |= dict(zip(("at_seam", "crossings"), seam(outcomes.tree(cell)), strict=True))
+        rows.append(row | from_nuts(held_out, cell))
+    return {"cells": Frame.of(rows), "engines": agreements(held_out)}
+
+
+def seam(tree: xr.DataTree) -> tuple[float, float]:
+    """Share of draws with a longitude at the seam, and steps across it in 1000; NaN without unit-norm weights."""
+    weights = tree["posterior"].to_dataset()["W1"].transpose("chain", "draw", "in", "hidden1")
+    values = weights.values
+    if not np.allclose(np.square(values).sum(axis=2), 1):
+        return float("nan"), float("nan")
+    longitude = np.arctan2(values[:, :, 1], values[:, :, 0])
+    at_seam = (np.abs(longitude) > np.pi - SEAM).any(axis=-1)
+    # Nearer to the seam than to 0, before and after, and on its other side.
+    behind = np.abs(longitude) > np.pi / 2
+    across = longitude[:, 1:] * longitude[:, :-1] < 0
+    across &= behind[:, 1:] & behind[:, :-1]
+    return float(at_seam.mean()), float(1000 * across.any(axis=-1).mean())

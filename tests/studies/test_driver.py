@@ -15,9 +15,9 @@ from onebasin.inference.errors import AdviFailed
 from onebasin.inference.posterior import fingerprint
 from onebasin.models.target import Target
 from onebasin.studies.errors import Interrupted
+from onebasin.studies.lab import Cell, CellFailed, Context, Outcomes, Study
 from onebasin.studies.lab.driver import mark, run_cells, sample
 from onebasin.studies.lab.folder import FINGERPRINT, open_run
-from onebasin.studies.lab.study import Cell, CellFailed, Context, Outcomes, Study
 
 from .conftest import fake_posterior
 

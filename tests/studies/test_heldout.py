@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 from scipy.stats import norm
 
 from onebasin.inference.posterior import build
 from onebasin.models import BayesianNetwork, Gaussian, Network
-from onebasin.studies.heldout import add_noise, agree, draw_functions, gap, predict_held_out
+from onebasin.studies.against_nuts import agree, gap
+from onebasin.studies.heldout import draw_functions, predict_held_out
 
 
 @pytest.fixture
@@ -40,12 +42,16 @@ def test_known_noise_stands_for_sigma(rng, x):
     assert set(sigma.ravel()) == {0.25}
 
 
-def test_noise_is_that_of_each_draw_and_the_same_every_time(rng):
-    function, sigma = np.zeros((2, 400, 50, 1)), np.stack([np.full(400, 1.0), np.full(400, 3.0)])
-    drawn = add_noise(function, sigma)
-    np.testing.assert_array_equal(drawn, add_noise(function, sigma))
-    assert drawn[0].std() == pytest.approx(1, rel=0.03)
-    assert drawn[1].std() == pytest.approx(3, rel=0.03)
+def test_noise_is_that_of_each_draw_and_the_same_every_time(rng, x):
+    tree, model = posterior(rng, x, scale=0.0)
+    sigma = np.stack([np.full(500, 1.0), np.full(500, 3.0)] * 2)
+    tree["posterior"] = tree["posterior"].to_dataset().assign(sigma=(("chain", "draw"), sigma))
+    y = np.zeros((len(x), 1))
+    scores = predict_held_out(tree, model, x, y).scores
+    assert scores == predict_held_out(tree, model, x, y).scores
+    # Half of the predictions have an sd of 1, half of 3.
+    edge = brentq(lambda z: norm.cdf(z) / 2 + norm.cdf(z / 3) / 2 - 0.975, 0, 10)
+    assert scores.width_95 == pytest.approx(2 * edge, rel=0.03)
 
 
 def test_scores_are_those_of_the_normal_distribution(rng, x):

@@ -12,8 +12,8 @@ from onebasin import inference
 from onebasin.inference import EnsembleSettings, HmcSettings, SymmetrisedSettings
 from onebasin.inference.posterior import build
 from onebasin.models import BayesianNetwork, Categorical, Network
+from onebasin.studies.lab import Options
 from onebasin.studies.lab.images import Images, image_split
-from onebasin.studies.lab.study import Options
 from onebasin.studies.permutation_invariant_vi import STUDY, design
 from onebasin.studies.permutation_invariant_vi.classifiers.truth import (
     hold_against,

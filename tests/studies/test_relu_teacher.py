@@ -12,10 +12,11 @@ import xarray as xr
 from onebasin.inference import AdviSettings, NutsSettings
 from onebasin.inference.errors import AdviFailed
 from onebasin.models.data import Dataset, load_data
+from onebasin.studies.heldout import predict_held_out
 from onebasin.studies.lab import Cell, Frame, Frames, Options, Outcomes
 from onebasin.studies.lab.claims import Statement
 from onebasin.studies.lab.study import conclude, measure, report
-from onebasin.studies.relu_teacher import STUDY, measures, text
+from onebasin.studies.relu_teacher import STUDY, design, page
 from onebasin.studies.relu_teacher.design import Config, configure, dataset, target
 
 from .conftest import fake_posterior
@@ -45,7 +46,7 @@ def outcomes() -> Outcomes:
 @pytest.fixture(scope="module")
 def frames(outcomes) -> Frames:
     with pytest.MonkeyPatch.context() as patch:  # every point costs the time of its ESS
-        patch.setattr(measures, "dataset", lambda seed: few_points())
+        patch.setattr(design, "dataset", lambda seed: few_points())
         return measure(STUDY, configure(Options()), outcomes)
 
 
@@ -88,7 +89,7 @@ def test_measures_are_taken_against_the_true_function(frames, outcomes):
     data = few_points()
     (cell,) = (c for c in outcomes if c.key == "free.nuts.stan")
     row, tree = frames["cells"].find(key=cell.key), outcomes.tree(cell)
-    held_out = measures.predict_held_out(
+    held_out = predict_held_out(
         tree, target(configure(Options()), cell).model, data.held_out.x, data.held_out.y
     )
     mean = held_out.function.mean(axis=(0, 1))
@@ -193,8 +194,8 @@ def test_statements_say_when_nothing_was_measured():
 
 
 def test_page_counts_training_and_held_out_points_apart(monkeypatch):
-    monkeypatch.setattr(text, "dataset", lambda seed: few_points())
-    said = text._question(configure(Options())).text
+    monkeypatch.setattr(page, "dataset", lambda seed: few_points())
+    said = page.question(configure(Options())).text
     assert "100 training and 12 held-out points" in said
 
 
@@ -203,8 +204,8 @@ def test_page_stands_with_one_cell_and_with_failures():
     nuts, meanfield, fullrank = STUDY.cells(config)
     tree = fake_posterior(STUDY.target(config, nuts), "nuts", "stan", config.nuts, 0)
     outcomes = InMemory({nuts: tree}, {meanfield: "no", fullrank: "no"})
-    page = report(STUDY, config, outcomes, measure(STUDY, config, outcomes))
-    titles = [section.title for section in page.sections]
+    made = report(STUDY, config, outcomes, measure(STUDY, config, outcomes))
+    titles = [section.title for section in made.sections]
     assert "What failed" in titles
     assert "Do the engines agree?" not in titles
 

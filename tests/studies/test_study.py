@@ -5,8 +5,8 @@ import pytest
 from onebasin.inference import NutsSettings
 from onebasin.models import Parametrisation
 from onebasin.studies.errors import StudyError
+from onebasin.studies.lab import Cell, Options, Outcomes, Study
 from onebasin.studies.lab.claims import Claim, Statement, Trial, count_verdicts, judge, tried
-from onebasin.studies.lab.study import Cell, Options, Outcomes, Study
 from onebasin.studies.lab.views import STATEMENTS, TRIALS, VERDICTS
 from onebasin.studies.registry import STUDIES, find
 

@@ -1,0 +1,231 @@
+"""NUTS as the truth: how far approximations' predictions are from its, and whether its engines agree.
+
+What is compared are means and standard deviations of f, the network's output without noise, at held-out
+points (`heldout`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from onebasin.inference.engine import ENGINES
+
+from .heldout import RHAT, HeldOut
+from .lab import STATEMENTS, Cell, Chapter, Field, Frame, Frames, Row, View, at_most
+
+BOUND = 5.0
+"""Monte Carlo errors by which two engines' predictive means may differ."""
+SHIFT = 0.25
+"""Root mean square shift, in posterior sds, above which a predictive mean is called biased."""
+
+MAX_RHAT = 1.05
+"""Where the R-hat of f is above this, NUTS itself is not the truth, and a comparison is void."""
+DEFINITIONS = (
+    (
+        "f, prediction",
+        "f is the network's output without noise; a prediction adds noise of the draw's own `sigma`. Means and "
+        "errors are those of f.",
+    ),
+    (
+        "Shift of the mean, sd of f",
+        "Difference of the posterior means of f between ADVI and NUTS at each held-out point, over NUTS's posterior "
+        "sd there, root mean square over the points; and the geometric mean of the ratio of the sds. `By chance` is "
+        "the shift that Monte Carlo error alone would give.",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Gap:
+    """How far one posterior's predictions lie from a reference's, at the same points.
+
+    Attributes
+    ----------
+    rms
+        Root mean square over points of the difference of the means of f, in units of the target.
+    in_sds
+        The same, each difference divided by the reference's sd of f there.
+    floor_in_sds
+        What `in_sds` would be from Monte Carlo error alone.
+    sd_ratio
+        Geometric mean over points of the sd of f over the reference's.
+    predictive_sd_ratio
+        The same of the predictive sd, noise included.
+    """
+
+    rms: float
+    in_sds: float
+    floor_in_sds: float
+    sd_ratio: float
+    predictive_sd_ratio: float
+
+
+def gap(held_out: HeldOut, reference: HeldOut) -> Gap:
+    """Compare predictions with a reference's."""
+    ours, theirs = held_out.points, reference.points
+    difference = (ours["mean"] - theirs["mean"]).to_numpy()
+    scale = theirs["sd"].to_numpy()
+    error = np.hypot(ours["mcse_mean"], theirs["mcse_mean"]).to_numpy()
+    return Gap(
+        rms=_rms(difference),
+        in_sds=_rms(difference / scale),
+        floor_in_sds=_rms(error / scale),
+        sd_ratio=_geometric_mean(ours["sd"].to_numpy() / scale),
+        predictive_sd_ratio=_geometric_mean(_predictive_sd(held_out) / _predictive_sd(reference)),
+    )
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Whether two engines' NUTS have the same predictive means.
+
+    Attributes
+    ----------
+    largest
+        Largest |difference| over the points and sigma, in units of its Monte Carlo error.
+    where
+        The quantity that has it.
+    beyond
+        How many of the quantities lie beyond the bound.
+    num_quantities
+        How many there are.
+    rhat
+        Largest R-hat of either; where it is large the Monte Carlo error, and so the test, is void.
+    """
+
+    largest: float
+    where: str
+    beyond: int
+    num_quantities: int
+    rhat: float
+
+
+def agree(a: HeldOut, b: HeldOut, *, bound: float = BOUND) -> Agreement:
+    """Hold the difference of two posteriors' predictive means against its Monte Carlo error."""
+    error = np.hypot(a.table["mcse_mean"], b.table["mcse_mean"])
+    z = ((a.table["mean"] - b.table["mean"]) / error).abs()
+    rhat = max(float(a.table["rhat"].max()), float(b.table["rhat"].max()))
+    return Agreement(float(z.max()), str(z.idxmax()), int((z > bound).sum()), len(z), rhat)
+
+
+def from_nuts(held_out: Mapping[Cell, HeldOut], cell: Cell) -> dict[str, float]:
+    """Measure a variational cell's distance from NUTS on its problem, by its engine or else by the other.
+
+    Returns
+    -------
+    dict
+        The columns of a frame, `from_nuts_in_sds` and so on; none where NUTS did not run, or for NUTS itself.
+    """
+    truths = {
+        c.engine: h for c, h in held_out.items() if (c.problem, c.method) == (cell.problem, "nuts")
+    }
+    if cell.method == "nuts" or not truths:
+        return {}
+    truth = truths.get(cell.engine) or next(
+        truths[engine] for engine in ENGINES if engine in truths
+    )
+    return {f"from_nuts_{name}": v for name, v in asdict(gap(held_out[cell], truth)).items()}
+
+
+def agreements(held_out: Mapping[Cell, HeldOut]) -> Frame:
+    """Hold the engines' NUTS against each other, a row a problem that both sampled."""
+    sampled = {(c.problem, c.engine): h for c, h in held_out.items() if c.method == "nuts"}
+    rows = []
+    for problem in dict.fromkeys(problem for problem, _ in sampled):
+        pair = [sampled.get((problem, engine)) for engine in ENGINES]
+        if None not in pair:
+            rows.append({"problem": problem, **asdict(agree(*pair))})
+    return Frame.of(rows)
+
+
+def void(frames: Frames, row: Row) -> bool:
+    """Tell whether NUTS is no truth: its chains disagree on f for a row's problem and engine, or it did not run."""
+    nuts = frames["cells"].find(problem=row["problem"], engine=row["engine"], method="nuts")
+    return nuts is None or nuts["prediction_rhat"] is None or nuts["prediction_rhat"] > MAX_RHAT
+
+
+def advi(**wanted: str) -> Callable[[Frames], Frame]:
+    """Select cells that are held against NUTS."""
+    return lambda frames: frames["cells"].known("from_nuts_in_sds").where(**wanted)
+
+
+def _at(row: Row) -> str:
+    return f"at `{row['where']}`"
+
+
+_SDS, _TO_NUTS = "posterior sds, rms", "ratio to NUTS"
+ENGINES_AGREE = View(
+    "NUTS in Stan against NUTS in NumPyro: means of f at the held-out points and of `sigma`, none of which notices "
+    "swapped or rescaled units",
+    (
+        Field("parametrisation", "problem"),
+        Field("compared", "num_quantities", unit="means"),
+        Field("largest difference", "largest", 3, 2, "MCSE", flag=at_most(BOUND), note=_at),
+        Field("beyond", "beyond", unit=f"{BOUND:g} MCSE", flag=at_most(0)),
+        Field("R-hat", "rhat", 3, 3, "largest", flag=at_most(RHAT, otherwise="warn")),
+    ),
+    over="engines",
+)
+FROM_NUTS = View(
+    "ADVI against NUTS with the same parametrisation, held-out points",
+    (
+        Field("posterior", "label"),
+        Field(
+            "shift of the mean", "from_nuts_in_sds", 3, 2, _SDS, at_most(SHIFT, otherwise="warn")
+        ),
+        Field("by chance", "from_nuts_floor_in_sds", decimals=2, unit=_SDS),
+        Field("shift", "from_nuts_rms", decimals=3, unit="units of y, rms"),
+        Field("sd of f", "from_nuts_sd_ratio", decimals=2, unit=_TO_NUTS),
+        Field("predictive sd", "from_nuts_predictive_sd_ratio", decimals=2, unit=_TO_NUTS),
+        Field("k-hat", "khat", decimals=2),
+        Field("ELBO", "elbo", decimals=1, unit="nats, last"),
+        Field("converged", "converged"),
+    ),
+    over=advi(),
+)
+VERDICTS_CHAPTER = Chapter(
+    "What the paper says, and what was measured",
+    "Every statement is tried in several comparisons, which are listed at the end. A comparison is void where "
+    f"the chains of NUTS disagree on f (R-hat above {MAX_RHAT:g} at a held-out point): then NUTS itself is not "
+    "the truth.",
+    (STATEMENTS,),
+)
+AGREEMENT_CHAPTER = Chapter(
+    "Do the engines agree?",
+    "The same model was written twice. If both are right and both samplers have found the posterior, their "
+    "predictive means differ by Monte Carlo error alone.",
+    (ENGINES_AGREE,),
+)
+
+
+def engines_agree(frames: Frames) -> str:
+    """Say in a sentence whether the engines' NUTS agree; nothing where one engine ran."""
+    engines = frames["engines"]
+    if not engines:
+        return ""
+    differ = [row["problem"] for row in engines if row["beyond"]]
+    largest = max(engines.column("largest"))
+    if differ:
+        return (
+            f"NUTS in Stan and in NumPyro differ by more than {BOUND:g} Monte Carlo errors with "
+            f"{', '.join(differ)} (at most {largest:.1f})."
+        )
+    return (
+        f"NUTS in Stan and in NumPyro agree in every predictive mean of all {len(engines)} parametrisations, to "
+        f"within {largest:.1f} Monte Carlo errors."
+    )
+
+
+def _predictive_sd(held_out: HeldOut) -> np.ndarray:
+    return np.sqrt(held_out.points["sd"].to_numpy() ** 2 + float(np.mean(held_out.sigma**2)))
+
+
+def _rms(values: np.ndarray) -> float:
+    return float(np.sqrt(np.mean(values**2)))
+
+
+def _geometric_mean(values: np.ndarray) -> float:
+    return float(np.exp(np.mean(np.log(values))))
