@@ -15,7 +15,7 @@ from onebasin.inference.errors import AdviFailed
 from onebasin.inference.posterior import fingerprint
 from onebasin.models.target import Target
 from onebasin.studies.errors import Interrupted
-from onebasin.studies.lab import Cell, CellFailed, Context, Outcomes, Study
+from onebasin.studies.lab import Cell, CellFailed, Context, Outcomes, Study, Text
 from onebasin.studies.lab.driver import mark, run_cells, sample
 from onebasin.studies.lab.folder import FINGERPRINT, open_run
 
@@ -68,7 +68,9 @@ class Kitchen:
         def target(config: Config, cell: Cell) -> Target | None:
             return None if cell.inputs else Target(cell.problem)
 
-        return Study(configure=Config, cells=cells, target=target, conclude=None, make=self.make)
+        nothing = Text("", lambda frames: (), lambda config, frames: ())
+        said = {"measures": lambda config, outcomes: {}, "claims": (), "views": (), "text": nothing}
+        return Study(configure=Config, cells=cells, target=target, make=self.make, **said)
 
 
 @pytest.fixture
