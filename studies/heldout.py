@@ -15,8 +15,9 @@ import pandas as pd
 import xarray as xr
 from jaxtyping import Float
 
+from onebasin.analysis.posterior.draws import Draws
 from onebasin.analysis.posterior.summary import summary
-from onebasin.analysis.posterior.view import Draws, as_view
+from onebasin.analysis.posterior.view import as_view
 from onebasin.analysis.predictive.regression import PredictiveScores, score_function
 from onebasin.models import BayesianNetwork, predict
 

@@ -25,8 +25,9 @@ from onebasin.models import schema
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
 
 from ..alignment import Alignment, align
+from ..posterior.draws import MIN_DRAWS
 from ..posterior.summary import is_constant
-from ..posterior.view import MIN_DRAWS, Posterior, View, as_view
+from ..posterior.view import Posterior, View, as_view
 from .two_sample import MAX_DRAWS, independent_draws
 
 Progress = Callable[[int, int], None]

@@ -15,9 +15,10 @@ import pandas as pd
 
 from onebasin.models.jsonable import json_safe
 
+from ..posterior.draws import Draws
 from ..posterior.sampler import NAN
 from ..posterior.summary import is_constant, summary
-from ..posterior.view import Draws, Posterior, View, as_view
+from ..posterior.view import Posterior, View, as_view
 
 
 @dataclass(frozen=True, eq=False)

@@ -98,14 +98,14 @@ def two_sample(
     pairs = np.stack([distances, -kernel])
     labels = np.zeros((1, len(distances)))
     labels[0, : len(a)] = 1
-    found = _statistics(pairs, labels)[:, 0]
+    observed = _statistics(pairs, labels)[:, 0]
     p_values = np.full(2, np.nan)
     if min(len(a), len(b)) >= MIN_DRAWS:
-        p_values = _p_values(pairs, len(a), found, permutations, seed)
+        p_values = _p_values(pairs, len(a), observed, permutations, seed)
     return TwoSample(
-        energy=float(found[0]),
+        energy=float(observed[0]),
         energy_p=float(p_values[0]),
-        mmd=float(found[1]),
+        mmd=float(observed[1]),
         mmd_p=float(p_values[1]),
         bandwidth=width,
         num_draws=(len(a), len(b)),
@@ -299,7 +299,7 @@ def _statistics(
 def _p_values(
     pairs: Float[np.ndarray, "statistic pooled pooled"],
     size: int,
-    found: Float[np.ndarray, " statistic"],
+    observed: Float[np.ndarray, " statistic"],
     permutations: int,
     seed: int,
 ) -> Float[np.ndarray, " statistic"]:
@@ -313,5 +313,5 @@ def _p_values(
         labels = np.zeros((batch, pooled))
         chosen = rng.permuted(np.tile(np.arange(pooled), (batch, 1)), axis=1)[:, :size]
         np.put_along_axis(labels, chosen, 1.0, axis=1)
-        as_large += (_statistics(pairs, labels) >= (found - rounding)[:, None]).sum(axis=1)
+        as_large += (_statistics(pairs, labels) >= (observed - rounding)[:, None]).sum(axis=1)
     return as_large / (permutations + 1)

@@ -14,9 +14,10 @@ from typing import Any
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
 
 from ..alignment import align, switching
+from ..posterior.draws import Draws
 from ..posterior.summary import summary
-from ..posterior.view import Draws, Posterior, View, as_view
-from .aligned_advice import APART, say, warn
+from ..posterior.view import Posterior, View, as_view
+from .advice import APART, tell_aligned, warn_aligned
 from .diagnose import diagnose
 from .invariants import invariants
 from .result import AlignedDiagnosis, Diagnosis, Extreme
@@ -77,7 +78,7 @@ def diagnose_aligned(
         shrinkage=_shrinkage(raw, aligned),
         held_out_rhat=_held_out(view, blocks, moved, options) if held_out else None,
     )
-    return replace(diagnosis, sentences=say(diagnosis), warnings=warn(diagnosis))
+    return replace(diagnosis, sentences=tell_aligned(diagnosis), warnings=warn_aligned(diagnosis))
 
 
 def has_equal_modes(posterior: Posterior) -> bool:

@@ -15,10 +15,11 @@ import pandas as pd
 
 from onebasin.models import schema
 
+from ..posterior.draws import Draws
 from ..posterior.sampler import NAN, sampler_summary
 from ..posterior.summary import is_constant, summary
 from ..posterior.variational import variational_summary
-from ..posterior.view import Draws, Posterior, View, as_view
+from ..posterior.view import Posterior, View, as_view
 from .advice import note, warn
 from .result import Diagnosis, Extreme, Limits
 

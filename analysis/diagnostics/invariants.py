@@ -15,7 +15,8 @@ from onebasin.models import schema
 from onebasin.models.networks.prediction import predict
 from onebasin.models.symmetry.blocks import Block, Symmetry, axes_of, equal_modes
 
-from ..posterior.view import Draws, Posterior, View, as_view, entry_names
+from ..posterior.draws import Draws, entry_names
+from ..posterior.view import Posterior, View, as_view
 
 MAX_OUTPUTS = 50
 """Training inputs at which a network's outputs are looked at, evenly spread over the data set."""
@@ -67,16 +68,16 @@ def _numbered(label: str, count: int) -> list[str]:
 
 
 def _of_block(block: Block, view: View) -> list[tuple[str, np.ndarray]]:
-    found: list[tuple[str, np.ndarray]] = []
+    quantities: list[tuple[str, np.ndarray]] = []
     for name, places in block.axes.items():
         values = _values(view, name)
         axes = tuple(axis + 2 for axis in axes_of(places))
         if name not in block.flipped:
-            found.append((f"mean({name})", values.mean(axis=axes)))
-        found.append((f"mean({name}^2)", (values**2).mean(axis=axes)))
+            quantities.append((f"mean({name})", values.mean(axis=axes)))
+        quantities.append((f"mean({name}^2)", (values**2).mean(axis=axes)))
     for name in block.complemented:
-        found.append((f"|{name} - 1/2|", np.abs(_values(view, name) - 0.5)))
-    return found
+        quantities.append((f"|{name} - 1/2|", np.abs(_values(view, name) - 0.5)))
+    return quantities
 
 
 def _values(view: View, name: str) -> np.ndarray:

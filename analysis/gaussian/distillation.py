@@ -252,7 +252,7 @@ def _teach(
 ) -> _Lesson:
     """Features of every draw at every point."""
     slices = [points[at : at + batch] for at in range(0, len(points), batch)]
-    outputs = [predict(model, draws, some)[0].astype(np.float32) for some in slices]
+    outputs = [predict(model, draws, rows)[0].astype(np.float32) for rows in slices]
     inputs = jnp.asarray(points, jnp.float32)
     whole = jnp.asarray(np.concatenate(outputs, axis=1).transpose(1, 0, 2))
     if model.is_classifier:

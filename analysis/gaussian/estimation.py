@@ -101,7 +101,7 @@ def spectrum(z: Samples) -> Spectrum:
     return Spectrum(np.square(singular[:rank]) / num, vectors)
 
 
-def ledoit_wolf(z: Samples, found: Spectrum) -> float:
+def ledoit_wolf(z: Samples, spectrum: Spectrum) -> float:
     """Shrinkage of the correlation matrix to the identity.
 
     References
@@ -110,13 +110,13 @@ def ledoit_wolf(z: Samples, found: Spectrum) -> float:
     there the target is a multiple of the identity, and so it is here, for standardised parameters.
     """
     num, size = z.shape
-    total = float(np.square(found.values).sum())  # squared Frobenius norm of R
+    total = float(np.square(spectrum.values).sum())  # squared Frobenius norm of R
     distance = total - size
     noise = (float(np.square(np.square(z).sum(axis=1)).mean()) - total) / num
     return 0.0 if noise <= 0 or distance <= 0 else min(noise / distance, 1.0)
 
 
-def shrunk(found: Spectrum, shrinkage: float) -> Spectral:
+def shrunk(spectrum: Spectrum, shrinkage: float) -> Spectral:
     """(1 - shrinkage) R + shrinkage I.
 
     Raises
@@ -124,13 +124,13 @@ def shrunk(found: Spectrum, shrinkage: float) -> Spectral:
     ValueError
         If it is singular in double precision.
     """
-    values = (1 - shrinkage) * found.values + shrinkage
-    size = found.vectors.shape[0]
+    values = (1 - shrinkage) * spectrum.values + shrinkage
+    size = spectrum.vectors.shape[0]
     _refuse_singular(values if values.size == size else np.append(values, shrinkage), shrinkage)
-    return Spectral(found.vectors, values, shrinkage if values.size < size else 1.0)
+    return Spectral(spectrum.vectors, values, shrinkage if values.size < size else 1.0)
 
 
-def stiffest(found: Spectrum, shrinkage: float, rank: int) -> Spectral:
+def stiffest(spectrum: Spectrum, shrinkage: float, rank: int) -> Spectral:
     """The `rank` smallest eigenvalues as they are, one value for all others, the trace as it is.
 
     Raises
@@ -138,11 +138,11 @@ def stiffest(found: Spectrum, shrinkage: float, rank: int) -> Spectral:
     ValueError
         If it is singular in double precision.
     """
-    values = (1 - shrinkage) * found.values[-rank:] + shrinkage
+    values = (1 - shrinkage) * spectrum.values[-rank:] + shrinkage
     _refuse_singular(values, shrinkage)
-    size = found.vectors.shape[0]
+    size = spectrum.vectors.shape[0]
     return Spectral(
-        np.ascontiguousarray(found.vectors[:, -rank:]),
+        np.ascontiguousarray(spectrum.vectors[:, -rank:]),
         values,
         (size - values.sum()) / (size - rank),
     )

@@ -241,9 +241,9 @@ def _estimate(
         return estimation.diagonal(z.shape[1]), None
     if covariance == "low-rank":
         return estimation.factors(z, rank), None
-    found = estimation.spectrum(z)
+    spectrum = estimation.spectrum(z)
     if covariance == "low-rank-precision":
         used = float(shrinkage or 0.0)
-        return estimation.stiffest(found, used, rank), used
-    used = estimation.ledoit_wolf(z, found) if shrinkage is None else float(shrinkage)
-    return estimation.shrunk(found, used), used
+        return estimation.stiffest(spectrum, used, rank), used
+    used = estimation.ledoit_wolf(z, spectrum) if shrinkage is None else float(shrinkage)
+    return estimation.shrunk(spectrum, used), used

@@ -145,8 +145,8 @@ class GaussianFit:
         streams = [np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(chains)]
         u = np.stack([self.structure.draw(rng, num_draws) for rng in streams])
         rows = self.loc + math.sqrt(temperature) * self.scale * u
-        how = {"num_draws": num_draws, "chains": chains, "temperature": float(temperature)}
-        return self._tree(rows, how, seed=seed, temperature=temperature)
+        facts = {"num_draws": num_draws, "chains": chains, "temperature": float(temperature)}
+        return self._tree(rows, facts, seed=seed, temperature=temperature)
 
     def mean_draw(self) -> xr.DataTree:
         """The mean as a posterior of one chain with one draw, for its predictions."""
@@ -184,9 +184,11 @@ class GaussianFit:
         plain = isinstance(draws, Mapping) and not isinstance(draws, xr.DataTree)
         values = self.layout.values(draws if plain else dataset_of(draws, "draws"))
         outside = (values[..., self.layout.is_log] <= 0).any(axis=-1)
-        found = self._log_density(self.layout.take_logs(values), temperature, jacobian=jacobian)
-        found[outside & ~np.isnan(values).any(axis=-1)] = -np.inf
-        return found
+        log_density = self._log_density(
+            self.layout.take_logs(values), temperature, jacobian=jacobian
+        )
+        log_density[outside & ~np.isnan(values).any(axis=-1)] = -np.inf
+        return log_density
 
     def _log_density(
         self, rows: Rows, temperature: float, *, jacobian: bool
@@ -194,11 +196,11 @@ class GaussianFit:
         u = (rows - self.loc) / (math.sqrt(temperature) * self.scale)
         flat = self.structure.log_density(u.reshape(-1, self.layout.size))
         width = float(np.log(self.scale).sum()) + 0.5 * self.layout.size * math.log(temperature)
-        found = flat.reshape(rows.shape[:2]) - width
-        return found + self.layout.log_jacobian(rows) if jacobian else found
+        log_density = flat.reshape(rows.shape[:2]) - width
+        return log_density + self.layout.log_jacobian(rows) if jacobian else log_density
 
     def _tree(
-        self, rows: Rows, how: Mapping[str, Any], *, seed: int, temperature: float
+        self, rows: Rows, facts: Mapping[str, Any], *, seed: int, temperature: float
     ) -> xr.DataTree:
         dims = schema.SAMPLE_DIMS
         posterior = self.layout.to_dataset(self.layout.take_exponentials(rows))
@@ -211,7 +213,7 @@ class GaussianFit:
         tree.attrs = kept | {
             schema.METHOD: f"gaussian-{self.covariance}",
             schema.SEED: seed,
-            schema.SETTINGS: schema.encode({**self.settings, **how}),
+            schema.SETTINGS: schema.encode({**self.settings, **facts}),
             schema.GRADIENT_EVALUATIONS: 0,
         }
         return tree

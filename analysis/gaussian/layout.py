@@ -18,7 +18,7 @@ from jaxtyping import Bool, Float
 
 from onebasin.models.schema import SAMPLE_DIMS
 
-from ..posterior.view import entry_names
+from ..posterior.draws import entry_names
 
 Rows = Float[np.ndarray, "chain draw param"]
 
@@ -170,11 +170,11 @@ def _columns(variable: Variable, draws: Mapping[str, Any] | xr.Dataset, argument
             f"`{argument}` lack {variable.name}; they hold {', '.join(map(str, draws)) or 'none'}. "
             "Give draws of the variables that were fitted."
         )
-    found = draws[variable.name]
-    if isinstance(found, xr.DataArray):
-        _check(found, argument)
-        found = found.transpose(*SAMPLE_DIMS, ...)
-    array = np.asarray(found, dtype=np.float64)
+    values = draws[variable.name]
+    if isinstance(values, xr.DataArray):
+        _check(values, argument)
+        values = values.transpose(*SAMPLE_DIMS, ...)
+    array = np.asarray(values, dtype=np.float64)
     if array.ndim < 2 or array.shape[2:] != variable.shape:
         raise ValueError(
             f"`{argument}` hold {variable.name} of shape {array.shape}; "

@@ -98,9 +98,9 @@ def prune(
     for name, values in pruned.items():
         posterior[name] = (posterior[name].dims, values)
     tree = xr.DataTree.from_dict({schema.POSTERIOR: posterior, **fit.data})
-    how = {"point": "pruned mean", "keep": float(keep), "num_kept": int(counts[0]), "by": by}
-    how |= {"biases": biases, "seed": seed}
-    tree.attrs = view.attributes | {schema.SETTINGS: schema.encode({**fit.settings, **how})}
+    facts = {"point": "pruned mean", "keep": float(keep), "num_kept": int(counts[0]), "by": by}
+    facts |= {"biases": biases, "seed": seed}
+    tree.attrs = view.attributes | {schema.SETTINGS: schema.encode({**fit.settings, **facts})}
     return tree
 
 
@@ -231,8 +231,8 @@ def _scores(
     num_levels, num_obs = outputs.shape[1:3]
     if model.is_classifier:
         labels = check_labels(y, num_obs, model.network.out_dim)
-        found = [accuracy(outputs[:, [level]], labels) for level in range(num_levels)]
+        scores = [accuracy(outputs[:, [level]], labels) for level in range(num_levels)]
     else:
         targets = check_outputs(y, num_obs, model.network.out_dim)
-        found = [rmse(outputs[:, [level]], targets) for level in range(num_levels)]
-    return np.asarray(found)
+        scores = [rmse(outputs[:, [level]], targets) for level in range(num_levels)]
+    return np.asarray(scores)

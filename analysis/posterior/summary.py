@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float
 
-from .view import Draws
+from .draws import Draws
 
 COLUMNS = ("mean", "sd", "mcse_mean", "rhat", "ess_bulk", "ess_tail")
 _TAILS = (0.05, 0.95)

@@ -1,17 +1,14 @@
 """A posterior read once: its groups, draws by parameter name, statistics, network, symmetry, attributes.
 
-Convention: draws are (chain, draw, param) in float64; a parameter is one scalar entry of a
-variable, named `W1[0,1]` by its coordinates where the variable has them and otherwise by position,
-counted from 0 as xarray does. Source: docs/architecture.md; the words are those of `models.schema`. What a view
-has parsed it keeps, and it never writes to the tree.
+What a posterior holds is told in docs/architecture.md, and its words are those of `models.schema`. What a view has
+parsed it keeps, and it never writes to the tree.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,44 +17,14 @@ from jaxtyping import Float
 
 from onebasin.models import schema
 
+from .draws import Draws, lay_out
+
 if TYPE_CHECKING:
     from onebasin.models.networks.bayesian import BayesianNetwork
     from onebasin.models.symmetry.blocks import Symmetry
 
-MIN_DRAWS = 4
-
 Posterior = Any
 """A `View`, a `DataTree`, or anything that ArviZ can convert to one, such as a `Dataset` of draws."""
-
-
-@dataclass(frozen=True, eq=False)
-class Draws:
-    """The scalar parameters of a posterior, side by side.
-
-    Attributes
-    ----------
-    names
-        One name per scalar parameter, such as `W1[0,1]`.
-    values
-        Their draws.
-    """
-
-    names: tuple[str, ...]
-    values: Float[np.ndarray, "chain draw param"]
-
-    @property
-    def num_chains(self) -> int:
-        """Number of chains."""
-        return self.values.shape[0]
-
-    @property
-    def num_draws(self) -> int:
-        """Draws in each chain."""
-        return self.values.shape[1]
-
-    def of(self, name: str) -> Float[np.ndarray, "chain draw"]:
-        """Return the draws of one parameter."""
-        return self.values[..., self.names.index(name)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +104,7 @@ class View:
         """
         chosen = tuple(_choose(self.variables, var_names))
         if chosen not in self._draws:
-            self._draws[chosen] = _lay_out([_checked(self.posterior[name]) for name in chosen])
+            self._draws[chosen] = lay_out([self.posterior[name] for name in chosen])
         return self._draws[chosen]
 
     def stat(self, name: str) -> Float[np.ndarray, "chain draw"] | None:
@@ -255,17 +222,6 @@ def as_view(posterior: Posterior, argument: str = "posterior") -> View:
     return View(tree)
 
 
-def entry_names(variable: xr.DataArray) -> Iterator[str]:
-    """Name the scalar entries of a variable in C order, such as `W1[0,1]`."""
-    dims = [dim for dim in variable.dims if dim not in schema.SAMPLE_DIMS]
-    labels = [
-        variable.coords[dim].values if dim in variable.coords else range(variable.sizes[dim])
-        for dim in dims
-    ]
-    for index in product(*labels):
-        yield f"{variable.name}[{','.join(map(str, index))}]" if dims else str(variable.name)
-
-
 def _choose(there: tuple[str, ...], var_names: str | Sequence[str] | None) -> Sequence[str]:
     if var_names is None:
         return there
@@ -278,52 +234,3 @@ def _choose(there: tuple[str, ...], var_names: str | Sequence[str] | None) -> Se
             f"its variables are: {', '.join(there)}."
         )
     return chosen
-
-
-def _checked(variable: xr.DataArray) -> xr.DataArray:
-    missing = [dim for dim in schema.SAMPLE_DIMS if dim not in variable.dims]
-    if missing:
-        raise ValueError(
-            f"`posterior` holds `{variable.name}` with dimensions {tuple(variable.dims)}, without "
-            f"{' and '.join(missing)}: every variable needs (chain, draw, ...)."
-        )
-    if variable.dtype.kind not in "biuf":
-        raise ValueError(
-            f"`posterior` holds `{variable.name}` of type {variable.dtype}, and only real numbers "
-            "can be diagnosed: leave it out with `var_names`."
-        )
-    return variable.transpose(*schema.SAMPLE_DIMS, ...)
-
-
-def _lay_out(variables: Sequence[xr.DataArray]) -> Draws:
-    num_draws = variables[0].sizes["draw"]
-    if num_draws < MIN_DRAWS:
-        raise ValueError(
-            f"`posterior` has {num_draws} draws a chain, and at least {MIN_DRAWS} are needed to "
-            "diagnose it: sample longer."
-        )
-    names = tuple(name for variable in variables for name in entry_names(variable))
-    values = np.concatenate([_columns(variable) for variable in variables], axis=-1)
-    _refuse_non_finite(names, values)
-    return Draws(names, values)
-
-
-def _columns(variable: xr.DataArray) -> Float[np.ndarray, "chain draw param"]:
-    chains, draws = variable.shape[:2]
-    size = int(np.prod(variable.shape[2:]))  # not -1: a variable may have no entries at all
-    return np.asarray(variable.values, dtype=np.float64).reshape(chains, draws, size)
-
-
-def _refuse_non_finite(
-    names: tuple[str, ...], values: Float[np.ndarray, "chain draw param"]
-) -> None:
-    bad = (~np.isfinite(values)).sum(axis=(0, 1))
-    if not bad.any():
-        return
-    worst = [f"`{names[i]}` ({bad[i]})" for i in np.flatnonzero(bad)]
-    listed = ", ".join(worst[:4]) + (", ..." if len(worst) > 4 else "")
-    raise ValueError(
-        f"`posterior` holds {bad.sum()} draws that are not finite, of {listed}: no diagnostic is "
-        "defined for them. Find out why the model produces them, or leave the variable out with "
-        "`var_names`."
-    )

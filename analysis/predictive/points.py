@@ -138,10 +138,10 @@ def predict_points(
     return _regression(model, draws, points, seed)
 
 
-def distances(found: Predicted, truth: Predicted, *, classifier: bool) -> dict[str, float]:
+def distances(predicted: Predicted, truth: Predicted, *, classifier: bool) -> dict[str, float]:
     """Compare predictions with the truth's at the same points, under the names of this module's constants."""
     if classifier:
-        p, q = found.centre, truth.centre
+        p, q = predicted.centre, truth.centre
         values = (
             agreement(p, q),
             total_variation(p, q, halved=True),
@@ -149,21 +149,21 @@ def distances(found: Predicted, truth: Predicted, *, classifier: bool) -> dict[s
         )
         return dict(zip(CLASS_DISTANCES, values, strict=True))
     with np.errstate(divide="ignore", invalid="ignore"):  # draws that are all the same: inf or NaN
-        apart = (found.centre - truth.centre) / truth.spread
+        apart = (predicted.centre - truth.centre) / truth.spread
     return {"mean_distance": float(np.sqrt(np.mean(apart**2)))}
 
 
 def _classes(model: BayesianNetwork, draws: Draws, points: Points) -> Predicted:
     logs, spreads, information, single = [], [], [], []
-    for some in _blocks(model, draws, points):
-        logits = predict(model, draws, points.x[some])
+    for rows in _blocks(model, draws, points):
+        logits = predict(model, draws, points.x[rows])
         by_draw = class_probability_by_draw(logits)
         logs.append(class_log_probability(logits))
         spreads.append(by_draw.std(axis=(0, 1)))
         information.append(mutual_information(by_draw))
         if points.y is not None:
-            accuracy = single_draw_accuracy(by_draw, points.y[some])
-            single.append(accuracy * len(points.y[some]) / len(points.y))
+            accuracy = single_draw_accuracy(by_draw, points.y[rows])
+            single.append(accuracy * len(points.y[rows]) / len(points.y))
     log_probability = np.concatenate(logs)
     probability = np.exp(log_probability)
     defined = not np.isnan(log_probability).any()
@@ -183,14 +183,14 @@ def _classes(model: BayesianNetwork, draws: Draws, points: Points) -> Predicted:
 def _regression(model: BayesianNetwork, draws: Draws, points: Points, seed: int) -> Predicted:
     rng, sigma = np.random.default_rng(seed), _sigma(model, draws)
     centres, spreads, scores = [], [], []
-    for some in _blocks(model, draws, points):
-        function = predict(model, draws, points.x[some])
+    for rows in _blocks(model, draws, points):
+        function = predict(model, draws, points.x[rows])
         centres.append(function.mean(axis=(0, 1)))
         spreads.append(function.std(axis=(0, 1)))
         if points.y is not None:
             share = function.shape[2] / len(points.y)
-            found = score_function(function, sigma, points.y[some], rng)
-            scores.append({name: share * getattr(found, name) for name in _AVERAGED})
+            block = score_function(function, sigma, points.y[rows], rng)
+            scores.append({name: share * getattr(block, name) for name in _AVERAGED})
     total = {name: sum(score[name] for score in scores) for name in (_AVERAGED if scores else ())}
     if total:
         total["rmse"] = float(np.sqrt(total.pop("mse")))

@@ -272,9 +272,9 @@ def pointwise_crps(draws: Predictions, y: Targets, *, fair: bool = True) -> Targ
     score = np.empty(y.shape)
     step = max(1, _AT_ONCE // (num_draws * y.shape[1]))
     for first in range(0, len(y), step):
-        some = slice(first, first + step)
-        away = np.sort(pooled[:, some] - y[some], axis=0)
-        score[some] = np.abs(away).mean(axis=0) - np.tensordot(weight, away, axes=1)
+        rows = slice(first, first + step)
+        away = np.sort(pooled[:, rows] - y[rows], axis=0)
+        score[rows] = np.abs(away).mean(axis=0) - np.tensordot(weight, away, axes=1)
     return score
 
 

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from onebasin import analysis
+
 
 @pytest.mark.parametrize(
     ("module", "heavy"),
@@ -19,3 +21,9 @@ def test_import_leaves_heavy_libraries_alone(module, heavy):
     check = f"import {module}, sys; print([name for name in {heavy!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_every_public_name_is_a_function_or_a_class():
+    assert "diagnose" in analysis.__all__
+    for name in analysis.__all__:
+        assert callable(getattr(analysis, name)), name
