@@ -7,7 +7,6 @@ paper's size is `--full`; by default the network is 196-32-10 on 2,000 images of
 """
 
 from ..lab import Study
-from ..lab.views import FAILURES, STATEMENTS, TRIALS, VERDICTS
 from .claims import CLAIMS
 from .design import configure, target
 from .figures import figures
@@ -15,18 +14,9 @@ from .making import make
 from .measures import measures
 from .plan import cells
 from .text import TEXT
-from .views import ALIGNMENTS, GOALS, PAPER_TABLE, ROWS, SWAPS
+from .views import SHOWN, VIEWS
 
 STUDY = Study(
-    configure=configure,
-    cells=cells,
-    target=target,
-    make=make,
-    measures=measures,
-    claims=CLAIMS,
-    views=(PAPER_TABLE, ROWS, GOALS, ALIGNMENTS, SWAPS, STATEMENTS, TRIALS, FAILURES),
-    shown=(PAPER_TABLE, GOALS, VERDICTS),
-    figures=figures,
-    text=TEXT,
+    configure, cells, target, measures, CLAIMS, VIEWS, TEXT, shown=SHOWN, figures=figures, make=make
 )
 """`onebasin study compact-representation`: a paper's experiment, beside the paper's own words."""

@@ -10,7 +10,7 @@ from typing import Any
 from onebasin.analysis.report import Cell as TableCell
 
 from ..lab.frame import Frame, Frames, Row, read
-from ..lab.views import Field, View
+from ..lab.views import FAILURES, STATEMENTS, TRIALS, VERDICTS, Field, View
 from .design import RULES
 
 AGREEMENT_GOAL, VARIATION_GOAL = 0.98, 0.05
@@ -202,3 +202,6 @@ SWAPS = View(
     ),
     over="swaps",
 )
+
+VIEWS = (PAPER_TABLE, ROWS, GOALS, ALIGNMENTS, SWAPS, STATEMENTS, TRIALS, FAILURES)
+SHOWN = (PAPER_TABLE, GOALS, VERDICTS)

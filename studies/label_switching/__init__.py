@@ -5,23 +5,14 @@ shows on mixtures, held here against mixtures, topics, factors, a hidden Markov 
 NUTS that know nothing of labels. What docs/label-switching.md claims is measured here.
 """
 
-from ..lab import CLAIM_VERDICTS, Study
+from ..lab import Study
 from .claims import CLAIMS
 from .design import cells, configure, make, target
 from .measures import measure
 from .pictures import figures
 from .text import TEXT
-from .views import DIAGNOSTICS, VIEWS
+from .views import SHOWN, VIEWS
 
 STUDY = Study(
-    configure=configure,
-    cells=cells,
-    target=target,
-    make=make,
-    measures=measure,
-    claims=CLAIMS,
-    views=VIEWS,
-    text=TEXT,
-    shown=(DIAGNOSTICS, CLAIM_VERDICTS),
-    figures=figures,
+    configure, cells, target, measure, CLAIMS, VIEWS, TEXT, shown=SHOWN, figures=figures, make=make
 )

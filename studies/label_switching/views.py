@@ -8,7 +8,18 @@ from onebasin.analysis.alignment.failure_rates import RULES
 from onebasin.analysis.report import Cell as TableCell
 from onebasin.analysis.report import Table
 
-from ..lab import CLAIMS, FAILURES, TRIALS, Field, Frames, Row, View, at_least, at_most
+from ..lab import (
+    CLAIM_VERDICTS,
+    CLAIMS,
+    FAILURES,
+    TRIALS,
+    Field,
+    Frames,
+    Row,
+    View,
+    at_least,
+    at_most,
+)
 from .claims import GOOD, HELD_OUT, LARGEST_SDS, RMS_SDS, least_ess, spread
 
 
@@ -118,3 +129,4 @@ def _mean_rates(frames: Frames) -> list[Row]:
 
 
 VIEWS = (DIAGNOSTICS, CLAIMS, SWITCHING, RECOVERY, rates, TRIALS, FAILURES)
+SHOWN = (DIAGNOSTICS, CLAIM_VERDICTS)

@@ -14,15 +14,6 @@ from .plan import cells
 from .text import CLAIMS, SHOWN, TEXT, VIEWS, figures
 
 STUDY = Study(
-    configure=configure,
-    cells=cells,
-    target=target,
-    make=make,
-    measures=measures,
-    claims=CLAIMS,
-    views=VIEWS,
-    shown=SHOWN,
-    text=TEXT,
-    figures=figures,
+    configure, cells, target, measures, CLAIMS, VIEWS, TEXT, shown=SHOWN, figures=figures, make=make
 )
 """`onebasin study permutation-invariant-vi`: a paper's experiments, beside the paper's own words."""
