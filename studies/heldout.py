@@ -19,7 +19,7 @@ from onebasin.analysis.posterior.draws import Draws
 from onebasin.analysis.posterior.summary import summary
 from onebasin.analysis.posterior.view import as_view
 from onebasin.analysis.predictive.regression import PredictiveScores, score_function
-from onebasin.models import BayesianNetwork, predict
+from onebasin.models import BayesianNetwork, predict, schema
 
 from .lab import Field, at_most
 
@@ -119,8 +119,8 @@ def predict_held_out(
     """
     function, sigma = draw_functions(tree, model, x)
     scores = score_function(function, sigma, y, np.random.default_rng(NOISE_SEED))
-    chains = tree.attrs.get("method") in ("nuts", "hmc")
-    gradients = int(tree.attrs["gradient_evaluations"]) if chains else None
+    chains = tree.attrs.get(schema.METHOD) in ("nuts", "hmc")
+    gradients = int(tree.attrs[schema.GRADIENT_EVALUATIONS]) if chains else None
     return HeldOut(function, sigma, scores, _invariants(function, sigma), gradients)
 
 

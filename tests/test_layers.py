@@ -1,9 +1,10 @@
-"""The rooms are held to their order: imports, read from the source, run only downwards."""
+"""The rooms are held to their order, read from the source: imports run downwards, what one place knows stays there."""
 
 import ast
+import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ MAY_IMPORT = {
 }
 LIBRARY = sorted(set(MAY_IMPORT) - {"studies"})
 
-# Parts that `import models` must not load: other engines, plots, and packages read for their data.
+# Parts that `import onebasin.models` must not load: other engines, plots, and packages read for their data.
 HEAVY = ["arviz", "cmdstanpy", "httpstan", "matplotlib", "mlxtend", "pandas", "sklearn", "xarray"]
 
 
@@ -29,6 +30,8 @@ def modules_named(tree: ast.AST) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module == "onebasin":
+            yield from ((node.lineno, f"onebasin.{alias.name}") for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             yield node.lineno, "." * node.level + (node.module or "")
         elif isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in (
@@ -50,10 +53,17 @@ def faults(root: Path, room: str) -> list[str]:
                 if len(module) - len(module.lstrip(".")) > depth:
                     found.append(f"{where}: {module} leaves the room")
                 continue
-            top = module.split(".")[0]
-            if top == room:
+            top, _, rest = module.partition(".")
+            inner = rest.split(".")[0]
+            if top in MAY_IMPORT:
+                found.append(f"{where}: {module} is nobody's package, import onebasin.{module}")
+            elif top != "onebasin":
+                continue
+            elif inner == room:
                 found.append(f"{where}: {module} is inside the room, import it relatively")
-            elif top in MAY_IMPORT and top not in MAY_IMPORT[room]:
+            elif inner not in MAY_IMPORT:
+                found.append(f"{where}: {module} is for users, import from a room")
+            elif inner not in MAY_IMPORT[room]:
                 found.append(f"{where}: {room} may not import {module}")
     return found
 
@@ -67,17 +77,29 @@ def test_room_imports_only_downwards(room):
 @pytest.mark.parametrize(
     ("room", "source", "fault"),
     [
-        ("models", "import stan", "models may not import stan"),
-        ("models", "from inference.nuts import nuts", "models may not import inference.nuts"),
-        ("models", "def f():\n    from analysis import align", "models may not import analysis"),
-        ("models", "import numpy, studies.cli", "models may not import studies.cli"),
-        ("stan", "import inference as i", "stan may not import inference"),
-        ("inference", "from analysis.diagnose import rhat", "inference may not import analysis"),
-        ("analysis", "from stan import program", "analysis may not import stan"),
-        ("analysis", "import inference", "analysis may not import inference"),
-        ("models", "import importlib\nimportlib.import_module('stan.home')", "import stan.home"),
+        ("models", "import onebasin.stan", "models may not import onebasin.stan"),
+        ("models", "from onebasin import stan", "models may not import onebasin.stan"),
+        ("models", "from onebasin.inference.mcmc.nuts import nuts", "may not import onebasin.inf"),
+        (
+            "models",
+            "def f():\n    from onebasin.analysis import align",
+            "may not import onebasin.a",
+        ),
+        ("models", "import numpy, onebasin.studies.cli", "may not import onebasin.studies.cli"),
+        ("stan", "import onebasin.inference as i", "stan may not import onebasin.inference"),
+        ("inference", "from onebasin.analysis.diagnose import x", "inference may not import"),
+        ("analysis", "from onebasin.stan import program", "analysis may not import onebasin.stan"),
+        ("analysis", "import onebasin.inference", "analysis may not import onebasin.inference"),
+        (
+            "models",
+            "import importlib\nimportlib.import_module('onebasin.stan.home')",
+            "may not import onebasin.stan.home",
+        ),
         ("models", "from ...stan import home", "...stan leaves the room"),
-        ("models", "from models.network import Network", "import it relatively"),
+        ("models", "from onebasin.models.network import Network", "import it relatively"),
+        ("inference", "from models.target import Target", "import onebasin.models.target"),
+        ("studies", "import onebasin as ob", "onebasin is for users, import from a room"),
+        ("studies", "from onebasin import nuts", "onebasin.nuts is for users"),
     ],
 )
 def test_planted_upward_import_is_caught(tmp_path, room, source, fault):
@@ -92,8 +114,8 @@ def test_planted_upward_import_is_caught(tmp_path, room, source, fault):
     ("room", "source"),
     [
         ("models", "import numpy\nfrom ..network import Network\nfrom . import choices"),
-        ("inference", "from models.target import Target\nfrom stan import home"),
-        ("studies", "import models, stan, inference, analysis"),
+        ("inference", "from onebasin.models.target import Target\nfrom onebasin.stan import home"),
+        ("studies", "from onebasin import models, stan, inference, analysis"),
         ("models", "import stanio\nimport modelsmith"),
     ],
 )
@@ -104,13 +126,90 @@ def test_downward_imports_are_let_through(tmp_path, room, source):
     assert faults(tmp_path, room) == []
 
 
-@pytest.mark.parametrize("module", ["models", "onebasin.models.data"])
+@pytest.mark.parametrize("folder", ["tests", "benchmarks", "docs"])
+def test_nothing_beside_the_rooms_imports_them_by_their_bare_names(folder):
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {module}"
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        for line, module in modules_named(ast.parse(path.read_text(encoding="utf-8")))
+        if module.split(".")[0] in MAY_IMPORT
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("module", ["onebasin.models", "onebasin.models.data"])
 def test_models_import_nothing_heavy(module):
     script = f"import sys, {module}; print(*sorted(set({HEAVY}) & set(sys.modules)))"
     result = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     assert result.stdout.split() == []
+
+
+BLOCKS = {"Block", "Complement", "Exchangeable", "Rescalable"}
+
+
+def asked_kinds(tree: ast.AST) -> list[int]:
+    """List the lines that ask for the kind of a symmetry's block, which blocks answer for themselves."""
+    return [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func) in ("isinstance", "issubclass")
+        and BLOCKS & {getattr(part, "id", getattr(part, "attr", "")) for part in ast.walk(node)}
+    ]
+
+
+def attribute_words() -> set[str]:
+    """The attributes of a posterior: the words of `models.schema` below its heading of attributes."""
+    text = (ROOT / "models" / "schema.py").read_text(encoding="utf-8")
+    return set(re.findall(r'^[A-Z_]+ = "([a-z_]+)"$', text[text.index("TARGET =") :], re.MULTILINE))
+
+
+def spelled_attributes(tree: ast.AST, words: set[str]) -> list[int]:
+    """List the lines that read or write an attribute of a posterior by a word of their own."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Subscript):
+            holder, key = node.value, node.slice
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
+            holder, key = node.func.value, node.args[0]
+        else:
+            continue
+        named = isinstance(key, ast.Constant) and key.value in words
+        if named and ast.unparse(holder).split(".")[-1] in ("attrs", "attributes"):
+            found.append(node.lineno)
+    return found
+
+
+def lines_of(find: Callable[[ast.AST], list[int]], *, but: str) -> list[str]:
+    """Where something stands in the rooms, one place aside."""
+    return [
+        f"{path.relative_to(ROOT)}:{line}"
+        for room in MAY_IMPORT
+        for path in sorted((ROOT / room).rglob("*.py"))
+        if not path.is_relative_to(ROOT / but)
+        for line in find(ast.parse(path.read_text(encoding="utf-8")))
+    ]
+
+
+def test_blocks_are_not_told_apart_outside_their_folder():
+    assert lines_of(asked_kinds, but="models/symmetry") == []
+
+
+def test_only_the_schema_spells_attributes_of_a_posterior():
+    words = attribute_words()
+    assert {"symmetry", "model", "wall_time", "family"} <= words
+    assert lines_of(lambda tree: spelled_attributes(tree, words), but="models/schema.py") == []
+
+
+def test_planted_kinds_and_spellings_are_caught():
+    assert asked_kinds(ast.parse("isinstance(block, blocks.Exchangeable)")) == [1]
+    assert asked_kinds(ast.parse("isinstance(block, (A, Complement))")) == [1]
+    assert asked_kinds(ast.parse("isinstance(block, Network)\nExchangeable({})")) == []
+    for text in ('tree.attrs["model"]', 'attrs.get("model", "")', 'x.attrs["model"] = 1'):
+        assert spelled_attributes(ast.parse(text), {"model"}) == [1]
+    assert spelled_attributes(ast.parse('x["model"]\ntree.attrs["mine"]'), {"model"}) == []
 
 
 def prints(tree: ast.AST) -> list[int]:

@@ -17,6 +17,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
+from onebasin.models import schema
 from onebasin.models.checks import check_count
 from onebasin.models.target import Target
 
@@ -112,9 +113,9 @@ def average_log_density(
 
 
 def _fitted(target: Target, posterior: xr.DataTree, fit: int) -> tuple[Layout, Family, Parameters]:
-    if posterior.attrs.get("method") != "symmetrised-vi":
+    if posterior.attrs.get(schema.METHOD) != "symmetrised-vi":
         raise ValueError(
-            f"`posterior` was made by {posterior.attrs.get('method', 'an unknown method')!r}; give one of "
+            f"`posterior` was made by {posterior.attrs.get(schema.METHOD, 'an unknown method')!r}; give one of "
             "`symmetrised_vi`."
         )
     check_count("fit", fit, least=0)
@@ -125,7 +126,7 @@ def _fitted(target: Target, posterior: xr.DataTree, fit: int) -> tuple[Layout, F
         )
     layout = layout_of(target)
     rank = group.sizes.get("rank", 1)
-    family = family_of(posterior.attrs["family"], layout, rank)
+    family = family_of(posterior.attrs[schema.FAMILY], layout, rank)
     if group.sizes["param"] != layout.density.size:
         raise ValueError(
             f"`posterior` is of an approximation of {group.sizes['param']} coordinates; the target {target.name!r} "

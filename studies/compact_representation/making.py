@@ -12,7 +12,7 @@ from onebasin.analysis.alignment import align, switching
 from onebasin.analysis.alignment.scales import prior_scales
 from onebasin.analysis.gaussian.distillation import distil
 from onebasin.inference.progress import ProgressBars
-from onebasin.models import BayesianNetwork, NetworkTarget
+from onebasin.models import BayesianNetwork, NetworkTarget, schema
 
 from ..lab.cells import Cell, Context, Outcomes
 from ..lab.driver import sample
@@ -72,7 +72,7 @@ def make_aligned(
             progress=lambda done, total: bars.move(bar, 100 * done // total),
         )
     out = alignment.to_tree()
-    del out.attrs["wall_time"]  # that of the draws; the cell has its own
+    del out.attrs[schema.WALL_TIME]  # that of the draws; the cell has its own
     if cell.settings.cost == "weights":
         found = switching(alignment, lags=_lags(tree), noise=True, seed=cell.seed)
         prior = align(_prior_draws(tree, model, cell.seed), symmetry, **how)
@@ -95,7 +95,7 @@ def _prior_draws(tree: xr.DataTree, model: BayesianNetwork, seed: int) -> xr.Dat
         for name in model.network.shapes
     }
     prior = xr.DataTree.from_dict({"posterior": xr.Dataset(draws)})
-    prior.attrs = {"model": tree.attrs["model"]}
+    prior.attrs = {schema.MODEL: tree.attrs[schema.MODEL]}
     return prior
 
 

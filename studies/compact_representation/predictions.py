@@ -18,7 +18,7 @@ from scipy.special import softmax
 from onebasin.analysis.gaussian import GaussianFit, fit_gaussian
 from onebasin.analysis.gaussian.pruning import pruning_curve
 from onebasin.analysis.predictive.classification import entropy
-from onebasin.models import BayesianNetwork, predict
+from onebasin.models import BayesianNetwork, predict, schema
 from onebasin.models.data import Dataset
 
 from ..lab.cells import Cell
@@ -36,7 +36,7 @@ Draws = dict[str, np.ndarray]
 def make_row(tree: xr.DataTree, cell: Cell, test: Dataset) -> xr.DataTree:
     """Predict with the representation that the cell's settings name."""
     settings: RowSettings = cell.settings
-    model = BayesianNetwork.from_description(tree.attrs["model"])
+    model = BayesianNetwork.from_description(tree.attrs[schema.MODEL])
     names, groups = list(model.network.shapes), {}
     if settings.kind == "gaussian":
         fit = fit_gaussian(
@@ -63,7 +63,10 @@ def make_row(tree: xr.DataTree, cell: Cell, test: Dataset) -> xr.DataTree:
         "mean_probability": (("obs", "class"), softmax(outputs, axis=-1)),
     }
     out = xr.DataTree.from_dict({"posterior": mean, "predictive": xr.Dataset(variables), **groups})
-    out.attrs = {"model": tree.attrs["model"], "target": tree.attrs.get("target", "")}
+    out.attrs = {
+        schema.MODEL: tree.attrs[schema.MODEL],
+        schema.TARGET: tree.attrs.get(schema.TARGET, ""),
+    }
     return out
 
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from onebasin.analysis.report import write
 from onebasin.inference.errors import AdviFailed
 from onebasin.inference.posterior import fingerprint
+from onebasin.models import schema
 
 from ..errors import Interrupted
 from ..methods import infer
@@ -202,5 +203,5 @@ def _make(
         return sample(cell, context)
     start = time.perf_counter()
     tree = study.make(config, cell, outcomes, context)
-    tree.attrs.setdefault("wall_time", time.perf_counter() - start)
+    tree.attrs.setdefault(schema.WALL_TIME, time.perf_counter() - start)
     return tree

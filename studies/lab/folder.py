@@ -18,6 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from onebasin.models import schema
 from onebasin.models.files import replacing
 from onebasin.models.jsonable import json_text
 
@@ -81,7 +82,7 @@ class Run:
             return False
         if attrs.get(FINGERPRINT) != fingerprint:
             return False
-        (seconds,) = np.ravel(attrs.get("wall_time", 0.0))  # NetCDF makes an array of a number
+        (seconds,) = np.ravel(attrs.get(schema.WALL_TIME, 0.0))  # NetCDF makes an array of a number
         self._note(key, status="done", seconds=float(seconds))
         return True
 
@@ -104,7 +105,7 @@ class Run:
         save(tree, self.posterior_path(key), force=True)
         self._failure_path(key).unlink(missing_ok=True)
         shutil.rmtree(self.checkpoint_path(key), ignore_errors=True)
-        self._note(key, status="done", seconds=float(tree.attrs.get("wall_time", 0.0)))
+        self._note(key, status="done", seconds=float(tree.attrs.get(schema.WALL_TIME, 0.0)))
 
     def keep_failure(self, key: str, fingerprint: str | None, message: str) -> None:
         """Write why a cell failed; without a fingerprint it is tried again the next time."""

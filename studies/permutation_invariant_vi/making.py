@@ -16,7 +16,7 @@ from jaxtyping import Float
 
 from onebasin.analysis.predictive.classification import class_log_probability
 from onebasin.inference.errors import InferenceError
-from onebasin.models import BayesianNetwork, NetworkTarget, predict
+from onebasin.models import BayesianNetwork, NetworkTarget, predict, schema
 from onebasin.models.data import Dataset
 
 from ..lab import Cell, CellFailed, Context, Outcomes
@@ -78,7 +78,7 @@ def fit(cell: Cell, context: Context) -> xr.DataTree:
 def with_predictions(tree: xr.DataTree, cell: Cell, test: Dataset) -> xr.DataTree:
     """Add predictions at the test images, means and standard deviations; thin the draws."""
     settings: FitSettings = cell.settings
-    model = BayesianNetwork.from_description(tree.attrs["model"])
+    model = BayesianNetwork.from_description(tree.attrs[schema.MODEL])
     posterior = tree["posterior"].to_dataset()
     kept = slice(None, settings.kept)
     groups = {

@@ -19,7 +19,7 @@ from onebasin.analysis.alignment import align
 from onebasin.analysis.compare.two_sample import energy_distance, independent_draws
 from onebasin.analysis.predictive.classification import agreement, total_variation
 from onebasin.analysis.predictive.points import Points, predict_points
-from onebasin.models import BayesianNetwork
+from onebasin.models import BayesianNetwork, schema
 from onebasin.models.data import Dataset
 
 from ..design import TruthSettings, units
@@ -54,7 +54,7 @@ def make_truth(tree: xr.DataTree, settings: TruthSettings, test: Dataset) -> xr.
     the second half from the first; the group `weights` the same in weights, and that of draws from the prior from
     all draws, as `WeightDistance` says.
     """
-    model = BayesianNetwork.from_description(tree.attrs["model"])
+    model = BayesianNetwork.from_description(tree.attrs[schema.MODEL])
     alignment = align(tree, (units(model),), reference=settings.reference, gauge="keep")
     aligned = alignment.posterior
     first, second = halves(aligned["posterior"].to_dataset())
@@ -85,7 +85,7 @@ def hold_against(fitted: xr.DataTree, truth: xr.DataTree, settings: TruthSetting
 
     The groups `weights` and `predictive` have one number a fit.
     """
-    model = BayesianNetwork.from_description(fitted.attrs["model"])
+    model = BayesianNetwork.from_description(fitted.attrs[schema.MODEL])
     reference = _matrix(model, truth["posterior"].to_dataset())
     aligned = _aligned(fitted["posterior"].to_dataset(), truth, model)
     found = {
@@ -104,7 +104,10 @@ def hold_against(fitted: xr.DataTree, truth: xr.DataTree, settings: TruthSetting
         ),
     }
     out = xr.DataTree.from_dict(groups)
-    out.attrs = {"model": fitted.attrs["model"], "target": fitted.attrs.get("target", "")}
+    out.attrs = {
+        schema.MODEL: fitted.attrs[schema.MODEL],
+        schema.TARGET: fitted.attrs.get(schema.TARGET, ""),
+    }
     return out
 
 
