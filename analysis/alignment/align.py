@@ -130,18 +130,18 @@ def align(
     centre = None if words is not None else prepared.mean_of(cast(Posterior, reference), features)
     with workers(threads) as team:
         problem = Problem(features, team, _reporter(progress, rule, features.total))
-        found = _find(problem, rule, centre)
-        before, after = _distances(problem, found, rule.scales)
+        matched = _find(problem, rule, centre)
+        before, after = _distances(problem, matched, rule.scales)
     if progress:
         progress(features.total, features.total)
     return Alignment(
         source=posterior,
         symmetry=prepared.symmetry,
         rule=rule,
-        element=whole_element(features, found.parts),
-        reference=dict(found.reference.mean),
-        cost=found.trace,
-        converged=found.converged,
+        element=whole_element(features, matched.parts),
+        reference=dict(matched.reference.mean),
+        cost=matched.trace,
+        converged=matched.converged,
         distance_before=before.reshape(features.reader.lead),
         distance_after=after.reshape(features.reader.lead),
     )
@@ -149,15 +149,15 @@ def align(
 
 def _find(problem: Problem, rule: Rule, centre: Mapping[str, np.ndarray] | None) -> Iterated:
     """Match the draws as the rule says; `centre` is another posterior's mean."""
-    how = {"max_sweeps": rule.max_sweeps, "restarts": rule.restarts, "seed": rule.seed}
+    limits = {"max_sweeps": rule.max_sweeps, "restarts": rule.restarts, "seed": rule.seed}
     start = _row(rule.reference_draw, problem.features)
     if rule.reference in ("mean", "gaussian"):
         starts = _starts(start, problem.features.total, rule)
-        return iterate(problem, rule.reference, rule.scales, starts, **how)
+        return iterate(problem, rule.reference, rule.scales, starts, **limits)
     reference = about(centre or problem.features.read_one(start), rule.scales)
-    found = match(problem, reference, **how)
-    swept = found.swept
-    return Iterated(swept.parts, reference, found.trace, found.converged, swept.cost)
+    matched = match(problem, reference, **limits)
+    swept = matched.swept
+    return Iterated(swept.parts, reference, matched.trace, matched.converged, swept.cost)
 
 
 def _row(place: tuple[int, int], features: Features) -> int:
@@ -194,24 +194,24 @@ def _reporter(progress: Progress | None, rule: Rule, draws_in_all: int) -> Calla
 
 
 def _distances(
-    problem: Problem, found: Iterated, scales: Mapping[str, float]
+    problem: Problem, matched: Iterated, scales: Mapping[str, float]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Squared distances to the reference before and after."""
     features = problem.features
-    reference, names = about(found.reference.mean, scales), features.names
+    reference, names = about(matched.reference.mean, scales), features.names
     before, after = np.empty(features.total), np.empty(features.total)
-    known = found.distance is not None
+    known = matched.distance is not None
     for chunk in features.chunks:
         values = features.read(chunk)
 
-        def piece(some: slice, values: Arrays = values, first: int = chunk.start) -> None:
-            here = {name: v[some] for name, v in values.items()}
-            rows = slice(first + some.start, first + some.stop)
+        def piece(within: slice, values: Arrays = values, first: int = chunk.start) -> None:
+            here = {name: v[within] for name, v in values.items()}
+            rows = slice(first + within.start, first + within.stop)
             before[rows] = distance(here, reference, names)
             if known:
                 return
-            moved = move(here, features.symmetry, take(found.parts, rows), names)
+            moved = move(here, features.symmetry, take(matched.parts, rows), names)
             after[rows] = distance(moved, reference, names)
 
         problem.workers.over(chunk.stop - chunk.start, piece)
-    return before, after if found.distance is None else found.distance
+    return before, after if matched.distance is None else matched.distance

@@ -76,13 +76,13 @@ def barrier(first: Values, second: Values, loss: Loss, *, num_points: int = 25) 
     position = np.linspace(0.0, 1.0, num_points)
     losses = np.empty((pairs, num_points))
     for place, t in enumerate(position):
-        found = np.asarray(loss({n: (1 - t) * first[n] + t * second[n] for n in first}))
-        if found.shape != (pairs,):
+        here = np.asarray(loss({n: (1 - t) * first[n] + t * second[n] for n in first}))
+        if here.shape != (pairs,):
             raise ValueError(
-                f"`loss` returned an array of shape {found.shape} for {pairs} networks; return one "
+                f"`loss` returned an array of shape {here.shape} for {pairs} networks; return one "
                 f"number for each, ({pairs},)."
             )
-        losses[:, place] = found
+        losses[:, place] = here
     return Barrier(position, losses)
 
 

@@ -18,7 +18,6 @@ from jaxtyping import Bool, Float
 from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.models.symmetry.group import Group
 
-from .blocks import method
 from .costs import Reference, distance
 from .draws import Arrays
 from .features import Features
@@ -26,6 +25,7 @@ from .improvement import Flags, improve
 from .moments import Moments
 from .moving import move
 from .parts import Parts, copy, differ, put, take
+from .solving import method
 from .start import first_parts
 from .workers import Workers
 
@@ -122,13 +122,13 @@ def sweep(
         done = settled[rows]
 
         def piece(
-            some: slice, values: Arrays = values, old: Parts | None = old, done: Flags = done
+            within: slice, values: Arrays = values, old: Parts | None = old, done: Flags = done
         ) -> tuple[Parts, np.ndarray, Moments | None]:
-            here = {name: v[some] for name, v in values.items()}
+            here = {name: v[within] for name, v in values.items()}
             if old:
-                new = improve(problem.symmetry, here, reference, take(old, some), done[some])
+                new = improve(problem.symmetry, here, reference, take(old, within), done[within])
             else:
-                new, done[some] = first_parts(here, problem.symmetry, reference)
+                new, done[within] = first_parts(here, problem.symmetry, reference)
             aligned = move(here, problem.symmetry, new, features.names)
             own = Moments(moments.shift) if moments else None
             if own:
@@ -185,8 +185,8 @@ def match(
         away = problem.group.compose(first, problem.group.random(rng, (problem.features.total,)))
         nothing = np.zeros_like(best.swept.settled)
         everywhere = Swept(away, np.full(problem.features.total, np.inf), best.swept.moved, nothing)
-        found = _descend(problem, reference, everywhere, max_sweeps)
-        best = _cheaper(best, found)
+        again = _descend(problem, reference, everywhere, max_sweeps)
+        best = _cheaper(best, again)
     return best
 
 

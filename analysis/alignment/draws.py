@@ -7,7 +7,7 @@ not loaded is read piece by piece too. It never writes to the posterior.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -201,8 +201,3 @@ def dataset_of(posterior: Any, argument: str = "posterior") -> xr.Dataset:
         f"`{argument}` is a {type(posterior).__name__}; give an `xarray.DataTree` as an inference "
         "method returned it, or its group `posterior` as a `Dataset`."
     )
-
-
-def pick(arrays: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    """Return those of some names."""
-    return {name: arrays[name] for name in names}

@@ -166,8 +166,8 @@ def failure_rates(
         if rule not in RULES:
             raise ValueError(f"`rules` holds {rule!r}; choose from {', '.join(RULES)}.")
     seeds = np.random.SeedSequence(planted.seed).spawn(planted.repeats)
-    found = [_repeat(planted, distances, rules, np.random.default_rng(seed)) for seed in seeds]
-    shares = np.moveaxis(np.array(found), 2, 0)
+    repeats = [_repeat(planted, distances, rules, np.random.default_rng(seed)) for seed in seeds]
+    shares = np.moveaxis(np.array(repeats), 2, 0)
     rates = dict(zip(rules, shares[1:], strict=True))
     return FailureRates(planted, distances, rates, optimal=shares[0])
 

@@ -64,12 +64,13 @@ class Features:
     @cached_property
     def scaled(self) -> list[Scaled]:
         """Factors (draw, part) of every `Rescalable` block, of all draws."""
-        found = [
+        by_chunk = [
             factors(self.reader.read(chunk), self.declared, self.gauge)
             for chunk in self.reader.chunks
         ]
         return [
-            Scaled(np.concatenate([p.factors for p in parts])) for parts in zip(*found, strict=True)
+            Scaled(np.concatenate([p.factors for p in parts]))
+            for parts in zip(*by_chunk, strict=True)
         ]
 
     @property

@@ -16,10 +16,10 @@ from jaxtyping import Bool
 from onebasin.models.symmetry.blocks import Block, Symmetry, axes_of
 from onebasin.models.symmetry.elements import Part, Permuted
 
-from .blocks import method, solve
 from .costs import Reference, Turn
 from .moving import move
 from .parts import Parts, copy, differ, put, take
+from .solving import method, solve
 
 Flags = Bool[np.ndarray, "draw block"]
 Values = Mapping[str, np.ndarray]
@@ -105,14 +105,14 @@ def _turns(
     """Those variables of a block whose other axis one other block moves."""
     if method(block, {name: values[name].shape[1:] for name in block.variables}) != "assignment":
         return {}
-    found = {}
+    turns = {}
     for name in block.variables:
         movers = [p for p, b in enumerate(symmetry) if p != place and name in b.variables]
         if values[name].ndim == 3 and len(movers) == 1:
             turn = _turn(symmetry[movers[0]], name, parts[movers[0]])
             if turn is not None:
-                found[name] = turn
-    return found
+                turns[name] = turn
+    return turns
 
 
 def _turn(block: Block, name: str, part: Part) -> Turn | None:

@@ -108,10 +108,10 @@ def _moments(
     for chunk in features.chunks:
         values, parts = features.read(chunk), take(swept.parts, chunk.rows)
 
-        def piece(some: slice, values: Arrays = values, parts: Parts = parts) -> Moments:
-            here = {name: v[some] for name, v in values.items()}
+        def piece(within: slice, values: Arrays = values, parts: Parts = parts) -> Moments:
+            here = {name: v[within] for name, v in values.items()}
             own = Moments(shift)
-            aligned = move(here, problem.symmetry, take(parts, some), features.names)
+            aligned = move(here, problem.symmetry, take(parts, within), features.names)
             own.add(aligned, squares=squares)
             return own
 

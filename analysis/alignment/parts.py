@@ -62,9 +62,9 @@ def flatten(element: Element) -> Parts:
 
 def differ(first: Parts, second: Parts) -> Bool[np.ndarray, " draw"]:
     """Which draws have another permutation, other signs or another complement."""
-    found: Any = False
+    differs: Any = False
     for part, other in zip(first, second, strict=True):
         for a, b in zip(part, other, strict=True):
             if a is not None:
-                found = found | (a != b).reshape(len(a), -1).any(axis=1)
-    return np.asarray(found)
+                differs = differs | (a != b).reshape(len(a), -1).any(axis=1)
+    return np.asarray(differs)

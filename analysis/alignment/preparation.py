@@ -80,11 +80,11 @@ class Preparation:
             If a variable has another shape than the posterior's own.
         """
         dataset = dataset_of(other, "reference")
-        found = event_shapes(dataset, own.reader.names)
+        shapes = event_shapes(dataset, own.reader.names)
         for name, shape in own.reader.shapes.items():
-            if found.get(name, shape) != shape:
+            if shapes.get(name, shape) != shape:
                 raise ValueError(
-                    f"`reference` holds {name} of shape {found[name]}, and `posterior` of shape "
+                    f"`reference` holds {name} of shape {shapes[name]}, and `posterior` of shape "
                     f"{shape}; give a posterior of the same model."
                 )
         theirs = self.features(dataset, "reference")

@@ -45,19 +45,19 @@ def factors(values: Values, symmetry: Symmetry, gauge: str) -> list[Scaled]:
         (draw, part), one for each `Rescalable` block.
     """
     blocks = blocks_of(symmetry, Rescalable)
-    found = [np.ones(_norms(values, block.incoming).shape) for block in blocks]
+    product = [np.ones(_norms(values, block.incoming).shape) for block in blocks]
     if gauge == "keep":
-        return [Scaled(factor) for factor in found]
+        return [Scaled(factor) for factor in product]
     for _ in range(_ROUNDS):
         largest = 0.0
         for place, block in enumerate(blocks):
             factor = _factor(values, block, gauge)
             values = block.act(values, factor)
-            found[place] = found[place] * factor
+            product[place] = product[place] * factor
             largest = max(largest, float(np.abs(np.log(factor)).max(initial=0.0)))
         if largest < _TOLERANCE:
             break
-    return [Scaled(factor) for factor in found]
+    return [Scaled(factor) for factor in product]
 
 
 def rescale(values: Values, symmetry: Symmetry, scaled: list[Scaled]) -> Values:

@@ -72,10 +72,10 @@ class Rule:
         """Say the rule in plain words."""
         blocks = "; ".join(block.describe() for block in symmetry)
         reference = _SAID[self.reference].format(*self.reference_draw)
-        said = f"Modulo {blocks}. Every draw is matched with {reference}, by "
+        text = f"Modulo {blocks}. Every draw is matched with {reference}, by "
         if self.cost == "activations":
-            said += "the squared distance of hidden activations."
+            text += "the squared distance of hidden activations."
         else:
             scales = ", ".join(f"{name} by {scale:.4g}" for name, scale in self.scales.items())
-            said += f"the squared distance of whole parts, variables divided by scales ({scales})."
-        return said
+            text += f"the squared distance of whole parts, variables divided by scales ({scales})."
+        return text

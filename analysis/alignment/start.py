@@ -18,10 +18,10 @@ from onebasin.models.symmetry.blocks import Block, Exchangeable, Symmetry, axes_
 from onebasin.models.symmetry.elements import Part, Permuted
 from onebasin.models.symmetry.group import Group
 
-from .blocks import method, solve
 from .costs import Reference
 from .improvement import solve_among
 from .parts import Parts
+from .solving import method, solve
 
 Values = Mapping[str, np.ndarray]
 
@@ -41,10 +41,10 @@ def first_parts(
         block = symmetry[place].restricted(free)
         if block is not None:
             beside = [*parts[:place], _without_signs(parts[place], block), *parts[place + 1 :]]
-            found = solve_among(symmetry, place, block, values, tuple(beside), reference)
+            solved = solve_among(symmetry, place, block, values, tuple(beside), reference)
         else:
-            found = _by_signature(values, symmetry[place], reference, parts[place])
-        parts[place] = _with_signs(found, parts[place])
+            solved = _by_signature(values, symmetry[place], reference, parts[place])
+        parts[place] = _with_signs(solved, parts[place])
         settled[place] = len(free) == len(symmetry[place].variables)
         waiting.remove(place)
     return tuple(parts), settled
@@ -89,7 +89,7 @@ def _without_signs(part: Part, block: Block) -> Part:
     return part if block.flipped or not block.axes else Permuted(part[0])
 
 
-def _with_signs(found: Part, before: Part) -> Part:
+def _with_signs(solved: Part, before: Part) -> Part:
     """A block that was solved without its flipped variables keeps the signs it had."""
-    arrays: Any = [b if a is None else a for a, b in zip(found, before, strict=True)]
-    return type(found)(*arrays)
+    arrays: Any = [b if a is None else a for a, b in zip(solved, before, strict=True)]
+    return type(solved)(*arrays)

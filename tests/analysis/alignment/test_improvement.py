@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
 
-from onebasin.analysis.alignment import align, blocks
+from onebasin.analysis.alignment import align, solving
 from onebasin.analysis.alignment.assignment import assign, price
 from onebasin.analysis.alignment.costs import Reference, Turn, cost_matrices, distance, targets
 from onebasin.analysis.alignment.improvement import improve, neighbours
@@ -78,7 +78,7 @@ def test_settled_blocks_are_passed_over_and_unsettle_their_neighbours(rng, monke
     mean = {n: v[0] for n, v in values.items()}
     reference = Reference(mean, {n: np.array(1.0) for n in values})
     solved = []
-    plain = blocks.solve
+    plain = solving.solve
 
     def counted(seen, block, part, *rest):
         solved.append((symmetry.index(block), len(part.permutation)))
@@ -116,7 +116,7 @@ def test_prices_leave_the_optimum(rng, dtype, spread):
 def test_the_size_of_pieces_changes_nothing(rng, flips, monkeypatch):
     planted = plant(*chain(4, 5, 4, 2, flips=flips), rng, noise=1.0)
     whole = align(planted.seen, planted.group.symmetry, scales=planted.scales)
-    monkeypatch.setattr(blocks, "_CACHE", 3 * 8 * 5**2)
+    monkeypatch.setattr(solving, "_CACHE", 3 * 8 * 5**2)
     pieces = align(planted.seen, planted.group.symmetry, scales=planted.scales)
     for one, other in zip(whole.element, pieces.element, strict=True):
         np.testing.assert_array_equal(one.permutation, other.permutation)

@@ -70,7 +70,7 @@ def test_shared_variables_are_solved_mostly(noise, least, rng):
 def test_exchanges_find_most_of_what_enumeration_finds(rng, monkeypatch):
     planted = plant(*CASES["hidden Markov"], rng, noise=0.5, lead=(1, 40))
     exact = align(planted.seen, planted.group.symmetry, reference="draw", scales=planted.scales)
-    monkeypatch.setattr("onebasin.analysis.alignment.blocks.MOST_ELEMENTS", 2)
+    monkeypatch.setattr("onebasin.analysis.alignment.solving.MOST_ELEMENTS", 2)
     found = align(
         planted.seen, planted.group.symmetry, reference="draw", scales=planted.scales, restarts=5
     )

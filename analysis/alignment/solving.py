@@ -84,20 +84,20 @@ def _assign(
     total, size = part.permutation.shape
     aim = targets(values, block, reference, turns or ())
     step = max(1, _CACHE // (8 * size**2))
-    found = []
+    assigned = []
     for first in range(0, total, step):
         rows = slice(first, first + step)
-        some = {name: values[name][rows] for name in block.axes}
+        draws = {name: values[name][rows] for name in block.axes}
         turned = {name: turn.of(rows) for name, turn in (turns or {}).items()}
-        costs, signs = cost_matrices(some, aim, turned)
+        costs, signs = cost_matrices(draws, aim, turned)
         best = assign(costs, part.permutation[rows])
         if signs is None:
-            found.append(Permuted(best))
+            assigned.append(Permuted(best))
         else:
-            found.append(
+            assigned.append(
                 Permuted(best, np.take_along_axis(signs, best[:, :, None], axis=2)[:, :, 0])
             )
-    return on_arrays(found[0], lambda *arrays: np.concatenate(arrays), *found[1:])
+    return on_arrays(assigned[0], lambda *arrays: np.concatenate(arrays), *assigned[1:])
 
 
 def _enumerate(values: Values, block: Block, reference: Reference) -> Part:
@@ -107,8 +107,8 @@ def _enumerate(values: Values, block: Block, reference: Reference) -> Part:
     best_cost = np.full(len(next(iter(values.values()))), np.inf)
     best = np.zeros(len(best_cost), np.intp)
     for first in range(0, len(elements), _AT_ONCE):
-        some = [group.inverse(e)[0] for e in elements[first : first + _AT_ONCE]]
-        costs = _costs_of_all(values, group, stack(some), reference)
+        inverses = [group.inverse(e)[0] for e in elements[first : first + _AT_ONCE]]
+        costs = _costs_of_all(values, group, stack(inverses), reference)
         lowest = costs.argmin(axis=1)
         cost = np.take_along_axis(costs, lowest[:, None], axis=1)[:, 0]
         better = cost < best_cost
@@ -147,9 +147,9 @@ def _exchange(values: Values, block: Block, part: Permuted, reference: Reference
         for order, flip in _steps(part):
             signs = None if part.signs is None else part.signs[:, order] * flip
             tried = Permuted(part.permutation[:, order], signs)
-            found = cost(tried)
-            better = found < now - 1e-12 * np.abs(now)
-            now, best = np.where(better, found, now), choose(better, tried, best)
+            then = cost(tried)
+            better = then < now - 1e-12 * np.abs(now)
+            now, best = np.where(better, then, now), choose(better, tried, best)
         moving = bool((now < lowest).any())
         part, lowest = best, now
     return part
