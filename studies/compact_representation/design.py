@@ -17,8 +17,6 @@ from ..lab.images import Images, classifier, image_split
 from ..lab.options import Options
 
 NAME = "compact-representation"
-MADE = "analysis"
-"""Engine of a cell that is computed from others."""
 
 
 @dataclass(frozen=True)
@@ -163,22 +161,15 @@ def configure(options: Options) -> Config:
     return replace(base, seed=options.seed, hmc=options.sampler(base.hmc))
 
 
-def key(problem: str, method: str, engine: str = MADE) -> str:
-    """Key of a cell."""
-    return f"{problem}.{method}.{engine}"
-
-
-HMC, ENSEMBLE, MEANFIELD = (
-    key("posterior", m, "numpyro") for m in ("hmc", "ensemble", "meanfield")
-)
-REFINED = key("hmc-mean", "meanfield", "numpyro")
-DISTILLED = key("hmc", "distilled")
-DYNAMICS, SWAPS = key("pair", "dynamics"), key("pair", "swaps")
+HMC, ENSEMBLE, MEANFIELD = (f"posterior.{m}.numpyro" for m in ("hmc", "ensemble", "meanfield"))
+REFINED, DISTILLED = "hmc-mean.meanfield.numpyro", "hmc.distilled.analysis"
+DYNAMICS, SWAPS = "pair.dynamics.analysis", "pair.swaps.analysis"
+"""Keys of cells; the engine `analysis` is that of a cell which is computed from others."""
 
 
 def aligned(source: str, rule: str) -> str:
     """Key of the aligned draws of `hmc` or `ensemble`."""
-    return key(source, f"aligned-{rule}")
+    return f"{source}.aligned-{rule}.analysis"
 
 
 def num_parameters(config: Config) -> int:

@@ -42,42 +42,26 @@ def figures(
 ) -> Mapping[str, Iterable[FigureItem | None]]:
     """Draw what can be drawn, by chapter."""
     there = {cell.key for cell in outcomes}
-    pruned = {
-        row.name: outcomes.by_key(row.key)
-        for row in rows(config)
-        if row.name in _PRUNED and row.key in there
+    shown = [row for row in rows(config) if row.name in _PRUNED and row.key in there]
+    pruned = {row.name: outcomes.by_key(row.key) for row in shown}
+    trained = ((DYNAMICS, "dynamics", figure_two), (SWAPS, "swaps", figure_three))
+    return {
+        GAUSSIAN: (overview(frames), figure_five(pruned)),
+        PAIRS: [draw(outcomes.by_key(k)[g].to_dataset()) for k, g, draw in trained if k in there],
     }
-    trained = [
-        draw(outcomes.by_key(key)[group].to_dataset())
-        for key, group, draw in (
-            (DYNAMICS, "dynamics", figure_two),
-            (SWAPS, "swaps", figure_three),
-        )
-        if key in there
-    ]
-    return {GAUSSIAN: (overview(frames), figure_five(pruned)), PAIRS: trained}
 
 
 def figure_two(found: xr.Dataset) -> FigureItem:
     """Remake Figure 2: losses of two networks and of those between them, as training goes on."""
-    titles = {"loss_raw": "as trained", "loss_aligned": "second aligned to the first"}
-    figure, panels = new_panels(
-        list(titles.values()),
-        columns=2,
-        panel_size=_PANEL,
-        margin=_MARGIN,
-        x_label="epoch",
-        y_label="loss (nats)",
-    )
+    titles = ("as trained", "second aligned to the first")
+    labels = {"x_label": "epoch", "y_label": "loss (nats)"}
+    figure, panels = new_panels(titles, columns=2, panel_size=_PANEL, margin=_MARGIN, **labels)
     middle = found.sizes["position"] // 2
-    lines = {
-        "first network": (0, INK, "-"),
-        "second network": (-1, MUTED, "--"),
-        "halfway between": (middle, ACCENT, "-"),
-    }
-    for axes, name in zip(panels, titles, strict=True):
-        for label, (place, colour, dash) in lines.items():
-            axes.plot(found["epoch"], found[name][:, place], dash, color=colour, label=label)
+    for axes, name in zip(panels, ("loss_raw", "loss_aligned"), strict=True):
+        losses = found[name].values
+        axes.plot(found["epoch"], losses[:, 0], "-", color=INK, label="first network")
+        axes.plot(found["epoch"], losses[:, -1], "--", color=MUTED, label="second network")
+        axes.plot(found["epoch"], losses[:, middle], "-", color=ACCENT, label="halfway between")
         axes.set_ylim(bottom=0)
     add_legend(figure, *panels[0].get_legend_handles_labels())
     return FigureItem(

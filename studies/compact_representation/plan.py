@@ -8,7 +8,7 @@ the trained pairs of networks behind the paper's Figures 2 and 3.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from onebasin.analysis.gaussian.distillation import DistillationSettings
 
@@ -25,7 +25,6 @@ from .design import (
     Config,
     RowSettings,
     aligned,
-    key,
     num_parameters,
 )
 
@@ -33,23 +32,8 @@ _ONE_BASIN = ("vi", "refined", "distilled")
 """Rows of draws that are in one basin by construction."""
 
 
-@dataclass(frozen=True)
-class Row:
-    """A row of the table.
-
-    Attributes
-    ----------
-    name : str
-        Short name, used in keys.
-    group : str
-        What it stands with.
-    label : str
-        What it is, for a reader.
-    source : str
-        Key of the posterior that it is made from.
-    settings : RowSettings
-        How.
-    """
+class Row(NamedTuple):
+    """A row of the table; `source` is the key of the posterior that it is made from."""
 
     name: str
     group: str
@@ -60,7 +44,7 @@ class Row:
     @property
     def key(self) -> str:
         """Key of its cell."""
-        return key(self.name, "row")
+        return f"{self.name}.row.analysis"
 
     @property
     def one_basin(self) -> bool:

@@ -13,10 +13,7 @@ from ..lab.views import STATEMENTS, TRIALS
 from .design import ENSEMBLE, HMC, MEANFIELD, REFINED, Config, num_parameters
 from .views import ALIGNMENTS, GOALS, PAPER_TABLE, ROWS, SWAPS, best_gaussian
 
-GAUSSIAN, PAIRS = (
-    "How good is one Gaussian?",
-    "Trained networks, and the line between them",
-)
+GAUSSIAN, PAIRS = "How good is one Gaussian?", "Trained networks, and the line between them"
 """Chapters that have figures."""
 
 _DEFINITIONS = (
@@ -50,11 +47,8 @@ _DEFINITIONS = (
 
 def _headline(frames: Frames) -> Iterator[str]:
     rows = read("rows", frames)
-    truth, theirs, best = (
-        rows.find(name="hmc"),
-        rows.find(name="hmc-qr"),
-        best_gaussian(rows, "one Gaussian"),
-    )
+    truth, theirs = rows.find(name="hmc"), rows.find(name="hmc-qr")
+    best = best_gaussian(rows, "one Gaussian")
     if theirs and best:
         yield (
             f"One diagonal Gaussian by the paper's recipe agrees with HMC on {theirs['agreement']:.3f} of the test "
