@@ -22,6 +22,7 @@ from onebasin.models import BayesianNetwork, predict, schema
 from onebasin.models.data import Dataset
 
 from ..lab.cells import Cell
+from ..lab.chains import halves
 from .design import RowSettings
 
 BATCH = 50
@@ -74,9 +75,8 @@ def halve(posterior: xr.Dataset, part: str) -> xr.Dataset:
     """Take the first or the second half of the chains; of the draws where there is one chain."""
     if not part:
         return posterior
-    dim = "chain" if posterior.sizes["chain"] > 1 else "draw"
-    middle = posterior.sizes[dim] // 2
-    return posterior.isel({dim: slice(None, middle) if part == "first" else slice(middle, None)})
+    first, second = halves(posterior)
+    return first if part == "first" else second
 
 
 class Predictive(NamedTuple):

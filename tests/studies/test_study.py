@@ -1,4 +1,8 @@
-"""Verdicts, options, cells: what all studies share."""
+"""Verdicts, options, cells: what all studies share; and what a study may import."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -135,3 +139,48 @@ def test_every_study_of_the_table_can_be_loaded(name):
 def test_unknown_study_lists_what_there_is():
     with pytest.raises(ValueError, match="choose one of relu-teacher, boston"):
         find("iris")
+
+
+ROOM = Path(__file__).parents[2] / "studies"
+FOLDERS = sorted(entry.module.removeprefix(".") for entry in STUDIES.values())
+
+
+def imported(path: Path, room: Path) -> Iterator[str]:
+    """Give the modules of the room that a file imports, with dots between names."""
+    package = path.relative_to(room).parent.parts
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            above = package[: len(package) - node.level + 1]
+            module = (*above, *(node.module.split(".") if node.module else ()))
+            yield from (".".join((*module, alias.name)) for alias in node.names)
+
+
+def faults(room: Path, folder: str) -> list[str]:
+    """List what a study imports of other studies, or of the command line."""
+    others = {*FOLDERS, "commands", "cli", "console"} - {folder}
+    return [
+        f"{path.relative_to(room)} imports {module}"
+        for path in sorted((room / folder).rglob("*.py"))
+        for module in imported(path, room)
+        if module.split(".")[0] in others
+    ]
+
+
+@pytest.mark.parametrize("folder", [*FOLDERS, "lab"])
+def test_study_imports_neither_the_command_line_nor_another_study(folder):
+    assert (ROOM / folder / "__init__.py").is_file()
+    assert faults(ROOM, folder) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from ..label_switching.data import x",
+        "from ..commands import console",
+        "from .. import cli",
+    ],
+)
+def test_planted_import_between_studies_is_caught(tmp_path, line):
+    (tmp_path / "boston").mkdir()
+    (tmp_path / "boston" / "design.py").write_text(line)
+    assert len(faults(tmp_path, "boston")) == 1

@@ -22,6 +22,7 @@ from onebasin.analysis.predictive.points import Points, predict_points
 from onebasin.models import BayesianNetwork, schema
 from onebasin.models.data import Dataset
 
+from ...lab.chains import halves
 from ..design import TruthSettings, units
 
 
@@ -143,13 +144,6 @@ def _distances(
             ),
         }
     )
-
-
-def halves(posterior: xr.Dataset) -> tuple[xr.Dataset, xr.Dataset]:
-    """Divide the chains into two halves; the draws where there is one chain."""
-    dim = "chain" if posterior.sizes["chain"] > 1 else "draw"
-    middle = posterior.sizes[dim] // 2
-    return posterior.isel({dim: slice(None, middle)}), posterior.isel({dim: slice(middle, None)})
 
 
 def _predictions(model: BayesianNetwork, tree: xr.DataTree, test: Dataset) -> xr.Dataset:
