@@ -1,7 +1,7 @@
 """Alignment of posterior draws modulo a declared symmetry ("rebasin").
 
 - `align` moves every draw to a reference and returns an `Alignment`;
-- `switching` measures how much parts change places within chains, and whether alignment brought
+- `switching` measures how much components change places within chains, and whether alignment brought
   draws closer than it brings noise;
 - `element_of` reads saved elements back;
 - `declared_symmetry` reads the symmetry that a posterior declares.

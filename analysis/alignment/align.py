@@ -1,11 +1,11 @@
 """Alignment of posterior draws modulo a declared symmetry ("rebasin").
 
-A posterior over interchangeable parts has the same mode many times over. Here every draw is moved by the
+A posterior over interchangeable components has the same mode many times over. Here every draw is moved by the
 group element that brings it closest to a reference, which leaves densities and predictions as they are
-and makes means, standard deviations and R-hat of single parts mean something.
+and makes means, standard deviations and R-hat of single components mean something.
 
 What alignment does not show: that draws share a mode (it also brings noise closer to a reference, see
-`switching`), or that parts are apart. Where they overlap, aligned marginals depend on the rule; keep it with
+`switching`), or that components are apart. Where they overlap, aligned marginals depend on the rule; keep it with
 them.
 """
 
@@ -64,12 +64,12 @@ def align(
         Modulo what; by default what the attribute `symmetry` declares.
     reference : {"gaussian", "mean", "draw"}, DataTree or Dataset
         What draws are matched with: a diagonal Gaussian fitted to the aligned draws, iterated
-        (Stephens 2000); their mean likewise, which takes parts of unlike spread for one another;
+        (Stephens 2000); their mean likewise, which takes components of unlike spread for one another;
         one draw; or the mean of another posterior, aligned by then.
     reference_draw : tuple of int
-        Chain and draw: the reference, or where the iteration starts. Its parts keep their labels.
+        Chain and draw: the reference, or where the iteration starts. Its components keep their labels.
     cost : {"weights", "activations"}
-        Squared distance of all entries of a part; or of hidden units' activations on `x`.
+        Squared distance of all entries of a component; or of hidden units' activations on `x`.
     x : array (obs, in), optional
         Inputs for activations; by default the group `constant_data`'s.
     scales : mapping of str to float, optional

@@ -1,9 +1,9 @@
 """Linear assignment for many draws: exact, skipped where the present assignment is provably best.
 
-Convention: costs are (draw, place, part), and an assignment's entry j is the part that takes place j.
+Convention: costs are (draw, place, component), and an assignment's entry j is the component that takes place j.
 A draw's assignment is kept unless another is better by more than rounding, so that equal costs never
-make it move. Certificate: where the cheapest places of all parts are different, they are the optimum.
-The rest goes to `scipy.optimize.linear_sum_assignment` (Crouse 2016), large problems with prices on the parts.
+make it move. Certificate: where the cheapest places of all components are different, they are the optimum.
+The rest goes to `scipy.optimize.linear_sum_assignment` (Crouse 2016), large problems with prices on the components.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ _SOFTNESS = 0.15
 
 
 def assign(
-    costs: Float[np.ndarray, "draw place part"], present: Int[np.ndarray, "draw place"]
+    costs: Float[np.ndarray, "draw place component"], present: Int[np.ndarray, "draw place"]
 ) -> Int[np.ndarray, "draw place"]:
     """Solve one assignment problem a draw.
 
     Parameters
     ----------
-    costs : array (draw, place, part)
+    costs : array (draw, place, component)
         Finite.
     present : array (draw, place)
         The assignments so far.
@@ -43,7 +43,7 @@ def assign(
 
 
 def price(
-    costs: Float[np.ndarray, "draw place part"], assigned: Int[np.ndarray, "draw place"]
+    costs: Float[np.ndarray, "draw place component"], assigned: Int[np.ndarray, "draw place"]
 ) -> Float[np.ndarray, " draw"]:
     """Cost of one assignment a draw."""
     return _taken(costs, assigned).sum(axis=1)
@@ -54,19 +54,19 @@ def _taken(costs: np.ndarray, assigned: np.ndarray) -> np.ndarray:
 
 
 def _greedy(costs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Each part at its cheapest place, and whether these places are all different."""
+    """Each component at its cheapest place, and whether these places are all different."""
     cheapest = costs == costs.min(axis=1, keepdims=True)
     part_of = cheapest.argmax(axis=2)
     alone = (np.count_nonzero(cheapest, axis=2) == 1).all(axis=1)
     return part_of, alone
 
 
-def _priced(costs: Float[np.ndarray, "place part"]) -> np.ndarray:
-    """Take a price off every part, by how many places it is cheap for, which changes no assignment's rank.
+def _priced(costs: Float[np.ndarray, "place component"]) -> np.ndarray:
+    """Take a price off every component, by how many places it is cheap for, which changes no assignment's rank.
 
-    SciPy searches a path for every place, through parts that others want too; with prices that keep them
+    SciPy searches a path for every place, through components that others want too; with prices that keep them
     from wanting the same ones, paths are shorter. One step of softened bidding costs less than it saves from
-    about 256 parts on (512 parts of independent draws: 9 ms became 6.5).
+    about 256 components on (512 components of independent draws: 9 ms became 6.5).
     """
     if len(costs) < _PRICED:
         return costs

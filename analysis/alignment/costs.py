@@ -1,4 +1,4 @@
-"""What a reference is, and what it costs to give place j of the reference to part i of a draw.
+"""What a reference is, and what it costs to give place j of the reference to component i of a draw.
 
 The cost of a draw x against a reference (m, w) is the weighted squared distance
 
@@ -7,7 +7,7 @@ The cost of a draw x against a reference (m, w) is the weighted squared distance
 with w = 1 / scale^2 (Ainsworth, Hayase and Srinivasa 2023, equation 1, all variables of a block at
 once), or the inverse variances of a diagonal Gaussian: its negative log density is half of the
 distance plus half the sum of log variances (Stephens 2000, section 4, the loss behind his algorithm
-for a Gaussian). Either is additive over parts, so that one block is a linear assignment problem.
+for a Gaussian). Either is additive over components, so that one block is a linear assignment problem.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def targets(
     for name, places in block.axes.items():
         (axis,) = axes_of(places)
         mean, weight = reference.mean[name], np.asarray(reference.weight[name])
-        # The same for every assignment, but with it a part's cheapest place is the nearest one.
+        # The same for every assignment, but with it a component's cheapest place is the nearest one.
         constant = constant + _by_place(weight * mean**2, axis).sum(axis=1)
         factors = [(-2 * weight * mean, name in block.flipped, False)]
         if weight.ndim:  # else the sum of w x^2 is the same for every place
@@ -138,8 +138,10 @@ def targets(
 
 def cost_matrices(
     values: Mapping[str, np.ndarray], aim: Targets, turns: Mapping[str, Turn] | None = None
-) -> tuple[Float[np.ndarray, "draw place part"], Float[np.ndarray, "draw place part"] | None]:
-    """Costs of part i (column) at place j (row), less what does not depend on the assignment.
+) -> tuple[
+    Float[np.ndarray, "draw place component"], Float[np.ndarray, "draw place component"] | None
+]:
+    """Costs of component i (column) at place j (row), less what does not depend on the assignment.
 
     Parameters
     ----------
@@ -153,7 +155,7 @@ def cost_matrices(
     Returns
     -------
     costs, signs
-        With flips each pair of parts takes the better sign, which is in `signs`; it is None without.
+        With flips each pair of components takes the better sign, which is in `signs`; it is None without.
     """
     fixed: list[_Factors] = []
     signed: list[_Factors] = []
@@ -171,13 +173,13 @@ def cost_matrices(
 
 
 _Factors = tuple[np.ndarray, np.ndarray]
-"""(place, rest) or (draw, place, rest) of the reference, and (draw, rest, part) of the draws."""
+"""(place, rest) or (draw, place, rest) of the reference, and (draw, rest, component) of the draws."""
 _THIN = 32
 """So many rows are added up faster in one matrix product than in several."""
 
 
 def _factors(values: np.ndarray, term: Term, turns: Mapping[str, Turn]) -> _Factors:
-    """What to multiply for inner products of each part of each draw with each place."""
+    """What to multiply for inner products of each component of each draw with each place."""
     rows = np.moveaxis(values**2 if term.square else values, term.axis + 1, -1)
     rows = rows if rows.ndim == 3 else rows.reshape(len(rows), -1, rows.shape[-1])
     if term.name not in turns:
@@ -191,7 +193,7 @@ def _factors(values: np.ndarray, term: Term, turns: Mapping[str, Turn]) -> _Fact
 
 
 def _product(factors: list[_Factors]) -> np.ndarray:
-    """Sum of matrix products (draw, place, part)."""
+    """Sum of matrix products (draw, place, component)."""
     thin = [pair for pair in factors if pair[0].ndim == 2 and pair[0].shape[1] <= _THIN]
     if len(thin) > 1:
         factors = [pair for pair in factors if not any(pair is other for other in thin)]

@@ -63,7 +63,7 @@ class Features:
 
     @cached_property
     def scaled(self) -> list[Scaled]:
-        """Factors (draw, part) of every `Rescalable` block, of all draws."""
+        """Factors (draw, component) of every `Rescalable` block, of all draws."""
         by_chunk = [
             factors(self.reader.read(chunk), self.declared, self.gauge)
             for chunk in self.reader.chunks

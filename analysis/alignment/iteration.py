@@ -4,7 +4,7 @@ All draws are matched with one of them, then the mean (or a diagonal Gaussian) o
 draws' elements are improved in turn, which lowers the total cost at every step: k-means with one
 cluster modulo the group, and Stephens's (2000) algorithm for a Gaussian. It ends in a local optimum, so
 several draws may be tried as the start; the cheapest end counts. The mean is defined up to one element of
-the group, which is fixed so that the first start's parts keep the labels they came with.
+the group, which is fixed so that the first start's components keep the labels they came with.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def factors(values: Values, symmetry: Symmetry, gauge: str) -> list[Scaled]:
     Returns
     -------
     list of Scaled
-        (draw, part), one for each `Rescalable` block.
+        (draw, component), one for each `Rescalable` block.
     """
     blocks = blocks_of(symmetry, Rescalable)
     product = [np.ones(_norms(values, block.incoming).shape) for block in blocks]
@@ -77,7 +77,7 @@ def _factor(values: Values, block: Rescalable, gauge: str) -> np.ndarray:
 
 
 def _norms(values: Values, axes: Mapping[str, int]) -> np.ndarray:
-    """Euclidean norm of each part over all variables (draw, part)."""
+    """Euclidean norm of each component over all variables (draw, component)."""
     total: np.ndarray | float = 0.0
     for name, axis in axes.items():
         front = np.moveaxis(values[name], axis + 1, 1).astype(np.float64)

@@ -1,7 +1,7 @@
 """An alignment: every draw's group element, what it was matched with, and the aligned posterior.
 
-Convention: arrays of elements are (chain, draw, part); entry j of a permutation is the part, as
-numbered in the draw as it came, that has become part j. Nothing is written to disk:
+Convention: arrays of elements are (chain, draw, component); entry j of a permutation is the component, as
+numbered in the draw as it came, that has become component j. Nothing is written to disk:
 `Alignment.to_dataset` is a group for the posterior's file, `element_of` reads it back.
 """
 

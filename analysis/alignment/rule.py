@@ -1,4 +1,4 @@
-"""The rule by which draws were aligned: aligned marginals depend on it where parts overlap."""
+"""The rule by which draws were aligned: aligned marginals depend on it where components overlap."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ Three ways, by block:
 
 - each variable moves along one axis: a linear assignment problem, exact at any size;
 - a permutation on two axes of one array, or complements: a quadratic one. Every element is tried
-  where the block has at most 5040 (7 parts without flips), which is exact;
+  where the block has at most 5040 (7 components without flips), which is exact;
 - above that, the best exchange of two places, or change of one sign, is made while there is one that
   lowers the cost: a local optimum, which is why such draws are matched from several starts.
 """
@@ -30,7 +30,7 @@ from .parts import choose, on_arrays, stack, take
 MOST_ELEMENTS = 5040
 _AT_ONCE = 512
 _CACHE = 2**20
-"""Bytes of cost matrices at a time, which a core keeps at hand (half as slow again without, at 128 parts)."""
+"""Bytes of cost matrices at a time, which a core keeps at hand (half as slow again without, at 128 components)."""
 Values = Mapping[str, np.ndarray]
 
 

@@ -1,8 +1,8 @@
-"""A first element for every draw that does not depend on how the draw's parts are numbered.
+"""A first element for every draw that does not depend on how the draw's components are numbered.
 
 Blocks are solved one after the other, each only on variables whose other axes are settled: the first
 hidden layer of a network by its incoming weights, the second by weights from units that are matched by
-then, and so on. Where a block has no such variable, parts are compared by their sorted entries. Descent
+then, and so on. Where a block has no such variable, components are compared by their sorted entries. Descent
 from here gives the same result for every labelling of the input, which a start at the labels as they
 came (Ainsworth, Hayase and Srinivasa 2023, algorithm 1) does not.
 """
@@ -66,7 +66,7 @@ def _settled(
 
 
 def _by_signature(values: Values, block: Block, reference: Reference, part: Part) -> Part:
-    """Match parts by their entries in order of size, which no other block changes."""
+    """Match components by their entries in order of size, which no other block changes."""
     if not block.axes:
         return part
     seen, means, weights = {}, {}, {}

@@ -1,7 +1,7 @@
-"""How much parts change places within chains, and whether alignment found more than noise has.
+"""How much components change places within chains, and whether alignment found more than noise has.
 
-Alignment brings any draws closer, noise too. Its yardstick is the same alignment of draws whose parts
-were shuffled independently: every part of such a draw is a part of some real draw, but no two belong
+Alignment brings any draws closer, noise too. Its yardstick is the same alignment of draws whose components
+were shuffled independently: every component of such a draw is one of some real draw, but no two belong
 together, and none has a place of its own. Convention: distances are of features (variables divided by
 their scales, scalings divided out), summed over variables.
 """
@@ -34,7 +34,7 @@ class Switching:
     Attributes
     ----------
     reassigned : dict
-        Lag to the fraction of parts whose place or sign differs between draws of one chain that
+        Lag to the fraction of components whose place or sign differs between draws of one chain that
         lag apart, over all chains and blocks; NaN where chains are too short.
     labellings : tuple of int
         Different elements in each chain.
@@ -42,7 +42,7 @@ class Switching:
         Variance of the aligned draws, summed over variables, over that of the same draws under
         random elements.
     noise_ratio : float or None
-        The same for draws whose parts were shuffled independently.
+        The same for draws whose components were shuffled independently.
     """
 
     reassigned: dict[int, float]
@@ -104,13 +104,13 @@ def switching(
 
 
 def reassigned(element: Element, lag: int) -> float:
-    """Fraction of parts with another place or sign `lag` draws later in the same chain."""
+    """Fraction of components with another place or sign `lag` draws later in the same chain."""
     changes = [_changes(part, lag) for part in permuted_parts(element)]
     flat = np.concatenate([change.ravel() for change in changes]) if changes else np.empty(0)
     return float(flat.mean()) if flat.size else float("nan")
 
 
-def _changes(part: Permuted, lag: int) -> Bool[np.ndarray, "chain draw part"]:
+def _changes(part: Permuted, lag: int) -> Bool[np.ndarray, "chain draw component"]:
     changed = part.permutation[:, lag:] != part.permutation[:, :-lag]
     if part.signs is not None:
         changed = changed | (part.signs[:, lag:] != part.signs[:, :-lag])
@@ -172,14 +172,14 @@ def shuffle_parts(
     symmetry: Symmetry,
     rng: np.random.Generator,
 ) -> dict[str, np.ndarray]:
-    """Give every part of every draw to a draw and a place at random.
+    """Give every component of every draw to a draw and a place at random.
 
     Parameters
     ----------
     values : mapping of str to array (chain, draw, *event)
         Draws.
     symmetry : Symmetry
-        Blocks that permute; a part keeps its entries in all variables of its block together.
+        Blocks that permute; a component keeps its entries in all variables of its block together.
     rng : Generator
         Source of the shuffling.
     """
@@ -196,7 +196,7 @@ def shuffle_parts(
 
 
 def _regroup(values: np.ndarray, rows: np.ndarray, axis: int) -> np.ndarray:
-    """Take part j of each draw from the draw `rows[j]` says."""
+    """Take component j of each draw from the draw `rows[j]` says."""
     front = np.moveaxis(values, axis + 1, 0)
     return np.moveaxis(
         np.stack([part[order] for part, order in zip(front, rows, strict=True)]), 0, axis + 1

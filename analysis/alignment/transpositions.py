@@ -1,6 +1,6 @@
 """Number of transpositions: how far a permutation is from leaving everything in place.
 
-A permutation of n parts with c cycles is a product of n - c exchanges of two parts and of no fewer: its
+A permutation of n components with c cycles is a product of n - c exchanges of two components and of no fewer: its
 distance from the identity in the Cayley graph of transpositions (Xiao, Liu and Bamler 2023, section 2, "NoT").
 Signs, complements and scalings do not count.
 """
@@ -34,12 +34,14 @@ class Transpositions:
         return np.asarray(sum(self.layers))
 
 
-def count_transpositions(permutation: Int[np.ndarray, "*lead part"]) -> Int[np.ndarray, "*lead"]:
+def count_transpositions(
+    permutation: Int[np.ndarray, "*lead component"],
+) -> Int[np.ndarray, "*lead"]:
     """Count the transpositions of many permutations.
 
     Parameters
     ----------
-    permutation : integer array (*lead, part)
+    permutation : integer array (*lead, component)
         Permutations of 0, 1, ..., n - 1.
 
     Returns
@@ -60,7 +62,7 @@ def count_transpositions(permutation: Int[np.ndarray, "*lead part"]) -> Int[np.n
             f"`permutation` has a row that does not hold each of 0 to {size - 1} once; give "
             "permutations of places, such as an element's."
         )
-    # Each part learns the smallest number in its cycle: after k rounds, among the next 2^k parts.
+    # Each component learns the smallest number in its cycle: after k rounds, among the next 2^k components.
     smallest, ahead = np.broadcast_to(np.arange(size), permutation.shape), permutation
     for _ in range(max(size - 1, 0).bit_length()):
         smallest = np.minimum(smallest, np.take_along_axis(smallest, ahead, axis=-1))
@@ -69,7 +71,7 @@ def count_transpositions(permutation: Int[np.ndarray, "*lead part"]) -> Int[np.n
     return np.asarray(size - cycles)
 
 
-def swapped(rng: np.random.Generator, size: int, num: int) -> Int[np.ndarray, " part"]:
+def swapped(rng: np.random.Generator, size: int, num: int) -> Int[np.ndarray, " component"]:
     """Draw a permutation that `num` transpositions make and no fewer.
 
     Each exchange joins two cycles, so that none undoes another.
