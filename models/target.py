@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -31,6 +31,9 @@ class Target:
     dims : mapping
         Axis names of variables, where they have some.
     """
+
+    is_network: ClassVar[bool] = False
+    """Whether it is a `NetworkTarget`, whose class loads JAX."""
 
     name: str
     _: KW_ONLY

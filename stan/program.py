@@ -6,17 +6,19 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.models.target import Target
 
 from .compile import ProgramInfo, compile_program
 from .errors import StanDataError, StanProgramError
 from .home.directory import Progress
+
+if TYPE_CHECKING:
+    from onebasin.models.networks.bayesian import NetworkTarget
 
 
 @dataclass(frozen=True)
@@ -91,10 +93,11 @@ def definition(target: Target) -> StanProgram:
     ValueError
         If it has none.
     """
-    if isinstance(target, NetworkTarget):
+    if target.is_network:
         from .network import program_data, program_path
 
-        return StanProgram(program_path(target), program_data(target))
+        network = cast("NetworkTarget", target)
+        return StanProgram(program_path(network), program_data(network))
     if target.stan_program is None:
         raise ValueError(
             f"`engine` is 'stan', but the target {target.name!r} has no Stan program; use engine='numpyro'."
@@ -104,10 +107,10 @@ def definition(target: Target) -> StanProgram:
 
 def name_draws(target: Target, variables: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """A program's variables (*lead, ...) under the names that the target's parameters have."""
-    if isinstance(target, NetworkTarget):
+    if target.is_network:
         from .network import read_draws
 
-        return read_draws(target, variables)
+        return read_draws(cast("NetworkTarget", target), variables)
     return dict(variables)
 
 

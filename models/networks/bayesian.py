@@ -214,6 +214,8 @@ class NetworkTarget(Target):
         Targets: float64 for regression, integer labels for classification.
     """
 
+    is_network = True
+
     model: BayesianNetwork
     x: np.ndarray
     y: np.ndarray
