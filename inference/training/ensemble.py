@@ -102,7 +102,7 @@ def first_values(
     with precision(settings.dtype):
         keys = keys_for(Purpose.MEMBER_START, seed, settings.members)
         draw = _he if settings.init == "he" else _prior
-        values = jax.vmap(lambda key: draw(target, key))(keys)
+        values = jax.jit(jax.vmap(lambda key: draw(target, key)))(keys)  # one kernel, not a dozen
         return {name: np.asarray(value) for name, value in values.items()}
 
 
