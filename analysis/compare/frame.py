@@ -28,7 +28,7 @@ from ..alignment import Alignment, align
 from ..posterior.draws import MIN_DRAWS
 from ..posterior.summary import is_constant
 from ..posterior.view import Posterior, View, as_view
-from .two_sample import MAX_DRAWS, independent_draws
+from .thinning import MAX_DRAWS, independent_draws
 
 Progress = Callable[[int, int], None]
 
@@ -96,7 +96,7 @@ class CommonFrame:
         Returns
         -------
         array (kept, param)
-            Every k-th draw of each chain, k by `two_sample.stride`; of a variational fit all.
+            Every k-th draw of each chain, k by `thinning.stride`; of a variational fit all.
 
         Raises
         ------

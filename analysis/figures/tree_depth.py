@@ -1,17 +1,32 @@
 """Histogram of NUTS tree depths, one panel per posterior."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Num
+from jaxtyping import Float, Int, Num
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from .style import ACCENT, CHAIN_COLOURS, new_panels
 
 
+@dataclass(frozen=True, eq=False)
+class DepthShares:
+    """The depths that occurred, and the share of draws that had each."""
+
+    depth: Int[np.ndarray, " depth"]
+    share: Float[np.ndarray, " depth"]
+
+
+def depth_shares(depths: Num[np.ndarray, "chain draw"]) -> DepthShares:
+    """Count the tree depths of all draws."""
+    values, counts = np.unique(np.asarray(depths, dtype=np.int64), return_counts=True)
+    return DepthShares(values, counts / counts.sum())
+
+
 def plot_tree_depth(
-    depths: Mapping[str, Num[np.ndarray, "chain draw"]],
+    depths: Mapping[str, DepthShares],
     *,
     max_tree_depth: int | None = None,
     columns: int = 4,
@@ -21,7 +36,7 @@ def plot_tree_depth(
     Parameters
     ----------
     depths
-        Tree depth of every draw, by the posterior's name.
+        Shares of the draws' tree depths, by the posterior's name.
     max_tree_depth
         The limit; bars at the limit are drawn in another colour.
     columns
@@ -37,10 +52,9 @@ def plot_tree_depth(
         x_label="tree depth",
         y_label="share of draws",
     )
-    for axes, depth in zip(panels, depths.values(), strict=True):
-        values, counts = np.unique(np.asarray(depth, dtype=np.int64), return_counts=True)
-        capped = values >= max_tree_depth if max_tree_depth is not None else values < 0
+    for axes, shares in zip(panels, depths.values(), strict=True):
+        capped = shares.depth >= (np.inf if max_tree_depth is None else max_tree_depth)
         colours = [CHAIN_COLOURS[5] if cap else ACCENT for cap in capped]
-        axes.bar(values, counts / counts.sum(), width=0.8, color=colours)
+        axes.bar(shares.depth, shares.share, width=0.8, color=colours)
         axes.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
     return figure

@@ -14,25 +14,25 @@ distribution is not the posterior's: standard deviations are of what the predict
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-import xarray as xr
 from jaxtyping import Array, Float
+from pydantic import Field
 
-from onebasin.models import schema
-from onebasin.models.checks import check_count, check_inputs, check_positive
+from onebasin.models.checks import check_inputs
 from onebasin.models.networks.architecture import Network
 from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.models.networks.local_reparametrisation import sample_outputs
 from onebasin.models.networks.prediction import predict
+from onebasin.models.settings import Count, Positive, Rule, settings
 
 from ..posterior.view import Posterior, View, as_view
+from .distilled import Distilled
 from .energy_score import energy_score
 
 CHUNK = 100
@@ -40,11 +40,14 @@ CHUNK = 100
 _LEAST = 1e-12
 """Added to probabilities, whose root has no gradient at 0."""
 
+Pair = Annotated[int, Field(ge=2), Rule("be a whole number of at least 2")]
+"""How many of something of which there have to be two."""
+
 Weights = dict[str, jax.Array]
 Progress = Callable[[int, int], None]
 
 
-@dataclass(frozen=True)
+@settings
 class DistillationSettings:
     """How a Gaussian is distilled.
 
@@ -65,88 +68,15 @@ class DistillationSettings:
         Draws of the posterior, evenly spaced over its chains, that are learned from.
     initial_sd : float
         Standard deviation of every weight at the start.
-
-    Raises
-    ------
-    ValueError
-        If a number is not positive, or a count too small.
     """
 
-    iterations: int = 6000
-    learning_rate: float = 0.02
-    batch_size: int = 256
-    samples: int = 16
-    points: int = 16_000
-    draws: int = 250
-    initial_sd: float = 0.5
-
-    def __post_init__(self) -> None:
-        """Check each number."""
-        for name in ("iterations", "batch_size", "points"):
-            check_count(name, getattr(self, name))
-        for name in ("samples", "draws"):
-            check_count(name, getattr(self, name), least=2)
-        for name in ("learning_rate", "initial_sd"):
-            check_positive(name, getattr(self, name))
-
-
-@dataclass(frozen=True, eq=False)
-class Distilled:
-    """A diagonal Gaussian over a network's weights.
-
-    Attributes
-    ----------
-    mean, sd : mapping of str to array
-        Of each weight and bias, under the variables' names.
-    loss : array (evaluation,)
-        Mean energy score over each `CHUNK` iterations; the last may be shorter.
-    """
-
-    mean: Mapping[str, np.ndarray]
-    sd: Mapping[str, np.ndarray]
-    loss: Float[np.ndarray, " evaluation"]
-
-    def sample(
-        self, num_draws: int, *, seed: int = 0
-    ) -> dict[str, Float[np.ndarray, "chain draw ..."]]:
-        """Draw weights, one chain of `num_draws`."""
-        rng = np.random.default_rng(seed)
-        return {
-            name: (mean + self.sd[name] * rng.standard_normal((num_draws, *mean.shape)))[None]
-            for name, mean in self.mean.items()
-        }
-
-    def to_posterior(self, source: Posterior, num_draws: int, *, seed: int = 0) -> xr.DataTree:
-        """Draw a posterior of one chain.
-
-        Parameters
-        ----------
-        source
-            The posterior that was distilled; names of axes, data and attributes come from it.
-        num_draws : int
-            Draws.
-        seed : int
-            Of the draws.
-
-        Returns
-        -------
-        DataTree
-            With the groups `posterior` and `distilled` (`mean_W1`, `sd_W1`, ..., `loss`), method
-            `distilled`.
-        """
-        view = as_view(source, "source")
-        first = view.posterior.transpose(*schema.SAMPLE_DIMS, ...)
-        draws = self.sample(num_draws, seed=seed)
-        variables = {name: (first[name].dims, values) for name, values in draws.items()}
-        fit: dict[str, Any] = {"loss": ("evaluation", self.loss)}
-        for name, (dims, _) in variables.items():
-            fit[f"mean_{name}"] = (dims[2:], self.mean[name])
-            fit[f"sd_{name}"] = (dims[2:], self.sd[name])
-        groups = {schema.POSTERIOR: xr.Dataset(variables), schema.DISTILLED: xr.Dataset(fit)}
-        tree = xr.DataTree.from_dict(groups | view.data)
-        kept = {n: v for n, v in view.attributes.items() if n in schema.OF_A_TARGET}
-        tree.attrs = kept | {schema.METHOD: "distilled", schema.SEED: seed}
-        return tree
+    iterations: Count = 6000
+    learning_rate: Positive = 0.02
+    batch_size: Count = 256
+    samples: Pair = 16
+    points: Count = 16_000
+    draws: Pair = 250
+    initial_sd: Positive = 0.5
 
 
 class _Lesson(NamedTuple):

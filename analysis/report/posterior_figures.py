@@ -9,7 +9,7 @@ from onebasin.models import schema
 from ..diagnostics.result import Diagnosis
 from ..figures.elbo import ElboTrace, plot_elbo
 from ..figures.trace_rank import plot_trace_rank, trace_rank
-from ..figures.tree_depth import plot_tree_depth
+from ..figures.tree_depth import depth_shares, plot_tree_depth
 from ..figures.weight_scatter import WeightPair, plot_weight_scatter
 from ..posterior.variational import elbo_trace
 from ..posterior.view import Posterior, View, as_view
@@ -87,7 +87,7 @@ def depth_figure(posteriors: Mapping[str, Posterior]) -> FigureItem | None:
         view = as_view(posterior)
         depth = view.stat(schema.TREE_DEPTH)
         if depth is not None and not view.is_variational:
-            depths[name] = depth
+            depths[name] = depth_shares(depth)
             limits.add(view.attribute(schema.MAX_TREE_DEPTH))
     if not depths:
         return None

@@ -16,7 +16,8 @@ import xarray as xr
 from jaxtyping import Float
 
 from onebasin.analysis.alignment import align
-from onebasin.analysis.compare.two_sample import energy_distance, independent_draws
+from onebasin.analysis.compare.thinning import independent_draws
+from onebasin.analysis.compare.two_sample import energy_distance
 from onebasin.analysis.predictive.classification import agreement, total_variation
 from onebasin.analysis.predictive.points import Points, predict_points
 from onebasin.models import BayesianNetwork, schema

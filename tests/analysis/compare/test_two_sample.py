@@ -3,26 +3,17 @@
 import numpy as np
 import pytest
 from scipy import stats
-from scipy.signal import lfilter
 from scipy.spatial.distance import cdist
 
-from onebasin.analysis.compare import two_sample as module
+from onebasin.analysis.compare.thinning import independent_draws
 from onebasin.analysis.compare.two_sample import (
+    MIN_DRAWS,
     energy_distance,
-    independent_draws,
     mmd,
-    stride,
     two_sample,
 )
 
-
-def autoregression(rng, rho, shape):
-    """Stationary AR(1) chains (chain, draw, param) of unit variance; `rho` may be one a parameter."""
-    rhos = np.broadcast_to(rho, shape[-1])
-    noise = rng.normal(size=shape) * np.sqrt(1 - rhos**2)
-    noise[:, 0] /= np.sqrt(1 - rhos**2)
-    columns = [lfilter([1], [1, -r], noise[..., j], axis=1) for j, r in enumerate(rhos)]
-    return np.stack(columns, axis=-1)
+from .conftest import autoregression
 
 
 def test_energy_distance_in_one_dimension_is_scipys_squared(rng):
@@ -191,42 +182,6 @@ def _mean_norm(shift, size):
     return law.expect(lambda value: np.sqrt(2 * value))
 
 
-@pytest.mark.parametrize("rho", [0.5, 0.9])
-def test_stride_leaves_little_correlation(rng, rho):
-    step = stride(autoregression(rng, rho, (4, 4000, 1)))
-    assert 0.005 < rho**step < 0.07
-
-
-def test_stride_looks_at_the_slowest_parameters_too(rng):
-    fast = autoregression(rng, 0.0, (4, 1000, 20))
-    slow = autoregression(rng, 0.95, (4, 1000, 1))
-    assert stride(fast) <= 3
-    assert stride(np.concatenate([fast, slow], axis=-1)) > 30
-
-
-def test_chains_that_stand_apart_leave_no_more_than_a_draw_each(rng):
-    apart = rng.normal(size=(4, 300, 2)) + 50 * np.arange(4)[:, None, None]
-    kept = independent_draws(apart)
-    assert len(kept) <= 8
-    found = two_sample(kept, kept + 1)
-    assert np.isnan([found.energy_p, found.mmd_p]).all()
-    assert np.isfinite(found.energy)
-
-
-def test_independent_draws_keep_all_where_they_are_independent(rng):
-    values = rng.normal(size=(2, 100, 3))
-    kept = independent_draws(values, autocorrelated=False)
-    assert sorted(map(tuple, kept)) == sorted(map(tuple, values.reshape(-1, 3)))
-    assert len(independent_draws(values, autocorrelated=False, max_draws=50)) == 50
-
-
-def test_constants_do_not_count(rng):
-    values = autoregression(rng, 0.9, (2, 500, 2))
-    fixed = np.concatenate([values, np.ones((2, 500, 1))], axis=-1)
-    assert stride(np.ones((2, 50, 3))) == 1
-    assert abs(stride(fixed) - stride(values)) <= 1
-
-
 @pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize(
     ("a", "b", "message"),
@@ -249,4 +204,4 @@ def test_counts_and_widths_are_checked(rng):
         mmd(a, b, bandwidth=0.0)
     with pytest.raises(ValueError, match="`max_draws` must be a whole number"):
         independent_draws(a[None], max_draws=0)
-    assert module.MIN_DRAWS == 10
+    assert MIN_DRAWS == 10

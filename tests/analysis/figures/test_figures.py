@@ -9,7 +9,7 @@ from onebasin.analysis.figures.cells import plot_cells
 from onebasin.analysis.figures.elbo import ElboTrace, elbo_range, plot_elbo
 from onebasin.analysis.figures.predictive_band import Curve, plot_predictive_band, predictive_band
 from onebasin.analysis.figures.trace_rank import envelope, plot_trace_rank, trace_rank
-from onebasin.analysis.figures.tree_depth import plot_tree_depth
+from onebasin.analysis.figures.tree_depth import depth_shares, plot_tree_depth
 from onebasin.analysis.figures.weight_scatter import WeightPair, plot_weight_scatter
 
 
@@ -145,7 +145,7 @@ def test_elbo_range_survives_values_that_are_not_finite():
 
 def test_plot_tree_depth_draws_shares_and_marks_the_limit():
     depth = np.asarray([[1, 2, 2, 3], [3, 3, 3, 3]])
-    figure = plot_tree_depth({"nuts": depth}, max_tree_depth=3)
+    figure = plot_tree_depth({"nuts": depth_shares(depth)}, max_tree_depth=3)
     bars = figure.axes[0].patches
     assert [bar.get_height() for bar in bars] == pytest.approx([1 / 8, 2 / 8, 5 / 8])
     assert bars[2].get_facecolor() != bars[1].get_facecolor() == bars[0].get_facecolor()

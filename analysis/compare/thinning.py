@@ -1,0 +1,96 @@
+"""Thinning Markov chains until their draws may be taken for independent: every k-th draw, by `stride`."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+from onebasin.models.checks import check_count
+
+from ..posterior.summary import is_constant
+
+MAX_DRAWS = 1000
+EXCESS = 0.05
+"""Tolerated growth of a two-sample statistic by what is left of autocorrelation, in its standard deviations."""
+_ENTRIES = 500
+
+
+def independent_draws(
+    values: Float[np.ndarray, "chain draw param"],
+    *,
+    autocorrelated: bool = True,
+    max_draws: int = MAX_DRAWS,
+) -> Float[np.ndarray, "kept param"]:
+    """Take every k-th draw of each chain, so far apart that they may be permuted.
+
+    Parameters
+    ----------
+    values : array (chain, draw, param)
+        Draws.
+    autocorrelated : bool
+        Whether they are of Markov chains; if not, all are taken, up to `max_draws`.
+    max_draws : int
+        About how many are kept at most; comparing takes memory with its square.
+
+    Returns
+    -------
+    array (kept, param)
+        The draws kept, chains one after the other, each chain's last draw among them.
+    """
+    check_count("max_draws", max_draws)
+    chains, draws = values.shape[:2]
+    step = max(stride(values) if autocorrelated else 1, -(-chains * draws // max_draws))
+    return values[:, ::-1][:, ::step].reshape(-1, values.shape[2])
+
+
+def stride(values: Float[np.ndarray, "chain draw param"]) -> int:
+    """Return how many draws lie between two that may be taken for independent.
+
+    Each parameter is taken for a first-order autoregression with its bulk ESS, whose correlation r at
+    the stride would let the squared distance of means grow by (1 + r) / (1 - r). The stride is the smallest
+    at which the growths of all parameters add up to no more than a twentieth of the null distribution's
+    standard deviation, were parameters independent. That is about 3.5 times the draws per effective draw
+    for one parameter and more for many, since errors of many parameters add up faster than chance does.
+    A negative correlation counts as a positive one of its size.
+    At most 500 parameters, evenly spaced, are looked at; those that never vary do not count.
+
+    Parameters
+    ----------
+    values : array (chain, draw, param)
+        Draws, at least 4 a chain.
+
+    Returns
+    -------
+    int
+        From 1 to the length of a chain.
+    """
+    correlation = _correlations(values)
+    if not len(correlation):
+        return 1
+    varying = values.shape[2] / min(values.shape[2], _ENTRIES) * len(correlation)
+    tolerated = EXCESS * np.sqrt(2 * varying) * len(correlation) / varying
+    low, high = 1, values.shape[1]
+    while low < high:
+        middle = (low + high) // 2
+        left = correlation**middle
+        if (2 * left / (1 - left)).sum() <= tolerated:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def _correlations(values: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, " entry"]:
+    """Size of the correlation of neighbours in a first-order autoregression of each parameter's ESS."""
+    from arviz_stats.base import array_stats  # here: it takes two seconds to import
+
+    size = values.shape[2]
+    chosen = values[..., np.linspace(0, size - 1, min(size, _ENTRIES)).astype(np.intp)]
+    chosen = np.moveaxis(chosen[..., ~is_constant(chosen)], -1, 0)
+    if not len(chosen):
+        return np.empty(0)
+    ess = np.asarray(array_stats.ess(chosen, method="bulk"), dtype=np.float64)
+    per_effective = chosen.shape[1] * chosen.shape[2] / ess
+    # Chains that jump to and fro have more effective draws than draws, but their spreads do not, nor does
+    # every second draw: so the correlation's size counts, whatever its sign.
+    return np.abs((per_effective - 1) / (per_effective + 1))
