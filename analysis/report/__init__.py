@@ -5,22 +5,22 @@ from the parts (`Report`, `Section`, `Table`, `FigureItem`, ...). `render` gives
 """
 
 from .numbers import format_number
-from .page import Cell, Column, FigureItem, Note, Report, Run, Section, Table
+from .page import Column, FigureItem, Note, Provenance, Report, Section, Table, TableCell
 from .posteriors import posterior_report, report
 from .provenance import describe_run
 from .render import OutputError, check_output, render, write
 from .tables import aligned_table, comparison_table, cost_table, health_table, parameter_table
 
 __all__ = [
-    "Cell",
     "Column",
     "FigureItem",
     "Note",
     "OutputError",
+    "Provenance",
     "Report",
-    "Run",
     "Section",
     "Table",
+    "TableCell",
     "aligned_table",
     "check_output",
     "comparison_table",

@@ -21,7 +21,7 @@ Value = str | bool | int | float | np.integer | np.floating | None
 
 
 @dataclass(frozen=True)
-class Cell:
+class TableCell:
     """A table's cell that is flagged or annotated.
 
     Attributes
@@ -85,13 +85,13 @@ class Table:
     columns
         Headings, as text or as `Column`.
     rows
-        Cells, as plain values or as `Cell`; every row as long as `columns`.
+        Cells, as plain values or as `TableCell`; every row as long as `columns`.
     caption
         What the table shows.
     """
 
     columns: tuple[Column | str, ...]
-    rows: tuple[tuple[Cell | Value, ...], ...]
+    rows: tuple[tuple[TableCell | Value, ...], ...]
     caption: str = ""
 
     def __post_init__(self) -> None:
@@ -109,9 +109,11 @@ class Table:
         return tuple(c if isinstance(c, Column) else Column(c) for c in self.columns)
 
     @property
-    def cells(self) -> tuple[tuple[Cell, ...], ...]:
-        """The rows, each entry as a `Cell`."""
-        return tuple(tuple(c if isinstance(c, Cell) else Cell(c) for c in row) for row in self.rows)
+    def cells(self) -> tuple[tuple[TableCell, ...], ...]:
+        """The rows, each entry as a `TableCell`."""
+        return tuple(
+            tuple(c if isinstance(c, TableCell) else TableCell(c) for c in row) for row in self.rows
+        )
 
     @property
     def numeric(self) -> tuple[bool, ...]:
@@ -130,7 +132,7 @@ class Table:
         rows = tuple(tuple(row[place] for place in filled) for row in self.rows)
         return Table(columns, rows, self.caption)
 
-    def _by_column(self) -> list[list[Cell]]:
+    def _by_column(self) -> list[list[TableCell]]:
         cells = self.cells
         return [[row[place] for row in cells] for place in range(len(self.columns))]
 
@@ -165,7 +167,7 @@ class Section:
 
 
 @dataclass(frozen=True)
-class Run:
+class Provenance:
     """How one posterior was made: pairs of a fact's name and its value."""
 
     name: str
@@ -191,5 +193,5 @@ class Report:
     title: str
     lede: str = ""
     sections: tuple[Section, ...] = ()
-    provenance: tuple[Run, ...] = ()
+    provenance: tuple[Provenance, ...] = ()
     definitions: tuple[tuple[str, str], ...] = ()

@@ -8,7 +8,7 @@ from onebasin.models import schema
 
 from ..posterior.view import Posterior, View, as_view
 from .numbers import format_number
-from .page import Run
+from .page import Provenance
 
 _TEXT = (
     (schema.TARGET, "Target"),
@@ -19,7 +19,7 @@ _TEXT = (
 _JSON = ((schema.SETTINGS, "Settings"), (schema.VERSIONS, "Versions"), (schema.MODEL, "Model"))
 
 
-def describe_run(name: str, posterior: Posterior) -> Run:
+def describe_run(name: str, posterior: Posterior) -> Provenance:
     """List the facts of one run: settings, seed, versions, machine, times.
 
     Parameters
@@ -31,7 +31,7 @@ def describe_run(name: str, posterior: Posterior) -> Run:
 
     Returns
     -------
-    Run
+    Provenance
         Facts that were recorded; what was not is left out.
     """
     view = as_view(posterior)
@@ -42,10 +42,10 @@ def describe_run(name: str, posterior: Posterior) -> Run:
     facts.append(("Machine", _text(view.attribute(schema.MACHINE))))
     facts += _costs(view)
     facts += _outcome(view)
-    return Run(name, tuple((label, value) for label, value in facts if value))
+    return Provenance(name, tuple((label, value) for label, value in facts if value))
 
 
-def common_facts(runs: Sequence[Run]) -> tuple[tuple[str, str], ...]:
+def common_facts(runs: Sequence[Provenance]) -> tuple[tuple[str, str], ...]:
     """Return the facts that all runs share; none where there is a single run."""
     if len(runs) < 2:
         return ()

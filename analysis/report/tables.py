@@ -7,9 +7,9 @@ import pandas as pd
 
 from ..compare.result import Comparison
 from ..diagnostics.result import AlignedDiagnosis, Diagnosis
-from .page import Cell, Column, Table, Value
+from .page import Column, Table, TableCell, Value
 
-Row = tuple[Cell | Value, ...]
+Row = tuple[TableCell | Value, ...]
 
 # What is twice or nearly the same as another is left to the table of numbers: a terminal is narrow.
 _COMPARED = {
@@ -138,7 +138,7 @@ def _health_row(name: str, diagnosis: Diagnosis) -> Row:
     bfmi = min(sampler.bfmi, default=None) if sampler else None
     lp_rhat = sampler.lp_rhat if sampler else None
     return (
-        Cell(name, note=" ".join((diagnosis.engine, diagnosis.method, draws)).strip()),
+        TableCell(name, note=" ".join((diagnosis.engine, diagnosis.method, draws)).strip()),
         _judged(worst.value, worst.value <= limits.rhat, f"`{worst.parameter}`"),
         _ess(diagnosis, diagnosis.ess_bulk.value, f"`{diagnosis.ess_bulk.parameter}`"),
         _ess(diagnosis, diagnosis.ess_tail.value, f"`{diagnosis.ess_tail.parameter}`"),
@@ -172,17 +172,17 @@ def _parameter_row(name: str, row: pd.Series, diagnosis: Diagnosis) -> Row:
     )
 
 
-def _judged(value: float | None, good: bool, note: str = "") -> Cell:
+def _judged(value: float | None, good: bool, note: str = "") -> TableCell:
     if value is None or math.isnan(value):
-        return Cell(None)
-    return Cell(float(value), "good" if good else "bad", note)
+        return TableCell(None)
+    return TableCell(float(value), "good" if good else "bad", note)
 
 
-def _ess(diagnosis: Diagnosis, value: float, note: str = "") -> Cell:
+def _ess(diagnosis: Diagnosis, value: float, note: str = "") -> TableCell:
     if diagnosis.variational is not None:  # independent draws: many of them prove nothing
-        return Cell(float(value), note=note)
+        return TableCell(float(value), note=note)
     return _judged(value, bool(value >= diagnosis.min_ess), note)
 
 
-def _count(number: int | None) -> Cell:
-    return Cell(number, "" if number is None else "bad" if number else "good")
+def _count(number: int | None) -> TableCell:
+    return TableCell(number, "" if number is None else "bad" if number else "good")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from onebasin.analysis.diagnostics.result import AlignedDiagnosis, Diagnosis
-    from onebasin.analysis.report import Cell, Column, Table
+    from onebasin.analysis.report import Column, Table, TableCell
 
 WORST_SHOWN = 10
 _PLAIN_WIDTH = 160
@@ -201,7 +201,7 @@ def stdout() -> Console:
     return Console(width=None if terminal else _PLAIN_WIDTH, highlight=False)
 
 
-def _cell(cell: Cell, column: Column) -> Text:
+def _cell(cell: TableCell, column: Column) -> Text:
     from rich.text import Text
 
     parts: list[str | tuple[str, str]] = [plain(column.write(cell.value))]

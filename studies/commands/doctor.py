@@ -23,10 +23,10 @@ def doctor(
     if json:
         console.write_json({"engines": engines, "checks": [asdict(check) for check in checks]})
     else:
-        from onebasin.analysis.report import Cell, Table
+        from onebasin.analysis.report import Table, TableCell
 
         rows = tuple(
-            (check.name, Cell(check.detail, _flag(check.ok, check.engine)), check.remedy)
+            (check.name, TableCell(check.detail, _flag(check.ok, check.engine)), check.remedy)
             for check in checks
         )
         table = Table(("part", "found", "to do"), rows).without_empty_columns()

@@ -7,7 +7,7 @@ from operator import itemgetter
 from types import MappingProxyType
 from typing import Any
 
-from onebasin.analysis.report import Cell as TableCell
+from onebasin.analysis.report import TableCell
 
 from ..lab.frame import Frame, Frames, Row, read
 from ..lab.views import FAILURES, STATEMENTS, TRIALS, VERDICTS, Field, View

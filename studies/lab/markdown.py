@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from onebasin.analysis.report import Cell, Column, Table
+from onebasin.analysis.report import Column, Table, TableCell
 
 _MARKS = {"": "", "good": " ✓", "warn": " !", "bad": " ✗"}
 
@@ -21,6 +21,6 @@ def _line(cells: list[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-def _text(cell: Cell, column: Column) -> str:
+def _text(cell: TableCell, column: Column) -> str:
     note = f" ({cell.note})" if cell.note else ""
     return f"{column.write(cell.value)}{_MARKS[cell.flag]}{note}"

@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from onebasin.analysis.report import Cell as TableCell
-from onebasin.analysis.report import Column, Table
+from onebasin.analysis.report import Column, Table, TableCell
 from onebasin.analysis.report.page import Flag
 
 from .claims import Verdict

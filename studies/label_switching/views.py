@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from onebasin.analysis.alignment.failure_rates import RULES
-from onebasin.analysis.report import Cell as TableCell
-from onebasin.analysis.report import Table
+from onebasin.analysis.report import Table, TableCell
 
 from ..lab import (
     CLAIM_VERDICTS,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from onebasin.analysis.report import Cell as TableCell
+from onebasin.analysis.report import TableCell
 from onebasin.studies import registry
 from onebasin.studies.lab import (
     Chapter,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from onebasin.analysis.report import Cell, Table
+from onebasin.analysis.report import Table, TableCell
 
 from ...lab.claims import Claim, Finding, Trial, each
 from ...lab.frame import Frame, Frames, Row, read
@@ -202,13 +202,13 @@ def spread(values: Sequence[float], decimals: int) -> str:
     return f"{np.mean(values):.{decimals}f}{sd}"
 
 
-def difference(row: Row, measure: str) -> Cell:
+def difference(row: Row, measure: str) -> TableCell:
     """Write a paired difference with its verdict; empty where there is nothing to compare with."""
     if row["other"] is None:
-        return Cell(None)
+        return TableCell(None)
     pairs = gain(row, row["other"], measure)
     flag = "" if pairs.above is None else "good" if pairs.above else "bad"
-    return Cell(pairs.write(_DECIMALS[measure]), flag)
+    return TableCell(pairs.write(_DECIMALS[measure]), flag)
 
 
 def _difference(heading: str, measure: str, unit: str) -> Field:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from onebasin.analysis.report import Cell, Table
+from onebasin.analysis.report import Table, TableCell
 
 from ...lab.frame import Frames, Row, read
 from ...lab.pairs import Pairs
@@ -99,9 +99,9 @@ def _per_alpha(name: str) -> Callable[[Row], float]:
     return lambda case: case[name]["separation"] / (2 * case["alpha"])
 
 
-def _mean_field_apart(case: Row) -> Cell:
+def _mean_field_apart(case: Row) -> TableCell:
     together = relative_separation(case, "mfvi") < TOGETHER
-    return Cell(_per_alpha("mfvi")(case), "warn" if together else "")
+    return TableCell(_per_alpha("mfvi")(case), "warn" if together else "")
 
 
 OPTIMA = View(
@@ -133,10 +133,10 @@ def _error(name: str, unit: str) -> Field:
     return Field("error", value, decimals=4, unit=unit)
 
 
-def _gain(case: Row) -> Cell:
+def _gain(case: Row) -> TableCell:
     pairs, better = gain(case), beyond(gain(case), case["noise"])
     value = rounded(pairs.mean / case["noise"] ** 2)
-    return Cell(value, "" if better is None else "good" if better else "bad")
+    return TableCell(value, "" if better is None else "good" if better else "bad")
 
 
 def _left(case: Row) -> float:
@@ -202,11 +202,11 @@ def _spread(method: str, name: str, decimals: int) -> Callable[[Row], str]:
     return write
 
 
-def _worst_account(row: Row) -> Cell:
+def _worst_account(row: Row) -> TableCell:
     found = [float(np.abs(off(fit)).max()) for fit in row["fits"].values()]
     if not found:
-        return Cell("")
-    return Cell(f"{max(found):.1f}", "good" if max(found) <= _SURE else "bad")
+        return TableCell("")
+    return TableCell(f"{max(found):.1f}", "good" if max(found) <= _SURE else "bad")
 
 
 def _mean(name: str) -> Callable[[Row], Any]:

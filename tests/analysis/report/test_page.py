@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from onebasin.analysis.report import Cell, Column, Table
+from onebasin.analysis.report import Column, Table, TableCell
 
 
 def test_a_table_refuses_rows_that_do_not_fit():
@@ -35,8 +35,8 @@ def test_a_column_writes_every_kind_of_value(value, text):
 
 def test_a_column_of_numbers_may_have_empty_cells():
     rows = (
-        ("a", 1, Cell(2.0, "good"), True, None),
-        ("b", None, Cell(""), 1.0, Cell(None)),
+        ("a", 1, TableCell(2.0, "good"), True, None),
+        ("b", None, TableCell(""), 1.0, TableCell(None)),
     )
     table = Table(("name", "count", Column("R-hat"), "mixed", "empty"), rows)
     assert table.numeric == (False, True, True, False, False)
@@ -47,5 +47,5 @@ def test_a_column_of_numbers_may_have_empty_cells():
         "mixed",
         "empty",
     ]
-    assert table.cells[0][:3] == (Cell("a"), Cell(1), Cell(2.0, "good"))
+    assert table.cells[0][:3] == (TableCell("a"), TableCell(1), TableCell(2.0, "good"))
     assert Table(("a", "b"), ()).numeric == (False, False)

@@ -6,15 +6,15 @@ import pytest
 from matplotlib.figure import Figure
 
 from onebasin.analysis.report import (
-    Cell,
     Column,
     FigureItem,
     Note,
     OutputError,
+    Provenance,
     Report,
-    Run,
     Section,
     Table,
+    TableCell,
     check_output,
     render,
     write,
@@ -33,7 +33,7 @@ def _figure():
 def report():
     table = Table(
         ("name", Column("R-hat", decimals=3, unit="largest"), "ESS"),
-        (("free", Cell(1.8, "bad", "`b1[0]`"), 6), ("givens", Cell(1.0, "good"), None)),
+        (("free", TableCell(1.8, "bad", "`b1[0]`"), 6), ("givens", TableCell(1.0, "good"), None)),
         caption="Two rows",
     )
     section = Section(
@@ -44,8 +44,8 @@ def report():
         figures=(FigureItem(_figure(), "A line", 'a "line"'), FigureItem(_figure(), "B", "b")),
     )
     runs = (
-        Run("a", (("Seed", "1"), ("Machine", "same"))),
-        Run("b", (("Seed", "2"), ("Machine", "same"))),
+        Provenance("a", (("Seed", "1"), ("Machine", "same"))),
+        Provenance("b", (("Seed", "2"), ("Machine", "same"))),
     )
     return Report("Title", "Lede", (section, Section("Second")), runs, (("R-hat", "a ratio"),))
 
@@ -97,7 +97,7 @@ def test_render_is_the_same_every_time(report):
 
 def test_render_escapes_what_users_name():
     evil = "<script>alert(1)</script>"
-    table = Table((evil, "x"), ((evil, Cell(evil, "bad", evil)),), caption=evil)
+    table = Table((evil, "x"), ((evil, TableCell(evil, "bad", evil)),), caption=evil)
     figure = Figure(figsize=(3, 2))
     figure.subplots().set_title(evil + "-->")
     section = Section(
@@ -107,7 +107,9 @@ def test_render_escapes_what_users_name():
         tables=(table,),
         figures=(FigureItem(figure, evil, evil + '" onload="x'),),
     )
-    html = render(Report(evil, evil, (section,), (Run(evil, ((evil, evil),)),), ((evil, evil),)))
+    html = render(
+        Report(evil, evil, (section,), (Provenance(evil, ((evil, evil),)),), ((evil, evil),))
+    )
     page = Page(html)
     assert page.all("script") == []
     assert not any("onload" in attrs for _, attrs in page.elements)
