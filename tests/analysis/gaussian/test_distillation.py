@@ -105,7 +105,7 @@ def test_progress_is_reported_to_the_end():
 def test_bad_input_is_refused():
     tree = planted(REGRESSION, scrambled=False)
     x = np.zeros((3, 1))
-    with pytest.raises(ValueError, match="`samples` must be a whole number, at least 2; got 1"):
+    with pytest.raises(ValueError, match="`samples` must be a whole number of at least 2; got 1"):
         DistillationSettings(samples=1)
     with pytest.raises(ValueError, match="`learning_rate` must be a positive finite number"):
         DistillationSettings(learning_rate=0.0)
