@@ -25,9 +25,9 @@ import xarray as xr
 from scipy.optimize import linear_sum_assignment
 from threadpoolctl import threadpool_limits
 
-from onebasin.analysis.alignment import align
+from onebasin import BayesianNetwork, Network, align
 from onebasin.inference.provenance import machine, versions
-from onebasin.models import BayesianNetwork, Group, Network, Symmetry
+from onebasin.models import Group, Symmetry
 
 Weights = dict[str, np.ndarray]
 

@@ -25,13 +25,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from onebasin import BayesianNetwork, Network, load_data
 from onebasin.inference.density.network import density_of
 from onebasin.inference.density.start import random_starts
 from onebasin.inference.keys import Purpose, keys_for
 from onebasin.inference.precision import precision
 from onebasin.inference.provenance import machine, versions
-from onebasin.models import BayesianNetwork, Network, NetworkTarget
-from onebasin.models.data import load_data, own_split, split, standardise
+from onebasin.models import NetworkTarget
+from onebasin.models.data import own_split, split, standardise
 from onebasin.stan.output import read
 from onebasin.stan.program import make_ready
 from onebasin.stan.run import run

@@ -31,7 +31,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from onebasin.inference import SymmetrisedSettings
+from onebasin import BayesianNetwork, Categorical, Network, SymmetrisedSettings
 from onebasin.inference.mutual_information import (
     Estimator,
     barber_agakov,
@@ -51,7 +51,6 @@ from onebasin.inference.variational.families.table import family_of
 from onebasin.inference.variational.layout import layout_of
 from onebasin.inference.variational.optimise import Optimiser
 from onebasin.inference.variational.term import Information
-from onebasin.models import BayesianNetwork, Categorical, Network
 from onebasin.models.networks.bayesian import NetworkTarget
 
 Gradient = Callable[[jax.Array, jax.Array, jax.Array, jax.Array], tuple[jax.Array, jax.Array]]
