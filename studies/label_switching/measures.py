@@ -39,10 +39,10 @@ def measure(config: Config, outcomes: Outcomes) -> Frames:
     -------
     mapping of str to Frame
         `cells`, a row a posterior; `engines`, a row a problem that both engines have; and `rates`, a row a
-        separation of planted components and repeat.
+        separation of planted components, with a failure rate of every rule for each of several posteriors.
     """
     return {
-        "cells": Frame.of(measure_cell(config, cell, outcomes.tree(cell)) for cell in outcomes),
+        "cells": Frame.of(measure_cell(config, cell, outcomes) for cell in outcomes),
         "engines": _engines(config, outcomes),
         "rates": _rates(),
     }
@@ -53,14 +53,14 @@ def where(cell: Cell) -> str:
     return f"{cell.problem}, {ENGINE_WORDS[cell.engine]}"
 
 
-def measure_cell(config: Config, cell: Cell, tree: xr.DataTree) -> dict[str, Any]:
+def measure_cell(config: Config, cell: Cell, outcomes: Outcomes) -> dict[str, Any]:
     """Measure one posterior.
 
     `raw` and `aligned` are of the parameters that the symmetry moves, `invariant` of what it leaves alone;
     `sd_ratio` is the median of aligned over raw standard deviations, `inflation` the largest of those by the mean over
     those by a Gaussian; `labellings` and `basins` are by chains.
     """
-    symmetry = target(config, cell).symmetry
+    tree, symmetry = outcomes.tree(cell), target(config, cell).symmetry
     truth = simulate(cell.problem, config.seed).truth
     found = diagnose_aligned(tree, held_out=config.nuts.chains >= HELD_OUT_CHAINS)
     by_mean = align(tree, symmetry, reference="mean")
@@ -73,7 +73,7 @@ def measure_cell(config: Config, cell: Cell, tree: xr.DataTree) -> dict[str, Any
         **cell.factors,
         "label": where(cell),
         "kind": PROBLEMS[cell.problem].kind,
-        **diagnosis_columns(found.raw),
+        **diagnosis_columns(outcomes, cell),
         **_worst("raw", moved),
         "raw_parameter": _worst_parameter(moved),
         **_worst("aligned", found.aligned.parameters),
@@ -131,13 +131,11 @@ def _engines(config: Config, outcomes: Outcomes) -> Frame:
 
 def _rates() -> Frame:
     found = failure_rates(SEPARATIONS, PLANTED)
-    rates = {"optimal": found.optimal, **found.rates}
     planted = {name: getattr(PLANTED, name) for name in ("components", "features", "draws")}
+    rates = {"optimal": found.optimal, **found.rates}
     return Frame.of(
-        {"separation": distance, "repeat": repeat, **planted}
-        | {rule: values[repeat, place] for rule, values in rates.items()}
+        {"separation": distance, **planted, **{rule: rates[rule][:, place] for rule in rates}}
         for place, distance in enumerate(SEPARATIONS)
-        for repeat in range(PLANTED.repeats)
     )
 
 

@@ -89,14 +89,10 @@ def trace_figure(row: Row, raw: xr.DataTree, aligned: xr.DataTree) -> FigureItem
 
 def rates_figure(rates: Frame) -> FigureItem:
     """Draw how often either rule gets labels wrong, by how far parts are apart."""
-    separations, first = rates.levels("separation"), rates.rows[0]
-    optimal, *found = (
-        np.reshape(rates.column(rule), (len(separations), -1)).T for rule in ("optimal", *RULES)
-    )
+    first, separations = rates.rows[0], np.array(rates.column("separation"))
+    optimal, *found = (np.array(rates.column(rule)).T for rule in ("optimal", *RULES))
     planted = PlantedComponents(first["components"], first["features"], repeats=len(optimal))
-    drawn = FailureRates(
-        planted, np.array(separations), dict(zip(RULES, found, strict=True)), optimal
-    )
+    drawn = FailureRates(planted, separations, dict(zip(RULES, found, strict=True)), optimal)
     return FigureItem(
         plot_failure_rates(drawn),
         caption="Share of draws whose labels come out wrong, over how far neighbouring parts are apart in the standard "

@@ -39,41 +39,22 @@ class Recovery:
     low: np.ndarray
     high: np.ndarray
 
-    @property
-    def z(self) -> np.ndarray:
-        """Distances of the means from the truth, in posterior standard deviations."""
-        return (self.mean - self.truth) / self.sd
-
-    @property
-    def rms(self) -> float:
-        """Their root mean square; about 1 where the posterior is as wide as its errors."""
-        return float(np.sqrt(np.mean(self.z**2)))
-
-    @property
-    def largest(self) -> float:
-        """The largest of them."""
-        return float(np.abs(self.z).max())
-
-    @property
-    def where(self) -> str:
-        """The entry that has it."""
-        return self.names[int(np.abs(self.z).argmax())]
-
-    @property
-    def inside(self) -> float:
-        """Share of the entries whose truth lies in the 95 % interval."""
-        return float(np.mean((self.low <= self.truth) & (self.truth <= self.high)))
-
 
 def recovery_columns(found: Recovery | None, prefix: str = "") -> dict[str, object]:
-    """Name a recovery's numbers as columns of a frame; None where there is no truth to recover."""
-    values = (
-        (len(found.names), found.rms, found.largest, found.where, found.inside)
-        if found
-        else [None] * 5
-    )
-    names = ("entries", "rms_sds", "largest_sds", "largest_entry", "inside_95")
-    return {prefix + name: value for name, value in zip(names, values, strict=True)}
+    """Summarise a recovery as columns of a frame; None where there is no truth to recover.
+
+    Distances of the means from the truth are in posterior standard deviations: their root mean square (about 1 where
+    the posterior is as wide as its errors), and the largest with its entry. `inside_95` is the share of the entries
+    whose truth lies in the interval.
+    """
+    columns = ("entries", "rms_sds", "largest_sds", "largest_entry", "inside_95")
+    values: list[object] = [None] * len(columns)
+    if found:
+        gap = np.abs((found.mean - found.truth) / found.sd)
+        inside = np.mean((found.low <= found.truth) & (found.truth <= found.high))
+        rms, largest = np.sqrt(np.mean(gap**2)), found.names[gap.argmax()]
+        values = [len(found.names), float(rms), float(gap.max()), largest, float(inside)]
+    return {prefix + name: value for name, value in zip(columns, values, strict=True)}
 
 
 def recover(

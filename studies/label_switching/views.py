@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from onebasin.analysis.alignment.failure_rates import RULES
@@ -22,7 +24,7 @@ from ..lab import (
 from .claims import GOOD, HELD_OUT, LARGEST_SDS, RMS_SDS, least_ess, spread
 
 
-def _ess(column: str):
+def _ess(column: str) -> Callable[[Row], TableCell | None]:
     """Flag effective draws by how many a posterior of so many chains must have."""
 
     def cell(row: Row) -> TableCell | None:
@@ -101,30 +103,22 @@ RECOVERY = View(
 
 def rates(frames: Frames) -> Table:
     """Tabulate failure rates, one separation a row, means over the posteriors."""
-    measured = frames["rates"]
-    first = measured.rows[0]
+    first = frames["rates"].rows[0]
+    rules = {"optimal": "best possible", **RULES}
     view = View(
         f"Share of draws whose labels come out wrong; {first['components']} parts of {first['features']} features "
-        f"each, {len(measured.levels('repeat'))} posteriors of {first['draws']} draws",
+        f"each, {len(first['optimal'])} posteriors of {first['draws']} draws",
         (
             Field("separation", "separation", unit="sds"),
-            Field("best possible", "optimal", decimals=3),
-            *(Field(words, rule, decimals=3) for rule, words in RULES.items() if rule in first),
+            *(Field(rules[rule], _mean(rule), decimals=3) for rule in rules if rule in first),
         ),
-        over=_mean_rates,
+        over="rates",
     )
     return view(frames)
 
 
-def _mean_rates(frames: Frames) -> list[Row]:
-    measured = frames["rates"]
-    rules = [rule for rule in ("optimal", *RULES) if rule in measured.rows[0]]
-    rows = []
-    for separation in measured.levels("separation"):
-        repeats = measured.where(separation=separation)
-        means = {rule: float(np.mean(repeats.column(rule))) for rule in rules}
-        rows.append({"separation": separation, **means})
-    return rows
+def _mean(column: str) -> Callable[[Row], float]:
+    return lambda row: float(np.mean(row[column]))
 
 
 VIEWS = (DIAGNOSTICS, CLAIMS, SWITCHING, RECOVERY, rates, TRIALS, FAILURES)
