@@ -128,30 +128,28 @@ _OWN_VERDICT = replace(
     value=lambda row: TableCell(_OWN_VERDICTS[row["verdict"]], _VERDICTS[row["verdict"]]),
 )
 
-STATEMENTS = View(
+
+def _judged(caption: str, label: str, quote: str, rule: str, verdict: Field) -> View:
+    fields = (Field(label, "label"), Field(quote, "quote"), Field(rule, "rule"))
+    return View(caption, (*fields, Field("outcome", "outcome"), verdict), over="statements")
+
+
+STATEMENTS = _judged(
     "A statement reproduces if it holds in every comparison; one that is void, or that contradicts the others, "
     "makes it unclear",
-    (
-        Field("statement", "label"),
-        Field("the paper's words", "quote"),
-        Field("a comparison counts if", "rule"),
-        Field("outcome", "outcome"),
-        _VERDICT,
-    ),
-    over="statements",
+    "statement",
+    "the paper's words",
+    "a comparison counts if",
+    _VERDICT,
 )
 """A paper's statements beside what became of them."""
 
-CLAIMS = View(
+CLAIMS = _judged(
     "A claim holds if it does so on every posterior that it is about; where it does on some, it is unclear",
-    (
-        Field("claim", "label"),
-        Field("in words", "quote"),
-        Field("a posterior counts for it if", "rule"),
-        Field("outcome", "outcome"),
-        _OWN_VERDICT,
-    ),
-    over="statements",
+    "claim",
+    "in words",
+    "a posterior counts for it if",
+    _OWN_VERDICT,
 )
 """The same of claims of our own."""
 
