@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal, dataclass_transform, get_args, get_o
 from pydantic import ConfigDict, Field, ValidationError, WrapValidator
 from pydantic.dataclasses import dataclass
 
-from .checks import choose
+from .checks import MAX_SEED, choose
 
 
 @plain_dataclass(frozen=True)
@@ -44,6 +44,9 @@ _KEPT = WrapValidator(_as_given)
 
 Count = Annotated[int, Field(ge=1), Rule("be a whole number of at least 1")]
 """How many of something."""
+
+Several = Annotated[int, Field(ge=2), Rule("be a whole number, at least 2")]
+Seed = Annotated[int, Field(ge=0, le=MAX_SEED), Rule(f"be a whole number from 0 to {MAX_SEED}")]
 
 Positive = Annotated[
     float, Field(gt=0, allow_inf_nan=False), _KEPT, Rule("be a positive finite number")
@@ -97,6 +100,8 @@ def descriptions(cls: type) -> dict[str, str]:
 
 def _refusal(cls: Any, error: ValidationError) -> Exception:
     first = error.errors()[0]
+    if not first["loc"]:  # the class's own check of several fields
+        return first["ctx"]["error"]
     name, value = str(first["loc"][0]), first["input"]
     known = {field.name: field for field in fields(cls)}
     if name not in known:

@@ -26,18 +26,9 @@ MAX_EXACT = 12
 
 @dataclass(frozen=True)
 class Method:
-    """A way to train q.
+    """A way to train q: its name in keys and for a reader, what trains the term, and K of InfoNCE.
 
-    Attributes
-    ----------
-    name : str
-        Short name, used in keys.
-    label : str
-        Name for a reader; the paper's SGM is the symmetrised mean field.
-    mutual_information : str
-        What trains the term: see `inference.symmetrised_vi`.
-    permutations : int or None
-        K of InfoNCE.
+    The paper's SGM is the symmetrised mean field.
     """
 
     name: str
@@ -68,17 +59,7 @@ PERMANENTS: Mapping[str, Method] = MappingProxyType(
 
 @dataclass(frozen=True)
 class FitSettings:
-    """How a cell's approximation is trained.
-
-    Attributes
-    ----------
-    mutual_information : str
-        What trains the term.
-    vi : SymmetrisedSettings
-        Everything else.
-    kept : int or None
-        Draws of each fit that stay in the file when predictions have been made; None for all.
-    """
+    """How a cell's approximation is trained, and how many draws of a fit stay in the file; None for all."""
 
     mutual_information: str
     vi: SymmetrisedSettings
@@ -87,15 +68,7 @@ class FitSettings:
 
 @dataclass(frozen=True)
 class TruthSettings:
-    """How HMC's draws are aligned, and compared.
-
-    Attributes
-    ----------
-    reference : str
-        See `analysis.alignment.align`.
-    max_draws : int
-        Draws at most that the energy distance is taken of.
-    """
+    """How HMC's draws are aligned (`analysis.align`); the energy distance is taken of `max_draws` at most."""
 
     reference: str = "mean"
     max_draws: int = 400
@@ -105,32 +78,10 @@ class TruthSettings:
 class Config:
     """The study's settings.
 
-    Attributes
-    ----------
-    seed : int
-        Of data, fits and samplers; the same for all methods, whose comparisons are paired.
-    interpolation, two_weights
-        Of the parts without images.
-    images : Images
-        Data of the classifiers.
-    widths : tuple of int
-        Their hidden units.
-    infonce : tuple of int
-        K of InfoNCE.
-    permanents : tuple of str
-        Names of `PERMANENTS`.
-    vi : SymmetrisedSettings
-        Of all classifiers' fits; predictions are averaged over its `draws`.
-    networks : EnsembleSettings
-        Of trained networks, whose nearest equivalent modes are looked at.
-    truth_widths : tuple of int
-        Widths at which HMC is run.
-    hmc : HmcSettings
-        Its settings.
-    truth : TruthSettings
-        How its draws are aligned.
-    kept : int
-        Draws of a fit that are kept at the other widths.
+    The seed is that of data, fits and samplers, the same for all methods, whose comparisons are paired. `infonce` are
+    its K, `permanents` names of `PERMANENTS`; predictions are averaged over the draws of `vi`; `networks` are trained
+    ones, whose nearest equivalent modes are looked at. HMC is run at `truth_widths`; at the others `kept` draws of a
+    fit are kept.
     """
 
     seed: int

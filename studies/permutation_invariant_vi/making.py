@@ -36,12 +36,9 @@ def make(config: Config, cell: Cell, outcomes: Outcomes, context: Context) -> xr
         return to_tree(run(cell.settings))
     if isinstance(cell.settings, FitSettings):
         fitted = fit(cell, context)
-        classifier = _network_target(context).model.is_classifier
-        return (
-            with_predictions(fitted, cell, image_split(config.images, cell.seed).test)
-            if classifier
-            else fitted
-        )
+        if not _network_target(context).model.is_classifier:
+            return fitted
+        return with_predictions(fitted, cell, image_split(config.images, cell.seed).test)
     if isinstance(cell.settings, TruthSettings):
         first = outcomes.by_key(cell.inputs[0])
         if cell.method == "truth":
@@ -78,7 +75,7 @@ def fit(cell: Cell, context: Context) -> xr.DataTree:
 def with_predictions(tree: xr.DataTree, cell: Cell, test: Dataset) -> xr.DataTree:
     """Add predictions at the test images, means and standard deviations; thin the draws."""
     settings: FitSettings = cell.settings
-    model = BayesianNetwork.from_description(tree.attrs[schema.MODEL])
+    model = schema.network_of(tree.attrs)
     posterior = tree["posterior"].to_dataset()
     kept = slice(None, settings.kept)
     groups = {

@@ -16,7 +16,6 @@ from onebasin.studies.lab.frame import Frame
 from onebasin.studies.permutation_invariant_vi.making import from_tree, to_tree
 from onebasin.studies.permutation_invariant_vi.two_modes.descent import (
     DIRECTION,
-    Descent,
     bracket,
     descend,
     sampled_divergence,
@@ -49,6 +48,7 @@ from onebasin.studies.permutation_invariant_vi.two_modes.optima import (
 )
 from onebasin.studies.permutation_invariant_vi.two_modes.settings import (
     QUICK,
+    Descent,
     InterpolationSettings,
 )
 

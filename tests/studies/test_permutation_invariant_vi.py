@@ -24,7 +24,7 @@ from onebasin.studies.permutation_invariant_vi.design import configure
 from onebasin.studies.permutation_invariant_vi.making import moments
 from onebasin.studies.permutation_invariant_vi.two_modes import measures as interpolation
 from onebasin.studies.permutation_invariant_vi.two_modes import settings as interpolation_settings
-from onebasin.studies.permutation_invariant_vi.two_modes.descent import Descent
+from onebasin.studies.permutation_invariant_vi.two_modes.settings import Descent
 from onebasin.studies.permutation_invariant_vi.two_weights import optima as quadrature
 from onebasin.studies.permutation_invariant_vi.two_weights.design import METHODS, TwoWeightSettings
 
@@ -157,7 +157,7 @@ def test_permuted_draws_of_the_same_distribution_are_at_no_distance(rng):
 def test_weight_distance_counts_no_draw_twice(rng):
     draws = rng.normal(size=(1, 30, 4))
     found = weight_distance(draws, draws, design.TruthSettings())
-    assert (found.mean, found.sd, found.sd_ratio) == (0.0, 0.0, 1.0)
+    assert (found["mean"], found["sd"], found["sd_ratio"]) == (0.0, 0.0, 1.0)
 
 
 def test_moments_of_q_are_laid_out_by_variable(rng):

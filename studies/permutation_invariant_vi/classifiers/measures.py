@@ -4,7 +4,7 @@ Convention: lists are over fits, each of which has a seed that all methods share
 the differences fit by fit. A symmetrised ELBO is that of the same estimator for all methods, whatever they were
 trained with: the lower end of its interval where nothing else is said. Accuracies and log scores are of test images, of
 class probabilities averaged over draws of q. Agreement and halved total variation are of these with those of all of
-HMC's draws; distances in weights are those of `truth.WeightDistance`.
+HMC's draws; distances in weights are those of `truth.weight_distance`.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ prior aligned alike, show what small and large are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import numpy as np
 import xarray as xr
@@ -27,55 +27,34 @@ from ...lab.chains import halves
 from ..design import TruthSettings, units
 
 
-@dataclass(frozen=True)
-class WeightDistance:
-    """How far aligned draws are from HMC's aligned draws.
-
-    Attributes
-    ----------
-    energy
-        Energy distance (squared, without bias).
-    mean
-        Root mean square, over weights, of the difference of means over HMC's standard deviation.
-    sd
-        Root mean square, over weights, of the logarithm of the ratio of standard deviations.
-    sd_ratio
-        Median of that ratio, to HMC's.
-    """
-
-    energy: float
-    mean: float
-    sd: float
-    sd_ratio: float
-
-
 def make_truth(tree: xr.DataTree, settings: TruthSettings, test: Dataset) -> xr.DataTree:
     """Align HMC's draws, predict with all of them and with either half, and compare the halves and the prior.
 
     The group `predictive` has class probabilities of all draws and of the halves of the chains, and the distance of
     the second half from the first; the group `weights` the same in weights, and that of draws from the prior from
-    all draws, as `WeightDistance` says.
+    all draws, as `weight_distance` says.
     """
-    model = BayesianNetwork.from_description(tree.attrs[schema.MODEL])
+    model = schema.network_of(tree.attrs)
     alignment = align(tree, (units(model),), reference=settings.reference, gauge="keep")
     aligned = alignment.posterior
-    first, second = halves(aligned["posterior"].to_dataset())
-    prior = _aligned(_prior(model, aligned), aligned, model)
+    posterior = aligned["posterior"].to_dataset()
+    prior = _aligned(_prior(model, posterior), posterior, model)
+    every, first, second, other = (
+        _matrix(model, x) for x in (posterior, *halves(posterior), prior)
+    )
     found = {
-        "halves": weight_distance(_matrix(model, second), _matrix(model, first), settings),
-        "prior": weight_distance(
-            _matrix(model, prior), _matrix(model, aligned["posterior"].to_dataset()), settings
-        ),
+        "halves": weight_distance(second, first, settings),
+        "prior": weight_distance(other, every, settings),
     }
     out = xr.DataTree.from_dict(
         {
-            "posterior": aligned["posterior"].to_dataset(),
+            "posterior": posterior,
             "sample_stats": tree["sample_stats"].to_dataset(),
             "predictive": _predictions(model, tree, test),
             "weights": _as_dataset(found, "pair"),
         }
     )
-    out.attrs = {k: v for k, v in aligned.attrs.items() if k != "wall_time"}
+    out.attrs = {k: v for k, v in aligned.attrs.items() if k != schema.WALL_TIME}
     out.attrs["spread_left"] = float(
         alignment.distance_after.mean() / alignment.distance_before.mean()
     )
@@ -87,29 +66,20 @@ def hold_against(fitted: xr.DataTree, truth: xr.DataTree, settings: TruthSetting
 
     The groups `weights` and `predictive` have one number a fit.
     """
-    model = BayesianNetwork.from_description(fitted.attrs[schema.MODEL])
-    reference = _matrix(model, truth["posterior"].to_dataset())
-    aligned = _aligned(fitted["posterior"].to_dataset(), truth, model)
-    found = {
-        f"{chain}": weight_distance(
-            _matrix(model, aligned.isel(chain=[chain])), reference, settings
-        )
-        for chain in range(aligned.sizes["chain"])
-    }
-    posterior = fitted["posterior"].to_dataset().mean("draw").expand_dims("draw", axis=1)
+    model = schema.network_of(fitted.attrs)
+    posterior, reference = (tree["posterior"].to_dataset() for tree in (fitted, truth))
+    draws, wanted = _matrix(model, _aligned(posterior, reference, model)), _matrix(model, reference)
+    found = {f"{k}": weight_distance(draws[[k]], wanted, settings) for k in range(len(draws))}
     p = truth["predictive"].to_dataset()["probability"].sel(part="all").values
+    log_probability = fitted["predictive"].to_dataset()["log_probability"].values
     groups = {
-        "posterior": posterior,
+        "posterior": posterior.mean("draw").expand_dims("draw", axis=1),
         "weights": _as_dataset(found, "fit"),
-        "predictive": _distances(
-            p, np.exp(fitted["predictive"].to_dataset()["log_probability"].values)
-        ),
+        "predictive": _distances(p, np.exp(log_probability)),
     }
     out = xr.DataTree.from_dict(groups)
-    out.attrs = {
-        schema.MODEL: fitted.attrs[schema.MODEL],
-        schema.TARGET: fitted.attrs.get(schema.TARGET, ""),
-    }
+    words = (schema.MODEL, schema.TARGET)
+    out.attrs = {word: fitted.attrs.get(word, "") for word in words}
     return out
 
 
@@ -117,34 +87,35 @@ def weight_distance(
     draws: Float[np.ndarray, "chain draw param"],
     truth: Float[np.ndarray, "chain_bis draw_bis param"],
     settings: TruthSettings,
-) -> WeightDistance:
-    """Compare draws with HMC's; of either, evenly spaced draws make the energy distance."""
+) -> dict[str, float]:
+    """Compare draws with HMC's; of either, evenly spaced draws make the energy distance.
+
+    `energy` is that (squared, without bias); `mean` the root mean square, over weights, of the difference of means over
+    HMC's standard deviation; `sd` that of the logarithm of the ratio of standard deviations; `sd_ratio` the median of
+    that ratio, to HMC's.
+    """
     mean, sd = draws.mean(axis=(0, 1)), draws.std(axis=(0, 1))
     true_mean, true_sd = truth.mean(axis=(0, 1)), truth.std(axis=(0, 1))
     log_ratio = np.log(sd / true_sd)
-    some = independent_draws(draws, autocorrelated=False, max_draws=settings.max_draws)
-    others = independent_draws(truth, autocorrelated=False, max_draws=settings.max_draws)
-    return WeightDistance(
-        energy=energy_distance(some, others),
-        mean=float(np.sqrt(np.mean(((mean - true_mean) / true_sd) ** 2))),
-        sd=float(np.sqrt(np.mean(log_ratio**2))),
-        sd_ratio=float(np.exp(np.median(log_ratio))),
+    some, others = (
+        independent_draws(x, autocorrelated=False, max_draws=settings.max_draws)
+        for x in (draws, truth)
     )
+    return {
+        "energy": energy_distance(some, others),
+        "mean": float(np.sqrt(np.mean(((mean - true_mean) / true_sd) ** 2))),
+        "sd": float(np.sqrt(np.mean(log_ratio**2))),
+        "sd_ratio": float(np.exp(np.median(log_ratio))),
+    }
 
 
 def _distances(
     truth: Float[np.ndarray, "obs out"], found: Float[np.ndarray, "fit obs out"]
 ) -> xr.Dataset:
     """Agreement and halved total variation of averaged predictions."""
-    return xr.Dataset(
-        {
-            "agreement": ("fit", np.array([agreement(p, truth) for p in found])),
-            "total_variation": (
-                "fit",
-                np.array([total_variation(p, truth, halved=True) for p in found]),
-            ),
-        }
-    )
+    same = np.array([agreement(p, truth) for p in found])
+    apart = np.array([total_variation(p, truth, halved=True) for p in found])
+    return xr.Dataset({"agreement": ("fit", same), "total_variation": ("fit", apart)})
 
 
 def _predictions(model: BayesianNetwork, tree: xr.DataTree, test: Dataset) -> xr.Dataset:
@@ -166,23 +137,18 @@ def _predictions(model: BayesianNetwork, tree: xr.DataTree, test: Dataset) -> xr
     )
 
 
-def _prior(model: BayesianNetwork, like: xr.DataTree) -> xr.Dataset:
+def _prior(model: BayesianNetwork, like: xr.Dataset) -> xr.Dataset:
     """As many draws from the prior, by a seed that is fixed."""
-    rng, posterior = np.random.default_rng(0), like["posterior"].to_dataset()
-    return xr.Dataset(
-        {
-            name: posterior[name].copy(data=rng.standard_normal(posterior[name].shape))
-            for name in model.network.shapes
-        }
-    )
+    rng, names = np.random.default_rng(0), model.network.shapes
+    draws = {name: like[name].copy(data=rng.standard_normal(like[name].shape)) for name in names}
+    return xr.Dataset(draws)
 
 
-def _aligned(draws: xr.Dataset, truth: xr.DataTree, model: BayesianNetwork) -> xr.Dataset:
+def _aligned(draws: xr.Dataset, truth: xr.Dataset, model: BayesianNetwork) -> xr.Dataset:
     """Align draws to the mean of HMC's, which are aligned by then, by the same cost."""
     names, symmetry = list(model.network.shapes), (units(model),)
     scales = {name: 1.0 for block in symmetry for name in block.variables}
-    reference = truth["posterior"].to_dataset()[names]
-    found = align(draws[names], symmetry, reference=reference, scales=scales, gauge="keep")
+    found = align(draws[names], symmetry, reference=truth[names], scales=scales, gauge="keep")
     return found.posterior["posterior"].to_dataset()
 
 
@@ -193,9 +159,7 @@ def _matrix(model: BayesianNetwork, posterior: xr.Dataset) -> Float[np.ndarray, 
     return np.concatenate([a.reshape(*a.shape[:2], -1) for a in arrays], axis=2)
 
 
-def _as_dataset(found: dict[str, WeightDistance], dim: str) -> xr.Dataset:
-    rows = [vars(distance) for distance in found.values()]
-    return xr.Dataset(
-        {name: (dim, np.array([row[name] for row in rows])) for name in rows[0]},
-        coords={dim: list(found)},
-    )
+def _as_dataset(found: Mapping[str, Mapping[str, float]], dim: str) -> xr.Dataset:
+    names = next(iter(found.values()))
+    variables = {name: (dim, np.array([row[name] for row in found.values()])) for name in names}
+    return xr.Dataset(variables, coords={dim: list(found)})

@@ -20,7 +20,6 @@ an optimum near the mode.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 
 import jax
@@ -30,54 +29,14 @@ from jaxtyping import Array, Float, Key
 from scipy.integrate import solve_ivp
 
 from onebasin.inference.precision import precision
-from onebasin.models.checks import check_count, check_positive
 
 from .optima import Mixture, slope
+from .settings import Descent
 
 DIRECTION = np.array([np.cos(np.pi / 6), np.sin(np.pi / 6)])
 """The unit vector u; along no axis, so that L has to turn."""
 MIDWAY = 0.5
 """A descent has stayed at its mode where ||mu|| / alpha is above this, and else gone to the midpoint."""
-
-
-@dataclass(frozen=True)
-class Descent:
-    """How to descend.
-
-    Parameters
-    ----------
-    samples : int
-        Points of q a step, M.
-    learning_rate : float
-        In units of sigma^2.
-    steps : int
-        Steps.
-
-    Raises
-    ------
-    ValueError
-        If one is out of range.
-    """
-
-    samples: int = 100
-    learning_rate: float = 0.02
-    steps: int = 10_000
-
-    def __post_init__(self) -> None:
-        """Check the numbers."""
-        check_count("samples", self.samples)
-        check_positive("learning_rate", self.learning_rate)
-        check_count("steps", self.steps)
-
-    @property
-    def time(self) -> float:
-        """Steps times rate, in units of sigma^2."""
-        return self.steps * self.learning_rate
-
-    @property
-    def noise(self) -> float:
-        """Rate over samples: the variance of what a step adds is in proportion to it."""
-        return self.learning_rate / self.samples
 
 
 def descend(

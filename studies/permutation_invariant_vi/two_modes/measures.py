@@ -23,9 +23,9 @@ import numpy as np
 
 from ...lab.frame import Frame
 from . import optima
-from .descent import DIRECTION, MIDWAY, Descent, bracket, descend, stopped_early
+from .descent import DIRECTION, MIDWAY, bracket, descend, stopped_early
 from .optima import Mixture
-from .settings import InterpolationSettings
+from .settings import Descent, InterpolationSettings
 
 BRANCHES = {"midpoint": optima.midpoint, "mode": optima.mode, "saddle": optima.saddle}
 MEASURES = ("shift", "determinant", "divergence")

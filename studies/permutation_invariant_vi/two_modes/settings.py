@@ -2,17 +2,40 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
-from onebasin.models.checks import check_count, check_positive, check_seed
+from onebasin.models.settings import Count, Positive, Seed, Several, settings
 
-from .descent import Descent
 from .optima import LARGEST_RATIO
 
 
-@dataclass(frozen=True)
+@settings
+class Descent:
+    """How to descend.
+
+    Parameters
+    ----------
+    samples : int
+        Points of q a step, M.
+    learning_rate : float
+        In units of sigma^2.
+    steps : int
+        Steps.
+    """
+
+    samples: Count = 100
+    learning_rate: Positive = 0.02
+    steps: Count = 10_000
+
+    @property
+    def noise(self) -> float:
+        """Rate over samples: the variance of what a step adds is in proportion to it."""
+        return self.learning_rate / self.samples
+
+
+@settings
 class InterpolationSettings:
     """What is computed.
 
@@ -40,22 +63,17 @@ class InterpolationSettings:
         Times after which an exact descent is stopped, in units of sigma^2.
     seed : int
         Of all draws.
-
-    Raises
-    ------
-    ValueError
-        If a number is out of range, or ratios do not rise.
     """
 
-    sigmas: tuple[float, ...] = (0.25, 0.5, 1.0, 2.0)
+    sigmas: tuple[Positive, ...] = (0.25, 0.5, 1.0, 2.0)
     largest: float = 4.5
-    points: int = 181
+    points: Several = 181
     descent: Descent = field(default_factory=Descent)
     ratios: tuple[float, ...] = (
         *(0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.25, 2.3, 2.35, 2.4, 2.45, 2.5),
         *(2.6, 2.75, 3.0, 3.25, 3.5, 4.0, 4.5),
     )
-    seeds: int = 4
+    seeds: Several = 4
     noisy: tuple[Descent, ...] = (
         Descent(100, 0.02, 10_000),
         Descent(10, 0.01, 20_000),
@@ -64,29 +82,20 @@ class InterpolationSettings:
         Descent(10, 0.2, 1_000),
     )
     noisy_ratios: tuple[float, ...] = tuple(round(2.2 + 0.05 * k, 2) for k in range(17))
-    noisy_seeds: int = 16
-    times: tuple[float, ...] = (10.0, 30.0, 100.0, 300.0, 1000.0)
-    seed: int = 0
+    noisy_seeds: Several = 16
+    times: tuple[Positive, ...] = (10.0, 30.0, 100.0, 300.0, 1000.0)
+    seed: Seed = 0
 
     def __post_init__(self) -> None:
-        """Check the numbers."""
-        for name in ("points", "seeds", "noisy_seeds"):
-            check_count(name, getattr(self, name), least=2)
-        check_seed(self.seed)
-        for name in ("sigmas", "times"):
-            for value in getattr(self, name):
-                check_positive(name, value)
-        for name in ("ratios", "noisy_ratios"):
-            _check_ratios(name, getattr(self, name))
-        _check_ratios("largest", (self.largest,))
-
-
-def _check_ratios(name: str, ratios: tuple[float, ...]) -> None:
-    low, high = 0.0, LARGEST_RATIO
-    if not ratios or min(ratios) <= low or max(ratios) > high or any(np.diff(ratios) <= 0):
-        raise ValueError(
-            f"`{name}` is {ratios!r}; give ratios of alpha to sigma that rise, above {low:g} and at most {high:g}."
-        )
+        """Refuse ratios that do not rise, or that quadrature does not reach."""
+        every = {"ratios": self.ratios, "noisy_ratios": self.noisy_ratios}
+        for name, ratios in {**every, "largest": (self.largest,)}.items():
+            rising = bool(ratios) and bool((np.diff(ratios) > 0).all())
+            if not rising or min(ratios) <= 0 or max(ratios) > LARGEST_RATIO:
+                raise ValueError(
+                    f"`{name}` is {ratios!r}; give ratios of alpha to sigma that rise, above 0 and at most "
+                    f"{LARGEST_RATIO:g}."
+                )
 
 
 QUICK = InterpolationSettings(

@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Float
 
 from onebasin.models import BayesianNetwork, Gaussian, Network, NetworkTarget, NormalPrior
-from onebasin.models.checks import check_count, check_positive
+from onebasin.models.settings import Count, Positive, Seed, Several, settings
 
 if TYPE_CHECKING:
     from onebasin.inference import SymmetrisedSettings
@@ -37,7 +37,7 @@ REPORT_DRAWS = 2000
 _STREAMS = {"train": 0, "test": 1}
 
 
-@dataclass(frozen=True)
+@settings
 class TwoWeightSettings:
     """The part's settings.
 
@@ -65,40 +65,24 @@ class TwoWeightSettings:
         K of InfoNCE.
     draws : int
         Draws of each fit, over which predictions are averaged.
-
-    Raises
-    ------
-    ValueError
-        If a number is out of range, `alphas` do not ascend, or `noise` is none of `noises`.
     """
 
-    alphas: tuple[float, ...] = (0.1, 0.25, 0.5, 0.75, 1.0, 2.0)
-    noise: float = 1.0
-    noises: tuple[float, ...] = (1.0, 0.3)
-    num_obs: int = 20
-    num_test: int = 1000
-    data_seed: int = 0
-    data_sets: int = 40
-    curve_points: int = 25
-    fits: int = 5
-    steps: int = 4000
-    learning_rate: float = 0.01
-    permutations: int = 10
-    draws: int = 1000
+    alphas: tuple[Positive, ...] = (0.1, 0.25, 0.5, 0.75, 1.0, 2.0)
+    noise: Positive = 1.0
+    noises: tuple[Positive, ...] = (1.0, 0.3)
+    num_obs: Count = 20
+    num_test: Count = 1000
+    data_seed: Seed = 0
+    data_sets: Several = 40
+    curve_points: Several = 25
+    fits: Count = 5
+    steps: Count = 4000
+    learning_rate: Positive = 0.01
+    permutations: Several = 10
+    draws: Count = 1000
 
     def __post_init__(self) -> None:
-        """Check the numbers."""
-        for name in ("noise", "learning_rate"):
-            check_positive(name, getattr(self, name))
-        for name in ("alphas", "noises"):
-            for value in getattr(self, name):
-                check_positive(name, value)
-        for name in ("num_obs", "num_test", "fits", "steps", "draws"):
-            check_count(name, getattr(self, name))
-        check_count("data_seed", self.data_seed, least=0)
-        check_count("data_sets", self.data_sets, least=2)
-        check_count("curve_points", self.curve_points, least=2)
-        check_count("permutations", self.permutations, least=2)
+        """Refuse alphas that do not ascend, and noises without that of the fits."""
         if not self.alphas or list(self.alphas) != sorted(set(self.alphas)):
             raise ValueError(
                 f"`alphas` are {self.alphas}; give one or more, ascending, each of them once."
