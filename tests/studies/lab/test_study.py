@@ -141,7 +141,7 @@ def test_unknown_study_lists_what_there_is():
         find("iris")
 
 
-ROOM = Path(__file__).parents[2] / "studies"
+ROOM = Path(__file__).parents[3] / "studies"
 FOLDERS = sorted(entry.module.removeprefix(".") for entry in STUDIES.values())
 
 

@@ -19,7 +19,7 @@ from onebasin.studies.lab import Cell, CellFailed, Context, Outcomes, Study, Tex
 from onebasin.studies.lab.driver import mark, run_cells, sample
 from onebasin.studies.lab.folder import FINGERPRINT, open_run
 
-from .conftest import fake_posterior
+from ..conftest import fake_posterior
 
 NUTS = NutsSettings(chains=2, warmup=10, draws=20)
 

@@ -20,7 +20,7 @@ from onebasin.studies.lab.folder import (
     write_json,
 )
 
-from .conftest import fake_posterior
+from ..conftest import fake_posterior
 
 
 @dataclass(frozen=True)
