@@ -41,7 +41,7 @@ def test_first_example_runs_twice_and_prints_what_it_says(tmp_path: Path) -> Non
     printed = [_run(_blocks("python")[0], tmp_path) for _ in range(2)]
     assert printed[0] == printed[1]
     assert (tmp_path / "teacher.nc").exists()
-    expected = dict(line.split(": ") for line in _blocks("text")[-1].strip().splitlines())
+    expected = dict(line.split(": ") for line in _blocks("text")[0].strip().splitlines())
     came = dict(line.split(": ") for line in printed[0].strip().splitlines())
     assert expected.keys() == came.keys()
     for name, value in expected.items():
