@@ -22,7 +22,7 @@ from onebasin.models.symmetry.blocks import Symmetry
 
 from .costs import distance
 from .descent import Problem, match
-from .draws import Arrays, dataset_of
+from .draws import Arrays, view_of
 from .features import Features
 from .iteration import Iterated, iterate
 from .moments import about
@@ -122,10 +122,10 @@ def align(
         max_sweeps=max_sweeps,
         seed=seed,
     )
-    dataset = dataset_of(posterior)
-    declared = declared_symmetry(posterior) if symmetry is None else symmetry
-    prepared = prepare(posterior, declared, cost, x, gauge, max_bytes)
-    features = prepared.features(dataset)
+    view = view_of(posterior)
+    declared = declared_symmetry(view) if symmetry is None else symmetry
+    prepared = prepare(view, declared, cost, x, gauge, max_bytes)
+    features = prepared.features(view.posterior)
     rule = replace(rule, scales=choose_scales(scales, prepared.model, features))
     centre = None if words is not None else prepared.mean_of(cast(Posterior, reference), features)
     with workers(threads) as team:
@@ -135,7 +135,7 @@ def align(
     if progress:
         progress(features.total, features.total)
     return Alignment(
-        source=posterior,
+        source=view,
         symmetry=prepared.symmetry,
         rule=rule,
         element=whole_element(features, matched.parts),

@@ -18,7 +18,7 @@ import xarray as xr
 from onebasin.models import schema
 from onebasin.models.checks import check_count
 
-from ..posterior.view import as_view
+from ..posterior.view import View, as_view
 
 Arrays = dict[str, np.ndarray]
 
@@ -183,20 +183,16 @@ def _split(chains: int, draws: int, at_most: int) -> Iterator[Chunk]:
             yield Chunk(slice(chain, chain + 1), slice(first, last), base + first, base + last)
 
 
-def dataset_of(posterior: Any, argument: str = "posterior") -> xr.Dataset:
-    """Return the group `posterior` of a tree, or a dataset as it is.
+def view_of(posterior: Any, argument: str = "posterior") -> View:
+    """Make a view of a tree, or of its group `posterior`.
 
     Raises
     ------
     TypeError
         If it is neither.
-    ValueError
-        If the tree has no group `posterior`.
     """
-    if isinstance(posterior, xr.DataTree):
-        return as_view(posterior).posterior
-    if isinstance(posterior, xr.Dataset):
-        return posterior
+    if isinstance(posterior, View | xr.DataTree | xr.Dataset):
+        return as_view(posterior)
     raise TypeError(
         f"`{argument}` is a {type(posterior).__name__}; give an `xarray.DataTree` as an inference "
         "method returned it, or its group `posterior` as a `Dataset`."

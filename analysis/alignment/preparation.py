@@ -14,8 +14,8 @@ from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.models.symmetry.elements import Element, Part
 from onebasin.models.symmetry.group import Group
 
-from ..posterior.view import View, as_view
-from .draws import DrawReader, dataset_of
+from ..posterior.view import View
+from .draws import DrawReader, view_of
 from .features import Features, activations, weights
 from .parts import Parts, lead_by
 from .result import event_shapes
@@ -79,7 +79,7 @@ class Preparation:
         ValueError
             If a variable has another shape than the posterior's own.
         """
-        dataset = dataset_of(other, "reference")
+        dataset = view_of(other, "reference").posterior
         shapes = event_shapes(dataset, own.reader.names)
         for name, shape in own.reader.shapes.items():
             if shapes.get(name, shape) != shape:
@@ -96,7 +96,7 @@ class Preparation:
 
 
 def prepare(
-    posterior: Posterior, symmetry: Symmetry, cost: str, x: Any, gauge: str, max_bytes: int
+    view: View, symmetry: Symmetry, cost: str, x: Any, gauge: str, max_bytes: int
 ) -> Preparation:
     """Gather what alignment needs to know beside the draws.
 
@@ -107,7 +107,6 @@ def prepare(
     """
     if not symmetry:
         raise ValueError("`symmetry` has no blocks: there is nothing to align; give at least one.")
-    view = as_view(posterior)
     model = view.network
     inputs = _inputs(view, model, x) if cost == "activations" else None
     return Preparation(symmetry, model, inputs, gauge, max_bytes)
@@ -127,21 +126,20 @@ def whole_element(features: Features, parts: Parts) -> Element:
     return lead_by(group.compose(tuple(first), tuple(then)), features.reader.lead)
 
 
-def declared_symmetry(posterior: Posterior) -> Symmetry:
-    """Read the symmetry that a posterior's attributes declare.
+def declared_symmetry(view: View) -> Symmetry:
+    """Give the symmetry that a posterior declares.
 
     Raises
     ------
     ValueError
         If they declare none.
     """
-    blocks = as_view(posterior).symmetry
-    if not blocks:
+    if not view.symmetry:
         raise ValueError(
             "`symmetry` is not given, and `posterior` declares none in its attributes: there is "
             "nothing to align. Give blocks, such as (Exchangeable({'mu': 0, 'sigma': 0}),)."
         )
-    return blocks
+    return view.symmetry
 
 
 def _inputs(view: View, model: BayesianNetwork | None, x: Any) -> np.ndarray:

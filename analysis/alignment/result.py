@@ -21,7 +21,7 @@ from onebasin.models.symmetry.blocks import Symmetry, to_json
 from onebasin.models.symmetry.elements import Element
 from onebasin.models.symmetry.group import Group
 
-from .draws import dataset_of
+from ..posterior.view import View
 from .rule import Rule
 
 PerDraw = Float[np.ndarray, "chain draw"]
@@ -33,7 +33,7 @@ class Alignment:
 
     Attributes
     ----------
-    source : DataTree or Dataset
+    source : View
         The posterior as it came.
     symmetry : Symmetry
         Modulo which it was aligned.
@@ -52,7 +52,7 @@ class Alignment:
         as labelled in the input, and aligned.
     """
 
-    source: xr.DataTree | xr.Dataset
+    source: View
     symmetry: Symmetry
     rule: Rule
     element: Element
@@ -76,7 +76,7 @@ class Alignment:
     def group(self) -> Group:
         """The group of the symmetry on this posterior."""
         names = {name for block in self.symmetry for name in block.variables}
-        return Group(self.symmetry, event_shapes(dataset_of(self.source), names))
+        return Group(self.symmetry, event_shapes(self.source.posterior, names))
 
     @cached_property
     def posterior(self) -> xr.DataTree:
@@ -86,12 +86,8 @@ class Alignment:
         signs and complements leave them as they are; rescaling does not leave `lp`, which holds the prior.
         """
         aligned = self._aligned()
-        if isinstance(self.source, xr.Dataset):
-            tree = xr.DataTree.from_dict({schema.POSTERIOR: aligned})
-            tree.attrs = dict(self.source.attrs)
-        else:
-            tree = self.source.copy()
-            tree[schema.POSTERIOR] = xr.DataTree(aligned)
+        tree = self.source.tree.copy()
+        tree[schema.POSTERIOR] = xr.DataTree(aligned)
         tree.attrs |= {
             schema.SYMMETRY: to_json(self.symmetry),
             schema.ALIGNMENT: self.rule.to_json(),
@@ -102,7 +98,7 @@ class Alignment:
         return tree
 
     def _aligned(self) -> xr.Dataset:
-        dataset = dataset_of(self.source).copy()
+        dataset = self.source.posterior.copy()
         names = [str(n) for n in dataset if any(n in block.variables for block in self.symmetry)]
         first = {name: dataset[name].transpose(*schema.SAMPLE_DIMS, ...) for name in names}
         moved = self.group.act(self.element, {n: v.values for n, v in first.items()})

@@ -23,7 +23,7 @@ from onebasin.models.symmetry.elements import Element, Permuted, permuted_parts
 from onebasin.models.symmetry.group import Group
 
 from .align import align
-from .draws import dataset_of
+from .draws import view_of
 from .result import Alignment
 
 
@@ -127,7 +127,7 @@ def _labellings(element: Element) -> tuple[int, ...]:
 def _canonical(alignment: Alignment) -> dict[str, np.ndarray]:
     """Aligned draws of the moved variables, in their gauge (chain, draw, *event)."""
     names = [n for block in alignment.symmetry for n in block.variables]
-    dataset = dataset_of(alignment.posterior)
+    dataset = view_of(alignment.posterior).posterior
     return {n: dataset[n].transpose(*schema.SAMPLE_DIMS, ...).values for n in dict.fromkeys(names)}
 
 
