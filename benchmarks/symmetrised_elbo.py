@@ -49,7 +49,7 @@ from onebasin.inference.provenance import machine, versions
 from onebasin.inference.variational.elbo import Objective
 from onebasin.inference.variational.families.table import family_of
 from onebasin.inference.variational.layout import layout_of
-from onebasin.inference.variational.optimise import Optimiser
+from onebasin.inference.variational.symmetrised_elbo import SymmetrisedElbo
 from onebasin.inference.variational.term import Information
 from onebasin.models.networks.bayesian import NetworkTarget
 
@@ -228,9 +228,9 @@ def training(target: NetworkTarget, choice: str, draws: int, local: bool) -> Cal
     layout = layout_of(target)
     family = family_of("meanfield", layout, 1)
     information = Information(layout, family, choice, settings)
-    optimiser = Optimiser(Objective(layout.density, family, local), information, settings, 0)
+    optimiser = SymmetrisedElbo(Objective(layout.density, family, local), information, settings, 0)
     noise = np.random.default_rng(1).standard_normal((1, layout.density.size))
-    state = optimiser.first(jnp.asarray(0.1 * noise, jnp.float32))
+    state = optimiser.start(jnp.asarray(0.1 * noise, jnp.float32))
     return lambda: optimiser._advance(state, 0, STEPS[local])
 
 

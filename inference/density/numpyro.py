@@ -133,7 +133,7 @@ class NumpyroDensity:
 
     def quantities(self, coordinates: Values) -> Values:
         """Value of every variable, and of what the model says to follow from them."""
-        if self.replayed:
+        if self.replayed and self._has_own_charts:
             return constrain_fn(self.model, (), {}, coordinates, return_deterministic=True)
         return {name: chart.forward(coordinates[name]) for name, chart in self.charts.items()}
 

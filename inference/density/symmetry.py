@@ -8,14 +8,13 @@ from functools import cache
 
 import numpy as np
 
-from onebasin.models.checks import choose
 from onebasin.models.symmetry.blocks import Block
 from onebasin.models.symmetry.elements import Element
 from onebasin.models.symmetry.group import Group
 from onebasin.models.target import Target
 
+from ..engine import engine_of
 from ..errors import InferenceError
-from .base import ValueDensity
 
 
 class SymmetryError(InferenceError):
@@ -91,7 +90,7 @@ def check_symmetry(
     ValueError
         If a block does not fit the target's variables, `engine` is unknown or `points` is not positive.
     """
-    density = _density(target, engine, progress)
+    density = engine_of(engine).density(target, progress)
     if points < 1:
         raise ValueError(f"`points` is {points}; it has to be 1 or more.")
     values = density.points(points, seed)
@@ -112,16 +111,6 @@ def check_symmetry(
             raise SymmetryError(_refusal(target, block, difference), difference)
         differences.append(difference)
     return SymmetryCheck(tuple(differences), points)
-
-
-def _density(target: Target, engine: str, progress: Callable[[str], None] | None) -> ValueDensity:
-    if choose("engine", engine, ("numpyro", "stan")) == "stan":
-        from .stan import StanDensity
-
-        return StanDensity(target, progress)
-    from .values import NumpyroValues
-
-    return NumpyroValues(target)
 
 
 def _on_parameters(block: Block, derived: tuple[str, ...]) -> Block:

@@ -17,7 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from onebasin.models.errors import RunCancelled
-from onebasin.models.files import replacing
+
+from .. import checkpoint
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ RunChain = Callable[[int, threading.Event], Chain]
 
 
 def run_chains(
-    prepare: Callable[[], RunChain], num_chains: int, *, checkpoint: Path | None, fingerprint: str
+    prepare: Callable[[], RunChain], num_chains: int, *, folder: Path | None, fingerprint: str
 ) -> list[Chain]:
     """Run chains, as many at once as there are cores.
 
@@ -55,8 +56,8 @@ def run_chains(
         Compiles what the chains share and returns what runs one; not called when no chain is missing.
     num_chains : int
         How many.
-    checkpoint : Path or None
-        Folder in which finished chains are kept, and looked for.
+    folder : Path or None
+        In which finished chains are kept, and looked for.
     fingerprint : str
         Says which chains in the folder are of this very run.
 
@@ -70,7 +71,7 @@ def run_chains(
     KeyboardInterrupt
         After the chains at work were told to stop; finished ones are in the folder.
     """
-    finished = {i: _load(checkpoint, i, fingerprint) for i in range(num_chains)}
+    finished = {i: _load(folder, i, fingerprint) for i in range(num_chains)}
     missing = [i for i, chain in finished.items() if chain is None]
     if not missing:
         return [chain for chain in finished.values() if chain is not None]
@@ -81,7 +82,7 @@ def run_chains(
         if cancel.is_set():
             raise RunCancelled
         chain = run(number, cancel)
-        _save(checkpoint, number, fingerprint, chain)
+        _save(folder, number, fingerprint, chain)
         return chain
 
     with ThreadPoolExecutor(max_workers=min(os.cpu_count() or 1, num_chains)) as pool:
@@ -118,30 +119,20 @@ def _file(folder: Path, number: int) -> Path:
 def _save(folder: Path | None, number: int, fingerprint: str, chain: Chain) -> None:
     if folder is None:
         return
-    folder.mkdir(parents=True, exist_ok=True)
     arrays = {f"draws/{k}": v for k, v in chain.draws.items()}
     arrays |= {f"stats/{k}": v for k, v in chain.stats.items()}
-    with replacing(_file(folder, number)) as part, part.open("wb") as file:
-        np.savez(
-            file,
-            allow_pickle=False,
-            fingerprint=np.array(fingerprint),
-            seconds=np.array([chain.warmup_seconds, chain.sampling_seconds]),
-            **arrays,
-        )
+    arrays["seconds"] = np.array([chain.warmup_seconds, chain.sampling_seconds])
+    checkpoint.write(_file(folder, number), fingerprint, arrays)
 
 
 def _load(folder: Path | None, number: int, fingerprint: str) -> Chain | None:
     """The chain of this run with this number, if it was finished before."""
-    if folder is None or not _file(folder, number).exists():
+    arrays = None if folder is None else checkpoint.read(_file(folder, number), fingerprint)
+    if arrays is None:
         return None
-    with np.load(_file(folder, number), allow_pickle=False) as file:
-        if str(file["fingerprint"]) != fingerprint:
-            return None
-        parts: dict[str, dict[str, np.ndarray]] = {"draws": {}, "stats": {}}
-        for key in file.files:
-            kind, _, name = key.partition("/")
-            if name:
-                parts[kind][name] = file[key]
-        warmup, sampling = (float(s) for s in file["seconds"])
+    warmup, sampling = (float(s) for s in arrays.pop("seconds"))
+    parts: dict[str, dict[str, np.ndarray]] = {"draws": {}, "stats": {}}
+    for key, values in arrays.items():
+        kind, _, name = key.partition("/")
+        parts[kind][name] = values
     return Chain(parts["draws"], parts["stats"], warmup, sampling)

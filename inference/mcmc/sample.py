@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from onebasin.models.checks import check_seed, choose
+from onebasin.models.checks import check_seed
 from onebasin.models.target import Target
 
-from ..engine import ENGINES
+from ..engine import engine_of
 from ..posterior import build, fingerprint
 from ..progress import ProgressBars
-from .chains import Chain, RunChain, run_chains, stack
+from .chains import Chain, run_chains, stack
 from .settings import HmcSettings, NutsSettings
 
 Settings = NutsSettings | HmcSettings
@@ -34,7 +34,7 @@ def sample(
     progress: bool,
 ) -> xr.DataTree:
     """Run the chains of a method; `nuts` and `hmc` say what the arguments mean."""
-    choose("engine", engine, ENGINES)
+    sampler = engine_of(engine)
     seed = check_seed(seed)
     mark = fingerprint(
         target, method=method, engine=engine, settings=_chain_settings(settings), seed=seed
@@ -42,9 +42,9 @@ def sample(
     started = time.perf_counter()
     with ProgressBars(progress) as bars, tempfile.TemporaryDirectory() as folder:
         chains = run_chains(
-            partial(_prepare, target, engine, settings, seed, bars, Path(folder)),
+            partial(sampler.chains, target, settings, seed, bars, Path(folder)),
             settings.chains,
-            checkpoint=checkpoint,
+            folder=checkpoint,
             fingerprint=mark,
         )
     wall_time = time.perf_counter() - started
@@ -52,18 +52,6 @@ def sample(
     how = _attributes(chains, stats, settings)
     how |= {"engine": engine, "method": method, "seed": seed, "wall_time": wall_time}
     return build(target, draws, stats, how)
-
-
-def _prepare(
-    target: Target, engine: str, settings: Settings, seed: int, bars: ProgressBars, folder: Path
-) -> RunChain:
-    if engine == "numpyro":
-        from . import numpyro as numpyro_mcmc
-
-        return numpyro_mcmc.ChainRunner(target, settings, seed, bars).run
-    from . import stan as stan_mcmc
-
-    return stan_mcmc.ChainRunner(target, settings, seed, bars, folder).run
 
 
 def _chain_settings(settings: Settings) -> dict[str, object]:

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 import jax
 from jaxtyping import Array, Int
 
+from onebasin.models.networks.bayesian import NetworkTarget
+from onebasin.models.target import Target
+
 
 @dataclass(frozen=True)
 class Batches:
@@ -41,3 +44,19 @@ class Batches:
         """Rows of all batches of an epoch."""
         order = jax.random.permutation(jax.random.fold_in(rng_key, epoch), self.num_obs)
         return order[: self.per_epoch * self.size].reshape(self.per_epoch, self.size)
+
+
+def check_batches(target: Target, batch_size: int | None) -> None:
+    """Refuse batches of a target that is no network, and a batch larger than the data."""
+    if batch_size is None:
+        return
+    if not isinstance(target, NetworkTarget):
+        raise ValueError(
+            f"`batch_size` is {batch_size}, but the target {target.name!r} is no network, and of other models it is "
+            "not known which part of the density belongs to which observation; use batch_size=None."
+        )
+    if batch_size > (num_obs := len(target.x)):
+        raise ValueError(
+            f"`batch_size` is {batch_size}, but the target has {num_obs} observations; give at most {num_obs}, "
+            "or None for all of them."
+        )

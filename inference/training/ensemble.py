@@ -27,13 +27,14 @@ from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.networks.likelihood import Gaussian
 from onebasin.models.target import Target
 
+from ..checkpoint import FileKeeper
 from ..density.network import prior_model
 from ..keys import Purpose, keys_for
 from ..posterior import build, fingerprint
 from ..precision import precision
 from ..progress import ProgressBars
-from .checkpoint import FileKeeper
-from .settings import EnsembleSettings, check_batch_fits
+from .batches import check_batches
+from .settings import EnsembleSettings
 from .train import Trained, train
 
 
@@ -79,7 +80,7 @@ def ensemble(
         )
     settings = settings or EnsembleSettings()
     seed = check_seed(seed)
-    check_batch_fits(settings.batch_size, len(target.x))
+    check_batches(target, settings.batch_size)
     mark = fingerprint(target, method="ensemble", settings=asdict(settings), seed=seed)
     started = time.perf_counter()
     with ProgressBars(progress) as bars:

@@ -53,12 +53,3 @@ class EnsembleSettings(TrainSettings):
 
     members: Count = 10
     init: Literal["he", "prior"] = "he"
-
-
-def check_batch_fits(batch_size: int | None, num_obs: int) -> None:
-    """Refuse a batch larger than the data."""
-    if batch_size is not None and batch_size > num_obs:
-        raise ValueError(
-            f"`batch_size` is {batch_size}, but the target has {num_obs} observations; give at most {num_obs}, "
-            "or None for all of them."
-        )

@@ -21,12 +21,13 @@ from jaxtyping import Array, Float, Int
 from onebasin.models.checks import check_seed
 from onebasin.models.networks.bayesian import NetworkTarget
 
+from ..checkpoint import Keeper, Kept
 from ..density.network import NetworkDensity
 from ..density.start import given_start
 from ..keys import Purpose, keys_for
 from ..precision import precision
-from .batches import Batches
-from .settings import TrainSettings, check_batch_fits
+from .batches import Batches, check_batches
+from .settings import TrainSettings
 
 
 @dataclass(frozen=True)
@@ -62,25 +63,6 @@ class State(NamedTuple):
 
     points: Float[Array, "member param"]
     adam: optax.OptState
-
-
-@dataclass(frozen=True)
-class Kept:
-    """A state to go on from, a pytree of arrays, with the losses (or whatever is traced) until then."""
-
-    state: Any
-    losses: list[np.ndarray]
-
-
-class Keeper:
-    """Where training is kept as it goes; this one keeps nothing."""
-
-    def load(self, like: Kept) -> Kept:
-        """What is kept, or `like` itself, the start."""
-        return like
-
-    def save(self, make: Callable[[], Kept]) -> None:
-        """Called after every epoch; `make` gives what to keep."""
 
 
 def train(
@@ -127,7 +109,7 @@ def train(
     """
     settings = settings or TrainSettings()
     seed = check_seed(seed)
-    check_batch_fits(settings.batch_size, len(target.x))
+    check_batches(target, settings.batch_size)
     if record_every is not None and (record_every < 1 or keeper is not None):
         raise ValueError(
             f"`record_every` must be at least 1 epoch, or None; got {record_every}, with keeper={keeper!r}. A keeper "

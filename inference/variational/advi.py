@@ -12,15 +12,12 @@ import numpy as np
 import xarray as xr
 
 from onebasin.models.checks import check_seed, choose
-from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.target import Target
 
-from ..engine import ENGINES
+from ..engine import engine_of
 from ..posterior import build
 from ..progress import ProgressBars
-from ..training.settings import check_batch_fits
-from .fit import VariationalFit
-from .gaussian import GAUSSIANS
+from .families.table import GAUSSIANS
 from .settings import AdviSettings
 
 
@@ -66,18 +63,17 @@ def advi(
         If a word is unknown, the target has no definition for the engine, `start` does not fit it, or a batch is asked
         for where there is no network, on the Stan engine, or larger than the data.
     AdviFailed
-        If every attempt failed (see `stan_advi.ATTEMPTS`); the message says so in one line.
+        If every attempt failed (see `variational.stan.ATTEMPTS`); the message says so in one line.
     StanError
         If Stan cannot compile the program.
     """
     choose("family", family, GAUSSIANS)
-    choose("engine", engine, ENGINES)
+    fitter = engine_of(engine)
     seed = check_seed(seed)
     settings = settings or AdviSettings()
-    _check_batches(target, engine, settings.batch_size)
     started = time.perf_counter()
     with ProgressBars(progress) as bars:
-        fit = _fit(target, family, engine, settings, start, seed, bars)
+        fit = fitter.variational(target, family, settings, start, seed, bars)
     how: dict[str, Any] = {
         "engine": engine,
         "method": f"advi-{family}",
@@ -91,38 +87,6 @@ def advi(
     if start is not None:
         how["start"] = _digest(start)
     return build(target, fit.draws, fit.stats, how, variational=fit.variational)
-
-
-def _fit(
-    target: Target,
-    family: str,
-    engine: str,
-    settings: AdviSettings,
-    start: Mapping[str, Any] | None,
-    seed: int,
-    bars: ProgressBars,
-) -> VariationalFit:
-    if engine == "numpyro":
-        from .numpyro import fit
-    else:
-        from .stan import fit
-    return fit(target, family, settings, start, seed, bars)
-
-
-def _check_batches(target: Target, engine: str, batch_size: int | None) -> None:
-    if batch_size is None:
-        return
-    if engine == "stan":
-        raise ValueError(
-            f"`batch_size` is {batch_size}, but Stan's ADVI takes all data in every gradient; use engine='numpyro', or "
-            "batch_size=None."
-        )
-    if not isinstance(target, NetworkTarget):
-        raise ValueError(
-            f"`batch_size` is {batch_size}, but the target {target.name!r} is no network, and of other models it is "
-            "not known which part of the density belongs to which observation; use batch_size=None."
-        )
-    check_batch_fits(batch_size, len(target.x))
 
 
 def _digest(start: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ import math
 from onebasin.models.checks import choose
 
 from ..mutual_information.permanent import check_size
-from .families.family import Family
+from .families.base import Family
 from .layout import Layout
 from .settings import CHOICES
 from .term import MAX_ELEMENTS, MAX_EXACT

@@ -23,9 +23,8 @@ from onebasin.models.target import Target
 
 from ..density.start import check_names
 from ..mutual_information import bethe, exact, sinkhorn
-from .families.family import Family
+from .families.base import Family, Parameters
 from .families.table import family_of
-from .gaussian import Parameters
 from .layout import Layout, layout_of
 from .settings import SymmetrisedSettings
 from .term import MAX_EXACT, Information

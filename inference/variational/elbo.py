@@ -23,9 +23,8 @@ from onebasin.models.target import Target
 from ..density.base import Values
 from ..density.network import NetworkDensity, outputs_log_likelihood
 from ..density.numpyro import NumpyroDensity
-from .families.family import Family
+from .families.base import Family, Parameters
 from .families.mean_field import MeanField
-from .gaussian import Parameters
 from .settings import SymmetrisedSettings
 
 Data = tuple[jax.Array, jax.Array] | None

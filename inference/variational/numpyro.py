@@ -1,16 +1,14 @@
 """ADVI on a NumPyro model: a Gaussian in the unconstrained space, Adam with a decaying step, a stopping rule.
 
-The step size decays to a hundredth over `settings.iterations`. Every `evaluate_every` steps the ELBO is estimated
-anew with `elbo_samples` draws; the trace of these estimates decides when to stop (`fit.has_settled`). With minibatches
-the gradients are those of a batch, whose likelihood is weighted up; the ELBO stays that of all data.
+The step size decays to a hundredth over `settings.iterations`. The trace of the ELBO, of `elbo_samples` draws each,
+decides when to stop. With minibatches the gradients are those of a batch, whose likelihood is weighted up; the ELBO
+stays that of all data.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -18,61 +16,28 @@ import numpy as np
 import optax
 import xarray as xr
 
-from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.target import Target
 
+from ..checkpoint import Keeper
 from ..density.network import density_of
+from ..density.numpyro import NumpyroDensity
 from ..density.start import given_start, random_starts
 from ..errors import AdviFailed
 from ..keys import Purpose, key_for, keys_for
 from ..precision import precision
 from ..progress import ProgressBars
-from ..training.batches import Batches
-from .fit import VariationalFit, elbo_trace, has_settled
-from .gaussian import GAUSSIANS, FullRank, MeanField, Parameters, entropy, log_density
+from ..training.batches import Batches, check_batches
+from .families.base import Parameters, sample
+from .families.table import GAUSSIANS
+from .fit import VariationalFit, elbo_trace
+from .optimise import Optimiser
+from .result import draw_fit
 from .settings import AdviSettings
 
 INIT_RADIUS = 2.0
 """Without a given start, the fit starts at a random point, as a chain would."""
 
-LogDensities = Callable[[jax.Array], jax.Array]
-"""From points (sample, param) to log densities (sample,)."""
-
-
-class _State(NamedTuple):
-    key: jax.Array
-    params: Parameters
-    optimiser: optax.OptState
-
-
-@dataclass(frozen=True)
-class _Trace:
-    iteration: list[int]
-    elbo: list[float]
-    params: Parameters
-    converged: bool
-
-
-@dataclass(frozen=True)
-class _Model:
-    """A log density over vectors (param,).
-
-    Attributes
-    ----------
-    start : array (param,)
-        Where the mean starts.
-    sites : callable
-        One vector to the values of the sites.
-    log_densities : callable
-        Of points (sample, param), with all data.
-    batched : callable or None
-        The same with the batch of a step, from the step's number; `None` without batches.
-    """
-
-    start: jax.Array
-    sites: Callable[[jax.Array], dict[str, jax.Array]]
-    log_densities: LogDensities
-    batched: Callable[[jax.Array], LogDensities] | None = None
+LogDensity = Callable[[jax.Array], jax.Array]
 
 
 def fit(
@@ -90,125 +55,99 @@ def fit(
     AdviFailed
         If the ELBO becomes infinite or undefined.
     """
+    check_batches(target, settings.batch_size)
     with precision(settings.dtype):
-        model = _model(target, settings, start, seed)
+        density = density_of(target)
+        if start is None:
+            loc = random_starts(density, keys_for(Purpose.POINT, seed, 1), INIT_RADIUS)
+        else:
+            loc = given_start(density, start)[None]
         key_steps, key_elbo, key_draws = jax.random.split(jax.random.key(seed), 3)
-        fitting = _Fitting(model, GAUSSIANS[family], settings)
-        trace = fitting.optimise(key_steps, key_elbo, bars, target.name)
-        return _finish(fitting, trace, key_draws)
+        elbo = PlainElbo(density, family, settings, key_for(Purpose.ADVI_BATCHES, seed))
+        state = elbo.first(loc, settings.init_scale, jax.random.key_data(key_steps)[None])
+        bar = bars.add("ADVI", settings.iterations)
+        found = elbo.run(state, Keeper(), lambda done: bars.move(bar, done), key_elbo)
+        params = jax.tree.map(lambda leaf: leaf[0], found.params)
+        draws, lp, log_q = jax.jit(
+            lambda p: draw_fit(density, elbo.family, p, key_draws, settings.draws)
+        )(params)
+        described = {n: (d, np.asarray(v)) for n, (d, v) in elbo.family.describe(params).items()}
+    trace = elbo_trace(found.iteration, found.elbo[:, 0])
+    return VariationalFit(
+        draws={name: np.asarray(values)[None] for name, values in draws.items()},
+        stats={"lp": np.asarray(lp)[None], "log_q": np.asarray(log_q)[None]},
+        variational=xr.Dataset(trace | described),
+        converged=bool(found.settled[0]),
+        gradient_evaluations=int(found.iteration[-1]) * settings.gradient_samples,
+    )
 
 
-def _model(
-    target: Target, settings: AdviSettings, start: Mapping[str, Any] | None, seed: int
-) -> _Model:
-    density = density_of(target)
-    if start is None:
-        first = random_starts(density, keys_for(Purpose.POINT, seed, 1), INIT_RADIUS)[0]
-    else:
-        first = given_start(density, start)
+class PlainElbo(Optimiser):
+    """Trains one fit; carries its key from step to step."""
 
-    def quantities(vector: jax.Array) -> dict[str, jax.Array]:
-        return density.quantities(density.unravel(vector))
-
-    if settings.batch_size is None or not isinstance(target, NetworkTarget):
-        return _Model(first, quantities, jax.vmap(density.log_density))
-    batches = Batches(len(target.x), settings.batch_size)
-    key_batches = key_for(Purpose.ADVI_BATCHES, seed)
-
-    def batched(step: jax.Array) -> LogDensities:
-        epoch, number = step // batches.per_epoch, step % batches.per_epoch
-        rows = batches.epoch(key_batches, epoch)[number]
-
-        def log_density(v: jax.Array) -> jax.Array:
-            likelihood = jnp.sum(density.log_likelihood(v, rows))
-            return density.log_prior(v) + batches.weight * likelihood
-
-        return jax.vmap(log_density)
-
-    # One draw after the other: a pass over all data may fill the memory by itself.
-    return _Model(first, quantities, lambda vs: jax.lax.map(density.log_density, vs), batched)
-
-
-class _Fitting:
-    """The compiled parts of a fit."""
-
-    def __init__(self, model: _Model, family: MeanField | FullRank, settings: AdviSettings) -> None:
-        self.model, self.family, self.settings = model, family, settings
-        self.adam = optax.adam(
-            optax.exponential_decay(settings.learning_rate, settings.iterations, 0.01)
+    def __init__(
+        self, density: NumpyroDensity, family: str, settings: AdviSettings, key_batches: jax.Array
+    ) -> None:
+        super().__init__(
+            GAUSSIANS[family](density.size),
+            optax.exponential_decay(settings.learning_rate, settings.iterations, 0.01),
+            steps=settings.iterations,
+            evaluate_every=settings.evaluate_every,
+            tolerance=settings.tolerance,
         )
-        self.log_densities = jax.jit(model.log_densities)
-        self.estimate = jax.jit(partial(self._elbo, model.log_densities, num=settings.elbo_samples))
-        self.advance = jax.jit(
-            lambda state, done, num: jax.lax.fori_loop(
-                0, num, lambda i, s: self._step(done + i, s), state
-            )
+        self.density, self.settings, self._key_batches = density, settings, key_batches
+        if settings.batch_size is not None:
+            self.batches = Batches(len(density.target.x), settings.batch_size)
+
+    def prepare(self, carried: jax.Array, number: jax.Array) -> tuple[jax.Array, Any]:
+        """The next key; the step's own key and observations."""
+        key, key_now = jax.random.split(jax.random.wrap_key_data(carried[0]))
+        rows = None
+        if self.settings.batch_size is not None:
+            epoch, place = number // self.batches.per_epoch, number % self.batches.per_epoch
+            rows = self.batches.epoch(self._key_batches, epoch)[place]
+        return jax.random.key_data(key)[None], (key_now[None], rows)
+
+    @property
+    def axes(self) -> Any:
+        """Keys are of a fit."""
+        return 0, None
+
+    def loss(self, params: Parameters, number: jax.Array, inputs: Any) -> jax.Array:
+        """Minus the ELBO, by a batch or by all data."""
+        (key, rows), samples = inputs, self.settings.gradient_samples
+        if rows is None:
+            return -self._elbo(jax.vmap(self.density.log_density), params, key, samples)
+
+        def log_density(vector: jax.Array) -> jax.Array:
+            likelihood = jnp.sum(self.density.log_likelihood(vector, rows))
+            return self.density.log_prior(vector) + self.batches.weight * likelihood
+
+        return -self._elbo(jax.vmap(log_density), params, key, samples)
+
+    def evaluate(self, key: jax.Array, params: Parameters) -> tuple[jax.Array, jax.Array]:
+        """The ELBO of all data; there is no information."""
+        batched = self.settings.batch_size is not None
+        # One draw after the other where there are batches: a pass over all data may fill the memory by itself.
+        log_densities = (
+            (lambda vectors: jax.lax.map(self.density.log_density, vectors))
+            if batched
+            else jax.vmap(self.density.log_density)
+        )
+        elbo = self._elbo(log_densities, params, key, self.settings.elbo_samples)
+        return elbo, jnp.zeros_like(elbo)
+
+    def failure(self, values: np.ndarray, before: int, after: int) -> AdviFailed:
+        """What is said of an ELBO that is not finite."""
+        elbo, rate = float(values[0, 0]), self.settings.learning_rate
+        return AdviFailed(
+            f"NumPyro's ADVI failed on {self.density.target.name!r}: the ELBO is {elbo} after {after} steps; try a "
+            f"smaller `learning_rate` (now {rate}) or another seed.",
+            [{"learning_rate": rate, "error": f"ELBO {elbo} at step {after}"}],
         )
 
     def _elbo(
-        self, log_densities: LogDensities, params: Parameters, key: jax.Array, num: int
+        self, log_densities: LogDensity, params: Parameters, key: jax.Array, num: int
     ) -> jax.Array:
-        eps = jax.random.normal(key, (num, params["loc"].size), params["loc"].dtype)
-        draws = self.family.transform(params, eps)
-        return jnp.mean(log_densities(draws)) + entropy(self.family, params)
-
-    def _step(self, number: jax.Array, state: _State) -> _State:
-        key, key_now = jax.random.split(state.key)
-        m = self.model
-        log_densities = m.batched(number) if m.batched else m.log_densities
-
-        def loss(params: Parameters) -> jax.Array:
-            return -self._elbo(log_densities, params, key_now, self.settings.gradient_samples)
-
-        updates, optimiser = self.adam.update(jax.grad(loss)(state.params), state.optimiser)
-        return _State(key, optax.apply_updates(state.params, updates), optimiser)
-
-    def optimise(
-        self,
-        key_steps: jax.Array,
-        key_elbo: jax.Array,
-        bars: ProgressBars,
-        name: str,
-    ) -> _Trace:
-        """Run until the ELBO settles or the iterations end."""
-        s = self.settings
-        params = self.family.initial(self.model.start, s.init_scale)
-        state = _State(key_steps, params, self.adam.init(params))
-        bar = bars.add("ADVI", s.iterations)
-        iteration: list[int] = []
-        elbo: list[float] = []
-        while (done := iteration[-1] if iteration else 0) < s.iterations:
-            steps = min(s.evaluate_every, s.iterations - done)
-            state = self.advance(state, done, steps)
-            elbo.append(float(self.estimate(state.params, jax.random.fold_in(key_elbo, done))))
-            iteration.append(done + steps)
-            bars.move(bar, done + steps)
-            if not np.isfinite(elbo[-1]):
-                raise _failure(name, s, elbo[-1], done + steps)
-            if has_settled(elbo, s.tolerance):
-                return _Trace(iteration, elbo, state.params, True)
-        return _Trace(iteration, elbo, state.params, False)
-
-
-def _failure(name: str, settings: AdviSettings, elbo: float, step: int) -> AdviFailed:
-    return AdviFailed(
-        f"NumPyro's ADVI failed on {name!r}: the ELBO is {elbo} after {step} steps; try a smaller `learning_rate` "
-        f"(now {settings.learning_rate}) or another seed.",
-        [{"learning_rate": settings.learning_rate, "error": f"ELBO {elbo} at step {step}"}],
-    )
-
-
-def _finish(fitting: _Fitting, trace: _Trace, key: jax.Array) -> VariationalFit:
-    s, params = fitting.settings, trace.params
-    eps = jax.random.normal(key, (s.draws, params["loc"].size), params["loc"].dtype)
-    z = fitting.family.transform(params, eps)
-    lp, log_q = fitting.log_densities(z), log_density(fitting.family, params, eps)
-    sites = jax.jit(jax.vmap(fitting.model.sites))(z)
-    described = {k: (d, np.asarray(v)) for k, (d, v) in fitting.family.describe(params).items()}
-    return VariationalFit(
-        draws={name: np.asarray(values)[None] for name, values in sites.items()},
-        stats={"lp": np.asarray(lp)[None], "log_q": np.asarray(log_q)[None]},
-        variational=xr.Dataset(elbo_trace(trace.iteration, trace.elbo) | described),
-        converged=trace.converged,
-        gradient_evaluations=trace.iteration[-1] * s.gradient_samples,
-    )
+        draws = sample(self.family, params, key, num)
+        return jnp.mean(log_densities(draws)) + self.family.entropy(params)

@@ -10,19 +10,24 @@ import numpy as np
 import xarray as xr
 
 from ..density.base import Values
+from ..density.numpyro import NumpyroDensity
 from ..keys import Purpose, keys_for
-from .gaussian import Parameters
-from .optimise import Optimised, Optimiser
+from .families.base import Family, Parameters, sample
+from .fit import VariationalFit
+from .optimise import Optimised
+from .symmetrised_elbo import SymmetrisedElbo
 
 
-def finish(
-    optimiser: Optimiser, optimised: Optimised, seed: int
-) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray], xr.Dataset]:
+def finish(optimiser: SymmetrisedElbo, optimised: Optimised, seed: int) -> VariationalFit:
     """Draws (chain, draw, ...), their statistics, and the group `variational`."""
-    s, params = optimiser.settings, optimised.params
+    s, params, density = optimiser.settings, optimised.params, optimiser.objective.density
     keys = keys_for(Purpose.FIT_DRAWS, seed, s.fits)
-    draw = jax.jit(lambda both: jax.lax.map(lambda one: _drawn(optimiser, *one), both))
-    values, lp, log_q = draw((params, keys))
+
+    def one(both: tuple[Parameters, jax.Array]) -> tuple[Values, jax.Array, jax.Array]:
+        p, key = both
+        return draw_fit(density, optimiser.family, p, jax.random.fold_in(key, 0), s.draws)
+
+    values, lp, log_q = jax.jit(lambda both: jax.lax.map(one, both))((params, keys))
     report = jax.jit(lambda both: jax.lax.map(lambda one: _reported(optimiser, *one), both))
     final = {name: ("chain", np.asarray(v)) for name, v in report((params, keys)).items()}
     traces = {
@@ -44,9 +49,13 @@ def finish(
     dataset = xr.Dataset(variables)
     for name, side in _sides(optimiser.information.side).items():
         dataset[name].attrs["side"] = side
-    draws = {name: np.asarray(v) for name, v in values.items()}
-    stats = {"lp": np.asarray(lp), "log_q": np.asarray(log_q)}
-    return draws, stats, dataset
+    return VariationalFit(
+        draws={name: np.asarray(v) for name, v in values.items()},
+        stats={"lp": np.asarray(lp), "log_q": np.asarray(log_q)},
+        variational=dataset,
+        converged=bool(np.all(optimised.settled)),
+        gradient_evaluations=int(optimised.iteration[-1]) * s.samples * s.fits,
+    )
 
 
 def _sides(traced: str) -> dict[str, str]:
@@ -65,25 +74,24 @@ def _sides(traced: str) -> dict[str, str]:
     }
 
 
-def _drawn(
-    optimiser: Optimiser, params: Parameters, key: jax.Array
+def draw_fit(
+    density: NumpyroDensity, family: Family, params: Parameters, key: jax.Array, num: int
 ) -> tuple[Values, jax.Array, jax.Array]:
-    family, density = optimiser.family, optimiser.objective.density
-    eps = jax.random.normal(
-        jax.random.fold_in(key, 0), (optimiser.settings.draws, family.noise), params["loc"].dtype
-    )
-    vectors = family.transform(params, eps)
+    """Draws from a fit: values (draw, ...), their log densities, and those under the fit, (draw,)."""
+    vectors = sample(family, params, key, num)
     # One after the other: a pass over all data may fill the memory by itself.
     lp = jax.lax.map(density.log_density, vectors)
-    return jax.vmap(density.constrain)(vectors), lp, family.log_density(params, vectors)
+    values = jax.vmap(lambda v: density.quantities(density.unravel(v)))(vectors)
+    return values, lp, family.log_density(params, vectors)
 
 
-def _reported(optimiser: Optimiser, params: Parameters, key: jax.Array) -> dict[str, jax.Array]:
+def _reported(
+    optimiser: SymmetrisedElbo, params: Parameters, key: jax.Array
+) -> dict[str, jax.Array]:
     """The numbers at the end, of one fit."""
     s, family = optimiser.settings, optimiser.family
     key_eps, key_layers, key_terms = jax.random.split(jax.random.fold_in(key, 1), 3)
-    eps = jax.random.normal(key_eps, (s.report_draws, family.noise), params["loc"].dtype)
-    draws = family.transform(params, eps)
+    draws = sample(family, params, key_eps, s.report_draws)
     values = optimiser.elbo_values(params, key_layers, draws)
     both = optimiser.information.report(params, key_terms, draws)
     elbo = jnp.mean(values)

@@ -85,6 +85,11 @@ def fit(
     AdviFailed
         If all attempts failed.
     """
+    if settings.batch_size is not None:
+        raise ValueError(
+            f"`batch_size` is {settings.batch_size}, but Stan's ADVI takes all data in every gradient; use "
+            "engine='numpyro', or batch_size=None."
+        )
     tried: list[dict[str, Any]] = []
     bar = bars.add(f"ADVI {family}", settings.iterations)
 

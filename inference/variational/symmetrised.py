@@ -26,23 +26,23 @@ from onebasin.models.checks import check_seed, choose
 from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.target import Target
 
+from ..checkpoint import FileKeeper, Keeper
 from ..density.start import given_start
 from ..density.symmetry import SymmetryError
 from ..keys import Purpose, key_for, keys_for
 from ..posterior import build, fingerprint
 from ..precision import precision
 from ..progress import ProgressBars
-from ..training.checkpoint import FileKeeper
+from ..training.batches import check_batches
 from ..training.ensemble import first_values
-from ..training.settings import EnsembleSettings, check_batch_fits
-from ..training.train import Keeper
+from ..training.settings import EnsembleSettings
 from .choice import check_permutations, choose_estimator
 from .elbo import Objective, applies_locally
 from .families.table import family_of
 from .layout import Layout, layout_of
-from .optimise import Optimiser
 from .result import finish
 from .settings import FAMILIES, SymmetrisedSettings
+from .symmetrised_elbo import SymmetrisedElbo
 from .term import Information
 
 RADIUS = 2.0
@@ -108,7 +108,7 @@ def symmetrised_vi(
     settings = settings or SymmetrisedSettings()
     choose("family", family, FAMILIES)
     seed = check_seed(seed)
-    _check_batches(target, settings.batch_size)
+    check_batches(target, settings.batch_size)
     started = time.perf_counter()
     with precision(settings.dtype), ProgressBars(progress) as bars:
         layout = layout_of(target)
@@ -118,15 +118,17 @@ def symmetrised_vi(
         check_permutations(choice, settings.permutations)
         local = applies_locally(target, q, settings)
         information = Information(layout, q, choice, settings)
-        optimiser = Optimiser(Objective(layout.density, q, local), information, settings, seed)
+        optimiser = SymmetrisedElbo(
+            Objective(layout.density, q, local), information, settings, seed
+        )
         bar = bars.add(f"symmetrised VI ({choice})", settings.steps)
         optimised = optimiser.run(
-            optimiser.first(_means(target, layout, settings, start, seed)),
+            optimiser.start(_means(target, layout, settings, start, seed)),
             _keeper(checkpoint, target, family, choice, settings, start, seed),
             lambda steps: bars.move(bar, steps),
             key_for(Purpose.FIT_EVALUATIONS, seed),
         )
-        draws, stats, variational = finish(optimiser, optimised, seed)
+        fit = finish(optimiser, optimised, seed)
     how = {
         "engine": "numpyro",
         "method": "symmetrised-vi",
@@ -138,10 +140,10 @@ def symmetrised_vi(
         "settings": asdict(settings),
         "seed": seed,
         "wall_time": time.perf_counter() - started,
-        "gradient_evaluations": int(optimised.iteration[-1]) * settings.samples * settings.fits,
-        "converged": int(np.all(optimised.settled)),
+        "gradient_evaluations": fit.gradient_evaluations,
+        "converged": int(fit.converged),
     }
-    return build(target, draws, stats, how, variational=variational)
+    return build(target, fit.draws, fit.stats, how, variational=fit.variational)
 
 
 def _check_symmetry(target: Target, layout: Layout) -> None:
@@ -205,14 +207,3 @@ def _keeper(
         start=given,
     )
     return FileKeeper(checkpoint, mark)
-
-
-def _check_batches(target: Target, batch_size: int | None) -> None:
-    if batch_size is None:
-        return
-    if not isinstance(target, NetworkTarget):
-        raise ValueError(
-            f"`batch_size` is {batch_size}, but the target {target.name!r} is no network, and of other models it is "
-            "not known which part of the density belongs to which observation; use batch_size=None."
-        )
-    check_batch_fits(batch_size, len(target.x))

@@ -39,9 +39,8 @@ from ..mutual_information import (
 )
 from ..mutual_information.interval import from_values
 from ..mutual_information.layers import layered_interval
-from .families.family import Family
+from .families.base import Family, Parameters
 from .families.mean_field import MeanField
-from .gaussian import Parameters
 from .layout import Columns, Element, Layout
 from .settings import SymmetrisedSettings
 

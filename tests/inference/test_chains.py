@@ -37,7 +37,7 @@ class Runs:
 
 
 def test_chains_come_in_order_of_their_numbers() -> None:
-    chains = run_chains(Runs().prepare, 5, checkpoint=None, fingerprint="a")
+    chains = run_chains(Runs().prepare, 5, folder=None, fingerprint="a")
     assert [c.draws["x"][0, 0] for c in chains] == [0, 1, 2, 3, 4]
     draws, stats = stack(chains)
     assert draws["x"].shape == (5, 3, 2)
@@ -47,12 +47,12 @@ def test_chains_come_in_order_of_their_numbers() -> None:
 def test_finished_chains_are_kept_and_not_run_again(tmp_path: Path) -> None:
     first = Runs(broken=(3,))
     with pytest.raises(RuntimeError, match="planted"):
-        run_chains(first.prepare, 4, checkpoint=tmp_path, fingerprint="a")
+        run_chains(first.prepare, 4, folder=tmp_path, fingerprint="a")
     kept = sorted(int(p.stem[-1]) for p in tmp_path.glob("chain-*.npz"))
     assert kept
     assert 3 not in kept
     second = Runs()
-    chains = run_chains(second.prepare, 4, checkpoint=tmp_path, fingerprint="a")
+    chains = run_chains(second.prepare, 4, folder=tmp_path, fingerprint="a")
     assert sorted(second.numbers) == [i for i in range(4) if i not in kept]
     assert [c.draws["x"][0, 0] for c in chains] == [0, 1, 2, 3]
     assert chains[0].stats["diverging"].dtype == bool
@@ -60,18 +60,18 @@ def test_finished_chains_are_kept_and_not_run_again(tmp_path: Path) -> None:
 
 
 def test_nothing_is_prepared_when_all_chains_are_there(tmp_path: Path) -> None:
-    run_chains(Runs().prepare, 2, checkpoint=tmp_path, fingerprint="a")
+    run_chains(Runs().prepare, 2, folder=tmp_path, fingerprint="a")
 
     def prepare():
         raise AssertionError("not needed")
 
-    assert len(run_chains(prepare, 2, checkpoint=tmp_path, fingerprint="a")) == 2
+    assert len(run_chains(prepare, 2, folder=tmp_path, fingerprint="a")) == 2
 
 
 def test_chains_of_another_run_are_not_taken(tmp_path: Path) -> None:
-    run_chains(Runs().prepare, 2, checkpoint=tmp_path, fingerprint="a")
+    run_chains(Runs().prepare, 2, folder=tmp_path, fingerprint="a")
     other = Runs()
-    run_chains(other.prepare, 2, checkpoint=tmp_path, fingerprint="b")
+    run_chains(other.prepare, 2, folder=tmp_path, fingerprint="b")
     assert sorted(other.numbers) == [0, 1]
 
 
@@ -98,7 +98,7 @@ def test_an_interrupt_stops_the_chains_and_keeps_the_finished(
 
     monkeypatch.setattr("onebasin.inference.mcmc.chains.wait", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        run_chains(lambda: run, 2, checkpoint=tmp_path, fingerprint="a")
+        run_chains(lambda: run, 2, folder=tmp_path, fingerprint="a")
     assert stopped.is_set()
     assert [p.name for p in tmp_path.iterdir()] == ["chain-0.npz"]
 
@@ -111,4 +111,4 @@ def test_the_cause_is_raised_and_not_its_consequence() -> None:
         raise RunCancelled("the consequence")
 
     with pytest.raises(ValueError, match="the cause"):
-        run_chains(lambda: run, 2, checkpoint=None, fingerprint="a")
+        run_chains(lambda: run, 2, folder=None, fingerprint="a")

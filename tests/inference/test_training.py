@@ -20,8 +20,8 @@ from onebasin.inference import (
     save,
     train,
 )
+from onebasin.inference.checkpoint import FileKeeper
 from onebasin.inference.training.batches import Batches
-from onebasin.inference.training.checkpoint import FileKeeper
 from onebasin.inference.training.ensemble import first_values
 from onebasin.inference.training.train import Trainer
 from onebasin.models import (

@@ -16,9 +16,8 @@ from jax.scipy.linalg import cho_solve
 from jaxtyping import Array, Float
 
 from ...mutual_information import LogRatios
-from ..gaussian import Parameters
 from ..layout import Columns
-from .family import LOG_2PI, standard_normal
+from .base import LOG_2PI, Parameters, couples, standard_normal
 
 
 @dataclass(frozen=True)
@@ -69,10 +68,7 @@ class LowRank:
         self, p: Parameters, draws: Float[Array, "draw param"], columns: Columns
     ) -> LogRatios:
         """There are none."""
-        raise ValueError(
-            "`family` is 'lowrank', which couples the parts, so that they have no distributions of their own. Use "
-            "mutual_information='infonce', or family='meanfield'."
-        )
+        raise couples("lowrank")
 
     def describe(self, p: Parameters) -> dict[str, tuple[tuple[str, ...], jax.Array]]:
         """`loc`, `scale` and `factor`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -11,14 +12,12 @@ from jaxtyping import Array, Float
 
 from ...mutual_information import LogRatios
 from ...mutual_information.pairwise import mean_field
-from ..gaussian import MeanField as Gaussian
-from ..gaussian import Parameters, entropy
 from ..layout import Columns
-from .family import standard_normal
+from .base import LOG_2PI, Parameters, standard_normal
 
 
 @dataclass(frozen=True)
-class MeanField(Gaussian):
+class MeanField:
     """Independent normals; parameters `loc` and `log_scale`, both (param,)."""
 
     size: int
@@ -29,9 +28,19 @@ class MeanField(Gaussian):
         """Standard normal numbers of a draw."""
         return self.size
 
+    def initial(self, loc: Float[Array, " param"], scale: float) -> Parameters:
+        """Parameters of N(loc, scale^2 I)."""
+        return {"loc": loc, "log_scale": jnp.full_like(loc, math.log(scale))}
+
+    def transform(
+        self, p: Parameters, eps: Float[Array, "sample param"]
+    ) -> Float[Array, "sample param"]:
+        """Draws from standard normal ones."""
+        return p["loc"][None, :] + jnp.exp(p["log_scale"])[None, :] * eps
+
     def entropy(self, p: Parameters) -> Float[Array, ""]:
         """Entropy."""
-        return entropy(self, p)
+        return jnp.sum(p["log_scale"]) + 0.5 * self.size * (1 + LOG_2PI)
 
     def log_density(
         self, p: Parameters, points: Float[Array, "sample param"]
@@ -43,11 +52,15 @@ class MeanField(Gaussian):
     def ratios(
         self, p: Parameters, draws: Float[Array, "draw param"], columns: Columns
     ) -> LogRatios:
-        """Log densities of parts under each other's distributions."""
+        """Log densities of components under each other's distributions."""
         scale = jnp.exp(p["log_scale"])
         index = columns.index
         flips = None if columns.flips is None else jnp.asarray(columns.flips)
         return mean_field(draws[:, index], p["loc"][index], scale[index], flips=flips)
+
+    def describe(self, p: Parameters) -> dict[str, tuple[tuple[str, ...], jax.Array]]:
+        """Parameters under the names of docs/architecture.md."""
+        return {"loc": (("param",), p["loc"]), "scale": (("param",), jnp.exp(p["log_scale"]))}
 
     def restore(self, described: Mapping[str, jax.Array]) -> Parameters:
         """Parameters from what `describe` names."""

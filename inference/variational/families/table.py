@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from ..layout import Layout
-from .family import Family
+from .base import Family
+from .full_rank import FullRank
 from .low_rank import LowRank
 from .mean_field import MeanField
-from .per_part import PerPart
+from .per_component import PerComponent
+
+GAUSSIANS: Mapping[str, Callable[[int], Family]] = {"meanfield": MeanField, "fullrank": FullRank}
+"""Of ADVI, from the number of coordinates."""
 
 
 def family_of(name: str, layout: Layout, rank: int) -> Family:
@@ -28,4 +34,4 @@ def family_of(name: str, layout: Layout, rank: int) -> Family:
             "family='meanfield'."
         )
     indices = tuple(layout.columns(block).index for block in layout.blocks)
-    return PerPart(indices, layout.rest())
+    return PerComponent(indices, layout.rest())

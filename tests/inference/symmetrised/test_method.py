@@ -113,20 +113,20 @@ def test_same_seed_gives_the_same_fit_and_fits_do_not_depend_on_their_number() -
 def test_a_stopped_fit_goes_on_to_the_same_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        "onebasin.inference.training.checkpoint.FileKeeper.__init__.__defaults__", (0.0,)
-    )
+    monkeypatch.setattr("onebasin.inference.checkpoint.FileKeeper.__init__.__defaults__", (0.0,))
     settings = replace(QUICK, batch_size=5, tolerance=0.0)
     whole = symmetrised_vi(regression(), settings=settings, seed=2)
 
     def stop(*_: object) -> None:
         raise RunCancelled("stopped")
 
-    from onebasin.inference.variational.optimise import Optimiser
+    from onebasin.inference.variational.symmetrised_elbo import SymmetrisedElbo
 
-    check = Optimiser._check
+    check = SymmetrisedElbo._check
     with monkeypatch.context() as patch:
-        patch.setattr(Optimiser, "_check", lambda s, v, d: stop() if d else check(s, v, d))
+        patch.setattr(
+            SymmetrisedElbo, "_check", lambda s, v, d, e: stop() if d else check(s, v, d, e)
+        )
         with pytest.raises(RunCancelled):
             symmetrised_vi(regression(), settings=settings, seed=2, checkpoint=tmp_path)
     again = symmetrised_vi(regression(), settings=settings, seed=2, checkpoint=tmp_path)
@@ -286,15 +286,15 @@ def test_an_elbo_that_is_lost_is_an_error() -> None:
 
 
 def test_step_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    from onebasin.inference.variational.optimise import Optimiser
+    from onebasin.inference.variational.symmetrised_elbo import SymmetrisedElbo
 
     traces = []
-    original = Optimiser.loss
+    original = SymmetrisedElbo.loss
 
-    def counted(self: Optimiser, *args: object) -> jax.Array:
+    def counted(self: SymmetrisedElbo, *args: object) -> jax.Array:
         traces.append(1)
         return original(self, *args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Optimiser, "loss", counted)
+    monkeypatch.setattr(SymmetrisedElbo, "loss", counted)
     symmetrised_vi(two_modes(), settings=replace(QUICK, steps=250, tolerance=0.0))
     assert len(traces) == 1

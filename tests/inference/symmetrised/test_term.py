@@ -12,7 +12,7 @@ from scipy.special import logsumexp
 
 from onebasin.inference import SymmetrisedSettings
 from onebasin.inference.variational.choice import check_permutations, choose_estimator
-from onebasin.inference.variational.families.family import Family
+from onebasin.inference.variational.families.base import Family
 from onebasin.inference.variational.families.table import family_of
 from onebasin.inference.variational.layout import Layout, layout_of
 from onebasin.inference.variational.term import Information

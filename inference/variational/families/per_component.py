@@ -1,4 +1,4 @@
-"""A full covariance within each part of a block."""
+"""A full covariance within each component of a block."""
 
 from __future__ import annotations
 
@@ -14,22 +14,21 @@ from jaxtyping import Array, Float, Int
 
 from ...mutual_information import LogRatios
 from ...mutual_information.pairwise import block
-from ..gaussian import Parameters
 from ..layout import Columns
-from .family import LOG_2PI, standard_normal
+from .base import LOG_2PI, Parameters, log_diagonal, lower_triangle, standard_normal
 
 
 @dataclass(frozen=True)
-class PerPart:
-    """A full covariance within each part of a block, and one for all that no block moves.
+class PerComponent:
+    """A full covariance within each component of a block, and one for all that no block moves.
 
-    Parameters `loc` (param,), `lower` (part, within, within) for every block and `rest` (within, within): Cholesky
+    Parameters `loc` (param,), `lower` (component, within, within) for every block and `rest` (within, within): Cholesky
     factors with the log of their diagonal.
 
     Attributes
     ----------
-    indices : tuple of arrays (part, within)
-        Places of the parts of every block; blocks do not overlap.
+    indices : tuple of arrays (component, within)
+        Places of the components of every block; blocks do not overlap.
     rest : array (within,)
         Places of the other coordinates.
     """
@@ -55,9 +54,13 @@ class PerPart:
         self, p: Parameters, eps: Float[Array, "sample param"]
     ) -> Float[Array, "sample param"]:
         """Draws; entry k of eps goes with coordinate k."""
-        out = jnp.zeros_like(eps).at[:, self.rest].set(eps[:, self.rest] @ _tril(p["rest"]).T)
+        out = (
+            jnp.zeros_like(eps)
+            .at[:, self.rest]
+            .set(eps[:, self.rest] @ lower_triangle(p["rest"]).T)
+        )
         for number, index in enumerate(self.indices):
-            scale = _tril(p[f"lower{number}"])
+            scale = lower_triangle(p[f"lower{number}"])
             out = out.at[:, index].set(jnp.einsum("hde,she->shd", scale, eps[:, index]))
         return p["loc"][None, :] + out
 
@@ -73,10 +76,10 @@ class PerPart:
         eps = (
             jnp.zeros_like(points)
             .at[:, self.rest]
-            .set(solve_triangular(_tril(p["rest"]), centred[:, self.rest].T, lower=True).T)
+            .set(solve_triangular(lower_triangle(p["rest"]), centred[:, self.rest].T, lower=True).T)
         )
         for number, index in enumerate(self.indices):
-            scale = _tril(p[f"lower{number}"])
+            scale = lower_triangle(p[f"lower{number}"])
             rows = jnp.moveaxis(centred[:, index], 0, 2)
             found = jax.vmap(lambda s, r: solve_triangular(s, r, lower=True))(scale, rows)
             eps = eps.at[:, index].set(jnp.moveaxis(found, 2, 0))
@@ -85,48 +88,34 @@ class PerPart:
     def ratios(
         self, p: Parameters, draws: Float[Array, "draw param"], columns: Columns
     ) -> LogRatios:
-        """Log densities of parts under each other's distributions."""
+        """Log densities of components under each other's distributions."""
         number = next(
             i for i, index in enumerate(self.indices) if np.array_equal(index, columns.index)
         )
         flips = None if columns.flips is None else jnp.asarray(columns.flips)
         index = columns.index
-        scale = _tril(p[f"lower{number}"])
+        scale = lower_triangle(p[f"lower{number}"])
         return block(draws[:, index], p["loc"][index], scale, flips=flips)
 
     def describe(self, p: Parameters) -> dict[str, tuple[tuple[str, ...], jax.Array]]:
         """`loc`, and Cholesky factors `scale_tril_rest`, `scale_tril_0`, ..."""
         out = {
             "loc": (("param",), p["loc"]),
-            "scale_tril_rest": (("rest", "rest_bis"), _tril(p["rest"])),
+            "scale_tril_rest": (("rest", "rest_bis"), lower_triangle(p["rest"])),
         }
         for number in range(len(self.indices)):
             dims = (f"part{number}", f"within{number}", f"within{number}_bis")
-            out[f"scale_tril_{number}"] = (dims, _tril(p[f"lower{number}"]))
+            out[f"scale_tril_{number}"] = (dims, lower_triangle(p[f"lower{number}"]))
         return out
 
     def restore(self, described: Mapping[str, jax.Array]) -> Parameters:
         """Parameters from what `describe` names."""
-        p = {"loc": described["loc"], "rest": _log_diagonal(described["scale_tril_rest"])}
+        p = {"loc": described["loc"], "rest": log_diagonal(described["scale_tril_rest"])}
         for number in range(len(self.indices)):
-            p[f"lower{number}"] = _log_diagonal(described[f"scale_tril_{number}"])
+            p[f"lower{number}"] = log_diagonal(described[f"scale_tril_{number}"])
         return p
 
     def _log_determinant(self, p: Parameters) -> jax.Array:
         lower = [p[f"lower{number}"] for number in range(len(self.indices))]
         diagonals = [jnp.sum(jnp.diagonal(x, axis1=-2, axis2=-1)) for x in (*lower, p["rest"])]
         return sum(diagonals[1:], diagonals[0])
-
-
-def _tril(lower: jax.Array) -> jax.Array:
-    diagonal = jnp.exp(jnp.diagonal(lower, axis1=-2, axis2=-1))
-    eye = jnp.eye(lower.shape[-1], dtype=lower.dtype)
-    shape = (*lower.shape[:-1], lower.shape[-1])
-    return jnp.tril(lower, -1) + diagonal[..., None] * jnp.broadcast_to(eye, shape)
-
-
-def _log_diagonal(scale: jax.Array) -> jax.Array:
-    """What `_tril` takes."""
-    diagonal = jnp.diagonal(scale, axis1=-2, axis2=-1)
-    eye = jnp.broadcast_to(jnp.eye(scale.shape[-1], dtype=scale.dtype), scale.shape)
-    return jnp.tril(scale, -1) + jnp.log(diagonal)[..., None] * eye

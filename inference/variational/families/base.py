@@ -15,8 +15,9 @@ import jax
 import jax.numpy as jnp
 
 from ...mutual_information import LogRatios
-from ..gaussian import Parameters
 from ..layout import Columns
+
+Parameters = dict[str, jax.Array]
 
 LOG_2PI = math.log(2 * math.pi)
 
@@ -55,7 +56,34 @@ class Family(Protocol):
         """Parameters from what `describe` names."""
 
 
+def sample(family: Family, p: Parameters, key: jax.Array, num: int) -> jax.Array:
+    """Draws (sample, param)."""
+    return family.transform(p, jax.random.normal(key, (num, family.noise), p["loc"].dtype))
+
+
 def standard_normal(eps: jax.Array, log_determinant: jax.Array) -> jax.Array:
     """Log density of draws (sample, param) from the standard normal numbers behind them."""
     constant = log_determinant + 0.5 * eps.shape[-1] * LOG_2PI
     return -0.5 * jnp.sum(eps * eps, axis=-1) - constant
+
+
+def lower_triangle(lower: jax.Array) -> jax.Array:
+    """Cholesky factors from matrices (..., k, k) that hold the log of their diagonal."""
+    diagonal = jnp.exp(jnp.diagonal(lower, axis1=-2, axis2=-1))
+    eye = jnp.eye(lower.shape[-1], dtype=lower.dtype)
+    return jnp.tril(lower, -1) + diagonal[..., None] * jnp.broadcast_to(eye, lower.shape)
+
+
+def log_diagonal(scale: jax.Array) -> jax.Array:
+    """What `lower_triangle` takes, from Cholesky factors."""
+    diagonal = jnp.diagonal(scale, axis1=-2, axis2=-1)
+    eye = jnp.broadcast_to(jnp.eye(scale.shape[-1], dtype=scale.dtype), scale.shape)
+    return jnp.tril(scale, -1) + jnp.log(diagonal)[..., None] * eye
+
+
+def couples(family: str) -> ValueError:
+    """What a family that couples the components answers to whoever asks for their distributions."""
+    return ValueError(
+        f"`family` is {family!r}, which couples the parts, so that they have no distributions of their own. Use "
+        "mutual_information='infonce', or family='meanfield'."
+    )

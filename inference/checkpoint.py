@@ -1,0 +1,93 @@
+"""What a run keeps on its way: arrays in a file, marked with the run that they are of."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from onebasin.models.files import replacing
+
+SECONDS = 30.0
+"""Least time between two writings of a state."""
+
+MARK = "fingerprint"
+
+
+def write(path: Path, fingerprint: str, arrays: Mapping[str, Any]) -> None:
+    """Write arrays; the folder is made where it does not exist, the file appears whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as part, part.open("wb") as file:
+        np.savez(file, allow_pickle=False, **{MARK: np.array(fingerprint)}, **arrays)
+
+
+def read(path: Path, fingerprint: str) -> dict[str, np.ndarray] | None:
+    """The arrays, or None where there is no file of this very run."""
+    if not path.exists():
+        return None
+    with np.load(path, allow_pickle=False) as file:
+        if str(file[MARK]) != fingerprint:
+            return None
+        return {name: file[name] for name in file.files if name != MARK}
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A state to go on from, a pytree of arrays, with the losses (or whatever is traced) until then."""
+
+    state: Any
+    losses: list[np.ndarray]
+
+
+class Keeper:
+    """Where training is kept as it goes; this one keeps nothing."""
+
+    def load(self, like: Kept) -> Kept:
+        """What is kept, or `like` itself, the start."""
+        return like
+
+    def save(self, make: Callable[[], Kept]) -> None:
+        """Called after every epoch; `make` gives what to keep."""
+
+
+class FileKeeper(Keeper):
+    """Keeps the state of one run in a folder, every half minute.
+
+    Parameters
+    ----------
+    folder : Path
+        Made where it does not exist.
+    fingerprint : str
+        Says whether a file found there is of this very run.
+    seconds : float
+        Least time between two writings.
+    """
+
+    def __init__(self, folder: Path, fingerprint: str, seconds: float = SECONDS) -> None:
+        self.path = folder / "state.npz"
+        self.fingerprint, self.seconds = fingerprint, seconds
+        self._written = time.monotonic()
+
+    def load(self, like: Kept) -> Kept:
+        """The file's state, or `like` where there is none of this run."""
+        arrays = read(self.path, self.fingerprint)
+        if arrays is None:
+            return like
+        leaves, tree = jax.tree.flatten(like.state)
+        state = [jnp.asarray(arrays[f"state/{i}"], leaf.dtype) for i, leaf in enumerate(leaves)]
+        return Kept(jax.tree.unflatten(tree, state), list(arrays["losses"]))
+
+    def save(self, make: Callable[[], Kept]) -> None:
+        """Write, if the last time is long enough ago."""
+        if time.monotonic() - self._written < self.seconds:
+            return
+        kept = make()
+        leaves = {f"state/{i}": np.asarray(v) for i, v in enumerate(jax.tree.leaves(kept.state))}
+        write(self.path, self.fingerprint, {"losses": np.stack(kept.losses), **leaves})
+        self._written = time.monotonic()
