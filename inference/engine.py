@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from onebasin.models.checks import choose
 from onebasin.models.target import Target
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .variational.settings import AdviSettings
 
 
+@runtime_checkable
 class Engine(Protocol):
     """What every engine can do with a target that has a definition for it."""
 

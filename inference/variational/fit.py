@@ -53,7 +53,9 @@ def has_settled(elbo: Sequence[float], tolerance: float) -> bool:
     return bool(min(change.mean(), np.median(change)) < tolerance)
 
 
-def elbo_trace(iteration: Sequence[int], elbo: Sequence[float]) -> dict[str, Any]:
+def elbo_trace(
+    iteration: Sequence[int] | np.ndarray, elbo: Sequence[float] | np.ndarray
+) -> dict[str, Any]:
     """The trace as variables of the group `variational`."""
     return {
         "iteration": ("evaluation", np.asarray(iteration, dtype=np.int64)),
