@@ -10,16 +10,16 @@ import numpyro.distributions as dist
 import pytest
 from jax.scipy.special import logsumexp
 
-from onebasin import stan
-from onebasin.inference.density.symmetry import SymmetryError, check_symmetry
-from onebasin.models import (
+from onebasin import (
     BayesianNetwork,
     Exchangeable,
     Network,
     Parametrisation,
     Rescalable,
     Target,
+    stan,
 )
+from onebasin.inference.density.symmetry import SymmetryError, check_symmetry
 
 Y = np.random.default_rng(5).normal(size=12) + np.repeat([-2.0, 2.0], 6)
 WHOLE = Exchangeable({"weight": 0, "mu": 0, "sigma": 0})

@@ -12,6 +12,7 @@ import pytest
 from numpyro.infer.util import initialize_model
 from scipy.optimize import minimize
 
+from onebasin import BayesianNetwork, Categorical, Gaussian, Network, Parametrisation
 from onebasin.inference import (
     EnsembleSettings,
     TrainSettings,
@@ -24,14 +25,7 @@ from onebasin.inference.checkpoint import FileKeeper
 from onebasin.inference.training.batches import Batches
 from onebasin.inference.training.ensemble import first_values
 from onebasin.inference.training.train import Trainer
-from onebasin.models import (
-    BayesianNetwork,
-    Categorical,
-    Gaussian,
-    Network,
-    NetworkTarget,
-    Parametrisation,
-)
+from onebasin.models import NetworkTarget
 
 from .known import known_target
 

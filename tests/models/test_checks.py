@@ -3,14 +3,7 @@
 import numpy as np
 import pytest
 
-from onebasin.models import (
-    BayesianNetwork,
-    Categorical,
-    Gaussian,
-    Network,
-    NormalPrior,
-    Parametrisation,
-)
+from onebasin import BayesianNetwork, Categorical, Gaussian, Network, NormalPrior, Parametrisation
 
 X = np.random.default_rng(1).normal(size=(5, 3))
 Y = np.random.default_rng(2).normal(size=(5, 2))

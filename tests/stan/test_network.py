@@ -6,15 +6,8 @@ import re
 import numpy as np
 import pytest
 
-from onebasin.models import (
-    ACTIVATIONS,
-    BayesianNetwork,
-    Categorical,
-    Gaussian,
-    Network,
-    NormalPrior,
-    Parametrisation,
-)
+from onebasin import BayesianNetwork, Categorical, Gaussian, Network, NormalPrior, Parametrisation
+from onebasin.models import ACTIVATIONS
 from onebasin.models.networks.parametrisation import WEIGHTS
 from onebasin.stan.network import (
     ACTIVATION_CODES,

@@ -18,15 +18,8 @@ from numpyro import handlers
 from numpyro.distributions import biject_to
 from numpyro.infer.util import initialize_model, potential_energy
 
-from onebasin.models import (
-    ACTIVATIONS,
-    BayesianNetwork,
-    Categorical,
-    Gaussian,
-    Network,
-    NormalPrior,
-    Parametrisation,
-)
+from onebasin import BayesianNetwork, Categorical, Gaussian, Network, NormalPrior, Parametrisation
+from onebasin.models import ACTIVATIONS
 from onebasin.models.networks.parametrisation import BIASES, WEIGHTS
 from onebasin.stan.compile import compile_program
 from onebasin.stan.network import PROGRAMS, pack_unconstrained, unpack_gradient

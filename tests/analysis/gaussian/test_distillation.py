@@ -5,15 +5,8 @@ import pytest
 import xarray as xr
 from scipy.special import softmax
 
+from onebasin import BayesianNetwork, Categorical, Gaussian, Network, Parametrisation, predict
 from onebasin.analysis.gaussian.distillation import DistillationSettings, distil
-from onebasin.models import (
-    BayesianNetwork,
-    Categorical,
-    Gaussian,
-    Network,
-    Parametrisation,
-    predict,
-)
 
 QUICK = DistillationSettings(
     iterations=500, learning_rate=0.03, points=300, draws=200, batch_size=64, initial_sd=0.3

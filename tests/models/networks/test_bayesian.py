@@ -11,14 +11,7 @@ from numpyro import handlers
 from numpyro.infer.util import log_density
 from scipy import special, stats
 
-from onebasin.models import (
-    BayesianNetwork,
-    Categorical,
-    Gaussian,
-    Network,
-    NormalPrior,
-    Parametrisation,
-)
+from onebasin import BayesianNetwork, Categorical, Gaussian, Network, NormalPrior, Parametrisation
 from onebasin.models.networks.parametrisation import BIASES, WEIGHTS
 
 X = np.random.default_rng(1).normal(size=(5, 3))
