@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from .files import prepare_folder, replacing
 
 if TYPE_CHECKING:
     import xarray as xr
 
-_ENGINE = "h5netcdf"
+_ENGINE: Final = "h5netcdf"
 
 
 def check_output(

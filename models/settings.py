@@ -68,7 +68,7 @@ def settings[T](cls: type[T]) -> type[T]:
     The class made raises `ValueError` for a value that its field does not allow, and `TypeError` for a word that is no
     text or an unknown field; the message names the field, says what came and what is allowed.
     """
-    made = dataclass(frozen=True, config=ConfigDict(strict=True, extra="forbid"))(cls)
+    made: Any = dataclass(frozen=True, config=ConfigDict(strict=True, extra="forbid"))(cls)
     check: Callable[..., None] = made.__init__
 
     @wraps(check)
@@ -81,7 +81,7 @@ def settings[T](cls: type[T]) -> type[T]:
             return
         raise refusal
 
-    made.__init__ = init  # type: ignore[method-assign, assignment]
+    made.__init__ = init
     return made
 
 
