@@ -67,20 +67,10 @@ class RowSettings:
 
 @dataclass(frozen=True)
 class PairSettings:
-    """Trained pairs of networks.
+    """Trained pairs of networks: Adam's settings, and `runs` pairs for every number of `swaps`.
 
-    Attributes
-    ----------
-    epochs : int
-        Passes over the data.
-    batch_size, learning_rate
-        Of Adam.
-    runs : int
-        Pairs for every number of transpositions.
-    swaps : tuple of int
-        Transpositions applied to the initial weights; of no more than the hidden units less one.
-    points : int
-        Networks on the line between two, ends included.
+    So many transpositions are applied to the initial weights, of no more than the hidden units less one. `points`
+    networks are looked at on the line between two, ends included.
     """
 
     epochs: int

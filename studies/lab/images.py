@@ -13,16 +13,9 @@ NUM_CLASSES = 10
 
 @dataclass(frozen=True)
 class Images:
-    """What is classified.
+    """What is classified: images of the data set `data`, averaged down to `side` pixels a side.
 
-    Attributes
-    ----------
-    data : str
-        Name of the data set.
-    side : int
-        Images are averaged down to this many pixels a side.
-    train : int or None
-        Training images; None to take those that the data set sets apart.
+    `train` of them are for training; None takes those that the data set sets apart.
     """
 
     data: str

@@ -1,6 +1,5 @@
 """The study of a Gaussian averaged over permutations: design, comparison with HMC, toy runs."""
 
-import json
 import math
 from dataclasses import replace
 
@@ -56,18 +55,10 @@ TOY = design.Config(
 
 
 @pytest.mark.parametrize("options", [Options(quick=True), Options(), Options(full=True)])
-def test_cells_come_after_their_inputs_and_have_keys_of_their_own(options):
+def test_every_alpha_has_a_cell_for_every_method(options):
     config = configure(options)
-    seen = set()
-    for cell in STUDY.cells(config):
-        assert set(cell.inputs) <= seen
-        assert cell.key not in seen
-        assert cell.key.count(".") == 2
-        seen.add(cell.key)
-        json.dumps(cell.settings, default=vars)
-    assert len([key for key in seen if key.startswith("alpha-")]) == len(METHODS) * len(
-        config.two_weights.alphas
-    )
+    found = [cell for cell in STUDY.cells(config) if cell.key.startswith("alpha-")]
+    assert len(found) == len(METHODS) * len(config.two_weights.alphas)
 
 
 def test_every_fit_of_a_width_has_the_seed_and_settings_of_the_others():

@@ -1,6 +1,7 @@
 """Verdicts, options, cells: what all studies share; and what a study may import."""
 
 import ast
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -87,6 +88,26 @@ def test_options_replace_defaults_where_given():
     assert changed == NutsSettings(chains=3, warmup=11, draws=21, max_tree_depth=8)
     with pytest.raises(ValueError, match="`chains` must be a whole number of at least 1; got 0"):
         Options(chains=0).sampler(default)
+
+
+SIZES = [
+    (name, options)
+    for name in STUDIES
+    for options in (Options(quick=True), Options(), Options(full=True))
+    if not options.full or name in ("compact-representation", "permutation-invariant-vi")
+]
+
+
+@pytest.mark.parametrize(("name", "options"), SIZES)
+def test_cells_come_after_their_inputs_and_have_keys_of_their_own(name, options):
+    study, seen = find(name), set()
+    for cell in study.cells(study.configure(options)):
+        assert set(cell.inputs) <= seen
+        assert cell.key not in seen
+        assert cell.key.count(".") == 2 + (cell.split is not None)
+        seen.add(cell.key)
+        json.dumps(cell.settings, default=vars)
+    assert seen
 
 
 @pytest.mark.parametrize("given", [{"splits": 0}, {"splits": 2}, {"full": True}])
