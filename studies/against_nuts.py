@@ -135,8 +135,8 @@ def agreements(held_out: Mapping[Cell, HeldOut]) -> Frame:
     sampled = {(c.problem, c.engine): h for c, h in held_out.items() if c.method == "nuts"}
     rows = []
     for problem in dict.fromkeys(problem for problem, _ in sampled):
-        pair = [sampled.get((problem, engine)) for engine in ENGINES]
-        if None not in pair:
+        pair = [sampled[problem, engine] for engine in ENGINES if (problem, engine) in sampled]
+        if len(pair) == len(ENGINES):
             rows.append({"problem": problem, **asdict(agree(*pair))})
     return Frame.of(rows)
 

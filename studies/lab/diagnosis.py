@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from onebasin.analysis.posterior.view import as_view
+from onebasin.models import schema
+
 from .cells import Cell, Outcomes
 
 _OF_THE_CELL = ("target", "engine", "method")
@@ -26,8 +29,8 @@ def diagnosis_columns(outcomes: Outcomes, cell: Cell) -> dict[str, Any]:
 
 
 def _depth_error(outcomes: Outcomes, cell: Cell) -> float | None:
-    stats = outcomes.tree(cell).get("sample_stats")
-    if stats is None or "tree_depth" not in stats or stats.sizes["chain"] < 2:
+    depth = as_view(outcomes.tree(cell)).stat(schema.TREE_DEPTH)
+    if depth is None or len(depth) < 2:
         return None
-    means = stats["tree_depth"].mean("draw").values
+    means = depth.mean(axis=1)
     return float(means.std(ddof=1)) / len(means) ** 0.5

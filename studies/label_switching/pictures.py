@@ -31,7 +31,7 @@ def figures(config: Config, outcomes: Outcomes, frames: Frames) -> Mapping[str, 
     """Draw what the chapters show; every posterior is aligned once more."""
     traces, recovered = {}, {}
     for cell in outcomes:
-        row = frames["cells"].find(key=cell.key)
+        (row,) = frames["cells"].where(key=cell.key)
         tree = outcomes.tree(cell)
         alignment = align(tree)
         traces[model_title(row)] = [trace_figure(row, tree, alignment.posterior)]

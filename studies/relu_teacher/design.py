@@ -88,13 +88,15 @@ def measure(config: Config, outcomes: Outcomes) -> Frames:
         parametrisation: the engines' NUTS against each other.
     """
     data, rows = dataset(config.seed), []
-    test = data.held_out
+    test, truth = data.held_out, data.truth
+    if test is None or truth is None:
+        raise ValueError(f"`{data.name}` has no held-out points or no true function.")
     held_out = {
         cell: predict_held_out(outcomes.tree(cell), target(config, cell).model, test.x, test.y)
         for cell in outcomes
     }
     for cell, found in held_out.items():
-        miss = found.function.mean(axis=(0, 1)) - data.truth(test.x)
+        miss = found.function.mean(axis=(0, 1)) - truth(test.x)
         row = {**cell.factors, **diagnosis_columns(outcomes, cell), **found.columns}
         row |= {"bias": miss.mean(), "error": np.sqrt(np.mean(miss**2))}
         row |= dict(zip(("at_seam", "crossings"), seam(outcomes.tree(cell)), strict=True))

@@ -173,7 +173,7 @@ def _figure_one(outcomes: lab.Outcomes, shown: dict[str, lab.Cell]) -> FigureIte
 def _slice(config: Config, outcomes: lab.Outcomes, shown: dict[str, lab.Cell]) -> FigureItem | None:
     """Draw what is known of the function along a line through input space."""
     data, x = dataset(config.seed), np.column_stack([SLICE, np.zeros_like(SLICE)])
-    if not shown:
+    if not shown or data.truth is None:
         return None
     bands = {}
     for name, cell in shown.items():
