@@ -52,6 +52,8 @@ def stored_points(view: View, name: str) -> Points:
             f"`x` is not given, and `{name}` keeps no inputs in the group `constant_data`: give "
             "points to predict at."
         )
+    if view.network is None:
+        raise ValueError(f"`{name}` describes no network; give posteriors of networks.")
     return Points.of(view.network, view.x, view.y)
 
 

@@ -195,7 +195,7 @@ class NumpyroDensity:
 
 def _value_without_draw(site: dict[str, Any]) -> jax.Array | None:
     """A value for a variable whose prior cannot be drawn from."""
-    fn = site.get("fn")
+    fn: Any = site.get("fn")
     while hasattr(fn, "base_dist"):
         fn = fn.base_dist
     return init_to_uniform(site) if isinstance(fn, ImproperUniform) else None

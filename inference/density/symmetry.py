@@ -106,7 +106,8 @@ def check_symmetry(
             differences.append(float("nan"))
             continue
         moved = group.act(_alone(group, element, place, points), values)
-        difference = _largest_change(here, measure(moved))
+        there = measure(moved)
+        difference = float("nan") if there is None else _largest_change(here, there)
         if not difference <= tolerance:  # a NaN is no agreement either
             raise SymmetryError(_refusal(target, block, difference), difference)
         differences.append(difference)

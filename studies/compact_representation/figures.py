@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -54,7 +55,7 @@ def figures(
 def figure_two(found: xr.Dataset) -> FigureItem:
     """Remake Figure 2: losses of two networks and of those between them, as training goes on."""
     titles = ("as trained", "second aligned to the first")
-    labels = {"x_label": "epoch", "y_label": "loss (nats)"}
+    labels: dict[str, Any] = {"x_label": "epoch", "y_label": "loss (nats)"}
     figure, panels = new_panels(titles, columns=2, panel_size=_PANEL, margin=_MARGIN, **labels)
     middle = found.sizes["position"] // 2
     for axes, name in zip(panels, ("loss_raw", "loss_aligned"), strict=True):

@@ -40,18 +40,19 @@ def make(config: Config, cell: Cell, outcomes: Outcomes, context: Context) -> xr
     """Make a cell's posterior."""
     inputs = [outcomes.by_key(key) for key in cell.inputs]
     if isinstance(cell.settings, AlignSettings):
-        return make_aligned(*inputs, network(config), cell, progress=context.progress)
+        return make_aligned(inputs[0], network(config), cell, progress=context.progress)
     if isinstance(cell.settings, RowSettings):
-        return make_row(*inputs, cell, image_split(config.size, cell.seed).test)
+        return make_row(inputs[0], cell, image_split(config.size, cell.seed).test)
     trained = target(config, cell)
     if cell.key == DYNAMICS:
         return train_dynamics(trained, cell.settings, cell.seed)
     if cell.key == SWAPS:
         return train_swaps(trained, cell.settings, cell.seed)
     if cell.key == REFINED:
-        return _refine(*inputs, trained, cell, progress=context.progress)
+        return _refine(inputs[0], trained, cell, progress=context.progress)
     if cell.key == DISTILLED:
-        return _distil(*inputs, trained, cell)
+        draws, aligned = inputs
+        return _distil(draws, aligned, trained, cell)
     return sample(cell, context)
 
 

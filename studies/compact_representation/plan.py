@@ -117,7 +117,7 @@ def cells(config: Config) -> tuple[Cell, ...]:
     """List the cells in the order in which they run."""
 
     def cell(key: str, settings: Any, *inputs: str) -> Cell:
-        return Cell(*key.split("."), settings, config.seed, inputs=inputs)
+        return Cell.of(key, settings, config.seed, inputs)
 
     distilled = Distillation(config.distillation, config.draws)
     return (

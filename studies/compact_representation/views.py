@@ -131,7 +131,7 @@ def _goals(frames: Frames) -> Iterator[Row]:
             f"{best['agreement']:.4f} and {best['total_variation']:.4f}, {best['label']}",
             any(map(reaches_goal, rows)),
         )
-        truth = rows.find(name="hmc")
+        truth = rows.row(name="hmc")
         kept = Frame(tuple(row for row in rows if reaches_stretch(row, truth)))
         shown = best_gaussian(kept, *GAUSSIANS) or best
         gap = shown["draw_accuracy"] - truth["draw_accuracy"]

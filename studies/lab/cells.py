@@ -58,6 +58,12 @@ class Cell:
     split: int | None = None
     inputs: tuple[str, ...] = ()
 
+    @classmethod
+    def of(cls, key: str, settings: Any, seed: int, inputs: tuple[str, ...] = ()) -> Cell:
+        """Make the cell of a key without a split, ``problem.method.engine``."""
+        problem, method, engine = key.split(".")
+        return cls(problem, method, engine, settings, seed, inputs=inputs)
+
     @property
     def key(self) -> str:
         """Name of its file, without ending."""

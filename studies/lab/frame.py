@@ -62,6 +62,19 @@ class Frame:
         """Return the first row with these values; None where there is none."""
         return next((row for row in self.rows if _fits(row, wanted)), None)
 
+    def row(self, **wanted: Any) -> Row:
+        """Return the first row with these values.
+
+        Raises
+        ------
+        KeyError
+            If there is none.
+        """
+        found = self.find(**wanted)
+        if found is None:
+            raise KeyError(f"no row of {len(self)} has {wanted}")
+        return found
+
     def levels(self, column: str) -> tuple[Any, ...]:
         """List the values of a column once each, in order of appearance."""
         return tuple(dict.fromkeys(row[column] for row in self.rows))

@@ -75,7 +75,7 @@ def fit(cell: Cell, context: Context) -> xr.DataTree:
 def with_predictions(tree: xr.DataTree, cell: Cell, test: Dataset) -> xr.DataTree:
     """Add predictions at the test images, means and standard deviations; thin the draws."""
     settings: FitSettings = cell.settings
-    model = schema.network_of(tree.attrs)
+    model = BayesianNetwork.from_description(tree.attrs[schema.MODEL])
     posterior = tree["posterior"].to_dataset()
     kept = slice(None, settings.kept)
     groups = {

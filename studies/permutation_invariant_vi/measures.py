@@ -27,7 +27,7 @@ def measures(config: Config, outcomes: Outcomes) -> Mapping[str, Frame]:
     frames["weight_fits"] = Frame.of(_weight_fits(config, outcomes, frames))
     found = frames.get("thresholds", Frame()).rows
     within = found[0]["vanishing"] / found[0]["sigma"] if found else None
-    return frames | measure_classifiers(config, outcomes, within=within)
+    return {**frames, **measure_classifiers(config, outcomes, within=within)}
 
 
 def _weight_fits(config: Config, outcomes: Outcomes, frames: Mapping[str, Frame]) -> Iterator[Row]:

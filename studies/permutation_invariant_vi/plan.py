@@ -30,7 +30,7 @@ from .two_weights.design import fit_settings as two_weight_settings
 def cells(config: Config) -> tuple[Cell, ...]:
     """List all cells."""
     made = {INTERPOLATION: config.interpolation, QUADRATURE: config.two_weights}
-    first = (Cell(*key.split("."), settings, config.seed) for key, settings in made.items())
+    first = (Cell.of(key, settings, config.seed) for key, settings in made.items())
     return (*first, *_two_weights(config), *(c for w in config.widths for c in _width(config, w)))
 
 

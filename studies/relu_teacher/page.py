@@ -175,6 +175,7 @@ def _slice(config: Config, outcomes: lab.Outcomes, shown: dict[str, lab.Cell]) -
     data, x = dataset(config.seed), np.column_stack([SLICE, np.zeros_like(SLICE)])
     if not shown or data.truth is None:
         return None
+    assert data.truth is not None, "the teacher's data know it"
     bands = {}
     for name, cell in shown.items():
         function, _ = draw_functions(outcomes.tree(cell), target(config, cell).model, x)

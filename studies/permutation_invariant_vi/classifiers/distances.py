@@ -100,7 +100,7 @@ def headline(frames: Frames) -> Iterator[str]:
             for row in here.where(draws=("mfvi", "recommended"))
         ]
         if found:
-            halves = here.find(draws="halves")["total_variation"][0]
+            halves = here.row(draws="halves")["total_variation"][0]
             yield (
                 f"At {hmc['width']} units the predictions' total variation from HMC's is {', '.join(found)} (halves "
                 f"of HMC: {halves:.3f})."

@@ -161,7 +161,7 @@ def _gain(fits: Frame, fit: Row) -> Sequence[float] | None:
     plain = fits.find(width=fit["width"], method="mfvi")
     if plain is None or fit["method"] == "mfvi":
         return None
-    return gain(fit, plain, "symmetrised").differences
+    return list(gain(fit, plain, "symmetrised").differences)
 
 
 def _share(fits: Frame, fit: Row) -> Sequence[float]:

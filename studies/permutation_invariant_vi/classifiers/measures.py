@@ -17,7 +17,7 @@ import xarray as xr
 from jaxtyping import Int
 
 from onebasin.models import BayesianNetwork
-from onebasin.models.schema import LOG_GROUP_ORDER, MUTUAL_INFORMATION, WALL_TIME, network_of
+from onebasin.models.schema import LOG_GROUP_ORDER, MODEL, MUTUAL_INFORMATION, WALL_TIME
 
 from ...lab.cells import Outcomes
 from ...lab.frame import Frame, Row
@@ -135,7 +135,9 @@ def _nearest_means(tree: xr.DataTree, within: float) -> Nearest:
         {str(n): v.values for n, v in tree[group].to_dataset().items()}
         for group in ("centre", "spread")
     )
-    return nearest(values, units(network_of(tree.attrs)), sd=sd, within=within)
+    return nearest(
+        values, units(BayesianNetwork.from_description(tree.attrs[MODEL])), sd=sd, within=within
+    )
 
 
 def _nearest(config: Config, outcomes: Outcomes, fits: Frame) -> Iterator[Row]:
@@ -206,9 +208,9 @@ def _truth(config: Config, outcomes: Outcomes, fits: Frame) -> Iterator[Row]:
         for method in methods(config, width):
             key = width_key(width, against(method), MADE)
             if key in there:
-                fit = fits.find(width=width, method=method.name)
+                fit = fits.row(width=width, method=method.name)
                 how = {"width": width, "draws": method.name, "label": method.label}
-                yield how | {n: fit[n] for n in _SCORES} | _distances(outcomes.by_key(key))
+                yield {**how, **{n: fit[n] for n in _SCORES}, **_distances(outcomes.by_key(key))}
         yield {"width": width, "draws": "prior", "label": "prior", **prior}
 
 

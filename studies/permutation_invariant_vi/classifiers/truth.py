@@ -34,7 +34,7 @@ def make_truth(tree: xr.DataTree, settings: TruthSettings, test: Dataset) -> xr.
     the second half from the first; the group `weights` the same in weights, and that of draws from the prior from
     all draws, as `weight_distance` says.
     """
-    model = schema.network_of(tree.attrs)
+    model = BayesianNetwork.from_description(tree.attrs[schema.MODEL])
     alignment = align(tree, (units(model),), reference=settings.reference, gauge="keep")
     aligned = alignment.posterior
     posterior = aligned["posterior"].to_dataset()
@@ -66,7 +66,7 @@ def hold_against(fitted: xr.DataTree, truth: xr.DataTree, settings: TruthSetting
 
     The groups `weights` and `predictive` have one number a fit.
     """
-    model = schema.network_of(fitted.attrs)
+    model = BayesianNetwork.from_description(fitted.attrs[schema.MODEL])
     posterior, reference = (tree["posterior"].to_dataset() for tree in (fitted, truth))
     draws, wanted = _matrix(model, _aligned(posterior, reference, model)), _matrix(model, reference)
     found = {f"{k}": weight_distance(draws[[k]], wanted, settings) for k in range(len(draws))}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import repeat
 
 import numpy as np
 
 from onebasin.analysis.report import Table, TableCell
+from onebasin.analysis.report.page import Flag
 
 from ...lab.claims import Claim, Finding, Trial, each
 from ...lab.frame import Frame, Frames, Row, read
@@ -51,16 +53,18 @@ def beside_mfvi(fits: Frame) -> Iterator[tuple[Row, Row]]:
     """Fits of every other method with the plain ones of their width."""
     for width in widths(fits):
         plain = fits.find(width=width, method="mfvi")
-        others = fits.where(width=width, kind=("infonce", "permanent")) if plain else ()
-        yield from ((fit, plain) for fit in others)
+        if plain is not None:
+            others = fits.where(width=width, kind=("infonce", "permanent"))
+            yield from zip(others, repeat(plain), strict=False)
 
 
 def beside_infonce(fits: Frame) -> Iterator[tuple[Row, Row]]:
     """Fits by the permanent with those by InfoNCE at its best K."""
     for width in widths(fits):
         infonce = best_infonce(fits, width)
-        others = fits.where(width=width, kind="permanent") if infonce else ()
-        yield from ((fit, infonce) for fit in others)
+        if infonce is not None:
+            others = fits.where(width=width, kind="permanent")
+            yield from zip(others, repeat(infonce), strict=False)
 
 
 def gain(first: Row, second: Row, measure: str) -> Pairs:
@@ -110,11 +114,11 @@ def _growth(frames: Frames) -> Iterator[Trial]:
             if fit["kind"] == "infonce" or method == "recommended"
         }
         if narrow in pairs and wide in pairs and pairs[narrow].num == pairs[wide].num:
-            grown = Pairs(pairs[wide].differences, pairs[narrow].differences)
+            grown = Pairs(list(pairs[wide].differences), list(pairs[narrow].differences))
             measured = (
                 f"{pairs[narrow].mean:+.4f} at {narrow} units, {pairs[wide].mean:+.4f} at {wide}"
             )
-            label = fits.find(method=method)["label"]
+            label = fits.row(method=method)["label"]
             yield Trial(label, measured, grown.gains(MARGINS["accuracy"]))
 
 
@@ -191,7 +195,7 @@ def _by_width(frames: Frames, write: Callable[[Row], str], caption: str) -> Tabl
     fits, rows = read("fits", frames), []
     for method in fits.levels("method") if fits else ():
         found = [fits.find(width=width, method=method) for width in widths(fits)]
-        label = fits.find(method=method)["label"]
+        label = fits.row(method=method)["label"]
         rows.append((label, *(write(fit) if fit else None for fit in found)))
     return Table(("method", *(f"{width}" for width in widths(fits))), tuple(rows), caption)
 
@@ -207,7 +211,7 @@ def difference(row: Row, measure: str) -> TableCell:
     if row["other"] is None:
         return TableCell(None)
     pairs = gain(row, row["other"], measure)
-    flag = "" if pairs.above is None else "good" if pairs.above else "bad"
+    flag: Flag = "" if pairs.above is None else "good" if pairs.above else "bad"
     return TableCell(pairs.write(_DECIMALS[measure]), flag)
 
 

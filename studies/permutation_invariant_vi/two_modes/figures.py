@@ -59,16 +59,16 @@ def figure_three(frames: Frames) -> FigureItem:
 def plot_interpolation(frames: Frames, sigma: float) -> Figure:
     """Draw the three measures against alpha, at this sigma."""
     figure, panels = _panels()
-    at = frames["thresholds"].find(sigma=sigma)
+    at = frames["thresholds"].row(sigma=sigma)
     for axes, name in zip(panels, MEASURES, strict=True):
         for branch, (label, colour, dash) in _LOOKS.items():
-            curve = frames["optima"].find(sigma=sigma, branch=branch)
+            curve = frames["optima"].row(sigma=sigma, branch=branch)
             alphas = sigma * np.array(curve["ratio"])
             axes.plot(alphas, curve[name], dash, color=colour, linewidth=1.3, label=label)
         _draw_ends(axes, frames, sigma, name, (_POINTS, "descents from a mode"))
         axes.axvline(at["vanishing"], color=MUTED, linewidth=0.8, linestyle=_DASHES)
         axes.axvline(at["switching"], color=MUTED, linewidth=0.8, linestyle="-.")
-        axes.set_xlim(0, sigma * frames["optima"].find(sigma=sigma, branch="midpoint")["ratio"][-1])
+        axes.set_xlim(0, sigma * frames["optima"].row(sigma=sigma, branch="midpoint")["ratio"][-1])
     _name_threshold(panels[0], at["vanishing"], "right")
     _name_threshold(panels[0], at["switching"], "left")
     panels[0].set_ylim(-0.05, 1.08)
@@ -95,7 +95,7 @@ def plot_scaling(frames: Frames) -> Figure:
     figure, panels = _panels()
     sigmas = frames["thresholds"].levels("sigma")
     for place, sigma in enumerate(sigmas):
-        near, middle = (frames["optima"].find(sigma=sigma, branch=b) for b in ("mode", "midpoint"))
+        near, middle = (frames["optima"].row(sigma=sigma, branch=b) for b in ("mode", "midpoint"))
         alone = len(middle["ratio"]) - len(
             near["ratio"]
         )  # ratios below the threshold, the first ones

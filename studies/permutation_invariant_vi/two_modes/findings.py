@@ -138,7 +138,7 @@ def _scaling(frames: Frames) -> Iterator[Trial]:
 
 def _wider(frames: Frames) -> Iterator[Trial]:
     for row in read("thresholds", frames):
-        middle = frames["optima"].find(sigma=row["sigma"], branch="midpoint")
+        middle = frames["optima"].row(sigma=row["sigma"], branch="midpoint")
         ratios = np.array(middle["ratio"])
         alone = ratios * row["sigma"] < row["vanishing"]
         midway, (first, last) = np.array(middle["determinant"])[alone], ratios[alone][[0, -1]]
@@ -232,7 +232,7 @@ def _beside(frames: Frames, *, sigma: float) -> Iterator[Row]:
 
 def _at(frames: Frames, sigma: float, branch: str, ratio: float) -> dict[str, float]:
     """An optimum's measures at a ratio; nothing where there is no such optimum."""
-    found = frames["optima"].find(sigma=sigma, branch=branch)
+    found = frames["optima"].row(sigma=sigma, branch=branch)
     if ratio not in found["ratio"]:
         return {}
     return {name: found[name][found["ratio"].index(ratio)] for name in MEASURES}

@@ -95,7 +95,8 @@ class TwoWeightSettings:
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> TwoWeightSettings:
         """Take the settings back from a row of a frame, which has lists for tuples."""
-        return cls(**{n: tuple(v) if isinstance(v, list) else v for n, v in row.items()})
+        values: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in row.items()}
+        return cls(**values)
 
 
 QUICK = TwoWeightSettings(

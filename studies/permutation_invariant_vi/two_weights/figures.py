@@ -99,7 +99,7 @@ def over_alpha(frames: Frames) -> FigureItem:
 
 def _draw_column(column: list[Axes], frames: Frames, problem: Problem) -> None:
     alpha = problem.alpha
-    case = frames["cases"].find(noise=problem.noise, alpha=alpha)
+    case = frames["cases"].row(noise=problem.noise, alpha=alpha)
     plain, sgm = (_shown(frames, case, method) for method in ("mfvi", "sgm-exact"))
     axis = _axis(sgm, case["mfvi"])
     first, second = axis[:, None], axis[None, :]

@@ -99,10 +99,11 @@ def log_density(
     if symmetrised:
         both = (log_density(loc, scale, *w) for w in ((first, second), (second, first)))
         return np.logaddexp(*both) - math.log(2)
-    return sum(
+    one, other = (
         -(((w - m) / s) ** 2) / 2 - math.log(s * math.sqrt(2 * math.pi))
         for w, m, s in zip((first, second), loc, scale, strict=True)
     )
+    return one + other
 
 
 def optimum(found: Statistics, *, symmetrised: bool) -> Approximation:
