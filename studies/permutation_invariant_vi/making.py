@@ -19,9 +19,8 @@ from onebasin.inference.errors import InferenceError
 from onebasin.models import BayesianNetwork, NetworkTarget, predict, schema
 from onebasin.models.data import Dataset
 
-from ..lab import Cell, CellFailed, Context, Outcomes
+from ..lab import Cell, CellFailed, Context, Frame, Frames, Outcomes
 from ..lab.driver import sample
-from ..lab.frame import Frame, Frames
 from ..lab.images import image_split
 from .classifiers.truth import hold_against, make_truth
 from .design import INTERPOLATION, QUADRATURE, Config, FitSettings, TruthSettings

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 
-from ..lab.cells import Outcomes
-from ..lab.frame import Frame, Row
+from ..lab import Frame, Outcomes, Row
 from .classifiers.measures import measure as measure_classifiers
 from .design import INTERPOLATION, QUADRATURE, Config, two_weight_key
 from .making import from_tree

@@ -5,11 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
-from ..lab.cells import Cell, Outcomes
-from ..lab.claims import count_verdicts
-from ..lab.frame import Frames
-from ..lab.page import Chapter, Extra, Text, failed
-from ..lab.views import FAILURES, STATEMENTS, TRIALS, VERDICTS
+from ..lab import (
+    FAILURES,
+    STATEMENTS,
+    TRIALS,
+    VERDICTS,
+    Cell,
+    Chapter,
+    Frames,
+    Outcomes,
+    Text,
+    count_verdicts,
+    failed,
+)
+from ..lab.page import Extra
 from .classifiers import distances, nearness, widths
 from .classifiers import figures as curves
 from .design import Config

@@ -6,10 +6,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from ...lab.claims import Claim, Finding, each
-from ...lab.frame import Frames, Row, read
-from ...lab.pairs import Pairs
-from ...lab.views import Field, View
+from ...lab import Claim, Field, Frames, Pairs, Row, View, each, read
+from ...lab.claims import Finding
 
 TITLE = "How far from the posterior?"
 MARGINS = {"total_variation": 0.0005, "energy": 0.01}

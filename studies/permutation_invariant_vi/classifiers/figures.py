@@ -11,7 +11,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter, SymmetricalLogLocato
 from onebasin.analysis.figures.style import MUTED, add_legend, chain_colour, new_figure, style_axes
 from onebasin.analysis.report import FigureItem
 
-from ...lab.frame import Frame, Frames, Row, read
+from ...lab import Frame, Frames, Row, read
 from .nearness import sources
 from .proximity import mean_bound, theorem_bound
 from .widths import gain, widths

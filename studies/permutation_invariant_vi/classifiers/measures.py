@@ -19,8 +19,7 @@ from jaxtyping import Int
 from onebasin.models import BayesianNetwork
 from onebasin.models.schema import LOG_GROUP_ORDER, MODEL, MUTUAL_INFORMATION, WALL_TIME
 
-from ...lab.cells import Outcomes
-from ...lab.frame import Frame, Row
+from ...lab import Frame, Outcomes, Row
 from ...lab.images import classifier, image_split
 from ..design import MADE, Config, Method, against, methods, units, width_key
 from .proximity import Nearest, nearest
@@ -55,22 +54,11 @@ _READ = {
 def measure(config: Config, outcomes: Outcomes, *, within: float | None) -> Mapping[str, Frame]:
     """Measure every classifier.
 
-    Parameters
-    ----------
-    config : Config
-        The study's settings.
-    outcomes : Outcomes
-        Posteriors of its cells.
-    within : float or None
-        Separation, in standard deviations of q, up to which two units count as close; below it one Gaussian between
-        two modes has no optimum but the midpoint. None where that was not computed.
-
-    Returns
-    -------
-    mapping of str to Frame
-        `classifiers`, one row of what all have in common; `fits`, a row a width and method; `nearest`, a row a width
-        and source of networks, see `SOURCES`; `truth`, a row a width and whatever is compared with HMC's draws: "hmc",
-        their "halves", every method, the "prior".
+    Below a separation of `within` standard deviations of q, two units count as close, and one Gaussian between two
+    modes has no optimum but the midpoint; None where that was not computed. The frames: `classifiers`, one row of what
+    all have in common; `fits`, a row a width and method; `nearest`, a row a width and source of networks, see
+    `SOURCES`; `truth`, a row a width and whatever is compared with HMC's draws: "hmc", their "halves", every method,
+    the "prior".
     """
     fits = Frame.of(_fits(config, outcomes, within or 0.0))
     return {

@@ -8,9 +8,7 @@ import numpy as np
 
 from onebasin.analysis.report import Table
 
-from ...lab.claims import Claim, Trial
-from ...lab.frame import Frames, Row, read
-from ...lab.views import Field, View
+from ...lab import Claim, Field, Frames, Row, Trial, View, read
 from .measures import SOURCES
 from .proximity import least_useful_width, mean_bound, theorem_bound, volume_bound
 

@@ -91,20 +91,8 @@ def nearest(
 ) -> Nearest:
     """Find the closest pair of units of networks.
 
-    Parameters
-    ----------
-    values : mapping
-        Variable name to array (network, ...): all weights and biases.
-    block : Exchangeable
-        Which of their axes are units.
-    sd : mapping, optional
-        Standard deviations, likewise.
-    within : float
-        Separation up to which units count as close.
-
-    Returns
-    -------
-    Nearest
+    `values` are all weights and biases, (network, ...) by variable, `sd` their standard deviations, `within` the
+    separation up to which units count as close.
 
     Raises
     ------

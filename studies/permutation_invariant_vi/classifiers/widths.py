@@ -10,10 +10,8 @@ import numpy as np
 from onebasin.analysis.report import Table, TableCell
 from onebasin.analysis.report.page import Flag
 
-from ...lab.claims import Claim, Finding, Trial, each
-from ...lab.frame import Frame, Frames, Row, read
-from ...lab.pairs import Pairs
-from ...lab.views import Field, View
+from ...lab import Claim, Field, Frame, Frames, Pairs, Row, Trial, View, each, read
+from ...lab.claims import Finding
 
 TITLE = "Classifiers of growing width"
 MARGINS = {"symmetrised": 0.1, "accuracy": 0.002}

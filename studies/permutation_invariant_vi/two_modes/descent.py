@@ -45,23 +45,9 @@ def descend(
     sigmas: Float[np.ndarray, " run"],
     descent: Descent,
 ) -> tuple[Float[np.ndarray, "run plane"], Float[np.ndarray, "run plane plane"]]:
-    """Descend for many targets at once, each on draws of its own.
+    """Descend for many targets at once, each on draws of its own; return mu and Sigma after the last step.
 
-    Parameters
-    ----------
-    rng_key : key
-        Of all draws.
-    alphas, sigmas : arrays (run,)
-        The targets: half the distance between the modes, and each component's standard deviation.
-    descent : Descent
-        How.
-
-    Returns
-    -------
-    means : array (run, 2)
-        mu after the last step.
-    covariances : array (run, 2, 2)
-        Sigma after the last step.
+    `alphas` are half the distances between the modes, `sigmas` each component's standard deviation.
     """
     with precision("float64"):
         keys = jax.random.split(rng_key, len(alphas))
@@ -105,17 +91,8 @@ def bracket(
 ) -> tuple[float, float]:
     """Enclose the threshold: the last ratio at which not most descents stayed at their mode, and the next.
 
-    Parameters
-    ----------
-    stayed : array (ratio,)
-        Share of the descents that stayed.
-    ratios : array (ratio,)
-        Of alpha to sigma, rising.
-
-    Returns
-    -------
-    tuple of float
-        NaN on the side where no ratio was tried.
+    `stayed` is the share of the descents that stayed, at `ratios` of alpha to sigma, rising. NaN stands on the side
+    where no ratio was tried.
     """
     left = np.flatnonzero(stayed <= 0.5)
     last = left[-1] if len(left) else -1
@@ -127,15 +104,7 @@ def bracket(
 def stopped_early(time: float) -> float:
     """Find the ratio of alpha to sigma above which an exact descent still stands near its mode after a time.
 
-    Parameters
-    ----------
-    time : float
-        Steps times rate, in units of sigma^2.
-
-    Returns
-    -------
-    float
-        The ratio; it rises with the time to that of `optima.vanishing`.
+    The time is steps times rate, in units of sigma^2; the ratio rises with it to that of `optima.vanishing`.
     """
     low, high = 0.5, 3.0
     while high - low > 1e-5:

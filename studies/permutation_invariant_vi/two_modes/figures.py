@@ -21,7 +21,7 @@ from onebasin.analysis.figures.style import (
 )
 from onebasin.analysis.report import FigureItem, format_number
 
-from ...lab.frame import Frames
+from ...lab import Frames
 from .measures import MEASURES
 
 _PANEL, _MARGIN = (2.55, 2.5), 0.5

@@ -10,10 +10,7 @@ import numpy as np
 
 from onebasin.analysis.report import FigureItem, Note, Table, format_number
 
-from ...lab.claims import Claim, Trial
-from ...lab.frame import Frames, Row, read
-from ...lab.page import Chapter
-from ...lab.views import Field, View
+from ...lab import Chapter, Claim, Field, Frames, Row, Trial, View, read
 from .descent import MIDWAY
 from .figures import appendix, figure_three, main_sigma
 from .measures import MEASURES

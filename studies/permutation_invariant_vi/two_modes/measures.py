@@ -21,7 +21,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from ...lab.frame import Frame
+from ...lab import Frame
 from . import optima
 from .descent import DIRECTION, MIDWAY, bracket, descend, stopped_early
 from .optima import Mixture

@@ -79,15 +79,7 @@ class Mixture:
 
 @dataclass(frozen=True)
 class Optimum:
-    """A stationary point of the KL.
-
-    Attributes
-    ----------
-    mean, sd : float
-        Of q along the line through the modes.
-    divergence : float
-        KL(q || p), nats.
-    """
+    """A stationary point of the KL: mean and sd of q along the line through the modes, and KL(q || p) in nats."""
 
     mean: float
     sd: float
@@ -156,15 +148,7 @@ def saddle(mixture: Mixture) -> Optimum | None:
 
 @dataclass(frozen=True)
 class Vanishing:
-    """Where the optimum near a mode and its saddle meet and vanish, as alpha falls (a fold).
-
-    Attributes
-    ----------
-    alpha : float
-        Half the distance between the modes there.
-    mean, sd : float
-        Of q along the line through the modes.
-    """
+    """Where the optimum near a mode and its saddle meet and vanish, as alpha falls (a fold); mean and sd as above."""
 
     alpha: float
     mean: float
@@ -210,14 +194,7 @@ def divergence_in_plane(
 ) -> float:
     """KL(q || p) in nats of any Gaussian in two dimensions, by the decomposition above.
 
-    Parameters
-    ----------
-    mixture : Mixture
-        The target.
-    direction : array (2,)
-        The unit vector u from one mode to the other.
-    mean, covariance : arrays (2,), (2, 2)
-        Of q.
+    `direction` is the unit vector u from one mode to the other.
     """
     across = np.array([-direction[1], direction[0]])
     along, wide = direction @ covariance @ direction, across @ covariance @ across

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ...lab.claims import Claim, Finding, Trial, each, join
-from ...lab.frame import Frames, Row, read, select
-from ...lab.pairs import Pairs
+from ...lab import Claim, Frames, Pairs, Row, Trial, each, join, read, select
+from ...lab.claims import Finding
 from .design import WORDS
 from .fits import separations
 from .optima import TOGETHER, relative_separation

@@ -23,7 +23,7 @@ from onebasin.analysis.figures.style import (
 )
 from onebasin.analysis.report import FigureItem
 
-from ...lab.frame import Frames, Row, read
+from ...lab import Frames, Row, read
 from .claims import ERRORS, gain
 from .design import Problem, TwoWeightSettings
 from .fits import separations

@@ -8,8 +8,7 @@ import numpy as np
 
 from onebasin.analysis.report import FigureItem
 
-from ...lab.frame import Frame, Frames, Row, read
-from ...lab.page import Chapter
+from ...lab import Chapter, Frame, Frames, Row, read
 from .claims import CLAIMS as CLAIMS
 from .claims import beyond, gain
 from .figures import contours, over_alpha

@@ -18,7 +18,7 @@ from scipy.special import logsumexp
 
 from onebasin.models import predict
 
-from ...lab.frame import Row
+from ...lab import Row
 from .design import WORDS, Points, Problem, TwoWeightSettings, model
 from .gaussian import approximation
 from .truth import statistics
@@ -36,26 +36,11 @@ _REPORTED = {
 def score_fits(
     settings: TwoWeightSettings, case: Row, method: str, tree: xr.DataTree
 ) -> dict[str, Any]:
-    """Measure the fits of one method.
+    """Measure the fits of one method; `case` is the problem that was fitted, solved: see `optima.solve_case`.
 
-    Parameters
-    ----------
-    settings : TwoWeightSettings
-        The part's settings.
-    case : mapping
-        The problem that was fitted, solved: see `optima.solve_case`.
-    method : str
-        Label of the method.
-    tree : DataTree
-        Of `inference.symmetrised_vi`.
-
-    Returns
-    -------
-    dict
-        Lists over fits: `mse` and `log_score` at the test points; the method's own account; `by_quadrature`, ELBO and
-        information of the fitted Gaussians, `loc` and `scale`; `kl` and `kl_symmetrised`, the divergences of q and q^G
-        from the posterior. And of the case the posterior's log evidence and separation, and the best divergence of
-        what is trained for.
+    Lists are over fits: `mse` and `log_score` at the test points; the method's own account; `by_quadrature`, ELBO and
+    information of the fitted Gaussians, `loc` and `scale`; `kl` and `kl_symmetrised`, the divergences of q and q^G from
+    the posterior. `truth` is the posterior's separation, `best` the least divergence of what is trained for.
     """
     problem = Problem(settings, case["alpha"], case["noise"])
     found, evidence = statistics(problem.points("train"), problem.noise), case["log_evidence"]

@@ -40,15 +40,7 @@ _TINY, _HUGE = 1e-3, 10.0
 
 @dataclass(frozen=True, eq=False)
 class Approximation:
-    """A mean-field Gaussian, and how good it is.
-
-    Attributes
-    ----------
-    loc, scale : array (param,)
-        Means and standard deviations of w1 and w2.
-    elbo, information : float
-        In nats; their sum is the symmetrised ELBO.
-    """
+    """A mean-field Gaussian of w1 and w2, and how good it is: ELBO and information in nats."""
 
     loc: Float[np.ndarray, " param"]
     scale: Float[np.ndarray, " param"]
@@ -107,19 +99,7 @@ def log_density(
 
 
 def optimum(found: Statistics, *, symmetrised: bool) -> Approximation:
-    """Find the mean-field Gaussian with the highest ELBO, or with the highest symmetrised ELBO.
-
-    Parameters
-    ----------
-    found : Statistics
-        Of the data.
-    symmetrised : bool
-        Which of the two.
-
-    Returns
-    -------
-    Approximation
-        The best of those that the starts lead to.
+    """Find the mean-field Gaussian with the highest ELBO, or with the highest symmetrised one, from several starts.
 
     Raises
     ------

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from ...lab.frame import Frame, Row
+from ...lab import Frame, Row
 from .design import Problem, TwoWeightSettings
 from .gaussian import Approximation, approximation, optimum
 from .truth import Statistics, Truth, log_score, solve, statistics
@@ -89,10 +89,7 @@ def over_data_sets(settings: TwoWeightSettings, noise: float, alpha: float) -> d
 def threshold(settings: TwoWeightSettings, noise: float) -> float | None:
     """Find the alpha above which the best mean field no longer interpolates, by bisection.
 
-    Returns
-    -------
-    float or None
-        None where it does at the largest of `alphas`, or does not at the smallest.
+    None where it does at the largest of `alphas`, or does not at the smallest.
     """
 
     def inside(alpha: float) -> bool:

@@ -9,9 +9,7 @@ import numpy as np
 
 from onebasin.analysis.report import Table, TableCell
 
-from ...lab.frame import Frames, Row, read
-from ...lab.pairs import Pairs
-from ...lab.views import Field, View
+from ...lab import Field, Frames, Pairs, Row, View, read
 from .claims import beyond, gain
 from .design import WORDS
 from .fits import off, separations

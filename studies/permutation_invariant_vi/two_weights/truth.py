@@ -131,15 +131,6 @@ def log_joint(found: Statistics, first: np.ndarray, second: np.ndarray) -> np.nd
 def solve(found: Statistics) -> Truth:
     """Integrate the posterior, with panels halved until the log evidence stands still.
 
-    Parameters
-    ----------
-    found : Statistics
-        Of the data.
-
-    Returns
-    -------
-    Truth
-
     Raises
     ------
     RuntimeError
@@ -178,20 +169,7 @@ def log_score(
 ) -> float:
     """Mean log predictive density of test points, in nats.
 
-    Parameters
-    ----------
-    truth : Truth
-        For its nodes.
-    mass : array (node, node_bis)
-        Probabilities of the nodes: `Truth.mass`, or those of an approximation.
-    test : Points
-        The points.
-    noise : float
-        Standard deviation of the noise.
-
-    Returns
-    -------
-    float
+    `mass` are probabilities of the truth's nodes: `Truth.mass`, or those of an approximation.
     """
     kept = mass > _LEAST
     first, second = (w[kept] for w in np.meshgrid(truth.node, truth.node, indexing="ij"))
