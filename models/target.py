@@ -55,3 +55,8 @@ class Target:
     def outputs(self) -> dict[str, Named]:
         """The observed data that a posterior carries along, by name."""
         return {}
+
+    @property
+    def num_obs(self) -> int:
+        """Number of observations; 1 where the target does not show them."""
+        return next((len(values) for _, values in self.outputs.values()), 1)

@@ -39,7 +39,7 @@ def check_comparable(views: Mapping[str, View], truth: str) -> None:
         _check_data(name, view, truth, views[truth])
 
 
-def stored_points(view: View, name: str) -> Points:
+def stored_points(view: View, model: BayesianNetwork, name: str) -> Points:
     """Return the data that a network's posterior was fitted to and keeps.
 
     Raises
@@ -52,9 +52,7 @@ def stored_points(view: View, name: str) -> Points:
             f"`x` is not given, and `{name}` keeps no inputs in the group `constant_data`: give "
             "points to predict at."
         )
-    if view.network is None:
-        raise ValueError(f"`{name}` describes no network; give posteriors of networks.")
-    return Points.of(view.network, view.x, view.y)
+    return Points.of(model, view.x, view.y)
 
 
 def unlike_weights(model: BayesianNetwork, other: BayesianNetwork) -> str:

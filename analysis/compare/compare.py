@@ -147,7 +147,9 @@ def _points(truth: View, name: str, x: Any, y: Any) -> Points | None:
     if x is None and y is not None:
         raise ValueError("`y` is given without `x`: give the inputs that it belongs to.")
     if truth.network is not None:
-        return stored_points(truth, name) if x is None else Points.of(truth.network, x, y)
+        if x is None:
+            return stored_points(truth, truth.network, name)
+        return Points.of(truth.network, x, y)
     if x is not None:
         raise ValueError(
             f"`x` is given, but `{name}` is of no network that could predict there (its attribute "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -101,7 +102,7 @@ def check_symmetry(
     before = cache(lambda measure: measure(values))  # the same for every block
     differences = []
     for place, block in enumerate(symmetry):
-        measure = density.log_density if block.keeps_density else density.log_likelihood
+        measure: Any = density.log_density if block.keeps_density else density.log_likelihood
         if (here := before(measure)) is None:
             differences.append(float("nan"))
             continue

@@ -97,7 +97,7 @@ class PlainElbo(Optimiser):
         )
         self.density, self.settings, self._key_batches = density, settings, key_batches
         if settings.batch_size is not None:
-            self.batches = Batches(len(density.target.x), settings.batch_size)
+            self.batches = Batches(density.target.num_obs, settings.batch_size)
 
     def prepare(self, carried: jax.Array, number: jax.Array) -> tuple[jax.Array, Any]:
         """The next key; the step's own key and observations."""

@@ -15,8 +15,6 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float
 
-from onebasin.models.networks.bayesian import NetworkTarget
-
 from ..density.network import NetworkDensity
 from ..errors import InferenceError
 from ..keys import Purpose, keys_for
@@ -61,7 +59,7 @@ class SymmetrisedElbo(Optimiser):
         self._keys = keys_for(Purpose.FIT_STEPS, seed, settings.fits)
         self._order_keys = keys_for(Purpose.FIT_BATCHES, seed, settings.fits)
         target = objective.density.target
-        num_obs = len(target.x) if isinstance(target, NetworkTarget) else 1
+        num_obs = target.num_obs
         self.batches = Batches(num_obs, settings.batch_size or num_obs)
 
     def start(self, loc: Float[Array, "fit param"]) -> Any:

@@ -84,14 +84,14 @@ def test_posteriors_without_data_are_not_held_to_any(of):
 
 
 def test_points_are_those_that_the_posterior_keeps(of):
-    points = stored_points(of(MODEL), "a")
+    points = stored_points(of(MODEL), MODEL, "a")
     np.testing.assert_array_equal(points.x, X)
     np.testing.assert_array_equal(points.y, Y)
     unlabelled = of(MODEL).tree
     del unlabelled["observed_data"]
-    assert stored_points(as_view(unlabelled), "a").y is None
+    assert stored_points(as_view(unlabelled), MODEL, "a").y is None
     with pytest.raises(ValueError, match=r"`a` keeps no inputs in the group `constant_data`"):
-        stored_points(of(MODEL, names=("inputs", "y")), "a")
+        stored_points(of(MODEL, names=("inputs", "y")), MODEL, "a")
 
 
 def test_only_another_parametrisation_makes_weights_unlike():
