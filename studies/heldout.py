@@ -89,11 +89,11 @@ class HeldOut:
         """The columns of a frame: all scores, and of Markov chains how well they mix in f."""
         scores = self.scores.to_dict()
         scores.pop("num_draws")  # of all chains; a diagnosis has that of each
-        found = {**scores, "prediction_ess": self.median_ess, "prediction_rhat": None}
+        columns = {**scores, "prediction_ess": self.median_ess, "prediction_rhat": None}
         if self.gradients is not None:
-            found["prediction_rhat"] = self.worst_rhat
-            found["ess_per_1000_gradients"] = 1000 * self.median_ess / self.gradients
-        return found
+            columns["prediction_rhat"] = self.worst_rhat
+            columns["ess_per_1000_gradients"] = 1000 * self.median_ess / self.gradients
+        return columns
 
 
 def predict_held_out(

@@ -21,12 +21,14 @@ def _row(config: Config, cell: Cell, outcomes: Outcomes) -> dict[str, Any]:
     """Score a cell's predictions, in standardised units and in the data's ($1,000)."""
     data = parts(config.seed, cell.split or 1)
     model = target(config, cell).model
-    found = predict_held_out(outcomes.tree(cell), model, data.test.x, data.test.y)
+    predictions = predict_held_out(outcomes.tree(cell), model, data.test.x, data.test.y)
     (y_sd,) = data.standardiser.inverse_sd(np.ones(1))
     return {
         **cell.factors,
-        **found.columns,
-        **data_units(found.scores.mse, found.scores.log_score, y_sd, data.standardiser.log_scale),
+        **predictions.columns,
+        **data_units(
+            predictions.scores.mse, predictions.scores.log_score, y_sd, data.standardiser.log_scale
+        ),
         **diagnosis_columns(outcomes, cell),
     }
 

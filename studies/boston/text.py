@@ -131,10 +131,12 @@ def figures(config: Config, outcomes: lab.Outcomes, frames: Frames) -> dict[str,
         "mse": ("mean squared error, standardised units", None),
         "outside_95": ("share of test points outside the 95 % interval", 0.05),
     }
-    found: dict[str, tuple[Extra, ...]] = {_TRUST: lab.health(outcomes, outcomes)}
+    extras: dict[str, tuple[Extra, ...]] = {_TRUST: lab.health(outcomes, outcomes)}
     if frames["cells"]:
-        found[_SPLITS] = tuple(_dot_plot(frames, score, *how) for score, how in plots.items())
-    return found
+        extras[_SPLITS] = tuple(
+            _dot_plot(frames, score, *labels) for score, labels in plots.items()
+        )
+    return extras
 
 
 def _dot_plot(frames: Frames, score: str, x_label: str, limit: float | None) -> FigureItem:

@@ -136,17 +136,17 @@ def mark(cell: Cell, target: Target | None, marks: Mapping[str, str]) -> str:
     marks : mapping of str to str
         Those of its inputs, by key.
     """
-    how: dict[str, Any] = {
+    deciding: dict[str, Any] = {
         "engine": cell.engine,
         "method": cell.method,
         "settings": cell.settings,
         "seed": cell.seed,
     }
     if cell.inputs:  # without any, the mark is that of a run from before there were inputs
-        how["inputs"] = [marks[key] for key in cell.inputs]
+        deciding["inputs"] = [marks[key] for key in cell.inputs]
     if target is not None:
-        return fingerprint(target, **how)
-    return hashlib.sha256(json.dumps(how, sort_keys=True, default=asdict).encode()).hexdigest()
+        return fingerprint(target, **deciding)
+    return hashlib.sha256(json.dumps(deciding, sort_keys=True, default=asdict).encode()).hexdigest()
 
 
 def _check_order(cells: tuple[Cell, ...]) -> None:

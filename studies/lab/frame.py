@@ -70,10 +70,10 @@ class Frame:
         KeyError
             If there is none.
         """
-        found = self.find(**wanted)
-        if found is None:
+        row = self.find(**wanted)
+        if row is None:
             raise KeyError(f"no row of {len(self)} has {wanted}")
-        return found
+        return row
 
     def levels(self, column: str) -> tuple[Any, ...]:
         """List the values of a column once each, in order of appearance."""
@@ -99,8 +99,8 @@ def read(rows: Rows, frames: Frames) -> Frame:
     """Take rows from the frames; of a frame that is not there, none."""
     if isinstance(rows, str):
         return frames.get(rows, Frame())
-    found = rows(frames)
-    return found if isinstance(found, Frame) else Frame.of(found)
+    taken = rows(frames)
+    return taken if isinstance(taken, Frame) else Frame.of(taken)
 
 
 def select(name: str, **wanted: Any) -> Callable[[Frames], Frame]:

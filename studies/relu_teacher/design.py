@@ -95,9 +95,9 @@ def measure(config: Config, outcomes: Outcomes) -> Frames:
         cell: predict_held_out(outcomes.tree(cell), target(config, cell).model, test.x, test.y)
         for cell in outcomes
     }
-    for cell, found in held_out.items():
-        miss = found.function.mean(axis=(0, 1)) - truth(test.x)
-        row = {**cell.factors, **diagnosis_columns(outcomes, cell), **found.columns}
+    for cell, predictions in held_out.items():
+        miss = predictions.function.mean(axis=(0, 1)) - truth(test.x)
+        row = {**cell.factors, **diagnosis_columns(outcomes, cell), **predictions.columns}
         row |= {"bias": miss.mean(), "error": np.sqrt(np.mean(miss**2))}
         row |= dict(zip(("at_seam", "crossings"), seam(outcomes.tree(cell)), strict=True))
         rows.append(row | from_nuts(held_out, cell))

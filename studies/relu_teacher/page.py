@@ -139,15 +139,15 @@ TEXT = lab.Text("Two ReLU units, free and constrained", headline, chapters, _TER
 
 def figures(config: Config, outcomes: lab.Outcomes, frames: Frames) -> dict[str, tuple[Extra, ...]]:
     """Draw the figures, and tabulate the health of the chains."""
-    found: dict[str, tuple[Extra, ...]] = {}
+    extras: dict[str, tuple[Extra, ...]] = {}
     sampled = [cell for cell in outcomes if cell.method == "nuts"]
     shown = panels(outcomes, ("free", "givens"), METHODS)
     if sampled:
         trace = worst_trace(outcomes, frames["cells"])
-        found[_SAMPLING] = (*lab.health(outcomes, sampled), _figure_one(outcomes, shown), trace)
+        extras[_SAMPLING] = (*lab.health(outcomes, sampled), _figure_one(outcomes, shown), trace)
     if against_nuts.advi()(frames):
-        found[_VARIATIONAL] = (_slice(config, outcomes, shown), *elbo_traces(outcomes))
-    return found
+        extras[_VARIATIONAL] = (_slice(config, outcomes, shown), *elbo_traces(outcomes))
+    return extras
 
 
 def _figure_one(outcomes: lab.Outcomes, shown: dict[str, lab.Cell]) -> FigureItem | None:
