@@ -16,6 +16,7 @@ from onebasin.inference.posterior import build
 from onebasin.models import NetworkTarget
 from onebasin.stan.home.search import find_cmdstan
 from onebasin.studies.cli import main
+from onebasin.studies.lab import Cell, Outcomes
 
 TEACHER = {
     "W1": [[0.7071, -0.7071], [0.7071, 0.7071]],
@@ -91,6 +92,27 @@ class Sampler:
         return fake_posterior(target, method, how["engine"], how["settings"], how["seed"])
 
 
+class InMemory(Outcomes):
+    """Outcomes that were never written."""
+
+    def tree(self, cell: Cell) -> xr.DataTree:
+        return self.paths[cell]
+
+
+def chain_stats(
+    shape: tuple[int, int], rng: np.random.Generator, *, tree_depth: np.ndarray
+) -> dict[str, np.ndarray]:
+    """Statistics of chains that nothing is wrong with, but for their log density."""
+    return {
+        "diverging": np.zeros(shape, bool),
+        "tree_depth": tree_depth,
+        "n_steps": np.full(shape, 7),
+        "acceptance_rate": np.full(shape, 0.8),
+        "energy": rng.normal(size=shape),
+        "step_size": np.full(shape, 0.25),
+    }
+
+
 def fake_posterior(target: Any, method: str, engine: str, settings: Any, seed: int) -> xr.DataTree:
     """Draw around the teacher (or around 0) independently: a posterior that passes every check."""
     sampled = isinstance(settings, NutsSettings) or method == "hmc"
@@ -102,14 +124,7 @@ def fake_posterior(target: Any, method: str, engine: str, settings: Any, seed: i
     how |= {"settings": asdict(settings), "gradient_evaluations": 7 * shape[0] * shape[1]}
     variational = None
     if sampled:
-        stats |= {
-            "diverging": np.zeros(shape, bool),
-            "tree_depth": rng.integers(2, 5, size=shape),
-            "n_steps": np.full(shape, 7),
-            "acceptance_rate": np.full(shape, 0.8),
-            "energy": rng.normal(size=shape),
-            "step_size": np.full(shape, 0.25),
-        }
+        stats |= chain_stats(shape, rng, tree_depth=rng.integers(2, 5, size=shape))
         how |= {"max_tree_depth": 10, "sampling_seconds": [1.0], "warmup_seconds": [1.0]}
     else:
         stats["log_q"] = stats["lp"] + 0.1 * rng.normal(size=shape)

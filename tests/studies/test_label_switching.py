@@ -21,7 +21,7 @@ from onebasin.models import Exchangeable
 from onebasin.models.symmetry.group import Group
 from onebasin.models.target import Target
 from onebasin.studies.errors import StudyError
-from onebasin.studies.lab import Cell, Context, Frame, Frames, Options, Outcomes
+from onebasin.studies.lab import Context, Frame, Frames, Options, Outcomes
 from onebasin.studies.lab.claims import Statement
 from onebasin.studies.lab.study import conclude, measure
 from onebasin.studies.label_switching import STUDY, design, measures, views
@@ -30,6 +30,8 @@ from onebasin.studies.label_switching.measures import compare
 from onebasin.studies.label_switching.pictures import plot_recovery, trace_figure, worst_traces
 from onebasin.studies.label_switching.problems import condition, simulate
 from onebasin.studies.label_switching.recovery import recover, recovery_columns
+
+from .conftest import InMemory, chain_stats
 
 
 def few_planted(patch: pytest.MonkeyPatch) -> None:
@@ -69,23 +71,11 @@ def planted(target: Target, truth: Mapping[str, np.ndarray], how: dict[str, Any]
             draws[name][chain] = value
     sampled = {
         "lp": rng.normal(size=shape),
-        "diverging": np.zeros(shape, bool),
-        "tree_depth": np.full(shape, 3),
-        "n_steps": np.full(shape, 7),
-        "acceptance_rate": np.full(shape, 0.8),
-        "energy": rng.normal(size=shape),
-        "step_size": np.full(shape, 0.25),
+        **chain_stats(shape, rng, tree_depth=np.full(shape, 3)),
     }
     attributes = {"engine": how["engine"], "method": "nuts", "seed": seed, "wall_time": 1.5}
     attributes |= {"gradient_evaluations": 7, "max_tree_depth": 10, "sampling_seconds": [1.0]}
     return build(target, draws, sampled, {**attributes, "settings": "{}"})
-
-
-class InMemory(Outcomes):
-    """Outcomes that were never written."""
-
-    def tree(self, cell: Cell) -> xr.DataTree:
-        return self.paths[cell]
 
 
 def outcomes_of(config: Config, **how: Any) -> InMemory:

@@ -7,29 +7,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-import xarray as xr
 
 from onebasin.inference import AdviSettings, NutsSettings
 from onebasin.inference.errors import AdviFailed
 from onebasin.models.data import Dataset, load_data
 from onebasin.studies.heldout import predict_held_out
-from onebasin.studies.lab import Cell, Frame, Frames, Options, Outcomes
+from onebasin.studies.lab import Frame, Frames, Options, Outcomes
 from onebasin.studies.lab.claims import Statement
 from onebasin.studies.lab.study import conclude, measure, report
 from onebasin.studies.relu_teacher import STUDY, design, page
 from onebasin.studies.relu_teacher.design import Config, configure, dataset, target
 
-from .conftest import fake_posterior
+from .conftest import InMemory, fake_posterior
 
 SETTINGS = NutsSettings(chains=4, warmup=10, draws=250)
 ADVI = AdviSettings(draws=400)
-
-
-class InMemory(Outcomes):
-    """Outcomes that were never written."""
-
-    def tree(self, cell: Cell) -> xr.DataTree:
-        return self.paths[cell]
 
 
 @pytest.fixture(scope="module")
