@@ -16,6 +16,10 @@ import pytest
 ROOT = Path(__file__).parents[1]
 ROOMS = ("models", "stan", "inference", "analysis", "studies")
 
+# The table of engines stands between files of one folder: methods ask it, and it asks the engines' own parts. No
+# circle of files goes through it, which the first test holds it to; folders are compared without it.
+TABLES = {"inference": {"engine"}}
+
 Graph = dict[str, set[str]]
 
 
@@ -81,7 +85,9 @@ def test_files_import_each_other_without_a_circle(room):
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_folders_import_each_other_without_a_circle(room):
-    assert circle(folders_graph(files_graph(ROOT / room))) == ""
+    graph = folders_graph(files_graph(ROOT / room))
+    tables = TABLES.get(room, set())
+    assert circle({name: graph[name] - tables for name in graph.keys() - tables}) == ""
 
 
 def _plant(room: Path, files: dict[str, str]) -> Path:
