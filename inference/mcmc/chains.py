@@ -13,12 +13,16 @@ from collections.abc import Callable
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from onebasin.models.errors import RunCancelled
+from onebasin.models.target import Target
 
 from .. import checkpoint
+from ..progress import ProgressBars
+from .settings import HmcSettings, NutsSettings
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,21 @@ class Chain:
 
 RunChain = Callable[[int, threading.Event], Chain]
 """Runs the chain of a number (from 0); looks at the event now and then, and raises `RunCancelled` once it is set."""
+
+
+@runtime_checkable
+class Chains(Protocol):
+    """What each engine has for MCMC."""
+
+    def __call__(
+        self,
+        target: Target,
+        settings: NutsSettings | HmcSettings,
+        seed: int,
+        bars: ProgressBars,
+        folder: Path,
+    ) -> RunChain:
+        """Compile what chains share; returns what runs one. Files may lie in `folder`."""
 
 
 def run_chains(

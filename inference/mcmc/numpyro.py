@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -29,7 +30,7 @@ from ..density.start import random_starts
 from ..keys import Purpose, keys_for
 from ..precision import precision
 from ..progress import ProgressBars
-from .chains import Chain
+from .chains import Chain, RunChain
 from .optimum import BestOptimum
 from .settings import HmcSettings, NutsSettings
 
@@ -56,6 +57,18 @@ def chain_starts(
     points = random_starts(density, several.reshape(-1), settings.init_radius)
     search = BestOptimum(density.log_density)
     return jnp.stack([search(group) for group in jnp.split(points, settings.chains)])
+
+
+def chains(
+    target: Target,
+    settings: NutsSettings | HmcSettings,
+    seed: int,
+    bars: ProgressBars,
+    folder: Path,
+) -> RunChain:
+    """Make chains ready on this engine; see `chains.Chains`."""
+    del folder  # no files here
+    return ChainRunner(target, settings, seed, bars).run
 
 
 class ChainRunner:

@@ -14,10 +14,10 @@ import xarray as xr
 from onebasin.models.checks import check_seed
 from onebasin.models.target import Target
 
-from ..engine import engine_of
+from ..engine import for_engine
 from ..posterior import build, fingerprint
 from ..progress import ProgressBars
-from .chains import Chain, run_chains, stack
+from .chains import Chain, Chains, run_chains, stack
 from .settings import HmcSettings, NutsSettings
 
 Settings = NutsSettings | HmcSettings
@@ -34,7 +34,7 @@ def sample(
     progress: bool,
 ) -> xr.DataTree:
     """Run the chains of a method; `nuts` and `hmc` say what the arguments mean."""
-    sampler = engine_of(engine)
+    chains_of: Chains = for_engine(engine, numpyro=_numpyro, stan=_stan)
     seed = check_seed(seed)
     mark = fingerprint(
         target, method=method, engine=engine, settings=_chain_settings(settings), seed=seed
@@ -42,7 +42,7 @@ def sample(
     started = time.perf_counter()
     with ProgressBars(progress) as bars, tempfile.TemporaryDirectory() as folder:
         chains = run_chains(
-            partial(sampler.chains, target, settings, seed, bars, Path(folder)),
+            partial(chains_of, target, settings, seed, bars, Path(folder)),
             settings.chains,
             folder=checkpoint,
             fingerprint=mark,
@@ -52,6 +52,18 @@ def sample(
     how = _attributes(chains, stats, settings)
     how |= {"engine": engine, "method": method, "seed": seed, "wall_time": wall_time}
     return build(target, draws, stats, how)
+
+
+def _numpyro() -> Chains:
+    from .numpyro import chains
+
+    return chains
+
+
+def _stan() -> Chains:
+    from .stan import chains
+
+    return chains
 
 
 def _chain_settings(settings: Settings) -> dict[str, object]:

@@ -16,7 +16,7 @@ from onebasin.stan.program import make_ready, name_draws
 from onebasin.stan.run import run
 
 from ..progress import ProgressBars
-from .chains import Chain
+from .chains import Chain, RunChain
 from .settings import HmcSettings, NutsSettings
 from .stan_starts import best_optimum, seeds_of
 
@@ -34,6 +34,17 @@ STATS = {
 KINDS = {"tree_depth": np.int64, "n_steps": np.int64, "diverging": np.bool_}
 SIGNIFICANT_FIGURES = 12
 _ITERATION = re.compile(r"Iteration:\s+(\d+) /")
+
+
+def chains(
+    target: Target,
+    settings: NutsSettings | HmcSettings,
+    seed: int,
+    bars: ProgressBars,
+    folder: Path,
+) -> RunChain:
+    """Make chains ready on this engine; see `chains.Chains`."""
+    return ChainRunner(target, settings, seed, bars, folder).run
 
 
 class ChainRunner:

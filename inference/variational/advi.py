@@ -14,10 +14,11 @@ import xarray as xr
 from onebasin.models.checks import check_seed, choose
 from onebasin.models.target import Target
 
-from ..engine import engine_of
+from ..engine import for_engine
 from ..posterior import build
 from ..progress import ProgressBars
 from .families.table import GAUSSIANS
+from .fit import Fit
 from .settings import AdviSettings
 
 
@@ -68,12 +69,12 @@ def advi(
         If Stan cannot compile the program.
     """
     choose("family", family, GAUSSIANS)
-    fitter = engine_of(engine)
+    fit_by: Fit = for_engine(engine, numpyro=_numpyro, stan=_stan)
     seed = check_seed(seed)
     settings = settings or AdviSettings()
     started = time.perf_counter()
     with ProgressBars(progress) as bars:
-        fit = fitter.variational(target, family, settings, start, seed, bars)
+        fit = fit_by(target, family, settings, start, seed, bars)
     how: dict[str, Any] = {
         "engine": engine,
         "method": f"advi-{family}",
@@ -87,6 +88,18 @@ def advi(
     if start is not None:
         how["start"] = _digest(start)
     return build(target, fit.draws, fit.stats, how, variational=fit.variational)
+
+
+def _numpyro() -> Fit:
+    from .numpyro import fit
+
+    return fit
+
+
+def _stan() -> Fit:
+    from .stan import fit
+
+    return fit
 
 
 def _digest(start: Mapping[str, Any]) -> str:

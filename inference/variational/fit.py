@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import xarray as xr
+
+from onebasin.models.target import Target
+
+from ..progress import ProgressBars
+from .settings import AdviSettings
 
 WINDOW = 10
 """Evaluations of the ELBO whose relative changes decide whether to stop."""
@@ -39,6 +44,22 @@ class VariationalFit:
     converged: bool
     gradient_evaluations: int
     attempts: list[dict[str, Any]] = field(default_factory=list)
+
+
+@runtime_checkable
+class Fit(Protocol):
+    """What each engine has for ADVI; `inference.advi` says what the arguments mean."""
+
+    def __call__(
+        self,
+        target: Target,
+        family: str,
+        settings: AdviSettings,
+        start: Mapping[str, Any] | None,
+        seed: int,
+        bars: ProgressBars,
+    ) -> VariationalFit:
+        """Fit a Gaussian."""
 
 
 def has_settled(elbo: Sequence[float], tolerance: float) -> bool:

@@ -57,7 +57,7 @@ class Options:
     def engines(self, default: str) -> tuple[str, ...]:
         """Engines to run, in order."""
         word = self.engine or default
-        return tuple(ENGINES) if word == "both" else (word,)
+        return ENGINES if word == "both" else (word,)
 
     def sampler[S: (NutsSettings, HmcSettings)](self, default: S) -> S:
         """Replace chains, warmup and draws of the default where they were given."""
