@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
 
+from onebasin.analysis.figures.cells import plot_cells
 from onebasin.analysis.figures.style import (
     ACCENT,
     INK,
@@ -47,7 +46,7 @@ def figures(
     pruned = {row.name: outcomes.by_key(row.key) for row in shown}
     trained = ((DYNAMICS, "dynamics", figure_two), (SWAPS, "swaps", figure_three))
     return {
-        GAUSSIAN: (overview(frames), figure_five(pruned)),
+        GAUSSIAN: (*overview(frames), figure_five(pruned)),
         PAIRS: [draw(outcomes.by_key(k)[g].to_dataset()) for k, g, draw in trained if k in there],
     }
 
@@ -55,8 +54,9 @@ def figures(
 def figure_two(found: xr.Dataset) -> FigureItem:
     """Remake Figure 2: losses of two networks and of those between them, as training goes on."""
     titles = ("as trained", "second aligned to the first")
-    labels: dict[str, Any] = {"x_label": "epoch", "y_label": "loss (nats)"}
-    figure, panels = new_panels(titles, columns=2, panel_size=_PANEL, margin=_MARGIN, **labels)
+    figure, panels = new_panels(
+        titles, columns=2, panel_size=_PANEL, margin=_MARGIN, x_label="epoch", y_label="loss (nats)"
+    )
     middle = found.sizes["position"] // 2
     for axes, name in zip(panels, ("loss_raw", "loss_aligned"), strict=True):
         losses = found[name].values
@@ -139,36 +139,32 @@ def figure_five(trees: Mapping[str, xr.DataTree]) -> FigureItem | None:
     )
 
 
-def overview(frames: Frames) -> FigureItem | None:
+def overview(frames: Frames) -> Iterator[FigureItem]:
     """Place every representation by how well it keeps the mean prediction, and how well the spread."""
-    truth = read("rows", frames).find(name="hmc")
-    shown = [row for row in read("rows", frames) if row["name"] not in ("hmc", "half-1", "half-2")]
+    rows, floor = read("rows", frames), read("floor", frames)
+    truth = rows.find(name="hmc")
+    shown = [row for row in rows if row["name"] not in ("hmc", "half-1", "half-2")]
     if not shown or truth is None:
-        return None
-    figure = new_figure(7.4, 0.2 * len(shown) + 1.1)
-    left, right = figure.subplots(1, 2, sharey=True)
-    style_axes(left, title="averaged prediction", x_label="total variation from HMC's, halved")
-    style_axes(right, title="one draw", x_label="accuracy")
-    groups = list(dict.fromkeys(row["group"] for row in shown))
-    for place, row in enumerate(shown):
-        colour = chain_colour(groups.index(row["group"]))
-        for axes, measure in ((left, "total_variation"), (right, "draw_accuracy")):
-            axes.plot(row[measure], place, "o", color=colour, markersize=5)
-    left.set_xscale("log")
-    left.set_yticks(range(len(shown)), [row["label"] for row in shown])
-    left.invert_yaxis()
-    for floor in read("floor", frames):
-        left.axvline(floor["total_variation"], color=MUTED, linewidth=0.8, linestyle="--")
-    right.axvline(truth["draw_accuracy"], color=MUTED, linewidth=0.8, linestyle="--")
-    handles = [
-        Line2D([], [], color=chain_colour(place), marker="o", linestyle="none", markersize=5)
-        for place in range(len(groups))
-    ]
-    add_legend(figure, handles, groups)
-    return FigureItem(
-        figure,
-        caption="Every representation by two numbers. Left: how far its averaged prediction is from HMC's; dashed: "
-        "the halves of HMC's chains from each other, below which nothing can be told apart. Right: the "
-        "accuracy of a single draw; dashed: that of HMC's, which a faithful representation has too.",
-        alt="Total variation and accuracy of one draw, a row for each representation",
+        return
+    panels = (
+        (
+            "total_variation",
+            "total variation of averaged predictions from HMC's, halved",
+            next(iter(floor.column("total_variation")), None),
+            "How far each representation's averaged prediction is from HMC's; dashed: the halves of HMC's chains "
+            "from each other, below which nothing can be told apart.",
+        ),
+        (
+            "draw_accuracy",
+            "accuracy of one draw",
+            truth["draw_accuracy"],
+            "The accuracy of a single draw; dashed: that of HMC's, which a faithful representation has too.",
+        ),
     )
+    for measure, x_label, limit, caption in panels:
+        values: dict[str, dict[str, float]] = {row["group"]: {} for row in shown}
+        for row in shown:
+            values[row["group"]][row["label"]] = row[measure]
+        log_scale = measure == "total_variation"
+        figure = plot_cells(values, x_label=x_label, limit=limit, log_scale=log_scale)
+        yield FigureItem(figure, caption=caption, alt=f"{x_label.capitalize()}, by representation")

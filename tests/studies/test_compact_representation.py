@@ -281,7 +281,7 @@ def test_toy_run_from_the_command_line(toy, onebasin, monkeypatch):
         name: frame for name, frame in answer.json["frames"].items() if name != "failures"
     }
     page = (folder / "report.html").read_text()
-    for figure in ("Figure 2 remade", "Figure 3 remade", "Figure 5 remade"):
+    for figure in ("Figure 2 remade", "Figure 3 remade", "Figure 5 remade", "How far each rep"):
         assert figure in page
 
 
