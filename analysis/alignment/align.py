@@ -13,22 +13,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from onebasin.models.checks import choose
 from onebasin.models.symmetry.blocks import Symmetry
 
+from ..posterior.view import Posterior, as_view
 from .costs import distance
 from .descent import Problem, match
-from .draws import Arrays, view_of
+from .draws import Arrays
 from .features import Features
 from .iteration import Iterated, iterate
 from .moments import about
 from .moving import move
 from .parts import take
-from .preparation import Posterior, declared_symmetry, prepare, whole_element
+from .preparation import declared_symmetry, prepare, whole_element
 from .result import Alignment
 from .rule import REFERENCES, Rule
 from .scales import choose_scales
@@ -58,7 +59,7 @@ def align(
 
     Parameters
     ----------
-    posterior : DataTree or Dataset
+    posterior : DataTree, or what ArviZ converts to one
         Draws (chain, draw, ...). It is computed in the precision that the draws are stored in.
     symmetry : Symmetry, optional
         Modulo what; by default what the attribute `symmetry` declares.
@@ -100,7 +101,7 @@ def align(
     Raises
     ------
     TypeError
-        If `posterior` or `reference` is of another type.
+        If `posterior` or `reference` is no `DataTree`, and ArviZ cannot make it one.
     ValueError
         If there is no symmetry, a variable is missing, has no such axis or is not finite, a word is
         unknown, the reference has other shapes, or activations have no inputs or no network.
@@ -122,12 +123,12 @@ def align(
         max_sweeps=max_sweeps,
         seed=seed,
     )
-    view = view_of(posterior)
+    view = as_view(posterior)
     declared = declared_symmetry(view) if symmetry is None else symmetry
     prepared = prepare(view, declared, cost, x, gauge, max_bytes)
     features = prepared.features(view.posterior)
     rule = replace(rule, scales=choose_scales(scales, prepared.model, features))
-    centre = None if words is not None else prepared.mean_of(cast(Posterior, reference), features)
+    centre = None if words is not None else prepared.mean_of(reference, features)
     with workers(threads) as team:
         problem = Problem(features, team, _reporter(progress, rule, features.total))
         matched = _find(problem, rule, centre)

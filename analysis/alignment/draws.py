@@ -10,15 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from onebasin.models import schema
 from onebasin.models.checks import check_count
-
-from ..posterior.view import View, as_view
 
 Arrays = dict[str, np.ndarray]
 
@@ -181,19 +178,3 @@ def _split(chains: int, draws: int, at_most: int) -> Iterator[Chunk]:
             last = min(first + at_most, draws)
             base = chain * draws
             yield Chunk(slice(chain, chain + 1), slice(first, last), base + first, base + last)
-
-
-def view_of(posterior: Any, argument: str = "posterior") -> View:
-    """Make a view of a tree, or of its group `posterior`.
-
-    Raises
-    ------
-    TypeError
-        If it is neither.
-    """
-    if isinstance(posterior, View | xr.DataTree | xr.Dataset):
-        return as_view(posterior)
-    raise TypeError(
-        f"`{argument}` is a {type(posterior).__name__}; give an `xarray.DataTree` as an inference "
-        "method returned it, or its group `posterior` as a `Dataset`."
-    )

@@ -14,13 +14,11 @@ from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.models.symmetry.elements import Element, Part
 from onebasin.models.symmetry.group import Group
 
-from ..posterior.view import View
-from .draws import DrawReader, view_of
+from ..posterior.view import Posterior, View, as_view
+from .draws import DrawReader
 from .features import Features, activations, weights
 from .parts import Parts, lead_by
 from .result import event_shapes
-
-Posterior = xr.DataTree | xr.Dataset
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +77,7 @@ class Preparation:
         ValueError
             If a variable has another shape than the posterior's own.
         """
-        dataset = view_of(other, "reference").posterior
+        dataset = as_view(other, "reference").posterior
         shapes = event_shapes(dataset, own.reader.names)
         for name, shape in own.reader.shapes.items():
             if shapes.get(name, shape) != shape:

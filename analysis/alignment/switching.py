@@ -22,8 +22,8 @@ from onebasin.models.symmetry.blocks import Symmetry, axes_of, equal_modes
 from onebasin.models.symmetry.elements import Element, Permuted, permuted_parts
 from onebasin.models.symmetry.group import Group
 
+from ..posterior.view import as_view
 from .align import align
-from .draws import view_of
 from .result import Alignment
 
 
@@ -127,7 +127,7 @@ def _labellings(element: Element) -> tuple[int, ...]:
 def _canonical(alignment: Alignment) -> dict[str, np.ndarray]:
     """Aligned draws of the moved variables, in their gauge (chain, draw, *event)."""
     names = [n for block in alignment.symmetry for n in block.variables]
-    dataset = view_of(alignment.posterior).posterior
+    dataset = as_view(alignment.posterior).posterior
     return {n: dataset[n].transpose(*schema.SAMPLE_DIMS, ...).values for n in dict.fromkeys(names)}
 
 

@@ -73,7 +73,7 @@ class CommonFrame:
         if self.alignment is None:
             return view
         aligned = align(
-            view.tree,
+            view,
             self.symmetry,
             reference=_mean(self.alignment),
             scales=self.alignment.rule.scales,
@@ -168,7 +168,7 @@ def fit_frame(
     shapes = _shapes(view, var_names)
     first, rest = halves(view)
     blocks = equal_modes(view.symmetry if symmetry is None else symmetry)
-    alignment = align(first.tree, blocks, reference="mean", progress=progress) if blocks else None
+    alignment = align(first, blocks, reference="mean", progress=progress) if blocks else None
     arrays = _arrays(as_view(alignment.posterior) if alignment else first, tuple(shapes))
     constant = np.concatenate([is_constant(a) for a in arrays])
     sd = np.concatenate([a.std(axis=(0, 1), ddof=1) for a in arrays])

@@ -63,7 +63,7 @@ def diagnose_aligned(
     view = as_view(posterior)
     declared = symmetry if symmetry is not None else view.symmetry
     blocks = equal_modes(declared)
-    alignment = align(view.tree, blocks, progress=progress, **options)
+    alignment = align(view, blocks, progress=progress, **options)
     aligned_view = as_view(alignment.posterior)
     moved = list(dict.fromkeys(name for block in blocks for name in block.variables))
     raw, aligned = diagnose(view), diagnose(aligned_view, var_names=moved)

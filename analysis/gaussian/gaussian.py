@@ -20,7 +20,7 @@ from jaxtyping import Float
 from onebasin.models import schema
 from onebasin.models.checks import check_count, check_positive, check_seed
 
-from ..alignment.draws import view_of
+from ..posterior.view import as_view
 from .layout import Layout, Rows
 from .structures import Structure
 
@@ -182,7 +182,7 @@ class GaussianFit:
         """
         check_positive("temperature", temperature)
         plain = isinstance(draws, Mapping) and not isinstance(draws, xr.DataTree)
-        values = self.layout.values(draws if plain else view_of(draws, "draws").posterior)
+        values = self.layout.values(draws if plain else as_view(draws, "draws").posterior)
         outside = (values[..., self.layout.is_log] <= 0).any(axis=-1)
         log_density = self._log_density(
             self.layout.take_logs(values), temperature, jacobian=jacobian

@@ -83,10 +83,20 @@ def test_no_draws_are_refused(mixture):
 
 @pytest.mark.usefixtures("unchecked")
 def test_other_types_are_refused(mixture):
-    with pytest.raises(TypeError, match=r"`posterior` is a dict; give an `xarray.DataTree`"):
-        align({"mu": mixture["mu"].values}, MIXTURE)
-    with pytest.raises(TypeError, match="`reference` is a ndarray"):
-        align(mixture, MIXTURE, reference=np.zeros(3))
+    with pytest.raises(
+        TypeError, match=r"`posterior` is a float, and an `xarray.DataTree` is needed"
+    ):
+        align(3.0, MIXTURE)
+    with pytest.raises(TypeError, match="`reference` is a float"):
+        align(mixture, MIXTURE, reference=3.0)
+
+
+def test_what_arviz_converts_is_aligned(mixture):
+    plain = {name: mixture[name].values for name in ("mu", "sigma")}
+    np.testing.assert_array_equal(
+        align(plain, MIXTURE).posterior["posterior"]["mu"],
+        align(mixture, MIXTURE).posterior["posterior"]["mu"],
+    )
 
 
 def test_a_reference_of_other_shapes_is_refused(mixture, rng):

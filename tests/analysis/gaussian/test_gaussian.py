@@ -214,5 +214,5 @@ def test_bad_draws_are_refused(positives):
 
 @pytest.mark.usefixtures("unchecked")
 def test_other_types_are_refused(positives):
-    with pytest.raises(TypeError, match=r"`draws` is a list; give"):
+    with pytest.raises(TypeError, match=r"`draws` is a list, and an `xarray.DataTree` is needed"):
         fit_gaussian(positives).log_density([1.0])
