@@ -23,7 +23,7 @@ from onebasin.inference.density.symmetry import SymmetryError, check_symmetry
 
 Y = np.random.default_rng(5).normal(size=12) + np.repeat([-2.0, 2.0], 6)
 WHOLE = Exchangeable({"weight": 0, "mu": 0, "sigma": 0})
-FREE_MIXTURE = Path(__file__).parents[1] / "stan" / "programs" / "known" / "free_mixture.stan"
+FREE_MIXTURE = Path(__file__).parents[2] / "stan" / "programs" / "known" / "free_mixture.stan"
 
 
 def likelihood(name: str, weight, mu, sigma) -> None:

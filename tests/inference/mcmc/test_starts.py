@@ -24,7 +24,7 @@ from onebasin.models import BayesianNetwork, Network, Target
 from onebasin.stan import stan_program
 from onebasin.stan.program import make_ready
 
-from .known import MEAN, PROGRAMS, RATE, SHAPE, known_target
+from ..known import MEAN, PROGRAMS, RATE, SHAPE, known_target
 
 ENGINES = ["numpyro", pytest.param("stan", marks=pytest.mark.stan)]
 DEPTH = 20.0

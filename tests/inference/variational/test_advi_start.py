@@ -26,7 +26,7 @@ from onebasin.stan.output import read
 from onebasin.stan.program import make_ready
 from onebasin.stan.run import run
 
-from .known import known_target
+from ..known import known_target
 
 STILL = AdviSettings(iterations=1, learning_rate=1e-12, init_scale=1e-9, draws=50)
 """One step that goes nowhere: what comes out is where the mean started."""

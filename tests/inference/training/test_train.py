@@ -27,7 +27,7 @@ from onebasin.inference.training.ensemble import first_values
 from onebasin.inference.training.train import Trainer
 from onebasin.models import NetworkTarget
 
-from .known import known_target
+from ..known import known_target
 
 
 def linear_target(num_obs: int = 40) -> NetworkTarget:

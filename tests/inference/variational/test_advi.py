@@ -18,7 +18,7 @@ from onebasin.inference.variational.stan import ATTEMPTS
 from onebasin.models import BayesianNetwork, Network, Target
 from onebasin.stan import stan_program
 
-from .known import COVARIANCE, MEAN, PROGRAMS, RATE, SHAPE, known_target
+from ..known import COVARIANCE, MEAN, PROGRAMS, RATE, SHAPE, known_target
 
 LONG = AdviSettings(iterations=4000, gradient_samples=200, tolerance=1e-6, draws=4000)
 ENGINES = ["numpyro", pytest.param("stan", marks=pytest.mark.stan)]

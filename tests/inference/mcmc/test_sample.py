@@ -21,7 +21,7 @@ from onebasin.inference.mcmc.numpyro import ChainRunner
 from onebasin.inference.progress import ProgressBars
 from onebasin.models import BayesianNetwork, Categorical, Network, NetworkTarget, Target
 
-from .known import COVARIANCE, MEAN, RATE, SHAPE, assert_mean, known_target
+from ..known import COVARIANCE, MEAN, RATE, SHAPE, assert_mean, known_target
 
 ENGINES = ["numpyro", pytest.param("stan", marks=pytest.mark.stan)]
 SMALL = NutsSettings(chains=2, warmup=300, draws=500)
