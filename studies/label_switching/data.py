@@ -7,28 +7,17 @@ are fixed; the generator decides the noise.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-Truth = Mapping[str, np.ndarray]
 
-
-@dataclass(frozen=True, eq=False)
-class Simulated:
-    """Data, and what made them.
-
-    Attributes
-    ----------
-    data : mapping
-        The data by the names of a program's data block; `x` and `y` for a network.
-    truth : mapping of str to array
-        The parameters that made them; empty where no parameters of the model did.
-    """
+class Simulated(NamedTuple):
+    """Data by the names of a program's data block (`x` and `y` for a network), and the parameters that made them."""
 
     data: Mapping[str, Any]
-    truth: Truth
+    truth: Mapping[str, np.ndarray]
+    """Empty where no parameters of the model did."""
 
 
 Simulate = Callable[[np.random.Generator], Simulated]
