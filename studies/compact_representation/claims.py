@@ -7,7 +7,8 @@ from operator import gt, lt
 
 import numpy as np
 
-from ..lab.claims import Claim, Finding, Test, Trial, contrast, each
+from ..lab.claims import Claim, Test, Trial
+from ..lab.comparisons import Finding, contrast, each
 from ..lab.frame import Frames, Row, read
 from .design import RULES
 from .measures import KEPT

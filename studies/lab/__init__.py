@@ -1,7 +1,8 @@
 """What all studies share: cells to run, frames of measures, claims tried on them, views and the record."""
 
 from .cells import ENGINE_WORDS, METHOD_WORDS, Cell, CellFailed, Context, Outcomes, where
-from .claims import Claim, Trial, contrast, count_verdicts, each, join, pair, paired, ratio, span
+from .claims import Claim, Trial, count_verdicts
+from .comparisons import contrast, each, join, pair, paired, ratio, span
 from .frame import Frame, Frames, Row, Rows, plain, read, select
 from .options import Options
 from .page import Chapter, Text, failed, health

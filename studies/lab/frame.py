@@ -72,7 +72,9 @@ class Frame:
         """
         row = self.find(**wanted)
         if row is None:
-            raise KeyError(f"no row of {len(self)} has {wanted}")
+            raise KeyError(
+                f"`wanted` is {wanted}, which none of {len(self)} rows has; ask by `find` where there may be none."
+            )
         return row
 
     def levels(self, column: str) -> tuple[Any, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from onebasin.analysis.diagnostics.result import Limits
 
 from ..lab import Claim, Frames, Row, each, join, select
-from ..lab.claims import Finding
+from ..lab.comparisons import Finding
 
 HOPELESS = 1.1
 """R-hat above which chains are said to disagree."""

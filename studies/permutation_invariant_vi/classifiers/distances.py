@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from ...lab import Claim, Field, Frames, Pairs, Row, View, each, read
-from ...lab.claims import Finding
+from ...lab.comparisons import Finding
 
 TITLE = "How far from the posterior?"
 MARGINS = {"total_variation": 0.0005, "energy": 0.01}

@@ -11,7 +11,7 @@ from onebasin.analysis.report import Table, TableCell
 from onebasin.analysis.report.page import Flag
 
 from ...lab import Claim, Field, Frame, Frames, Pairs, Row, Trial, View, each, read
-from ...lab.claims import Finding
+from ...lab.comparisons import Finding
 
 TITLE = "Classifiers of growing width"
 MARGINS = {"symmetrised": 0.1, "accuracy": 0.002}

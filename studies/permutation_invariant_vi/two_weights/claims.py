@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ...lab import Claim, Frames, Pairs, Row, Trial, each, join, read, select
-from ...lab.claims import Finding
+from ...lab.comparisons import Finding
 from .design import WORDS
 from .fits import separations
 from .optima import TOGETHER, relative_separation

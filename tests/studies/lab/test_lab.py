@@ -70,6 +70,11 @@ def test_frame_is_asked_by_values():
     ]  # fmt: skip
     assert CELLS.find(problem="tied", seed=2)["ess"] == 40.0
     assert CELLS.find(problem="loose") is None
+    assert CELLS.row(problem="tied") is CELLS.rows[3]
+    with pytest.raises(
+        KeyError, match=r"`wanted` is \{'problem': 'loose'\}, which none of 6 rows has"
+    ):
+        CELLS.row(problem="loose")
     assert CELLS.levels("engine") == ("stan", "numpyro")
     some = Frame.of([{"x": 1, "y": None}, {"x": 2, "y": 0.0}])
     assert some.known("y").column("x") == [2]

@@ -1,0 +1,197 @@
+"""The tests of claims: `contrast`, `each`, `paired`, and what a comparison says.
+
+Most claims are tried by one of three: `contrast` (rows that differ in one factor), `each` (every row) and
+`paired` (two levels of a factor, pair by pair). What a comparison says is up to a function of the rows, which
+returns the numbers in words and whether the claim holds; `ratio` makes the commonest one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from .claims import Test, Trial
+from .frame import Frame, Frames, Row, Rows, read
+from .pairs import Pairs
+
+Finding = tuple[str, bool | None]
+"""Numbers in words, and whether the claim holds; None where that cannot be said."""
+Void = Callable[[Frames, Row], bool]
+"""Whether a row's numbers cannot be trusted."""
+
+
+def contrast(
+    over: Rows,
+    factor: str,
+    pairs: Iterable[tuple[Any, Any]],
+    tried: Callable[[Row, Row], Finding],
+    *,
+    same: tuple[str, ...],
+    where: Callable[[Row, Row], str],
+    void: Void | None = None,
+) -> Test:
+    """Compare rows that differ in one factor.
+
+    Parameters
+    ----------
+    over : str or callable
+        The rows.
+    factor : str
+        The column in which they differ.
+    pairs : iterable of tuple
+        Values of it: before and after.
+    tried : callable
+        From the two rows to the finding.
+    same : tuple of str
+        Columns in which they are equal.
+    where : callable
+        From the two rows to what was compared, in words.
+    void : callable, optional
+        Whether a row's numbers cannot be trusted; then the comparison is void.
+    """
+    pairs = tuple(pairs)
+
+    def test(frames: Frames) -> Iterable[Trial]:
+        rows = read(over, frames)
+        for before, after in pairs:
+            for a in rows.where(**{factor: before}):
+                b = rows.find(**{factor: after}, **{name: a[name] for name in same})
+                if b is not None:
+                    yield _trial(where(a, b), tried(a, b), frames, (a, b), void)
+
+    return test
+
+
+def each(
+    over: Rows,
+    tried: Callable[[Row], Finding],
+    *,
+    where: str | Callable[[Row], str] = "label",
+    void: Void | None = None,
+) -> Test:
+    """Ask the same of every row.
+
+    Parameters
+    ----------
+    over : str or callable
+        The rows.
+    tried : callable
+        From a row to the finding.
+    where : str or callable
+        The row's name in words: a column, or a function of the row.
+    void : callable, optional
+        Whether a row's numbers cannot be trusted; then the comparison is void.
+    """
+
+    def test(frames: Frames) -> Iterable[Trial]:
+        for row in read(over, frames):
+            name = row[where] if isinstance(where, str) else where(row)
+            yield _trial(name, tried(row), frames, (row,), void)
+
+    return test
+
+
+def paired(
+    over: Rows,
+    measure: str,
+    factor: str,
+    first: Any,
+    second: Any,
+    tried: Callable[[Pairs], Finding],
+    *,
+    by: str,
+    same: tuple[str, ...] = (),
+    where: Callable[[Row], str],
+) -> Test:
+    """Compare two levels of a factor pair by pair: the same seed, the same split.
+
+    Parameters
+    ----------
+    over : str or callable
+        The rows.
+    measure : str
+        The column that is compared.
+    factor : str
+        The column whose levels `first` and `second` are compared.
+    tried : callable
+        From the pairs to the finding.
+    by : str
+        The column by which they are paired.
+    same : tuple of str
+        Columns in which pairs are alike: there is a comparison for each of their combinations.
+    where : callable
+        From a row of a comparison to what was compared, in words.
+    """
+
+    def test(frames: Frames) -> Iterable[Trial]:
+        rows = read(over, frames)
+        for alike in dict.fromkeys(tuple(row[name] for name in same) for row in rows):
+            group = rows.where(**dict(zip(same, alike, strict=True)))
+            pairs = pair(group, measure, factor, first, second, by=by)
+            if pairs.num:
+                yield Trial(where(group.rows[0]), *tried(pairs))
+
+    return test
+
+
+def pair(rows: Frame, measure: str, factor: str, first: Any, second: Any, *, by: str) -> Pairs:
+    """Pair a measure's values at two levels of a factor; what has no partner is left out."""
+    sides = [
+        {row[by]: row[measure] for row in rows if row[factor] == level} for level in (first, second)
+    ]
+    both = [key for key in rows.levels(by) if all(side.get(key) is not None for side in sides)]
+    return Pairs(*(tuple(side[key] for key in both) for side in sides))
+
+
+def join(*tests: Test) -> Test:
+    """Try a claim by several tests, one after another."""
+    return lambda frames: (trial for test in tests for trial in test(frames))
+
+
+def ratio(
+    measure: str | Callable[[Row], float],
+    *,
+    below: float | None = None,
+    above: float | None = None,
+) -> Callable[[Row, Row], Finding]:
+    """Ask whether the second row's measure over the first's lies below a limit, or above one.
+
+    Parameters
+    ----------
+    measure : str or callable
+        A column, or a function of a row.
+    below, above : float, optional
+        The limits.
+    """
+
+    def tried(first: Row, second: Row) -> Finding:
+        a, b = (
+            row[measure] if isinstance(measure, str) else measure(row) for row in (first, second)
+        )
+        if a is None or b is None:
+            return "not measured", None
+        holds = (below is None or b / a < below) and (above is None or b / a > above)
+        return f"{short(a)} to {short(b)}, ratio {b / a:.2f}", holds
+
+    return tried
+
+
+def short(value: float) -> str:
+    """Write a number in three digits, or more where it has more before the point."""
+    return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+
+
+def span(values: Iterable[float], decimals: int = 2) -> str:
+    """Write the smallest and the largest of some numbers, or one where they look the same."""
+    numbers = sorted(values)
+    low, high = f"{numbers[0]:.{decimals}f}", f"{numbers[-1]:.{decimals}f}"
+    return low if low == high else f"{low} to {high}"
+
+
+def _trial(
+    where: str, finding: Finding, frames: Frames, rows: tuple[Row, ...], void: Void | None
+) -> Trial:
+    words, holds = finding
+    if void is not None and any(void(frames, row) for row in rows):
+        holds = None
+    return Trial(where, words, holds)
