@@ -66,7 +66,19 @@ class Group:
         return tuple(block.random(rng, lead, size) for block, size in self._sized())
 
     def act(self, element: Element, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Move draws (*lead, *event), each by its own element."""
+        """Move draws (*lead, *event), each by its own element.
+
+        Raises
+        ------
+        ValueError
+            If a variable that a block moves is not there.
+        """
+        absent = [n for block in self.symmetry for n in block.variables if n not in values]
+        if absent:
+            raise ValueError(
+                f"`values` lacks {', '.join(absent)}, which the symmetry moves; it holds "
+                f"{', '.join(values) or 'nothing'}."
+            )
         out = dict(values)
         for place in self._in_turn():
             out = self.symmetry[place].act(out, *element[place])

@@ -224,3 +224,9 @@ def test_names_of_a_block_must_fit_together():
 def test_json_keeps_every_block(case):
     symmetry = CASES[case][0]
     assert from_json(to_json(symmetry)) == symmetry
+
+
+def test_a_variable_that_is_not_there_is_not_passed_over(rng):
+    group = Group((Exchangeable({"mu": 0, "sigma": 0}),), {"mu": (3,), "sigma": (3,)})
+    with pytest.raises(ValueError, match="`values` lacks sigma, which the symmetry moves"):
+        group.act(group.random(rng), {"mu": np.zeros(3)})
