@@ -8,6 +8,7 @@ import numpy as np
 
 from ...lab import Claim, Field, Frames, Pairs, Row, View, each, read
 from ...lab.comparisons import Finding
+from ..writing import mean_of
 
 TITLE = "How far from the posterior?"
 MARGINS = {"total_variation": 0.0005, "energy": 0.01}
@@ -64,24 +65,20 @@ CLAIMS = (
 )
 
 
-def _mean(measure: str) -> Callable[[Row], float | None]:
-    return lambda row: None if row[measure] is None else float(np.mean(row[measure]))
-
-
 DISTANCES = View(
     "Distances from HMC's draws, in prediction and in aligned weights, means over seeds",
     (
         Field("units", "width", decimals=0),
         Field("draws", "label"),
-        Field("agreement", _mean("agreement"), decimals=4),
-        Field("total variation", _mean("total_variation"), decimals=4, unit="halved"),
-        Field("accuracy", _mean("accuracy"), decimals=4, unit="test"),
-        Field("log score", _mean("log_score"), decimals=4, unit="test, nats"),
-        Field("accuracy", _mean("draw_accuracy"), decimals=4, unit="one draw"),
-        Field("energy distance", _mean("energy"), unit="weights, aligned"),
-        Field("means", _mean("mean"), unit="rms difference, HMC's sds"),
-        Field("sds", _mean("sd"), unit="rms log ratio"),
-        Field("sds", _mean("sd_ratio"), unit="median ratio"),
+        Field("agreement", mean_of("agreement"), decimals=4),
+        Field("total variation", mean_of("total_variation"), decimals=4, unit="halved"),
+        Field("accuracy", mean_of("accuracy"), decimals=4, unit="test"),
+        Field("log score", mean_of("log_score"), decimals=4, unit="test, nats"),
+        Field("accuracy", mean_of("draw_accuracy"), decimals=4, unit="one draw"),
+        Field("energy distance", mean_of("energy"), unit="weights, aligned"),
+        Field("means", mean_of("mean"), unit="rms difference, HMC's sds"),
+        Field("sds", mean_of("sd"), unit="rms log ratio"),
+        Field("sds", mean_of("sd_ratio"), unit="median ratio"),
     ),
     over="truth",
 )

@@ -12,6 +12,7 @@ from onebasin.analysis.report.page import Flag
 
 from ...lab import Claim, Field, Frame, Frames, Pairs, Row, Trial, View, each, read
 from ...lab.comparisons import Finding
+from ..writing import mean_of, spread
 
 TITLE = "Classifiers of growing width"
 MARGINS = {"symmetrised": 0.1, "accuracy": 0.002}
@@ -198,12 +199,6 @@ def _by_width(frames: Frames, write: Callable[[Row], str], caption: str) -> Tabl
     return Table(("method", *(f"{width}" for width in widths(fits))), tuple(rows), caption)
 
 
-def spread(values: Sequence[float], decimals: int) -> str:
-    """Write mean and standard deviation over seeds."""
-    sd = f" ± {np.std(values, ddof=1):.{decimals}f}" if len(values) > 1 else ""
-    return f"{np.mean(values):.{decimals}f}{sd}"
-
-
 def difference(row: Row, measure: str) -> TableCell:
     """Write a paired difference with its verdict; empty where there is nothing to compare with."""
     if row["other"] is None:
@@ -218,7 +213,7 @@ def _difference(heading: str, measure: str, unit: str) -> Field:
 
 
 def _mean(heading: str, measure: str, decimals: int, unit: str) -> Field:
-    return Field(heading, lambda row: np.mean(row[measure]), decimals=decimals, unit=unit)
+    return Field(heading, mean_of(measure), decimals=decimals, unit=unit)
 
 
 def _every_fit(frames: Frames) -> Iterator[Row]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from onebasin.analysis.report import Table, TableCell
 
 from ...lab import Field, Frames, Pairs, Row, View, read
+from ..writing import mean_of, spread
 from .claims import beyond, gain
 from .design import WORDS
 from .fits import off, separations
@@ -56,8 +56,8 @@ def divergence_table(frames: Frames) -> Table:
     """Tabulate how far every method's fits are from the posterior, by quadrature."""
     fields = (
         Field("alpha, method", lambda fit: f"{fit['alpha']:g}, {fit['label']}"),
-        Field("KL(q || p)", _mean("kl"), decimals=4, unit="nats"),
-        Field("KL(q^G || p)", _mean("kl_symmetrised"), decimals=4, unit="nats"),
+        Field("KL(q || p)", mean_of("kl"), decimals=4, unit="nats"),
+        Field("KL(q^G || p)", mean_of("kl_symmetrised"), decimals=4, unit="nats"),
         Field("spread", _range, digits=2, unit="of KL(q^G || p) over fits"),
         Field("best possible", "best", decimals=4, unit="of what is trained for"),
         Field(
@@ -71,7 +71,7 @@ def divergence_table(frames: Frames) -> Table:
             decimals=2,
             unit="mean |w1 - w2| / (2 alpha)",
         ),
-        Field("log score", _mean("log_score"), decimals=3, unit="nats, test"),
+        Field("log score", mean_of("log_score"), decimals=3, unit="nats, test"),
     )
     caption = (
         "What the paper could not give: divergences of the fits from the posterior, means over "
@@ -191,11 +191,7 @@ def _alpha(row: Row) -> str:
 
 def _spread(method: str, name: str, decimals: int) -> Callable[[Row], str]:
     def write(row: Row) -> str:
-        if method not in row["fits"]:
-            return ""
-        values: Sequence[float] = row["fits"][method][name]
-        sd = f" ± {np.std(values, ddof=1):.{decimals}f}" if len(values) > 1 else ""
-        return f"{np.mean(values):.{decimals}f}{sd}"
+        return spread(row["fits"][method][name], decimals) if method in row["fits"] else ""
 
     return write
 
@@ -205,10 +201,6 @@ def _worst_account(row: Row) -> TableCell:
     if not found:
         return TableCell("")
     return TableCell(f"{max(found):.1f}", "good" if max(found) <= _SURE else "bad")
-
-
-def _mean(name: str) -> Callable[[Row], Any]:
-    return lambda fit: np.mean(fit[name])
 
 
 def _range(fit: Row) -> float:
