@@ -1,8 +1,8 @@
 """What all studies share: cells to run, frames of measures, claims tried on them, views and the record."""
 
 from .cells import ENGINE_WORDS, METHOD_WORDS, Cell, CellFailed, Context, Outcomes, where
-from .claims import Claim, Trial, count_verdicts
-from .comparisons import contrast, each, join, pair, paired, ratio, span
+from .claims import Claim, Test, Trial, count_verdicts
+from .comparisons import Finding, contrast, each, join, pair, paired, ratio, span
 from .frame import Frame, Frames, Row, Rows, plain, read, select
 from .options import Options
 from .page import Chapter, Text, failed, health
@@ -37,6 +37,7 @@ __all__ = [
     "Claim",
     "Context",
     "Field",
+    "Finding",
     "Frame",
     "Frames",
     "Options",
@@ -45,6 +46,7 @@ __all__ = [
     "Row",
     "Rows",
     "Study",
+    "Test",
     "Text",
     "Trial",
     "View",

@@ -7,9 +7,7 @@ from collections.abc import Callable
 
 from .. import lab
 from ..against_nuts import SHIFT, advi, void
-from ..lab import Claim, Row
-from ..lab.claims import Test
-from ..lab.comparisons import Finding
+from ..lab import Claim, Finding, Row, Test
 
 PAIRS = (("free", "givens"), ("ordered", "givens+ordered"))
 """Without and with the unit-norm constraint, all else equal."""
