@@ -94,7 +94,7 @@ def prune(
     counts = _counts(order, [keep])
     pruned = _pruned(fit, order, counts)
     view = as_view(fit.mean_draw())
-    posterior = view.posterior
+    posterior = view.posterior.copy()
     for name, values in pruned.items():
         posterior[name] = (posterior[name].dims, values)
     tree = xr.DataTree.from_dict({schema.POSTERIOR: posterior, **fit.data})

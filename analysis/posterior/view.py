@@ -38,11 +38,14 @@ class View:
     """
 
     tree: xr.DataTree
+    _groups: dict[str, xr.Dataset] = field(default_factory=dict, init=False, repr=False)
     _draws: dict[tuple[str, ...], Draws] = field(default_factory=dict, init=False, repr=False)
 
     def group(self, name: str) -> xr.Dataset | None:
         """Return a group as a dataset, or None where the posterior has no such group."""
-        return self.tree[name].to_dataset() if name in self.tree.children else None
+        if name not in self._groups and name in self.tree.children:
+            self._groups[name] = self.tree[name].to_dataset()
+        return self._groups.get(name)
 
     @cached_property
     def posterior(self) -> xr.Dataset:

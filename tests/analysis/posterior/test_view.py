@@ -84,7 +84,8 @@ def test_a_view_is_made_once_and_reads_once(make_mcmc, rng):
     view = as_view(make_mcmc({"mu": rng.normal(size=(2, 5))}))
     assert as_view(view) is view
     assert view.draws() is view.draws("mu")
-    assert view.network is view.network
+    assert view.group("sample_stats") is view.group("sample_stats")
+    assert view.group("missing") is None
 
 
 def test_draws_refuses_three_draws(make_mcmc, rng):
