@@ -32,16 +32,9 @@ from .workers import Workers
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What is matched, and how.
+    """The features that are matched, and the workers among whom a chunk's draws are shared out.
 
-    Attributes
-    ----------
-    features : Features
-        Of the draws.
-    workers : Workers
-        Among whom the draws of a chunk are shared out.
-    report : callable
-        Told how many draws a sweep has just gone through.
+    `report` is told how many draws a sweep has just gone through.
     """
 
     features: Features
@@ -165,10 +158,8 @@ def match(
 
     Parameters
     ----------
-    problem : Problem
-        What is matched.
-    reference : Reference
-        With what.
+    problem, reference
+        As of `sweep`.
     max_sweeps : int
         Sweeps at most, from each start.
     restarts : int

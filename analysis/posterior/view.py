@@ -29,13 +29,7 @@ Posterior = Any
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """What a posterior holds, each thing parsed when it is first asked for.
-
-    Attributes
-    ----------
-    tree : DataTree
-        The posterior.
-    """
+    """What a posterior's tree holds, each thing parsed when it is first asked for."""
 
     tree: xr.DataTree
     _groups: dict[str, xr.Dataset] = field(default_factory=dict, init=False, repr=False)

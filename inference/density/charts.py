@@ -53,15 +53,7 @@ class Chart(Protocol):
 
 @dataclass(frozen=True)
 class Bijection:
-    """NumPyro's chart of a support.
-
-    Attributes
-    ----------
-    support : constraint
-        Of the site.
-    event_shape : tuple of int
-        Shape of the values.
-    """
+    """NumPyro's chart of a site's support, for values of a shape."""
 
     support: Any
     event_shape: tuple[int, ...]

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -49,19 +48,29 @@ RunChain = Callable[[int, threading.Event], Chain]
 """Runs the chain of a number (from 0); looks at the event now and then, and raises `RunCancelled` once it is set."""
 
 
-@runtime_checkable
-class Chains(Protocol):
-    """What each engine has for MCMC."""
+@dataclass(frozen=True)
+class ChainsRequest:
+    """What an engine's chains have in common.
 
-    def __call__(
-        self,
-        target: Target,
-        settings: NutsSettings | HmcSettings,
-        seed: int,
-        bars: ProgressBars,
-        folder: Path,
-    ) -> RunChain:
-        """Compile what chains share; returns what runs one. Files may lie in `folder`."""
+    Attributes
+    ----------
+    target, settings, seed
+        What is sampled, and how; a chain follows from these and its number.
+    bars : ProgressBars
+        Where progress is shown.
+    folder : Path
+        For the engine's files; the caller removes it.
+    """
+
+    target: Target
+    settings: NutsSettings | HmcSettings
+    seed: int
+    bars: ProgressBars
+    folder: Path
+
+
+Chains = Callable[[ChainsRequest], RunChain]
+"""What each engine has for MCMC: compiles what the chains share, and returns what runs one."""
 
 
 def run_chains(

@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -22,15 +21,13 @@ from numpyro.infer.hmc import HMCState
 from rich.progress import TaskID
 
 from onebasin.models.errors import RunCancelled
-from onebasin.models.target import Target
 
 from ..density.network import density_of
 from ..density.numpyro import NumpyroDensity
 from ..density.start import random_starts
 from ..keys import Purpose, keys_for
 from ..precision import precision
-from ..progress import ProgressBars
-from .chains import Chain, RunChain
+from .chains import Chain, ChainsRequest
 from .optimum import BestOptimum
 from .settings import HmcSettings, NutsSettings
 
@@ -59,40 +56,20 @@ def chain_starts(
     return jnp.stack([search(group) for group in jnp.split(points, settings.chains)])
 
 
-def chains(
-    target: Target,
-    settings: NutsSettings | HmcSettings,
-    seed: int,
-    bars: ProgressBars,
-    folder: Path,
-) -> RunChain:
-    """Make chains ready on this engine; see `chains.Chains`."""
-    del folder  # no files here
-    return ChainRunner(target, settings, seed, bars).run
-
-
 class ChainRunner:
     """Runs chains of one target; compiled once, called from several threads.
 
     Parameters
     ----------
-    target : Target
-        With a NumPyro model.
-    settings : NutsSettings or HmcSettings
-        Decides the kernel.
-    seed : int
-        Of all chains.
-    bars : ProgressBars
-        Where progress is shown.
+    request : ChainsRequest
+        Its target has a NumPyro model; no files are written.
     """
 
-    def __init__(
-        self, target: Target, settings: NutsSettings | HmcSettings, seed: int, bars: ProgressBars
-    ) -> None:
-        self.settings = settings
-        self.bars = bars
+    def __init__(self, request: ChainsRequest) -> None:
+        settings, seed = request.settings, request.seed
+        self.settings, self.bars = settings, request.bars
         with precision(settings.dtype):
-            density = density_of(target)
+            density = density_of(request.target)
             points = jax.vmap(density.unravel)(chain_starts(density, settings, seed))
             kernel = _kernel(density, settings)
             start = jax.jit(jax.vmap(lambda key, z: kernel.init(key, settings.warmup, z, (), {})))
@@ -107,7 +84,7 @@ class ChainRunner:
     def _state(self, number: int) -> HMCState:
         return jax.tree.map(lambda leaf: leaf[number], self._states)
 
-    def run(self, number: int, cancel: threading.Event) -> Chain:
+    def __call__(self, number: int, cancel: threading.Event) -> Chain:
         """Run one chain; see `chains.RunChain`."""
         with precision(self.settings.dtype):
             s = self.settings

@@ -17,7 +17,7 @@ from onebasin.models.target import Target
 from ..engine import for_engine
 from ..posterior import build, fingerprint
 from ..progress import ProgressBars
-from .chains import Chain, Chains, run_chains, stack
+from .chains import Chain, Chains, ChainsRequest, run_chains, stack
 from .settings import HmcSettings, NutsSettings
 
 Settings = NutsSettings | HmcSettings
@@ -42,7 +42,7 @@ def sample(
     started = time.perf_counter()
     with ProgressBars(progress) as bars, tempfile.TemporaryDirectory() as folder:
         chains = run_chains(
-            partial(chains_of, target, settings, seed, bars, Path(folder)),
+            partial(chains_of, ChainsRequest(target, settings, seed, bars, Path(folder))),
             settings.chains,
             folder=checkpoint,
             fingerprint=mark,
@@ -55,15 +55,15 @@ def sample(
 
 
 def _numpyro() -> Chains:
-    from .numpyro import chains
+    from .numpyro import ChainRunner
 
-    return chains
+    return ChainRunner
 
 
 def _stan() -> Chains:
-    from .stan import chains
+    from .stan import ChainRunner
 
-    return chains
+    return ChainRunner
 
 
 def _chain_settings(settings: Settings) -> dict[str, object]:

@@ -15,8 +15,7 @@ from onebasin.stan.output import Output, read
 from onebasin.stan.program import make_ready, name_draws
 from onebasin.stan.run import run
 
-from ..progress import ProgressBars
-from .chains import Chain, RunChain
+from .chains import Chain, ChainsRequest
 from .settings import HmcSettings, NutsSettings
 from .stan_starts import best_optimum, seeds_of
 
@@ -36,32 +35,13 @@ SIGNIFICANT_FIGURES = 12
 _ITERATION = re.compile(r"Iteration:\s+(\d+) /")
 
 
-def chains(
-    target: Target,
-    settings: NutsSettings | HmcSettings,
-    seed: int,
-    bars: ProgressBars,
-    folder: Path,
-) -> RunChain:
-    """Make chains ready on this engine; see `chains.Chains`."""
-    return ChainRunner(target, settings, seed, bars, folder).run
-
-
 class ChainRunner:
     """Runs chains of one target; the program is compiled and the data written once.
 
     Parameters
     ----------
-    target : Target
-        With a Stan definition.
-    settings : NutsSettings or HmcSettings
-        Decides the engine of CmdStan's `sample`.
-    seed : int
-        Of all chains; a chain's number is its CmdStan id.
-    bars : ProgressBars
-        Where progress is shown.
-    folder : Path
-        For CmdStan's files; the caller removes it.
+    request : ChainsRequest
+        Its target has a Stan definition; a chain's number is its CmdStan id.
 
     Raises
     ------
@@ -69,19 +49,11 @@ class ChainRunner:
         If there is no CmdStan, the program does not compile or its data are incomplete.
     """
 
-    def __init__(
-        self,
-        target: Target,
-        settings: NutsSettings | HmcSettings,
-        seed: int,
-        bars: ProgressBars,
-        folder: Path,
-    ) -> None:
-        self.target, self.settings, self.seed = target, settings, seed
-        self.bars, self.folder = bars, folder
-        self.ready = make_ready(target, folder, progress=bars.say)
+    def __init__(self, request: ChainsRequest) -> None:
+        self.request, self.settings, self.bars = request, request.settings, request.bars
+        self.ready = make_ready(request.target, request.folder, progress=request.bars.say)
 
-    def run(self, number: int, cancel: threading.Event) -> Chain:
+    def __call__(self, number: int, cancel: threading.Event) -> Chain:
         """Run one chain; see `chains.RunChain`."""
         total = self.settings.warmup + self.settings.draws
         bar = self.bars.add(f"chain {number + 1}", total)
@@ -90,12 +62,12 @@ class ChainRunner:
             if numbers := _ITERATION.findall(printed):
                 self.bars.move(bar, int(numbers[-1]))
 
-        place = Path(tempfile.mkdtemp(dir=self.folder))
+        place = Path(tempfile.mkdtemp(dir=self.request.folder))
         csv = place / "draws.csv"
         arguments = self._arguments(number, csv, self._init(number, place, cancel))
         run(self.ready.executable, arguments, place / "console.txt", cancel=cancel, watch=watch)
         self.bars.move(bar, total)
-        return _chain(self.target, self.settings, read(csv))
+        return _chain(self.request.target, self.settings, read(csv))
 
     def _init(self, number: int, place: Path, cancel: threading.Event) -> Path | float:
         """Where the chain starts: within a radius, or at the values of a file."""
@@ -106,7 +78,7 @@ class ChainRunner:
             self.ready,
             place,
             init_radius=s.init_radius,
-            seeds=seeds_of(self.seed, number, s.init_starts),
+            seeds=seeds_of(self.request.seed, number, s.init_starts),
             cancel=cancel,
         )
 
@@ -120,7 +92,7 @@ class ChainRunner:
         return command.sample(
             engine,
             command.Files(data=self.ready.data, output=csv, digits=SIGNIFICANT_FIGURES),
-            command.Start(seed=self.seed, chain=number + 1, init=init),
+            command.Start(seed=self.request.seed, chain=number + 1, init=init),
             draws=s.draws,
             warmup=s.warmup,
             target_acceptance=s.target_acceptance,

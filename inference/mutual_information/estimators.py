@@ -44,6 +44,8 @@ from .pytree import pytree
 from .ratios import LogRatios
 
 Side = Literal["exact", "lower", "upper", "estimate"]
+Proposed = tuple[Int[Array, "sample part"], Float[Array, " sample"]]
+"""Permutations, and the log probabilities with which they were proposed."""
 
 
 @pytree()
@@ -136,9 +138,7 @@ def infonce(num_permutations: int) -> Estimator:
     """
     _check_number("infonce", num_permutations, 2)
 
-    def one(
-        rng_key: jax.Array, matrix: jax.Array
-    ) -> tuple[Int[Array, "sample part"], Float[Array, " sample"]]:
+    def one(rng_key: jax.Array, matrix: jax.Array) -> Proposed:
         keys = jax.random.split(rng_key, num_permutations - 1)
         size = matrix.shape[0]
         others = jax.vmap(lambda key: jax.random.permutation(key, size))(keys)
@@ -167,9 +167,7 @@ def importance(num_permutations: int, *, sweeps: int = 25) -> Estimator:
     """
     _check_number("importance", num_permutations, 1)
 
-    def one(
-        rng_key: jax.Array, matrix: jax.Array
-    ) -> tuple[Int[Array, "sample part"], Float[Array, " sample"]]:
+    def one(rng_key: jax.Array, matrix: jax.Array) -> Proposed:
         identity = jnp.arange(matrix.shape[0])
         proposal = propose(jax.lax.stop_gradient(matrix), sweeps=sweeps)
         own = log_probability(proposal, identity)
@@ -183,23 +181,11 @@ def importance(num_permutations: int, *, sweeps: int = 25) -> Estimator:
 def proposals_only(num_permutations: int, *, sweeps: int = 25) -> Estimator:
     """Importance sampling without the identity: an upper bound of I, and so none of the evidence.
 
-    Parameters
-    ----------
-    num_permutations : int
-        K, at least 1.
-    sweeps : int
-        Of the messages behind the proposal.
-
-    Raises
-    ------
-    ValueError
-        If K is below 1.
+    Parameters and errors are those of `importance`.
     """
     _check_number("proposals_only", num_permutations, 1)
 
-    def one(
-        rng_key: jax.Array, matrix: jax.Array
-    ) -> tuple[Int[Array, "sample part"], Float[Array, " sample"]]:
+    def one(rng_key: jax.Array, matrix: jax.Array) -> Proposed:
         proposal = propose(jax.lax.stop_gradient(matrix), sweeps=sweeps)
         return _draw(rng_key, proposal, num_permutations)
 
@@ -325,9 +311,7 @@ def _estimate(
     return Estimate(log_sum, control, marginals, zero + 1.0 if effective is None else effective)
 
 
-def _draw(
-    rng_key: jax.Array, proposal: Proposal, num: int
-) -> tuple[Int[Array, "sample part"], Float[Array, " sample"]]:
+def _draw(rng_key: jax.Array, proposal: Proposal, num: int) -> Proposed:
     """Permutations from a proposal, with their log probabilities."""
     return jax.vmap(lambda key: sample(key, proposal))(jax.random.split(rng_key, num))
 

@@ -17,15 +17,7 @@ from onebasin.models.target import Target
 
 @dataclass(frozen=True)
 class Batches:
-    """How observations are dealt into batches.
-
-    Attributes
-    ----------
-    num_obs : int
-        Observations.
-    size : int
-        Observations in a batch, at most `num_obs`.
-    """
+    """How `num_obs` observations are dealt into batches of `size`, at most `num_obs`."""
 
     num_obs: int
     size: int

@@ -18,7 +18,7 @@ from ..engine import for_engine
 from ..posterior import build
 from ..progress import ProgressBars
 from .families.table import GAUSSIANS
-from .fit import Fit
+from .fit import Fit, FitRequest
 from .settings import AdviSettings
 
 
@@ -74,7 +74,7 @@ def advi(
     settings = settings or AdviSettings()
     started = time.perf_counter()
     with ProgressBars(progress) as bars:
-        fit = fit_by(target, family, settings, start, seed, bars)
+        fit = fit_by(FitRequest(target, family, settings, start, seed, bars))
     how: dict[str, Any] = {
         "engine": engine,
         "method": f"advi-{family}",

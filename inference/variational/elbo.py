@@ -36,17 +36,7 @@ PIECE = 20_000_000
 
 @dataclass(frozen=True)
 class Objective:
-    """A target's ELBO under a family.
-
-    Attributes
-    ----------
-    density : NumpyroDensity
-        Of what is approximated.
-    family : Family
-        The approximation.
-    local : bool
-        Whether layers' values are drawn.
-    """
+    """The ELBO of a target's density under a family; `local` says whether layers' values are drawn."""
 
     density: NumpyroDensity
     family: Family

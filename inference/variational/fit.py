@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -16,6 +16,26 @@ from .settings import AdviSettings
 
 WINDOW = 10
 """Evaluations of the ELBO whose relative changes decide whether to stop."""
+
+
+@dataclass(frozen=True)
+class FitRequest:
+    """What ADVI is asked for.
+
+    Attributes
+    ----------
+    target, family, settings, start, seed
+        As of `inference.advi`.
+    bars : ProgressBars
+        Where progress is shown.
+    """
+
+    target: Target
+    family: str
+    settings: AdviSettings
+    start: Mapping[str, Any] | None
+    seed: int
+    bars: ProgressBars
 
 
 @dataclass(frozen=True)
@@ -46,20 +66,8 @@ class VariationalFit:
     attempts: list[dict[str, Any]] = field(default_factory=list)
 
 
-@runtime_checkable
-class Fit(Protocol):
-    """What each engine has for ADVI; `inference.advi` says what the arguments mean."""
-
-    def __call__(
-        self,
-        target: Target,
-        family: str,
-        settings: AdviSettings,
-        start: Mapping[str, Any] | None,
-        seed: int,
-        bars: ProgressBars,
-    ) -> VariationalFit:
-        """Fit a Gaussian."""
+Fit = Callable[[FitRequest], VariationalFit]
+"""What each engine has for ADVI."""
 
 
 def has_settled(elbo: Sequence[float], tolerance: float) -> bool:

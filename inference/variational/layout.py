@@ -42,16 +42,9 @@ Element = list[tuple[jax.Array, jax.Array]]
 
 @dataclass(frozen=True)
 class Move:
-    """How a block moves a site's coordinates.
+    """How a block moves a site's coordinates, and whether a part's flip changes their sign.
 
-    Attributes
-    ----------
-    site : str
-        Its name.
-    axes : tuple of int
-        Axes of its coordinates along which the parts stand; none where the whole site is the block's only part.
-    flipped : bool
-        Whether a part's flip changes their sign.
+    The parts stand along `axes` of the coordinates; there are none where the whole site is the block's only part.
     """
 
     site: str
@@ -61,16 +54,9 @@ class Move:
 
 @dataclass(frozen=True)
 class Block:
-    """Interchangeable parts.
+    """Interchangeable parts: how many, and what belongs to them.
 
-    Attributes
-    ----------
-    size : int
-        Parts.
-    moves : tuple of Move
-        What belongs to them.
-    complements : tuple of str
-        Sites whose coordinates are negated when the two parts change places.
+    The coordinates of the sites in `complements` are negated when the two parts change places.
     """
 
     size: int

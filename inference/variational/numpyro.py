@@ -7,7 +7,7 @@ stays that of all data.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -16,8 +16,6 @@ import numpy as np
 import optax
 import xarray as xr
 
-from onebasin.models.target import Target
-
 from ..checkpoint import Keeper
 from ..density.network import density_of
 from ..density.numpyro import NumpyroDensity
@@ -25,11 +23,10 @@ from ..density.start import given_start, random_starts
 from ..errors import AdviFailed
 from ..keys import Purpose, key_for, keys_for
 from ..precision import precision
-from ..progress import ProgressBars
 from ..training.batches import Batches, check_batches
 from .families.base import Parameters, sample
 from .families.table import GAUSSIANS
-from .fit import VariationalFit, elbo_trace
+from .fit import FitRequest, VariationalFit, elbo_trace
 from .optimise import Optimiser
 from .result import draw_fit
 from .settings import AdviSettings
@@ -40,30 +37,24 @@ INIT_RADIUS = 2.0
 LogDensity = Callable[[jax.Array], jax.Array]
 
 
-def fit(
-    target: Target,
-    family: str,
-    settings: AdviSettings,
-    start: Mapping[str, Any] | None,
-    seed: int,
-    bars: ProgressBars,
-) -> VariationalFit:
-    """Fit the approximation; `advi` says what the arguments mean.
+def fit(request: FitRequest) -> VariationalFit:
+    """Fit the approximation.
 
     Raises
     ------
     AdviFailed
         If the ELBO becomes infinite or undefined.
     """
-    check_batches(target, settings.batch_size)
+    settings, seed, bars = request.settings, request.seed, request.bars
+    check_batches(request.target, settings.batch_size)
     with precision(settings.dtype):
-        density = density_of(target)
-        if start is None:
+        density = density_of(request.target)
+        if request.start is None:
             loc = random_starts(density, keys_for(Purpose.POINT, seed, 1), INIT_RADIUS)
         else:
-            loc = given_start(density, start)[None]
+            loc = given_start(density, request.start)[None]
         key_steps, key_elbo, key_draws = jax.random.split(jax.random.key(seed), 3)
-        elbo = PlainElbo(density, family, settings, key_for(Purpose.ADVI_BATCHES, seed))
+        elbo = PlainElbo(density, request.family, settings, key_for(Purpose.ADVI_BATCHES, seed))
         state = elbo.first(loc, settings.init_scale, jax.random.key_data(key_steps)[None])
         bar = bars.add("ADVI", settings.iterations)
         found = elbo.run(state, Keeper(), lambda done: bars.move(bar, done), key_elbo)

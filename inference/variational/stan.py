@@ -35,8 +35,7 @@ from ..errors import AdviFailed
 from ..mcmc.stan import SIGNIFICANT_FIGURES
 from ..mcmc.stan_starts import write
 from ..precision import precision
-from ..progress import ProgressBars
-from .fit import VariationalFit, elbo_trace
+from .fit import FitRequest, VariationalFit, elbo_trace
 from .settings import AdviSettings
 
 NOT_CONVERGED = "The algorithm may not have converged."
@@ -70,28 +69,22 @@ ATTEMPTS = (
 )
 
 
-def fit(
-    target: Target,
-    family: str,
-    settings: AdviSettings,
-    start: Mapping[str, Any] | None,
-    seed: int,
-    bars: ProgressBars,
-) -> VariationalFit:
-    """Fit the approximation; `advi` says what the arguments mean.
+def fit(request: FitRequest) -> VariationalFit:
+    """Fit the approximation.
 
     Raises
     ------
     AdviFailed
         If all attempts failed.
     """
+    target, settings, bars = request.target, request.settings, request.bars
     if settings.batch_size is not None:
         raise ValueError(
             f"`batch_size` is {settings.batch_size}, but Stan's ADVI takes all data in every gradient; use "
             "engine='numpyro', or batch_size=None."
         )
     tried: list[dict[str, Any]] = []
-    bar = bars.add(f"ADVI {family}", settings.iterations)
+    bar = bars.add(f"ADVI {request.family}", settings.iterations)
 
     def watch(printed: str) -> None:
         if numbers := _ITERATION.findall(printed):
@@ -99,7 +92,9 @@ def fit(
 
     with tempfile.TemporaryDirectory() as name:
         ready = make_ready(target, Path(name), progress=bars.say)
-        init = None if start is None else write(Path(name), init_values(target, ready.info, start))
+        init = None
+        if request.start is not None:
+            init = write(Path(name), init_values(target, ready.info, request.start))
         for number, attempt in enumerate(ATTEMPTS):
             folder = Path(name) / str(number)
             folder.mkdir()
@@ -110,14 +105,14 @@ def fit(
                     diagnostics=folder / "elbo.csv",
                     digits=SIGNIFICANT_FIGURES,
                 )
-                arguments = _arguments(family, settings, seed, attempt, init, files)
+                arguments = _arguments(request, attempt, init, files)
                 printed = run(ready.executable, arguments, folder / "console.txt", watch=watch)
                 return _read(target, folder, settings, NOT_CONVERGED not in printed, tried, attempt)
             except StanRunError as error:
                 tried.append({**asdict(attempt), "error": _cause(error)})
     raise AdviFailed(
-        f"Stan's {family} ADVI failed on {target.name!r} in all {len(tried)} attempts (searched and smaller eta, other "
-        f"starts); the last time: {tried[-1]['error']}.",
+        f"Stan's {request.family} ADVI failed on {target.name!r} in all {len(tried)} attempts (searched and smaller "
+        f"eta, other starts); the last time: {tried[-1]['error']}.",
         tried,
     )
 
@@ -133,18 +128,12 @@ def init_values(target: Target, info: ProgramInfo, start: Mapping[str, Any]) -> 
 
 
 def _arguments(
-    family: str,
-    s: AdviSettings,
-    seed: int,
-    attempt: Attempt,
-    init: Path | None,
-    files: command.Files,
+    request: FitRequest, attempt: Attempt, init: Path | None, files: command.Files
 ) -> list[str]:
-    start = command.Start(
-        seed=(seed + attempt.seed_offset) % 2**32, init=init or attempt.init_radius
-    )
+    s, seed = request.settings, (request.seed + attempt.seed_offset) % 2**32
+    start = command.Start(seed=seed, init=init or attempt.init_radius)
     return command.variational(
-        family,
+        request.family,
         files,
         start,
         iterations=s.iterations,

@@ -11,7 +11,7 @@ without skips. No randomness but the skip matrices', which come from their own s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import jax
@@ -148,23 +148,22 @@ class Network:
     @property
     def dims(self) -> dict[str, tuple[str, ...]]:
         """Axis names of each parameter."""
-        out: dict[str, tuple[str, ...]] = {}
-        for layer in self.layers:
-            if layer.weight:
-                out[layer.weight] = (layer.in_axis, layer.out_axis)
-            if layer.bias:
-                out[layer.bias] = (layer.out_axis,)
-        return out
+        return self._by_name(lambda layer: (layer.in_axis, layer.out_axis))
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Shape of each parameter, under its name."""
-        out: dict[str, tuple[int, ...]] = {}
+        return self._by_name(lambda layer: (layer.in_dim, layer.out_dim))
+
+    def _by_name[T](self, of_axes: Callable[[Layer], tuple[T, T]]) -> dict[str, tuple[T, ...]]:
+        """What a weight has for each of its axes, and a bias for the last of them."""
+        out: dict[str, tuple[T, ...]] = {}
         for layer in self.layers:
+            axes = of_axes(layer)
             if layer.weight:
-                out[layer.weight] = (layer.in_dim, layer.out_dim)
+                out[layer.weight] = axes
             if layer.bias:
-                out[layer.bias] = (layer.out_dim,)
+                out[layer.bias] = axes[1:]
         return out
 
     def skip_matrices(self) -> tuple[np.ndarray, ...]:

@@ -10,7 +10,7 @@ import numpy as np
 import numpyro
 from numpyro import distributions as dist
 
-from onebasin.models import Target
+from onebasin.models import BayesianNetwork, Gaussian, Network, NetworkTarget, Target
 from onebasin.stan import stan_program
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -31,6 +31,15 @@ def known_target(engine: str) -> Target:
         return Target("known", numpyro_model=_model)
     data = {"mu": MEAN, "Sigma": COVARIANCE, "shape": SHAPE, "rate": RATE}
     return stan_program(PROGRAMS / "known.stan", data, name="known")
+
+
+def linear_target(num_obs: int = 40) -> NetworkTarget:
+    """Linear regression with known noise, as a network: one identity unit, summed; N(0, 1) is the decay."""
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(num_obs, 2))
+    y = x @ np.array([1.0, -0.5]) + 0.7 * rng.normal(size=num_obs)
+    network = Network(2, (1,), 1, activation="identity", biases=False, readout="sum")
+    return BayesianNetwork(network, Gaussian(noise_sd=0.7)).condition(x, y, name="linear")
 
 
 def assert_mean(draws: np.ndarray, truth: float, *, min_ess: float = 200.0) -> None:

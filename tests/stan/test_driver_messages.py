@@ -44,6 +44,14 @@ def call(program, folder: Path, arguments: str, **environment: str):
     )
 
 
+def refused(program, folder: Path, arguments: str, message: str):
+    """Run what must fail with a message; returns what ended."""
+    done = call(program, folder, arguments)
+    assert done.returncode == 1
+    assert re.search(message, done.stderr), done.stderr
+    return done
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -76,9 +84,7 @@ def call(program, folder: Path, arguments: str, **environment: str):
     ],
 )
 def test_arguments_that_cannot_be_read(bernoulli, folder, arguments, message):
-    done = call(bernoulli, folder, arguments)
-    assert done.returncode == 1
-    assert re.search(message, done.stderr), done.stderr
+    done = refused(bernoulli, folder, arguments, message)
     assert done.stderr.endswith(UNPARSED + "\n")
 
 
@@ -131,9 +137,7 @@ def test_arguments_that_cannot_be_read(bernoulli, folder, arguments, message):
     ],
 )
 def test_runs_that_cannot_succeed(bernoulli, folder, arguments, message):
-    done = call(bernoulli, folder, arguments)
-    assert done.returncode == 1
-    assert re.search(message, done.stderr), done.stderr
+    refused(bernoulli, folder, arguments, message)
 
 
 def test_initial_values_that_all_fail(compiled, folder):

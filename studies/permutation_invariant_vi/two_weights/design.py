@@ -122,18 +122,9 @@ class Points:
 
 @dataclass(frozen=True)
 class Problem:
-    """One data set's alpha and noise.
+    """A data set: the weight of its true function, its noise's standard deviation, and its number.
 
-    Attributes
-    ----------
-    settings : TwoWeightSettings
-        Sizes and seed.
-    alpha : float
-        Weight of the true function.
-    noise : float
-        Standard deviation of the noise.
-    data_set : int
-        Number of the data set; methods are fitted to that of number 0.
+    Methods are fitted to that of number 0.
     """
 
     settings: TwoWeightSettings

@@ -6,6 +6,7 @@ import json
 import threading
 import time
 import tracemalloc
+from pathlib import Path
 from types import SimpleNamespace
 
 import jax
@@ -17,6 +18,7 @@ import xarray as xr
 from numpyro import distributions as dist
 
 from onebasin.inference import HmcSettings, NutsSettings, hmc, nuts
+from onebasin.inference.mcmc.chains import ChainsRequest
 from onebasin.inference.mcmc.numpyro import ChainRunner
 from onebasin.inference.progress import ProgressBars
 from onebasin.models import BayesianNetwork, Categorical, Network, NetworkTarget, Target
@@ -187,10 +189,13 @@ def test_more_iterations_trace_the_model_no_more_often() -> None:
     assert count(60) == count(330)
 
 
-def test_the_clock_is_read_when_the_work_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_clock_is_read_when_the_work_is_done(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """JAX computes behind the caller's back: at every reading, nothing may still be at work."""
     settings = HmcSettings(chains=1, warmup=400, draws=50, trajectory_length=200.0)
-    runner = ChainRunner(known_target("numpyro"), settings, 1, ProgressBars(False))
+    request = ChainsRequest(known_target("numpyro"), settings, 1, ProgressBars(False), tmp_path)
+    runner = ChainRunner(request)
     idle = []
 
     def clock() -> float:
@@ -198,7 +203,7 @@ def test_the_clock_is_read_when_the_work_is_done(monkeypatch: pytest.MonkeyPatch
         return time.perf_counter()
 
     monkeypatch.setattr("onebasin.inference.mcmc.numpyro.time", SimpleNamespace(perf_counter=clock))
-    chain = runner.run(0, threading.Event())
+    chain = runner(0, threading.Event())
     assert idle == [True, True, True]
     # Eight times the iterations, and adaptation's shorter steps beside.
     assert chain.warmup_seconds > 2 * chain.sampling_seconds > 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import jax
@@ -68,40 +69,46 @@ def test_half_is_exact_for_two_parts(rng: np.random.Generator) -> None:
     np.testing.assert_allclose(energy, value, rtol=1e-8)
 
 
+def _assert_derivative(
+    function: Callable[[jax.Array], jax.Array],
+    matrix: np.ndarray,
+    entries: list[tuple[int, int]],
+    *,
+    step: float,
+) -> None:
+    """Hold entries of the gradient against central differences."""
+    found = jax.grad(function)(jnp.asarray(matrix))
+    for entry in entries:
+        bump = np.zeros(matrix.shape)
+        bump[entry] = step
+        rise = function(jnp.asarray(matrix + bump)) - function(jnp.asarray(matrix - bump))
+        np.testing.assert_allclose(2 * found[entry], rise / step, rtol=1e-6)
+
+
 @pytest.mark.parametrize("fraction", [0.5, 1.0])
 def test_derivative_of_a_free_energy_is_its_beliefs(
     rng: np.random.Generator, fraction: float
 ) -> None:
     """Envelope theorem, against finite differences of the whole iteration."""
-    matrix, step = rng.standard_normal((4, 4)), 1e-4
+    matrix = rng.standard_normal((4, 4))
 
     @jax.jit
     def energy(matrix: jax.Array) -> jax.Array:
         found = converged_marginals(matrix, fraction=fraction)
         return free_energy(matrix, doubly_stochastic(found), fraction=fraction)
 
-    found = jax.grad(energy)(jnp.asarray(matrix))
-    for i, j in [(0, 0), (1, 3)]:
-        bump = np.zeros((4, 4))
-        bump[i, j] = step
-        slope = (energy(jnp.asarray(matrix + bump)) - energy(jnp.asarray(matrix - bump))) / step
-        np.testing.assert_allclose(2 * found[i, j], slope, rtol=1e-6)
+    _assert_derivative(energy, matrix, [(0, 0), (1, 3)], step=1e-4)
 
 
 def test_derivative_through_sweeps_is_that_of_finite_differences(rng: np.random.Generator) -> None:
-    matrix, step = rng.standard_normal((4, 4)), 1e-5
+    matrix = rng.standard_normal((4, 4))
     weights = jnp.asarray(rng.standard_normal((4, 4)))
 
     @jax.jit
     def total(matrix: jax.Array) -> jax.Array:
         return jnp.sum(weights * marginals(matrix, fraction=0.75, sweeps=4))
 
-    found = jax.grad(total)(jnp.asarray(matrix))
-    for i, j in [(0, 0), (3, 1)]:
-        bump = np.zeros((4, 4))
-        bump[i, j] = step
-        slope = (total(jnp.asarray(matrix + bump)) - total(jnp.asarray(matrix - bump))) / step
-        np.testing.assert_allclose(2 * found[i, j], slope, rtol=1e-6)
+    _assert_derivative(total, matrix, [(0, 0), (3, 1)], step=1e-5)
 
 
 def test_rounding_is_doubly_stochastic_and_leaves_what_is(rng: np.random.Generator) -> None:

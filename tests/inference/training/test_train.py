@@ -27,16 +27,7 @@ from onebasin.inference.training.ensemble import first_values
 from onebasin.inference.training.train import Trainer
 from onebasin.models import NetworkTarget
 
-from ..known import known_target
-
-
-def linear_target(num_obs: int = 40) -> NetworkTarget:
-    """Linear regression with known noise, as a network: one identity unit, summed; N(0, 1) is the decay."""
-    rng = np.random.default_rng(5)
-    x = rng.normal(size=(num_obs, 2))
-    y = x @ np.array([1.0, -0.5]) + 0.7 * rng.normal(size=num_obs)
-    network = Network(2, (1,), 1, activation="identity", biases=False, readout="sum")
-    return BayesianNetwork(network, Gaussian(noise_sd=0.7)).condition(x, y, name="linear")
+from ..known import known_target, linear_target
 
 
 def net_target(parametrisation: Parametrisation | None = None) -> NetworkTarget:
