@@ -172,10 +172,8 @@ def brier_score(probability: Probabilities, labels: Labels) -> float:
 
     Parameters
     ----------
-    probability : array (obs, out)
-        Class probabilities.
-    labels : array (obs,)
-        True classes.
+    probability, labels
+        As of `calibration_error`.
 
     Raises
     ------

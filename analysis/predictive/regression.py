@@ -233,10 +233,8 @@ def crps(draws: Predictions, y: Targets, *, fair: bool = True) -> float:
 
     Parameters
     ----------
-    draws
-        Draws from the posterior predictive, noise included.
-    y
-        What was observed.
+    draws, y
+        As of `interval_coverage`.
     fair
         True to estimate the score of the distribution that the draws are of, without bias where they
         are independent; False for the score of the draws themselves, as a distribution of their own.

@@ -81,14 +81,10 @@ def block(
 
     Parameters
     ----------
-    draws : array (draw, part, param)
-        u_j, from q.
-    loc : array (part, param)
-        Means of the q_i.
+    draws, loc, flips
+        As of `mean_field`.
     scale_tril : array (part, param, param)
         Lower triangular roots of their covariances, with a positive diagonal.
-    flips : array (param,), optional
-        As of `mean_field`.
 
     Returns
     -------

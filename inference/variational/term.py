@@ -59,19 +59,7 @@ Term = Callable[[Parameters, jax.Array, jax.Array], jax.Array]
 
 @dataclass(frozen=True)
 class Information:
-    """The mutual information of a family under a layout's group.
-
-    Attributes
-    ----------
-    layout : Layout
-        Coordinates and group.
-    family : Family
-        The approximation.
-    choice : str
-        One of `settings.ESTIMATORS`.
-    settings : SymmetrisedSettings
-        Numbers of permutations, sweeps, draws.
-    """
+    """The mutual information of a family under a layout's group, by a choice of `settings.ESTIMATORS`."""
 
     layout: Layout
     family: Family

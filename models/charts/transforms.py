@@ -28,7 +28,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 from numpyro.distributions import biject_to
-from numpyro.distributions.constraints import real_matrix
+from numpyro.distributions.constraints import Constraint, real_matrix
 from numpyro.distributions.transforms import ParameterFreeTransform
 
 from .constraints import (
@@ -233,21 +233,11 @@ class UnitVectorTransform(_ColumnTransform):
         return -0.5 * jnp.sum(x * x, (-2, -1))
 
 
-@biject_to.register(GivensColumns)
-def _(constraint: GivensColumns) -> UnconstrainedGivensTransform:
-    return UnconstrainedGivensTransform()
+def _register(constraint: type[Constraint], transform: type[ParameterFreeTransform]) -> None:
+    biject_to.register(constraint, lambda _: transform())
 
 
-@biject_to.register(SeamlessGivensColumns)
-def _(constraint: SeamlessGivensColumns) -> SeamlessGivensTransform:
-    return SeamlessGivensTransform()
-
-
-@biject_to.register(UnitVectorColumns)
-def _(constraint: UnitVectorColumns) -> UnitVectorTransform:
-    return UnitVectorTransform()
-
-
-@biject_to.register(Angles)
-def _(constraint: Angles) -> AnglesTransform:
-    return AnglesTransform()
+_register(GivensColumns, UnconstrainedGivensTransform)
+_register(SeamlessGivensColumns, SeamlessGivensTransform)
+_register(UnitVectorColumns, UnitVectorTransform)
+_register(Angles, AnglesTransform)

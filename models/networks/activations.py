@@ -19,18 +19,9 @@ from ..checks import choose
 
 @dataclass(frozen=True)
 class Activation:
-    """An activation function and the two properties that matter for symmetry.
+    """An element-wise function under the word that users write, and the two properties that matter for symmetry.
 
-    Attributes
-    ----------
-    name : str
-        The word users write.
-    function : callable
-        Element-wise, on arrays of any shape.
-    positively_homogeneous : bool
-        f(a z) = a f(z) for all a > 0.
-    odd : bool
-        f(-z) = -f(z).
+    It is positively homogeneous where f(a z) = a f(z) for all a > 0, and odd where f(-z) = -f(z).
     """
 
     name: str

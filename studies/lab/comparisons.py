@@ -73,14 +73,12 @@ def each(
 
     Parameters
     ----------
-    over : str or callable
-        The rows.
+    over, void
+        As of `contrast`.
     tried : callable
         From a row to the finding.
     where : str or callable
         The row's name in words: a column, or a function of the row.
-    void : callable, optional
-        Whether a row's numbers cannot be trusted; then the comparison is void.
     """
 
     def test(frames: Frames) -> Iterable[Trial]:

@@ -44,15 +44,7 @@ from onebasin.studies.permutation_invariant_vi.two_weights.optima import (
 from onebasin.studies.permutation_invariant_vi.two_weights.tables import TABLES, mse_table
 from onebasin.studies.permutation_invariant_vi.two_weights.truth import Statistics, statistics
 
-TOY = TwoWeightSettings(
-    alphas=(0.25, 1.0),
-    noises=(1.0,),
-    num_test=40,
-    data_sets=2,
-    curve_points=3,
-    fits=2,
-    draws=400,
-)
+TOY = replace(QUICK, num_test=40, data_sets=2, curve_points=3, steps=4000, draws=400)
 
 
 def problem(noise: float, alpha: float) -> Problem:
