@@ -32,20 +32,24 @@ def report(
     ----------
     posteriors
         The posteriors, by the name that the page shall use; one alone is called ``posterior``.
-    path, force
-        As of `report.render.write`, whose `OutputError` is raised too.
+    path
+        The HTML file.
     title
         Heading of the page.
+    force
+        Whether a file that is there may be replaced.
 
     Returns
     -------
     pathlib.Path
-        The HTML file.
+        The file.
 
     Raises
     ------
     ValueError
         If there is no posterior, or one of them cannot be diagnosed; the message names it.
+    OutputError
+        If the file exists and `force` is not set, or the folder is missing or not writable.
     """
     alone = isinstance(posteriors, xr.DataTree | xr.Dataset) or not isinstance(posteriors, Mapping)
     named = {"posterior": posteriors} if alone else posteriors

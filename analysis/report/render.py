@@ -71,21 +71,7 @@ def render(report: Report) -> str:
 
 
 def write(report: Report, path: str | os.PathLike[str], *, force: bool = False) -> Path:
-    """Write the page to a file.
-
-    Parameters
-    ----------
-    report
-        The page.
-    path
-        The file.
-    force
-        Whether a file that is there may be replaced.
-
-    Returns
-    -------
-    pathlib.Path
-        The file.
+    """Write the page to a file, which has to be new without `force`; returns its path.
 
     Raises
     ------
