@@ -23,7 +23,8 @@ class Target:
     name : str
         Used in file names and tables.
     numpyro_model : callable or None
-        A NumPyro model without arguments.
+        A NumPyro model without arguments. Let it hold data as NumPy arrays: those take the precision
+        of a run's settings, while a JAX array keeps the one that it was made in.
     stan_program : object or None
         A `stan.StanProgram`; the `models` room does not look inside.
     symmetry : Symmetry
