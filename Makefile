@@ -9,8 +9,8 @@ NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 12))
 
 # What `make demo` asks of the command line.
 DEMO := study relu-teacher --out runs/relu-teacher
-# Two workers, a file at a time, so that what a module compiles is compiled once.
-PYTEST_FLAGS ?= -n 2 --dist loadfile
+# Two workers, a file at a time, so that what a module compiles is compiled once; in the order of tests/conftest.py.
+PYTEST_FLAGS ?= -n 2 --dist loadfile --no-loadscope-reorder
 
 # The first interpreter that runs and is new enough: a pyenv shim can exist and still refuse to run.
 ifeq ($(origin PYTHON),undefined)

@@ -10,17 +10,13 @@ from pathlib import Path
 import jax
 import jaxtyping
 import numpy as np
-import platformdirs
 import pytest
 
-# The only place besides the command line that sets JAX flags.
-jax.config.update("jax_enable_x64", True)
+from onebasin.studies.commands.console import prepare_jax
+
+# As the command line: double precision, and compiled kernels kept for the next run.
+prepare_jax()
 jax.config.update("jax_numpy_rank_promotion", "raise")
-# As the command line does: most of a test's time is compiling what the last run compiled too.
-jax.config.update(
-    "jax_compilation_cache_dir", str(platformdirs.user_cache_path("onebasin") / "jax")
-)
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
 
 # Check every annotation of these rooms at run time, shapes and types of arrays above all; outside
 # the tests they cost nothing. As everywhere in Python, an int serves where a float is asked for.
@@ -32,6 +28,18 @@ jaxtyping.install_import_hook(
 
 # Set by continuous integration: there a skip means a missing tool, which must not pass unseen.
 REQUIRE_ALL = os.environ.get("ONEBASIN_REQUIRE_ALL") == "1"
+
+# The files that take longest, longest first: begun early, so that no worker ends alone with one of them.
+HEAVY = (
+    "stan/test_parity.py",
+    "inference/variational/test_method.py",
+    "stan/test_known_programs.py",
+    "studies/test_compact_representation.py",
+    "studies/permutation_invariant_vi/test_study.py",
+    "inference/training/test_train.py",
+    "test_readme.py",
+    "studies/test_boston.py",
+)
 
 FAKE_COMPILER = """#!/bin/sh
 case "$1" in
@@ -45,6 +53,12 @@ while [ $# -gt 0 ]; do
   shift
 done
 """
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the heavy files; `--no-loadscope-reorder` lets the workers take them in this order."""
+    place = {Path(__file__).parent / name: i for i, name in enumerate(HEAVY)}
+    items.sort(key=lambda item: place.get(item.path, len(HEAVY)))
 
 
 @pytest.fixture
