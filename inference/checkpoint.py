@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from onebasin.models.files import replacing
+from onebasin.models.storage.atomic import replacing
 
 SECONDS = 30.0
 """Least time between two writings of a state."""

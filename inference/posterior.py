@@ -13,7 +13,8 @@ import numpy as np
 import xarray as xr
 from arviz_base import dict_to_dataset
 
-from onebasin.models import netcdf, schema
+from onebasin.models import schema
+from onebasin.models.storage import netcdf
 from onebasin.models.target import Target
 
 from .errors import PosteriorFileError

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from onebasin.models import netcdf
 from onebasin.models.errors import OnebasinError
+from onebasin.models.storage import netcdf
 
 from .gaussian import GaussianFit
 from .layout import Layout, Variable

@@ -78,7 +78,7 @@ def write(report: Report, path: str | os.PathLike[str], *, force: bool = False) 
     OutputError
         If the file exists and `force` is not set, or the folder is missing or not writable.
     """
-    from onebasin.models.files import replacing  # here: the room brings JAX along
+    from onebasin.models.storage.atomic import replacing  # here: the room brings JAX along
 
     target = check_output(path, force=force)
     try:

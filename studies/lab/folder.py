@@ -19,8 +19,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from onebasin.models import schema
-from onebasin.models.files import replacing
 from onebasin.models.jsonable import json_text
+from onebasin.models.storage.atomic import replacing
 
 from ..errors import Interrupted, StudyError
 

@@ -9,7 +9,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from onebasin.models.files import replacing
+from onebasin.models.storage.atomic import replacing
 
 from .. import registry
 from .folder import Run, write_json

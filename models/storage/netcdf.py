@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from .files import prepare_folder, replacing
+from .atomic import prepare_folder, replacing
 
 if TYPE_CHECKING:
     import xarray as xr

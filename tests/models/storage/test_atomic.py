@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from onebasin.models.files import replacing
+from onebasin.models.storage.atomic import replacing
 
 
 @pytest.fixture
