@@ -14,9 +14,8 @@ from onebasin.models.symmetry.elements import Element
 from onebasin.models.symmetry.group import Group
 from onebasin.models.target import Target
 
-from ..engine import for_engine
+from ..engine import engine_named
 from ..errors import InferenceError
-from .base import ValueDensity
 
 
 class SymmetryError(InferenceError):
@@ -92,9 +91,7 @@ def check_symmetry(
     ValueError
         If a block does not fit the target's variables, `engine` is unknown or `points` is not positive.
     """
-    density: ValueDensity = for_engine(
-        engine, numpyro=lambda: _numpyro(target), stan=lambda: _stan(target, progress)
-    )
+    density = engine_named(engine).density(target, progress)
     if points < 1:
         raise ValueError(f"`points` is {points}; it has to be 1 or more.")
     values = density.points(points, seed)
@@ -116,18 +113,6 @@ def check_symmetry(
             raise SymmetryError(_refusal(target, block, difference), difference)
         differences.append(difference)
     return SymmetryCheck(tuple(differences), points)
-
-
-def _numpyro(target: Target) -> ValueDensity:
-    from .values import NumpyroValues
-
-    return NumpyroValues(target)
-
-
-def _stan(target: Target, progress: Callable[[str], None] | None) -> ValueDensity:
-    from .stan import StanDensity
-
-    return StanDensity(target, progress)
 
 
 def _on_parameters(block: Block, derived: tuple[str, ...]) -> Block:

@@ -69,10 +69,6 @@ class ChainsRequest:
     folder: Path
 
 
-Chains = Callable[[ChainsRequest], RunChain]
-"""What each engine has for MCMC: compiles what the chains share, and returns what runs one."""
-
-
 def run_chains(
     prepare: Callable[[], RunChain], num_chains: int, *, folder: Path | None, fingerprint: str
 ) -> list[Chain]:

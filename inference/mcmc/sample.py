@@ -14,10 +14,10 @@ import xarray as xr
 from onebasin.models.checks import check_seed
 from onebasin.models.target import Target
 
-from ..engine import for_engine
+from ..engine import engine_named
 from ..posterior import build, fingerprint
 from ..progress import ProgressBars
-from .chains import Chain, Chains, ChainsRequest, run_chains, stack
+from .chains import Chain, ChainsRequest, run_chains, stack
 from .settings import HmcSettings, NutsSettings
 
 Settings = NutsSettings | HmcSettings
@@ -34,7 +34,7 @@ def sample(
     progress: bool,
 ) -> xr.DataTree:
     """Run the chains of a method; `nuts` and `hmc` say what the arguments mean."""
-    chains_of: Chains = for_engine(engine, numpyro=_numpyro, stan=_stan)
+    chains_of = engine_named(engine).chains
     seed = check_seed(seed)
     mark = fingerprint(
         target, method=method, engine=engine, settings=_chain_settings(settings), seed=seed
@@ -52,18 +52,6 @@ def sample(
     how = _attributes(chains, stats, settings)
     how |= {"engine": engine, "method": method, "seed": seed, "wall_time": wall_time}
     return build(target, draws, stats, how)
-
-
-def _numpyro() -> Chains:
-    from .numpyro import ChainRunner
-
-    return ChainRunner
-
-
-def _stan() -> Chains:
-    from .stan import ChainRunner
-
-    return ChainRunner
 
 
 def _chain_settings(settings: Settings) -> dict[str, object]:

@@ -14,11 +14,11 @@ import xarray as xr
 from onebasin.models.checks import check_seed, choose
 from onebasin.models.target import Target
 
-from ..engine import for_engine
+from ..engine import engine_named
 from ..posterior import build
 from ..progress import ProgressBars
 from .families.table import GAUSSIANS
-from .fit import Fit, FitRequest
+from .fit import FitRequest
 from .settings import AdviSettings
 
 
@@ -69,7 +69,7 @@ def advi(
         If Stan cannot compile the program.
     """
     choose("family", family, GAUSSIANS)
-    fit_by: Fit = for_engine(engine, numpyro=_numpyro, stan=_stan)
+    fit_by = engine_named(engine).fit
     seed = check_seed(seed)
     settings = settings or AdviSettings()
     started = time.perf_counter()
@@ -88,18 +88,6 @@ def advi(
     if start is not None:
         how["start"] = _digest(start)
     return build(target, fit.draws, fit.stats, how, variational=fit.variational)
-
-
-def _numpyro() -> Fit:
-    from .numpyro import fit
-
-    return fit
-
-
-def _stan() -> Fit:
-    from .stan import fit
-
-    return fit
 
 
 def _digest(start: Mapping[str, Any]) -> str:

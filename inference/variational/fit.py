@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -64,10 +64,6 @@ class VariationalFit:
     converged: bool
     gradient_evaluations: int
     attempts: list[dict[str, Any]] = field(default_factory=list)
-
-
-Fit = Callable[[FitRequest], VariationalFit]
-"""What each engine has for ADVI."""
 
 
 def has_settled(elbo: Sequence[float], tolerance: float) -> bool:
