@@ -6,7 +6,7 @@ import os
 import secrets
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
@@ -26,8 +26,9 @@ def prepare_folder(path: Path) -> None:
 def replacing(path: Path) -> Iterator[Path]:
     """Put a file in the place of `path` once it is written.
 
-    A write that fails or is interrupted leaves what was there before, and nothing else. The file's
-    permissions are those of any new file; those of `tempfile` would let nobody else read it.
+    A write that fails or is interrupted leaves what was there before, and nothing else. The file is on the disk before
+    it takes its name, and the name is there before this ends: after a power cut, too, there is the old file or the
+    new one. The file's permissions are those of any new file; those of `tempfile` would let nobody else read it.
 
     Parameters
     ----------
@@ -42,7 +43,21 @@ def replacing(path: Path) -> Iterator[Path]:
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         yield part
+        _flush(part)
         os.replace(part, path)
     except BaseException:
         part.unlink(missing_ok=True)
         raise
+    with suppress(
+        OSError
+    ):  # some file systems cannot flush a folder; the file is whole all the same
+        _flush(path.parent)
+
+
+def _flush(path: Path) -> None:
+    """Wait until a file's content, or a folder's names, are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from .atomic import prepare_folder, replacing
+from .atomic import prepare_folder
+from .seal import Seal, examine, sealing
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -47,14 +48,14 @@ def check_output(
 
 
 def write_tree(tree: xr.DataTree, path: Path) -> Path:
-    """Write a tree; the file appears whole or not at all, in the place of what was there."""
-    with replacing(path) as part:
+    """Write a tree, with its seal; the file appears whole or not at all, in the place of what was there."""
+    with sealing(path) as part:
         tree.to_netcdf(part, engine=_ENGINE)
     return path
 
 
 def read_tree(path: Path, group: str, *, error: type[Exception], writer: str) -> xr.DataTree:
-    """Read a tree that has a group of this name.
+    """Read a tree that has a group of this name; a file without a seal may be anybody's.
 
     Parameters
     ----------
@@ -70,17 +71,23 @@ def read_tree(path: Path, group: str, *, error: type[Exception], writer: str) ->
     Raises
     ------
     Exception
-        If the file does not exist, is no NetCDF file or has no such group; of the type `error`.
+        If the file does not exist, is damaged or no NetCDF file, or has no such group; of the type `error`.
     """
     import xarray as xr  # here: what reads no files does without
 
     if not path.is_file():
         raise error(f"{path} does not exist or is no file.")
     try:
-        with xr.open_datatree(path, engine=_ENGINE) as opened:
-            tree = opened.load()
+        damaged = examine(path) is Seal.DAMAGED
+        if not damaged:
+            with xr.open_datatree(path, engine=_ENGINE) as opened:
+                tree = opened.load()
     except (OSError, ValueError, KeyError) as reason:
         raise error(f"{path} is not a NetCDF file that can be read: {reason}") from reason
+    if damaged:
+        raise error(
+            f"{path} is damaged: its content is not what was written; take another copy, or make it anew."
+        )
     if group not in tree.children:
         raise error(f"{path} holds no group `{group}`; was it written by {writer}?")
     return tree

@@ -46,3 +46,37 @@ def test_permissions_are_those_that_the_umask_leaves(tmp_path):
     with replacing(tmp_path / "a.txt") as part:
         part.write_text("for the group")
     assert (tmp_path / "a.txt").stat().st_mode & 0o777 == 0o640
+
+
+def test_file_is_on_the_disk_before_it_takes_its_name_and_the_name_after(tmp_path, monkeypatch):
+    path, done = tmp_path / "a.txt", []
+    flush, rename = os.fsync, os.replace
+
+    def flushed(descriptor):
+        done.append(("flush", os.fstat(descriptor).st_ino))
+        flush(descriptor)
+
+    def renamed(old, new):
+        done.append(("rename", os.stat(old).st_ino))
+        rename(old, new)
+
+    monkeypatch.setattr(os, "fsync", flushed)
+    monkeypatch.setattr(os, "replace", renamed)
+    with replacing(path) as part:
+        part.write_text("new")
+    file, folder = path.stat().st_ino, tmp_path.stat().st_ino
+    assert done == [("flush", file), ("rename", file), ("flush", folder)]
+
+
+def test_file_that_cannot_be_flushed_does_not_take_its_name(tmp_path, monkeypatch):
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"), replacing(path) as part:
+        part.write_text("new")
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
