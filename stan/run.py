@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import subprocess
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from onebasin.models.errors import RunCancelled
-
 from .errors import StanRunError
+from .processes import run_guarded
 
-POLL_SECONDS = 0.05
-SHOWN_LINES = 12
+SHOWN_LINES, SHOWN_WIDTH = 12, 400
 
 
 def run(
     executable: str | Path,
     arguments: Sequence[str],
-    console: Path,
+    folder: Path,
     *,
     cancel: threading.Event | None = None,
     watch: Callable[[str], None] | None = None,
@@ -31,17 +28,17 @@ def run(
         The compiled program.
     arguments : sequence of str
         As `command` composes them.
-    console : Path
-        File that takes what the program prints.
+    folder : Path
+        Where it runs, and where CmdStan drops the profile.csv of programs with profile blocks.
     cancel : Event, optional
         Ends the program once it is set.
     watch : callable, optional
-        Called now and then with the lines printed since the last call.
+        Called with lines as they are printed, several at a time.
 
     Returns
     -------
     str
-        Everything that was printed.
+        What was printed; of a program that prints much, the beginning and the end.
 
     Raises
     ------
@@ -50,36 +47,19 @@ def run(
     RunCancelled
         If it was stopped.
     """
-    cancel = cancel or threading.Event()
-    unfinished = ""
-    with console.open("w") as out, console.open(errors="replace") as printed:
-        process = subprocess.Popen(
-            [str(executable), *arguments],
-            stdout=out,
-            stderr=subprocess.STDOUT,
-            text=True,
-            cwd=console.parent,  # where CmdStan drops the profile.csv of programs with profile blocks
-        )
-        try:
-            while process.poll() is None:
-                if cancel.wait(POLL_SECONDS):
-                    raise RunCancelled("The run was stopped.")
-                if watch:
-                    lines, newline, unfinished = (unfinished + printed.read()).rpartition("\n")
-                    if newline:
-                        watch(lines + newline)
-        finally:
-            if process.poll() is None:
-                process.kill()
-                process.wait()
-    words = console.read_text(errors="replace")
-    if process.returncode:
-        raise StanRunError(_last_words(executable, process.returncode, words))
-    return words
+    try:
+        done = run_guarded([executable, *arguments], folder=folder, cancel=cancel, watch=watch)
+    except OSError as error:
+        raise StanRunError(
+            f"{Path(executable).name} cannot be started: {error.strerror or error}."
+        ) from error
+    if done.code:
+        raise StanRunError(_last_words(executable, done.code, done.printed))
+    return done.printed
 
 
 def _last_words(executable: str | Path, code: int, printed: str) -> str:
-    lines = [line for line in printed.splitlines() if line.strip()]
+    lines = [line[:SHOWN_WIDTH] for line in printed.splitlines() if line.strip()]
     # Lines such as "Exception: ..." say what went wrong; without one, the last lines do.
     telling = [line for line in lines if line.startswith(("Er", "Ex", "Initialization"))]
     words = "\n".join((telling or lines)[-SHOWN_LINES:])

@@ -98,5 +98,5 @@ class StanDensity:
         return output.method["lp__"] - np.asarray(jacobians)
 
     def _run(self, arguments: list[str]) -> Any:
-        run(self._ready.executable, arguments, self._folder / "console.txt")
+        run(self._ready.executable, arguments, self._folder)
         return read(self._files.output)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -106,8 +106,9 @@ def fit(request: FitRequest) -> VariationalFit:
                     digits=SIGNIFICANT_FIGURES,
                 )
                 arguments = _arguments(request, attempt, init, files)
-                printed = run(ready.executable, arguments, folder / "console.txt", watch=watch)
-                return _read(target, folder, settings, NOT_CONVERGED not in printed, tried, attempt)
+                told = _Told(watch)
+                run(ready.executable, arguments, folder, watch=told)
+                return _read(target, folder, settings, told.converged, tried, attempt)
             except StanRunError as error:
                 tried.append({**asdict(attempt), "error": _cause(error)})
     raise AdviFailed(
@@ -115,6 +116,17 @@ def fit(request: FitRequest) -> VariationalFit:
         f"eta, other starts); the last time: {tried[-1]['error']}.",
         tried,
     )
+
+
+class _Told:
+    """Looks for the words that the optimiser had not converged, among all that is printed."""
+
+    def __init__(self, watch: Callable[[str], None]) -> None:
+        self.converged, self._watch = True, watch
+
+    def __call__(self, printed: str) -> None:
+        self.converged &= NOT_CONVERGED not in printed
+        self._watch(printed)
 
 
 def init_values(target: Target, info: ProgramInfo, start: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -27,7 +27,7 @@ def test_watch_is_told_every_line_once_and_whole(program, tmp_path):
     script = program(
         "echo one; sleep 0.2; printf 'tw'; sleep 0.2; echo o; echo three; sleep 0.2; echo $1"
     )
-    printed = run(script, ["four"], tmp_path / "console.txt", watch=told.append)
+    printed = run(script, ["four"], tmp_path, watch=told.append)
     assert printed == "one\ntwo\nthree\nfour\n"
     assert printed.startswith("".join(told))
     assert "".join(told).startswith("one\ntwo\nthree\n")
@@ -38,11 +38,11 @@ def test_watch_is_told_every_line_once_and_whole(program, tmp_path):
 def test_a_failure_carries_the_programs_own_words(program, tmp_path):
     script = program("echo fine; echo 'Exception: no such thing'; exit 3")
     with pytest.raises(StanRunError, match="exit code 3:\nException: no such thing"):
-        run(script, [], tmp_path / "console.txt")
+        run(script, [], tmp_path)
 
 
 def test_a_run_that_is_cancelled_ends_at_once(program, tmp_path):
     cancel = threading.Event()
     cancel.set()
     with pytest.raises(RunCancelled):
-        run(program("exec sleep 60"), [], tmp_path / "console.txt", cancel=cancel)
+        run(program("exec sleep 60"), [], tmp_path, cancel=cancel)
