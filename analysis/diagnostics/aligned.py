@@ -17,7 +17,7 @@ from ..alignment import align, switching
 from ..posterior.draws import Draws
 from ..posterior.summary import summary
 from ..posterior.view import Posterior, View, as_view
-from .advice import APART, tell_aligned, warn_aligned
+from .aligned_advice import APART, tell_aligned, warn_aligned
 from .diagnose import diagnose
 from .invariants import invariants
 from .result import AlignedDiagnosis, Diagnosis, Extreme

@@ -2,7 +2,8 @@
 
 Convention: a Markov chain is judged by R-hat, ESS, divergences, trees and E-BFMI, a variational fit
 by Pareto k-hat and ELBO; which of the two it is follows from the tree alone. All estimators are
-arviz_stats'. What a wrong number means and what to do about it is in the result's `warnings`.
+arviz_stats'. What a wrong number means and what to do about it is in the result's `warnings`, what could not be
+judged in its `notes`: a number that is missing or not finite passes no check.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ..posterior.sampler import NAN, sampler_summary
 from ..posterior.summary import is_constant, summary
 from ..posterior.variational import variational_summary
 from ..posterior.view import Posterior, View, as_view
-from .advice import note, warn
+from .advice import judge, note, warn
 from .result import Diagnosis, Extreme, Limits
 
 
@@ -50,7 +51,7 @@ def diagnose(
     Returns
     -------
     Diagnosis
-        Table, worst values, sampler statistics, cost, warnings.
+        Table, worst values, sampler statistics, cost, checks and what they mean in words.
 
     Raises
     ------
@@ -73,7 +74,8 @@ def diagnose(
     if view.is_variational:  # draws of one approximation agree, however far off it is
         table["rhat"] = NAN
     diagnosis = _assemble(view, draws, table, limits)
-    return replace(diagnosis, warnings=warn(diagnosis), notes=note(diagnosis))
+    checks = judge(diagnosis)
+    return replace(diagnosis, checks=checks, warnings=warn(checks), notes=note(diagnosis, checks))
 
 
 def _assemble(view: View, draws: Draws, table: pd.DataFrame, limits: Limits) -> Diagnosis:
@@ -95,8 +97,9 @@ def _assemble(view: View, draws: Draws, table: pd.DataFrame, limits: Limits) -> 
         variational=variational_summary(view) if view.is_variational else None,
         ess_per_second=_ratio(ess_bulk.value, sampler.sampling_seconds if sampler else None),
         ess_per_gradient=_ratio(ess_bulk.value, sampler.gradient_evaluations if sampler else None),
-        wall_time=float(view.attribute(schema.WALL_TIME, NAN)),
+        wall_time=NAN if (seconds := view.number(schema.WALL_TIME)) is None else seconds,
         symmetric=view.declares_equal_modes,
+        has_chains=sampler is not None and not view.is_ensemble,
         limits=limits,
     )
 

@@ -16,6 +16,7 @@ from onebasin.models.jsonable import json_safe
 
 from ..posterior.sampler import NAN, SamplerSummary
 from ..posterior.variational import VariationalSummary
+from .checks import Check, Outcome, overall, verdict
 
 if TYPE_CHECKING:
     from ..alignment import Alignment, Switching
@@ -98,10 +99,14 @@ class Diagnosis:
         Whether the target declares interchangeable parts, hence equal modes.
     limits
         What the warnings hold the numbers against.
+    has_chains
+        Whether the draws are Markov chains: no variational fit, and no ensemble.
+    checks
+        Every check that applies, with what came of it: passed, failed or not judged.
     warnings
         Sentences: what is wrong, and what to do next.
     notes
-        Sentences: what does not apply here, and why.
+        Sentences: what does not apply here or could not be judged, and why.
     """
 
     target: str
@@ -120,7 +125,9 @@ class Diagnosis:
     ess_per_gradient: float = NAN
     wall_time: float = NAN
     symmetric: bool = False
+    has_chains: bool = True
     limits: Limits = field(default_factory=Limits)
+    checks: tuple[Check, ...] = ()
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -135,9 +142,23 @@ class Diagnosis:
         return self.limits.ess_per_chain * self.num_chains
 
     @property
+    def outcome(self) -> Outcome:
+        """Failed if a check is, passed only if every check was judged and passed, else not judged."""
+        return overall(self.checks)
+
+    @property
     def passed(self) -> bool:
-        """Whether there is no warning."""
-        return not self.warnings
+        """Whether every check was judged and passed."""
+        return self.outcome == "passed"
+
+    @property
+    def verdict(self) -> str:
+        """What the checks come to, in one line."""
+        return verdict(self.checks)
+
+    def outcome_of(self, name: str) -> Outcome | None:
+        """What came of one check; None where it does not apply."""
+        return next((check.outcome for check in self.checks if check.name == name), None)
 
     def summary(self) -> dict[str, Any]:
         """Return the headline numbers as one flat mapping, NaN and None kept as they are."""
@@ -161,7 +182,7 @@ class Diagnosis:
             "mean_tree_depth": sampler.mean_tree_depth,
             "deepest_tree": sampler.deepest_tree,
             "reached_max_treedepth": sampler.reached_max_treedepth,
-            "min_bfmi": min(sampler.bfmi, default=NAN),
+            "min_bfmi": sampler.min_bfmi,
             "acceptance_rate": sampler.acceptance_rate,
             "lp_rhat": sampler.lp_rhat,
             "khat": fit.khat,
@@ -185,6 +206,9 @@ class Diagnosis:
             "variational": dataclasses.asdict(self.variational) if self.variational else None,
             "limits": dataclasses.asdict(self.limits),
             "constants": self.constants,
+            "outcome": self.outcome,
+            "verdict": self.verdict,
+            "checks": [dataclasses.asdict(check) for check in self.checks],
             "warnings": self.warnings,
             "notes": self.notes,
             "parameters": rows,

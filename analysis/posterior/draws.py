@@ -56,11 +56,15 @@ def lay_out(variables: Sequence[xr.DataArray]) -> Draws:
     Raises
     ------
     ValueError
-        If a variable is not numeric or without the dimensions chain and draw, if there are fewer than 4 draws
-        a chain, or if a draw is not finite.
+        If a variable is not numeric or without the dimensions chain and draw, if there are no chains, fewer than
+        4 draws a chain, or if a draw is not finite.
     """
     variables = [_checked(variable) for variable in variables]
     num_draws = variables[0].sizes["draw"]
+    if not variables[0].sizes["chain"]:
+        raise ValueError(
+            "`posterior` has no chains, and at least one is needed to diagnose it: run some."
+        )
     if num_draws < MIN_DRAWS:
         raise ValueError(
             f"`posterior` has {num_draws} draws a chain, and at least {MIN_DRAWS} are needed to "

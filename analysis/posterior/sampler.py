@@ -1,10 +1,11 @@
 """What a sampler recorded about itself: divergences, trees, energy, acceptance, cost.
 
 Convention: names and units of docs/architecture.md (seconds; a gradient evaluation is a leapfrog
-step of a kept draw). What was not recorded is None or NaN, never zero.
+step of a kept draw). What was not recorded is None or NaN, never zero; a statistic that is NaN in every draw was not
+recorded. Values that are not finite are counted, and left out of counts and of the depth of trees.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from jaxtyping import Float
@@ -15,6 +16,8 @@ from .summary import rhat_of
 from .view import View
 
 NAN = float("nan")
+JUDGED = (schema.LP, schema.ENERGY, schema.DIVERGING, schema.TREE_DEPTH)
+"""Statistics whose values that are not finite are counted."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,8 @@ class SamplerSummary:
         Mean log density of each chain, and R-hat of the log density.
     stuck_chains
         Chains (counted from 0) whose log density, or failing that energy, never changed.
+    not_finite
+        Statistics that have values that are not finite: how many, chain by chain.
     gradient_evaluations
         Leapfrog steps of the kept draws.
     sampling_seconds, warmup_seconds
@@ -59,9 +64,15 @@ class SamplerSummary:
     lp_means: tuple[float, ...] = ()
     lp_rhat: float = NAN
     stuck_chains: tuple[int, ...] = ()
+    not_finite: dict[str, tuple[int, ...]] = field(default_factory=dict)
     gradient_evaluations: int | None = None
     sampling_seconds: float = NAN
     warmup_seconds: float = NAN
+
+    @property
+    def min_bfmi(self) -> float:
+        """Smallest E-BFMI; NaN where a chain has none."""
+        return float(np.min(self.bfmi)) if self.bfmi else NAN
 
 
 def sampler_summary(view: View) -> SamplerSummary:
@@ -72,16 +83,34 @@ def sampler_summary(view: View) -> SamplerSummary:
         **_energy(view),
         **_heights(view),
         **_steps(view),
+        not_finite=_not_finite(view),
         gradient_evaluations=_gradient_evaluations(view),
         sampling_seconds=_seconds(view, schema.SAMPLING_SECONDS),
         warmup_seconds=_seconds(view, schema.WARMUP_SECONDS),
     )
 
 
+def _recorded(view: View, name: str) -> Float[np.ndarray, "chain draw"] | None:
+    """Return a statistic, or None where it was not recorded: missing, or NaN in every draw."""
+    values = view.stat(name)
+    return None if values is None or np.isnan(values).all() else values
+
+
+def _not_finite(view: View) -> dict[str, tuple[int, ...]]:
+    counts = {}
+    for name in JUDGED:
+        values = _recorded(view, name)
+        bad = () if values is None else (~np.isfinite(values)).sum(axis=1)
+        if sum(bad):
+            counts[name] = tuple(int(count) for count in bad)
+    return counts
+
+
 def _divergences(view: View) -> dict:
-    diverging = view.stat(schema.DIVERGING)
-    if diverging is None:
+    recorded = _recorded(view, schema.DIVERGING)
+    if recorded is None:
         return {}
+    diverging = recorded > 0  # a NaN is counted as not finite, not as a divergence
     per_chain = tuple(int(count) for count in diverging.sum(axis=1))
     return {
         "divergences": sum(per_chain),
@@ -91,46 +120,50 @@ def _divergences(view: View) -> dict:
 
 
 def _trees(view: View) -> dict:
-    depth, limit = view.stat(schema.TREE_DEPTH), view.attribute(schema.MAX_TREE_DEPTH)
-    if depth is None:
-        return {}
-    trees = {"mean_tree_depth": float(depth.mean()), "deepest_tree": int(depth.max())}
-    if limit is None:
+    depth, limit = _recorded(view, schema.TREE_DEPTH), view.number(schema.MAX_TREE_DEPTH)
+    reached, trees = _recorded(view, schema.REACHED_MAX_TREEDEPTH), {}
+    known = () if depth is None else depth[np.isfinite(depth)]
+    if len(known):
+        trees = {"mean_tree_depth": float(known.mean()), "deepest_tree": int(known.max())}
+    if depth is not None and limit is not None:
+        reached = depth >= limit
+        trees["max_tree_depth"] = int(limit)
+    if reached is None:
         return trees
-    reached = depth >= int(limit)
     return trees | {
-        "max_tree_depth": int(limit),
-        "reached_max_treedepth": int(reached.sum()),
-        "reached_max_treedepth_share": float(reached.mean()),
+        "reached_max_treedepth": int((reached > 0).sum()),
+        "reached_max_treedepth_share": float((reached > 0).mean()),
     }
 
 
 def _steps(view: View) -> dict:
     steps: dict = {}
-    if (acceptance := view.stat(schema.ACCEPTANCE_RATE)) is not None:
+    if (acceptance := _recorded(view, schema.ACCEPTANCE_RATE)) is not None:
         steps["acceptance_rate"] = float(acceptance.mean())
         steps["acceptance_per_chain"] = _floats(acceptance.mean(axis=1))
-    if (step_size := view.stat(schema.STEP_SIZE)) is not None:
+    if (step_size := _recorded(view, schema.STEP_SIZE)) is not None:
         steps["step_size"] = _floats(step_size[:, -1])
     return steps
 
 
 def _heights(view: View) -> dict:
     heights: dict = {}
-    energy, lp = view.stat(schema.ENERGY), view.stat(schema.LP)
+    energy, lp = _recorded(view, schema.ENERGY), _recorded(view, schema.LP)
     if lp is not None:
-        heights["lp_means"] = _floats(lp.mean(axis=1))
+        with np.errstate(invalid="ignore"):  # both infinities in one chain
+            heights["lp_means"] = _floats(lp.mean(axis=1))
         heights["lp_rhat"] = rhat_of(lp) if np.isfinite(lp).all() else NAN
     height = lp if lp is not None else energy
     if height is not None and height.shape[1] > 1:
-        heights["stuck_chains"] = tuple(np.flatnonzero(np.ptp(height, axis=1) == 0).tolist())
+        still = (height == height[:, :1]).all(axis=1)
+        heights["stuck_chains"] = tuple(np.flatnonzero(still).tolist())
     return heights
 
 
 def _energy(view: View) -> dict:
     from arviz_stats.base import array_stats
 
-    energy = view.stat(schema.ENERGY)
+    energy = _recorded(view, schema.ENERGY)
     if energy is None:
         return {}
     with np.errstate(divide="ignore", invalid="ignore"):  # a chain that stands still: 0 / 0
@@ -138,10 +171,10 @@ def _energy(view: View) -> dict:
 
 
 def _gradient_evaluations(view: View) -> int | None:
-    if (recorded := view.attribute(schema.GRADIENT_EVALUATIONS)) is not None:
+    if (recorded := view.number(schema.GRADIENT_EVALUATIONS)) is not None:
         return int(recorded)
     steps = view.stat(schema.N_STEPS)
-    return None if steps is None else int(steps.sum())
+    return None if steps is None or not np.isfinite(steps).all() else int(steps.sum())
 
 
 def _seconds(view: View, name: str) -> float:

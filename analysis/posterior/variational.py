@@ -35,7 +35,7 @@ class VariationalSummary:
     non_finite_ratios
         Draws whose importance ratio is not finite, which leave k-hat undefined.
     elbo
-        Last recorded value, in nats.
+        Last recorded value, in nats; of several fits the smallest, or NaN where one of them has none.
     elbo_evaluations
         Number of recorded values.
     converged
@@ -60,8 +60,8 @@ def variational_summary(view: View) -> VariationalSummary:
     """Read what a variational method recorded and judge the approximation."""
     ratios = log_ratios(view)
     elbo = elbo_trace(view)
-    converged = view.attribute(schema.CONVERGED)
-    gradients = view.attribute(schema.GRADIENT_EVALUATIONS)
+    converged = view.number(schema.CONVERGED)
+    gradients = view.number(schema.GRADIENT_EVALUATIONS)
     return VariationalSummary(
         khat=NAN if ratios is None else pareto_khat(ratios),
         khat_limit=NAN if ratios is None else khat_limit(ratios.size),
@@ -118,11 +118,18 @@ def log_ratios(view: View) -> Float[np.ndarray, " draw"] | None:
 def elbo_trace(
     view: View,
 ) -> tuple[Float[np.ndarray, " evaluation"], Float[np.ndarray, " evaluation"]] | None:
-    """Return iterations and ELBO of a variational fit, or None where none was recorded."""
+    """Return iterations and ELBO of a variational fit, or None where none was recorded.
+
+    Of several fits it is the one whose last ELBO is the smallest, or no number.
+    """
     fit = view.group(schema.VARIATIONAL)
     if fit is None or schema.ELBO not in fit:
         return None
-    elbo = np.asarray(fit[schema.ELBO].values, dtype=np.float64)
+    elbo = np.asarray(fit[schema.ELBO].transpose(..., "evaluation").values, dtype=np.float64)
+    if elbo.ndim > 1 and elbo.size:
+        fits = elbo.reshape(-1, elbo.shape[-1])
+        elbo = fits[np.argmin(np.nan_to_num(fits[:, -1], nan=-np.inf))]
+    elbo = elbo.ravel()
     recorded = schema.ITERATION in fit
     steps = fit[schema.ITERATION].values if recorded else np.arange(1, elbo.size + 1)
     return np.asarray(steps, dtype=np.float64), elbo

@@ -6,6 +6,7 @@ parsed it keeps, and it never writes to the tree.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -140,6 +141,26 @@ class View:
         """Return a root attribute as it is kept, or the default where it is missing."""
         return self.tree.attrs.get(name, default)
 
+    def number(self, name: str) -> float | None:
+        """Return a root attribute that is a number, or None where it is missing or not finite.
+
+        Raises
+        ------
+        ValueError
+            If the attribute is no number.
+        """
+        kept = self.tree.attrs.get(name)
+        if kept is None or (isinstance(kept, str) and not kept):
+            return None
+        try:
+            value = float(kept)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"`posterior` has an attribute `{name}` that is no number: got {str(kept)[:60]!r}. Write a number, "
+                "or delete it."
+            ) from error
+        return value if math.isfinite(value) else None
+
     def parsed(self, name: str) -> Any:
         """Return a root attribute that holds JSON text, parsed; None where it is missing or empty.
 
@@ -173,6 +194,14 @@ class View:
         stats = self.group(schema.SAMPLE_STATS)
         recorded = stats is not None and schema.LOG_Q in stats
         return schema.VARIATIONAL in self.tree.children or recorded
+
+    @cached_property
+    def is_ensemble(self) -> bool:
+        """Whether the draws are members of an ensemble, trained one by one, and no Markov chain."""
+        return (
+            schema.TRAINING in self.tree.children
+            or self.tree.attrs.get(schema.METHOD) == "ensemble"
+        )
 
     def part(self, dim: str, which: slice) -> View:
         """Return some of the chains or of the draws, without an alignment's elements."""

@@ -110,14 +110,24 @@ def _lede(diagnoses: Mapping[str, Diagnosis]) -> str:
     total = len(diagnoses)
     sound = [name for name, diagnosis in diagnoses.items() if diagnosis.passed]
     if total == 1:
-        verdict = "passes every check" if sound else "does not pass every check"
+        verdict = _in_words(next(iter(diagnoses.values())))
         return f"One posterior, which {verdict}; below is what was checked and what was found."
     if len(sound) == total:
         return f"{total} posteriors, all of which pass every check."
+    unjudged = sum(diagnosis.outcome == "not judged" for diagnosis in diagnoses.values())
+    more = f" Of {unjudged} not every check could be judged." if unjudged else ""
     if not sound:
-        return f"{total} posteriors, none of which passes every check."
+        return f"{total} posteriors, none of which passes every check.{more}"
     named = f": {'; '.join(sound)}" if len(sound) <= NAMED_IN_LEDE else ""
-    return f"{total} posteriors; {len(sound)} of them pass every check{named}."
+    return f"{total} posteriors; {len(sound)} of them pass every check{named}.{more}"
+
+
+def _in_words(diagnosis: Diagnosis) -> str:
+    if diagnosis.passed:
+        return "passes every check"
+    if diagnosis.outcome == "failed":
+        return "does not pass every check"
+    return f"fails no check, but not every check could be judged ({diagnosis.verdict.partition('; ')[2]})"
 
 
 def _overview(diagnoses: Mapping[str, Diagnosis]) -> Section:

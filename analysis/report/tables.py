@@ -6,10 +6,13 @@ from collections.abc import Mapping
 import pandas as pd
 
 from ..compare.result import Comparison
+from ..diagnostics.checks import Outcome
 from ..diagnostics.result import AlignedDiagnosis, Diagnosis
-from .page import Column, Table, TableCell, Value
+from .page import Column, Flag, Table, TableCell, Value
 
 Row = tuple[TableCell | Value, ...]
+
+_FLAGS: dict[Outcome, Flag] = {"passed": "good", "failed": "bad", "not judged": "warn"}
 
 # What is twice or nearly the same as another is left to the table of numbers: a terminal is narrow.
 _COMPARED = {
@@ -132,22 +135,27 @@ def _worst(table: pd.DataFrame) -> tuple[float, float, float]:
 
 
 def _health_row(name: str, diagnosis: Diagnosis) -> Row:
-    sampler, fit, limits = diagnosis.sampler, diagnosis.variational, diagnosis.limits
-    worst = diagnosis.rhat
+    sampler, fit = diagnosis.sampler, diagnosis.variational
     draws = f"{diagnosis.num_chains}\u00a0×\u00a0{diagnosis.num_draws}"
-    bfmi = min(sampler.bfmi, default=None) if sampler else None
-    lp_rhat = sampler.lp_rhat if sampler else None
+
+    def cell(check: str, value: float | None, parameter: str | None = None) -> TableCell:
+        outcome = diagnosis.outcome_of(check)
+        known = value is not None and not math.isnan(value)
+        note = f"`{parameter}`" if known and parameter else ""
+        flag = _FLAGS[outcome] if outcome and (known or outcome == "failed") else ""
+        return TableCell(value if known else None, flag, note)
+
+    ess = {"bulk ESS": diagnosis.ess_bulk, "tail ESS": diagnosis.ess_tail}
     return (
         TableCell(name, note=" ".join((diagnosis.engine, diagnosis.method, draws)).strip()),
-        _judged(worst.value, worst.value <= limits.rhat, f"`{worst.parameter}`"),
-        _ess(diagnosis, diagnosis.ess_bulk.value, f"`{diagnosis.ess_bulk.parameter}`"),
-        _ess(diagnosis, diagnosis.ess_tail.value, f"`{diagnosis.ess_tail.parameter}`"),
-        _count(sampler.divergences if sampler else None),
+        cell("R-hat", diagnosis.rhat.value, diagnosis.rhat.parameter),
+        *(cell(check, worst.value, worst.parameter) for check, worst in ess.items()),
+        cell("divergences", sampler.divergences if sampler else None),
         sampler.mean_tree_depth if sampler else None,
-        _count(sampler.reached_max_treedepth if sampler else None),
-        _judged(bfmi, bfmi is not None and bfmi >= limits.bfmi),
-        _judged(lp_rhat, lp_rhat is not None and lp_rhat <= limits.rhat),
-        _judged(fit.khat, fit.khat <= fit.khat_limit) if fit else None,
+        cell("tree depth", sampler.reached_max_treedepth if sampler else None),
+        cell("E-BFMI", sampler.min_bfmi if sampler else None),
+        cell("log density", sampler.lp_rhat if sampler else None),
+        cell("k-hat", fit.khat) if fit else None,
         fit.elbo if fit else None,
     )
 
@@ -182,7 +190,3 @@ def _ess(diagnosis: Diagnosis, value: float, note: str = "") -> TableCell:
     if diagnosis.variational is not None:  # independent draws: many of them prove nothing
         return TableCell(float(value), note=note)
     return _judged(value, bool(value >= diagnosis.min_ess), note)
-
-
-def _count(number: int | None) -> TableCell:
-    return TableCell(number, "" if number is None else "bad" if number else "good")

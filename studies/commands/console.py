@@ -149,8 +149,8 @@ def write_diagnosis(diagnosis: Diagnosis, *, name: str) -> None:
         write_remark(sentence, "bad")
     for sentence in diagnosis.notes:
         write_remark(sentence, "warn")
-    if diagnosis.passed:
-        write_remark("every check is passed", "good")
+    if diagnosis.outcome != "failed":
+        write_remark(diagnosis.verdict, "good" if diagnosis.passed else "warn")
 
 
 def write_findings(

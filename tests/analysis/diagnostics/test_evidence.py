@@ -1,0 +1,258 @@
+"""No pass without evidence: what is NaN, missing or infinite passes no check, and is named with what to do."""
+
+import json
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from onebasin.analysis.diagnostics.aligned import diagnose_aligned
+from onebasin.analysis.diagnostics.checks import failed, not_judged, overall, passed, verdict
+from onebasin.analysis.diagnostics.diagnose import diagnose
+from onebasin.analysis.report.posteriors import posterior_report
+from onebasin.models.symmetry.blocks import Exchangeable
+
+SHAPE = (4, 500)
+SYMMETRY = (Exchangeable({"mu": 0}),)
+
+
+@pytest.fixture
+def draws(rng):
+    return {"mu": rng.normal(size=(*SHAPE, 2))}
+
+
+def with_nan(values, where=(slice(None), slice(None, 250))):
+    values = np.array(values, dtype=np.float64)
+    values[where] = np.nan
+    return values
+
+
+def nan_in_half_a_chain(rng):
+    return with_nan(rng.normal(size=SHAPE), (1, slice(250)))
+
+
+UNDEFINED = {
+    "lp NaN in half a chain": ({"lp": nan_in_half_a_chain}, "failed", "log density"),
+    "lp infinite once": (
+        {"lp": lambda rng: np.where(np.arange(500) == 3, -np.inf, rng.normal(size=SHAPE))},
+        "failed",
+        "log density",
+    ),
+    "lp NaN throughout": ({"lp": lambda rng: np.full(SHAPE, np.nan)}, "not judged", "log density"),
+    "energies NaN in part": ({"energy": nan_in_half_a_chain}, "failed", "E-BFMI"),
+    "energies NaN in the last chain": (
+        {"energy": lambda rng: with_nan(rng.normal(size=SHAPE), 3)},
+        "failed",
+        "E-BFMI",
+    ),
+    "energies NaN throughout": (
+        {"energy": lambda rng: np.full(SHAPE, np.nan)},
+        "not judged",
+        "E-BFMI",
+    ),
+    "energies constant": ({"energy": lambda rng: np.ones(SHAPE)}, "not judged", "E-BFMI"),
+    "no energies": ({"energy": None}, "not judged", "E-BFMI"),
+    "no log densities": ({"lp": None}, "not judged", "log density"),
+    "no divergences": ({"diverging": None}, "not judged", "divergences"),
+    "divergences NaN in part": (
+        {"diverging": lambda rng: with_nan(np.zeros(SHAPE), (0, 3))},
+        "not judged",
+        "divergences",
+    ),
+    "no trees": ({"tree_depth": None}, "not judged", "tree depth"),
+    "trees NaN in part": (
+        {"tree_depth": lambda rng: with_nan(np.full(SHAPE, 3.0), (0, 3))},
+        "not judged",
+        "tree depth",
+    ),
+}
+
+
+@pytest.mark.parametrize(("stats", "outcome", "check"), UNDEFINED.values(), ids=list(UNDEFINED))
+def test_what_is_missing_or_not_finite_never_passes(make_mcmc, draws, rng, stats, outcome, check):
+    made = {name: values and values(rng) for name, values in stats.items()}
+    found = diagnose(make_mcmc(draws, stats=made))
+    assert (found.outcome, found.outcome_of(check)) == (outcome, outcome)
+    assert not found.passed
+    assert check in found.verdict
+    assert "every check is passed" not in found.verdict
+    assert found.warnings if outcome == "failed" else found.notes
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_the_limit_of_trees_has_to_be_known(make_mcmc, draws):
+    tree = make_mcmc(draws)
+    del tree.attrs["max_tree_depth"]
+    assert diagnose(tree).outcome_of("tree depth") == "not judged"
+    assert "The maximal tree depth was not recorded." in diagnose(tree).notes
+    recorded = make_mcmc(draws, stats={"reached_max_treedepth": np.zeros(SHAPE, bool)})
+    del recorded.attrs["max_tree_depth"]
+    assert diagnose(recorded).passed  # ArviZ's word for the same
+    recorded.sample_stats["reached_max_treedepth"][0, :3] = True
+    assert "3 of 2000 draws reached the maximal tree depth" in diagnose(recorded).warnings[0]
+
+
+def test_static_trajectories_have_no_trees_to_judge(make_mcmc, draws):
+    tree = make_mcmc(draws, stats={"tree_depth": None}, attrs={"method": "hmc"})
+    assert diagnose(tree).passed
+
+
+def test_what_was_not_recorded_is_named_with_one_remedy(make_mcmc, draws):
+    tree = make_mcmc(draws)
+    del tree["sample_stats"]
+    *named, remedy = diagnose(tree).notes
+    assert named == [
+        "Log densities were not recorded.",
+        "Divergences were not recorded.",
+        "Tree depths were not recorded.",
+        "Energies were not recorded.",
+    ]
+    assert remedy.startswith("What was not recorded cannot be judged: keep")
+    assert diagnose(tree).verdict == (
+        "no check failed, but not every check could be judged; "
+        "not judged: log density, divergences, tree depth, E-BFMI"
+    )
+
+
+def test_one_chain_cannot_pass(make_mcmc, rng):
+    found = diagnose(make_mcmc({"mu": rng.normal(size=(1, 500))}))
+    assert found.outcome == "not judged"
+    assert found.verdict.endswith("not judged: R-hat")
+    assert found.notes == ("R-hat needs at least two chains, and there is one: run more.",)
+
+
+def test_posterior_in_which_nothing_varies_cannot_pass(make_mcmc):
+    found = diagnose(make_mcmc({"mu": np.ones((*SHAPE, 2))}))
+    assert found.outcome == "not judged"
+    assert found.outcome_of("R-hat") == found.outcome_of("bulk ESS") == "not judged"
+    assert found.notes[0].startswith("Nothing varies: every draw of `mu[0]`, `mu[1]` is the same")
+
+
+def test_posterior_without_parameters_cannot_pass(make_mcmc):
+    found = diagnose(make_mcmc({"mu": np.ones((*SHAPE, 0))}))
+    assert found.outcome == "not judged"
+    assert "no parameters" in found.notes[0]
+
+
+def test_structural_constants_are_left_out_named_and_no_failure(make_mcmc, rng):
+    factor = np.zeros((*SHAPE, 2, 2))
+    factor[..., 0, 0] = 1.0
+    factor[..., 1, 0] = rng.uniform(-0.5, 0.5, size=SHAPE)
+    factor[..., 1, 1] = np.sqrt(1 - factor[..., 1, 0] ** 2)
+    found = diagnose(make_mcmc({"L": factor}))
+    assert found.passed
+    assert found.constants == ("L[0,0]", "L[0,1]")
+    assert "`L[0,0]`, `L[0,1]` (2 parameters)" in found.notes[0]
+
+
+def test_integers_are_judged_like_other_numbers(make_mcmc, rng):
+    assert diagnose(make_mcmc({"z": rng.integers(0, 5, size=SHAPE)})).passed
+    apart = np.repeat(np.arange(4)[:, None], 500, axis=1)  # every chain at a place of its own
+    found = diagnose(make_mcmc({"z": apart}))
+    assert found.outcome == "failed"
+    assert "R-hat is above 1.01 for 1 of 1 parameters" in found.warnings[0]
+
+
+def test_a_number_that_cannot_be_computed_is_not_judged(make_mcmc, draws, monkeypatch):
+    from onebasin.analysis.diagnostics import diagnose as module
+
+    monkeypatch.setattr(
+        module, "summary", lambda draws, whole=module.summary: whole(draws).assign(ess_bulk=np.nan)
+    )
+    found = diagnose(make_mcmc(draws))
+    assert found.outcome_of("bulk ESS") == "not judged"
+    assert "Bulk ESS cannot be computed for `mu[0]`, `mu[1]` (2 parameters)" in found.notes[0]
+
+
+def test_log_density_that_never_changes_tells_nothing(make_mcmc, draws):
+    found = diagnose(make_mcmc(draws, stats={"lp": np.zeros(SHAPE)}))
+    assert not found.passed
+
+
+def test_zero_chains_are_refused(make_mcmc):
+    with pytest.raises(ValueError, match="`posterior` has no chains"):
+        diagnose(make_mcmc({"mu": np.ones((0, 500))}, stats={"energy": np.ones((0, 500))}))
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_draw_or_two_are_refused(make_mcmc, count):
+    with pytest.raises(ValueError, match=f"has {count} draws a chain, and at least 4"):
+        diagnose(make_mcmc({"mu": np.ones((4, count))}))
+
+
+def test_attribute_that_is_no_number_is_refused_by_name(make_mcmc, draws):
+    with pytest.raises(ValueError, match="attribute `max_tree_depth` that is no number: got 'ten'"):
+        diagnose(make_mcmc(draws, attrs={"max_tree_depth": "ten"}))
+
+
+def test_members_of_an_ensemble_are_no_chain(make_mcmc, rng):
+    members = make_mcmc({"W1": rng.normal(size=(1, 200, 1, 2))}, attrs={"method": "ensemble"})
+    found = diagnose(members)
+    assert found.outcome == "not judged"
+    assert found.outcome_of("divergences") is None
+    assert found.notes[0].startswith("R-hat does not apply: members of an ensemble")
+
+
+def test_fit_without_importance_ratios_cannot_pass(make_variational, rng):
+    draws = rng.normal(size=(1, 500))
+    tree = make_variational({"mu": draws}, lp=draws, log_q=draws)
+    assert diagnose(tree).passed
+    del tree.sample_stats["lp"]
+    found = diagnose(tree)
+    assert found.verdict.endswith("not judged: k-hat")
+    assert any("k-hat was not computed" in sentence for sentence in found.notes)
+
+
+def test_infinite_khat_fails(make_variational, rng):
+    draws = rng.normal(size=(1, 500))
+    found = diagnose(make_variational({"mu": draws}, lp=1e6 * draws, log_q=draws))
+    assert found.outcome_of("k-hat") == "failed"
+
+
+@pytest.mark.parametrize(
+    ("last", "elbo", "outcome"),
+    [([-2.0, -1.0], -2.0, "passed"), ([np.nan, -1.0], np.nan, "failed")],
+)
+def test_elbo_of_several_fits_is_that_of_the_worst(make_variational, rng, last, elbo, outcome):
+    draws = rng.normal(size=(2, 500))
+    tree = make_variational({"mu": draws}, lp=draws, log_q=draws)
+    traces = np.stack([np.full(2, -3.0), last], axis=1)
+    tree["variational"] = xr.Dataset({"elbo": (("chain", "evaluation"), traces)})
+    found = diagnose(tree)
+    assert found.outcome_of("ELBO") == outcome
+    assert found.variational.elbo == pytest.approx(elbo, nan_ok=True)
+
+
+def test_log_density_that_is_not_finite_fails_modulo_symmetry_too(make_mcmc, draws, rng):
+    stats = {"lp": nan_in_half_a_chain(rng)}
+    found = diagnose_aligned(make_mcmc(draws, stats=stats), SYMMETRY, noise=False)
+    assert found.raw.outcome == "failed"
+    assert "nan" not in " ".join(found.sentences)
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_one_chain_has_no_rhat_modulo_symmetry(make_mcmc, rng):
+    one = make_mcmc({"mu": rng.normal(size=(1, 200, 2))})
+    found = diagnose_aligned(one, SYMMETRY, noise=False)
+    assert found.aligned.outcome != "passed"
+    assert not any("nan" in sentence for sentence in found.sentences)
+    assert any("R-hat cannot be compared" in sentence for sentence in found.sentences)
+
+
+def test_report_says_what_could_not_be_judged(make_mcmc, draws):
+    without = make_mcmc(draws, stats={"energy": None})
+    alone = posterior_report({"a": without})
+    assert "could be judged (not judged: E-BFMI)" in alone.lede
+    both = posterior_report({"a": without, "b": make_mcmc(draws)})
+    assert both.lede == (
+        "2 posteriors; 1 of them pass every check: b. Of 1 not every check could be judged."
+    )
+
+
+def test_checks_pass_together_only_if_each_was_judged_and_passed():
+    assert overall([passed("a"), passed("b")]) == "passed"
+    assert overall([passed("a"), not_judged("b")]) == "not judged"
+    assert overall([not_judged("a"), failed("b")]) == "failed"
+    assert overall([]) == "not judged"
+    assert verdict([]) == "nothing could be checked"
+    assert verdict([not_judged("a"), failed("b")]) == "failed: b; not judged: a"
