@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-import tempfile
 import weakref
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -15,6 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from onebasin.models.networks.bayesian import NetworkTarget
+from onebasin.models.storage.leftovers import temporary_folder
 from onebasin.models.target import Target
 from onebasin.stan import command
 from onebasin.stan.network import pack_unconstrained
@@ -49,7 +48,7 @@ class StanDensity:
 
     def __init__(self, target: Target, progress: Callable[[str], None] | None = None) -> None:
         self.target = target
-        self._folder = Path(tempfile.mkdtemp())
+        self._folder = temporary_folder("density")
         weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         self._ready = make_ready(target, self._folder, progress=progress)
         self._files = command.Files(data=self._ready.data, output=self._folder / "out.csv")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from dataclasses import asdict
 from functools import partial
@@ -12,6 +11,7 @@ import numpy as np
 import xarray as xr
 
 from onebasin.models.checks import check_seed
+from onebasin.models.storage.leftovers import working_folder
 from onebasin.models.target import Target
 
 from ..engine import engine_named
@@ -40,9 +40,9 @@ def sample(
         target, method=method, engine=engine, settings=_chain_settings(settings), seed=seed
     )
     started = time.perf_counter()
-    with ProgressBars(progress) as bars, tempfile.TemporaryDirectory() as folder:
+    with ProgressBars(progress) as bars, working_folder("chains") as folder:
         chains = run_chains(
-            partial(chains_of, ChainsRequest(target, settings, seed, bars, Path(folder))),
+            partial(chains_of, ChainsRequest(target, settings, seed, bars, folder)),
             settings.chains,
             folder=checkpoint,
             fingerprint=mark,

@@ -10,7 +10,6 @@ stays the same in all attempts, as an init file.
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ import numpy as np
 import xarray as xr
 
 from onebasin.models.networks.bayesian import NetworkTarget
+from onebasin.models.storage.leftovers import working_folder
 from onebasin.models.target import Target
 from onebasin.stan import command
 from onebasin.stan.compile import ProgramInfo
@@ -90,13 +90,13 @@ def fit(request: FitRequest) -> VariationalFit:
         if numbers := _ITERATION.findall(printed):
             bars.move(bar, int(numbers[-1]))
 
-    with tempfile.TemporaryDirectory() as name:
-        ready = make_ready(target, Path(name), progress=bars.say)
+    with working_folder("advi") as place:
+        ready = make_ready(target, place, progress=bars.say)
         init = None
         if request.start is not None:
-            init = write(Path(name), init_values(target, ready.info, request.start))
+            init = write(place, init_values(target, ready.info, request.start))
         for number, attempt in enumerate(ATTEMPTS):
-            folder = Path(name) / str(number)
+            folder = place / str(number)
             folder.mkdir()
             try:
                 files = command.Files(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-import secrets
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from .leftovers import sweep, unfinished
 
 
 def prepare_folder(path: Path) -> None:
@@ -38,9 +39,10 @@ def replacing(path: Path) -> Iterator[Path]:
     Yields
     ------
     Path
-        Where to write: a name in the same folder that is not taken.
+        Where to write: a name in the same folder that is not taken. What killed writers left in that folder is gone.
     """
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    sweep(path.parent)
+    part = unfinished(path)
     try:
         yield part
         _flush(part)
