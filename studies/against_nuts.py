@@ -40,27 +40,14 @@ DEFINITIONS = (
 
 @dataclass(frozen=True)
 class Gap:
-    """How far one posterior's predictions lie from a reference's, at the same points.
-
-    Attributes
-    ----------
-    rms
-        Root mean square over points of the difference of the means of f, in units of the target.
-    in_sds
-        The same, each difference divided by the reference's sd of f there.
-    floor_in_sds
-        What `in_sds` would be from Monte Carlo error alone.
-    sd_ratio
-        Geometric mean over points of the sd of f over the reference's.
-    predictive_sd_ratio
-        The same of the predictive sd, noise included.
-    """
+    """How far one posterior's predictions lie from a reference's, at the same points."""
 
     rms: float
-    in_sds: float
-    floor_in_sds: float
-    sd_ratio: float
-    predictive_sd_ratio: float
+    """Root mean square over points of the difference of the means of f, in units of the target."""
+    in_sds: float  # The same, each difference divided by the reference's sd of f there.
+    floor_in_sds: float  # What `in_sds` would be from Monte Carlo error alone.
+    sd_ratio: float  # Geometric mean over points of the sd of f over the reference's.
+    predictive_sd_ratio: float  # The same of the predictive sd, noise included.
 
 
 def gap(held_out: HeldOut, reference: HeldOut) -> Gap:
@@ -80,27 +67,15 @@ def gap(held_out: HeldOut, reference: HeldOut) -> Gap:
 
 @dataclass(frozen=True)
 class Agreement:
-    """Whether two engines' NUTS have the same predictive means.
-
-    Attributes
-    ----------
-    largest
-        Largest |difference| over the points and sigma, in units of its Monte Carlo error.
-    where
-        The quantity that has it.
-    beyond
-        How many of the quantities lie beyond the bound.
-    num_quantities
-        How many there are.
-    rhat
-        Largest R-hat of either; where it is large the Monte Carlo error, and so the test, is void.
-    """
+    """Whether two engines' NUTS have the same predictive means."""
 
     largest: float
-    where: str
-    beyond: int
-    num_quantities: int
+    """Largest |difference| over the points and sigma, in units of its Monte Carlo error."""
+    where: str  # The quantity that has it.
+    beyond: int  # How many of the quantities lie beyond the bound.
+    num_quantities: int  # How many there are.
     rhat: float
+    """Largest R-hat of either; where it is large the Monte Carlo error, and so the test, is void."""
 
 
 def agree(a: HeldOut, b: HeldOut, *, bound: float = BOUND) -> Agreement:

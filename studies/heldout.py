@@ -46,28 +46,15 @@ PREDICTIVE = (
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """One posterior's predictions at a set of points.
-
-    Attributes
-    ----------
-    function
-        Draws of the network's output, without noise.
-    sigma
-        Draws of the noise's standard deviation.
-    scores
-        Scores against what was observed.
-    table
-        One row per point and for `sigma`, invariant under every symmetry, with the columns of
-        `analysis.parameters`.
-    gradients
-        Gradient evaluations of the kept draws, of Markov chains.
-    """
+    """One posterior's predictions at a set of points."""
 
     function: Float[np.ndarray, "chain draw obs out"]
-    sigma: Float[np.ndarray, "chain draw"]
-    scores: PredictiveScores
+    """Draws of the network's output, without noise."""
+    sigma: Float[np.ndarray, "chain draw"]  # Draws of the noise's standard deviation.
+    scores: PredictiveScores  # Scores against what was observed.
     table: pd.DataFrame
-    gradients: int | None = None
+    """One row per point and for `sigma`, invariant under every symmetry, with the columns of `analysis.parameters`."""
+    gradients: int | None = None  # Gradient evaluations of the kept draws, of Markov chains.
 
     @property
     def points(self) -> pd.DataFrame:

@@ -14,21 +14,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Entry:
-    """Where a study lives, and what it is.
-
-    Attributes
-    ----------
-    module : str
-        Name of the module, relative to this room where it begins with a dot; it has a `STUDY`.
-    paper : str
-        The paper that it repeats, or follows.
-    summary : str
-        What is compared, in a line.
-    """
+    """Where a study lives, and what it is."""
 
     module: str
-    paper: str
-    summary: str
+    """Name of the module, relative to this room where it begins with a dot; it has a `STUDY`."""
+    paper: str  # The paper that it repeats, or follows.
+    summary: str  # What is compared, in a line.
 
 
 _POURZANJANI = "Pourzanjani, Jiang and Petzold 2017"

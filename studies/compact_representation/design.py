@@ -37,32 +37,18 @@ class AlignSettings:
 
 @dataclass(frozen=True)
 class RowSettings:
-    """A representation whose predictions make a row.
+    """A representation whose predictions make a row."""
 
-    Attributes
-    ----------
-    kind : {"draws", "gaussian"}
-        Draws of the posterior that it is made from, or of a Gaussian fitted to them.
-    num : int or None
-        Draws; None for all of them.
-    repeats : int
-        Different choices of draws, over which the row's numbers are averaged.
-    covariance, rank, shrinkage
-        Of the Gaussian: see `analysis.gaussian.fit_gaussian`.
-    part : {"", "first", "second"}
-        Half of the chains (of the draws, if there is one chain) to look at.
-    prune : bool
-        Whether the mean is pruned by standard deviation, for the paper's Figure 5.
-    """
-
-    kind: str
-    num: int | None = None
-    repeats: int = 1
+    kind: str  # "draws" of the posterior that it is made from, or a "gaussian" fitted to them.
+    num: int | None = None  # Draws; None for all of them.
+    repeats: int = 1  # Different choices of draws, over which the row's numbers are averaged.
     covariance: str = "diagonal"
     rank: int = 20
     shrinkage: float | None = None
-    part: str = ""
+    """`covariance`, `rank`, `shrinkage`: of the Gaussian: see `analysis.gaussian.fit_gaussian`."""
+    part: str = ""  # "first" or "second" half of the chains (draws, if there is one chain), or all.
     prune: bool = False
+    """Whether the mean is pruned by standard deviation, for the paper's Figure 5."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ not if it holds in none, and is unclear otherwise, or where the numbers of a com
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -18,21 +17,11 @@ Verdict = Literal["reproduces", "does not reproduce", "unclear"]
 
 @dataclass(frozen=True)
 class Trial:
-    """One comparison in which a claim was tried.
+    """One comparison in which a claim was tried."""
 
-    Attributes
-    ----------
-    where : str
-        What was compared.
-    measured : str
-        The numbers.
-    holds : bool or None
-        Whether the claim holds there; None where the numbers cannot be trusted.
-    """
-
-    where: str
-    measured: str
-    holds: bool | None
+    where: str  # What was compared.
+    measured: str  # The numbers.
+    holds: bool | None  # Whether the claim holds there; None where the numbers cannot be trusted.
 
 
 Test = Callable[[Frames], Iterable[Trial]]
@@ -40,23 +29,13 @@ Test = Callable[[Frames], Iterable[Trial]]
 
 @dataclass(frozen=True)
 class Statement:
-    """A claim, tried.
-
-    Attributes
-    ----------
-    label, quote, rule : str
-        Those of the claim.
-    trials : tuple of Trial
-        The comparisons.
-    verdict : {"reproduces", "does not reproduce", "unclear"}
-        What follows from them, computed.
-    """
+    """A claim, tried."""
 
     label: str
     quote: str
-    rule: str
-    trials: tuple[Trial, ...]
-    verdict: Verdict
+    rule: str  # `label`, `quote`, `rule`: those of the claim.
+    trials: tuple[Trial, ...]  # The comparisons.
+    verdict: Verdict  # What follows from them, computed.
 
     @property
     def outcome(self) -> str:
@@ -71,24 +50,12 @@ class Statement:
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence that numbers can contradict.
+    """A sentence that numbers can contradict."""
 
-    Attributes
-    ----------
-    label : str
-        A few words: what of it is tried here.
-    quote : str
-        The paper's words.
-    rule : str
-        When a comparison counts for it.
-    test : callable
-        From the frames to the comparisons.
-    """
-
-    label: str
-    quote: str
-    rule: str
-    test: Test
+    label: str  # A few words: what of it is tried here.
+    quote: str  # The paper's words.
+    rule: str  # When a comparison counts for it.
+    test: Test  # From the frames to the comparisons.
 
     def on(self, frames: Frames) -> Statement:
         """Try the claim on what was measured."""
@@ -98,19 +65,7 @@ class Claim:
 
 
 def judge(holds: Sequence[bool | None]) -> Verdict:
-    """Turn the comparisons in which a claim was tried into a verdict.
-
-    Parameters
-    ----------
-    holds : sequence of bool or None
-        Whether it holds; None where the numbers cannot be trusted.
-
-    Returns
-    -------
-    {"reproduces", "does not reproduce", "unclear"}
-        The first if it holds in all of them, the second if in none; else, and where one of them
-        cannot be trusted, unclear.
-    """
+    """Say what follows if a claim holds, or not, in these comparisons; None where numbers cannot be trusted."""
     if not holds or None in holds:
         return "unclear"
     if all(holds):
@@ -126,32 +81,17 @@ def count_verdicts(
 ) -> str:
     """Say in a sentence how many statements reproduce; `hold` is its word for one that does, and for several."""
     verdicts = frames["statements"].column("verdict")
-    counts = Counter(verdicts)
-    yes, no = counts["reproduces"], counts["does not reproduce"]
-    parts = (
-        f"{yes} {hold[yes != 1]}",
-        f"{no} {'does' if no == 1 else 'do'} not",
-        f"{counts['unclear']} {'is' if counts['unclear'] == 1 else 'are'} unclear",
+    yes, no, open_ = (verdicts.count(v) for v in ("reproduces", "does not reproduce", "unclear"))
+    return (
+        f"Of {len(verdicts)} {of}, {yes} {hold[yes != 1]}, {no} {'does' if no == 1 else 'do'} not, "
+        f"{open_} {'is' if open_ == 1 else 'are'} unclear."
     )
-    return f"Of {len(verdicts)} {of}, {', '.join(parts)}."
 
 
 def tried(claims: Sequence[Claim], frames: Frames) -> tuple[tuple[Statement, ...], Frames]:
     """Try all claims; return what became of them, and the frames with `statements` and `trials`."""
     statements = tuple(claim.on(frames) for claim in claims)
-    judged = Frame.of(
-        {
-            "label": s.label,
-            "quote": s.quote,
-            "rule": s.rule,
-            "outcome": s.outcome,
-            "verdict": s.verdict,
-        }
-        for s in statements
-    )
-    trials = Frame.of(
-        {"label": s.label, "where": t.where, "measured": t.measured, "holds": t.holds}
-        for s in statements
-        for t in s.trials
-    )
+    columns = ("label", "quote", "rule", "outcome", "verdict")
+    judged = Frame.of({name: getattr(s, name) for name in columns} for s in statements)
+    trials = Frame.of({"label": s.label, **vars(trial)} for s in statements for trial in s.trials)
     return statements, {**frames, "statements": judged, "trials": trials}

@@ -20,6 +20,10 @@ Void = Callable[[Frames, Row], bool]
 """Whether a row's numbers cannot be trusted."""
 
 
+def _never(frames: Frames, row: Row) -> bool:
+    return False
+
+
 def contrast(
     over: Rows,
     factor: str,
@@ -28,26 +32,11 @@ def contrast(
     *,
     same: tuple[str, ...],
     where: Callable[[Row, Row], str],
-    void: Void | None = None,
+    void: Void = _never,
 ) -> Test:
-    """Compare rows that differ in one factor.
+    """Compare rows that differ in one factor, whose values before and after are `pairs`, and are the `same` else.
 
-    Parameters
-    ----------
-    over : str or callable
-        The rows.
-    factor : str
-        The column in which they differ.
-    pairs : iterable of tuple
-        Values of it: before and after.
-    tried : callable
-        From the two rows to the finding.
-    same : tuple of str
-        Columns in which they are equal.
-    where : callable
-        From the two rows to what was compared, in words.
-    void : callable, optional
-        Whether a row's numbers cannot be trusted; then the comparison is void.
+    `where` says in words what the two rows compare, `tried` what is found; a row that is `void` makes it void.
     """
     pairs = tuple(pairs)
 
@@ -67,19 +56,9 @@ def each(
     tried: Callable[[Row], Finding],
     *,
     where: str | Callable[[Row], str] = "label",
-    void: Void | None = None,
+    void: Void = _never,
 ) -> Test:
-    """Ask the same of every row.
-
-    Parameters
-    ----------
-    over, void
-        As of `contrast`.
-    tried : callable
-        From a row to the finding.
-    where : str or callable
-        The row's name in words: a column, or a function of the row.
-    """
+    """Ask the same of every row; `where` is its name in words, a column or a function of the row."""
 
     def test(frames: Frames) -> Iterable[Trial]:
         for row in read(over, frames):
@@ -101,24 +80,9 @@ def paired(
     same: tuple[str, ...] = (),
     where: Callable[[Row], str],
 ) -> Test:
-    """Compare two levels of a factor pair by pair: the same seed, the same split.
+    """Compare a measure at two levels of a factor pair by pair: the same seed, the same split, whatever `by` says.
 
-    Parameters
-    ----------
-    over : str or callable
-        The rows.
-    measure : str
-        The column that is compared.
-    factor : str
-        The column whose levels `first` and `second` are compared.
-    tried : callable
-        From the pairs to the finding.
-    by : str
-        The column by which they are paired.
-    same : tuple of str
-        Columns in which pairs are alike: there is a comparison for each of their combinations.
-    where : callable
-        From a row of a comparison to what was compared, in words.
+    There is a comparison for each combination of the columns `same`; `where` names it in words from one of its rows.
     """
 
     def test(frames: Frames) -> Iterable[Trial]:
@@ -152,15 +116,7 @@ def ratio(
     below: float | None = None,
     above: float | None = None,
 ) -> Callable[[Row, Row], Finding]:
-    """Ask whether the second row's measure over the first's lies below a limit, or above one.
-
-    Parameters
-    ----------
-    measure : str or callable
-        A column, or a function of a row.
-    below, above : float, optional
-        The limits.
-    """
+    """Ask whether the second row's measure, a column or a function, over the first's lies below or above a limit."""
 
     def tried(first: Row, second: Row) -> Finding:
         a, b = (
@@ -187,9 +143,7 @@ def span(values: Iterable[float], decimals: int = 2) -> str:
 
 
 def _trial(
-    where: str, finding: Finding, frames: Frames, rows: tuple[Row, ...], void: Void | None
+    where: str, finding: Finding, frames: Frames, rows: tuple[Row, ...], void: Void
 ) -> Trial:
     words, holds = finding
-    if void is not None and any(void(frames, row) for row in rows):
-        holds = None
-    return Trial(where, words, holds)
+    return Trial(where, words, None if any(void(frames, row) for row in rows) else holds)

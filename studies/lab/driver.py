@@ -36,26 +36,9 @@ Say = Callable[[str], None]
 
 
 def run_cells(study: Study, config: Any, run: Run, *, progress: bool, say: Say) -> Outcomes:
-    """Run the cells that the folder does not hold yet.
+    """Run the cells that the folder does not hold yet; `say` is called with a line of text for every cell.
 
-    Parameters
-    ----------
-    study : Study
-        The study.
-    config
-        Its settings.
-    run : Run
-        The folder.
-    progress : bool
-        Whether to show bars.
-    say : callable
-        Called with a line of text for every cell.
-
-    Returns
-    -------
-    Outcomes
-        Files, and failures: of variational fits, of cells that `make` gave up, and of cells whose
-        input failed. They do not stop a study.
+    Failures (of variational fits, of cells that `make` gave up, and of cells whose input failed) do not stop a study.
 
     Raises
     ------
@@ -101,13 +84,7 @@ def finish(study: Study, config: Any, run: Run, outcomes: Outcomes) -> Findings:
 
 
 def sample(cell: Cell, context: Context) -> xr.DataTree:
-    """Sample a cell's target by its method.
-
-    Raises
-    ------
-    ValueError
-        If the cell has no target.
-    """
+    """Sample a cell's target by its method; refuses a cell without one."""
     if context.target is None:
         raise ValueError(
             f"`target` of the cell {cell.key} is None; give it a target, or make its posterior without "
@@ -125,23 +102,9 @@ def sample(cell: Cell, context: Context) -> xr.DataTree:
 
 
 def mark(cell: Cell, target: Target | None, marks: Mapping[str, str]) -> str:
-    """Hash everything that decides a cell's draws.
-
-    Parameters
-    ----------
-    cell : Cell
-        The cell.
-    target : Target or None
-        What it is conditioned on, where it has a target.
-    marks : mapping of str to str
-        Those of its inputs, by key.
-    """
-    deciding: dict[str, Any] = {
-        "engine": cell.engine,
-        "method": cell.method,
-        "settings": cell.settings,
-        "seed": cell.seed,
-    }
+    """Hash everything that decides a cell's draws; `marks` are those of its inputs, by key."""
+    names = ("engine", "method", "settings", "seed")
+    deciding: dict[str, Any] = {name: getattr(cell, name) for name in names}
     if cell.inputs:  # without any, the mark is that of a run from before there were inputs
         deciding["inputs"] = [marks[key] for key in cell.inputs]
     if target is not None:

@@ -21,15 +21,10 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Frame:
-    """Rows of plain values; every row has every column, None where it was given none.
-
-    Attributes
-    ----------
-    rows : tuple of mapping
-        The rows, in order; NumPy's numbers and arrays become plain numbers and lists.
-    """
+    """Rows of plain values; every row has every column, None where it was given none."""
 
     rows: tuple[Row, ...] = ()
+    """The rows, in order; NumPy's numbers and arrays become plain numbers and lists."""
 
     def __post_init__(self) -> None:
         """Make values plain and rows whole."""
@@ -63,13 +58,7 @@ class Frame:
         return next((row for row in self.rows if _fits(row, wanted)), None)
 
     def row(self, **wanted: Any) -> Row:
-        """Return the first row with these values.
-
-        Raises
-        ------
-        KeyError
-            If there is none.
-        """
+        """Return the first row with these values, of which there must be one."""
         row = self.find(**wanted)
         if row is None:
             raise KeyError(

@@ -15,36 +15,19 @@ from ..errors import StudyError, check_seed
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line was given; None where nothing was said.
+    """What the command line was given; None where nothing was said."""
 
-    Attributes
-    ----------
-    quick : bool
-        Whether to run small.
-    full : bool
-        Whether to run at the paper's size, where the default is smaller.
-    engine : str or None
-        An engine, or ``both``.
-    seed : int
-        Seed of data and samplers.
-    chains, warmup, draws, splits : int or None
-        Counts.
-    parametrisations : tuple of str or None
-        Labels of some of the study's parametrisations.
-    problems : tuple of str or None
-        Labels of some of the study's problems.
-    """
-
-    quick: bool = False
-    full: bool = False
-    engine: str | None = None
-    seed: int = 0
+    quick: bool = False  # Whether to run small.
+    full: bool = False  # Whether to run at the paper's size, where the default is smaller.
+    engine: str | None = None  # An engine, or ``both``.
+    seed: int = 0  # Seed of data and samplers.
     chains: int | None = None
     warmup: int | None = None
     draws: int | None = None
-    splits: int | None = None
+    splits: int | None = None  # `chains`, `warmup`, `draws`, `splits`: counts.
     parametrisations: tuple[str, ...] | None = None
-    problems: tuple[str, ...] | None = None
+    """Labels of some of the study's parametrisations."""
+    problems: tuple[str, ...] | None = None  # Labels of some of the study's problems.
 
     def __post_init__(self) -> None:
         """Refuse what no study takes."""
@@ -70,26 +53,14 @@ class Options:
         known: Mapping[str, Any],
         default: tuple[str, ...],
     ) -> tuple[str, ...]:
-        """Labels of the parametrisations or problems to run, in the order given.
-
-        Raises
-        ------
-        ValueError
-            If one is not the study's; the message lists those that are.
-        """
+        """Labels of the parametrisations or problems to run, in the order given; refuses those that are not known."""
         given: tuple[str, ...] | None = getattr(self, word)
         if given is None:
             return default
         return tuple(dict.fromkeys(choose(word, label, known) for label in given))
 
     def refuse(self, study: str, *names: str) -> None:
-        """Refuse options that a study does not have.
-
-        Raises
-        ------
-        StudyError
-            If one of them was given.
-        """
+        """Refuse options that a study does not have, if one of them was given."""
         for name in names:
             given = getattr(self, name)
             if given is not None and given is not False:  # but 0 was given

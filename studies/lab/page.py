@@ -27,49 +27,27 @@ Extra = FigureItem | Table | Note | None
 
 @dataclass(frozen=True)
 class Chapter:
-    """A section of the page.
+    """A section of the page."""
 
-    Attributes
-    ----------
-    title : str
-        Its heading; figures are given to a chapter by it.
-    text : str
-        Paragraphs.
-    views : tuple of callable
-        Its tables. A chapter whose views all have no rows is left out.
-    notes : tuple of Note
-        Remarks in boxes.
-    """
-
-    title: str
-    text: str = ""
+    title: str  # Its heading; figures are given to a chapter by it.
+    text: str = ""  # Paragraphs.
     views: tuple[Tabulate, ...] = ()
-    notes: tuple[Note, ...] = ()
+    """Its tables. A chapter whose views all have no rows is left out."""
+    notes: tuple[Note, ...] = ()  # Remarks in boxes.
 
 
 @dataclass(frozen=True)
 class Text:
-    """What a study says in words.
+    """What a study says in words."""
 
-    Attributes
-    ----------
-    title : str
-        Heading of the page.
-    headline : callable
-        From the frames to the result in a few sentences; empty ones are left out.
-    chapters : callable
-        From settings and frames to the chapters of the page; None stands for one that is left out.
-    definitions : tuple of tuple of str
-        Terms and their definitions.
-    run_name : callable
-        From a cell to the name under which the page says how it was made; None leaves it out.
-    """
-
-    title: str
+    title: str  # Heading of the page.
     headline: Callable[[Frames], Iterable[str]]
+    """From the frames to the result in a few sentences; empty ones are left out."""
     chapters: Callable[[Any, Frames], Iterable[Chapter | None]]
-    definitions: tuple[tuple[str, str], ...] = ()
+    """From settings and frames to the chapters of the page; None stands for one that is left out."""
+    definitions: tuple[tuple[str, str], ...] = ()  # Terms and their definitions.
     run_name: Callable[[Cell], str | None] = lambda cell: cell.label
+    """From a cell to the name under which the page says how it was made; None leaves it out."""
 
 
 def page(
@@ -79,13 +57,7 @@ def page(
     frames: Frames,
     figures: Mapping[str, Iterable[Extra]],
 ) -> Report:
-    """Lay out the page.
-
-    Raises
-    ------
-    ValueError
-        If figures are given to a chapter that the study does not have.
-    """
+    """Lay out the page; refuses figures for a chapter that the study does not have."""
     chapters = [chapter for chapter in text.chapters(config, frames) if chapter is not None]
     if strangers := set(figures) - {chapter.title for chapter in chapters}:
         raise ValueError(

@@ -9,48 +9,30 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+from onebasin.analysis.report import Column, Table, TableCell
 from onebasin.models.storage.atomic import replacing
 
 from .. import registry
 from .folder import Run, write_json
 from .frame import Frame
-from .markdown import table_to_markdown
 from .study import Findings, Study, conclude
 
 RESULTS = Path(__file__).parents[1] / "results"
+_MARKS = {"": "", "good": " ✓", "warn": " !", "bad": " ✗"}
 
 
-def write_record(
-    name: str, run: Run, findings: Findings, *, size: str = "", folder: Path | None = None
-) -> tuple[Path, Path]:
-    """Write what a run found, with all that it takes to repeat it.
+def write_record(name: str, run: Run, findings: Findings, *, size: str = "") -> tuple[Path, Path]:
+    """Write what a run of the study `name` found, with all that it takes to repeat it: a Markdown and a JSON file.
 
-    Parameters
-    ----------
-    name : str
-        Name of the study.
-    run : Run
-        The run.
-    findings : Findings
-        What it found.
-    size : str
-        Appended to the file's name, where the run was not of the default size.
-    folder : Path, optional
-        Where to write; where records are kept by default.
-
-    Returns
-    -------
-    tuple of Path
-        The Markdown file and the JSON file.
+    `size` is appended to the files' name, where the run was not of the default size.
     """
-    folder = folder or RESULTS
-    folder.mkdir(parents=True, exist_ok=True)
+    RESULTS.mkdir(parents=True, exist_ok=True)
     stem = f"{name}-{size}" if size else name
-    page, numbers = folder / f"{stem}.md", folder / f"{stem}.json"
-    made = {
-        key: run.record[key] for key in ("config", "config_hash", "versions", "commit", "machine")
-    }
-    made |= {"command": command(run.record["command"]), "seconds": seconds(run)}
+    page, numbers = RESULTS / f"{stem}.md", RESULTS / f"{stem}.json"
+    kept = ("config", "config_hash", "versions", "commit", "machine")
+    made = {key: run.record[key] for key in kept}
+    seconds = sum(float(cell.get("seconds", 0.0)) for cell in run.record["cells"].values())
+    made |= {"command": command(run.record["command"]), "seconds": seconds}
     write_json(numbers, {"study": name, **made, **findings.to_dict()})
     with replacing(page) as part:
         part.write_text(_page(name, stem, made, findings), encoding="utf-8")
@@ -58,22 +40,7 @@ def write_record(
 
 
 def rewrite(study: Study, stem: str, numbers: dict[str, Any]) -> tuple[str, Findings]:
-    """Make a record's page again from its JSON.
-
-    Parameters
-    ----------
-    study : Study
-        The study.
-    stem : str
-        The files' name without ending.
-    numbers : dict
-        The JSON.
-
-    Returns
-    -------
-    tuple of str and Findings
-        The Markdown, and what it says.
-    """
+    """Make a record's page, whose file's name is `stem`, again from its JSON; return it, and what it says."""
     frames = {name: Frame.of(rows) for name, rows in numbers["frames"].items()}
     findings = conclude(study, frames)
     return _page(numbers["study"], stem, numbers, findings), findings
@@ -91,11 +58,6 @@ def command(words: list[str]) -> str:
     return shlex.join(kept)
 
 
-def seconds(run: Run) -> float:
-    """Add up the wall times of the cells."""
-    return sum(float(cell.get("seconds", 0.0)) for cell in run.record["cells"].values())
-
-
 def _page(name: str, stem: str, made: dict[str, Any], findings: Findings) -> str:
     entry = registry.STUDIES[name]
     parts = [
@@ -110,14 +72,32 @@ def _page(name: str, stem: str, made: dict[str, Any], findings: Findings) -> str
 
 
 def _facts(made: dict[str, Any]) -> str:
-    versions = ", ".join(f"{package} {number}" for package, number in made["versions"].items())
-    config = ", ".join(f"{key} = {value}" for key, value in made["config"].items())
-    facts = {
-        "command": f"`{made['command']}`",
-        "settings": config,
-        "commit": made["commit"] or "unknown",
-        "machine": made["machine"],
-        "versions": versions,
-        "time": f"{made['seconds']:.0f} s, all cells",
-    }
-    return "\n".join(f"- {name}: {value}" for name, value in facts.items())
+    return "\n".join(
+        (
+            f"- command: `{made['command']}`",
+            f"- settings: {', '.join(f'{key} = {value}' for key, value in made['config'].items())}",
+            f"- commit: {made['commit'] or 'unknown'}",
+            f"- machine: {made['machine']}",
+            f"- versions: {', '.join(f'{name} {number}' for name, number in made['versions'].items())}",
+            f"- time: {made['seconds']:.0f} s, all cells",
+        )
+    )
+
+
+def table_to_markdown(table: Table) -> str:
+    """Write a table as Markdown, its caption above it."""
+    columns = table.headings
+    heading = [f"{c.name} ({c.unit})" if c.unit else c.name for c in columns]
+    rows = [[_text(cell, c) for cell, c in zip(row, columns, strict=True)] for row in table.cells]
+    lines = [_line(heading), _line(["---"] * len(columns)), *map(_line, rows)]
+    caption = [f"**{table.caption}**", ""] if table.caption else []
+    return "\n".join([*caption, *lines])
+
+
+def _line(cells: list[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _text(cell: TableCell, column: Column) -> str:
+    note = f" ({cell.note})" if cell.note else ""
+    return f"{column.write(cell.value)}{_MARKS[cell.flag]}{note}"

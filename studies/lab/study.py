@@ -9,7 +9,7 @@ Figures may need draws; they are made while the run is there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from onebasin.analysis.report import Report, Table
@@ -29,80 +29,45 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Study:
-    """A paper's experiment.
-
-    Attributes
-    ----------
-    configure : callable
-        From `Options` to the study's own settings, a frozen dataclass.
-    cells : callable
-        From those settings to the cells, in the order in which they should run; inputs come first.
-    target : callable
-        From settings and cell to the model conditioned on data; None for a cell that `make` makes
-        without one.
-    measures : callable
-        From settings and outcomes to frames by name; `failures`, `statements` and `trials` are added to
-        them.
-    claims : tuple of Claim
-        What is tried on the frames.
-    views : tuple of callable
-        The tables of the record, in order; those without rows are left out.
-    text : Text
-        Title, sentences and chapters.
-    shown : tuple of callable
-        Tables for the terminal.
-    figures : callable, optional
-        From settings, outcomes and frames to what the chapters show besides their views, by the chapter's
-        title.
-    make : callable, optional
-        From settings, cell, the outcomes so far and a `Context` to the cell's posterior. Without it
-        the target is sampled by the cell's method; `driver.sample` does the same inside a `make`.
-        What it makes may depend on the cell's target, engine, method, settings, seed and inputs alone:
-        these are what a finished cell is recognised by.
-    """
+    """A paper's experiment."""
 
     configure: Callable[[Options], Any]
+    """From `Options` to the study's own settings, a frozen dataclass."""
     cells: Callable[[Any], tuple[Cell, ...]]
+    """From those settings to the cells, in the order in which they should run; inputs come first."""
     target: Callable[[Any, Cell], Target | None]
+    """From settings and cell to the model conditioned on data; None for a cell that `make` makes without one."""
     measures: Callable[[Any, Outcomes], Frames]
-    claims: tuple[Claim, ...]
+    """From settings and outcomes to frames by name; `failures`, `statements` and `trials` are added to them."""
+    claims: tuple[Claim, ...]  # What is tried on the frames.
     views: tuple[Tabulate, ...]
-    text: Text
-    shown: tuple[Tabulate, ...] = (VERDICTS,)
+    """The tables of the record, in order; those without rows are left out."""
+    text: Text  # Title, sentences and chapters.
+    shown: tuple[Tabulate, ...] = (VERDICTS,)  # Tables for the terminal.
     figures: Callable[[Any, Outcomes, Frames], Mapping[str, Iterable[Extra]]] | None = None
+    """From settings, outcomes and frames to what the chapters show besides their views, by the chapter's title."""
     make: Callable[[Any, Cell, Outcomes, Context], xr.DataTree] | None = None
+    """From settings, cell, the outcomes so far and a `Context` to the cell's posterior. Without it the target is
+    sampled by the cell's method; `driver.sample` does the same inside a `make`. What it makes may depend on the
+    cell's target, engine, method, settings, seed and inputs alone: these are what a finished cell is recognised by."""
 
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """What a study concludes.
+    """What a study concludes."""
 
-    Attributes
-    ----------
-    headline : tuple of str
-        The result in a few sentences.
-    statements : tuple of Statement
-        The claims, tried.
-    shown : tuple of Table
-        Tables for the terminal.
-    tables : tuple of Table
-        All tables, for the record.
-    data : mapping
-        All numbers, for JSON.
-    """
-
-    headline: tuple[str, ...]
-    statements: tuple[Statement, ...]
-    shown: tuple[Table, ...]
-    tables: tuple[Table, ...]
-    data: Mapping[str, Any] = field(default_factory=dict)
+    headline: tuple[str, ...]  # The result in a few sentences.
+    statements: tuple[Statement, ...]  # The claims, tried.
+    shown: tuple[Table, ...]  # Tables for the terminal.
+    tables: tuple[Table, ...]  # All tables, for the record.
+    frames: Frames  # All numbers.
 
     def to_dict(self) -> dict[str, Any]:
         """Return what goes to JSON: plain types."""
         return {
             "headline": list(self.headline),
             "statements": [asdict(s) | {"outcome": s.outcome} for s in self.statements],
-            **self.data,
+            "frames": {name: frame.rows for name, frame in self.frames.items()},
         }
 
 
@@ -123,7 +88,7 @@ def conclude(study: Study, frames: Frames) -> Findings:
         statements=statements,
         shown=filled(study.shown, judged),
         tables=filled(study.views, judged),
-        data={"frames": {name: frame.rows for name, frame in frames.items()}},
+        frames=frames,
     )
 
 

@@ -7,7 +7,7 @@ their like for claims of our own, and `FAILURES`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from onebasin.analysis.report import Column, Table, TableCell
@@ -22,32 +22,19 @@ Tabulate = Callable[[Frames], Table]
 
 @dataclass(frozen=True)
 class Field:
-    """One column of a view.
+    """One column of a view."""
 
-    Attributes
-    ----------
-    heading : str
-        Its name.
-    value : str or callable
-        A column of the frame, or a function of the row; it may return a cell of a table with a flag or a
-        note of its own.
-    digits, decimals : int
-        How its numbers are written: significant digits, or decimals where these are given.
-    unit : str
-        Shown small under the heading.
-    flag : callable, optional
-        From a value that is there to its flag: `at_most(limit)`, `at_least(limit)`.
-    note : callable, optional
-        From the row to small print behind the value.
-    """
-
-    heading: str
+    heading: str  # Its name.
     value: str | Callable[[Row], Any]
+    """A column of the frame, or a function of the row; it may return a cell of a table with a flag or a note of its
+    own."""
     digits: int = 3
     decimals: int | None = None
-    unit: str = ""
+    """`digits`, `decimals`: how its numbers are written: significant digits, or decimals where these are given."""
+    unit: str = ""  # Shown small under the heading.
     flag: Callable[[Any], Flag] | None = None
-    note: Callable[[Row], str] | None = None
+    """From a value that is there to its flag: `at_most(limit)`, `at_least(limit)`."""
+    note: Callable[[Row], str] | None = None  # From the row to small print behind the value.
 
     @property
     def column(self) -> Column:
@@ -59,33 +46,18 @@ class Field:
         value = row[self.value] if isinstance(self.value, str) else self.value(row)
         if isinstance(value, TableCell) or value is None:
             return value or TableCell(None)
-        return TableCell(
-            value,
-            self.flag(value) if self.flag else "",
-            self.note(row) if self.note else "",
-        )
+        flag, note = self.flag and self.flag(value), self.note and self.note(row)
+        return TableCell(value, flag or "", note or "")
 
 
 @dataclass(frozen=True)
 class View:
-    """A table of rows.
+    """A table of rows."""
 
-    Attributes
-    ----------
-    caption : str
-        What the table shows.
-    fields : tuple of Field
-        Its columns; the first names the rows.
-    over : str or callable
-        The rows: the name of a frame, or a function of all frames.
-    drop_empty : bool
-        Whether columns without any value are left out.
-    """
-
-    caption: str
-    fields: tuple[Field, ...]
-    over: Rows = "cells"
-    drop_empty: bool = False
+    caption: str  # What the table shows.
+    fields: tuple[Field, ...]  # Its columns; the first names the rows.
+    over: Rows = "cells"  # The rows: the name of a frame, or a function of all frames.
+    drop_empty: bool = False  # Whether columns without any value are left out.
 
     def __call__(self, frames: Frames) -> Table:
         """Make the table."""
@@ -110,23 +82,21 @@ def filled(views: tuple[Tabulate, ...], frames: Frames) -> tuple[Table, ...]:
     return tuple(table for view in views if (table := view(frames)).rows)
 
 
-_HOLDS: Mapping[bool | None, TableCell] = {
-    True: TableCell("yes", "good"),
-    False: TableCell("no", "bad"),
-    None: TableCell("void", "warn"),
+_VERDICTS: Mapping[Verdict, tuple[Flag, str]] = {
+    "reproduces": ("good", "holds"),
+    "does not reproduce": ("bad", "does not hold"),
+    "unclear": ("warn", "unclear"),
 }
-_VERDICTS: Mapping[Verdict, Flag] = {
-    "reproduces": "good",
-    "does not reproduce": "bad",
-    "unclear": "warn",
-}
-_OWN_VERDICTS = {"reproduces": "holds", "does not reproduce": "does not hold", "unclear": "unclear"}
+"""A verdict's flag, and its word for claims of our own."""
+_VERDICT = Field("verdict", "verdict", flag=lambda verdict: _VERDICTS[verdict][0])
+_OWN_VERDICT = Field("verdict", lambda row: TableCell(*reversed(_VERDICTS[row["verdict"]])))
 
-_VERDICT = Field("verdict", "verdict", flag=lambda verdict: _VERDICTS[verdict])
-_OWN_VERDICT = replace(
-    _VERDICT,
-    value=lambda row: TableCell(_OWN_VERDICTS[row["verdict"]], _VERDICTS[row["verdict"]]),
-)
+
+def yes_no(holds: bool | None) -> TableCell:
+    """Say whether something holds; None where nothing can be said."""
+    if holds is None:
+        return TableCell("void", "warn")
+    return TableCell("yes", "good") if holds else TableCell("no", "bad")
 
 
 def _judged(caption: str, label: str, quote: str, rule: str, verdict: Field) -> View:
@@ -159,7 +129,7 @@ TRIALS = View(
         Field("statement", "label"),
         Field("compared", "where"),
         Field("measured", "measured"),
-        Field("holds", lambda row: _HOLDS[row["holds"]]),
+        Field("holds", lambda row: yes_no(row["holds"])),
     ),
     over="trials",
 )
@@ -172,9 +142,7 @@ VERDICTS = View(
 """The verdicts alone, for a terminal."""
 
 CLAIM_VERDICTS = View(
-    "",
-    (Field("claim", "label"), Field("here", "outcome"), _OWN_VERDICT),
-    over="statements",
+    "", (Field("claim", "label"), Field("here", "outcome"), _OWN_VERDICT), over="statements"
 )
 
 FAILURES = View(

@@ -24,22 +24,13 @@ QUICK = NutsSettings(warmup=500, draws=500)
 
 @dataclass(frozen=True)
 class Config:
-    """The study's settings.
+    """The study's settings."""
 
-    Attributes
-    ----------
-    seed : int
-        Of the data and of every sampler.
-    engines, problems : tuple of str
-        What is crossed; most problems are Stan programs, which NumPyro does not have.
-    nuts : NutsSettings
-        Settings of NUTS.
-    """
-
-    seed: int
+    seed: int  # Of the data and of every sampler.
     engines: tuple[str, ...]
     problems: tuple[str, ...]
-    nuts: NutsSettings = field(default_factory=NutsSettings)
+    """`engines`, `problems`: what is crossed; most problems are Stan programs, which NumPyro does not have."""
+    nuts: NutsSettings = field(default_factory=NutsSettings)  # Settings of NUTS.
 
     def __post_init__(self) -> None:
         """Refuse settings without anything to run or to compare."""

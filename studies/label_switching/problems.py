@@ -22,34 +22,19 @@ PROGRAMS = Path(__file__).parent / "programs"
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A model with its data and its symmetry.
+    """A model with its data and its symmetry."""
 
-    Attributes
-    ----------
-    label : str
-        Its name on the command line and in tables.
-    words : str
-        What it is, for a reader.
-    simulate : callable
-        From a generator to data and truth.
-    symmetry : Symmetry
-        What is declared; a network declares its own.
-    program : str
-        Name of the Stan program beside this module; empty for the network, which both engines have.
-    dims : mapping
-        Axis names of the parameters.
-    kind : {"apart", "overlap", "modes"}
-        Whether the parts that made the data are apart, so that every labelling is a mode; overlap; or have modes
-        that no relabelling joins.
-    """
-
-    label: str
-    words: str
-    simulate: Simulate
-    symmetry: Symmetry = ()
+    label: str  # Its name on the command line and in tables.
+    words: str  # What it is, for a reader.
+    simulate: Simulate  # From a generator to data and truth.
+    symmetry: Symmetry = ()  # What is declared; a network declares its own.
     program: str = ""
+    """Name of the Stan program beside this module; empty for the network, which both engines have."""
     dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Axis names of the parameters."""
     kind: Literal["apart", "overlap", "modes"] = "apart"
+    """Whether the parts that made the data are apart, so that every labelling is a mode; overlap; or have modes that no
+    relabelling joins."""
 
     @property
     def engines(self) -> tuple[str, ...]:

@@ -22,22 +22,16 @@ _INTERVAL = (0.025, 0.975)
 
 @dataclass(frozen=True, eq=False)
 class Recovery:
-    """Posterior and truth, entry by entry.
+    """Posterior and truth, entry by entry."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        Names of the entries.
-    truth, mean, sd, low, high : array (param,)
-        The truth, moved; posterior means, standard deviations, and the ends of central 95 % intervals.
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # Names of the entries.
     truth: np.ndarray
     mean: np.ndarray
     sd: np.ndarray
     low: np.ndarray
     high: np.ndarray
+    """`truth`, `mean`, `sd`, `low`, `high`: the truth, moved; posterior means, standard deviations, and the ends of
+    central 95 % intervals."""
 
 
 def recovery_columns(found: Recovery | None, prefix: str = "") -> dict[str, object]:

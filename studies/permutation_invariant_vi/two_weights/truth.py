@@ -39,44 +39,24 @@ _TOGETHER = 16
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
-    """What the likelihood needs of the data: log p(y | w) = constant + sum over sides of b s - a s^2 / 2.
-
-    Attributes
-    ----------
-    a : array (side,)
-        Sum of x^2 / noise^2 over the points with x > 0, and over those with x < 0.
-    b : array (side,)
-        Sum of |x| y / noise^2, likewise.
-    constant : float
-        Log likelihood of f = 0.
-    """
+    """What the likelihood needs of the data: log p(y | w) = constant + sum over sides of b s - a s^2 / 2."""
 
     a: Float[np.ndarray, " side"]
-    b: Float[np.ndarray, " side"]
-    constant: float
+    """Sum of x^2 / noise^2 over the points with x > 0, and over those with x < 0."""
+    b: Float[np.ndarray, " side"]  # Sum of |x| y / noise^2, likewise.
+    constant: float  # Log likelihood of f = 0.
 
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """The posterior on a grid.
-
-    Attributes
-    ----------
-    node, weight : array (node,)
-        Of the rule in each weight.
-    log_density : array (node, node_bis)
-        Normalised log posterior density; w1 goes with the first axis.
-    log_evidence : float
-        In nats.
-    moved : float
-        By how much the log evidence moved in the last halving of the panels.
-    """
+    """The posterior on a grid."""
 
     node: Float[np.ndarray, " node"]
-    weight: Float[np.ndarray, " node"]
+    weight: Float[np.ndarray, " node"]  # `node`, `weight`: of the rule in each weight.
     log_density: Float[np.ndarray, "node node_bis"]
-    log_evidence: float
-    moved: float
+    """Normalised log posterior density; w1 goes with the first axis."""
+    log_evidence: float  # In nats.
+    moved: float  # By how much the log evidence moved in the last halving of the panels.
 
     @property
     def mass(self) -> Float[np.ndarray, "node node_bis"]:
