@@ -7,7 +7,7 @@ points (`heldout`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
@@ -38,71 +38,59 @@ DEFINITIONS = (
 )
 
 
-@dataclass(frozen=True)
-class Gap:
-    """How far one posterior's predictions lie from a reference's, at the same points."""
+def gap(held_out: HeldOut, reference: HeldOut) -> dict[str, float]:
+    """Compare predictions with a reference's at the same points.
 
-    rms: float
-    """Root mean square over points of the difference of the means of f, in units of the target."""
-    in_sds: float  # The same, each difference divided by the reference's sd of f there.
-    floor_in_sds: float  # What `in_sds` would be from Monte Carlo error alone.
-    sd_ratio: float  # Geometric mean over points of the sd of f over the reference's.
-    predictive_sd_ratio: float  # The same of the predictive sd, noise included.
-
-
-def gap(held_out: HeldOut, reference: HeldOut) -> Gap:
-    """Compare predictions with a reference's."""
+    `rms` is the root mean square over points of the difference of the means of f, in units of the target; `in_sds` the
+    same, each difference divided by the reference's sd of f there; `floor_in_sds` what that would be from Monte Carlo
+    error alone; `sd_ratio` the geometric mean over points of the sd of f over the reference's, and
+    `predictive_sd_ratio` the same of the predictive sd, noise included.
+    """
     ours, theirs = held_out.points, reference.points
     difference = (ours["mean"] - theirs["mean"]).to_numpy()
     scale = theirs["sd"].to_numpy()
     error = np.hypot(ours["mcse_mean"], theirs["mcse_mean"]).to_numpy()
-    return Gap(
-        rms=_rms(difference),
-        in_sds=_rms(difference / scale),
-        floor_in_sds=_rms(error / scale),
-        sd_ratio=_geometric_mean(ours["sd"].to_numpy() / scale),
-        predictive_sd_ratio=_geometric_mean(_predictive_sd(held_out) / _predictive_sd(reference)),
-    )
+    return {
+        "rms": _rms(difference),
+        "in_sds": _rms(difference / scale),
+        "floor_in_sds": _rms(error / scale),
+        "sd_ratio": _geometric_mean(ours["sd"].to_numpy() / scale),
+        "predictive_sd_ratio": _geometric_mean(
+            _predictive_sd(held_out) / _predictive_sd(reference)
+        ),
+    }
 
 
-@dataclass(frozen=True)
-class Agreement:
-    """Whether two engines' NUTS have the same predictive means."""
+def agree(a: HeldOut, b: HeldOut) -> dict[str, Any]:
+    """Hold the difference of two posteriors' predictive means against its Monte Carlo error.
 
-    largest: float
-    """Largest |difference| over the points and sigma, in units of its Monte Carlo error."""
-    where: str  # The quantity that has it.
-    beyond: int  # How many of the quantities lie beyond the bound.
-    num_quantities: int  # How many there are.
-    rhat: float
-    """Largest R-hat of either; where it is large the Monte Carlo error, and so the test, is void."""
-
-
-def agree(a: HeldOut, b: HeldOut, *, bound: float = BOUND) -> Agreement:
-    """Hold the difference of two posteriors' predictive means against its Monte Carlo error."""
+    `largest` is the largest |difference| over the points and sigma, in units of that error, and `where` the quantity
+    that has it; `beyond` counts those of the `num_quantities` that lie beyond the bound; `rhat` is the largest R-hat of
+    either: where it is large the Monte Carlo error, and so the test, is void.
+    """
     error = np.hypot(a.table["mcse_mean"], b.table["mcse_mean"])
     z = ((a.table["mean"] - b.table["mean"]) / error).abs()
-    rhat = max(float(a.table["rhat"].max()), float(b.table["rhat"].max()))
-    return Agreement(float(z.max()), str(z.idxmax()), int((z > bound).sum()), len(z), rhat)
+    return {
+        "largest": float(z.max()),
+        "where": str(z.idxmax()),
+        "beyond": int((z > BOUND).sum()),
+        "num_quantities": len(z),
+        "rhat": max(float(one.table["rhat"].max()) for one in (a, b)),
+    }
 
 
 def from_nuts(held_out: Mapping[Cell, HeldOut], cell: Cell) -> dict[str, float]:
     """Measure a variational cell's distance from NUTS on its problem, by its engine or else by the other.
 
-    Returns
-    -------
-    dict
-        The columns of a frame, `from_nuts_in_sds` and so on; none where NUTS did not run, or for NUTS itself.
+    It has the columns `from_nuts_in_sds` and so on; none where NUTS did not run, or for NUTS itself.
     """
     truths = {
         c.engine: h for c, h in held_out.items() if (c.problem, c.method) == (cell.problem, "nuts")
     }
     if cell.method == "nuts" or not truths:
         return {}
-    truth = truths.get(cell.engine) or next(
-        truths[engine] for engine in ENGINES if engine in truths
-    )
-    return {f"from_nuts_{name}": v for name, v in asdict(gap(held_out[cell], truth)).items()}
+    (truth, *_) = (truths[e] for e in (cell.engine, *ENGINES) if e in truths)
+    return {f"from_nuts_{name}": v for name, v in gap(held_out[cell], truth).items()}
 
 
 def agreements(held_out: Mapping[Cell, HeldOut]) -> Frame:
@@ -112,7 +100,7 @@ def agreements(held_out: Mapping[Cell, HeldOut]) -> Frame:
     for problem in dict.fromkeys(problem for problem, _ in sampled):
         pair = [sampled[problem, engine] for engine in ENGINES if (problem, engine) in sampled]
         if len(pair) == len(ENGINES):
-            rows.append({"problem": problem, **asdict(agree(*pair))})
+            rows.append({"problem": problem, **agree(*pair)})
     return Frame.of(rows)
 
 
@@ -183,15 +171,13 @@ def engines_agree(frames: Frames) -> str:
         return ""
     differ = [row["problem"] for row in engines if row["beyond"]]
     largest = max(engines.column("largest"))
-    if differ:
-        return (
-            f"NUTS in Stan and in NumPyro differ by more than {BOUND:g} Monte Carlo errors with "
-            f"{', '.join(differ)} (at most {largest:.1f})."
-        )
-    return (
-        f"NUTS in Stan and in NumPyro agree in every predictive mean of all {len(engines)} parametrisations, to "
-        f"within {largest:.1f} Monte Carlo errors."
+    found = (
+        f"differ by more than {BOUND:g} Monte Carlo errors with {', '.join(differ)} (at most {largest:.1f})"
+        if differ
+        else f"agree in every predictive mean of all {len(engines)} parametrisations, to within {largest:.1f} Monte "
+        "Carlo errors"
     )
+    return f"NUTS in Stan and in NumPyro {found}."
 
 
 def _predictive_sd(held_out: HeldOut) -> np.ndarray:

@@ -86,24 +86,7 @@ class HeldOut:
 def predict_held_out(
     tree: xr.DataTree, model: BayesianNetwork, x: np.ndarray, y: np.ndarray
 ) -> HeldOut:
-    """Predict at points and score the predictions.
-
-    Parameters
-    ----------
-    tree : DataTree
-        The posterior.
-    model : BayesianNetwork
-        The network that it is of, with a Gaussian likelihood.
-    x : array (obs, in)
-        Inputs, in the units that the network was conditioned on.
-    y : array (obs, out)
-        What was observed there.
-
-    Returns
-    -------
-    HeldOut
-        Predictions and scores.
-    """
+    """Predict at inputs `x` in the units that the network was conditioned on, and score by what was observed there."""
     function, sigma = draw_functions(tree, model, x)
     scores = score_function(function, sigma, y, np.random.default_rng(NOISE_SEED))
     chains = tree.attrs.get(schema.METHOD) in ("nuts", "hmc")

@@ -34,30 +34,17 @@ def infer(
     checkpoint: Path,
     progress: bool,
 ) -> xr.DataTree:
-    """Run one of `METHODS` or `NETWORK_METHODS`; chains and training are kept in the folder `checkpoint` on the way.
-
-    Raises
-    ------
-    ValueError
-        If the method does not run on the engine.
-    """
+    """Run one of `METHODS` or `NETWORK_METHODS`; chains and training are kept in the folder `checkpoint` on the way."""
     from onebasin import inference
 
+    shared: dict[str, Any] = {"settings": settings, "seed": seed, "progress": progress}
     if isinstance(settings, EnsembleSettings):
         if engine != "numpyro":
             raise ValueError(
                 f"`engine` is {engine!r}, but --method {method} trains networks with JAX; use engine='numpyro'."
             )
-        return inference.ensemble(
-            target, settings=settings, seed=seed, checkpoint=checkpoint, progress=progress
-        )
-    shared: dict[str, Any] = {
-        "engine": engine,
-        "settings": settings,
-        "seed": seed,
-        "progress": progress,
-    }
+        return inference.ensemble(target, checkpoint=checkpoint, **shared)
     if isinstance(settings, AdviSettings):
-        return inference.advi(target, family=method, **shared)
+        return inference.advi(target, family=method, engine=engine, **shared)
     run = inference.nuts if method == "nuts" else inference.hmc
-    return run(target, checkpoint=checkpoint, **shared)
+    return run(target, checkpoint=checkpoint, engine=engine, **shared)

@@ -56,13 +56,7 @@ STUDIES: Mapping[str, Entry] = MappingProxyType(
 
 
 def find(name: str) -> Study:
-    """Load a study by name.
-
-    Raises
-    ------
-    ValueError
-        If there is no such study; the message lists what there is.
-    """
+    """Load a study by name; refuses one that there is not, and lists those that there are."""
     from onebasin.models.checks import choose
 
     choose("NAME", name, STUDIES)

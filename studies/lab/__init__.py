@@ -3,7 +3,7 @@
 # ruff: noqa: F401 -- what is imported here is what studies take from the lab.
 from .cells import ENGINE_WORDS, METHOD_WORDS, Cell, CellFailed, Context, Outcomes, where
 from .claims import Claim, Test, Trial, count_verdicts
-from .comparisons import Finding, contrast, each, join, pair, paired, ratio, span
+from .comparisons import Finding, beside, contrast, each, join, pair, paired, ratio, span
 from .frame import Frame, Frames, Row, Rows, plain, read, select
 from .options import Options
 from .page import Chapter, Text, failed, health
@@ -21,4 +21,6 @@ from .views import (
     at_least,
     at_most,
     filled,
+    mean_and_sd,
+    mean_of,
 )

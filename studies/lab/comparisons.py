@@ -105,6 +105,12 @@ def pair(rows: Frame, measure: str, factor: str, first: Any, second: Any, *, by:
     return Pairs(*(tuple(side[key] for key in both) for side in sides))
 
 
+def beside(rows: Iterable[Row], others: Frame, *, same: str) -> Iterable[Row]:
+    """Give rows, as `other`, the first of the others that is the same in a column; leave out those without one."""
+    found = ((row, others.find(**{same: row[same]})) for row in rows)
+    return ({**row, "other": other} for row, other in found if other is not None)
+
+
 def join(*tests: Test) -> Test:
     """Try a claim by several tests, one after another."""
     return lambda frames: (trial for test in tests for trial in test(frames))

@@ -6,9 +6,11 @@ their like for claims of our own, and `FAILURES`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from onebasin.analysis.report import Column, Table, TableCell
 from onebasin.analysis.report.page import Flag
@@ -75,6 +77,17 @@ def at_most(limit: float, *, otherwise: Flag = "bad") -> Callable[[float], Flag]
 def at_least(limit: float, *, otherwise: Flag = "bad") -> Callable[[float], Flag]:
     """Flag numbers from a limit on as good, and others as `otherwise`."""
     return lambda value: "good" if value >= limit else otherwise
+
+
+def mean_of(measure: str) -> Callable[[Row], float | None]:
+    """Take the mean of a row's list; None where there is none."""
+    return lambda row: None if row[measure] is None else float(np.mean(row[measure]))
+
+
+def mean_and_sd(values: Sequence[float], decimals: int) -> str:
+    """Write mean and standard deviation."""
+    sd = f" ± {np.std(values, ddof=1):.{decimals}f}" if len(values) > 1 else ""
+    return f"{np.mean(values):.{decimals}f}{sd}"
 
 
 def filled(views: tuple[Tabulate, ...], frames: Frames) -> tuple[Table, ...]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-
 from onebasin.analysis.alignment.failure_rates import RULES
 from onebasin.analysis.report import Table, TableCell
 
@@ -20,6 +18,7 @@ from ..lab import (
     View,
     at_least,
     at_most,
+    mean_of,
 )
 from .claims import GOOD, HELD_OUT, LARGEST_SDS, RMS_SDS, least_ess, spread
 
@@ -110,15 +109,11 @@ def rates(frames: Frames) -> Table:
         f"each, {len(first['optimal'])} posteriors of {first['draws']} draws",
         (
             Field("separation", "separation", unit="sds"),
-            *(Field(rules[rule], _mean(rule), decimals=3) for rule in rules if rule in first),
+            *(Field(rules[rule], mean_of(rule), decimals=3) for rule in rules if rule in first),
         ),
         over="rates",
     )
     return view(frames)
-
-
-def _mean(column: str) -> Callable[[Row], float]:
-    return lambda row: float(np.mean(row[column]))
 
 
 VIEWS = (DIAGNOSTICS, CLAIMS, SWITCHING, RECOVERY, rates, TRIALS, FAILURES)

@@ -77,33 +77,33 @@ def test_gap_measures_shift_and_spread(rng, x):
     reference = predict_held_out(*posterior(rng, x, draws=4000), x, y)
     other = predict_held_out(*posterior(rng, x, shift=2.0, scale=0.5, draws=4000), x, y)
     found = gap(other, reference)
-    assert found.rms == pytest.approx(2, abs=0.05)
-    assert found.in_sds == pytest.approx(2, abs=0.08)
-    assert found.sd_ratio == pytest.approx(0.5, rel=0.05)
-    assert found.predictive_sd_ratio == pytest.approx(
+    assert found["rms"] == pytest.approx(2, abs=0.05)
+    assert found["in_sds"] == pytest.approx(2, abs=0.08)
+    assert found["sd_ratio"] == pytest.approx(0.5, rel=0.05)
+    assert found["predictive_sd_ratio"] == pytest.approx(
         np.hypot(0.5, 0.5) / np.hypot(1, 0.5), rel=0.05
     )
     # Both means have 16,000 independent draws.
-    assert found.floor_in_sds == pytest.approx(np.hypot(1, 0.5) / np.sqrt(16_000), rel=0.15)
+    assert found["floor_in_sds"] == pytest.approx(np.hypot(1, 0.5) / np.sqrt(16_000), rel=0.15)
 
 
 def test_gap_from_itself_is_none(rng, x):
     found = predict_held_out(*posterior(rng, x), x, np.zeros((len(x), 1)))
     itself = gap(found, found)
-    assert (itself.rms, itself.in_sds) == (0, 0)
-    assert itself.sd_ratio == pytest.approx(1, rel=1e-12)
+    assert (itself["rms"], itself["in_sds"]) == (0, 0)
+    assert itself["sd_ratio"] == pytest.approx(1, rel=1e-12)
 
 
 def test_equal_posteriors_agree_and_shifted_ones_do_not(rng, x):
     y = np.zeros((len(x), 1))
     a, b = (predict_held_out(*posterior(rng, x), x, y) for _ in range(2))
     same = agree(a, b)
-    assert same.largest < 5
-    assert same.beyond == 0
-    assert same.num_quantities == 31
-    assert same.rhat < 1.05
+    assert same["largest"] < 5
+    assert same["beyond"] == 0
+    assert same["num_quantities"] == 31
+    assert same["rhat"] < 1.05
     # 0.5 is about sqrt(2000 / 2) * 0.5 = 16 Monte Carlo errors, in every point but not in sigma.
     moved = agree(a, predict_held_out(*posterior(rng, x, shift=0.5), x, y))
-    assert 10 < moved.largest < 22
-    assert moved.beyond == 30
-    assert moved.where.startswith("f[")
+    assert 10 < moved["largest"] < 22
+    assert moved["beyond"] == 30
+    assert moved["where"].startswith("f[")

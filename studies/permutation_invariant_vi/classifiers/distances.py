@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
-from ...lab import Claim, Field, Frames, Pairs, Row, View, each, read
-from ...lab.comparisons import Finding
-from ..writing import mean_of
+from ...lab import Claim, Field, Finding, Frames, Pairs, Row, View, beside, each, mean_of, read
 
 TITLE = "How far from the posterior?"
 MARGINS = {"total_variation": 0.0005, "energy": 0.01}
@@ -26,18 +24,16 @@ _TEXT = (
 )
 
 
-def _beside_mfvi(frames: Frames) -> Iterator[Row]:
+def _beside_mfvi(frames: Frames) -> Iterable[Row]:
     """Fits of every other method with those of the mean field at their width."""
     truth = read("truth", frames)
-    for row in truth:
-        plain = truth.find(width=row["width"], draws="mfvi")
-        if plain is not None and row["draws"] not in ("hmc", "halves", "mfvi", "prior"):
-            yield {**row, "plain": plain}
+    others = (row for row in truth if row["draws"] not in ("hmc", "halves", "mfvi", "prior"))
+    return beside(others, truth.where(draws="mfvi"), same="width")
 
 
 def _closer(measure: str) -> Callable[[Row], Finding]:
     def tried(row: Row) -> Finding:
-        nearer = Pairs(row["plain"][measure], row[measure])
+        nearer = Pairs(row["other"][measure], row[measure])
         theirs, ours = (np.mean(side) for side in (nearer.first, nearer.second))
         words = f"{ours:.4f} and {theirs:.4f}, nearer in {nearer.wins} of {nearer.num} seeds"
         return words, nearer.gains(MARGINS[measure])
@@ -51,11 +47,7 @@ def _claim(what: str, distance: str, measure: str) -> Claim:
         _BIASES,
         f"{distance} from HMC is smaller than that of MFVI's fits: Student's 95 % interval of paired differences is "
         f"below zero (void where it holds zero and -{MARGINS[measure]:g})",
-        each(
-            _beside_mfvi,
-            _closer(measure),
-            where=lambda row: f"{row['label']}, {row['width']} units",
-        ),
+        each(_beside_mfvi, _closer(measure), where=lambda r: f"{r['label']}, {r['width']} units"),
     )
 
 

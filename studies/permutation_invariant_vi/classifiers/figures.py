@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from operator import itemgetter
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -11,10 +13,10 @@ from matplotlib.ticker import FuncFormatter, NullFormatter, SymmetricalLogLocato
 from onebasin.analysis.figures.style import MUTED, add_legend, chain_colour, new_figure, style_axes
 from onebasin.analysis.report import FigureItem
 
-from ...lab import Frame, Frames, Row, read
+from ...lab import Frames, Row, read
 from .nearness import sources
 from .proximity import mean_bound, theorem_bound
-from .widths import gain, widths
+from .widths import beside_mfvi, gain, widths
 
 LINEAR = 1.0
 """Nats up to which the axis of gains is linear; logarithmic beyond."""
@@ -22,8 +24,6 @@ LEAST = 1e-3
 """Distances below this are not shown: pairs of units that training has made equal, at zero or nearly."""
 _SHIFT = 0.05
 """By how much methods are moved apart, as a share of a doubling of the width, so that error bars do not hide others."""
-
-Value = Callable[[Frame, Row], Sequence[float] | None]
 
 
 def curves(frames: Frames) -> FigureItem | None:
@@ -33,15 +33,21 @@ def curves(frames: Frames) -> FigureItem | None:
         return None
     figure = new_figure(7.6, 5.2)
     panels = figure.subplots(2, 2).ravel()
-    titles: dict[str, tuple[str, Value]] = {
-        "symmetrised ELBO, gain over MFVI": ("nats", _gain),
-        "information, share of log |G|": ("", _share),
-        "test accuracy": ("", lambda fits, fit: fit["accuracy"]),
-        "test log score": ("nats", lambda fits, fit: fit["log_score"]),
+    titles: dict[str, tuple[str, Iterable[Row], Callable[[Row], Sequence[float]]]] = {
+        "symmetrised ELBO, gain over MFVI": ("nats", beside_mfvi(frames), _gains),
+        "information, share of log |G|": ("", fits, _shares),
+        "test accuracy": ("", fits, itemgetter("accuracy")),
+        "test log score": ("nats", fits, itemgetter("log_score")),
     }
-    for axes, (title, (unit, value)) in zip(panels, titles.items(), strict=True):
+    names = fits.levels("method")
+    for axes, (title, (unit, rows, values)) in zip(panels, titles.items(), strict=True):
         style_axes(axes, title=title, x_label="hidden units", y_label=unit)
-        _lines(axes, fits, value)
+        every = sorted(rows, key=itemgetter("width"))
+        for place, name in enumerate(names):
+            if mine := [row for row in every if row["method"] == name]:
+                there = [values(row) for row in mine]
+                bar = [_bar(v, of_mean=values is _gains) for v in there]
+                _series(axes, mine, [np.mean(v) for v in there], (bar, bar), place, len(names))
         _set_widths(axes, widths(fits))
     panels[0].axhline(0, color=MUTED, linewidth=0.8)
     panels[0].set_yscale("symlog", linthresh=LINEAR)
@@ -74,12 +80,13 @@ def nearest_modes(frames: Frames) -> FigureItem | None:
     all_widths = sorted({row["width"] for rows in every for row in rows})
     _bounds(left, all_widths, common["unit_size"])
     for place, rows in enumerate(every):
-        look = (chain_colour(place), _beside(place, len(every)), rows[0]["label"])
-        _points(left, rows, ("least", "median", "largest"), *look)
-        known = [row for row in rows if row["separation"] is not None]
-        _points(
-            right, known, ("least_separation", "median_separation", "largest_separation"), *look
-        )
+        for axes, measure in ((left, "{}"), (right, "{}_separation")):
+            names = [measure.format(word) for word in ("median", "least", "largest")]
+            known = [row for row in rows if row[names[0]] is not None]  # a record may lack it
+            if known:
+                middle, least, most = (np.array([row[n] for row in known]) for n in names)
+                bars = (middle - least, most - middle)
+                _series(axes, known, middle, bars, place, len(every))
     if common["threshold"] is not None:
         right.axhline(common["threshold"], color=MUTED, linewidth=0.8, linestyle="--")
     left.set_yscale("log")
@@ -112,30 +119,22 @@ def _bounds(axes: Axes, all_widths: Sequence[int], unit_size: int) -> None:
     axes.axhline(2.0, color=MUTED, linewidth=0.8, label="triangle inequality")
 
 
-def _points(
-    axes: Axes,
-    rows: Sequence[Row],
-    names: tuple[str, str, str],
-    colour: str,
-    shift: float,
-    label: str,
+def _series(
+    axes: Axes, rows: Sequence[Row], middle: Any, bars: tuple[Any, Any], place: int, total: int
 ) -> None:
-    """Draw middles with bars from the least to the largest; a record may lack the middles."""
-    known = [row for row in rows if row[names[1]] is not None]
-    if not known:
-        return
-    low, middle, high = (np.array([row[name] for row in known]) for name in names)
+    """Draw one of so many series over the width, with bars below and above; marks are moved apart."""
+    shift = 2.0 ** (_SHIFT * (place - (total - 1) / 2))
     axes.errorbar(
-        [row["width"] * shift for row in known],
+        [row["width"] * shift for row in rows],
         middle,
-        yerr=[middle - low, high - middle],
+        yerr=bars,
         fmt="o-",
-        color=colour,
+        color=chain_colour(place),
         markersize=4,
         linewidth=1.0,
         elinewidth=0.8,
         capsize=2,
-        label=label,
+        label=rows[0]["label"],
     )
 
 
@@ -152,43 +151,13 @@ def _plain_numbers(axes: Axes) -> None:
     axes.yaxis.set_minor_formatter(NullFormatter())
 
 
-def _beside(place: int, total: int) -> float:
-    """Factor by which the widths of a series are moved, of so many series."""
-    return float(2.0 ** (_SHIFT * (place - (total - 1) / 2)))
+def _gains(row: Row) -> Sequence[float]:
+    return list(gain(row, "symmetrised").differences)
 
 
-def _gain(fits: Frame, fit: Row) -> Sequence[float] | None:
-    plain = fits.find(width=fit["width"], method="mfvi")
-    if plain is None or fit["method"] == "mfvi":
-        return None
-    return list(gain(fit, plain, "symmetrised").differences)
-
-
-def _share(fits: Frame, fit: Row) -> Sequence[float]:
+def _shares(fit: Row) -> Sequence[float]:
     """Mutual information over its largest value, log |G|."""
-    return np.array(fit["lower"]) / fit["log_order"]
-
-
-def _lines(axes: Axes, fits: Frame, value: Value) -> None:
-    names = fits.levels("method")
-    for place, name in enumerate(names):
-        mine = sorted(fits.where(method=name), key=lambda fit: fit["width"])
-        there = [(fit["width"], v) for fit in mine if (v := value(fits, fit)) is not None]
-        if not there:
-            continue
-        shift = _beside(place, len(names))
-        axes.errorbar(
-            [width * shift for width, _ in there],
-            [np.mean(v) for _, v in there],
-            yerr=[_bar(v, of_mean=value is _gain) for _, v in there],
-            fmt="o-",
-            color=chain_colour(place),
-            markersize=4,
-            linewidth=1.0,
-            elinewidth=0.8,
-            capsize=2,
-            label=mine[0]["label"],
-        )
+    return list(np.array(fit["lower"]) / fit["log_order"])
 
 
 def _bar(values: Sequence[float], *, of_mean: bool) -> float:

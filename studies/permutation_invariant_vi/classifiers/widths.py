@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import repeat
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 
 from onebasin.analysis.report import Table, TableCell
 from onebasin.analysis.report.page import Flag
 
-from ...lab import Claim, Field, Frame, Frames, Pairs, Row, Trial, View, each, read
-from ...lab.comparisons import Finding
-from ..writing import mean_of, spread
+from ...lab import (
+    Claim,
+    Field,
+    Finding,
+    Frame,
+    Frames,
+    Pairs,
+    Row,
+    Rows,
+    Trial,
+    View,
+    beside,
+    each,
+    mean_and_sd,
+    mean_of,
+    read,
+)
 
 TITLE = "Classifiers of growing width"
 MARGINS = {"symmetrised": 0.1, "accuracy": 0.002}
@@ -48,40 +62,23 @@ def best_infonce(fits: Frame, width: int) -> Row | None:
     return max(found, key=lambda fit: np.mean(fit["symmetrised"]), default=None)
 
 
-def beside_mfvi(fits: Frame) -> Iterator[tuple[Row, Row]]:
-    """Fits of every other method with the plain ones of their width."""
-    for width in widths(fits):
-        plain = fits.find(width=width, method="mfvi")
-        if plain is not None:
-            others = fits.where(width=width, kind=("infonce", "permanent"))
-            yield from zip(others, repeat(plain), strict=False)
+def beside_mfvi(frames: Frames, **wanted: str) -> Iterable[Row]:
+    """Fits of other methods, those wanted, with the plain ones of their width as `other`."""
+    fits = read("fits", frames)
+    wanted = wanted or {"kind": ("infonce", "permanent")}
+    return beside(fits.where(**wanted), fits.where(method="mfvi"), same="width")
 
 
-def beside_infonce(fits: Frame) -> Iterator[tuple[Row, Row]]:
-    """Fits by the permanent with those by InfoNCE at its best K."""
-    for width in widths(fits):
-        infonce = best_infonce(fits, width)
-        if infonce is not None:
-            others = fits.where(width=width, kind="permanent")
-            yield from zip(others, repeat(infonce), strict=False)
+def beside_infonce(frames: Frames, **wanted: str) -> Iterable[Row]:
+    """Fits by the permanent, those wanted, with those by InfoNCE at its best K as `other`."""
+    fits = read("fits", frames)
+    best = Frame.of(fit for width in widths(fits) if (fit := best_infonce(fits, width)))
+    return beside(fits.where(kind="permanent", **wanted), best, same="width")
 
 
-def gain(first: Row, second: Row, measure: str) -> Pairs:
-    """Compare two methods in a measure, seed by seed."""
-    return Pairs(first[measure], second[measure])
-
-
-def _pair_rows(
-    pairs: Callable[[Frame], Iterator[tuple[Row, Row]]], **wanted: str
-) -> Callable[[Frames], Iterator[Row]]:
-    """Lay pairs out as rows: the first's columns, and the second's as `other`; only of such first ones."""
-
-    def rows(frames: Frames) -> Iterator[Row]:
-        for fit, other in pairs(read("fits", frames)):
-            if all(fit[name] == value for name, value in wanted.items()):
-                yield {**fit, "other": other}
-
-    return rows
+def gain(row: Row, measure: str) -> Pairs:
+    """Compare a row with its other in a measure, seed by seed."""
+    return Pairs(row[measure], row["other"][measure])
 
 
 def _where(row: Row) -> str:
@@ -90,7 +87,7 @@ def _where(row: Row) -> str:
 
 def _above(measure: str) -> Callable[[Row], Finding]:
     def tried(row: Row) -> Finding:
-        pairs = gain(row, row["other"], measure)
+        pairs = gain(row, measure)
         return pairs.write(_DECIMALS[measure]), pairs.gains(MARGINS[measure])
 
     return tried
@@ -107,25 +104,35 @@ def _growth(frames: Frames) -> Iterator[Trial]:
         return
     narrow, wide = widths(fits)[0], widths(fits)[-1]
     for method in fits.levels("method"):
-        pairs = {
-            fit["width"]: gain(fit, plain, "accuracy")
-            for fit, plain in beside_mfvi(fits.where(method=("mfvi", method)))
-            if fit["kind"] == "infonce" or method == "recommended"
-        }
+        rows = list(beside_mfvi(frames, method=method)) if method != "mfvi" else []
+        tried = [row for row in rows if row["kind"] == "infonce" or method == "recommended"]
+        pairs = {row["width"]: gain(row, "accuracy") for row in tried}
         if narrow in pairs and wide in pairs and pairs[narrow].num == pairs[wide].num:
             grown = Pairs(list(pairs[wide].differences), list(pairs[narrow].differences))
             measured = (
                 f"{pairs[narrow].mean:+.4f} at {narrow} units, {pairs[wide].mean:+.4f} at {wide}"
             )
-            label = fits.row(method=method)["label"]
-            yield Trial(label, measured, grown.gains(MARGINS["accuracy"]))
+            yield Trial(tried[0]["label"], measured, grown.gains(MARGINS["accuracy"]))
 
 
-def _rule(what: str, other: str, measure: str) -> str:
-    return f"{what} {_RULE.format(other=other, margin=MARGINS[measure])}"
+def _above_claim(
+    label: str,
+    quote: str,
+    over: Rows,
+    measure: str,
+    than: str,
+    where: Callable[[Row], str] = _where,
+) -> Claim:
+    """Claim that a measure of some fits is above that of the fits beside them."""
+    return Claim(label, quote, _rule(measure, than), each(over, _above(measure), where=where))
 
 
-_INFONCE = _pair_rows(beside_mfvi, kind="infonce")
+def _rule(measure: str, than: str, what: str = "") -> str:
+    words = {"symmetrised": "the symmetrised ELBO", "accuracy": "the test accuracy"}
+    return f"{what or words[measure]} {_RULE.format(other=than, margin=MARGINS[measure])}"
+
+
+_INFONCE = partial(beside_mfvi, kind="infonce")
 CLAIMS = (
     Claim(
         "InfoNCE: a higher ELBO",
@@ -133,38 +140,33 @@ CLAIMS = (
         "the mean symmetrised ELBO of the fits that InfoNCE trained is above the mean ELBO of MFVI",
         each(_INFONCE, _higher, where=_where),
     ),
-    Claim(
+    _above_claim(
         "InfoNCE: training with the term improves the posterior",
         _ALWAYS,
-        _rule("the symmetrised ELBO", "that of MFVI's fits", "symmetrised"),
-        each(_INFONCE, _above("symmetrised"), where=_where),
+        _INFONCE,
+        "symmetrised",
+        "that of MFVI's fits",
     ),
-    Claim(
-        "InfoNCE: better predictions",
-        _HIGHER,
-        _rule("the test accuracy", "MFVI's", "accuracy"),
-        each(_INFONCE, _above("accuracy"), where=_where),
-    ),
-    Claim(
+    _above_claim("InfoNCE: better predictions", _HIGHER, _INFONCE, "accuracy", "MFVI's"),
+    _above_claim(
         "a better estimator improves the posterior",
         _FUTURE,
-        _rule("the symmetrised ELBO", "that by InfoNCE at its best K", "symmetrised"),
-        each(
-            _pair_rows(beside_infonce, method="recommended"),
-            _above("symmetrised"),
-            where=lambda row: f"{_where(row)}, K = {row['other']['permutations']}",
-        ),
+        partial(beside_infonce, method="recommended"),
+        "symmetrised",
+        "that by InfoNCE at its best K",
+        lambda row: f"{_where(row)}, K = {row['other']['permutations']}",
     ),
-    Claim(
+    _above_claim(
         "a better estimator predicts better",
         _FUTURE,
-        _rule("the test accuracy", "MFVI's", "accuracy"),
-        each(_pair_rows(beside_mfvi, method="recommended"), _above("accuracy"), where=_where),
+        partial(beside_mfvi, method="recommended"),
+        "accuracy",
+        "MFVI's",
     ),
     Claim(
         "the improvement in accuracy grows with width",
         _GROWS,
-        _rule("the gain over MFVI at the widest network", "that at the narrowest", "accuracy"),
+        _rule("accuracy", "that at the narrowest", "the gain over MFVI at the widest network"),
         _growth,
     ),
 )
@@ -174,7 +176,7 @@ def accuracy_table(frames: Frames) -> Table:
     """Tabulate accuracies in the form of the paper's Table 1, whose numbers are lost from our text."""
     return _by_width(
         frames,
-        lambda fit: spread([100 * value for value in fit["accuracy"]], 2),
+        lambda fit: mean_and_sd([100 * value for value in fit["accuracy"]], 2),
         "The paper's Table 1 remade: test accuracy in %, of class probabilities averaged over draws of q, mean ± "
         "standard deviation over seeds, by hidden units. SGM: symmetrised mean field",
     )
@@ -184,7 +186,7 @@ def elbo_table(frames: Frames) -> Table:
     """Tabulate symmetrised ELBOs likewise."""
     return _by_width(
         frames,
-        lambda fit: spread(fit["symmetrised"], 1),
+        lambda fit: mean_and_sd(fit["symmetrised"], 1),
         "Symmetrised ELBO in nats, the lower end of its interval by the same estimator for all methods, mean ± "
         "standard deviation over seeds, by hidden units",
     )
@@ -199,21 +201,25 @@ def _by_width(frames: Frames, write: Callable[[Row], str], caption: str) -> Tabl
     return Table(("method", *(f"{width}" for width in widths(fits))), tuple(rows), caption)
 
 
-def difference(row: Row, measure: str) -> TableCell:
-    """Write a paired difference with its verdict; empty where there is nothing to compare with."""
-    if row["other"] is None:
-        return TableCell(None)
-    pairs = gain(row, row["other"], measure)
-    flag: Flag = "" if pairs.above is None else "good" if pairs.above else "bad"
-    return TableCell(pairs.write(_DECIMALS[measure]), flag)
-
-
 def _difference(heading: str, measure: str, unit: str) -> Field:
-    return Field(heading, lambda row: difference(row, measure), unit=unit)
+    """Write paired differences with their verdicts; empty where there is nothing to compare with."""
+
+    def cell(row: Row) -> TableCell:
+        if row["other"] is None:
+            return TableCell(None)
+        pairs = gain(row, measure)
+        flag: Flag = "" if pairs.above is None else "good" if pairs.above else "bad"
+        return TableCell(pairs.write(_DECIMALS[measure]), flag)
+
+    return Field(heading, cell, unit=unit)
 
 
 def _mean(heading: str, measure: str, decimals: int, unit: str) -> Field:
     return Field(heading, mean_of(measure), decimals=decimals, unit=unit)
+
+
+def _share(fit: Row) -> float:
+    return float(np.mean(fit["lower"]) / fit["log_order"])
 
 
 def _every_fit(frames: Frames) -> Iterator[Row]:
@@ -235,7 +241,7 @@ PAIRED = View(
         _difference("accuracy", "accuracy", "test"),
         _difference("log score", "log_score", "test, nats"),
     ),
-    over=_pair_rows(beside_infonce),
+    over=beside_infonce,
 )
 FITS = View(
     "Every method at every width, means over seeds. I: mutual information by which the symmetrised ELBO exceeds "
@@ -247,12 +253,7 @@ FITS = View(
         _mean("ELBO", "elbo", 1, "nats"),
         _mean("I", "lower", 2, "lower, nats"),
         _mean("I", "upper", 2, "upper, nats"),
-        Field(
-            "I",
-            lambda fit: np.mean(fit["lower"]) / fit["log_order"],
-            decimals=3,
-            unit="share of log |G|",
-        ),
+        Field("I", _share, decimals=3, unit="share of log |G|"),
         _mean("symmetrised ELBO", "symmetrised", 1, "lower, nats"),
         _mean("symmetrised ELBO", "symmetrised_upper", 1, "upper, nats"),
         _difference("gain over MFVI", "symmetrised", "lower ends, ± s.e., seeds won"),
@@ -268,43 +269,34 @@ TABLES = (accuracy_table, elbo_table, PAIRED, FITS)
 
 def headline(frames: Frames) -> Iterator[str]:
     """Say the result in a few sentences."""
-    fits = read("fits", frames)
     ours = [
-        f"{fit['width']} units {gain(fit, infonce, 'symmetrised').write()}"
-        for fit, infonce in beside_infonce(fits)
-        if fit["method"] == "recommended"
+        f"{row['width']} units {gain(row, 'symmetrised').write()}"
+        for row in beside_infonce(frames, method="recommended")
     ]
     if ours:
         yield (
             "Symmetrised ELBO of classifiers trained by the recommended estimator, less that by InfoNCE at its best "
             f"K, in nats: {'; '.join(ours)}."
         )
-    apart = [
-        abs(gain(fit, plain, "symmetrised").mean)
-        for fit, plain in beside_mfvi(fits)
-        if fit["kind"] == "infonce"
-    ]
+    apart = [abs(gain(row, "symmetrised").mean) for row in _INFONCE(frames)]
     if apart:
         yield (
             "The mean symmetrised ELBO of fits that InfoNCE trained differs from that of plain mean-field fits by at "
             f"most {max(apart):.2f} nats at any width and K."
         )
-    yield _prediction([both for both in beside_mfvi(fits) if both[0]["method"] == "recommended"])
+    if compared := list(beside_mfvi(frames, method="recommended")):
+        accuracy, score = (_changes(compared, name) for name in ("accuracy", "log_score"))
+        yield (
+            f"Predictions: with the recommended estimator the test accuracy {accuracy}), the log score {score} nats)."
+        )
 
 
-def _prediction(compared: Sequence[tuple[Row, Row]]) -> str:
-    if not compared:
-        return ""
-    words, means = [], []
-    for name in ("accuracy", "log_score"):
-        found = [gain(fit, plain, name) for fit, plain in compared]
-        up, down = (sum(pairs.above is side for pairs in found) for side in (True, False))
-        words.append(f"rises for sure at {up} of {len(found)} widths and falls for sure at {down}")
-        means.append(float(np.mean([pairs.mean for pairs in found])))
-    return (
-        f"Predictions: with the recommended estimator the test accuracy {words[0]} (mean change "
-        f"{means[0]:+.4f}), the log score {words[1]} ({means[1]:+.4f} nats)."
-    )
+def _changes(compared: Sequence[Row], measure: str) -> str:
+    found = [gain(row, measure) for row in compared]
+    up, down = (sum(pairs.above is side for pairs in found) for side in (True, False))
+    mean = float(np.mean([pairs.mean for pairs in found]))
+    change = "mean change " if measure == "accuracy" else ""
+    return f"rises for sure at {up} of {len(found)} widths and falls for sure at {down} ({change}{mean:+.4f}"
 
 
 def text(common: Row) -> str:

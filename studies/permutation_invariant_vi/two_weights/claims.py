@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from ...lab import Claim, Frames, Pairs, Row, Trial, each, join, read, select
-from ...lab.comparisons import Finding
+from ...lab import Claim, Finding, Frames, Pairs, Row, Trial, beside, each, join, read, select
 from .design import WORDS
 from .fits import separations
 from .optima import TOGETHER, relative_separation
@@ -64,16 +63,14 @@ def _fits_apart(fit: Row) -> Finding:
     return f"{values.min():.2f} to {values.max():.2f} times", bool(values.min() >= TOGETHER)
 
 
-def _beside_mfvi(frames: Frames) -> Iterator[Row]:
+def _beside_mfvi(frames: Frames) -> Iterable[Row]:
     """Fits of a symmetrised method with those of the mean field at their alpha."""
-    for fit in read("weight_fits", frames).where(method=SGM):
-        plain = read("weight_fits", frames).find(alpha=fit["alpha"], method="mfvi")
-        if plain is not None:
-            yield {**fit, "plain": plain}
+    fits = read("weight_fits", frames)
+    return beside(fits.where(method=SGM), fits.where(method="mfvi"), same="alpha")
 
 
 def _higher(fit: Row) -> Finding:
-    pairs, evidence = Pairs(fit["plain"]["kl"], fit["kl_symmetrised"]), fit["log_evidence"]
+    pairs, evidence = Pairs(fit["other"]["kl"], fit["kl_symmetrised"]), fit["log_evidence"]
     before, after = (evidence - np.mean(kl) for kl in (pairs.first, pairs.second))
     words = f"{before:.3f} to {after:.3f}, standard error {pairs.error:.1g}"
     return words, None if math.isnan(pairs.error) else pairs.mean > ERRORS * pairs.error
@@ -120,7 +117,7 @@ def _poor(case: Row) -> Finding:
 def _better_fits(frames: Frames) -> Iterator[Trial]:
     noise = read("two_weights", frames).rows[0]["noise"]
     for fit in _beside_mfvi(frames):
-        pairs = Pairs(fit["plain"]["mse"], fit["mse"])
+        pairs = Pairs(fit["other"]["mse"], fit["mse"])
         yield Trial(_where_fit(fit), _from_to(pairs), beyond(pairs, noise))
 
 

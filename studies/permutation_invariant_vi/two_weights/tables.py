@@ -8,8 +8,7 @@ import numpy as np
 
 from onebasin.analysis.report import Table, TableCell
 
-from ...lab import Field, Frames, Pairs, Row, View, read
-from ..writing import mean_of, spread
+from ...lab import Field, Frames, Pairs, Row, View, mean_and_sd, mean_of, read
 from .claims import beyond, gain
 from .design import WORDS
 from .fits import off, separations
@@ -191,7 +190,7 @@ def _alpha(row: Row) -> str:
 
 def _spread(method: str, name: str, decimals: int) -> Callable[[Row], str]:
     def write(row: Row) -> str:
-        return spread(row["fits"][method][name], decimals) if method in row["fits"] else ""
+        return mean_and_sd(row["fits"][method][name], decimals) if method in row["fits"] else ""
 
     return write
 
