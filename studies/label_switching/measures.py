@@ -16,6 +16,7 @@ import xarray as xr
 
 from onebasin.analysis.alignment import Alignment, align, switching
 from onebasin.analysis.alignment.failure_rates import PlantedComponents, failure_rates
+from onebasin.analysis.alignment.recovery import Recovery, recover
 from onebasin.analysis.diagnostics.aligned import diagnose_aligned
 from onebasin.analysis.posterior.summary import summary
 from onebasin.analysis.posterior.view import as_view
@@ -24,12 +25,12 @@ from ..lab import ENGINE_WORDS, Cell, Frame, Frames, Outcomes
 from ..lab.diagnosis import diagnosis_columns
 from .design import Config, target
 from .problems import PROBLEMS, simulate
-from .recovery import recover, recovery_columns
 
 HELD_OUT_CHAINS = 4
 """Fewer chains leave too few to judge by after some were given to the reference."""
 SEPARATIONS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0)
 PLANTED = PlantedComponents()
+RECOVERY = ("entries", "rms_sds", "largest_sds", "largest_entry", "inside_95")
 
 
 def measure(config: Config, outcomes: Outcomes) -> Frames:
@@ -89,8 +90,8 @@ def measure_cell(config: Config, cell: Cell, outcomes: Outcomes) -> dict[str, An
         "noise_ratio": found.switching.noise_ratio,
         "sd_ratio": found.shrinkage,
         "inflation": _inflation(found.aligned.parameters, by_mean),
-        **recovery_columns(by_gaussian),
-        **recovery_columns(of_mean, "mean_"),
+        **_recovery("", by_gaussian),
+        **_recovery("mean_", of_mean),
         "symmetry_check": max(as_view(tree).parsed("symmetry_check") or [math.nan]),
         "sentences": found.sentences,
         "warnings": found.warnings,
@@ -137,6 +138,12 @@ def _rates() -> Frame:
         {"separation": distance, **planted, **{rule: rates[rule][:, place] for rule in rates}}
         for place, distance in enumerate(SEPARATIONS)
     )
+
+
+def _recovery(prefix: str, found: Recovery | None) -> dict[str, Any]:
+    """Say how near the truth is; None where there is no truth to recover."""
+    summary = found.summary() if found else dict.fromkeys(RECOVERY)
+    return {f"{prefix}{name}": summary[name] for name in RECOVERY}
 
 
 def _worst(name: str, table: pd.DataFrame) -> dict[str, float]:

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 import xarray as xr
-from matplotlib.figure import Figure
 
 from onebasin.analysis.alignment import align
 from onebasin.analysis.alignment.failure_rates import RULES, FailureRates, PlantedComponents
+from onebasin.analysis.alignment.recovery import Recovery, recover
 from onebasin.analysis.figures.cells import plot_cells
 from onebasin.analysis.figures.failure_rates import plot_failure_rates
-from onebasin.analysis.figures.style import ACCENT, INK, MUTED, new_panels
+from onebasin.analysis.figures.recovery import plot_recovery
 from onebasin.analysis.figures.trace_rank import TraceRank, plot_trace_rank, trace_rank
 from onebasin.analysis.posterior.view import as_view
 from onebasin.analysis.report import FigureItem
@@ -23,7 +23,6 @@ from .claims import GOOD
 from .design import Config
 from .measures import where
 from .problems import simulate
-from .recovery import Recovery, recover
 from .text import HEALTH, OVERLAP, RAW_AND_ALIGNED, TRUTH, model_title
 
 
@@ -112,30 +111,3 @@ def recovery_figure(found: Mapping[str, Recovery]) -> FigureItem | None:
         "and 95 % interval. On the dashed line they are equal.",
         alt=f"Aligned posterior means with intervals against the truth, for {', '.join(found)}",
     )
-
-
-def plot_recovery(found: Mapping[str, Recovery]) -> Figure:
-    """Draw posterior means and 95 % intervals against true values, a panel each.
-
-    Parameters
-    ----------
-    found : mapping
-        Title of the panel to what is drawn in it.
-    """
-    if not found:
-        raise ValueError("`found` is empty: give the recovery of at least one posterior.")
-    figure, panels = new_panels(
-        list(found),
-        columns=3,
-        panel_size=(2.6, 2.3),
-        margin=(0.4, 0.4),
-        x_label="truth",
-        y_label="aligned posterior",
-        share_axes=False,
-    )
-    for axes, gap in zip(panels, found.values(), strict=True):
-        ends = [min(gap.truth.min(), gap.low.min()), max(gap.truth.max(), gap.high.max())]
-        axes.plot(ends, ends, color=MUTED, linewidth=0.8, linestyle=(0, (4, 3)))
-        axes.vlines(gap.truth, gap.low, gap.high, color=ACCENT, linewidth=0.8, alpha=0.6)
-        axes.plot(gap.truth, gap.mean, "o", color=INK, markersize=2.5)
-    return figure

@@ -14,6 +14,8 @@ import xarray as xr
 from onebasin import inference
 from onebasin.analysis.alignment import align
 from onebasin.analysis.alignment.failure_rates import PlantedComponents
+from onebasin.analysis.alignment.recovery import recover
+from onebasin.analysis.figures.recovery import plot_recovery
 from onebasin.inference import NutsSettings
 from onebasin.inference.density.symmetry import SymmetryCheck, SymmetryError
 from onebasin.inference.posterior import build, open_posterior
@@ -27,9 +29,8 @@ from onebasin.studies.lab.study import conclude, measure
 from onebasin.studies.label_switching import STUDY, design, measures, views
 from onebasin.studies.label_switching.design import Config, configure
 from onebasin.studies.label_switching.measures import compare
-from onebasin.studies.label_switching.pictures import plot_recovery, trace_figure, worst_traces
+from onebasin.studies.label_switching.pictures import trace_figure, worst_traces
 from onebasin.studies.label_switching.problems import condition, simulate
-from onebasin.studies.label_switching.recovery import recover, recovery_columns
 
 from .conftest import InMemory, chain_stats
 
@@ -175,7 +176,7 @@ def test_truth_is_matched_by_the_group(rng):
     np.testing.assert_allclose(found.truth, np.concatenate([np.ravel(v) for v in moved.values()]))
     np.testing.assert_allclose(found.sd, 0.1, rtol=0.05)
     # Means off by three standard deviations in 3 of 16 entries, and by Monte Carlo error elsewhere.
-    columns = recovery_columns(found)
+    columns = found.summary()
     assert columns["largest_sds"] == pytest.approx(3.0, rel=0.05)
     assert columns["largest_entry"].startswith("scale[")
     assert columns["rms_sds"] == pytest.approx(np.sqrt(3 * 9 / 16), rel=0.05)
@@ -185,8 +186,8 @@ def test_truth_is_matched_by_the_group(rng):
     assert found.low[-1] == pytest.approx(0.7 + half[0])
     assert found.high[-1] == pytest.approx(0.7 + half[1])
     # Nothing may move: the labels are wrong.
-    assert recovery_columns(recover(tree, truth, ()))["largest_sds"] > 10
-    assert recovery_columns(None) == dict.fromkeys(columns)
+    assert recover(tree, truth, ()).summary()["largest_sds"] > 10
+    assert measures._recovery("", None) == dict.fromkeys(columns)
 
 
 @pytest.mark.parametrize(
@@ -204,7 +205,7 @@ def test_planted_labels_are_mended(outcomes, frames, problem, engine):
     (tree,) = (outcomes.tree(cell) for cell in outcomes if cell.key == row["key"])
     alignment = align(tree)
     recovered = recover(alignment.posterior, simulate(problem, 0).truth, alignment.symmetry)
-    assert recovery_columns(recovered)["largest_sds"] == row["largest_sds"]
+    assert recovered.summary()["largest_sds"] == row["largest_sds"]
     np.testing.assert_allclose(recovered.sd, 0.02, rtol=0.1)
     assert row["inflation"] == pytest.approx(1)  # both rules find the same elements
     first, second = worst_traces(row, tree, alignment.posterior)

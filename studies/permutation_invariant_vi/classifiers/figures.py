@@ -10,12 +10,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, NullFormatter, SymmetricalLogLocator
 
+from onebasin.analysis.alignment.proximity import mean_bound, theorem_bound
 from onebasin.analysis.figures.style import MUTED, add_legend, chain_colour, new_figure, style_axes
 from onebasin.analysis.report import FigureItem
 
 from ...lab import Frames, Row, read
 from .nearness import sources
-from .proximity import mean_bound, theorem_bound
 from .widths import beside_mfvi, gain, widths
 
 LINEAR = 1.0

@@ -16,13 +16,13 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Int
 
+from onebasin.analysis.alignment.proximity import Nearest, nearest
 from onebasin.models import BayesianNetwork
 from onebasin.models.schema import LOG_GROUP_ORDER, MODEL, MUTUAL_INFORMATION, WALL_TIME
 
 from ...lab import Frame, Outcomes, Row
 from ...lab.images import classifier, image_split
 from ..design import MADE, Config, Method, against, methods, units, width_key
-from .proximity import Nearest, nearest
 
 SOURCES = {
     "prior": "draws from the prior",

@@ -6,11 +6,16 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from onebasin.analysis.alignment.proximity import (
+    least_useful_width,
+    mean_bound,
+    theorem_bound,
+    volume_bound,
+)
 from onebasin.analysis.report import Table
 
 from ...lab import Claim, Field, Frames, Row, Trial, View, read
 from .measures import SOURCES
-from .proximity import least_useful_width, mean_bound, theorem_bound, volume_bound
 
 TITLE = "How close is the nearest equivalent mode?"
 _THEOREM = (

@@ -9,46 +9,57 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from onebasin.analysis.posterior.view import as_view
 from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.models.symmetry.group import Group
+
+from ..posterior.view import as_view
 
 _INTERVAL = (0.025, 0.975)
 
 
 @dataclass(frozen=True, eq=False)
 class Recovery:
-    """Posterior and truth, entry by entry."""
+    """Posterior and truth, entry by entry.
 
-    names: tuple[str, ...]  # Names of the entries.
+    Attributes
+    ----------
+    names : tuple of str
+        Names of the entries.
+    truth, mean, sd, low, high : array (param,)
+        The truth, moved; posterior means, standard deviations, and the ends of central 95 % intervals.
+    """
+
+    names: tuple[str, ...]
     truth: np.ndarray
     mean: np.ndarray
     sd: np.ndarray
     low: np.ndarray
     high: np.ndarray
-    """`truth`, `mean`, `sd`, `low`, `high`: the truth, moved; posterior means, standard deviations, and the ends of
-    central 95 % intervals."""
 
+    def summary(self) -> dict[str, Any]:
+        """Return how many entries there are, and how far the means lie from the truth in posterior standard deviations.
 
-def recovery_columns(found: Recovery | None, prefix: str = "") -> dict[str, object]:
-    """Summarise a recovery as columns of a frame; None where there is no truth to recover.
-
-    Distances of the means from the truth are in posterior standard deviations: their root mean square (about 1 where
-    the posterior is as wide as its errors), and the largest with its entry. `inside_95` is the share of the entries
-    whose truth lies in the interval.
-    """
-    columns = ("entries", "rms_sds", "largest_sds", "largest_entry", "inside_95")
-    values: list[object] = [None] * len(columns)
-    if found:
-        gap = np.abs((found.mean - found.truth) / found.sd)
-        inside = np.mean((found.low <= found.truth) & (found.truth <= found.high))
-        rms, largest = np.sqrt(np.mean(gap**2)), found.names[gap.argmax()]
-        values = [len(found.names), float(rms), float(gap.max()), largest, float(inside)]
-    return {prefix + name: value for name, value in zip(columns, values, strict=True)}
+        Returns
+        -------
+        dict
+            `entries`; `rms_sds`, root mean square of the distances (about 1 where the posterior is as wide as its
+            errors); `largest_sds` and `largest_entry`, the largest and where it is; `inside_95`, the share of the
+            entries whose truth lies in the interval.
+        """
+        gap = np.abs((self.mean - self.truth) / self.sd)
+        inside = (self.low <= self.truth) & (self.truth <= self.high)
+        return {
+            "entries": len(self.names),
+            "rms_sds": float(np.sqrt(np.mean(gap**2))),
+            "largest_sds": float(gap.max()),
+            "largest_entry": self.names[gap.argmax()],
+            "inside_95": float(np.mean(inside)),
+        }
 
 
 def recover(

@@ -1,4 +1,4 @@
-"""The nearest permuted copy of a network: distances, bounds, and what is said of them."""
+"""The nearest permuted copy of a network: distances, and bounds."""
 
 import math
 from itertools import permutations
@@ -6,12 +6,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from onebasin.models import BayesianNetwork, Categorical, Network
-from onebasin.models.symmetry.blocks import Exchangeable
-from onebasin.studies.lab.frame import Frame
-from onebasin.studies.permutation_invariant_vi.classifiers.measures import nearest_row
-from onebasin.studies.permutation_invariant_vi.classifiers.nearness import CLAIMS, text
-from onebasin.studies.permutation_invariant_vi.classifiers.proximity import (
+from onebasin.analysis.alignment.proximity import (
     least_useful_width,
     mean_bound,
     nearest,
@@ -19,6 +14,8 @@ from onebasin.studies.permutation_invariant_vi.classifiers.proximity import (
     units_of,
     volume_bound,
 )
+from onebasin.models import BayesianNetwork, Categorical, Network
+from onebasin.models.symmetry.blocks import Exchangeable
 
 BLOCK = Exchangeable({"W1": 1, "b1": 0, "W2": 0})
 MODEL = BayesianNetwork(Network(3, (4,), 2, "relu"), Categorical())
@@ -112,18 +109,3 @@ def test_a_single_unit_and_axes_that_are_no_rows_are_refused(rng):
         nearest({"w": rng.normal(size=(2, 1, 3))}, Exchangeable({"w": 0}))
     with pytest.raises(ValueError, match="`block` moves several axes of w"):
         units_of({"w": rng.normal(size=(2, 3, 3))}, Exchangeable({"w": (0, 1)}))
-
-
-def test_proximity_claims_follow_the_distances(rng):
-    common, rows = {"unit_size": 6, "threshold": 2.26}, []
-    for width in (4, 16):
-        model = BayesianNetwork(Network(3, (width,), 2, "relu"), Categorical())
-        rows.append(nearest_row("prior", width, nearest(random_values(rng, model, 10), BLOCK)))
-    frames = {"classifiers": Frame.of([common]), "nearest": Frame.of(rows)}
-    assert [claim.on(frames).verdict for claim in CLAIMS] == ["reproduces", "reproduces"]
-    assert f"from 2^{least_useful_width(6):.0f} units on" in text(common)
-    bound = theorem_bound(16, 6) * 1.01
-    rows[1] |= {"distance": bound, "largest": bound}
-    frames |= {"nearest": Frame.of(rows)}
-    verdicts = [claim.on(frames).verdict for claim in CLAIMS]
-    assert verdicts == ["does not reproduce", "does not reproduce"]
