@@ -7,9 +7,7 @@ from operator import gt, lt
 
 import numpy as np
 
-from ..lab.claims import Claim, Test, Trial
-from ..lab.comparisons import Finding, contrast, each
-from ..lab.frame import Frames, Row, read
+from ..lab import Claim, Finding, Frames, Row, Test, Trial, contrast, each, read
 from .design import RULES
 from .measures import KEPT
 

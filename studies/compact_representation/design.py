@@ -12,9 +12,8 @@ from onebasin.inference import AdviSettings, EnsembleSettings, HmcSettings
 from onebasin.models import BayesianNetwork, NetworkTarget
 from onebasin.models.symmetry.blocks import Exchangeable, Symmetry, blocks_of
 
-from ..lab.cells import Cell
+from ..lab import Cell, Options
 from ..lab.images import Images, classifier, image_split
-from ..lab.options import Options
 
 NAME = "compact-representation"
 

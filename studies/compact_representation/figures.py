@@ -8,32 +8,21 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
+from onebasin.analysis.figures import style
 from onebasin.analysis.figures.cells import plot_cells
-from onebasin.analysis.figures.style import (
-    ACCENT,
-    INK,
-    MUTED,
-    TEXT_SIZE,
-    add_legend,
-    chain_colour,
-    new_figure,
-    new_panels,
-    style_axes,
-)
 from onebasin.analysis.report import FigureItem
 
-from ..lab.cells import Outcomes
-from ..lab.frame import Frames, read
+from ..lab import Frames, Outcomes, read
 from .design import DYNAMICS, SWAPS, Config
 from .plan import rows
 from .text import GAUSSIAN, PAIRS
 
 _PANEL, _MARGIN = (3.1, 2.5), (0.3, 0.5)
-_AS_TRAINED, _ALIGNED = chain_colour(1), ACCENT
+_AS_TRAINED, _ALIGNED = style.chain_colour(1), style.ACCENT
 _PRUNED = {
     "hmc-qi": ("draws as they are", _AS_TRAINED),
-    "hmc-qr": ("aligned as in the paper", MUTED),
-    "mean-diag": ("aligned to the iterated mean", ACCENT),
+    "hmc-qr": ("aligned as in the paper", style.MUTED),
+    "mean-diag": ("aligned to the iterated mean", style.ACCENT),
 }
 
 
@@ -54,17 +43,19 @@ def figures(
 def figure_two(found: xr.Dataset) -> FigureItem:
     """Remake Figure 2: losses of two networks and of those between them, as training goes on."""
     titles = ("as trained", "second aligned to the first")
-    figure, panels = new_panels(
+    figure, panels = style.new_panels(
         titles, columns=2, panel_size=_PANEL, margin=_MARGIN, x_label="epoch", y_label="loss (nats)"
     )
     middle = found.sizes["position"] // 2
     for axes, name in zip(panels, ("loss_raw", "loss_aligned"), strict=True):
         losses = found[name].values
-        axes.plot(found["epoch"], losses[:, 0], "-", color=INK, label="first network")
-        axes.plot(found["epoch"], losses[:, -1], "--", color=MUTED, label="second network")
-        axes.plot(found["epoch"], losses[:, middle], "-", color=ACCENT, label="halfway between")
+        axes.plot(found["epoch"], losses[:, 0], "-", color=style.INK, label="first network")
+        axes.plot(found["epoch"], losses[:, -1], "--", color=style.MUTED, label="second network")
+        axes.plot(
+            found["epoch"], losses[:, middle], "-", color=style.ACCENT, label="halfway between"
+        )
         axes.set_ylim(bottom=0)
-    add_legend(figure, *panels[0].get_legend_handles_labels())
+    style.add_legend(figure, *panels[0].get_legend_handles_labels())
     return FigureItem(
         figure,
         caption="The paper's Figure 2 remade: mean loss of the training images for two networks trained from "
@@ -76,7 +67,7 @@ def figure_two(found: xr.Dataset) -> FigureItem:
 
 def figure_three(found: xr.Dataset) -> FigureItem:
     """Remake Figure 3: transpositions before training, and what is left of them after it."""
-    figure = new_figure(2 * _PANEL[0] + 0.3, 2 * _PANEL[1] + 0.6)
+    figure = style.new_figure(2 * _PANEL[0] + 0.3, 2 * _PANEL[1] + 0.6)
     panels = figure.subplots(2, 2).ravel()
     before = "transpositions before training"
     words = (
@@ -86,17 +77,17 @@ def figure_three(found: xr.Dataset) -> FigureItem:
         ("along the line", "position on the line", "transpositions (NoT)"),
     )
     for axes, (title, x_label, y_label) in zip(panels, words, strict=True):
-        style_axes(axes, title=title, x_label=x_label, y_label=y_label)
+        style.style_axes(axes, title=title, x_label=x_label, y_label=y_label)
     counts = found["before"].values
-    panels[0].plot(counts, counts, ":", color=MUTED, label="as before training")
-    _band(panels[0], counts, found["after"].values, INK, "mean over runs, ±1 sd")
+    panels[0].plot(counts, counts, ":", color=style.MUTED, label="as before training")
+    _band(panels[0], counts, found["after"].values, style.INK, "mean over runs, ±1 sd")
     for axes, name in ((panels[1], "distance"), (panels[2], "barrier")):
         _band(axes, counts, found[f"{name}_raw"].values, _AS_TRAINED, "as trained")
         _band(axes, counts, found[f"{name}_aligned"].values, _ALIGNED, "aligned")
     for along in found["between"].values:
-        panels[3].plot(found["position"], along, color=MUTED, linewidth=0.9, alpha=0.8)
+        panels[3].plot(found["position"], along, color=style.MUTED, linewidth=0.9, alpha=0.8)
     for axes in panels[:2]:
-        axes.legend(frameon=False, fontsize=TEXT_SIZE - 1, labelcolor=INK)
+        axes.legend(frameon=False, fontsize=style.TEXT_SIZE - 1, labelcolor=style.INK)
     return FigureItem(
         figure,
         caption="The paper's Figure 3 remade: pairs of networks from the same initial weights, those of the "
@@ -118,10 +109,14 @@ def figure_five(trees: Mapping[str, xr.DataTree]) -> FigureItem | None:
     """Remake Figure 5: standard deviations of weights, and accuracy of pruned networks."""
     if not trees:
         return None
-    figure = new_figure(2 * _PANEL[0] + 0.3, _PANEL[1] + 0.5)
+    figure = style.new_figure(2 * _PANEL[0] + 0.3, _PANEL[1] + 0.5)
     left, right = figure.subplots(1, 2)
-    style_axes(left, title="spread of a weight", x_label="posterior sd", y_label="share of weights")
-    style_axes(right, title="pruned mean", x_label="share of weights kept", y_label="accuracy")
+    style.style_axes(
+        left, title="spread of a weight", x_label="posterior sd", y_label="share of weights"
+    )
+    style.style_axes(
+        right, title="pruned mean", x_label="share of weights kept", y_label="accuracy"
+    )
     for name, tree in trees.items():
         label, colour = _PRUNED[name]
         spread, curve = (tree[group].to_dataset() for group in ("spread", "pruning"))
@@ -129,7 +124,7 @@ def figure_five(trees: Mapping[str, xr.DataTree]) -> FigureItem | None:
         left.stairs(share, spread["edge"].values, color=colour, label=label)
         right.plot(curve["keep"], curve["accuracy_sd"], "o-", markersize=3, color=colour)
         right.plot(curve["keep"], curve["accuracy_random"], ":", color=colour)
-    add_legend(figure, *left.get_legend_handles_labels())
+    style.add_legend(figure, *left.get_legend_handles_labels())
     return FigureItem(
         figure,
         caption="The paper's Figure 5 remade. Left: standard deviations of the weights over HMC's draws (the prior's "

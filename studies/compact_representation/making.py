@@ -14,7 +14,7 @@ from onebasin.analysis.gaussian.distillation import distil
 from onebasin.inference.progress import ProgressBars
 from onebasin.models import BayesianNetwork, NetworkTarget, schema
 
-from ..lab.cells import Cell, Context, Outcomes
+from ..lab import Cell, Context, Outcomes
 from ..lab.driver import sample
 from ..lab.images import image_split
 from .design import (

@@ -23,8 +23,7 @@ from onebasin.analysis.predictive.classification import (
     total_variation,
 )
 
-from ..lab.cells import Outcomes
-from ..lab.frame import Frame, Frames
+from ..lab import Frame, Frames, Outcomes
 from ..lab.images import image_split
 from .design import DYNAMICS, RULES, SWAPS, Config, aligned
 from .making import LAGS

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from onebasin.analysis.gaussian.distillation import DistillationSettings
 
-from ..lab.cells import Cell
+from ..lab import Cell
 from .design import (
     DISTILLED,
     DYNAMICS,

@@ -21,7 +21,7 @@ from onebasin.analysis.predictive.classification import entropy
 from onebasin.models import BayesianNetwork, predict, schema
 from onebasin.models.data import Dataset
 
-from ..lab.cells import Cell
+from ..lab import Cell
 from ..lab.chains import halves
 from .design import RowSettings
 

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..lab.cells import Cell
-from ..lab.claims import count_verdicts
-from ..lab.frame import Frames, read
+from ..lab import STATEMENTS, TRIALS, Cell, Chapter, Frames, Text, count_verdicts, failed, read
 from ..lab.images import image_split
-from ..lab.page import Chapter, Text, failed
-from ..lab.views import STATEMENTS, TRIALS
 from .design import ENSEMBLE, HMC, MEANFIELD, REFINED, Config, num_parameters
 from .views import ALIGNMENTS, GOALS, PAPER_TABLE, ROWS, SWAPS, best_gaussian
 

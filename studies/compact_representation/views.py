@@ -9,8 +9,7 @@ from typing import Any
 
 from onebasin.analysis.report import TableCell
 
-from ..lab.frame import Frame, Frames, Row, read
-from ..lab.views import FAILURES, STATEMENTS, TRIALS, VERDICTS, Field, View
+from ..lab import FAILURES, STATEMENTS, TRIALS, VERDICTS, Field, Frame, Frames, Row, View, read
 from .design import RULES
 
 AGREEMENT_GOAL, VARIATION_GOAL = 0.98, 0.05

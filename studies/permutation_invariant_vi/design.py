@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
+from itertools import product
+
+import xarray as xr
 
 from onebasin.inference import EnsembleSettings, HmcSettings, SymmetrisedSettings
 from onebasin.models import BayesianNetwork, NetworkTarget
 from onebasin.models.symmetry.blocks import Exchangeable, blocks_of
 
-from ..lab import Cell, Options
+from ..lab import Cell, Options, Outcomes
 from ..lab.images import Images, classifier, image_split
 from .two_modes import settings as interpolation_settings
 from .two_modes.settings import InterpolationSettings
@@ -43,16 +45,10 @@ class Method:
 
 
 MFVI = Method("mfvi", "MFVI", "none")
-RECOMMENDED = Method("recommended", "SGM, recommended", "auto")
-PERMANENTS: Mapping[str, Method] = MappingProxyType(
-    {
-        method.name: method
-        for method in (
-            RECOMMENDED,
-            Method("fractional", "SGM, fractional", "fractional"),
-            Method("barber-agakov", "SGM, Barber-Agakov", "barber_agakov"),
-        )
-    }
+PERMANENTS = (
+    Method("recommended", "SGM, recommended", "auto"),
+    Method("fractional", "SGM, fractional", "fractional"),
+    Method("barber-agakov", "SGM, Barber-Agakov", "barber_agakov"),
 )
 """Estimators that rest on the permanent; the recommended one is exact for few units, else fractional."""
 
@@ -128,16 +124,14 @@ DEFAULT = replace(
     interpolation=InterpolationSettings(),
     two_weights=TwoWeightSettings(),
     images=Images("mnist-5k", side=14, train=2000),
-    widths=(8, 16, 32),
     infonce=(10, 100),
-    permanents=("recommended",),
     vi=replace(QUICK.vi, steps=10_000, learning_rate=0.01, batch_size=500),
     networks=replace(QUICK.networks, epochs=200),
 )
 FULL = replace(
     DEFAULT,
     infonce=(2, 10, 100),
-    permanents=tuple(PERMANENTS),
+    permanents=tuple(method.name for method in PERMANENTS),
     images=Images("mnist", side=28, train=None),
     widths=(16, 32, 64, 128, 256, 512),
     vi=replace(
@@ -173,11 +167,8 @@ def methods(config: Config, width: int) -> tuple[Method, ...]:
     infonce = (
         Method(f"infonce-{k}", f"SGM, InfoNCE, K = {k}", "infonce", k) for k in config.infonce
     )
-    permanents = (
-        PERMANENTS[name]
-        for name in config.permanents
-        if name != "fractional" or width <= MAX_EXACT or "recommended" not in config.permanents
-    )
+    twice = {"fractional"} if width > MAX_EXACT and "recommended" in config.permanents else set()
+    permanents = (m for m in PERMANENTS if m.name in config.permanents and m.name not in twice)
     return (MFVI, *infonce, *permanents)
 
 
@@ -188,11 +179,6 @@ def fit_settings(config: Config, width: int, method: Method) -> FitSettings:
         vi = replace(vi, permutations=method.permutations)
     kept = None if width in config.truth_widths else config.kept
     return FitSettings(method.mutual_information, vi, kept)
-
-
-def width_key(width: int, method: str, engine: str = NUMPYRO) -> str:
-    """Key of a cell of a width."""
-    return f"{width_problem(width)}.{method}.{engine}"
 
 
 def width_problem(width: int) -> str:
@@ -210,9 +196,10 @@ def against(method: Method) -> str:
     return f"against-hmc-{method.name}"
 
 
-def two_weight_key(alpha: float, label: str) -> str:
-    """Key of a fit of the network of two weights."""
-    return f"{alpha_problem(alpha)}.{label}.{NUMPYRO}"
+def find(outcomes: Outcomes, problem: str, method: str) -> xr.DataTree | None:
+    """Read the posterior of a problem by a method; None where there is none."""
+    cells = (cell for cell in outcomes if (cell.problem, cell.method) == (problem, method))
+    return next(map(outcomes.tree, cells), None)
 
 
 def cells(config: Config) -> tuple[Cell, ...]:
@@ -228,38 +215,38 @@ def cells(config: Config) -> tuple[Cell, ...]:
 
 def _two_weights(config: Config) -> Iterator[Cell]:
     vi = two_weights_design.fit_settings(config.two_weights)
-    for alpha in config.two_weights.alphas:
-        for label, estimator in two_weights_design.METHODS.items():
-            settings = FitSettings(estimator, vi)
-            yield Cell(alpha_problem(alpha), label, NUMPYRO, settings, config.seed)
+    for alpha, (label, how) in product(
+        config.two_weights.alphas, two_weights_design.METHODS.items()
+    ):
+        yield Cell(alpha_problem(alpha), label, NUMPYRO, FitSettings(how, vi), config.seed)
 
 
 def _width(config: Config, width: int) -> Iterator[Cell]:
     problem, seed = width_problem(width), config.seed
     yield Cell(problem, "ensemble", NUMPYRO, config.networks, seed)
-    for method in methods(config, width):
-        yield Cell(problem, method.name, NUMPYRO, fit_settings(config, width, method), seed)
-    if width not in config.truth_widths:
-        return
-    yield Cell(problem, "hmc", NUMPYRO, config.hmc, seed)
-    source = (width_key(width, "hmc"),)
-    yield Cell(problem, "truth", MADE, config.truth, seed, inputs=source)
-    for method in methods(config, width):
-        inputs = (width_key(width, method.name), width_key(width, "truth", MADE))
-        yield Cell(problem, against(method), MADE, config.truth, seed, inputs=inputs)
+    fits = {
+        method: Cell(problem, method.name, NUMPYRO, fit_settings(config, width, method), seed)
+        for method in methods(config, width)
+    }
+    yield from fits.values()
+    if width in config.truth_widths:
+        hmc = Cell(problem, "hmc", NUMPYRO, config.hmc, seed)
+        truth = Cell(problem, "truth", MADE, config.truth, seed, inputs=(hmc.key,))
+        yield from (hmc, truth)
+        for method, fit in fits.items():
+            inputs = (fit.key, truth.key)
+            yield Cell(problem, against(method), MADE, config.truth, seed, inputs=inputs)
 
 
 def target(config: Config, cell: Cell) -> NetworkTarget | None:
     """Condition the cell's network on its training data; the Gaussian between two modes has none."""
-    for width in config.widths:
-        if cell.problem == width_problem(width):
-            train = image_split(config.images, config.seed).train
-            name = f"{NAME}-{config.images.data}"
-            return classifier(config.images, width).condition(train.x, train.y, name=name)
-    for alpha in config.two_weights.alphas:
-        if cell.problem == alpha_problem(alpha):
-            return two_weights_design.target(config.two_weights, alpha)
-    return None
+    width = {width_problem(width): width for width in config.widths}.get(cell.problem)
+    if width is not None:
+        train = image_split(config.images, config.seed).train
+        name = f"{NAME}-{config.images.data}"
+        return classifier(config.images, width).condition(train.x, train.y, name=name)
+    alpha = {alpha_problem(alpha): alpha for alpha in config.two_weights.alphas}.get(cell.problem)
+    return None if alpha is None else two_weights_design.target(config.two_weights, alpha)
 
 
 def units(model: BayesianNetwork) -> Exchangeable:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 
-from ..lab import Frame, Outcomes, Row
+from ..lab import Frame, Outcomes, Row, read
 from .classifiers.measures import measure as measure_classifiers
-from .design import INTERPOLATION, QUADRATURE, Config, two_weight_key
+from .design import INTERPOLATION, QUADRATURE, Config, alpha_problem, find
 from .making import from_tree
 from .two_weights.design import METHODS
 from .two_weights.fits import score_fits
@@ -22,17 +22,16 @@ def measures(config: Config, outcomes: Outcomes) -> Mapping[str, Frame]:
     frames = {"two_weights": Frame.of([asdict(config.two_weights)])}
     for cell in outcomes:
         if cell.key in (INTERPOLATION, QUADRATURE):
-            frames |= from_tree(outcomes.by_key(cell.key))
+            frames |= from_tree(outcomes.tree(cell))
     frames["weight_fits"] = Frame.of(_weight_fits(config, outcomes, frames))
-    found = frames.get("thresholds", Frame()).rows
-    within = found[0]["vanishing"] / found[0]["sigma"] if found else None
+    within = next((row["vanishing"] / row["sigma"] for row in read("thresholds", frames)), None)
     return {**frames, **measure_classifiers(config, outcomes, within=within)}
 
 
 def _weight_fits(config: Config, outcomes: Outcomes, frames: Mapping[str, Frame]) -> Iterator[Row]:
-    settings, there = config.two_weights, {cell.key for cell in outcomes}
-    cases = frames.get("cases", Frame())
-    for case in cases.where(noise=settings.noise) if cases else ():
+    settings = config.two_weights
+    for case in read("cases", frames).where(noise=settings.noise):
         for method in METHODS:
-            if (key := two_weight_key(case["alpha"], method)) in there:
-                yield score_fits(settings, case, method, outcomes.by_key(key))
+            tree = find(outcomes, alpha_problem(case["alpha"]), method)
+            if tree is not None:
+                yield score_fits(settings, case, method, tree)

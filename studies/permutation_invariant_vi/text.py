@@ -5,19 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
-from ..lab import (
-    FAILURES,
-    STATEMENTS,
-    TRIALS,
-    VERDICTS,
-    Cell,
-    Chapter,
-    Frames,
-    Outcomes,
-    Text,
-    count_verdicts,
-    failed,
-)
+from .. import lab
 from ..lab.page import Extra
 from .classifiers import distances, nearness, widths
 from .classifiers import figures as curves
@@ -74,9 +62,9 @@ VIEWS = (
     *widths.TABLES,
     *nearness.TABLES,
     *distances.TABLES,
-    STATEMENTS,
-    TRIALS,
-    FAILURES,
+    lab.STATEMENTS,
+    lab.TRIALS,
+    lab.FAILURES,
 )
 SHOWN = (
     two_modes.THRESHOLDS,
@@ -84,36 +72,38 @@ SHOWN = (
     widths.accuracy_table,
     widths.PAIRED,
     distances.DISTANCES,
-    VERDICTS,
+    lab.VERDICTS,
 )
 
 
-def headline(frames: Frames) -> Iterator[str]:
+def headline(frames: lab.Frames) -> Iterator[str]:
     """Say the result in a few sentences."""
     parts = (two_modes, two_weights, widths, nearness, distances)
     yield from chain.from_iterable(part.headline(frames) for part in parts)
-    yield count_verdicts(frames)
+    yield lab.count_verdicts(frames)
 
 
-def chapters(config: Config, frames: Frames) -> Iterator[Chapter | None]:
+def chapters(config: Config, frames: lab.Frames) -> Iterator[lab.Chapter | None]:
     """Lay out the chapters of the page."""
     common = frames["classifiers"].rows[0]
-    yield Chapter("The question", _QUESTION)
+    yield lab.Chapter("The question", _QUESTION)
     yield two_modes.chapter(frames)
     yield two_weights.chapter(frames)
-    yield Chapter(widths.TITLE, widths.text(common), widths.TABLES)
-    yield Chapter(nearness.TITLE, nearness.text(common), nearness.TABLES)
-    yield Chapter(distances.TITLE, distances.text(frames), distances.TABLES)
-    yield Chapter(
+    yield lab.Chapter(widths.TITLE, widths.text(common), widths.TABLES)
+    yield lab.Chapter(nearness.TITLE, nearness.text(common), nearness.TABLES)
+    yield lab.Chapter(distances.TITLE, distances.text(frames), distances.TABLES)
+    yield lab.Chapter(
         "What the paper says, and what was measured",
         "A statement reproduces where it holds in every comparison; all are listed at the end.",
-        (STATEMENTS,),
+        (lab.STATEMENTS,),
     )
-    yield Chapter("Every comparison", views=(TRIALS,))
-    yield failed(frames)
+    yield lab.Chapter("Every comparison", views=(lab.TRIALS,))
+    yield lab.failed(frames)
 
 
-def figures(config: Config, outcomes: Outcomes, frames: Frames) -> Mapping[str, Iterable[Extra]]:
+def figures(
+    config: Config, outcomes: lab.Outcomes, frames: lab.Frames
+) -> Mapping[str, Iterable[Extra]]:
     """Draw the figures, by the chapter's title."""
     drawn = {
         two_modes.TITLE: tuple(two_modes.figures(frames)),
@@ -124,10 +114,10 @@ def figures(config: Config, outcomes: Outcomes, frames: Frames) -> Mapping[str, 
     return {title: items for title, items in drawn.items() if any(items)}
 
 
-def run_name(cell: Cell) -> str | None:
+def run_name(cell: lab.Cell) -> str | None:
     """Name the runs that the page describes: plain and recommended fits, and HMC."""
     shown = cell.problem.startswith("width-") and cell.method in ("mfvi", "recommended", "hmc")
     return cell.label if shown else None
 
 
-TEXT = Text(_TITLE, headline, chapters, _DEFINITIONS, run_name)
+TEXT = lab.Text(_TITLE, headline, chapters, _DEFINITIONS, run_name)

@@ -22,7 +22,7 @@ from onebasin.models.schema import LOG_GROUP_ORDER, MODEL, MUTUAL_INFORMATION, W
 
 from ...lab import Frame, Outcomes, Row
 from ...lab.images import classifier, image_split
-from ..design import MADE, Config, Method, against, methods, units, width_key
+from ..design import Config, Method, against, find, methods, units, width_problem
 
 SOURCES = {
     "prior": "draws from the prior",
@@ -86,12 +86,12 @@ def _common(config: Config, within: float | None) -> Row:
 
 
 def _fits(config: Config, outcomes: Outcomes, within: float) -> Iterator[Row]:
-    there = {cell.key for cell in outcomes}
     labels = np.asarray(image_split(config.images, config.seed).test.y, dtype=np.int64)
     for width in config.widths:
         for method in methods(config, width):
-            if (key := width_key(width, method.name)) in there:
-                yield fit_row(outcomes.by_key(key), width, method, labels, within)
+            tree = find(outcomes, width_problem(width), method.name)
+            if tree is not None:
+                yield fit_row(tree, width, method, labels, within)
 
 
 def fit_row(
@@ -119,59 +119,52 @@ def fit_row(
 
 def _nearest_means(tree: xr.DataTree, within: float) -> Nearest:
     """Find the nearest equivalent mode of every fit's means."""
-    values, sd = (
-        {str(n): v.values for n, v in tree[group].to_dataset().items()}
-        for group in ("centre", "spread")
-    )
-    return nearest(
-        values, units(BayesianNetwork.from_description(tree.attrs[MODEL])), sd=sd, within=within
-    )
+    centre, spread = (tree[group].to_dataset() for group in ("centre", "spread"))
+    values, sd = ({str(n): v.values for n, v in group.items()} for group in (centre, spread))
+    block = units(BayesianNetwork.from_description(tree.attrs[MODEL]))
+    return nearest(values, block, sd=sd, within=within)
 
 
 def _nearest(config: Config, outcomes: Outcomes, fits: Frame) -> Iterator[Row]:
     """Summarise the nearest equivalent modes of networks of more than one unit, of whatever source."""
     for width in config.widths:
         found = dict(_networks_at(config, outcomes, width)) if width > 1 else {}
-        found |= {
-            fit["method"]: Nearest(**{name: np.array(v) for name, v in fit["nearest"].items()})
-            for fit in fits
-            if fit["width"] == width and fit["method"] in SOURCES
-        }
+        for fit in fits.where(width=width, method=tuple(SOURCES)):
+            near = {name: np.array(v) for name, v in fit["nearest"].items()}
+            found[fit["method"]] = Nearest(**near)
         yield from (nearest_row(s, width, found[s]) for s in SOURCES if s in found)
 
 
 def nearest_row(source: str, width: int, near: Nearest) -> dict[str, Any]:
     """Summarise distances over networks, and where spreads are known separations."""
-    distance = near.distance
     return {
         "source": source,
         "label": SOURCES[source],
         "width": width,
-        "networks": len(distance),
-        "distance": distance.mean(),
-        "least": distance.min(),
-        "median": np.median(distance),
-        "largest": distance.max(),
+        "networks": len(near.distance),
+        "distance": near.distance.mean(),
+        **_spread(near.distance, ""),
         "separation": near.separation.mean(),
-        "least_separation": near.separation.min(),
-        "median_separation": np.median(near.separation),
-        "largest_separation": near.separation.max(),
+        **_spread(near.separation, "_separation"),
         "close": near.close.mean(),
     }
 
 
+def _spread(values: np.ndarray, suffix: str) -> dict[str, float]:
+    ends = {"least": values.min(), "median": np.median(values), "largest": values.max()}
+    return {name + suffix: value for name, value in ends.items()}
+
+
 def _networks_at(config: Config, outcomes: Outcomes, width: int) -> Iterator[tuple[str, Nearest]]:
-    model, there = classifier(config.images, width), {cell.key for cell in outcomes}
+    model = classifier(config.images, width)
     rng = np.random.default_rng([config.seed, width])
     shapes = model.network.shapes.items()
     block = units(model)
     yield "prior", nearest({n: rng.standard_normal((DRAWS, *shape)) for n, shape in shapes}, block)
-    for source, key in (
-        ("hmc", width_key(width, "truth", MADE)),
-        ("networks", width_key(width, "ensemble")),
-    ):
-        if key in there:
-            yield source, nearest(_some_draws(outcomes.by_key(key), model), block)
+    for source, method in (("hmc", "truth"), ("networks", "ensemble")):
+        tree = find(outcomes, width_problem(width), method)
+        if tree is not None:
+            yield source, nearest(_some_draws(tree, model), block)
 
 
 def _some_draws(tree: xr.DataTree, model: BayesianNetwork) -> dict[str, np.ndarray]:
@@ -184,21 +177,20 @@ def _some_draws(tree: xr.DataTree, model: BayesianNetwork) -> dict[str, np.ndarr
 
 
 def _truth(config: Config, outcomes: Outcomes, fits: Frame) -> Iterator[Row]:
-    there = {cell.key for cell in outcomes}
     for width in config.truth_widths:
-        key = width_key(width, "truth", MADE)
-        if key not in there:
+        tree = find(outcomes, width_problem(width), "truth")
+        if tree is None:
             continue
-        hmc, halves, prior = _hmc(outcomes.by_key(key))
+        hmc, halves, prior = _hmc(tree)
         yield {"width": width, "draws": "hmc", "label": "HMC, all draws", **hmc}
         label = "HMC, second half against the first"
         yield {"width": width, "draws": "halves", "label": label, **halves}
         for method in methods(config, width):
-            key = width_key(width, against(method), MADE)
-            if key in there:
+            found = find(outcomes, width_problem(width), against(method))
+            if found is not None:
                 fit = fits.row(width=width, method=method.name)
                 how = {"width": width, "draws": method.name, "label": method.label}
-                yield {**how, **{n: fit[n] for n in _SCORES}, **_distances(outcomes.by_key(key))}
+                yield {**how, **{n: fit[n] for n in _SCORES}, **_distances(found)}
         yield {"width": width, "draws": "prior", "label": "prior", **prior}
 
 

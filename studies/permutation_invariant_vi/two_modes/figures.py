@@ -9,16 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from onebasin.analysis.figures.style import (
-    ACCENT,
-    INK,
-    MUTED,
-    TEXT_SIZE,
-    add_legend,
-    chain_colour,
-    new_figure,
-    style_axes,
-)
+from onebasin.analysis.figures import style
 from onebasin.analysis.report import FigureItem, format_number
 
 from ...lab import Frames
@@ -28,11 +19,11 @@ _PANEL, _MARGIN = (2.55, 2.5), 0.5
 _TITLES = ("shift", "spread", "divergence")
 _LABELS = ("||μ*|| / α", "det Σ* / σ⁴", "KL(q* || p), nats")
 _LOOKS: Mapping[str, tuple[str, str, str]] = {
-    "midpoint": ("optimum midway", INK, "-"),
-    "mode": ("optimum near a mode", ACCENT, "-"),
-    "saddle": ("saddle between them", MUTED, ":"),
+    "midpoint": ("optimum midway", style.INK, "-"),
+    "mode": ("optimum near a mode", style.ACCENT, "-"),
+    "saddle": ("saddle between them", style.MUTED, ":"),
 }
-_POINTS = chain_colour(1)
+_POINTS = style.chain_colour(1)
 _DASHES, _DOTS = (0, (5, 3)), (0, (1, 2))
 
 
@@ -66,8 +57,8 @@ def plot_interpolation(frames: Frames, sigma: float) -> Figure:
             alphas = sigma * np.array(curve["ratio"])
             axes.plot(alphas, curve[name], dash, color=colour, linewidth=1.3, label=label)
         _draw_ends(axes, frames, sigma, name, (_POINTS, "descents from a mode"))
-        axes.axvline(at["vanishing"], color=MUTED, linewidth=0.8, linestyle=_DASHES)
-        axes.axvline(at["switching"], color=MUTED, linewidth=0.8, linestyle="-.")
+        axes.axvline(at["vanishing"], color=style.MUTED, linewidth=0.8, linestyle=_DASHES)
+        axes.axvline(at["switching"], color=style.MUTED, linewidth=0.8, linestyle="-.")
         axes.set_xlim(0, sigma * frames["optima"].row(sigma=sigma, branch="midpoint")["ratio"][-1])
     _name_threshold(panels[0], at["vanishing"], "right")
     _name_threshold(panels[0], at["switching"], "left")
@@ -75,7 +66,7 @@ def plot_interpolation(frames: Frames, sigma: float) -> Figure:
     panels[1].set_ylim(bottom=0)
     _mark_log_two(panels[2])
     panels[2].set_ylim(-0.05, 1.2)
-    add_legend(figure, *panels[0].get_legend_handles_labels())
+    style.add_legend(figure, *panels[0].get_legend_handles_labels())
     return figure
 
 
@@ -99,7 +90,7 @@ def plot_scaling(frames: Frames) -> Figure:
         alone = len(middle["ratio"]) - len(
             near["ratio"]
         )  # ratios below the threshold, the first ones
-        alphas, colour = sigma * np.array(middle["ratio"]), chain_colour(place)
+        alphas, colour = sigma * np.array(middle["ratio"]), style.chain_colour(place)
         for axes, name in zip(panels, MEASURES, strict=True):
             ends = [*middle[name][:alone], *near[name]]
             axes.plot(alphas, ends, color=colour, linewidth=1.1, label=f"σ = {sigma:g}")
@@ -110,15 +101,15 @@ def plot_scaling(frames: Frames) -> Figure:
         axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
         axes.set_xlim(left=0.8 * min(frames["descents"].levels("ratio")) * min(sigmas))
     _mark_log_two(panels[2])
-    add_legend(figure, *panels[0].get_legend_handles_labels(), columns=5)
+    style.add_legend(figure, *panels[0].get_legend_handles_labels(), columns=5)
     return figure
 
 
 def _panels() -> tuple[Figure, list[Axes]]:
-    figure = new_figure(3 * _PANEL[0] + 0.3, _PANEL[1] + _MARGIN)
+    figure = style.new_figure(3 * _PANEL[0] + 0.3, _PANEL[1] + _MARGIN)
     panels = list(figure.subplots(1, 3))
     for axes, title, label in zip(panels, _TITLES, _LABELS, strict=True):
-        style_axes(axes, title=title, x_label="α, half the distance", y_label=label)
+        style.style_axes(axes, title=title, x_label="α, half the distance", y_label=label)
     return figure, panels
 
 
@@ -150,20 +141,20 @@ def _name_threshold(axes: Axes, alpha: float, side: Literal["left", "right"]) ->
         (shift, 0),
         textcoords="offset points",
         ha=side,
-        fontsize=TEXT_SIZE - 1,
-        color=INK,
+        fontsize=style.TEXT_SIZE - 1,
+        color=style.INK,
     )
 
 
 def _mark_log_two(axes: Axes) -> None:
     """Mark the KL of a q that is one of two distant components."""
-    axes.axhline(np.log(2), color=MUTED, linewidth=0.8, linestyle=_DOTS)
+    axes.axhline(np.log(2), color=style.MUTED, linewidth=0.8, linestyle=_DOTS)
     axes.annotate(
         "log 2",
         (0.0, np.log(2)),
         (4, 3),
         xycoords=("axes fraction", "data"),
         textcoords="offset points",
-        fontsize=TEXT_SIZE - 1,
-        color=INK,
+        fontsize=style.TEXT_SIZE - 1,
+        color=style.INK,
     )

@@ -10,17 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
 from matplotlib.ticker import LogLocator, NullLocator
 
-from onebasin.analysis.figures.style import (
-    ACCENT,
-    INK,
-    MUTED,
-    TEXT_SIZE,
-    TITLE_SIZE,
-    add_legend,
-    chain_colour,
-    new_figure,
-    style_axes,
-)
+from onebasin.analysis.figures import style
 from onebasin.analysis.report import FigureItem
 
 from ...lab import Frames, Row, read
@@ -34,11 +24,11 @@ MASSES = (0.99, 0.9, 0.5)
 """Probability inside the contours, from the outermost."""
 _SHADES = (0.15, 0.4, 0.75)
 _COLUMNS, _POINTS = 4, 101
-_PLAIN, _SYMMETRISED = chain_colour(1), ACCENT
+_PLAIN, _SYMMETRISED = style.chain_colour(1), style.ACCENT
 _LOOKS: Mapping[str, str] = {
     "mfvi": _PLAIN,
     "sgm-exact": _SYMMETRISED,
-    "sgm-infonce": chain_colour(2),
+    "sgm-infonce": style.chain_colour(2),
 }
 
 
@@ -47,12 +37,12 @@ def contours(frames: Frames) -> FigureItem:
     settings = TwoWeightSettings.of(frames["two_weights"].rows[0])
     alphas = _some(settings.alphas)
     rows = ("posterior", "MFVI", "SGM")
-    figure = new_figure(1.95 * len(alphas) + 0.5, 1.85 * len(rows) + 0.5)
+    figure = style.new_figure(1.95 * len(alphas) + 0.5, 1.85 * len(rows) + 0.5)
     panels = figure.subplots(len(rows), len(alphas), squeeze=False)
     for column, alpha in zip(panels.T, alphas, strict=True):
         _draw_column(list(column), frames, Problem(settings, alpha, settings.noise))
     for axes, row in zip(panels[:, 0], rows, strict=True):
-        axes.set_ylabel(f"{row}\nw2", fontsize=TEXT_SIZE, color=INK)
+        axes.set_ylabel(f"{row}\nw2", fontsize=style.TEXT_SIZE, color=style.INK)
     fitted = (
         "fit with the highest objective" if read("weight_fits", frames) else "best approximation"
     )
@@ -69,7 +59,7 @@ def contours(frames: Frames) -> FigureItem:
 def over_alpha(frames: Frames) -> FigureItem:
     """Draw distances of the weights, divergences, and gains in prediction against alpha."""
     settings = frames["two_weights"].rows[0]
-    figure = new_figure(10.2, 3.2)
+    figure = style.new_figure(10.2, 3.2)
     left, middle, right = figure.subplots(1, 3)
     _draw_separations(left, frames)
     _draw_divergences(middle, frames)
@@ -83,7 +73,7 @@ def over_alpha(frames: Frames) -> FigureItem:
         for axes in (left, middle)
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
     }
-    add_legend(figure, list(handles.values()), list(handles), columns=6)
+    style.add_legend(figure, list(handles.values()), list(handles), columns=6)
     return FigureItem(
         figure,
         caption="Over alpha, at noise "
@@ -109,11 +99,15 @@ def _draw_column(column: list[Axes], frames: Frames, problem: Problem) -> None:
         log_density(plain["loc"], plain["scale"], first, second),
         log_density(sgm["loc"], sgm["scale"], first, second, symmetrised=True),
     )
-    for axes, values, colour in zip(column, densities, (INK, _PLAIN, _SYMMETRISED), strict=True):
+    for axes, values, colour in zip(
+        column, densities, (style.INK, _PLAIN, _SYMMETRISED), strict=True
+    ):
         _draw_density(axes, axis, values, colour)
-        axes.plot([alpha, -alpha], [-alpha, alpha], "x", color=INK, markersize=5)
-    column[0].set_title(f"alpha = {alpha:g}", fontsize=TITLE_SIZE, color=INK, fontweight="bold")
-    column[-1].set_xlabel("w1", fontsize=TEXT_SIZE, color=INK)
+        axes.plot([alpha, -alpha], [-alpha, alpha], "x", color=style.INK, markersize=5)
+    column[0].set_title(
+        f"alpha = {alpha:g}", fontsize=style.TITLE_SIZE, color=style.INK, fontweight="bold"
+    )
+    column[-1].set_xlabel("w1", fontsize=style.TEXT_SIZE, color=style.INK)
 
 
 def _along(frames: Frames, name: str, measure: str) -> Float[np.ndarray, " alpha"]:
@@ -121,11 +115,11 @@ def _along(frames: Frames, name: str, measure: str) -> Float[np.ndarray, " alpha
 
 
 def _draw_separations(axes: Axes, frames: Frames) -> None:
-    style_axes(
+    style.style_axes(
         axes, title="distance of the means", x_label="alpha", y_label="relative to the truth"
     )
     alpha, truth = (np.array(frames["curve"].column(name)) for name in ("alpha", "truth"))
-    axes.axhline(1.0, color=MUTED, linewidth=0.8, linestyle=":")
+    axes.axhline(1.0, color=style.MUTED, linewidth=0.8, linestyle=":")
     for name, colour, label in (("mfvi", _PLAIN, "MFVI"), ("sgm", _SYMMETRISED, "SGM")):
         apart = _along(frames, name, "separation") / truth
         axes.plot(alpha, apart, color=colour, label=label)
@@ -135,9 +129,11 @@ def _draw_separations(axes: Axes, frames: Frames) -> None:
 
 
 def _draw_divergences(axes: Axes, frames: Frames) -> None:
-    style_axes(axes, title="divergence from the posterior", x_label="alpha", y_label="KL (nats)")
+    style.style_axes(
+        axes, title="divergence from the posterior", x_label="alpha", y_label="KL (nats)"
+    )
     alpha, after = frames["curve"].column("alpha"), "MFVI, symmetrised after"
-    axes.axhline(np.log(2), color=MUTED, linewidth=0.8, linestyle=":")
+    axes.axhline(np.log(2), color=style.MUTED, linewidth=0.8, linestyle=":")
     axes.plot(alpha, _along(frames, "mfvi", "kl"), color=_PLAIN, label="MFVI")
     axes.plot(alpha, _along(frames, "mfvi", "kl_symmetrised"), "--", color=_PLAIN, label=after)
     axes.plot(alpha, _along(frames, "sgm", "kl_symmetrised"), color=_SYMMETRISED, label="SGM")
@@ -157,8 +153,10 @@ def _draw_fits(
 
 
 def _draw_gains(axes: Axes, frames: Frames) -> None:
-    style_axes(axes, title="gain in prediction", x_label="alpha", y_label="MSE, MFVI less SGM")
-    axes.axhline(0.0, color=MUTED, linewidth=0.8, linestyle=":")
+    style.style_axes(
+        axes, title="gain in prediction", x_label="alpha", y_label="MSE, MFVI less SGM"
+    )
+    axes.axhline(0.0, color=style.MUTED, linewidth=0.8, linestyle=":")
     for place, noise in enumerate(frames["cases"].levels("noise")):
         cases = frames["cases"].where(noise=noise)
         gains = [gain(case) for case in cases]
@@ -166,13 +164,13 @@ def _draw_gains(axes: Axes, frames: Frames) -> None:
             cases.column("alpha"),
             [pairs.mean / noise**2 for pairs in gains],
             [ERRORS * pairs.error / noise**2 for pairs in gains],
-            color=(_SYMMETRISED, MUTED)[place % 2],
+            color=(_SYMMETRISED, style.MUTED)[place % 2],
             marker="os^v"[place % 4],
             markersize=3.5,
             linewidth=1,
             label=f"noise {noise:g}",
         )
-    axes.legend(frameon=False, fontsize=TEXT_SIZE - 1, labelcolor=INK)
+    axes.legend(frameon=False, fontsize=style.TEXT_SIZE - 1, labelcolor=style.INK)
 
 
 def _draw_density(
@@ -182,7 +180,7 @@ def _draw_density(
     levels = [*_levels(density), density.max() * 1.001]
     shades = [to_rgba(colour, shade) for shade in _SHADES]
     axes.contourf(axis, axis, density.T, levels=levels, colors=shades)
-    style_axes(axes)
+    style.style_axes(axes)
     axes.grid(visible=False)
     axes.set_aspect("equal")
     axes.locator_params(nbins=4)
