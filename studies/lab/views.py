@@ -56,7 +56,7 @@ class Field:
 class View:
     """A table of rows."""
 
-    caption: str  # What the table shows.
+    caption: str | Callable[[Frames], str]  # What the table shows.
     fields: tuple[Field, ...]  # Its columns; the first names the rows.
     over: Rows = "cells"  # The rows: the name of a frame, or a function of all frames.
     drop_empty: bool = False  # Whether columns without any value are left out.
@@ -65,7 +65,8 @@ class View:
         """Make the table."""
         columns = tuple(field.column for field in self.fields)
         rows = tuple(tuple(f.cell(row) for f in self.fields) for row in read(self.over, frames))
-        table = Table(columns, rows, self.caption)
+        caption = self.caption if isinstance(self.caption, str) else self.caption(frames)
+        table = Table(columns, rows, caption)
         return table.without_empty_columns() if self.drop_empty else table
 
 

@@ -68,7 +68,7 @@ VIEWS = (
 )
 SHOWN = (
     two_modes.THRESHOLDS,
-    two_weights_tables.mse_table,
+    two_weights_tables.MSE,
     widths.accuracy_table,
     widths.PAIRED,
     distances.DISTANCES,

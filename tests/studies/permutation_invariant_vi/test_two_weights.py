@@ -41,7 +41,7 @@ from onebasin.studies.permutation_invariant_vi.two_weights.optima import (
     solve_case,
     threshold,
 )
-from onebasin.studies.permutation_invariant_vi.two_weights.tables import TABLES, mse_table
+from onebasin.studies.permutation_invariant_vi.two_weights.tables import MSE, TABLES
 from onebasin.studies.permutation_invariant_vi.two_weights.truth import Statistics, statistics
 
 TOY = replace(QUICK, num_test=40, data_sets=2, curve_points=3, steps=4000, draws=400)
@@ -255,7 +255,7 @@ def test_page_says_what_was_measured(results):
     assert "at most 1e-" in chapter(results).text
     assert [len(table(results).rows) for table in TABLES] == [2, 2, 6, 2, 2]
     values = results["weight_fits"].find(alpha=0.25, method="mfvi")["mse"]
-    cell = mse_table(results).cells[0][2]
+    cell = MSE(results).cells[0][2]
     assert cell.value == f"{np.mean(values):.4f} ± {np.std(values, ddof=1):.4f}"
 
 
