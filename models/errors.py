@@ -1,4 +1,8 @@
-"""The base of every named error, and the one that stands for no fault."""
+"""The base of every named error, the ones of files, and the one that stands for no fault."""
+
+from __future__ import annotations
+
+from pathlib import Path
 
 
 class OnebasinError(Exception):
@@ -7,3 +11,38 @@ class OnebasinError(Exception):
 
 class RunCancelled(OnebasinError, RuntimeError):
     """A run that was told to stop before its end."""
+
+
+class WriteError(OnebasinError, OSError):
+    """A file that could not be written: a full disk, a quota, a folder that has become read-only, a broken disk.
+
+    Attributes
+    ----------
+    path : Path
+        The file; what it held before is unchanged.
+    """
+
+    def __init__(self, path: Path, message: str) -> None:
+        super().__init__(message)
+        self.path = path
+
+
+class NameTaken(WriteError):
+    """A file that appeared where a new one was to be; what was written is kept under another name.
+
+    Attributes
+    ----------
+    kept : Path
+        That name.
+    """
+
+    def __init__(self, path: Path, kept: Path) -> None:
+        super().__init__(
+            path,
+            f"{path} has appeared since this began and was left as it is; the result is in {kept}.",
+        )
+        self.kept = kept
+
+
+class InUse(OnebasinError, RuntimeError):
+    """A file or folder that another process, or another thread of this one, is writing."""

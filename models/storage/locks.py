@@ -1,0 +1,113 @@
+"""Locks of outputs and run folders: one writer at a time, whom the next one can name.
+
+A lock is a hidden file that is held by `flock`: beside an output (``.run.nc.lock``), inside a folder (``.lock``). The
+kernel lets go of it when its holder ends, however it ends, so that a file left by a killed process blocks nobody; the
+next holder takes it over, and whoever holds it deletes it. It tells who that is. `filelock` would empty the file before
+it knows whether it may have it, and so lose the name. On NFS a lock holds between machines where the server offers
+locks; where a file system has none, nothing is locked.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import shlex
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ..errors import InUse
+
+_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
+_LONGEST_COMMAND = 200
+
+
+@contextmanager
+def locked(path: Path, *, argument: str) -> Iterator[None]:
+    """Hold the lock of a file that is to be written, or of a folder that is there.
+
+    Parameters
+    ----------
+    path : Path
+        The file, whose folder exists; or the folder.
+    argument : str
+        What the message calls it.
+
+    Raises
+    ------
+    InUse
+        At once, if somebody else holds it; the message says who.
+    OSError
+        If no file can be made there.
+    """
+    place = lock_file(path)
+    descriptor = _acquire(place, path, argument)
+    try:
+        yield
+    finally:
+        if descriptor is not None:
+            # While it is held: who opened it to wait finds it gone, and makes another (see `_acquire`).
+            with suppress(OSError):
+                place.unlink()
+            os.close(descriptor)
+
+
+def lock_file(path: Path) -> Path:
+    """The file that is locked for a file or folder."""
+    return path / ".lock" if path.is_dir() else path.with_name(f".{path.name}.lock")
+
+
+def _acquire(place: Path, path: Path, argument: str) -> int | None:
+    """Open and lock; None where the file system has no locks."""
+    while True:
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = os.open(place, flags, 0o666)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            holder = _read_holder(descriptor)
+            os.close(descriptor)
+            if error.errno in _NO_LOCKS:
+                place.unlink(missing_ok=True)
+                return None
+            raise InUse(
+                f"`{argument}` is {path}, which {holder} is writing; wait until it has ended, or give another name."
+            ) from None
+        if _is_still(place, descriptor):
+            _write_holder(descriptor)
+            return descriptor
+        os.close(descriptor)  # its last holder has deleted it meanwhile
+
+
+def _is_still(place: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.lstat(place), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def _write_holder(descriptor: int) -> None:
+    words = [Path(sys.argv[0] or "python").name, *sys.argv[1:]]
+    holder = {
+        "pid": os.getpid(),
+        "host": socket.gethostname(),
+        "command": shlex.join(words)[:_LONGEST_COMMAND],
+        "since": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    with suppress(OSError):  # a full disk; the lock holds without a name too
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, json.dumps(holder).encode(), 0)
+
+
+def _read_holder(descriptor: int) -> str:
+    try:
+        holder = json.loads(os.pread(descriptor, 1 << 16, 0))
+        here = "" if holder["host"] == socket.gethostname() else f" on {holder['host']}"
+        return f"process {holder['pid']}{here} (`{holder['command']}`, since {holder['since']})"
+    except (OSError, ValueError, TypeError, KeyError):  # it has not written its name yet
+        return "another process"
