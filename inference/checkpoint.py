@@ -14,10 +14,10 @@ import numpy as np
 
 from onebasin.models.storage.atomic import replacing
 
+from .kept import MARK, check_folder, state_file
+
 SECONDS = 30.0
 """Least time between two writings of a state."""
-
-MARK = "fingerprint"
 
 
 def write(path: Path, fingerprint: str, arrays: Mapping[str, Any]) -> None:
@@ -67,10 +67,16 @@ class FileKeeper(Keeper):
         Says whether a file found there is of this very run.
     seconds : float
         Least time between two writings.
+
+    Raises
+    ------
+    InferenceError
+        If nothing can be kept there.
     """
 
     def __init__(self, folder: Path, fingerprint: str, seconds: float = SECONDS) -> None:
-        self.path = folder / "state.npz"
+        check_folder(folder)
+        self.path = state_file(folder)
         self.fingerprint, self.seconds = fingerprint, seconds
         self._written = time.monotonic()
 

@@ -15,6 +15,7 @@ from arviz_base import dict_to_dataset
 
 from onebasin.models import schema
 from onebasin.models.storage import netcdf
+from onebasin.models.storage.outputs import claim
 from onebasin.models.target import Target
 
 from .errors import PosteriorFileError
@@ -103,21 +104,14 @@ def save(tree: xr.DataTree, path: str | Path, *, force: bool = False) -> Path:
     Raises
     ------
     PosteriorFileError
-        If the file exists and `force` is false, or the folder cannot be written to.
+        If the file exists and `force` is false, is no plain file, or its folder cannot be written to.
+    InUse
+        If somebody else is writing it.
+    WriteError
+        If it cannot be written, such as on a full disk.
     """
-    check_output(Path(path), force=force)
-    return netcdf.write_tree(tree, Path(path))
-
-
-def check_output(path: Path, *, force: bool = False) -> None:
-    """Refuse an output file that cannot be written, before any work is done.
-
-    Raises
-    ------
-    PosteriorFileError
-        If the file exists and `force` is false, or its folder cannot be written to.
-    """
-    netcdf.check_output(path, force=force, error=PosteriorFileError, argument="out")
+    with claim(Path(path), force=force, error=PosteriorFileError) as output:
+        return netcdf.write_tree(tree, output, new=not force)
 
 
 def open_posterior(path: str | Path) -> xr.DataTree:

@@ -62,6 +62,7 @@ METHOD = "method"
 SETTINGS = "settings"
 SEED = "seed"
 START = "start"
+FINGERPRINT = "fingerprint"
 VERSIONS = "versions"
 MACHINE = "machine"
 

@@ -17,6 +17,7 @@ import xarray as xr
 
 from onebasin.models.errors import OnebasinError
 from onebasin.models.storage import netcdf
+from onebasin.models.storage.outputs import claim
 
 from .gaussian import GaussianFit
 from .layout import Layout, Variable
@@ -81,12 +82,15 @@ def save_gaussian(fit: GaussianFit, path: str | Path, *, force: bool = False) ->
     Raises
     ------
     GaussianFileError
-        If the file exists and `force` is false, or the folder cannot be written to.
+        If the file exists and `force` is false, is no plain file, or its folder cannot be written to.
+    InUse
+        If somebody else is writing it.
+    WriteError
+        If it cannot be written, such as on a full disk.
     """
-    netcdf.check_output(Path(path), force=force, error=GaussianFileError)
-    return netcdf.write_tree(
-        xr.DataTree.from_dict({GROUP: to_dataset(fit), **fit.data}), Path(path)
-    )
+    tree = xr.DataTree.from_dict({GROUP: to_dataset(fit), **fit.data})
+    with claim(Path(path), force=force, error=GaussianFileError) as output:
+        return netcdf.write_tree(tree, output, new=not force)
 
 
 def load_gaussian(path: str | Path) -> GaussianFit:

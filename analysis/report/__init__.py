@@ -8,7 +8,7 @@ from .numbers import format_number
 from .page import Column, FigureItem, Note, Provenance, Report, Section, Table, TableCell
 from .posteriors import posterior_report, report
 from .provenance import describe_run
-from .render import OutputError, check_output, render, write
+from .render import OutputError, claimed, put, render, write
 from .tables import aligned_table, comparison_table, cost_table, health_table, parameter_table
 
 __all__ = [
@@ -22,7 +22,7 @@ __all__ = [
     "Table",
     "TableCell",
     "aligned_table",
-    "check_output",
+    "claimed",
     "comparison_table",
     "cost_table",
     "describe_run",
@@ -30,6 +30,7 @@ __all__ = [
     "health_table",
     "parameter_table",
     "posterior_report",
+    "put",
     "render",
     "report",
     "write",

@@ -7,6 +7,8 @@ beside its place and then moved there, so that a killed run leaves no half page.
 
 import os
 import re
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from importlib import metadata
 from pathlib import Path
 
@@ -76,48 +78,44 @@ def write(report: Report, path: str | os.PathLike[str], *, force: bool = False) 
     Raises
     ------
     OutputError
-        If the file exists and `force` is not set, or the folder is missing or not writable.
+        If the file exists and `force` is not set, is no plain file, or its folder is missing or not writable.
+    InUse
+        If somebody else is writing it.
+    WriteError
+        If it cannot be written, such as on a full disk.
     """
-    from onebasin.models.storage.atomic import replacing  # here: the room brings JAX along
-
-    target = check_output(path, force=force)
-    try:
-        with replacing(target) as part:
-            part.write_text(render(report), encoding="utf-8")
-    except OSError as error:
-        raise OutputError(
-            f"`path` {str(target)!r} cannot be written ({error.strerror}): choose a folder that "
-            "you may write to."
-        ) from error
-    return target
+    with claimed(path, force=force) as output:
+        return put(report, output, force=force)
 
 
-def check_output(path: str | os.PathLike[str], *, force: bool = False) -> Path:
-    """Check, before any work is done, that a report can be written to `path`.
+def claimed(
+    path: str | os.PathLike[str],
+    *,
+    force: bool = False,
+    argument: str = "path",
+    inputs: Iterable[Path] = (),
+) -> AbstractContextManager[Path]:
+    """Hold the file that a page is to be written to; see `models.storage.outputs.claim`."""
+    from onebasin.models.storage.outputs import claim  # here: the room brings JAX along
 
-    Raises
-    ------
-    OutputError
-        If the file exists and `force` is not set, or its folder is missing or not writable.
-    """
-    target = Path(path)
-    if not target.parent.is_dir():
-        raise OutputError(
-            f"`path` {str(target)!r} lies in a folder that does not exist: make "
-            f"{str(target.parent)!r} first."
-        )
-    if target.is_dir():
-        raise OutputError(f"`path` {str(target)!r} is a folder, and a file is needed: add a name.")
-    if target.exists() and not force:
-        raise OutputError(
-            f"`path` {str(target)!r} exists already: choose another name, or replace it with "
-            "--force (`force=True`)."
-        )
-    if not os.access(target.parent, os.W_OK):
-        raise OutputError(
-            f"`path` {str(target)!r} lies in a folder that is not writable: choose another one."
-        )
-    return target
+    return claim(
+        Path(path),
+        force=force,
+        error=OutputError,
+        argument=argument,
+        inputs=inputs,
+        make_folder=False,
+    )
+
+
+def put(report: Report, output: Path, *, force: bool) -> Path:
+    """Write the page to a file that is held."""
+    from onebasin.models.storage.atomic import replacing
+
+    page = render(report)
+    with replacing(output, new=not force) as part:
+        part.write_text(page, encoding="utf-8")
+    return output
 
 
 def inline(text: str) -> Markup:

@@ -20,6 +20,7 @@ from onebasin.models.errors import RunCancelled
 from onebasin.models.target import Target
 
 from .. import checkpoint
+from ..kept import chain_file, check_folder
 from ..progress import ProgressBars
 from .settings import HmcSettings, NutsSettings
 
@@ -95,6 +96,8 @@ def run_chains(
     KeyboardInterrupt
         After the chains at work were told to stop; finished ones are in the folder.
     """
+    if folder is not None:
+        check_folder(folder)
     finished = {i: _load(folder, i, fingerprint) for i in range(num_chains)}
     missing = [i for i, chain in finished.items() if chain is None]
     if not missing:
@@ -136,22 +139,18 @@ def _stacked(arrays: list[np.ndarray]) -> np.ndarray:
     return arrays[0][None] if len(arrays) == 1 else np.stack(arrays)
 
 
-def _file(folder: Path, number: int) -> Path:
-    return folder / f"chain-{number}.npz"
-
-
 def _save(folder: Path | None, number: int, fingerprint: str, chain: Chain) -> None:
     if folder is None:
         return
     arrays = {f"draws/{k}": v for k, v in chain.draws.items()}
     arrays |= {f"stats/{k}": v for k, v in chain.stats.items()}
     arrays["seconds"] = np.array([chain.warmup_seconds, chain.sampling_seconds])
-    checkpoint.write(_file(folder, number), fingerprint, arrays)
+    checkpoint.write(chain_file(folder, number), fingerprint, arrays)
 
 
 def _load(folder: Path | None, number: int, fingerprint: str) -> Chain | None:
     """The chain of this run with this number, if it was finished before."""
-    arrays = None if folder is None else checkpoint.read(_file(folder, number), fingerprint)
+    arrays = None if folder is None else checkpoint.read(chain_file(folder, number), fingerprint)
     if arrays is None:
         return None
     warmup, sampling = (float(s) for s in arrays.pop("seconds"))

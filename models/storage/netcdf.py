@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from .atomic import prepare_folder
 from .seal import Seal, examine, sealing
+from .sink import Sink
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -14,43 +14,13 @@ if TYPE_CHECKING:
 _ENGINE: Final = "h5netcdf"
 
 
-def check_output(
-    path: Path, *, force: bool, error: type[Exception], argument: str = "path"
-) -> None:
-    """Refuse a file that cannot be written, before any work is done.
+def write_tree(tree: xr.DataTree, path: Path, *, new: bool = False) -> Path:
+    """Write a tree, with its seal; the file appears whole or not at all.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    force : bool
-        Whether one that is there may be replaced.
-    error : type
-        What is raised.
-    argument : str
-        What the message calls the file.
-
-    Raises
-    ------
-    Exception
-        If the file exists and `force` is false, or its folder cannot be written to; of the type `error`.
+    It takes the place of what was there, but with `new`: see `atomic.replacing`, which also says what it raises.
     """
-    if path.exists() and not force:
-        raise error(
-            f"`{argument}` is {path}, which exists; name another file, or overwrite it with --force (force=True)."
-        )
-    try:
-        prepare_folder(path)
-    except OSError as reason:
-        raise error(
-            f"`{argument}` is {path}, but its folder cannot be written to: {reason.strerror}."
-        ) from reason
-
-
-def write_tree(tree: xr.DataTree, path: Path) -> Path:
-    """Write a tree, with its seal; the file appears whole or not at all, in the place of what was there."""
-    with sealing(path) as part:
-        tree.to_netcdf(part, engine=_ENGINE)
+    with sealing(path, new=new) as part, Sink(part) as file:
+        tree.to_netcdf(file, engine=_ENGINE)
     return path
 
 

@@ -14,6 +14,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
+from .leftovers import sweep
 from .locks import locked
 
 _KINDS = {
@@ -24,8 +25,8 @@ _KINDS = {
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
 }
-_LONGEST_NAME = 255 - len(".12345678.")
-"""In bytes: file systems allow 255, and a file is written under a longer name first (`atomic.replacing`)."""
+_LONGEST_NAME = 255 - len("..lock")
+"""In bytes: file systems allow 255, and the lock of a file has a longer name."""
 
 
 @contextmanager
@@ -69,6 +70,7 @@ def claim(
             held.enter_context(locked(path, argument=argument))
         except OSError as reason:
             raise error(_unwritable(path, argument, reason)) from reason
+        sweep(path.parent)
         check()  # again, now that nobody else writes it: who held the lock a moment ago has written it
         yield path
 

@@ -36,9 +36,9 @@ class Seal(Enum):
 
 
 @contextmanager
-def sealing(path: Path) -> Iterator[Path]:
+def sealing(path: Path, *, new: bool = False) -> Iterator[Path]:
     """Put a file in the place of `path` once it is written, with its seal; see `atomic.replacing`."""
-    with replacing(path) as part:
+    with replacing(path, new=new) as part:
         yield part
         seal(part)
 

@@ -67,23 +67,27 @@ def align(
 
     console.prepare_jax()
     from onebasin.analysis.alignment import align as align_tree
-    from onebasin.inference.posterior import check_output, open_posterior, save
+    from onebasin.inference.errors import PosteriorFileError
+    from onebasin.inference.posterior import open_posterior
+    from onebasin.models.storage.netcdf import write_tree
+    from onebasin.models.storage.outputs import claim
 
-    check_output(out, force=force)
     symmetry = parse_exchangeable(exchangeable or []) or None
-    target = open_posterior(Path(reference)) if reference.endswith(".nc") else reference
-    with console.alignment_bar() as progress:
-        alignment = align_tree(
-            open_posterior(run),
-            symmetry,
-            reference=target,
-            cost=cost,
-            restarts=restarts,
-            max_sweeps=max_sweeps,
-            seed=seed,
-            progress=progress,
-        )
-    save(alignment.to_tree(), out, force=force)
+    other = Path(reference) if reference.endswith(".nc") else None
+    inputs = [run] if other is None else [run, other]
+    with claim(out, force=force, error=PosteriorFileError, argument="--out", inputs=inputs):
+        with console.alignment_bar() as progress:
+            alignment = align_tree(
+                open_posterior(run),
+                symmetry,
+                reference=reference if other is None else open_posterior(other),
+                cost=cost,
+                restarts=restarts,
+                max_sweeps=max_sweeps,
+                seed=seed,
+                progress=progress,
+            )
+        write_tree(alignment.to_tree(), out, new=not force)
     console.write_remark(alignment.text, "good")
     before, after = alignment.distance_before.mean(), alignment.distance_after.mean()
     console.write_remark(
@@ -106,13 +110,12 @@ def report(
     from . import console
 
     console.prepare_jax()
-    from onebasin.analysis.report import check_output
-    from onebasin.analysis.report import report as write_report
+    from onebasin.analysis.report import claimed, posterior_report, put
     from onebasin.inference.posterior import open_posterior
 
-    check_output(out, force=force)
-    trees = {name: open_posterior(run) for name, run in named(runs).items()}
-    write_report(trees, out, title=title, force=force)
+    with claimed(out, force=force, argument="--out", inputs=runs):
+        trees = {name: open_posterior(run) for name, run in named(runs).items()}
+        put(posterior_report(trees, title=title), out, force=force)
     console.say(f"wrote {out}")
 
 

@@ -34,7 +34,6 @@ def sample(
     console.quieten_stan()
     from onebasin.analysis.diagnostics.aligned import diagnose_aligned, has_equal_modes
     from onebasin.analysis.diagnostics.diagnose import diagnose
-    from onebasin.inference.posterior import check_output
 
     from . import sampling
 
@@ -47,8 +46,7 @@ def sample(
         seed=seed,
         exchangeable=parse_exchangeable(exchangeable or []),
     )
-    check_output(out, force=force)
-    tree = sampling.run(request, progress=progress, say=console.say)
+    tree = sampling.run(request, force=force, progress=progress, say=console.say)
     aligned = diagnose_aligned(tree) if has_equal_modes(tree) else None
     diagnosis = aligned.raw if aligned else diagnose(tree)
     console.write_findings(out, diagnosis, aligned, json=json)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onebasin.inference import AdviSettings
+from onebasin.models import schema
 from onebasin.models.checks import choose
+from onebasin.models.errors import NameTaken, WriteError
 
 from ..errors import Interrupted, StudyError, check_seed
 from ..methods import METHODS, NETWORK_METHODS, Settings, infer
@@ -106,13 +107,20 @@ def flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def run(request: Request, *, progress: bool, say: Callable[[str], None]) -> xr.DataTree:
-    """Sample the program and write the posterior.
+def run(
+    request: Request, *, force: bool, progress: bool, say: Callable[[str], None]
+) -> xr.DataTree:
+    """Sample the program and write the posterior, unless this very request has been written before.
+
+    The output is held from before the first draw until the kept chains are deleted, which is the last thing done: a
+    run that was killed at any moment is finished by the same command.
 
     Parameters
     ----------
     request : Request
-        What to do; its output file is not checked here.
+        What to do.
+    force : bool
+        Whether an output that is there may be replaced.
     progress : bool
         Whether to show bars.
     say : callable
@@ -125,13 +133,47 @@ def run(request: Request, *, progress: bool, say: Callable[[str], None]) -> xr.D
 
     Raises
     ------
+    PosteriorFileError, InUse
+        If the output is refused, or somebody else is writing it.
     Interrupted
         On Ctrl-C; finished chains stay in `request.checkpoint`.
+    StudyError
+        If a file cannot be written; the message says what is kept.
     """
     from onebasin import stan
-    from onebasin.inference.posterior import save
+    from onebasin.inference.errors import PosteriorFileError
+    from onebasin.inference.posterior import open_posterior
+    from onebasin.models.storage.outputs import claim
 
     target = stan.stan_program(request.program, request.data, symmetry=request.exchangeable)
+    there = not force and _holds(request, target)
+    with claim(
+        request.out,
+        force=force or there,
+        error=PosteriorFileError,
+        argument="--out",
+        inputs=[request.program, *([request.data] if request.data else [])],
+    ):
+        if there:
+            say(f"{request.out} holds what this command makes")
+            tree = open_posterior(request.out)
+        else:
+            tree = _sample(request, target, force=force, progress=progress, say=say)
+        _clear(request, say)
+    return tree
+
+
+def _sample(
+    request: Request,
+    target: Target,
+    *,
+    force: bool,
+    progress: bool,
+    say: Callable[[str], None],
+) -> xr.DataTree:
+    """Draw and write; what breaks off says what is kept."""
+    from onebasin.models.storage.netcdf import write_tree
+
     _check_symmetry(request, target, say)
     try:
         tree = infer(
@@ -143,11 +185,50 @@ def run(request: Request, *, progress: bool, say: Callable[[str], None]) -> xr.D
             checkpoint=request.checkpoint,
             progress=progress,
         )
-        save(tree, request.out, force=True)
+        tree.attrs[schema.FINGERPRINT] = _fingerprint(request, target)
+        write_tree(tree, request.out, new=not force)
     except KeyboardInterrupt:
-        raise Interrupted(_what_is_kept(request)) from None
-    shutil.rmtree(request.checkpoint, ignore_errors=True)
+        raise Interrupted(f"interrupted; {_what_is_kept(request)}") from None
+    except NameTaken:
+        _clear(request, say)
+        raise
+    except WriteError as error:
+        raise StudyError(f"{str(error).removesuffix('.')}; {_what_is_kept(request)}.") from error
     return tree
+
+
+def _holds(request: Request, target: Target) -> bool:
+    """Whether the output is what this request makes, and nothing else."""
+    import h5py
+
+    try:
+        with h5py.File(request.out) as file:
+            mark = file.attrs.get(schema.FINGERPRINT)
+    except OSError:  # not there, or not ours
+        return False
+    return mark is not None and mark == _fingerprint(request, target)
+
+
+def _fingerprint(request: Request, target: Target) -> str:
+    """A hash of all that decides what is written."""
+    from onebasin.inference.posterior import fingerprint
+
+    return fingerprint(
+        target,
+        engine="stan",
+        method=request.method,
+        settings=asdict(request.settings),
+        seed=request.seed,
+        symmetry=schema.encode_symmetry(request.exchangeable),
+    )
+
+
+def _clear(request: Request, say: Callable[[str], None]) -> None:
+    """Delete the kept chains, and say what is not ours and stays."""
+    from onebasin.inference import kept
+
+    if stays := kept.remove(request.checkpoint):
+        say(f"{request.checkpoint} stays: it holds {', '.join(stays)}, which is not ours")
 
 
 def _check_symmetry(request: Request, target: Target, say: Callable[[str], None]) -> None:
@@ -170,11 +251,11 @@ def _check_symmetry(request: Request, target: Target, say: Callable[[str], None]
 
 
 def _what_is_kept(request: Request) -> str:
+    from onebasin.inference.kept import count_chains
+
     if isinstance(request.settings, AdviSettings):
-        return "interrupted; a variational fit keeps nothing before it ends"
-    kept = len(list(request.checkpoint.glob("chain-*.npz")))
-    total = request.settings.chains
+        return "a variational fit keeps nothing before it ends"
     return (
-        f"interrupted; {kept} of {total} chains are finished and kept in {request.checkpoint}: "
-        "the same command goes on from there"
+        f"{count_chains(request.checkpoint)} of {request.settings.chains} chains are finished and kept in "
+        f"{request.checkpoint}: the same command goes on from there"
     )

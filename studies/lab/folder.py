@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
+import re
 import subprocess
+from contextlib import ExitStack, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,8 +20,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from onebasin.models import schema
+from onebasin.models.errors import WriteError
 from onebasin.models.jsonable import json_text
 from onebasin.models.storage.atomic import replacing
+from onebasin.models.storage.locks import locked
 
 from ..errors import Interrupted, StudyError
 
@@ -48,6 +51,7 @@ class Run:
         self.path = path
         self.record = record
         self._resume = resume
+        self._held = ExitStack()
 
     @property
     def report_path(self) -> Path:
@@ -99,12 +103,13 @@ class Run:
 
     def keep(self, key: str, fingerprint: str, tree: xr.DataTree) -> None:
         """Write a cell's posterior."""
-        from onebasin.inference.posterior import save
+        from onebasin.inference import kept
+        from onebasin.models.storage.netcdf import write_tree
 
         tree.attrs[FINGERPRINT] = fingerprint
-        save(tree, self.posterior_path(key), force=True)
+        write_tree(tree, self.posterior_path(key))
         self._failure_path(key).unlink(missing_ok=True)
-        shutil.rmtree(self.checkpoint_path(key), ignore_errors=True)
+        kept.remove(self.checkpoint_path(key))
         self._note(key, status="done", seconds=float(tree.attrs.get(schema.WALL_TIME, 0.0)))
 
     def keep_failure(self, key: str, fingerprint: str | None, message: str) -> None:
@@ -114,8 +119,19 @@ class Run:
         self._note(key, status="failed", message=message)
 
     def __enter__(self) -> Self:
-        """Record that the run is under way."""
-        self._mark("running")
+        """Hold the folder, and record that the run is under way.
+
+        Raises
+        ------
+        InUse
+            If somebody else holds it.
+        """
+        self._held.enter_context(locked(self.path, argument="--out"))
+        try:
+            self._mark("running")
+        except BaseException:
+            self._held.close()
+            raise
         return self
 
     def __exit__(
@@ -124,13 +140,15 @@ class Run:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Record how the run ended."""
-        if error is None:
-            self._mark("done")
-        elif isinstance(error, Interrupted | KeyboardInterrupt):
-            self._mark("interrupted")
-        else:
-            self._mark("failed", message=f"{type(error).__name__}: {error}")
+        """Record how the run ended, and let go of the folder."""
+        with self._held:
+            if error is None:
+                self._mark("done")
+            elif isinstance(error, Interrupted | KeyboardInterrupt):
+                self._mark("interrupted")
+            else:
+                with suppress(WriteError):  # what broke the run off tells more
+                    self._mark("failed", message=f"{type(error).__name__}: {error}")
 
     def _failure_path(self, key: str) -> Path:
         return self.path / "posteriors" / f"{key}.failed.json"
@@ -229,7 +247,7 @@ def write_json(path: Path, value: Any) -> None:
 def _check_folder(path: Path, digest: str, *, resume: bool, force: bool) -> None:
     if path.exists() and not path.is_dir():
         raise StudyError(f"`--out` is {path}, which is a file: name a folder.")
-    if force or not path.is_dir() or not any(path.iterdir()):
+    if force or not path.is_dir() or all(_is_beginning(entry) for entry in path.iterdir()):
         return
     if not (path / "run.json").exists():
         raise StudyError(
@@ -246,6 +264,13 @@ def _check_folder(path: Path, digest: str, *, resume: bool, force: bool) -> None
             f"`--out` is {path}, which holds this run already: --resume takes what is there, "
             "--force replaces it."
         )
+
+
+def _is_beginning(entry: Path) -> bool:
+    """Whether this is in a folder from before its `run.json`, where a run was killed as it began."""
+    if entry.name == "posteriors" and entry.is_dir():
+        return not any(entry.iterdir())
+    return re.fullmatch(r"\.lock|\.run\.json\.onebasin-.*", entry.name) is not None
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import pytest
@@ -68,8 +69,8 @@ def test_existing_file_is_not_overwritten(tree: xr.DataTree, tmp_path: Path) -> 
 def test_interrupted_write_leaves_nothing(
     tree: xr.DataTree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def stop(self: xr.DataTree, path: str, **how: object) -> None:
-        Path(path).write_text("half")
+    def stop(self: xr.DataTree, file: BinaryIO, **how: object) -> None:
+        file.write(b"half")
         raise KeyboardInterrupt
 
     monkeypatch.setattr(xr.DataTree, "to_netcdf", stop)

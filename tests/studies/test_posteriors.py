@@ -1,5 +1,6 @@
 """`onebasin diagnose` and `onebasin report`: posterior files in, tables and a page out."""
 
+import os
 import re
 from pathlib import Path
 
@@ -209,3 +210,24 @@ def test_align_refuses_in_one_line_and_writes_nothing(onebasin, mixture, words, 
     assert message in answer.err
     assert answer.err.count("\n") == 1
     assert not Path("aligned.nc").exists()
+
+
+@pytest.mark.parametrize("force", [[], ["--force"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["report", "a/run.nc", "--out", "a/../a/run.nc"],
+        ["report", "a/run.nc", "--out", "hard.nc"],
+        ["align", "a/run.nc", "--out", "a/run.nc"],
+        ["align", "a/run.nc", "--reference", "b/run.nc", "--out", "b/run.nc"],
+    ],
+)
+def test_an_input_is_never_the_output(onebasin, runs, words, force):
+    os.link("a/run.nc", "hard.nc")
+    before = [Path(name).read_bytes() for name in ("a/run.nc", "b/run.nc")]
+    answer = onebasin(*words, *force)
+    assert answer.code == 1
+    assert re.fullmatch(
+        "onebasin: `--out` is .*, which is also the input .*; name another file.\n", answer.err
+    )
+    assert [Path(name).read_bytes() for name in ("a/run.nc", "b/run.nc")] == before

@@ -15,10 +15,11 @@ from onebasin.analysis.report import (
     Section,
     Table,
     TableCell,
-    check_output,
+    claimed,
     render,
     write,
 )
+from onebasin.models.errors import WriteError
 
 from .conftest import Page, assert_self_contained
 
@@ -136,32 +137,35 @@ def test_write_makes_one_readable_file(report, tmp_path):
 def test_write_does_not_replace_a_file_unless_told_to(report, tmp_path):
     path = tmp_path / "out.html"
     path.write_text("mine")
-    with pytest.raises(OutputError, match=r"out\.html' exists already: .*--force"):
+    with pytest.raises(OutputError, match=r"out\.html, which exists; .*--force"):
         write(report, path)
     assert path.read_text() == "mine"
     write(report, path, force=True)
     assert path.read_text() != "mine"
 
 
-def test_check_output_needs_a_folder(tmp_path):
+def test_claiming_needs_a_folder(tmp_path):
     with pytest.raises(OutputError, match=r"a folder that does not exist: make .*missing"):
-        check_output(tmp_path / "missing" / "out.html")
+        claimed(tmp_path / "missing" / "out.html").__enter__()
     with pytest.raises(OutputError, match="is a folder, and a file is needed"):
-        check_output(tmp_path)
+        claimed(tmp_path).__enter__()
 
 
-def test_check_output_says_that_a_folder_is_read_only(tmp_path, monkeypatch):
+def test_claiming_says_that_a_folder_is_read_only(tmp_path, monkeypatch):
     # Not by chmod: a superuser may write everywhere, and tests are run as one in containers.
-    monkeypatch.setattr(os, "access", lambda path, mode: False)
-    with pytest.raises(OutputError, match="folder that is not writable: choose another one"):
-        check_output(tmp_path / "out.html")
+    def refuse(**_):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", refuse)
+    with pytest.raises(OutputError, match="its folder cannot be written to: Read-only file system"):
+        claimed(tmp_path / "out.html").__enter__()
 
 
 def test_write_explains_a_disk_error_and_leaves_nothing(report, tmp_path, monkeypatch):
     def full(*args):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(OutputError, match=r"cannot be written \(No space left on device\)"):
+    monkeypatch.setattr("onebasin.models.storage.atomic._flush", full)
+    with pytest.raises(WriteError, match=r"cannot be written \(No space left on device\)"):
         write(report, tmp_path / "out.html")
     assert os.listdir(tmp_path) == []

@@ -10,6 +10,7 @@ import pytest
 from onebasin.inference import NutsSettings
 from onebasin.models import BayesianNetwork, Network
 from onebasin.models.data import load_data
+from onebasin.models.errors import InUse
 from onebasin.studies.errors import Interrupted, StudyError
 from onebasin.studies.lab.folder import (
     Run,
@@ -191,3 +192,34 @@ def test_json_is_written_whole_or_not_at_all(tmp_path):
         write_json(path, {"a": object()})
     assert json.loads(path.read_text()) == {"a": None, "b": 1}
     assert [p.name for p in tmp_path.iterdir()] == ["x.json"]
+
+
+def test_two_runs_on_one_folder_do_not_meet(tmp_path):
+    with opened(tmp_path / "run"):
+        with pytest.raises(InUse, match=rf"`--out` is .*run, which process {os.getpid()} "):
+            opened(tmp_path / "run").__enter__()
+        with pytest.raises(InUse):
+            opened(tmp_path / "run", Config(seed=1), force=True).__enter__()
+        assert json.loads((tmp_path / "run" / "run.json").read_text())["status"] == "running"
+    with opened(tmp_path / "run"):
+        pass
+    assert sorted(os.listdir(tmp_path / "run")) == ["posteriors", "run.json"]
+
+
+def test_a_run_that_was_killed_as_it_began_goes_on(tmp_path):
+    folder = tmp_path / "run"
+    (folder / "posteriors").mkdir(parents=True)
+    (folder / ".lock").touch()
+    (folder / ".run.json.onebasin-there-1-2-0123abcd").touch()
+    with opened(folder):
+        pass
+
+
+def test_only_kept_chains_are_deleted(tmp_path, posterior):
+    run = opened(tmp_path / "run")
+    chains = run.checkpoint_path("a")
+    chains.mkdir()
+    (chains / "notes.txt").write_text("mine")
+    (chains / "state.npz").touch()
+    run.keep("a", "mark", posterior)
+    assert [path.name for path in chains.iterdir()] == ["notes.txt"]

@@ -1,0 +1,48 @@
+"""Writing where it fails, in a process that allows files of 64 KiB: one error, no traceback, no crash."""
+
+import subprocess
+import sys
+
+import pytest
+
+WRITE = """
+import resource, sys
+from pathlib import Path
+import numpy as np, xarray as xr
+from onebasin.models.errors import WriteError
+from onebasin.models.storage.atomic import replacing
+from onebasin.models.storage.netcdf import write_tree
+
+def netcdf(path):
+    values = xr.Dataset({"a": (("x",), np.arange(100_000.0)), "b": (("x",), np.zeros(100_000))})
+    write_tree(xr.DataTree.from_dict({"posterior": values, "more": values}), path)
+
+def npz(path):
+    with replacing(path) as part, part.open("wb") as file:
+        np.savez(file, a=np.arange(100_000.0), b=np.arange(100_000.0))
+
+def text(path):
+    with replacing(path) as part:
+        part.write_text("x" * 100_000)
+
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, resource.RLIM_INFINITY))
+try:
+    globals()[sys.argv[1]](Path(sys.argv[2]))
+except WriteError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("kind", ["netcdf", "npz", "text"])
+def test_a_full_disk_is_one_error_that_names_the_file(tmp_path, kind):
+    path = tmp_path / "out"
+    path.write_text("old")
+    words = [sys.executable, "-c", WRITE, kind, str(path)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == (
+        f"{path} cannot be written (File too large), and what was there before is as it was; make room, or name a "
+        "file in another place.\n"
+    )
+    assert [entry.name for entry in tmp_path.iterdir()] == ["out"]
+    assert path.read_text() == "old"
