@@ -93,7 +93,7 @@ def time_stan(target: NetworkTarget, num: int, repeats: int) -> list[float]:
         ]
         rounds = []
         for _ in range(repeats):
-            run(program.executable, arguments, folder)
+            run(program, arguments, folder)
             rounds.append(read(csv).seconds("Sampling") / num * 1e6)
     return rounds
 

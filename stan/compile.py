@@ -1,69 +1,44 @@
 """Compiling a Stan program once per content, in the user's cache.
 
-A program's cache key is the text of the file and of everything it includes, the CmdStan directory and its version. So a
-changed line, a changed include or another CmdStan compiles anew; a changed name, date or place does not.
+A program's key in the cache is its translation to C++ with all that it includes, the CmdStan directory and its version,
+and the flags that it is compiled with. So a changed line, a changed include or another CmdStan compiles anew; a changed
+name, date or place does not. `make` sees a fixed name in a folder of ours, and nothing that a user has written but C++.
+
+A compiled program lies beside its SHA-256, and is made anew when the two do not agree.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
-import json
+import os
+import re
 import shutil
-import subprocess
 import tempfile
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import platformdirs
-from filelock import FileLock
+from filelock import FileLock, Timeout
+
+from onebasin.models.storage.cache import make_user_cache, user_cache
+from onebasin.models.text import shown
 
 from .errors import StanProgramError
 from .home.directory import Home, Progress, activate
+from .home.environment import build_environment, build_flags, unfit_character
 from .home.search import find_cmdstan
+from .processes import run_guarded
+from .translation import NAME, ProgramInfo, Translation, in_own_names, translate
 
 if TYPE_CHECKING:
     from cmdstanpy import CmdStanModel
 
-
-@dataclass(frozen=True)
-class ProgramInfo:
-    """What a Stan program declares.
-
-    Attributes
-    ----------
-    inputs, parameters, derived : tuple of str
-        Names in the data block; in the parameters block; and in transformed parameters and generated quantities.
-    includes : tuple of Path
-        Included files.
-    """
-
-    inputs: tuple[str, ...]
-    parameters: tuple[str, ...]
-    derived: tuple[str, ...]
-    includes: tuple[Path, ...]
-
-
-def inspect(path: Path, where: Home) -> ProgramInfo:
-    """Parse a program with the CmdStan's own compiler and list what it declares.
-
-    Raises
-    ------
-    StanProgramError
-        If it does not parse; the message holds the compiler's own words.
-    """
-    stanc = where.path / "bin" / "stanc"
-    command = [str(stanc), "--info", f"--include-paths={path.parent}", str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise StanProgramError(f"{path.name} does not parse:\n{done.stderr.strip()}")
-    info = json.loads(done.stdout)
-    return ProgramInfo(
-        inputs=tuple(info["inputs"]),
-        parameters=tuple(info["parameters"]),
-        derived=(*info["transformed parameters"], *info["generated quantities"]),
-        includes=tuple(Path(p) for p in info["included_files"]),
-    )
+_CACHE = "programs"
+_SEAL = f"{NAME}.sha256"
+_OURS = re.compile(r"[0-9a-f]{32}|.+-[0-9a-f]{16}", re.DOTALL)
+"""Names of entries; those that end in a shorter digest are of earlier versions, and are no longer read."""
+_SHOWN_LINES = 20
 
 
 def compile_program(
@@ -89,59 +64,120 @@ def compile_program(
         If the program does not parse or compile.
     CmdStanNotFound, HomeBuildError
         If there is no CmdStan and none can be assembled.
+    CacheError
+        If the cache is not the user's own.
     """
     from cmdstanpy import CmdStanModel
 
+    report = progress or (lambda line: None)
     where = find_cmdstan(progress=progress)
     activate(where)
-    info = inspect(path, where)
-    folder = _cache_folder(path, info, where)
-    executable = folder / path.stem
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(f"{folder}.lock"):
-        if not executable.exists():
-            if progress:
-                progress(f"compiling {path.name} (once; kept in the cache)")
-            _compile_into(folder, path, info)
-    return CmdStanModel(exe_file=str(executable)), info
+    translation = translate(path, where)
+    entry = make_user_cache(_CACHE) / _key(translation, where)
+    with FileLock(f"{entry}.lock"):
+        if not _is_whole(entry):
+            name = shown(path.name)
+            if entry.exists():
+                report(f"the compiled {name} in the cache is damaged; it is made anew")
+            report(f"compiling {name} (once; kept in the cache)")
+            _compile_into(entry, translation, path, where)
+    return CmdStanModel(exe_file=str(entry / NAME)), translation.info
 
 
 def remove_compiled() -> int:
-    """Delete the compiled programs in the cache, and say how many there were."""
-    folders = [entry for entry in _programs().glob("*") if entry.is_dir()]
-    for folder in folders:
-        shutil.rmtree(folder, ignore_errors=True)
-    return sum(not folder.name.startswith(".") for folder in folders)
+    """Delete the compiled programs in the cache, and say how many there were.
+
+    One that is being compiled at this moment is left alone, and so is whatever else lies there.
+    """
+    removed = 0
+    for entry in user_cache(_CACHE).glob("*"):
+        if not _OURS.fullmatch(entry.name) or entry.is_symlink() or not entry.is_dir():
+            continue
+        with suppress(Timeout), FileLock(f"{entry}.lock", timeout=0):
+            _sweep(entry)
+            shutil.rmtree(entry, ignore_errors=True)
+            removed += 1
+    return removed
 
 
-def _programs() -> Path:
-    return platformdirs.user_cache_path("onebasin") / "programs"
+def source_key(translation: Translation, where: Home) -> str:
+    """Give the digest of all that decides what a program does: its text with all includes, CmdStan's version, flags."""
+    digest = hashlib.sha256(translation.cpp)
+    for part in (str(where.version), build_flags(where.path)):
+        digest.update(b"\0" + os.fsencode(part))
+    return digest.hexdigest()
 
 
-def _cache_folder(path: Path, info: ProgramInfo, where: Home) -> Path:
-    digest = hashlib.sha256(f"{where.path}\n{where.version}\n{path.stem}\n".encode())
-    for source in (path, *sorted(info.includes)):
-        digest.update(source.name.encode() + b"\n" + source.read_bytes())
-    return _programs() / f"{path.stem}-{digest.hexdigest()[:16]}"
+def _key(translation: Translation, where: Home) -> str:
+    """The same with the home's place, where a compiled program finds its libraries."""
+    place = os.fsencode(where.path)
+    return hashlib.sha256(source_key(translation, where).encode() + place).hexdigest()[:32]
 
 
-def _compile_into(folder: Path, path: Path, info: ProgramInfo) -> None:
-    """Compile in a folder of its own, then move it into place, so that an interrupted build leaves nothing."""
-    from cmdstanpy import CmdStanModel
+def _is_whole(entry: Path) -> bool:
+    try:
+        return (entry / _SEAL).read_text(encoding="ascii") == _seal(entry / NAME)
+    except (OSError, UnicodeDecodeError):
+        return False
 
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".building-") as temporary:
-        build = Path(temporary) / "program"
-        build.mkdir()
-        shutil.copy(path, build / path.name)
-        try:
-            CmdStanModel(
-                stan_file=str(build / path.name),
-                stanc_options={"include-paths": [str(path.parent)]},
-            )
-        except ValueError as error:
-            raise StanProgramError(f"{path.name} does not compile:\n{error}") from error
-        if not (build / path.stem).exists():
-            raise StanProgramError(
-                f"{path.name} was compiled without an error, but no executable appeared; check the CmdStan directory."
-            )
-        build.rename(folder)
+
+def _seal(executable: Path) -> str:
+    """Give the line that the tool ``sha256sum`` writes, and checks."""
+    with executable.open("rb") as file:
+        return f"{hashlib.file_digest(file, 'sha256').hexdigest()}  {executable.name}\n"
+
+
+def _compile_into(entry: Path, translation: Translation, path: Path, where: Home) -> None:
+    """Fill a folder beside the entry, then move it into place; call with the entry's lock held."""
+    _sweep(entry)
+    with tempfile.TemporaryDirectory(dir=entry.parent, prefix=f".{entry.name}.") as temporary:
+        part = Path(temporary) / "entry"
+        part.mkdir()
+        with tempfile.TemporaryDirectory(dir=_plain_folder(Path(temporary))) as build:
+            shutil.copy(_make(Path(build), translation, path, where), part)
+        (part / f"{NAME}.stan").write_bytes(translation.source)
+        (part / _SEAL).write_text(_seal(part / NAME), encoding="ascii")
+        if entry.exists():
+            shutil.rmtree(entry)
+        part.rename(entry)
+
+
+def _sweep(entry: Path) -> None:
+    """Remove what a killed compilation left: whoever holds the lock owns every unfinished folder of this name."""
+    for leftover in entry.parent.glob(f".{entry.name}.*"):
+        shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _make(build: Path, translation: Translation, path: Path, where: Home) -> Path:
+    """Compile the C++ in a folder whose path make can take; give the executable."""
+    (build / f"{NAME}.hpp").write_bytes(translation.cpp)
+    tool = os.environ.get("MAKE") or "make"
+    try:
+        done = run_guarded([tool, build / NAME], folder=where.path, environment=build_environment())
+    except FileNotFoundError:
+        raise StanProgramError(
+            f"{tool} was not found, with which Stan programs are compiled; install GNU make and a C++ compiler."
+        ) from None
+    if done.code:
+        if os.strerror(errno.ENOSPC) in done.printed:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(build))
+        words = "\n".join(done.printed.strip().splitlines()[-_SHOWN_LINES:])
+        raise StanProgramError(f"{shown(path.name)} does not compile:\n{in_own_names(words, path)}")
+    if not (build / NAME).is_file():
+        raise StanProgramError(
+            f"{shown(path.name)} was compiled without an error, but no executable appeared; check the CmdStan "
+            f"directory {where.path}."
+        )
+    return build / NAME
+
+
+def _plain_folder(preferred: Path) -> Path:
+    """Find a folder whose path make can take: the preferred one, or one for temporary files."""
+    candidates = (preferred, Path(tempfile.gettempdir()), Path("/tmp"), Path("/var/tmp"))
+    for folder in candidates:
+        if not unfit_character(folder.resolve()) and os.access(folder, os.W_OK):
+            return folder.resolve()
+    raise StanProgramError(
+        f"No folder was found in which make can compile: each of {', '.join(map(str, candidates))} has a character "
+        "in its path that make does not take, or cannot be written to; set TMPDIR."
+    )

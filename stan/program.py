@@ -12,10 +12,12 @@ import numpy as np
 
 from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.models.target import Target
+from onebasin.models.text import shown
 
-from .compile import ProgramInfo, compile_program
+from .compile import compile_program
 from .errors import StanDataError, StanProgramError
 from .home.directory import Progress
+from .translation import ProgramInfo
 
 if TYPE_CHECKING:
     from onebasin.models.networks.bayesian import NetworkTarget
@@ -142,15 +144,21 @@ class ReadyProgram:
 
     Attributes
     ----------
-    executable, data : Path
-        The compiled program, and the JSON file of its data.
+    source, executable, data : Path
+        The program, what it was compiled to, and the JSON file of its data.
     info : ProgramInfo
         What the program declares.
     """
 
+    source: Path
     executable: Path
     data: Path
     info: ProgramInfo
+
+    @property
+    def name(self) -> str:
+        """What it is called where it is spoken of."""
+        return shown(self.source.stem)
 
 
 def make_ready(target: Target, folder: Path, *, progress: Progress | None = None) -> ReadyProgram:
@@ -165,7 +173,8 @@ def make_ready(target: Target, folder: Path, *, progress: Progress | None = None
     """
     source = definition(target)
     model, info = compile_program(source.path, progress=progress)
-    return ReadyProgram(Path(str(model.exe_file)), write_data(source, info, folder), info)
+    data = write_data(source, info, folder)
+    return ReadyProgram(source.path, Path(str(model.exe_file)), data, info)
 
 
 def _read_data(path: Path) -> dict[str, Any]:

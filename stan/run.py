@@ -8,12 +8,14 @@ from pathlib import Path
 
 from .errors import StanRunError
 from .processes import run_guarded
+from .program import ReadyProgram
+from .translation import in_own_names
 
 SHOWN_LINES, SHOWN_WIDTH = 12, 400
 
 
 def run(
-    executable: str | Path,
+    program: ReadyProgram,
     arguments: Sequence[str],
     folder: Path,
     *,
@@ -24,8 +26,8 @@ def run(
 
     Parameters
     ----------
-    executable : path
-        The compiled program.
+    program : ReadyProgram
+        The compiled program; what it says of itself is given in its own names.
     arguments : sequence of str
         As `command` composes them.
     folder : Path
@@ -48,19 +50,22 @@ def run(
         If it was stopped.
     """
     try:
-        done = run_guarded([executable, *arguments], folder=folder, cancel=cancel, watch=watch)
+        done = run_guarded(
+            [program.executable, *arguments], folder=folder, cancel=cancel, watch=watch
+        )
     except OSError as error:
         raise StanRunError(
-            f"{Path(executable).name} cannot be started: {error.strerror or error}."
+            f"{program.name} cannot be started: {error.strerror or error}."
         ) from error
+    printed = in_own_names(done.printed, program.source)
     if done.code:
-        raise StanRunError(_last_words(executable, done.code, done.printed))
-    return done.printed
+        raise StanRunError(_last_words(program.name, done.code, printed))
+    return printed
 
 
-def _last_words(executable: str | Path, code: int, printed: str) -> str:
+def _last_words(name: str, code: int, printed: str) -> str:
     lines = [line[:SHOWN_WIDTH] for line in printed.splitlines() if line.strip()]
     # Lines such as "Exception: ..." say what went wrong; without one, the last lines do.
     telling = [line for line in lines if line.startswith(("Er", "Ex", "Initialization"))]
     words = "\n".join((telling or lines)[-SHOWN_LINES:])
-    return f"{Path(executable).name} ended with exit code {code}:\n{words}"
+    return f"{name} ended with exit code {code}:\n{words}"

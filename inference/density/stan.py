@@ -97,5 +97,5 @@ class StanDensity:
         return output.method["lp__"] - np.asarray(jacobians)
 
     def _run(self, arguments: list[str]) -> Any:
-        run(self._ready.executable, arguments, self._folder)
+        run(self._ready, arguments, self._folder)
         return read(self._files.output)

@@ -65,7 +65,7 @@ class ChainRunner:
         place = Path(tempfile.mkdtemp(dir=self.request.folder))
         csv = place / "draws.csv"
         arguments = self._arguments(number, csv, self._init(number, place, cancel))
-        run(self.ready.executable, arguments, place, cancel=cancel, watch=watch)
+        run(self.ready, arguments, place, cancel=cancel, watch=watch)
         self.bars.move(bar, total)
         return _chain(self.request.target, self.settings, read(csv))
 

@@ -67,7 +67,7 @@ def best_optimum(
             iterations=ITERATIONS,
         )
         try:
-            run(program.executable, arguments, folder, cancel=cancel)
+            run(program, arguments, folder, cancel=cancel)
         except StanRunError as error:
             failure = str(error).splitlines()[-1].strip()
         found = _read(csv)

@@ -22,12 +22,12 @@ from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.storage.leftovers import working_folder
 from onebasin.models.target import Target
 from onebasin.stan import command
-from onebasin.stan.compile import ProgramInfo
 from onebasin.stan.errors import StanRunError
 from onebasin.stan.network import pack_unconstrained
 from onebasin.stan.output import Output, read
 from onebasin.stan.program import make_ready, name_draws
 from onebasin.stan.run import run
+from onebasin.stan.translation import ProgramInfo
 
 from ..density.network import density_of
 from ..density.start import check_names, given_start
@@ -107,7 +107,7 @@ def fit(request: FitRequest) -> VariationalFit:
                 )
                 arguments = _arguments(request, attempt, init, files)
                 told = _Told(watch)
-                run(ready.executable, arguments, folder, watch=told)
+                run(ready, arguments, folder, watch=told)
                 return _read(target, folder, settings, told.converged, tried, attempt)
             except StanRunError as error:
                 tried.append({**asdict(attempt), "error": _cause(error)})

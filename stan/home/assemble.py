@@ -17,9 +17,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from onebasin.models.storage.cache import make_user_cache
+
 from ..errors import HomeBuildError
-from .cache import default_cache, folder_name, is_complete, sources
+from .cache import PART, default_cache, folder_name, is_complete, sources
 from .directory import MARKER, Home, Progress, read_home
+from .environment import build_environment, check_home_path
 from .toolchain import Toolchain, Wheel, find_toolchain, find_wheel
 
 _FREE_BYTES = 1_500_000_000
@@ -73,8 +76,10 @@ def assemble(
         raise ValueError(f"`jobs` is {jobs}; it has to be 1 or more.")
     root = cache_dir or default_cache()
     target = root / folder_name(toolchain, wheel)
+    check_home_path(target.absolute(), "assembled")
     order = _Order(toolchain, wheel, jobs or _default_jobs(), report)
     try:
+        root = cache_dir or make_user_cache(PART)
         with _locked(target, report):
             if force or not is_complete(target):
                 _replace(target, order)
@@ -171,19 +176,13 @@ def _fill_in(makefile: Path, order: _Order) -> None:
 
 
 def _run_make(command: list[str], folder: Path, log: Path, report: Progress) -> None:
-    environment = {
-        name: value
-        for name, value in os.environ.items()
-        # An outer make's job server and options are not ours.
-        if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")
-    }
     console: list[str] = []
     with (
         log.open("w") as log_file,
         subprocess.Popen(
             command,
             cwd=folder,
-            env=environment,
+            env=build_environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

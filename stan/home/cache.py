@@ -8,14 +8,23 @@ import hashlib
 import json
 import os
 import platform
+import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from onebasin.models.storage.cache import user_cache
+
 from ..errors import HomeBuildError
 from .directory import MARKER
 from .toolchain import Toolchain, Wheel, find_toolchain, find_wheel
+
+PART = "cmdstan"
+"""The folder of the user's cache in which they are."""
+
+_OURS = re.compile(r"cmdstan-.+-httpstan-.+-[0-9a-f]{10}")
+"""Names that `folder_name` gives; whatever else lies in the cache is somebody else's."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +56,7 @@ class AssembledHome:
 
 def default_cache() -> Path:
     """Return the folder of assembled homes: ``cmdstan`` in the user's cache for onebasin."""
-    import platformdirs
-
-    return platformdirs.user_cache_path("onebasin") / "cmdstan"
+    return user_cache(PART)
 
 
 def assembled_path(cache_dir: Path | None = None) -> Path | None:
@@ -129,7 +136,7 @@ def remove(cache_dir: Path | None = None, *, keep_current: bool = False) -> list
     names = {entry.name.lstrip(".").removesuffix(".lock") for entry in root.glob("*.lock")}
     names |= {entry.name for entry in root.glob("cmdstan-*") if entry.is_dir()}
     removed: list[Path] = []
-    for name in sorted(names):
+    for name in sorted(filter(_OURS.fullmatch, names)):
         if root / name != spared:
             removed += _remove_one(root, name)
     return removed
@@ -142,7 +149,7 @@ def _remove_one(root: Path, name: str) -> list[Path]:
     try:
         with lock:
             folders = [root / name, *sorted(root.glob(f".{name}.*"))]
-            gone = [folder for folder in folders if folder.is_dir()]
+            gone = [folder for folder in folders if folder.is_dir() and not folder.is_symlink()]
             for folder in gone:
                 shutil.rmtree(folder)
             (root / f"{name}.log").unlink(missing_ok=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from ..errors import CmdStanNotFound
+from .environment import check_home_path
 
 Origin = Literal["CMDSTAN", "cmdstanpy default", "conda", "assembled"]
 Progress = Callable[[str], None]
@@ -58,7 +59,7 @@ def read_home(path: Path, origin: Origin) -> Home:
     Raises
     ------
     CmdStanNotFound
-        There is no such directory, or it has no makefile with a version.
+        There is no such directory, it has no makefile with a version, or make cannot take its path.
     """
     advice = "It has to be the top directory of a CmdStan installation, the one with `makefile`."
     if not os.path.isdir(path):  # unlike Path.is_dir, false where it may not look
@@ -69,6 +70,7 @@ def read_home(path: Path, origin: Origin) -> Home:
         raise CmdStanNotFound(
             f"`{path}` ({origin}) has no readable makefile: {error.strerror}. {advice}"
         ) from error
+    check_home_path(path.absolute(), origin)
     match = _VERSION.search(makefile)
     if match is None:
         raise CmdStanNotFound(f"The makefile of `{path}` ({origin}) names no version. {advice}")

@@ -237,7 +237,7 @@ def _check_symmetry(request: Request, target: Target, say: Callable[[str], None]
         return
     from onebasin import stan
     from onebasin.inference import check_symmetry
-    from onebasin.stan.compile import inspect
+    from onebasin.stan.translation import inspect
 
     declared = inspect(request.program.resolve(), stan.find_cmdstan(progress=say))
     names = (*declared.parameters, *declared.derived)

@@ -47,11 +47,10 @@ def compiled(
         key = (name, *sorted(cpp_options.items()))
         if key not in models:
             source, folder = PROGRAMS / f"{name}.stan", tmp_path_factory.mktemp(name)
-            if cpp_options:
-                shutil.copy(source, folder)
-            else:
+            shutil.copy(source, folder)
+            if not cpp_options:
                 cached, _ = compile_program(source)
-                shutil.copytree(Path(str(cached.exe_file)).parent, folder, dirs_exist_ok=True)
+                shutil.copy(str(cached.exe_file), folder / name)
             models[key] = cmdstanpy.CmdStanModel(
                 stan_file=folder / source.name, cpp_options=cpp_options
             )

@@ -6,7 +6,9 @@ import pytest
 
 from onebasin.models.errors import RunCancelled
 from onebasin.stan.errors import StanRunError
+from onebasin.stan.program import ReadyProgram
 from onebasin.stan.run import run
+from onebasin.stan.translation import ProgramInfo
 
 
 @pytest.fixture
@@ -17,7 +19,8 @@ def program(tmp_path):
         path = tmp_path / "program"
         path.write_text(f"#!/bin/sh\n{text}\n")
         path.chmod(0o755)
-        return path
+        nothing = ProgramInfo((), (), (), ())
+        return ReadyProgram(tmp_path / "my coin.stan", path, tmp_path / "data.json", nothing)
 
     return make
 
@@ -39,6 +42,16 @@ def test_a_failure_carries_the_programs_own_words(program, tmp_path):
     script = program("echo fine; echo 'Exception: no such thing'; exit 3")
     with pytest.raises(StanRunError, match="exit code 3:\nException: no such thing"):
         run(script, [], tmp_path)
+
+
+def test_what_a_program_says_names_the_users_own_files(program, tmp_path):
+    script = program(
+        "echo \"Exception: no (in 'beside/part.stan', included from 'program.stan')\"; exit 3"
+    )
+    own = "my coin ended with exit code 3:\nException: no (in 'part.stan', included from 'my coin.stan')"
+    with pytest.raises(StanRunError) as caught:
+        run(script, [], tmp_path)
+    assert str(caught.value) == own
 
 
 def test_a_run_that_is_cancelled_ends_at_once(program, tmp_path):

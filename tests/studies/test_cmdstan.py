@@ -86,7 +86,7 @@ def test_info_shows_homes_and_which_one_is_used(onebasin, calls):
 
 def test_clean_removes_homes_and_programs(onebasin, calls, tmp_path):
     onebasin("cmdstan", "build")
-    program = tmp_path / "cache" / "onebasin" / "programs" / "some-0123"
+    program = tmp_path / "cache" / "onebasin" / "programs" / "some-0123456789abcdef"
     program.mkdir(parents=True)
     folder = assembled_path()
     answer = onebasin("cmdstan", "clean")
@@ -103,7 +103,7 @@ def test_clean_old_spares_the_current_one(onebasin, fake_compiler, tmp_path):
     old = assembled_path()
     fake_compiler("2.0.0")
     onebasin("cmdstan", "build")
-    program = tmp_path / "cache" / "onebasin" / "programs" / "some-0123"
+    program = tmp_path / "cache" / "onebasin" / "programs" / "some-0123456789abcdef"
     program.mkdir(parents=True)
     answer = onebasin("cmdstan", "clean", "--old")
     assert f"removed {old}" in words_of(answer)

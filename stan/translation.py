@@ -1,0 +1,141 @@
+"""Stan to C++, by the home's own `stanc`.
+
+The program is handed over as a copy under a fixed name, in a folder of ours from which a link of a fixed name leads to
+its own folder, where its includes are looked for. So no character in the names of files and folders has a meaning to
+`stanc` (which takes a comma for the end of a folder's name), and none of them reaches the C++: programs of equal text
+have equal translations, whatever they are called and wherever they lie.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from onebasin.models.text import shown
+
+from .errors import CmdStanNotFound, StanProgramError
+from .home.directory import Home
+from .home.environment import build_environment
+
+NAME = "program"
+"""What every program is called while it is translated and compiled."""
+
+_BESIDE = "beside"
+"""The link to the program's own folder."""
+
+
+@dataclass(frozen=True)
+class ProgramInfo:
+    """What a Stan program declares.
+
+    Attributes
+    ----------
+    inputs, parameters, derived : tuple of str
+        Names in the data block; in the parameters block; and in transformed parameters and generated quantities.
+    includes : tuple of Path
+        Included files.
+    """
+
+    inputs: tuple[str, ...]
+    parameters: tuple[str, ...]
+    derived: tuple[str, ...]
+    includes: tuple[Path, ...]
+
+
+@dataclass(frozen=True)
+class Translation:
+    """A program with all that it includes, as C++.
+
+    Attributes
+    ----------
+    info : ProgramInfo
+        What it declares.
+    source, cpp : bytes
+        The program as it was read, without its includes; and the C++.
+    """
+
+    info: ProgramInfo
+    source: bytes
+    cpp: bytes
+
+
+def inspect(path: Path, where: Home) -> ProgramInfo:
+    """Parse a program with the CmdStan's own compiler and list what it declares.
+
+    Raises
+    ------
+    StanProgramError
+        If it does not parse; the message holds the compiler's own words.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        return _inspect(_stage(path, Path(folder)), path, where)
+
+
+def translate(path: Path, where: Home) -> Translation:
+    """Translate a program to C++.
+
+    Raises
+    ------
+    StanProgramError
+        If it does not parse; the message holds the compiler's own words.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        staged = _stage(path, Path(folder))
+        info = _inspect(staged, path, where)
+        _stanc(staged, path, where, f"--o={NAME}.hpp")
+        return Translation(info, staged.read_bytes(), staged.with_suffix(".hpp").read_bytes())
+
+
+def in_own_names(words: str, path: Path) -> str:
+    """Give what `stanc`, the C++ compiler or a compiled program says with the program's own names in it."""
+    words = words.replace(f"'{NAME}.stan'", f"'{shown(path.name)}'").replace(f"'{_BESIDE}/", "'")
+    return words.replace(
+        f"Current include paths: {_BESIDE}", f"Current include paths: {shown(str(path.parent))}"
+    )
+
+
+def _stage(path: Path, folder: Path) -> Path:
+    (folder / _BESIDE).symlink_to(path.parent.resolve())
+    staged = folder / f"{NAME}.stan"
+    staged.write_bytes(path.read_bytes())
+    return staged
+
+
+def _inspect(staged: Path, path: Path, where: Home) -> ProgramInfo:
+    info = json.loads(_stanc(staged, path, where, "--info"))
+    return ProgramInfo(
+        inputs=tuple(info["inputs"]),
+        parameters=tuple(info["parameters"]),
+        derived=(*info["transformed parameters"], *info["generated quantities"]),
+        includes=tuple(
+            path.parent / Path(name).relative_to(_BESIDE) for name in info["included_files"]
+        ),
+    )
+
+
+def _stanc(staged: Path, path: Path, where: Home, option: str) -> str:
+    """Call `stanc` in the program's staging folder; give what it prints."""
+    command = [str(where.path / "bin" / "stanc"), option, f"--include-paths={_BESIDE}", staged.name]
+    try:
+        done = subprocess.run(
+            command,
+            cwd=staged.parent,
+            env=build_environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            errors="surrogateescape",
+            check=False,
+        )
+    except OSError as error:
+        raise CmdStanNotFound(
+            f"{command[0]} does not run: {error.strerror}; build that CmdStan (`make build` in its folder), or set "
+            "CMDSTAN to another."
+        ) from error
+    if done.returncode:
+        words = in_own_names(done.stderr.strip(), path)
+        raise StanProgramError(f"{shown(path.name)} does not parse:\n{words}")
+    return done.stdout
