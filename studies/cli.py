@@ -1,12 +1,13 @@
 """The command line `onebasin`.
 
 Data and tables go to stdout, progress and errors to stderr. An error is one message and an exit
-code: 1 for what went wrong, 2 for a command that was not understood, 130 for Ctrl-C. This module
-imports nothing heavy, so that `--help` and mistyped commands answer at once.
+code: 1 for what went wrong, 2 for a command that was not understood, 130 for Ctrl-C, SIGTERM and
+SIGHUP. This module imports nothing heavy, so that `--help` and mistyped commands answer at once.
 """
 
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -19,8 +20,9 @@ from .commands.posteriors import align, diagnose, report
 from .commands.sample import sample, sample_with_settings
 from .commands.study import study
 from .errors import Interrupted
+from .process import FAILED, INTERRUPTED, run_as_process
 
-FAILED, MISUSED, INTERRUPTED = 1, 2, 130
+MISUSED = 2
 _EXPECTED = (ValueError, TypeError, RuntimeError, OSError)
 
 
@@ -70,14 +72,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     arguments : sequence of str, optional
-        The words after `onebasin`; the process's own by default.
+        The words after `onebasin`. Without them those of this process are taken, which the command then has to itself:
+        see `process`.
 
     Returns
     -------
     int
         The exit code.
     """
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments is None:
+        return run_as_process(lambda: run(sys.argv[1:]))
+    return run(arguments)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command, as a part of this process; return its exit code."""
+    words = list(arguments)
     debug = "--debug" in words
     try:
         code = typer.main.get_command(program(words)).main(
@@ -89,13 +99,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if debug:
             raise
         return _explain(error)
+    if code == INTERRUPTED:  # by a command that has nothing to say of what it keeps
+        return _explain(Interrupted("interrupted; files appear whole or not at all"))
     return code if isinstance(code, int) else 0
 
 
 def _explain(error: Exception) -> int:
     """Write an error to stderr and return the exit code that goes with it."""
     if isinstance(error, typer.Abort):
-        return INTERRUPTED
+        error = Interrupted("interrupted")
     if isinstance(error, Interrupted):
         message, code = str(error), INTERRUPTED
     elif hasattr(error, "format_message"):  # the parser's own
@@ -111,5 +123,6 @@ def _explain(error: Exception) -> int:
     else:
         message = f"unexpected {type(error).__name__}: {error}; --debug shows where it comes from"
         code = FAILED
-    typer.echo(f"onebasin: {message}", err=True)
+    with suppress(OSError):  # the terminal may be gone, and its signal the reason
+        typer.echo(f"onebasin: {message}", err=True)
     return code

@@ -1,0 +1,144 @@
+"""A command as a process of its own: signals, streams, temporary files.
+
+SIGTERM and SIGHUP do what Ctrl-C does. Further signals are passed over while the command cleans up, and end it at once
+when it takes longer than `PATIENCE_SECONDS`: that is safe, since programs end with us and unfinished files are
+swept later. Temporary files, those of libraries and compilers too, go to one folder, which the next command removes if
+this one is killed. This module imports nothing heavy, so that signals are heeded from the beginning.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import select
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from types import FrameType
+
+DONE, FAILED, INTERRUPTED = 0, 1, 130
+PATIENCE_SECONDS = 5.0
+_SHOW_CURSOR = b"\x1b[?25h"
+
+
+def run_as_process(command: Callable[[], int]) -> int:
+    """Run a command that has this process to itself.
+
+    Parameters
+    ----------
+    command : callable
+        Returns the exit code.
+
+    Returns
+    -------
+    int
+        The exit code.
+    """
+    _open_missing_streams()
+    _Stopping().install()
+    try:
+        _keep_temporary_files_together()
+        code = command()
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    except SystemExit as end:  # a library's way to end when the reader of a pipe has gone
+        code = _code_without_reader(end)
+    return _flush_streams(code)
+
+
+class _Stopping:
+    """Takes the signals that end a command."""
+
+    def __init__(self) -> None:
+        self._since: float | None = None
+
+    def install(self) -> None:
+        """Take them from now on, but those that this process was told to ignore, as by `nohup`."""
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, self._stop)
+        sys.unraisablehook = self._again_if_lost
+
+    def _stop(self, number: int, frame: FrameType | None) -> None:
+        now = time.monotonic()
+        if self._since is None:
+            self._since = now
+            raise KeyboardInterrupt
+        if now - self._since > PATIENCE_SECONDS:
+            if sys.stderr.isatty():
+                os.write(2, _SHOW_CURSOR)
+            os._exit(INTERRUPTED)
+
+    def _again_if_lost(self, unraisable: sys.UnraisableHookArgs) -> None:
+        """Stop a little later when a signal has come amid a finaliser, which lets no exception out."""
+        if issubclass(unraisable.exc_type, KeyboardInterrupt):
+            self._since = None
+            main = threading.main_thread().ident or 0
+            threading.Timer(0.05, signal.pthread_kill, (main, signal.SIGINT)).start()
+        else:
+            sys.__unraisablehook__(unraisable)
+
+
+def _keep_temporary_files_together() -> None:
+    """Make a folder for temporary files, and let this process and those that it starts use it."""
+    import shutil
+    import tempfile
+
+    from onebasin.models.storage.leftovers import temporary_folder
+
+    try:
+        folder = str(temporary_folder("onebasin"))
+    except OSError:  # commands that need one say so
+        return
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    tempfile.tempdir = os.environ["TMPDIR"] = folder
+
+
+def _open_missing_streams() -> None:
+    """Put the null device where stdin, stdout or stderr was closed, so that no file of ours gets its number."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(descriptor)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - for as long as the process lives
+
+
+def _code_without_reader(end: SystemExit) -> int:
+    """Give the exit code of a command whose output nobody reads to its end.
+
+    What a command writes to stdout comes after its work, which is done: `onebasin diagnose run.nc | head -1` has not
+    failed. It has where stderr's reader is gone too, since progress goes there.
+    """
+    if end.code != FAILED:
+        return end.code if isinstance(end.code, int) else FAILED
+    poll = select.poll()
+    poll.register(2, 0)
+    return FAILED if poll.poll(0) else DONE
+
+
+def _flush_streams(code: int) -> int:
+    """Write what is still in buffers, which the interpreter would do too late for a message of ours."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            _silence(stream.fileno())
+        except (OSError, ValueError) as error:
+            with suppress(OSError, ValueError):
+                _silence(stream.fileno())
+            if stream is sys.stdout:
+                reason = getattr(error, "strerror", None) or error
+                with suppress(OSError):
+                    os.write(2, f"onebasin: stdout cannot be written: {reason}.\n".encode())
+                code = code or FAILED
+    return code
+
+
+def _silence(descriptor: int) -> None:
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, descriptor)
+    os.close(null)

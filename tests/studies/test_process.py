@@ -1,0 +1,137 @@
+"""A command as a process of its own: signals, streams, temporary files."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+WAITS = """
+import os, sys, time, tempfile
+from onebasin.studies.process import run_as_process
+from onebasin.studies.errors import Interrupted
+
+def command():
+    try:
+        {before}
+        print("ready", flush=True)
+        time.sleep(60)
+        return 0
+    finally:
+        {after}
+
+sys.exit(run_as_process(command))
+"""
+
+
+def start(before="pass", after="pass", **how):
+    code = WAITS.format(before=before, after=after)
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **how,
+    )
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+def end(process):
+    out, err = process.communicate(timeout=20)
+    return process.returncode, out, err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_each_signal_ends_a_command_as_ctrl_c_does(number):
+    process = start(after="print('cleaned up')")
+    process.send_signal(number)
+    assert end(process) == (130, "cleaned up\n", "")
+
+
+def test_further_signals_do_not_disturb_the_cleaning_up():
+    process = start(after="print('cleaning', flush=True); time.sleep(1); print('cleaned up')")
+    process.send_signal(signal.SIGTERM)
+    assert process.stdout.readline() == "cleaning\n"
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        process.send_signal(number)
+        time.sleep(0.1)
+    assert end(process) == (130, "cleaned up\n", "")
+
+
+def test_a_further_signal_ends_a_cleaning_up_that_takes_too_long():
+    before = "import onebasin.studies.process as p; p.PATIENCE_SECONDS = 0.2"
+    process = start(before, after="print('cleaning', flush=True); time.sleep(60)")
+    process.send_signal(signal.SIGTERM)
+    assert process.stdout.readline() == "cleaning\n"
+    time.sleep(0.4)
+    process.send_signal(signal.SIGTERM)
+    assert end(process) == (130, "", "")
+
+
+def test_a_signal_amid_a_finaliser_is_not_lost():
+    before = (
+        "globals().update(F=type('F', (), {'__del__': lambda s: "
+        "(print('ready', flush=True), os.kill(os.getpid(), 15), time.sleep(0.1))})); f = F(); del f"
+    )
+    process = start(before)
+    assert end(process)[0] == 130
+
+
+def test_a_signal_that_is_ignored_from_the_beginning_stays_ignored():
+    process = start(preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    process.send_signal(signal.SIGHUP)
+    time.sleep(0.3)
+    assert process.poll() is None
+    process.send_signal(signal.SIGTERM)
+    assert end(process)[0] == 130
+
+
+def test_temporary_files_of_a_killed_command_are_gone_after_the_next(tmp_path):
+    how = {"env": os.environ | {"TMPDIR": str(tmp_path)}}
+    process = start("tempfile.mkdtemp()", **how)
+    (left,) = tmp_path.iterdir()
+    assert len(list(left.iterdir())) == 1
+    process.kill()
+    end(process)
+    process = start("tempfile.mkdtemp(); print(os.environ['TMPDIR'], file=sys.stderr)", **how)
+    (new,) = tmp_path.iterdir()
+    assert new != left
+    process.send_signal(signal.SIGTERM)
+    code, _, err = end(process)
+    assert code == 130
+    assert err == f"{new}\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def onebasin(*words, **how):
+    code = "import sys; from onebasin.studies.cli import main; sys.exit(main())"
+    return subprocess.Popen([sys.executable, "-c", code, *words], stderr=subprocess.PIPE, **how)
+
+
+def test_a_reader_that_leaves_is_no_failure():
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    process = onebasin("study", "--list", stdout=write_end)
+    os.close(write_end)
+    _, err = process.communicate(timeout=20)
+    assert (process.returncode, err) == (0, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_a_full_stdout_is_a_failure_of_one_sentence():
+    with open("/dev/full", "w") as full:
+        process = onebasin("study", "--list", stdout=full)
+        _, err = process.communicate(timeout=20)
+    assert process.returncode == 1
+    assert b"No space left" in err
+    assert b"Traceback" not in err
+
+
+def test_a_closed_stdout_is_no_failure():
+    process = onebasin("study", "--list", preexec_fn=lambda: os.close(1))
+    _, err = process.communicate(timeout=20)
+    assert (process.returncode, err) == (0, b"run one with: onebasin study NAME\n")
