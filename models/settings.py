@@ -85,6 +85,35 @@ def settings[T](cls: type[T]) -> type[T]:
     return made
 
 
+def given_or_default[T](given: T | None, kind: type[T], *, taker: str) -> T:
+    """Settings as given, or the default ones for None.
+
+    Parameters
+    ----------
+    given : settings or None
+        What the caller gave.
+    kind : type
+        The class that it must be of.
+    taker : str
+        Who takes them, for the message.
+
+    Raises
+    ------
+    TypeError
+        If they are of another class.
+    """
+    if given is None:
+        return kind()
+    if not isinstance(given, kind):
+        name = given.__name__ if isinstance(given, type) else type(given).__name__
+        what = f"the class {name} itself" if isinstance(given, type) else f"of class {name}"
+        raise TypeError(
+            f"`settings` is {what}, but {taker} takes {kind.__name__}; give {kind.__name__}(...), or "
+            "None for the defaults."
+        )
+    return given
+
+
 def descriptions(cls: type) -> dict[str, str]:
     """The meaning of every field in one line, from the docstrings of the class and its bases."""
     out = {}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from onebasin.models.storable import check_names
 from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.models.target import Target
 from onebasin.models.text import shown
@@ -167,12 +168,14 @@ def make_ready(target: Target, folder: Path, *, progress: Progress | None = None
     Raises
     ------
     ValueError
-        If the target has no Stan side.
+        If the target has no Stan side, or a variable that no posterior can store.
     StanError
         If there is no CmdStan, the program does not compile or its data are incomplete.
     """
     source = definition(target)
     model, info = compile_program(source.path, progress=progress)
+    if not target.is_network:
+        check_names((*info.parameters, *info.derived), dims=target.dims, argument=source.path.name)
     data = write_data(source, info, folder)
     return ReadyProgram(source.path, Path(str(model.exe_file)), data, info)
 

@@ -29,7 +29,7 @@ from onebasin.models.networks.architecture import Network
 from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.models.networks.local_reparametrisation import sample_outputs
 from onebasin.models.networks.prediction import predict
-from onebasin.models.settings import Count, Positive, Rule, settings
+from onebasin.models.settings import Count, Positive, Rule, given_or_default, settings
 
 from ..posterior.view import Posterior, View, as_view
 from .distilled import Distilled
@@ -128,13 +128,15 @@ def distil(
 
     Raises
     ------
+    TypeError
+        If `settings` are of another class.
     ValueError
         If the posterior is not of a network with free weights and biases, `x` does not fit it, or
         `start` lacks a variable or has another shape.
     RuntimeError
         If the loss becomes infinite or undefined.
     """
-    settings = settings or DistillationSettings()
+    settings = given_or_default(settings, DistillationSettings, taker="distil")
     view = as_view(posterior)
     model = _free_network(view)
     rng = np.random.default_rng(seed)

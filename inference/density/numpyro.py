@@ -21,6 +21,7 @@ from numpyro.handlers import substitute, trace
 from numpyro.infer.initialization import init_to_uniform
 from numpyro.infer.util import compute_log_probs, constrain_fn, potential_energy
 
+from onebasin.models.storable import check_values
 from onebasin.models.target import Target
 
 from .base import Values
@@ -74,7 +75,9 @@ class NumpyroDensity:
         Raises
         ------
         ValueError
-            If the target has no NumPyro model, or a variable that is discrete.
+            If the target has no NumPyro model, no variable, one that is discrete, or one that no posterior can store.
+        TypeError
+            If the value of a variable, or of what follows from them, is no array.
         """
         model = require_numpyro(target)
         run = substitute(seeded(model, jax.random.key(0)), substitute_fn=_value_without_draw)
@@ -92,6 +95,11 @@ class NumpyroDensity:
                 )
             charts[name] = Bijection(support, jnp.shape(site["value"]))
             replayed |= _has_moving_bounds(support)
+        if not charts:
+            raise ValueError(
+                f"`target` {target.name!r} has a NumPyro model without a variable; there is nothing to infer."
+            )
+        check_values(_stored(sites), dims=target.dims, argument="target")
         fixed = {name: site["value"] for name, site in sites.items() if site["type"] in FIXED}
         return cls(target, substitute(model, data=fixed) if fixed else model, charts, replayed)
 
@@ -191,6 +199,15 @@ class NumpyroDensity:
     @property
     def _has_own_charts(self) -> bool:
         return all(isinstance(chart, Bijection) for chart in self.charts.values())
+
+
+def _stored(sites: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    """A value of all that a posterior will hold."""
+    return {
+        name: site["value"]
+        for name, site in sites.items()
+        if site["type"] == "deterministic" or (site["type"] == "sample" and not site["is_observed"])
+    }
 
 
 def _value_without_draw(site: dict[str, Any]) -> jax.Array | None:

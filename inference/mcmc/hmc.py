@@ -6,6 +6,7 @@ from pathlib import Path
 
 import xarray as xr
 
+from onebasin.models.settings import given_or_default
 from onebasin.models.target import Target
 
 from .sample import sample
@@ -50,7 +51,7 @@ def hmc(
         target,
         "hmc",
         engine=engine,
-        settings=settings or HmcSettings(),
+        settings=given_or_default(settings, HmcSettings, taker="hmc"),
         seed=seed,
         checkpoint=checkpoint,
         progress=progress,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import xarray as xr
 
+from onebasin.models.settings import given_or_default
 from onebasin.models.target import Target
 
 from .sample import sample
@@ -46,6 +47,8 @@ def nuts(
 
     Raises
     ------
+    TypeError
+        If `settings` are of another class.
     ValueError
         If the engine is unknown, the seed out of range, or the target has no definition for the engine.
     InferenceError, StanError
@@ -55,7 +58,7 @@ def nuts(
         target,
         "nuts",
         engine=engine,
-        settings=settings or NutsSettings(),
+        settings=given_or_default(settings, NutsSettings, taker="nuts"),
         seed=seed,
         checkpoint=checkpoint,
         progress=progress,

@@ -25,6 +25,7 @@ from numpyro.handlers import trace
 from onebasin.models.checks import check_seed
 from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.networks.likelihood import Gaussian
+from onebasin.models.settings import given_or_default
 from onebasin.models.target import Target
 
 from ..checkpoint import FileKeeper
@@ -70,6 +71,8 @@ def ensemble(
 
     Raises
     ------
+    TypeError
+        If `settings` are of another class.
     ValueError
         If the target is no network, the seed is out of range, or the batch is larger than the data.
     """
@@ -78,7 +81,7 @@ def ensemble(
             f"`target` is {target.name!r}, which is no network; an ensemble trains networks, so give "
             "BayesianNetwork(...).condition(x, y)."
         )
-    settings = settings or EnsembleSettings()
+    settings = given_or_default(settings, EnsembleSettings, taker="ensemble")
     seed = check_seed(seed)
     check_batches(target, settings.batch_size)
     mark = fingerprint(target, method="ensemble", settings=asdict(settings), seed=seed)

@@ -20,6 +20,7 @@ from jaxtyping import Array, Float, Int
 
 from onebasin.models.checks import check_seed
 from onebasin.models.networks.bayesian import NetworkTarget
+from onebasin.models.settings import given_or_default
 
 from ..checkpoint import Keeper, Kept
 from ..density.network import NetworkDensity
@@ -104,10 +105,12 @@ def train(
 
     Raises
     ------
+    TypeError
+        If `settings` are of another class.
     ValueError
         If `start` does not fit the target, members differ in number, or the batch is larger than the data.
     """
-    settings = settings or TrainSettings()
+    settings = given_or_default(settings, TrainSettings, taker="train")
     seed = check_seed(seed)
     check_batches(target, settings.batch_size)
     if record_every is not None and (record_every < 1 or keeper is not None):

@@ -12,6 +12,7 @@ import numpy as np
 import xarray as xr
 
 from onebasin.models.checks import check_seed, choose
+from onebasin.models.settings import given_or_default
 from onebasin.models.target import Target
 
 from ..engine import engine_named
@@ -60,6 +61,8 @@ def advi(
 
     Raises
     ------
+    TypeError
+        If `settings` are of another class.
     ValueError
         If a word is unknown, the target has no definition for the engine, `start` does not fit it, or a batch is asked
         for where there is no network, on the Stan engine, or larger than the data.
@@ -71,7 +74,7 @@ def advi(
     choose("family", family, GAUSSIANS)
     fit_by = engine_named(engine).fit
     seed = check_seed(seed)
-    settings = settings or AdviSettings()
+    settings = given_or_default(settings, AdviSettings, taker="advi")
     started = time.perf_counter()
     with ProgressBars(progress) as bars:
         fit = fit_by(FitRequest(target, family, settings, start, seed, bars))

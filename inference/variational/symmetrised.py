@@ -24,6 +24,7 @@ import xarray as xr
 
 from onebasin.models.checks import check_seed, choose
 from onebasin.models.networks.bayesian import NetworkTarget
+from onebasin.models.settings import given_or_default
 from onebasin.models.target import Target
 
 from ..checkpoint import FileKeeper, Keeper
@@ -97,6 +98,8 @@ def symmetrised_vi(
 
     Raises
     ------
+    TypeError
+        If `settings` are of another class.
     ValueError
         If the target has no symmetry or no NumPyro model, a word is unknown, or family, estimator and settings do
         not fit one another or the target.
@@ -105,7 +108,7 @@ def symmetrised_vi(
     InferenceError
         If the ELBO becomes infinite or undefined.
     """
-    settings = settings or SymmetrisedSettings()
+    settings = given_or_default(settings, SymmetrisedSettings, taker="symmetrised_vi")
     choose("family", family, FAMILIES)
     seed = check_seed(seed)
     check_batches(target, settings.batch_size)

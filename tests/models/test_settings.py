@@ -23,6 +23,7 @@ from onebasin.models.settings import (
     Probability,
     Share,
     descriptions,
+    given_or_default,
     settings,
 )
 
@@ -141,3 +142,28 @@ def test_descriptions_come_from_the_docstrings() -> None:
 )
 def test_every_field_of_every_method_is_described(cls: type) -> None:
     assert all(len(text) > 5 and text.endswith(".") for text in descriptions(cls).values())
+
+
+def test_settings_of_another_class_are_refused():
+    class Mine:
+        pass
+
+    class Other:
+        pass
+
+    class Derived(Mine):
+        pass
+
+    assert isinstance(given_or_default(None, Mine, taker="nuts"), Mine)
+    for given in (Mine(), Derived()):
+        assert given_or_default(given, Mine, taker="nuts") is given
+    for given, what in (
+        (Other(), "of class Other"),
+        ({}, "of class dict"),
+        (0, "of class int"),
+        (Mine, "the class Mine itself"),
+    ):
+        with pytest.raises(
+            TypeError, match=rf"`settings` is {what}, but nuts takes Mine; give Mine\(\.\.\.\)"
+        ):
+            given_or_default(given, Mine, taker="nuts")

@@ -89,6 +89,39 @@ def test_a_discrete_variable_is_refused() -> None:
         density_of(Target(name="coin", numpyro_model=model))
 
 
+@pytest.mark.parametrize(
+    ("statement", "error", "words"),
+    [
+        (lambda x: numpyro.deterministic("draw", x), ValueError, "a variable draw, which is"),
+        (lambda x: numpyro.deterministic("a/b", x), ValueError, "'a/b', a name that no file"),
+        (
+            lambda x: numpyro.deterministic("pair", (x, x)),
+            TypeError,
+            "variable pair whose value is of type tuple",
+        ),
+        (
+            lambda x: numpyro.deterministic("x_dim_0", x),
+            ValueError,
+            "x_dim_0, which is the name of an axis of x",
+        ),
+    ],
+)
+def test_what_no_posterior_can_store_is_refused(statement, error, words) -> None:
+    def model() -> None:
+        statement(numpyro.sample("x", dist.Normal(jnp.zeros(2), 1)))
+
+    with pytest.raises(error, match=words):
+        density_of(Target(name="bad", numpyro_model=model))
+
+
+def test_a_model_without_a_variable_is_refused() -> None:
+    def model() -> None:
+        numpyro.sample("y", dist.Normal(0, 1), obs=1.0)
+
+    with pytest.raises(ValueError, match="'empty' has a NumPyro model without a variable"):
+        density_of(Target(name="empty", numpyro_model=model))
+
+
 def test_an_improper_prior_has_a_density() -> None:
     def model() -> None:
         x = numpyro.sample("x", dist.ImproperUniform(dist.constraints.positive, (), (2,)))

@@ -1,0 +1,126 @@
+"""What a posterior can store: names and shapes of variables, refused before anything is sampled.
+
+A posterior file is NetCDF with the axes `chain` and `draw`: a variable of such a name, or of the name of another one's
+axis, would vanish in it, and a tuple or a name with a slash end the run after its last draw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from numbers import Number
+from typing import Any
+
+import numpy as np
+
+from .schema import SAMPLE_DIMS
+
+Dims = Mapping[str, tuple[str, ...]]
+
+
+def check_names(names: Iterable[Any], *, dims: Dims, argument: str) -> None:
+    """Refuse variables that have no place in a posterior.
+
+    Parameters
+    ----------
+    names : iterable
+        The variables' names.
+    dims : mapping
+        Names of axes that some have.
+    argument : str
+        What the message calls the model.
+
+    Raises
+    ------
+    ValueError
+        If a name is reserved, cannot be written, or is that of an axis.
+    """
+    names = list(names)
+    for name in names:
+        if name in SAMPLE_DIMS:
+            raise ValueError(
+                f"`{argument}` has a variable {name}, which is the name of an axis of every posterior "
+                f"({', '.join(SAMPLE_DIMS)}); give it another name."
+            )
+        if not _can_be_written(name):
+            raise ValueError(
+                f"`{argument}` has a variable {name!r}, a name that no file can store: it must be text without a "
+                "slash, neither empty nor dots alone."
+            )
+    for name in names:
+        axes = tuple(dims.get(name, ()))
+        for axis in axes:
+            if axis in SAMPLE_DIMS or axes.count(axis) > 1 or not _can_be_written(axis):
+                raise ValueError(
+                    f"`dims` calls an axis of {name} {axis!r}; names of axes must differ within a variable, be text "
+                    f"without a slash and none of {', '.join(SAMPLE_DIMS)}."
+                )
+            if axis in names:
+                raise ValueError(
+                    f"`dims` calls an axis of {name} {axis!r}, which is the name of a variable too; give it "
+                    "another name."
+                )
+
+
+def check_values(values: Mapping[str, Any], *, dims: Dims, argument: str) -> None:
+    """Refuse variables that have no place in a posterior, by a value of each.
+
+    Parameters
+    ----------
+    values : mapping
+        A value of every variable.
+    dims, argument
+        See `check_names`.
+
+    Raises
+    ------
+    TypeError
+        If a value is no array.
+    ValueError
+        If there is no variable, a name is refused (see `check_names`), or names of axes do not fit the shapes.
+    """
+    check_names(values, dims=dims, argument=argument)
+    sizes: dict[str, tuple[int, str]] = {}
+    for name, value in values.items():
+        if not _is_array(value):
+            raise TypeError(
+                f"`{argument}` has a variable {name} whose value is of type {type(value).__name__}; it must be one "
+                "array of numbers, so give the parts names of their own."
+            )
+        shape = np.shape(value)
+        if name in dims and len(dims[name]) != len(shape):
+            raise ValueError(
+                f"`dims` has {len(dims[name])} axis name(s) for {name}, whose shape is {shape}; give one for each axis."
+            )
+        axes = dims.get(name) or tuple(f"{name}_dim_{place}" for place in range(len(shape)))
+        for axis, size in zip(axes, shape, strict=True):
+            known, other = sizes.setdefault(axis, (size, name))
+            if known != size:
+                raise ValueError(
+                    f"`dims` gives {other} and {name} the axis {axis}, which has size {known} and {size} there; "
+                    "give axes of different sizes different names."
+                )
+            if axis in values:
+                raise ValueError(
+                    f"`{argument}` has a variable {axis}, which is the name of an axis of {name}; give one of them "
+                    "another name."
+                )
+
+
+def _can_be_written(name: Any) -> bool:
+    if not isinstance(name, str) or not name.strip(".") or "/" in name or "\0" in name:
+        return False
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _is_array(value: Any) -> bool:
+    """Whether a value is a number or an array of numbers, as NumPy has them: no tuple, key or mapping."""
+    if isinstance(value, Number):
+        return True
+    try:
+        return np.dtype(value.dtype).kind in "biufc"
+    except (AttributeError, TypeError):
+        return False
