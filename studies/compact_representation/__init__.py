@@ -8,11 +8,10 @@ paper's size is `--full`; by default the network is 196-32-10 on 2,000 images of
 
 from ..lab import Study
 from .claims import CLAIMS
-from .design import configure, target
+from .design import cells, configure, target
 from .figures import figures
 from .making import make
 from .measures import measures
-from .plan import cells
 from .text import TEXT
 from .views import SHOWN, VIEWS
 

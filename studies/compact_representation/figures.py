@@ -13,8 +13,7 @@ from onebasin.analysis.figures.cells import plot_cells
 from onebasin.analysis.report import FigureItem
 
 from ..lab import Frames, Outcomes, read
-from .design import DYNAMICS, SWAPS, Config
-from .plan import rows
+from .design import DYNAMICS, SWAPS, Config, rows
 from .text import GAUSSIAN, PAIRS
 
 _PANEL, _MARGIN = (3.1, 2.5), (0.3, 0.5)

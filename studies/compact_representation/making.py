@@ -17,40 +17,28 @@ from onebasin.models import BayesianNetwork, NetworkTarget, schema
 from ..lab import Cell, Context, Outcomes
 from ..lab.driver import sample
 from ..lab.images import image_split
-from .design import (
-    DISTILLED,
-    DYNAMICS,
-    REFINED,
-    SWAPS,
-    AlignSettings,
-    Config,
-    RowSettings,
-    network,
-    permutations_of,
-    target,
-)
+from . import design
 from .pairs import train_dynamics, train_swaps
-from .plan import Distillation
 from .predictions import make_row
 
 LAGS = (1, 20, 100)
 
 
-def make(config: Config, cell: Cell, outcomes: Outcomes, context: Context) -> xr.DataTree:
+def make(config: design.Config, cell: Cell, outcomes: Outcomes, context: Context) -> xr.DataTree:
     """Make a cell's posterior."""
     inputs = [outcomes.by_key(key) for key in cell.inputs]
-    if isinstance(cell.settings, AlignSettings):
-        return make_aligned(inputs[0], network(config), cell, progress=context.progress)
-    if isinstance(cell.settings, RowSettings):
+    if isinstance(cell.settings, design.AlignSettings):
+        return make_aligned(inputs[0], design.network(config), cell, progress=context.progress)
+    if isinstance(cell.settings, design.RowSettings):
         return make_row(inputs[0], cell, image_split(config.size, cell.seed).test)
-    trained = target(config, cell)
-    if cell.key == DYNAMICS:
+    trained = design.target(config, cell)
+    if cell.key == design.DYNAMICS:
         return train_dynamics(trained, cell.settings, cell.seed)
-    if cell.key == SWAPS:
+    if cell.key == design.SWAPS:
         return train_swaps(trained, cell.settings, cell.seed)
-    if cell.key == REFINED:
+    if cell.key == design.REFINED:
         return _refine(inputs[0], trained, cell, progress=context.progress)
-    if cell.key == DISTILLED:
+    if cell.key == design.DISTILLED:
         draws, aligned = inputs
         return _distil(draws, aligned, trained, cell)
     return sample(cell, context)
@@ -63,7 +51,7 @@ def make_aligned(
 
     The gain on draws from the prior, which have no basin, stands beside that on the posterior's.
     """
-    symmetry, how = permutations_of(model), asdict(cell.settings)
+    symmetry, how = design.permutations_of(model), asdict(cell.settings)
     with ProgressBars(progress) as bars:
         bar = bars.add("aligning draws", 100)
         alignment = align(
@@ -121,7 +109,7 @@ def _distil(
     draws: xr.DataTree, aligned: xr.DataTree, trained: NetworkTarget, cell: Cell
 ) -> xr.DataTree:
     """Fit a diagonal Gaussian through the predictions of the draws as they came."""
-    how: Distillation = cell.settings
+    how: design.Distillation = cell.settings
     found = distil(
         draws, trained.x, start=mean_of(aligned), settings=how.distillation, seed=cell.seed
     )

@@ -25,9 +25,8 @@ from onebasin.analysis.predictive.classification import (
 
 from ..lab import Frame, Frames, Outcomes
 from ..lab.images import image_split
-from .design import DYNAMICS, RULES, SWAPS, Config, aligned
+from .design import DYNAMICS, RULES, SWAPS, Config, Row, aligned, rows
 from .making import LAGS
-from .plan import Row, rows
 from .predictions import SD_EDGES
 
 KEPT = 0.5

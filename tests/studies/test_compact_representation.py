@@ -14,10 +14,9 @@ from onebasin.models import BayesianNetwork, Categorical, Network, predict
 from onebasin.models.data import Dataset
 from onebasin.studies.compact_representation import STUDY, design
 from onebasin.studies.compact_representation.claims import CLAIMS
-from onebasin.studies.compact_representation.design import RowSettings, Size, configure
+from onebasin.studies.compact_representation.design import RowSettings, Size, configure, rows
 from onebasin.studies.compact_representation.measures import measures, score
 from onebasin.studies.compact_representation.pairs import align_to
-from onebasin.studies.compact_representation.plan import rows
 from onebasin.studies.compact_representation.predictions import halve, make_row
 from onebasin.studies.compact_representation.views import (
     GOALS,
