@@ -9,7 +9,6 @@ import numpy as np
 import xarray as xr
 
 from onebasin.analysis.alignment import align, switching
-from onebasin.analysis.alignment.scales import prior_scales
 from onebasin.analysis.gaussian.distillation import distil
 from onebasin.inference.progress import ProgressBars
 from onebasin.models import BayesianNetwork, NetworkTarget, schema
@@ -17,6 +16,7 @@ from onebasin.models import BayesianNetwork, NetworkTarget, schema
 from ..lab import Cell, Context, Outcomes
 from ..lab.driver import sample
 from ..lab.images import image_split
+from ..lab.trees import prior_draws, tree_of
 from . import design
 from .pairs import train_dynamics, train_swaps
 from .predictions import make_row
@@ -64,8 +64,11 @@ def make_aligned(
     del out.attrs[schema.WALL_TIME]  # that of the draws; the cell has its own
     if cell.settings.cost == "weights":
         found = switching(alignment, lags=_lags(tree), noise=True, seed=cell.seed)
-        prior = align(_prior_draws(tree, model, cell.seed), symmetry, **how)
-        gained = {"prior_ratio": switching(prior, lags=(1,), noise=False).ratio}
+        draws = prior_draws(model, tree["posterior"].to_dataset(), cell.seed)
+        prior = tree_of({"posterior": draws}, {schema.MODEL: tree.attrs[schema.MODEL]})
+        gained = {
+            "prior_ratio": switching(align(prior, symmetry, **how), lags=(1,), noise=False).ratio
+        }
         out.attrs["switching"] = json.dumps(found.to_dict() | gained)
     return out
 
@@ -73,19 +76,6 @@ def make_aligned(
 def _lags(tree: xr.DataTree) -> tuple[int, ...]:
     longest = tree["posterior"].sizes["draw"]
     return tuple(lag for lag in LAGS if lag < longest) if longest > 1 else (1,)
-
-
-def _prior_draws(tree: xr.DataTree, model: BayesianNetwork, seed: int) -> xr.DataTree:
-    """Draw as often from the prior, whose draws are as far apart as draws can be."""
-    rng = np.random.default_rng(seed)
-    posterior, scales = tree["posterior"].to_dataset(), prior_scales(model)
-    draws = {
-        name: posterior[name].copy(data=scales[name] * rng.standard_normal(posterior[name].shape))
-        for name in model.network.shapes
-    }
-    prior = xr.DataTree.from_dict({"posterior": xr.Dataset(draws)})
-    prior.attrs = {schema.MODEL: tree.attrs[schema.MODEL]}
-    return prior
 
 
 def _refine(

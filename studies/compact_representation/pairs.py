@@ -31,6 +31,7 @@ from onebasin.models import BayesianNetwork, Categorical, NetworkTarget
 from onebasin.models.symmetry.elements import Permuted
 from onebasin.models.symmetry.group import Group
 
+from ..lab.trees import tree_of
 from .design import PairSettings, permutations_of
 
 MAX_IMAGES = 5000
@@ -174,6 +175,4 @@ def _dataset(model: BayesianNetwork, values: Values) -> xr.Dataset:
 def _tree(target: NetworkTarget, values: Any, name: str, variables: dict[str, Any]) -> xr.DataTree:
     arrays = {n: np.asarray(value) for n, value in values.items()}
     groups = {"posterior": _dataset(target.model, arrays), name: xr.Dataset(variables)}
-    tree = xr.DataTree.from_dict(groups)
-    tree.attrs = {"model": target.model.describe(), "target": target.name}
-    return tree
+    return tree_of(groups, {"model": target.model.describe(), "target": target.name})

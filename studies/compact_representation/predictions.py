@@ -22,7 +22,7 @@ from onebasin.models import BayesianNetwork, predict, schema
 from onebasin.models.data import Dataset
 
 from ..lab import Cell
-from ..lab.chains import halves
+from ..lab.trees import halves, tree_of
 from .design import RowSettings
 
 BATCH = 50
@@ -63,12 +63,9 @@ def make_row(tree: xr.DataTree, cell: Cell, test: Dataset) -> xr.DataTree:
         "draw_accuracy": (("repeat", "member"), np.stack([f.accuracy for f in found])),
         "mean_probability": (("obs", "class"), softmax(outputs, axis=-1)),
     }
-    out = xr.DataTree.from_dict({"posterior": mean, "predictive": xr.Dataset(variables), **groups})
-    out.attrs = {
-        schema.MODEL: tree.attrs[schema.MODEL],
-        schema.TARGET: tree.attrs.get(schema.TARGET, ""),
-    }
-    return out
+    groups |= {"posterior": mean, "predictive": xr.Dataset(variables)}
+    words = (schema.MODEL, schema.TARGET)
+    return tree_of(groups, {word: tree.attrs.get(word, "") for word in words})
 
 
 def halve(posterior: xr.Dataset, part: str) -> xr.Dataset:

@@ -22,6 +22,7 @@ from onebasin.models.data import Dataset
 from ..lab import Cell, CellFailed, Context, Frame, Frames, Outcomes
 from ..lab.driver import sample
 from ..lab.images import image_split
+from ..lab.trees import tree_of
 from .classifiers.truth import hold_against, make_truth
 from .design import INTERPOLATION, QUADRATURE, Config, FitSettings, TruthSettings
 from .two_modes import measures as interpolation
@@ -47,13 +48,7 @@ def make(config: Config, cell: Cell, outcomes: Outcomes, context: Context) -> xr
 
 
 def fit(cell: Cell, context: Context) -> xr.DataTree:
-    """Train the cell's approximations.
-
-    Raises
-    ------
-    CellFailed
-        If an ELBO became infinite or undefined.
-    """
+    """Train the cell's approximations; the cell fails if an ELBO becomes infinite or undefined."""
     from onebasin.inference import symmetrised_vi
 
     settings: FitSettings = cell.settings
@@ -84,9 +79,7 @@ def with_predictions(tree: xr.DataTree, cell: Cell, test: Dataset) -> xr.DataTre
         "predictive": _predictive(model, posterior, test),
         **moments(model, tree),
     }
-    out = xr.DataTree.from_dict(groups)
-    out.attrs = dict(tree.attrs)
-    return out
+    return tree_of(groups, tree.attrs)
 
 
 def moments(model: BayesianNetwork, tree: xr.DataTree) -> dict[str, xr.Dataset]:

@@ -23,7 +23,7 @@ from onebasin.analysis.predictive.points import Points, predict_points
 from onebasin.models import BayesianNetwork, schema
 from onebasin.models.data import Dataset
 
-from ...lab.chains import halves
+from ...lab.trees import halves, prior_draws, tree_of
 from ..design import TruthSettings, units
 
 
@@ -38,7 +38,7 @@ def make_truth(tree: xr.DataTree, settings: TruthSettings, test: Dataset) -> xr.
     alignment = align(tree, (units(model),), reference=settings.reference, gauge="keep")
     aligned = alignment.posterior
     posterior = aligned["posterior"].to_dataset()
-    prior = _aligned(_prior(model, posterior), posterior, model)
+    prior = _aligned(prior_draws(model, posterior, 0), posterior, model)
     every, first, second, other = (
         _matrix(model, x) for x in (posterior, *halves(posterior), prior)
     )
@@ -46,19 +46,15 @@ def make_truth(tree: xr.DataTree, settings: TruthSettings, test: Dataset) -> xr.
         "halves": weight_distance(second, first, settings),
         "prior": weight_distance(other, every, settings),
     }
-    out = xr.DataTree.from_dict(
-        {
-            "posterior": posterior,
-            "sample_stats": tree["sample_stats"].to_dataset(),
-            "predictive": _predictions(model, tree, test),
-            "weights": _as_dataset(found, "pair"),
-        }
-    )
-    out.attrs = {k: v for k, v in aligned.attrs.items() if k != schema.WALL_TIME}
-    out.attrs["spread_left"] = float(
-        alignment.distance_after.mean() / alignment.distance_before.mean()
-    )
-    return out
+    groups = {
+        "posterior": posterior,
+        "sample_stats": tree["sample_stats"].to_dataset(),
+        "predictive": _predictions(model, tree, test),
+        "weights": _as_dataset(found, "pair"),
+    }
+    attrs = {k: v for k, v in aligned.attrs.items() if k != schema.WALL_TIME}
+    left = alignment.distance_after.mean() / alignment.distance_before.mean()
+    return tree_of(groups, attrs | {"spread_left": float(left)})
 
 
 def hold_against(fitted: xr.DataTree, truth: xr.DataTree, settings: TruthSettings) -> xr.DataTree:
@@ -77,10 +73,8 @@ def hold_against(fitted: xr.DataTree, truth: xr.DataTree, settings: TruthSetting
         "weights": _as_dataset(found, "fit"),
         "predictive": _distances(p, np.exp(log_probability)),
     }
-    out = xr.DataTree.from_dict(groups)
     words = (schema.MODEL, schema.TARGET)
-    out.attrs = {word: fitted.attrs.get(word, "") for word in words}
-    return out
+    return tree_of(groups, {word: fitted.attrs.get(word, "") for word in words})
 
 
 def weight_distance(
@@ -135,13 +129,6 @@ def _predictions(model: BayesianNetwork, tree: xr.DataTree, test: Dataset) -> xr
         {"probability": (("part", "obs", "class"), centre), **variables, **apart},
         coords={"part": list(groups)},
     )
-
-
-def _prior(model: BayesianNetwork, like: xr.Dataset) -> xr.Dataset:
-    """As many draws from the prior, by a seed that is fixed."""
-    rng, names = np.random.default_rng(0), model.network.shapes
-    draws = {name: like[name].copy(data=rng.standard_normal(like[name].shape)) for name in names}
-    return xr.Dataset(draws)
 
 
 def _aligned(draws: xr.Dataset, truth: xr.Dataset, model: BayesianNetwork) -> xr.Dataset:

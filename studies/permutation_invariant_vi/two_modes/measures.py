@@ -35,14 +35,11 @@ Row = dict[str, Any]
 def run(settings: InterpolationSettings) -> Mapping[str, Frame]:
     """Follow the optima, descend from modes, and find the thresholds.
 
-    Returns
-    -------
-    mapping of str to Frame
-        `optima`, a row a sigma and branch, with lists over the ratios at which the branch exists; `descents`, a row a
-        sigma and ratio, with lists over seeds; `thresholds`, a row a sigma, of alpha by quadrature, and of the ratio
-        between whose values `low` and `high` descents leave their mode; `ways`, a row a way to descend, with the share
-        of descents that stayed near their mode, over ratios, and the same two; `stops`, a row a time after which an
-        exact descent is stopped, and the ratio above which it then still stands near its mode.
+    The frames: `optima`, a row a sigma and branch, with lists over the ratios at which the branch exists; `descents`, a
+    row a sigma and ratio, with lists over seeds; `thresholds`, a row a sigma, of alpha by quadrature, and of the ratio
+    between whose values `low` and `high` descents leave their mode; `ways`, a row a way to descend, with the share of
+    descents that stayed near their mode, over ratios, and the same two; `stops`, a row a time after which an exact
+    descent is stopped, and the ratio above which it then still stands near its mode.
     """
     key_descents, key_ways = jax.random.split(jax.random.key(settings.seed))
     descents = list(_descents(key_descents, settings))

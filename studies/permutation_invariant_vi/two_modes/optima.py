@@ -48,13 +48,7 @@ _NEAR_VANISHING = (2.1, 1.3, 2.4)
 
 @dataclass(frozen=True)
 class Mixture:
-    """The target along the line through its modes.
-
-    Raises
-    ------
-    ValueError
-        If one is not positive, or `alpha` too large for the quadrature.
-    """
+    """The target along the line through its modes."""
 
     alpha: float  # Half the distance between the modes, at most 6 sigma.
     sigma: float = 1.0  # Standard deviation of each component.

@@ -46,10 +46,9 @@ def _interpolating(frames: Frames) -> Iterator[Trial]:
     for edge in read("edges", frames):
         cases = read("cases", frames).where(noise=edge["noise"])
         at = [f"{c['alpha']:g}" for c in cases if relative_separation(c, "mfvi") < TOGETHER]
-        until = (
-            "" if edge["alpha"] is None else f", and up to alpha = {edge['alpha']:.2f} in between"
-        )
-        words = f"at alpha = {', '.join(at)}{until}" if at else "at none of the alphas"
+        words = f"at alpha = {', '.join(at)}" if at else "at none of the alphas"
+        if at and edge["alpha"] is not None:
+            words += f", and up to alpha = {edge['alpha']:.2f} in between"
         yield Trial(f"noise {edge['noise']:g}", words, bool(at))
 
 
@@ -78,10 +77,8 @@ def _higher(fit: Row) -> Finding:
 
 def _always(case: Row) -> Finding:
     before, after = case["mfvi"], case["sgm"]
-    words = (
-        f"{before['kl']:.4f} to {after['kl_symmetrised']:.4f} nats ({before['kl_symmetrised']:.4f} where the "
-        "mean field is symmetrised afterwards)"
-    )
+    afterwards = f"{before['kl_symmetrised']:.4f} where the mean field is symmetrised afterwards"
+    words = f"{before['kl']:.4f} to {after['kl_symmetrised']:.4f} nats ({afterwards})"
     return words, after["kl_symmetrised"] < before["kl"] - EVEN
 
 
@@ -118,11 +115,7 @@ def _better_fits(frames: Frames) -> Iterator[Trial]:
     noise = read("two_weights", frames).rows[0]["noise"]
     for fit in _beside_mfvi(frames):
         pairs = Pairs(fit["other"]["mse"], fit["mse"])
-        yield Trial(_where_fit(fit), _from_to(pairs), beyond(pairs, noise))
-
-
-def _better_average(case: Row) -> Finding:
-    return _from_to(gain(case)), beyond(gain(case), case["noise"])
+        yield Trial(_where_fit(fit), *_compared(pairs, noise))
 
 
 def _interpolated(frames: Frames) -> Iterator[Row]:
@@ -141,8 +134,9 @@ def beyond(pairs: Pairs, noise: float) -> bool | None:
     return pairs.mean > 0 if sure else None
 
 
-def _from_to(pairs: Pairs) -> str:
-    return f"{_of(pairs.first)} to {_of(pairs.second)}, gain {_write(pairs)}"
+def _compared(pairs: Pairs, noise: float) -> Finding:
+    words = f"{_of(pairs.first)} to {_of(pairs.second)}, gain {_write(pairs)}"
+    return words, beyond(pairs, noise)
 
 
 def _write(pairs: Pairs) -> str:
@@ -217,6 +211,6 @@ CLAIMS = (
         _BETTER,
         "expected test MSE of the best symmetrised approximation is below that of the best mean field, likewise; "
         "alphas at which the two are the same are left out",
-        each(_moved, _better_average, where=_where),
+        each(_moved, lambda case: _compared(gain(case), case["noise"]), where=_where),
     ),
 )

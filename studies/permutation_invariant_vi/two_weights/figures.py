@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float
@@ -25,11 +25,7 @@ MASSES = (0.99, 0.9, 0.5)
 _SHADES = (0.15, 0.4, 0.75)
 _COLUMNS, _POINTS = 4, 101
 _PLAIN, _SYMMETRISED = style.chain_colour(1), style.ACCENT
-_LOOKS: Mapping[str, str] = {
-    "mfvi": _PLAIN,
-    "sgm-exact": _SYMMETRISED,
-    "sgm-infonce": style.chain_colour(2),
-}
+_LOOKS = {"mfvi": _PLAIN, "sgm-exact": _SYMMETRISED, "sgm-infonce": style.chain_colour(2)}
 
 
 def contours(frames: Frames) -> FigureItem:
@@ -43,9 +39,8 @@ def contours(frames: Frames) -> FigureItem:
         _draw_column(list(column), frames, Problem(settings, alpha, settings.noise))
     for axes, row in zip(panels[:, 0], rows, strict=True):
         axes.set_ylabel(f"{row}\nw2", fontsize=style.TEXT_SIZE, color=style.INK)
-    fitted = (
-        "fit with the highest objective" if read("weight_fits", frames) else "best approximation"
-    )
+    trained = read("weight_fits", frames)
+    fitted = "fit with the highest objective" if trained else "best approximation"
     return FigureItem(
         figure,
         caption="The paper's Figure 4 remade: regions of highest density with "
@@ -110,46 +105,39 @@ def _draw_column(column: list[Axes], frames: Frames, problem: Problem) -> None:
     column[-1].set_xlabel("w1", fontsize=style.TEXT_SIZE, color=style.INK)
 
 
-def _along(frames: Frames, name: str, measure: str) -> Float[np.ndarray, " alpha"]:
-    return np.array([row[name][measure] for row in frames["curve"]])
-
-
 def _draw_separations(axes: Axes, frames: Frames) -> None:
-    style.style_axes(
-        axes, title="distance of the means", x_label="alpha", y_label="relative to the truth"
-    )
-    alpha, truth = (np.array(frames["curve"].column(name)) for name in ("alpha", "truth"))
+    labels = {"x_label": "alpha", "y_label": "relative to the truth"}
+    style.style_axes(axes, title="distance of the means", **labels)
     axes.axhline(1.0, color=style.MUTED, linewidth=0.8, linestyle=":")
     for name, colour, label in (("mfvi", _PLAIN, "MFVI"), ("sgm", _SYMMETRISED, "SGM")):
-        apart = _along(frames, name, "separation") / truth
-        axes.plot(alpha, apart, color=colour, label=label)
+        apart = [row[name]["separation"] / row["truth"] for row in frames["curve"]]
+        axes.plot(frames["curve"].column("alpha"), apart, color=colour, label=label)
     for fit in read("weight_fits", frames):
-        values, look = separations(fit) / fit["truth"], _LOOKS[fit["method"]]
-        _draw_fits(axes, fit["alpha"], values, look, label=f"fit: {fit['label']}")
+        _draw_fits(axes, fit, separations(fit) / fit["truth"], label=f"fit: {fit['label']}")
 
 
 def _draw_divergences(axes: Axes, frames: Frames) -> None:
-    style.style_axes(
-        axes, title="divergence from the posterior", x_label="alpha", y_label="KL (nats)"
-    )
-    alpha, after = frames["curve"].column("alpha"), "MFVI, symmetrised after"
+    labels = {"x_label": "alpha", "y_label": "KL (nats)"}
+    style.style_axes(axes, title="divergence from the posterior", **labels)
     axes.axhline(np.log(2), color=style.MUTED, linewidth=0.8, linestyle=":")
-    axes.plot(alpha, _along(frames, "mfvi", "kl"), color=_PLAIN, label="MFVI")
-    axes.plot(alpha, _along(frames, "mfvi", "kl_symmetrised"), "--", color=_PLAIN, label=after)
-    axes.plot(alpha, _along(frames, "sgm", "kl_symmetrised"), color=_SYMMETRISED, label="SGM")
+    for name, measure, colour, dash, label in (
+        ("mfvi", "kl", _PLAIN, "-", "MFVI"),
+        ("mfvi", "kl_symmetrised", _PLAIN, "--", "MFVI, symmetrised after"),
+        ("sgm", "kl_symmetrised", _SYMMETRISED, "-", "SGM"),
+    ):
+        values = [row[name][measure] for row in frames["curve"]]
+        axes.plot(frames["curve"].column("alpha"), values, dash, color=colour, label=label)
     for fit in read("weight_fits", frames):
-        values = fit["kl"] if fit["method"] == "mfvi" else fit["kl_symmetrised"]
-        _draw_fits(axes, fit["alpha"], values, _LOOKS[fit["method"]])
+        _draw_fits(axes, fit, fit["kl"] if fit["method"] == "mfvi" else fit["kl_symmetrised"])
     axes.set_yscale("log")
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
     axes.yaxis.set_major_formatter("{x:g}")
     axes.yaxis.set_minor_locator(NullLocator())
 
 
-def _draw_fits(
-    axes: Axes, alpha: float, values: Sequence[float], colour: str, label: str | None = None
-) -> None:
-    axes.plot([alpha] * len(values), values, "o", color=colour, markersize=3, label=label)
+def _draw_fits(axes: Axes, fit: Row, values: Sequence[float], label: str | None = None) -> None:
+    look = {"color": _LOOKS[fit["method"]], "markersize": 3, "label": label}
+    axes.plot([fit["alpha"]] * len(values), values, "o", **look)
 
 
 def _draw_gains(axes: Axes, frames: Frames) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from onebasin.analysis.report import FigureItem
 
-from ...lab import Chapter, Frame, Frames, Row, read
+from ...lab import Chapter, Frame, Frames, read
 from .claims import CLAIMS as CLAIMS
 from .claims import beyond, gain
 from .figures import contours, over_alpha
@@ -91,18 +91,16 @@ def _prediction(cases: Frame) -> str:
 
 def _moved(cases: Frame, *, up: bool) -> list[str]:
     """Alphas, noise by noise, at which the error is surely lower (`up`) or higher."""
-    found: dict[float, list[Row]] = {}
+    found: dict[float, list[str]] = {}
     for case in cases:
         if beyond(gain(case), case["noise"]) is up:
-            found.setdefault(case["noise"], []).append(case)
-    return [
-        f"alpha = {', '.join(f'{case["alpha"]:g}' for case in mine)} with noise {noise:g}"
-        for noise, mine in found.items()
-    ]
+            found.setdefault(case["noise"], []).append(f"{case['alpha']:g}")
+    return [f"alpha = {', '.join(at)} with noise {noise:g}" for noise, at in found.items()]
 
 
 def _text(frames: Frames) -> str:
-    settings = frames["two_weights"].rows[0]
+    settings, moved = frames["two_weights"].rows[0], max(frames["cases"].column("moved"))
+    power = int(np.ceil(np.log10(max(moved, 1e-15))))
     return (
         "f(x) = relu(w1 x) + relu(w2 x), with w1 and w2 ~ N(0, 1), is the smallest network whose units can be "
         "swapped; its posterior is known. The data follow f(x) = alpha |x|, so that (alpha, -alpha) and "
@@ -112,13 +110,8 @@ def _text(frames: Frames) -> str:
         "x and the same standardised errors. Methods are trained by "
         f"{settings['steps']} steps of Adam on all points at once (the paper has batches), from random starts.\n\n"
         "The posterior is found by quadrature: its log evidence moves by at most "
-        f"{_power(max(frames['cases'].column('moved')))} nats when the panels are halved. A Gaussian's ELBO is in "
+        f"1e{power:d} nats when the panels are halved. A Gaussian's ELBO is in "
         "closed form here, and its information a smooth integral, so that divergences from the posterior are known of "
         "every q, and the best q of each kind can be found without chance, as a yardstick of the fits. All errors of "
         "predictions against the true function are expected ones over x ~ N(0, 1)."
     )
-
-
-def _power(value: float) -> str:
-    """A bound as a power of ten."""
-    return f"1e{int(np.ceil(np.log10(max(value, 1e-15)))):d}"

@@ -15,9 +15,10 @@ starts; the paper has Adam on noisy gradients.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -36,6 +37,7 @@ The error grows with the ratio of the two scales. Largest of 40 pairs of means, 
 """
 _TINY, _HUGE = 1e-3, 10.0
 """Bounds of standard deviations while optimising; no optimum lies at one."""
+_DESCENT = {"gtol": 1e-9, "ftol": 1e-15, "maxiter": 500}
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,26 +101,23 @@ def log_density(
 
 
 def optimum(found: Statistics, *, symmetrised: bool) -> Approximation:
-    """Find the mean-field Gaussian with the highest ELBO, or with the highest symmetrised one, from several starts.
-
-    Raises
-    ------
-    RuntimeError
-        If no start leads to an optimum.
-    """
+    """Find the mean-field Gaussian with the highest ELBO, or with the highest symmetrised one, from several starts."""
     a, b = jnp.asarray(found.a), jnp.asarray(found.b)
 
     def loss(where: np.ndarray) -> tuple[float, np.ndarray]:
         value, slope = _loss(jnp.asarray(where), a, b, symmetrised)
         return float(value), np.asarray(slope, np.float64)
 
-    ends = [_descend(loss, start) for start in starts(found)]
-    if not any(math.isfinite(value) for value, _ in ends):
+    bounds = [(None, None)] * 2 + [(math.log(_TINY), math.log(_HUGE))] * 2
+    how: dict[str, Any] = {"method": "L-BFGS-B", "jac": True, "bounds": bounds, "options": _DESCENT}
+    ends = (minimize(loss, start, **how) for start in starts(found))
+    known = [end for end in ends if np.isfinite(end.fun)]
+    if not known:
         raise RuntimeError(
             "No start leads to an optimum of the ELBO: are the data finite, and `alphas` and "
             "`noises` within a few powers of ten?"
         )
-    _, best = min(ends, key=lambda end: end[0])
+    best = min(known, key=lambda end: float(end.fun)).x
     return approximation(best[:2], np.exp(best[2:]), found)
 
 
@@ -131,15 +130,6 @@ def starts(found: Statistics) -> list[Float[np.ndarray, " four"]]:
     middle = 1 / math.sqrt(1 + float(np.mean(found.a)))
     means = ((up, -down), (0.02, -0.02), (1.5, -1.5), (up, 0.0))
     return [np.array([m1, m2, math.log(middle), math.log(1.1 * middle)]) for m1, m2 in means]
-
-
-def _descend(
-    loss: Callable[[np.ndarray], tuple[float, np.ndarray]], start: np.ndarray
-) -> tuple[float, np.ndarray]:
-    bounds = [(None, None)] * 2 + [(math.log(_TINY), math.log(_HUGE))] * 2
-    options = {"gtol": 1e-9, "ftol": 1e-15, "maxiter": 500}
-    end = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-    return (float(end.fun) if np.isfinite(end.fun) else math.inf), np.asarray(end.x)
 
 
 @partial(jax.jit, static_argnames="symmetrised")

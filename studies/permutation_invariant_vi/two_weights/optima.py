@@ -32,19 +32,19 @@ _RANDOM, _SEED = 200, 0
 def run(settings: TwoWeightSettings) -> Mapping[str, Frame]:
     """Solve every case without chance: all but the trained approximations.
 
-    Returns
-    -------
-    mapping of str to Frame
-        `cases`, a row a noise and alpha: see `solve_case` and `over_data_sets`; `edges`, a row a noise, with the alpha
-        up to which the best mean field interpolates, None where that is outside `alphas`; `curve`, a row an alpha of a
-        fine range, see `_along`; `random`, with the information of random Gaussians, and of random ones with both
-        units alike.
+    The frames: `cases`, a row a noise and alpha: see `solve_case` and `over_data_sets`; `edges`, a row a noise, with
+    the alpha up to which the best mean field interpolates, None where that is outside `alphas`; `curve`, a row an alpha
+    of a fine range, see `_along`; `random`, with the information of random Gaussians, and of random ones with both
+    units alike.
     """
     pairs = [(noise, alpha) for noise in settings.noises for alpha in settings.alphas]
     alphas = np.geomspace(settings.alphas[0], settings.alphas[-1], settings.curve_points)
     kinds = {"random": False, "alike": True}
     rows: dict[str, Any] = {
-        "cases": (_case(settings, noise, alpha) for noise, alpha in pairs),
+        "cases": (
+            solve_case(Problem(settings, alpha, noise)) | over_data_sets(settings, noise, alpha)
+            for noise, alpha in pairs
+        ),
         "edges": ({"noise": n, "alpha": threshold(settings, n)} for n in settings.noises),
         "curve": (_along(Problem(settings, float(alpha), settings.noise)) for alpha in alphas),
         "random": ({"kind": k, "information": informations(alike=v)} for k, v in kinds.items()),
@@ -76,9 +76,8 @@ def solve_case(problem: Problem) -> dict[str, Any]:
 
 def over_data_sets(settings: TwoWeightSettings, noise: float, alpha: float) -> dict[str, Any]:
     """Take the errors over data sets, and the share of these for which the best mean field interpolates."""
-    solved = [
-        _solve(Problem(settings, alpha, noise, number)) for number in range(settings.data_sets)
-    ]
+    problems = (Problem(settings, alpha, noise, number) for number in range(settings.data_sets))
+    solved = [_solve(problem) for problem in problems]
     errors = {"exact": [error_of(truth.mean_slopes(), alpha) for truth, _ in solved]}
     for name in OBJECTIVES:
         errors[name] = [error_of(best[name].mean_slopes(), alpha) for _, best in solved]
@@ -126,10 +125,6 @@ def informations(*, alike: bool) -> Float[np.ndarray, " gaussian"]:
     return np.array(
         [approximation(m, s, nothing).information for m, s in zip(loc, scale, strict=True)]
     )
-
-
-def _case(settings: TwoWeightSettings, noise: float, alpha: float) -> dict[str, Any]:
-    return solve_case(Problem(settings, alpha, noise)) | over_data_sets(settings, noise, alpha)
 
 
 def _along(problem: Problem) -> dict[str, Any]:

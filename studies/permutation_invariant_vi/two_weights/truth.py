@@ -109,13 +109,7 @@ def log_joint(found: Statistics, first: np.ndarray, second: np.ndarray) -> np.nd
 
 
 def solve(found: Statistics) -> Truth:
-    """Integrate the posterior, with panels halved until the log evidence stands still.
-
-    Raises
-    ------
-    RuntimeError
-        If it still moves at the finest grid.
-    """
+    """Integrate the posterior, with panels halved until the log evidence stands still."""
     before = math.inf
     # Of two weights that share a slope, the prior is narrowest in the slope where they are equal: precision 1/2.
     precision = found.a + 0.5

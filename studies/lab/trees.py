@@ -1,0 +1,34 @@
+"""Posteriors made of others: trees with attributes, halves of the chains, draws from the prior."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from onebasin.analysis.alignment.scales import prior_scales
+from onebasin.models import BayesianNetwork
+
+
+def tree_of(groups: Mapping[str, xr.Dataset], attrs: Mapping[Any, Any]) -> xr.DataTree:
+    """Make a tree of groups and attributes."""
+    tree = xr.DataTree.from_dict(dict(groups))
+    tree.attrs = dict(attrs)
+    return tree
+
+
+def halves(posterior: xr.Dataset) -> tuple[xr.Dataset, xr.Dataset]:
+    """Divide the chains into two halves; the draws where there is one chain."""
+    dim = "chain" if posterior.sizes["chain"] > 1 else "draw"
+    middle = posterior.sizes[dim] // 2
+    return posterior.isel({dim: slice(None, middle)}), posterior.isel({dim: slice(middle, None)})
+
+
+def prior_draws(model: BayesianNetwork, like: xr.Dataset, seed: int) -> xr.Dataset:
+    """Draw as often from the prior, whose draws are as far apart as draws can be."""
+    rng, scales = np.random.default_rng(seed), prior_scales(model)
+    shapes = {name: like[name].shape for name in model.network.shapes}
+    draws = {name: scales[name] * rng.standard_normal(shape) for name, shape in shapes.items()}
+    return xr.Dataset({name: like[name].copy(data=values) for name, values in draws.items()})
