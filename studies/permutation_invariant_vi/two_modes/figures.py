@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -35,8 +35,26 @@ def main_sigma(frames: Frames) -> float:
 def figure_three(frames: Frames) -> FigureItem:
     """Remake Figure 3: all optima and the ends of descents against alpha, at the sigma nearest 1."""
     sigma = main_sigma(frames)
+    figure, panels = _panels()
+    at = frames["thresholds"].row(sigma=sigma)
+    for axes, name in zip(panels, MEASURES, strict=True):
+        for branch, (label, colour, dash) in _LOOKS.items():
+            curve = frames["optima"].row(sigma=sigma, branch=branch)
+            alphas = sigma * np.array(curve["ratio"])
+            axes.plot(alphas, curve[name], dash, color=colour, linewidth=1.3, label=label)
+        _draw_ends(axes, frames, sigma, name, (_POINTS, "descents from a mode"))
+        for threshold, dash in (("vanishing", _DASHES), ("switching", "-.")):
+            axes.axvline(at[threshold], color=style.MUTED, linewidth=0.8, linestyle=dash)
+        axes.set_xlim(0, sigma * frames["optima"].row(sigma=sigma, branch="midpoint")["ratio"][-1])
+    for threshold, side, shift in (("vanishing", "right", -3), ("switching", "left", 3)):
+        _write(panels[0], format_number(at[threshold]), (at[threshold], 0.3), (shift, 0), ha=side)
+    panels[0].set_ylim(-0.05, 1.08)
+    panels[1].set_ylim(bottom=0)
+    _mark_log_two(panels[2])
+    panels[2].set_ylim(-0.05, 1.2)
+    style.add_legend(figure, *panels[0].get_legend_handles_labels())
     return FigureItem(
-        plot_interpolation(frames, sigma),
+        figure,
         caption="The paper's Figure 3 remade: a Gaussian q fitted by reverse KL to two Gaussians at +α and −α, "
         f"σ = {sigma:g}, against half the distance between them. Lines: all stationary points, "
         "by quadrature. Circles: ends of stochastic descents that start at a mode. Dashed: α at which an optimum near "
@@ -47,49 +65,13 @@ def figure_three(frames: Frames) -> FigureItem:
     )
 
 
-def plot_interpolation(frames: Frames, sigma: float) -> Figure:
-    """Draw the three measures against alpha, at this sigma."""
-    figure, panels = _panels()
-    at = frames["thresholds"].row(sigma=sigma)
-    for axes, name in zip(panels, MEASURES, strict=True):
-        for branch, (label, colour, dash) in _LOOKS.items():
-            curve = frames["optima"].row(sigma=sigma, branch=branch)
-            alphas = sigma * np.array(curve["ratio"])
-            axes.plot(alphas, curve[name], dash, color=colour, linewidth=1.3, label=label)
-        _draw_ends(axes, frames, sigma, name, (_POINTS, "descents from a mode"))
-        axes.axvline(at["vanishing"], color=style.MUTED, linewidth=0.8, linestyle=_DASHES)
-        axes.axvline(at["switching"], color=style.MUTED, linewidth=0.8, linestyle="-.")
-        axes.set_xlim(0, sigma * frames["optima"].row(sigma=sigma, branch="midpoint")["ratio"][-1])
-    _name_threshold(panels[0], at["vanishing"], "right")
-    _name_threshold(panels[0], at["switching"], "left")
-    panels[0].set_ylim(-0.05, 1.08)
-    panels[1].set_ylim(bottom=0)
-    _mark_log_two(panels[2])
-    panels[2].set_ylim(-0.05, 1.2)
-    style.add_legend(figure, *panels[0].get_legend_handles_labels())
-    return figure
-
-
 def appendix(frames: Frames) -> FigureItem:
     """Remake Appendix A's figure: what a descent from a mode should find, and what it found, for every sigma."""
-    return FigureItem(
-        plot_scaling(frames),
-        caption="The same for every σ (the paper's Appendix A). Lines: where an exact descent from a mode ends, midway "
-        "as long as there is no optimum near the mode. Circles: stochastic descents. The horizontal axis is "
-        "logarithmic, so that a threshold in proportion to σ shows as one curve moved by equal steps.",
-        alt="Shift, determinant and KL against alpha for four sigmas: the same curves, moved in proportion to sigma",
-    )
-
-
-def plot_scaling(frames: Frames) -> Figure:
-    """Draw the three measures against alpha on a logarithmic axis, a colour for each sigma."""
     figure, panels = _panels()
     sigmas = frames["thresholds"].levels("sigma")
     for place, sigma in enumerate(sigmas):
         near, middle = (frames["optima"].row(sigma=sigma, branch=b) for b in ("mode", "midpoint"))
-        alone = len(middle["ratio"]) - len(
-            near["ratio"]
-        )  # ratios below the threshold, the first ones
+        alone = len(middle["ratio"]) - len(near["ratio"])  # those below the threshold come first
         alphas, colour = sigma * np.array(middle["ratio"]), style.chain_colour(place)
         for axes, name in zip(panels, MEASURES, strict=True):
             ends = [*middle[name][:alone], *near[name]]
@@ -102,7 +84,13 @@ def plot_scaling(frames: Frames) -> Figure:
         axes.set_xlim(left=0.8 * min(frames["descents"].levels("ratio")) * min(sigmas))
     _mark_log_two(panels[2])
     style.add_legend(figure, *panels[0].get_legend_handles_labels(), columns=5)
-    return figure
+    return FigureItem(
+        figure,
+        caption="The same for every σ (the paper's Appendix A). Lines: where an exact descent from a mode ends, midway "
+        "as long as there is no optimum near the mode. Circles: stochastic descents. The horizontal axis is "
+        "logarithmic, so that a threshold in proportion to σ shows as one curve moved by equal steps.",
+        alt="Shift, determinant and KL against alpha for four sigmas: the same curves, moved in proportion to sigma",
+    )
 
 
 def _panels() -> tuple[Figure, list[Axes]]:
@@ -132,29 +120,15 @@ def _draw_ends(
     )
 
 
-def _name_threshold(axes: Axes, alpha: float, side: Literal["left", "right"]) -> None:
-    """Write a threshold's value beside its line; `side` is that of the text which touches the line."""
-    shift = -3 if side == "right" else 3
-    axes.annotate(
-        format_number(alpha),
-        (alpha, 0.3),
-        (shift, 0),
-        textcoords="offset points",
-        ha=side,
-        fontsize=style.TEXT_SIZE - 1,
-        color=style.INK,
-    )
-
-
 def _mark_log_two(axes: Axes) -> None:
     """Mark the KL of a q that is one of two distant components."""
     axes.axhline(np.log(2), color=style.MUTED, linewidth=0.8, linestyle=_DOTS)
-    axes.annotate(
-        "log 2",
-        (0.0, np.log(2)),
-        (4, 3),
-        xycoords=("axes fraction", "data"),
-        textcoords="offset points",
-        fontsize=style.TEXT_SIZE - 1,
-        color=style.INK,
-    )
+    _write(axes, "log 2", (0.0, np.log(2)), (4, 3), xycoords=("axes fraction", "data"))
+
+
+def _write(
+    axes: Axes, text: str, at: tuple[float, float], shift: tuple[float, float], **how: Any
+) -> None:
+    """Write small text at a place, moved by some points."""
+    small = {"fontsize": style.TEXT_SIZE - 1, "color": style.INK}
+    axes.annotate(text, at, shift, textcoords="offset points", **small, **how)

@@ -22,8 +22,8 @@ from onebasin.studies.permutation_invariant_vi.two_modes.descent import (
     stopped_early,
 )
 from onebasin.studies.permutation_invariant_vi.two_modes.figures import (
-    plot_interpolation,
-    plot_scaling,
+    appendix,
+    figure_three,
 )
 from onebasin.studies.permutation_invariant_vi.two_modes.findings import (
     CLAIMS,
@@ -421,7 +421,7 @@ def test_tables_and_sentences_have_thresholds_and_the_page_figures(results):
 
 
 def test_figures_draw_every_branch_and_descent(results):
-    single = plot_interpolation(results, 1.0)
+    single = figure_three(results).figure
     lines = {line.get_label(): line for line in single.axes[0].get_lines()}
     near = results["optima"].find(sigma=1.0, branch="mode")
     np.testing.assert_array_equal(lines["optimum near a mode"].get_ydata(), near["shift"])
@@ -429,7 +429,7 @@ def test_figures_draw_every_branch_and_descent(results):
     np.testing.assert_array_equal(ends.get_xdata(), np.repeat(SMALL.ratios, 2))
     drawn = [v for row in results["descents"].where(sigma=1.0) for v in row["shift"]]
     np.testing.assert_array_equal(ends.get_ydata(), drawn)
-    every = plot_scaling(results)
+    every = appendix(results).figure
     drawn = [line for line in every.axes[2].get_lines() if line.get_label() == "σ = 2"]
     np.testing.assert_allclose(drawn[0].get_xdata(), 2 * grid(SMALL))
     wanted = [(mode(Mixture(r)) or midpoint(Mixture(r))).divergence for r in grid(SMALL)]
