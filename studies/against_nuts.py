@@ -151,9 +151,8 @@ FROM_NUTS = View(
 )
 VERDICTS_CHAPTER = Chapter(
     "What the paper says, and what was measured",
-    "Every statement is tried in several comparisons, which are listed at the end. A comparison is void where "
-    f"the chains of NUTS disagree on f (R-hat above {MAX_RHAT:g} at a held-out point): then NUTS itself is not "
-    "the truth.",
+    "Every statement is tried in several comparisons, which are listed at the end. A comparison is void where the "
+    f"chains of NUTS disagree on f (R-hat above {MAX_RHAT:g} at a held-out point): then NUTS itself is not the truth.",
     (STATEMENTS,),
 )
 AGREEMENT_CHAPTER = Chapter(

@@ -43,10 +43,7 @@ def _claim(
 
 def _wins(pairs: Pairs) -> str:
     free, constrained = pairs.means
-    return (
-        f"lower in {pairs.wins} of {splits(pairs.num)}; mean {free:.3f} free, "
-        f"{constrained:.3f} constrained"
-    )
+    return f"lower in {pairs.wins} of {splits(pairs.num)}; mean {free:.3f} free, {constrained:.3f} constrained"
 
 
 def splits(number: int) -> str:
@@ -92,8 +89,7 @@ CLAIMS = (
     ),
     _claim(
         "far fewer points outside the interval",
-        "The constrained distribution has test examples outside of the 95% credible interval far "
-        "less often (Table 2).",
+        "The constrained distribution has test examples outside of the 95% credible interval far less often (Table 2).",
         "outside_95",
         _wins,
         _far_less,

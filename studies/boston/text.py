@@ -84,10 +84,9 @@ def headline(frames: Frames) -> Iterator[str]:
         mse, outside = (_scored(frames, engine, score) for score in ("mse", "outside_95"))
         if mse.num and outside.num:
             yield (
-                f"{lab.ENGINE_WORDS[engine]}: mean test MSE {mse.means[0]:.3f} with free and "
-                f"{mse.means[1]:.3f} with Givens weights (standardised), and "
-                f"{100 * outside.means[0]:.1f} % and {100 * outside.means[1]:.1f} % of the test "
-                "points outside the 95 % interval."
+                f"{lab.ENGINE_WORDS[engine]}: mean test MSE {mse.means[0]:.3f} with free and {mse.means[1]:.3f} with "
+                f"Givens weights (standardised), and {100 * outside.means[0]:.1f} % and {100 * outside.means[1]:.1f} % "
+                "of the test points outside the 95 % interval."
             )
     worst = max(cells.column("prediction_rhat"), default=float("nan"))
     yield f"The largest R-hat of any prediction is {worst:.2f}."
@@ -97,12 +96,11 @@ def chapters(config: Config, frames: Frames) -> Iterator[Chapter]:
     """Write the chapters of the page."""
     yield Chapter(
         "The question",
-        f"Does the constraint that removes a ReLU network's scaling freedom make a "
-        f"network of {HIDDEN} hidden units predict better? Section 4.2 of Pourzanjani, Jiang "
-        "and Petzold (2017) says so for the Boston Housing data, with NUTS on 15 random 80/20 "
-        "splits. The paper does not state its priors, its splits or the length of its chains; "
-        "here priors are N(0, 1), the noise is inferred, and inputs and target are "
-        "standardised on the training part.",
+        f"Does the constraint that removes a ReLU network's scaling freedom make a network of {HIDDEN} hidden units "
+        "predict better? Section 4.2 of Pourzanjani, Jiang and Petzold (2017) says so for the Boston Housing data, "
+        "with NUTS on 15 random 80/20 splits. The paper does not state its priors, its splits or the length of its "
+        "chains; here priors are N(0, 1), the noise is inferred, and inputs and target are standardised on the "
+        "training part.",
     )
     yield Chapter(
         "What the paper says, and what was measured",

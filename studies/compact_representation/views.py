@@ -54,8 +54,7 @@ def _mean_accuracy(row: Row) -> float | None:
 
 
 PAPER_TABLE = View(
-    "The paper's Table 1. Its network is 784-512-10 on all of MNIST, so that numbers need not agree; "
-    "directions should",
+    "The paper's Table 1. Its network is 784-512-10 on all of MNIST, so that numbers need not agree; directions should",
     (
         Field("posterior", "label"),
         Field("agreement", "agreement", decimals=4, unit="here"),

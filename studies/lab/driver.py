@@ -1,8 +1,7 @@
 """Running a study: cell after cell into the run's folder, then the conclusion.
 
-Cells run one after another, since the chains of each already share the cores. Every cell has a mark, the
-fingerprint of all that decides its draws; it covers the marks of its inputs, so that what depends on a
-changed posterior is made anew.
+Cells run one after another, since the chains of each already share the cores. Every cell has a mark, the fingerprint of
+all that decides its draws; it covers the marks of its inputs, so that what depends on a changed posterior is made anew.
 """
 
 from __future__ import annotations
@@ -87,8 +86,7 @@ def sample(cell: Cell, context: Context) -> xr.DataTree:
     """Sample a cell's target by its method; refuses a cell without one."""
     if context.target is None:
         raise ValueError(
-            f"`target` of the cell {cell.key} is None; give it a target, or make its posterior without "
-            "sampling."
+            f"`target` of the cell {cell.key} is None; give it a target, or make its posterior without sampling."
         )
     return infer(
         context.target,

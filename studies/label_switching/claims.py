@@ -111,18 +111,15 @@ def _recovers(row: Row) -> Finding:
 
 
 def _engines_agree(row: Row) -> Finding:
-    words = (
-        f"{row['aligned']:.1f} Monte Carlo errors ({row['aligned_sds']:.2f} sds) aligned, "
-        f"{row['raw_sds']:.0f} sds raw"
-    )
+    aligned = f"{row['aligned']:.1f} Monte Carlo errors ({row['aligned_sds']:.2f} sds) aligned"
+    words = f"{aligned}, {row['raw_sds']:.0f} sds raw"
     return words, None if row["rhat"] > HOPELESS else row["aligned"] <= MCSE
 
 
 CLAIMS = (
     Claim(
         "raw draws look hopeless",
-        "Each chain is fine; together they look hopeless, since each has found the same mode under labels of "
-        "its own.",
+        "Each chain is fine; together they look hopeless, since each has found the same mode under labels of its own.",
         f"the largest R-hat of a moved parameter is above {HOPELESS:g}",
         each(APART, _looks_hopeless),
     ),

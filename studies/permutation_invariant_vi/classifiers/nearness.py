@@ -123,14 +123,13 @@ def text(common: Row) -> str:
             "midpoint (see above): a fit there is of two units that share one q."
         )
     return (
-        "Equivalent modes that are close are those between which one Gaussian comes to lie. The nearest "
-        "permuted copy of a network is always one transposition away, that of its two closest units: "
-        "√2 min ||u_i − u_j||.\n\n"
-        "Theorem 3.1 bounds it by a volume argument, 2 d / log H! in units of ||w||, d the weights that permutations "
+        "Equivalent modes that are close are those between which one Gaussian comes to lie. The nearest permuted copy "
+        "of a network is always one transposition away, that of its two closest units: √2 min ||u_i − u_j||.\n"
+        "\nTheorem 3.1 bounds it by a volume argument, 2 d / log H! in units of ||w||, d the weights that permutations "
         f"move. With {common['unit_size']} weights a unit this is below 2, which the triangle inequality gives for "
         f"nothing, only from 2^{size:.0f} units on. The least of all pairs' distances is at most their root mean "
         "square, and that gives 2 / √(H − 1) for every network: so equivalent modes do come close in wide networks, at "
-        "a rate that does not depend on the number of inputs.\n\n"
-        "Relative to ||w|| is not relative to the width of a mode. The separation is half the distance in standard "
+        "a rate that does not depend on the number of inputs.\n"
+        "\nRelative to ||w|| is not relative to the width of a mode. The separation is half the distance in standard "
         f"deviations of q, for the two units where it is least.{between}"
     )

@@ -230,9 +230,8 @@ def _every_fit(frames: Frames) -> Iterator[Row]:
 
 
 PAIRED = View(
-    "What training with an estimator that rests on the permanent changes beside InfoNCE at its best K: "
-    "differences seed by seed, mean ± standard error, seeds won; ✓ above and ✗ below zero by Student's 95 % "
-    "interval",
+    "What training with an estimator that rests on the permanent changes beside InfoNCE at its best K: differences "
+    "seed by seed, mean ± standard error, seeds won; ✓ above and ✗ below zero by Student's 95 % interval",
     (
         Field("units", "width", decimals=0),
         Field("method", "label"),

@@ -71,13 +71,12 @@ def over_alpha(frames: Frames) -> FigureItem:
     style.add_legend(figure, list(handles.values()), list(handles), columns=6)
     return FigureItem(
         figure,
-        caption="Over alpha, at noise "
-        f"{settings['noise']:g} where nothing else is said. Left: how far apart the two means are, over the "
-        "truth's mean of |w1 - w2|; lines are the best approximations of each kind, points are fits. Middle: "
-        "divergence from the posterior of the mean field, of the mean field symmetrised after training, and of the "
-        "one trained so; dotted: log 2, what one of two separate modes costs. Right: by how much symmetrising "
-        f"lowers the expected test MSE, mean over {settings['data_sets']} data sets ± {ERRORS:g} standard errors, "
-        "in units of the noise's variance.",
+        caption=f"Over alpha, at noise {settings['noise']:g} where nothing else is said. Left: how far apart the two "
+        "means are, over the truth's mean of |w1 - w2|; lines are the best approximations of each kind, points are "
+        "fits. Middle: divergence from the posterior of the mean field, of the mean field symmetrised after training, "
+        "and of the one trained so; dotted: log 2, what one of two separate modes costs. Right: by how much "
+        f"symmetrising lowers the expected test MSE, mean over {settings['data_sets']} data sets ± {ERRORS:g} standard "
+        "errors, in units of the noise's variance.",
         alt="Separation, KL divergence and gain in expected test MSE against alpha",
     )
 
