@@ -4,8 +4,6 @@ What is compared are means and standard deviations of f, the network's output wi
 points (`heldout`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

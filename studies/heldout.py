@@ -5,8 +5,6 @@ predictions add noise of the draw's own sigma from a fixed seed. Means and squar
 of f, whose mean is the predictive mean without the Monte Carlo error that the noise would bring.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

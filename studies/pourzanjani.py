@@ -5,8 +5,6 @@ under a half-normal prior. Beyond the paper's `free` and `givens` weights and `o
 are two charts of unit-norm weights without the seam of the Givens angle.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 

@@ -3,8 +3,6 @@
 With fewer splits than a Wilcoxon test needs, every comparison is void.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from ..lab import ENGINE_WORDS, Claim, Pairs, paired

@@ -1,7 +1,5 @@
 """The design: splits, a network of 50 ReLU units, and the cells to run."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from functools import lru_cache
 

@@ -1,7 +1,5 @@
 """What is measured on every split's test part."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

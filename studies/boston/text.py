@@ -1,7 +1,5 @@
 """The study's tables, figures and words."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from onebasin.analysis.figures.cells import plot_cells

@@ -1,7 +1,5 @@
 """The paper's statements, and the rules by which they are held against what was measured."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from operator import gt, lt
 

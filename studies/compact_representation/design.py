@@ -5,8 +5,6 @@ rules, Gaussians fitted through the ELBO or through predictions, a row of the ta
 the trained pairs of networks behind the paper's Figures 2 and 3.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """The study's figures: the paper's Figures 2, 3 and 5, and all representations at a glance."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np

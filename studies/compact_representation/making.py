@@ -1,7 +1,5 @@
 """Making the cells that follow from others: aligned draws, Gaussians, rows, trained pairs."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict
 

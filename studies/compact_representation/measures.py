@@ -5,8 +5,6 @@ Frames: `rows` (one a representation), `floor` (the second half of HMC's chains 
 runs, one a number of transpositions before training) and `lines` (one a run).
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from typing import Any

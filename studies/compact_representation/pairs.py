@@ -9,8 +9,6 @@ Convention: losses are mean negative log likelihoods of the training images in n
 over all weights and biases; alignment is that of Git Re-Basin, whole units in their own scale.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from itertools import chain
 from typing import Any

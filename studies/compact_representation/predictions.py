@@ -5,8 +5,6 @@ class probabilities averaged over draws, and what is needed of single draws. Dra
 only sums are kept. Where a row has repeats (other choices of a few draws), they are a leading axis.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple
 

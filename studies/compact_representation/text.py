@@ -1,7 +1,5 @@
 """What the study says in words, and the chapters of its page."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ..lab import STATEMENTS, TRIALS, Cell, Chapter, Frames, Text, count_verdicts, failed, read

@@ -1,7 +1,5 @@
 """The study's tables, and the goals that were set for one Gaussian."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from operator import itemgetter
 from types import MappingProxyType

@@ -4,8 +4,6 @@ A claim is tried in several comparisons (`lab.comparisons`). It reproduces if it
 not if it holds in none, and is unclear otherwise, or where the numbers of a comparison cannot be trusted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal

@@ -5,8 +5,6 @@ Most claims are tried by one of three: `contrast` (rows that differ in one facto
 returns the numbers in words and whether the claim holds; `ratio` makes the commonest one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any
 

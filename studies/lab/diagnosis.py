@@ -1,7 +1,5 @@
 """The columns of a frame that say whether a posterior's draws can be trusted."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from onebasin.analysis.posterior.view import as_view

@@ -1,7 +1,5 @@
 """Figures of how posteriors were made, the same for every study."""
 
-from __future__ import annotations
-
 from onebasin.analysis.report import FigureItem
 from onebasin.analysis.report.posterior_figures import elbo_figure, trace_figure
 

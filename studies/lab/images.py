@@ -1,7 +1,5 @@
 """Images that several studies classify, and the network that classifies them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import lru_cache
 

@@ -1,7 +1,5 @@
 """What the command line was given, before a study makes settings of it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """The page of a study: chapters of text, views and figures, with the layout that all studies share."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any

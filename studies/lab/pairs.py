@@ -1,7 +1,5 @@
 """Two sides of a factor, compared pair by pair: the same seed, the same split."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 The JSON holds the frames; tables, verdicts and sentences of the page follow from them, by `rewrite`.
 """
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 from typing import Any

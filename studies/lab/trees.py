@@ -1,7 +1,5 @@
 """Posteriors made of others: trees with attributes, halves of the chains, draws from the prior."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -4,8 +4,6 @@ The tables that every study has stand here once: `STATEMENTS`, `TRIALS`, `VERDIC
 their like for claims of our own, and `FAILURES`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """What is claimed of label switching, and how it is tried on every posterior that it is about."""
 
-from __future__ import annotations
-
 from onebasin.analysis.diagnostics.result import Limits
 
 from ..lab import Claim, Frames, Row, each, join, select

@@ -4,8 +4,6 @@ Convention: what a program's data block takes, and the truth under the names of 
 are fixed; the generator decides the noise.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 

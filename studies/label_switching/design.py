@@ -1,7 +1,5 @@
 """The design: problems, engines, and how a posterior is made."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -5,8 +5,6 @@ Every posterior is aligned twice: with a diagonal Gaussian, which weighs every e
 said of the first.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The study's figures, by the chapters that show them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 import numpy as np

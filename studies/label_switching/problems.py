@@ -1,7 +1,5 @@
 """The problems: models whose parts have no order, with the symmetry that each declares."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial

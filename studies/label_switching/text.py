@@ -1,7 +1,5 @@
 """The study in words: its headline, and the chapters of its page."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from onebasin.analysis.report import Note

@@ -1,7 +1,5 @@
 """The study's tables."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from onebasin.analysis.alignment.failure_rates import RULES

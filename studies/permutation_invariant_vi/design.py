@@ -1,7 +1,5 @@
 """The design: three sizes of the experiment, the methods, their settings and data, and the cells."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import product

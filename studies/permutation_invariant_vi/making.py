@@ -6,8 +6,6 @@ draw; `centre` and `spread` have the means and standard deviations of q under th
 Draws are thinned once predictions are made; data are those of the study, and not kept.
 """
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What is measured of all cells, as frames: see `run` of the first two parts, and `classifiers.measures`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 

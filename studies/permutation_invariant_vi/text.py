@@ -1,7 +1,5 @@
 """The page: sentences, chapters, tables and figures of all parts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 

@@ -1,7 +1,5 @@
 """The paper's statements, tried in every engine, pair of parametrisations and family of ADVI."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

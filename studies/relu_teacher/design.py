@@ -1,7 +1,5 @@
 """The design, 100 points of the teacher and a network like it; and what is measured of its posteriors."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from functools import cache
 

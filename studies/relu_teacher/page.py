@@ -1,7 +1,5 @@
 """What the study says in tables, words and pictures."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np

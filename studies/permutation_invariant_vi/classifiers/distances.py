@@ -1,7 +1,5 @@
 """How far the fits are from HMC's draws: claims, table, sentences."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Curves over the width of the classifiers: fits, and distances to the nearest equivalent mode beside the bounds."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 from typing import Any

@@ -7,8 +7,6 @@ class probabilities averaged over draws of q. Agreement and halved total variati
 HMC's draws; distances in weights are those of `truth.weight_distance`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

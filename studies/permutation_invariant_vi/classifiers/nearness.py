@@ -1,7 +1,5 @@
 """What the nearest equivalent modes show: claims, table, sentences."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import numpy as np

@@ -7,8 +7,6 @@ arbitrary, a distance to them cannot become small by any q, and the halves of HM
 prior aligned alike, show what small and large are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

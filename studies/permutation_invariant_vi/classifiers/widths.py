@@ -1,7 +1,5 @@
 """What the classifiers' fits show: methods compared seed by seed, claims, tables, sentences."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 

@@ -18,8 +18,6 @@ variance of a step is in proportion to rate / M, and where that is large q is kn
 an optimum near the mode.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import jax

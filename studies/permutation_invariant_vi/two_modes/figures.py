@@ -1,7 +1,5 @@
 """Figures of one Gaussian between two modes: the paper's Figure 3, and the same for every sigma (Appendix A)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What the experiment of one Gaussian between two modes shows: claims, tables, sentences."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any

@@ -12,8 +12,6 @@ Of every Gaussian three numbers are kept: `shift`, ||mu|| / alpha; `determinant`
 1 at a component; and `divergence`, KL(q || p) in nats, by quadrature.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Any

@@ -27,8 +27,6 @@ integrand's nearest pole from the real line, pi sigma^2 / (2 alpha s), over the 
 root of the number of nodes, and needs thousands where alpha is 4 sigma.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

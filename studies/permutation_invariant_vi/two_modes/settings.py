@@ -1,7 +1,5 @@
 """What the experiment of one Gaussian between two modes computes, and at what size."""
 
-from __future__ import annotations
-
 from dataclasses import field
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The paper's statements on the network of two weights beside what was measured."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """The figures on the network of two weights: the paper's Figure 4, and what happens over alpha."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What the network of two weights shows: sentences and the section of the page."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -6,8 +6,6 @@ paper; divergences are of the fitted Gaussian, not of its draws.
 Source: Gelberg et al. 2024, section 5, Tables 2 and 3.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -12,8 +12,6 @@ Source: Gelberg et al. 2024, Theorem 4.1, for this group of two elements. Its op
 starts; the paper has Adam on noisy gradients.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

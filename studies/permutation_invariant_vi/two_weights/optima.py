@@ -8,8 +8,6 @@ how far apart two means are, and of the posterior the mean of |w1 - w2|.
 Beyond the source (Gelberg et al. 2024, section 5): all of it; the paper shows fits of one data set.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

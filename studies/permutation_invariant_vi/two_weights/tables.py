@@ -1,7 +1,5 @@
 """The tables on the network of two weights."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import numpy as np

@@ -11,8 +11,6 @@ the log density has its kinks; panels are halved until the evidence stands still
 Source: Gelberg et al. 2024, section 5, where the posterior is called tractable; they show it only as a picture.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
