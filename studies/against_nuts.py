@@ -1,7 +1,7 @@
 """NUTS as the truth: how far approximations' predictions are from its, and whether its engines agree.
 
 What is compared are means and standard deviations of f, the network's output without noise, at held-out
-points (`heldout`).
+points.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from onebasin.analysis.predictive.heldout import HeldOut, gap
 from onebasin.inference.engine import ENGINES
 
-from .heldout import RHAT, HeldOut
+from .heldout import RHAT
 from .lab import STATEMENTS, Cell, Chapter, Field, Frame, Frames, Row, View, at_most
 
 BOUND = 5.0
@@ -34,29 +35,6 @@ DEFINITIONS = (
         "the shift that Monte Carlo error alone would give.",
     ),
 )
-
-
-def gap(held_out: HeldOut, reference: HeldOut) -> dict[str, float]:
-    """Compare predictions with a reference's at the same points.
-
-    `rms` is the root mean square over points of the difference of the means of f, in units of the target; `in_sds` the
-    same, each difference divided by the reference's sd of f there; `floor_in_sds` what that would be from Monte Carlo
-    error alone; `sd_ratio` the geometric mean over points of the sd of f over the reference's, and
-    `predictive_sd_ratio` the same of the predictive sd, noise included.
-    """
-    ours, theirs = held_out.points, reference.points
-    difference = (ours["mean"] - theirs["mean"]).to_numpy()
-    scale = theirs["sd"].to_numpy()
-    error = np.hypot(ours["mcse_mean"], theirs["mcse_mean"]).to_numpy()
-    return {
-        "rms": _rms(difference),
-        "in_sds": _rms(difference / scale),
-        "floor_in_sds": _rms(error / scale),
-        "sd_ratio": _geometric_mean(ours["sd"].to_numpy() / scale),
-        "predictive_sd_ratio": _geometric_mean(
-            _predictive_sd(held_out) / _predictive_sd(reference)
-        ),
-    }
 
 
 def agree(a: HeldOut, b: HeldOut) -> dict[str, Any]:
@@ -175,15 +153,3 @@ def engines_agree(frames: Frames) -> str:
         "Carlo errors"
     )
     return f"NUTS in Stan and in NumPyro {found}."
-
-
-def _predictive_sd(held_out: HeldOut) -> np.ndarray:
-    return np.sqrt(held_out.points["sd"].to_numpy() ** 2 + float(np.mean(held_out.sigma**2)))
-
-
-def _rms(values: np.ndarray) -> float:
-    return float(np.sqrt(np.mean(values**2)))
-
-
-def _geometric_mean(values: np.ndarray) -> float:
-    return float(np.exp(np.mean(np.log(values))))

@@ -181,7 +181,7 @@ def _classes(model: BayesianNetwork, draws: Draws, points: Points) -> Predicted:
 
 
 def _regression(model: BayesianNetwork, draws: Draws, points: Points, seed: int) -> Predicted:
-    rng, sigma = np.random.default_rng(seed), _sigma(model, draws)
+    rng, sigma = np.random.default_rng(seed), sigma_of(model, draws)
     centres, spreads, scores = [], [], []
     for rows in _blocks(model, draws, points):
         function = predict(model, draws, points.x[rows])
@@ -197,7 +197,7 @@ def _regression(model: BayesianNetwork, draws: Draws, points: Points, seed: int)
     return Predicted(np.concatenate(centres), np.concatenate(spreads), total)
 
 
-def _sigma(model: BayesianNetwork, draws: Draws) -> Float[np.ndarray, "chain draw"]:
+def sigma_of(model: BayesianNetwork, draws: Draws) -> Float[np.ndarray, "chain draw"]:
     """Standard deviation of each draw's noise."""
     weights = next(iter(draws.values()))
     known = model.likelihood.noise_sd if isinstance(model.likelihood, Gaussian) else None

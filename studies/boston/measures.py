@@ -4,7 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from ..heldout import predict_held_out
+from onebasin.analysis.predictive.heldout import predict_held_out
+
+from ..heldout import columns_of
 from ..lab import Cell, Frame, Frames, Outcomes
 from ..lab.diagnosis import diagnosis_columns
 from .design import Config, parts, target
@@ -23,7 +25,7 @@ def _row(config: Config, cell: Cell, outcomes: Outcomes) -> dict[str, Any]:
     (y_sd,) = data.standardiser.inverse_sd(np.ones(1))
     return {
         **cell.factors,
-        **predictions.columns,
+        **columns_of(predictions),
         **data_units(
             predictions.scores.mse, predictions.scores.log_score, y_sd, data.standardiser.log_scale
         ),

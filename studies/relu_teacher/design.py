@@ -6,12 +6,13 @@ from functools import cache
 import numpy as np
 import xarray as xr
 
+from onebasin.analysis.predictive.heldout import predict_held_out
 from onebasin.inference import AdviSettings, NutsSettings
 from onebasin.models import NetworkTarget
 from onebasin.models.data import Dataset, load_data
 
 from ..against_nuts import agreements, from_nuts
-from ..heldout import predict_held_out
+from ..heldout import columns_of
 from ..lab import Cell, Frame, Frames, Options, Outcomes
 from ..lab.diagnosis import diagnosis_columns
 from ..pourzanjani import PARAMETRISATIONS, relu_network
@@ -95,7 +96,7 @@ def measure(config: Config, outcomes: Outcomes) -> Frames:
     }
     for cell, predictions in held_out.items():
         miss = predictions.function.mean(axis=(0, 1)) - truth(test.x)
-        row = {**cell.factors, **diagnosis_columns(outcomes, cell), **predictions.columns}
+        row = {**cell.factors, **diagnosis_columns(outcomes, cell), **columns_of(predictions)}
         row |= {"bias": miss.mean(), "error": np.sqrt(np.mean(miss**2))}
         row |= dict(zip(("at_seam", "crossings"), seam(outcomes.tree(cell)), strict=True))
         rows.append(row | from_nuts(held_out, cell))

@@ -7,12 +7,13 @@ import numpy as np
 from onebasin.analysis.figures.predictive_band import Curve, plot_predictive_band, predictive_band
 from onebasin.analysis.figures.weight_scatter import WeightPair, plot_weight_scatter
 from onebasin.analysis.posterior.view import as_view
+from onebasin.analysis.predictive.heldout import draw_functions
 from onebasin.analysis.report import FigureItem
 from onebasin.analysis.report.definitions import DIAGNOSTICS, PREDICTION
 from onebasin.models.data import own_split
 
 from .. import against_nuts, lab
-from ..heldout import OF_F, PREDICTIVE, draw_functions
+from ..heldout import OF_F, PREDICTIVE
 from ..lab import Chapter, Field, Frames
 from ..lab.figures import elbo_traces, panels, worst_chains, worst_trace
 from ..lab.page import Extra

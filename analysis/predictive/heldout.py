@@ -1,0 +1,145 @@
+"""A network's predictions at points that it has not seen: their scores, and how sure their means are.
+
+Convention: the function f(x) is the network's output without noise, (chain, draw, obs, out);
+predictions add noise of the draw's own sigma from a fixed seed. Means and squared errors are those
+of f, whose mean is the predictive mean without the Monte Carlo error that the noise would bring.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+from onebasin.models import schema
+from onebasin.models.networks.bayesian import BayesianNetwork
+from onebasin.models.networks.prediction import predict
+
+from ..posterior.draws import Draws
+from ..posterior.summary import summary
+from ..posterior.view import Posterior, as_view
+from .points import sigma_of
+from .regression import PredictiveScores, score_function
+
+NOISE_SEED = 20170411
+"""Seed of the noise that predictions add to the function; the same for all posteriors."""
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """One posterior's predictions at a set of points.
+
+    Attributes
+    ----------
+    function
+        Draws of the network's output, without noise.
+    sigma
+        Draws of the noise's standard deviation.
+    scores
+        Scores against what was observed.
+    table
+        One row per point and for `sigma`, invariant under every symmetry, with the columns of
+        `analysis.parameters`.
+    gradients
+        Gradient evaluations of the kept draws, of Markov chains.
+    """
+
+    function: Float[np.ndarray, "chain draw obs out"]
+    sigma: Float[np.ndarray, "chain draw"]
+    scores: PredictiveScores
+    table: pd.DataFrame
+    gradients: int | None = None
+
+    @property
+    def points(self) -> pd.DataFrame:
+        """The rows of the points, without that of `sigma`."""
+        return self.table.drop(index="sigma")
+
+    @property
+    def worst_rhat(self) -> float:
+        """Largest R-hat of f over the points."""
+        return float(self.points["rhat"].max())
+
+    @property
+    def median_ess(self) -> float:
+        """Median over the points of the bulk ESS of f."""
+        return float(self.points["ess_bulk"].median())
+
+
+def predict_held_out(
+    posterior: Posterior, model: BayesianNetwork, x: np.ndarray, y: np.ndarray
+) -> HeldOut:
+    """Predict at points and score the predictions.
+
+    Parameters
+    ----------
+    posterior
+        The posterior.
+    model
+        The network that it is of, with a Gaussian likelihood.
+    x : array (obs, in)
+        Inputs, in the units that the network was conditioned on.
+    y : array (obs, out)
+        What was observed there.
+
+    Returns
+    -------
+    HeldOut
+        Predictions and scores.
+    """
+    function, sigma = draw_functions(posterior, model, x)
+    scores = score_function(function, sigma, y, np.random.default_rng(NOISE_SEED))
+    view = as_view(posterior)
+    chains = view.attribute(schema.METHOD) in ("nuts", "hmc")
+    gradients = int(view.attribute(schema.GRADIENT_EVALUATIONS)) if chains else None
+    names = [f"f[{i},{j}]" for i, j in np.ndindex(function.shape[2:])]
+    flat = function.reshape(*function.shape[:2], len(names))
+    draws = Draws((*names, "sigma"), np.concatenate([flat, sigma[..., None]], axis=-1))
+    return HeldOut(function, sigma, scores, summary(draws), gradients)
+
+
+def draw_functions(
+    posterior: Posterior, model: BayesianNetwork, x: np.ndarray
+) -> tuple[Float[np.ndarray, "chain draw obs out"], Float[np.ndarray, "chain draw"]]:
+    """Draw the network's output at `x`, and the noise's standard deviation."""
+    view = as_view(posterior)
+    draws = {name: view.values(name) for name in view.variables}
+    return predict(model, draws, x), sigma_of(model, draws)
+
+
+def gap(held_out: HeldOut, reference: HeldOut) -> dict[str, float]:
+    """Measure how far predictions lie from a reference's at the same points.
+
+    Returns
+    -------
+    dict
+        `rms`, the root mean square over points of the difference of the means of f, in units of the target;
+        `in_sds`, the same, each difference divided by the reference's sd of f there; `floor_in_sds`, what that would
+        be from Monte Carlo error alone; `sd_ratio`, the geometric mean over points of the sd of f over the
+        reference's; `predictive_sd_ratio`, the same of the predictive sd, noise included.
+    """
+    ours, theirs = held_out.points, reference.points
+    difference = (ours["mean"] - theirs["mean"]).to_numpy()
+    scale = theirs["sd"].to_numpy()
+    error = np.hypot(ours["mcse_mean"], theirs["mcse_mean"]).to_numpy()
+    return {
+        "rms": _rms(difference),
+        "in_sds": _rms(difference / scale),
+        "floor_in_sds": _rms(error / scale),
+        "sd_ratio": _geometric_mean(ours["sd"].to_numpy() / scale),
+        "predictive_sd_ratio": _geometric_mean(
+            _predictive_sd(held_out) / _predictive_sd(reference)
+        ),
+    }
+
+
+def _predictive_sd(held_out: HeldOut) -> np.ndarray:
+    return np.sqrt(held_out.points["sd"].to_numpy() ** 2 + float(np.mean(held_out.sigma**2)))
+
+
+def _rms(values: np.ndarray) -> float:
+    return float(np.sqrt(np.mean(values**2)))
+
+
+def _geometric_mean(values: np.ndarray) -> float:
+    return float(np.exp(np.mean(np.log(values))))
