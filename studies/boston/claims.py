@@ -5,8 +5,9 @@ With fewer splits than a Wilcoxon test needs, every comparison is void.
 
 from collections.abc import Callable
 
+from onebasin.analysis.compare.pairs import MIN_PAIRS
+
 from ..lab import ENGINE_WORDS, Claim, Pairs, paired
-from ..lab.pairs import MIN_PAIRS
 from . import paper
 
 LEVEL = 0.05

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from onebasin.analysis.compare.pairs import MIN_PAIRS
 from onebasin.analysis.figures.cells import plot_cells
 from onebasin.analysis.report import FigureItem
 from onebasin.analysis.report.definitions import DIAGNOSTICS, PREDICTION
@@ -10,7 +11,6 @@ from onebasin.analysis.report.page import Flag
 from .. import lab
 from ..lab import Chapter, Field, Frames, Pairs, Row
 from ..lab.page import Extra
-from ..lab.pairs import MIN_PAIRS
 from . import paper
 from .claims import splits
 from .design import HIDDEN, Config

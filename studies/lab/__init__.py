@@ -1,13 +1,14 @@
 """What all studies share: cells to run, frames of measures, claims tried on them, views and the record."""
 
 # ruff: noqa: F401 -- what is imported here is what studies take from the lab.
+from onebasin.analysis.compare.pairs import Pairs
+
 from .cells import ENGINE_WORDS, METHOD_WORDS, Cell, CellFailed, Context, Outcomes, where
 from .claims import Claim, Test, Trial, count_verdicts
 from .comparisons import Finding, beside, contrast, each, join, pair, paired, ratio, span
 from .frame import Frame, Frames, Row, Rows, plain, read, select
 from .options import Options
 from .page import Chapter, Text, failed, health
-from .pairs import Pairs
 from .study import Study
 from .views import (
     CLAIM_VERDICTS,

@@ -8,9 +8,10 @@ returns the numbers in words and whether the claim holds; `ratio` makes the comm
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from onebasin.analysis.compare.pairs import Pairs
+
 from .claims import Test, Trial
 from .frame import Frame, Frames, Row, Rows, read
-from .pairs import Pairs
 
 Finding = tuple[str, bool | None]
 """Numbers in words, and whether the claim holds; None where that cannot be said."""

@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from onebasin.analysis.report import Column, Table, TableCell
+from onebasin.analysis.report.markdown import table_to_markdown
 from onebasin.models.storage.atomic import replacing
 
 from .. import registry
@@ -16,7 +16,6 @@ from .frame import Frame
 from .study import Findings, Study, conclude
 
 RESULTS = Path(__file__).parents[1] / "results"
-_MARKS = {"": "", "good": " ✓", "warn": " !", "bad": " ✗"}
 
 
 def write_record(name: str, run: Run, findings: Findings, *, size: str = "") -> tuple[Path, Path]:
@@ -80,22 +79,3 @@ def _facts(made: dict[str, Any]) -> str:
             f"- time: {made['seconds']:.0f} s, all cells",
         )
     )
-
-
-def table_to_markdown(table: Table) -> str:
-    """Write a table as Markdown, its caption above it."""
-    columns = table.headings
-    heading = [f"{c.name} ({c.unit})" if c.unit else c.name for c in columns]
-    rows = [[_text(cell, c) for cell, c in zip(row, columns, strict=True)] for row in table.cells]
-    lines = [_line(heading), _line(["---"] * len(columns)), *map(_line, rows)]
-    caption = [f"**{table.caption}**", ""] if table.caption else []
-    return "\n".join([*caption, *lines])
-
-
-def _line(cells: list[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-
-
-def _text(cell: TableCell, column: Column) -> str:
-    note = f" ({cell.note})" if cell.note else ""
-    return f"{column.write(cell.value)}{_MARKS[cell.flag]}{note}"

@@ -8,9 +8,9 @@ import pytest
 import xarray as xr
 from scipy.stats import norm
 
+from onebasin.analysis.compare.pairs import Pairs
 from onebasin.models import Exchangeable
 from onebasin.studies.lab.frame import Frame
-from onebasin.studies.lab.pairs import Pairs
 from onebasin.studies.permutation_invariant_vi.two_weights import optima
 from onebasin.studies.permutation_invariant_vi.two_weights.claims import CLAIMS
 from onebasin.studies.permutation_invariant_vi.two_weights.design import (

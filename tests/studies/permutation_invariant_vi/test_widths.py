@@ -1,4 +1,4 @@
-"""Classifiers of growing width: paired comparisons, verdicts, tables and curves."""
+"""Classifiers of growing width: verdicts, tables and curves."""
 
 import math
 from dataclasses import replace
@@ -8,7 +8,6 @@ import pytest
 
 from onebasin.studies.lab.frame import Frame
 from onebasin.studies.lab.options import Options
-from onebasin.studies.lab.pairs import Pairs
 from onebasin.studies.permutation_invariant_vi import design
 from onebasin.studies.permutation_invariant_vi.classifiers.figures import curves
 from onebasin.studies.permutation_invariant_vi.classifiers.widths import (
@@ -22,33 +21,6 @@ from onebasin.studies.permutation_invariant_vi.classifiers.widths import (
     headline,
 )
 from onebasin.studies.permutation_invariant_vi.design import configure
-
-
-def pair(differences) -> Pairs:
-    return Pairs(list(differences), [0.0] * len(differences))
-
-
-def test_pairs_are_summarised_by_students_interval():
-    found = pair(np.array([1.0, 2.0, 3.0, 4.0, 5.0]))
-    assert (found.mean, found.wins, found.num) == (3.0, 5, 5)
-    assert found.error == pytest.approx(math.sqrt(2.5 / 5))
-    assert found.interval[1] - 3.0 == pytest.approx(
-        2.776445 * found.error, rel=1e-6
-    )  # t, 4 degrees
-    assert found.above is True
-    assert found.write() == "+3.00 ± 0.71, 5 of 5 seeds"
-    assert pair(-np.arange(1.0, 6.0)).above is False
-    assert pair(np.array([-1.0, 1.0, 0.5])).above is None
-    assert pair(np.array([0.3])).above is None
-
-
-def test_a_gain_too_small_to_matter_is_none_and_an_open_one_is_void():
-    small = pair(np.array([0.01, -0.01, 0.02, -0.02, 0.0]))
-    assert small.above is None
-    assert small.gains(0.1) is False
-    assert small.gains(0.01) is None
-    assert pair(np.array([0.01, 0.011, 0.012])).gains(0.1) is True
-
 
 METHODS = design.methods(replace(configure(Options()), infonce=(2, 10)), 8)
 

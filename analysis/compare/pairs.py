@@ -1,4 +1,6 @@
-"""Two sides of a factor, compared pair by pair: the same seed, the same split."""
+"""Two methods compared pair by pair: the same seed, the same split of the data."""
+
+from __future__ import annotations
 
 import math
 from collections.abc import Sequence
@@ -13,10 +15,16 @@ MIN_PAIRS = 6
 
 @dataclass(frozen=True)
 class Pairs:
-    """One measure on two sides, pair by pair."""
+    """One measure on two sides, pair by pair.
+
+    Attributes
+    ----------
+    first, second : sequence of float
+        The two sides, in the same order.
+    """
 
     first: Sequence[float]
-    second: Sequence[float]  # `first`, `second`: the two sides, in the same order.
+    second: Sequence[float]
 
     def __post_init__(self) -> None:
         """Refuse sides of different length."""
