@@ -12,7 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from onebasin.models.storage.atomic import replacing
+from onebasin.models.notices import notice
+from onebasin.models.storage.seal import Seal, examine, sealing
 
 from .kept import MARK, check_folder, state_file
 
@@ -21,15 +22,18 @@ SECONDS = 30.0
 
 
 def write(path: Path, fingerprint: str, arrays: Mapping[str, Any]) -> None:
-    """Write arrays; the folder is made where it does not exist, the file appears whole or not at all."""
+    """Write arrays with a seal; the folder is made where it does not exist, the file appears whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as part, part.open("wb") as file:
+    with sealing(path) as part, part.open("wb") as file:
         np.savez(file, allow_pickle=False, **{MARK: np.array(fingerprint)}, **arrays)
 
 
 def read(path: Path, fingerprint: str) -> dict[str, np.ndarray] | None:
-    """The arrays, or None where there is no file of this very run."""
+    """The arrays, or None where there is no whole file of this very run; a notice tells of a damaged one."""
     if not path.exists():
+        return None
+    if examine(path) is not Seal.SEALED:
+        notice(f"{path} is damaged (its checksum is missing or wrong): what it kept is made anew.")
         return None
     with np.load(path, allow_pickle=False) as file:
         if str(file[MARK]) != fingerprint:
@@ -97,3 +101,9 @@ class FileKeeper(Keeper):
         leaves = {f"state/{i}": np.asarray(v) for i, v in enumerate(jax.tree.leaves(kept.state))}
         write(self.path, self.fingerprint, {"losses": np.stack(kept.losses), **leaves})
         self._written = time.monotonic()
+
+
+def keeper_in(folder: Path | None, fingerprint: Callable[[], str | None]) -> Keeper:
+    """A keeper of a folder, one that keeps nothing where there is no folder or the run has no fingerprint."""
+    mark = None if folder is None else fingerprint()
+    return Keeper() if folder is None or mark is None else FileKeeper(folder, mark)

@@ -27,3 +27,7 @@ class AdviFailed(InferenceError):
 
 class PosteriorFileError(InferenceError):
     """A posterior file that cannot be written or read."""
+
+
+class NoFingerprint(InferenceError):
+    """Something that decides a run's draws and cannot be told from others; the message says what, as a clause."""

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -76,26 +73,6 @@ def _describe(target: Target, engine: str) -> dict[str, Any]:
         schema.MACHINE: machine(engine),
         schema.ATTEMPTS: [],
     }
-
-
-def fingerprint(target: Target, **how: Any) -> str:
-    """A hash of everything that decides a run's draws: the target with its data, the engine, settings and seed."""
-    digest = hashlib.sha256(target.name.encode())
-    digest.update(target.describe().encode())
-    for _, array in (*target.inputs.values(), *target.outputs.values()):
-        digest.update(array.tobytes())
-    if target.stan_program is not None:
-        digest.update(target.stan_program.path.read_bytes())
-        data = dict(target.stan_program.data)
-        digest.update(json.dumps(data, sort_keys=True, default=_every_bit).encode())
-    digest.update(json.dumps(how, sort_keys=True, default=asdict).encode())
-    return digest.hexdigest()
-
-
-def _every_bit(values: Any) -> tuple[str, tuple[int, ...], str]:
-    """An array's type, shape and bytes; its `repr` rounds, and leaves out the middle of a long one."""
-    array = np.asarray(values)
-    return array.dtype.str, array.shape, array.tobytes().hex()
 
 
 def save(tree: xr.DataTree, path: str | Path, *, force: bool = False) -> Path:

@@ -14,6 +14,7 @@ import typer
 
 from .commands import cmdstan
 from .commands.compare import compare
+from .commands.console import show_notices
 from .commands.doctor import doctor
 from .commands.options import with_options
 from .commands.posteriors import align, diagnose, report
@@ -89,6 +90,7 @@ def run(arguments: Sequence[str]) -> int:
     """Run one command, as a part of this process; return its exit code."""
     words = list(arguments)
     debug = "--debug" in words
+    show_notices()
     try:
         code = typer.main.get_command(program(words)).main(
             args=[word for word in words if word != "--debug"],

@@ -31,10 +31,10 @@ def infer(
     engine: str,
     settings: Settings | EnsembleSettings,
     seed: int,
-    checkpoint: Path,
+    checkpoint: Path | None,
     progress: bool,
 ) -> xr.DataTree:
-    """Run one of `METHODS` or `NETWORK_METHODS`; chains and training are kept in the folder `checkpoint` on the way."""
+    """Run one of `METHODS` or `NETWORK_METHODS`; chains and training are kept in the folder `checkpoint`, if any."""
     from onebasin import inference
 
     shared: dict[str, Any] = {"settings": settings, "seed": seed, "progress": progress}

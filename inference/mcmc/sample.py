@@ -15,7 +15,8 @@ from onebasin.models.storage.leftovers import working_folder
 from onebasin.models.target import Target
 
 from ..engine import engine_named
-from ..posterior import build, fingerprint
+from ..fingerprint import fingerprint
+from ..posterior import build
 from ..progress import ProgressBars
 from .chains import Chain, ChainsRequest, run_chains, stack
 from .settings import HmcSettings, NutsSettings
@@ -36,22 +37,23 @@ def sample(
     """Run the chains of a method; `nuts` and `hmc` say what the arguments mean."""
     chains_of = engine_named(engine).chains
     seed = check_seed(seed)
-    mark = fingerprint(
-        target, method=method, engine=engine, settings=_chain_settings(settings), seed=seed
-    )
     started = time.perf_counter()
     with ProgressBars(progress) as bars, working_folder("chains") as folder:
+        mark = None
+        if checkpoint is not None:
+            how = {"method": method, "settings": _chain_settings(settings), "seed": seed}
+            mark = fingerprint(target, engine=engine, progress=bars.say, **how)
         chains = run_chains(
             partial(chains_of, ChainsRequest(target, settings, seed, bars, folder)),
             settings.chains,
-            folder=checkpoint,
-            fingerprint=mark,
+            folder=None if mark is None else checkpoint,
+            fingerprint=mark or "",
         )
     wall_time = time.perf_counter() - started
     draws, stats = stack(chains)
-    how = _attributes(chains, stats, settings)
-    how |= {"engine": engine, "method": method, "seed": seed, "wall_time": wall_time}
-    return build(target, draws, stats, how)
+    said = _attributes(chains, stats, settings)
+    said |= {"engine": engine, "method": method, "seed": seed, "wall_time": wall_time}
+    return build(target, draws, stats, said)
 
 
 def _chain_settings(settings: Settings) -> dict[str, object]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +29,11 @@ from onebasin.models.networks.likelihood import Gaussian
 from onebasin.models.settings import given_or_default
 from onebasin.models.target import Target
 
-from ..checkpoint import FileKeeper
+from ..checkpoint import keeper_in
 from ..density.network import prior_model
+from ..fingerprint import fingerprint
 from ..keys import Purpose, keys_for
-from ..posterior import build, fingerprint
+from ..posterior import build
 from ..precision import precision
 from ..progress import ProgressBars
 from .batches import check_batches
@@ -84,8 +86,10 @@ def ensemble(
     settings = given_or_default(settings, EnsembleSettings, taker="ensemble")
     seed = check_seed(seed)
     check_batches(target, settings.batch_size)
-    mark = fingerprint(target, method="ensemble", settings=asdict(settings), seed=seed)
     started = time.perf_counter()
+    mark = partial(
+        fingerprint, target, engine="numpyro", method="ensemble", settings=settings, seed=seed
+    )
     with ProgressBars(progress) as bars:
         bar = bars.add(f"ensemble of {settings.members}", settings.epochs)
         trained = train(
@@ -93,7 +97,7 @@ def ensemble(
             first_values(target, settings, seed),
             settings,
             seed,
-            keeper=None if checkpoint is None else FileKeeper(checkpoint, mark),
+            keeper=keeper_in(checkpoint, mark),
             watch=lambda epochs: bars.move(bar, epochs),
         )
     return _tree(target, trained, settings, seed, time.perf_counter() - started)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +26,15 @@ import xarray as xr
 from onebasin.models.checks import check_seed, choose
 from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.settings import given_or_default
+from onebasin.models.symmetry.blocks import to_json
 from onebasin.models.target import Target
 
-from ..checkpoint import FileKeeper, Keeper
+from ..checkpoint import keeper_in
 from ..density.start import given_start
 from ..density.symmetry import SymmetryError
+from ..fingerprint import fingerprint
 from ..keys import Purpose, key_for, keys_for
-from ..posterior import build, fingerprint
+from ..posterior import build
 from ..precision import precision
 from ..progress import ProgressBars
 from ..training.batches import check_batches
@@ -124,10 +127,20 @@ def symmetrised_vi(
         optimiser = SymmetrisedElbo(
             Objective(layout.density, q, local), information, settings, seed
         )
+        mark = partial(
+            fingerprint,
+            target,
+            engine="numpyro",
+            method=f"symmetrised-{family}-{choice}",
+            symmetry=to_json(target.symmetry),
+            settings=settings,
+            seed=seed,
+            start=None if start is None else {n: np.asarray(v) for n, v in start.items()},
+        )
         bar = bars.add(f"symmetrised VI ({choice})", settings.steps)
         optimised = optimiser.run(
             optimiser.start(_means(target, layout, settings, start, seed)),
-            _keeper(checkpoint, target, family, choice, settings, start, seed),
+            keeper_in(checkpoint, mark),
             lambda steps: bars.move(bar, steps),
             key_for(Purpose.FIT_EVALUATIONS, seed),
         )
@@ -188,25 +201,3 @@ def _means(
     return jax.vmap(
         lambda k: jax.random.uniform(k, (density.size,), minval=-RADIUS, maxval=RADIUS)
     )(keys)
-
-
-def _keeper(
-    checkpoint: Path | None,
-    target: Target,
-    family: str,
-    choice: str,
-    settings: SymmetrisedSettings,
-    start: Mapping[str, Any] | None,
-    seed: int,
-) -> Keeper:
-    if checkpoint is None:
-        return Keeper()
-    given = None if start is None else {n: np.asarray(v).tolist() for n, v in start.items()}
-    mark = fingerprint(
-        target,
-        method=f"symmetrised-{family}-{choice}",
-        settings=asdict(settings),
-        seed=seed,
-        start=given,
-    )
-    return FileKeeper(checkpoint, mark)

@@ -55,9 +55,8 @@ def replacing(path: Path, *, new: bool = False) -> Iterator[Path]:
         if isinstance(error, OSError) and not isinstance(error, WriteError):
             raise WriteError(path, _failure(path, error)) from error
         raise
-    with suppress(
-        OSError
-    ):  # some file systems cannot flush a folder; the file is whole all the same
+    # Some file systems cannot flush a folder; the file is whole all the same.
+    with suppress(OSError):
         _flush(path.parent)
     if place != path:
         raise NameTaken(path, place)

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from onebasin.models.notices import LOGGER
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -42,6 +44,19 @@ def prepare_jax() -> None:
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     for name in ("jax", "jax._src.xla_bridge", "absl"):
         logging.getLogger(name).setLevel(logging.ERROR)
+
+
+class _Notices(logging.Handler):
+    """Writes notices as lines of progress."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        say(record.getMessage())
+
+
+def show_notices() -> None:
+    """Write notices to stderr, each in a line."""
+    if not any(isinstance(handler, _Notices) for handler in LOGGER.handlers):
+        LOGGER.addHandler(_Notices())
 
 
 def quieten_stan() -> None:

@@ -146,7 +146,7 @@ def run(
     from onebasin.models.storage.outputs import claim
 
     target = stan.stan_program(request.program, request.data, symmetry=request.exchangeable)
-    there = not force and _holds(request, target)
+    there = not force and _holds(request, target, say)
     with claim(
         request.out,
         force=force or there,
@@ -175,6 +175,9 @@ def _sample(
     from onebasin.models.storage.netcdf import write_tree
 
     _check_symmetry(request, target, say)
+    mark = _fingerprint(
+        request, target, say
+    )  # of the files as they are now, whatever becomes of them
     try:
         tree = infer(
             target,
@@ -185,7 +188,7 @@ def _sample(
             checkpoint=request.checkpoint,
             progress=progress,
         )
-        tree.attrs[schema.FINGERPRINT] = _fingerprint(request, target)
+        tree.attrs[schema.FINGERPRINT] = mark
         write_tree(tree, request.out, new=not force)
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted; {_what_is_kept(request)}") from None
@@ -197,7 +200,7 @@ def _sample(
     return tree
 
 
-def _holds(request: Request, target: Target) -> bool:
+def _holds(request: Request, target: Target, say: Callable[[str], None]) -> bool:
     """Whether the output is what this request makes, and nothing else."""
     import h5py
 
@@ -206,16 +209,17 @@ def _holds(request: Request, target: Target) -> bool:
             mark = file.attrs.get(schema.FINGERPRINT)
     except OSError:  # not there, or not ours
         return False
-    return mark is not None and mark == _fingerprint(request, target)
+    return mark is not None and mark == _fingerprint(request, target, say)
 
 
-def _fingerprint(request: Request, target: Target) -> str:
+def _fingerprint(request: Request, target: Target, say: Callable[[str], None]) -> str | None:
     """A hash of all that decides what is written."""
-    from onebasin.inference.posterior import fingerprint
+    from onebasin.inference.fingerprint import fingerprint
 
     return fingerprint(
         target,
         engine="stan",
+        progress=say,
         method=request.method,
         settings=asdict(request.settings),
         seed=request.seed,

@@ -143,8 +143,9 @@ class Context:
     ----------
     target : Target or None
         What the study's `target` gave for the cell.
-    checkpoint : Path
-        A folder of the cell's own, removed once its posterior is kept: finished chains go there.
+    checkpoint : Path or None
+        A folder of the cell's own, removed once its posterior is kept: finished chains go there. None where a chain
+        could not be told from another's.
     progress : bool
         Whether to show bars.
     say : callable
@@ -152,7 +153,7 @@ class Context:
     """
 
     target: Target | None
-    checkpoint: Path
+    checkpoint: Path | None
     progress: bool
     say: Callable[[str], None]
 

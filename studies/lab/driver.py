@@ -6,18 +6,15 @@ all that decides its draws; it covers the marks of its inputs, so that what depe
 
 from __future__ import annotations
 
-import hashlib
-import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onebasin.analysis.report import write
 from onebasin.inference.errors import AdviFailed
-from onebasin.inference.posterior import fingerprint
+from onebasin.inference.fingerprint import fingerprint
 from onebasin.models import schema
 
 from ..errors import Interrupted
@@ -50,16 +47,17 @@ def run_cells(study: Study, config: Any, run: Run, *, progress: bool, say: Say) 
     _check_order(cells)
     paths: dict[Cell, Path] = {}
     failures: dict[Cell, str] = {}
-    marks: dict[str, str] = {}
+    marks: dict[str, str | None] = {}
     for place, cell in enumerate(cells, start=1):
         try:
             say(f"[{place}/{len(cells)}] {cell.label}")
             target = study.target(config, cell)
-            marks[cell.key] = mark(cell, target, marks)
-            context = Context(target, run.checkpoint_path(cell.key), progress, say)
+            own = marks[cell.key] = mark(cell, target, marks, say)
+            checkpoint = run.checkpoint_path(cell.key) if own else None
+            context = Context(target, checkpoint, progress, say)
             make = partial(_make, study, config, cell, Outcomes(paths, failures), context)
             failure = _failed_input(cell, failures, run, say) or _run_cell(
-                make, cell, marks[cell.key], run, say
+                make, cell, own, run, say
             )
         except KeyboardInterrupt:
             raise Interrupted(
@@ -99,15 +97,21 @@ def sample(cell: Cell, context: Context) -> xr.DataTree:
     )
 
 
-def mark(cell: Cell, target: Target | None, marks: Mapping[str, str]) -> str:
-    """Hash everything that decides a cell's draws; `marks` are those of its inputs, by key."""
+def mark(
+    cell: Cell, target: Target | None, marks: Mapping[str, str | None], say: Say | None = None
+) -> str | None:
+    """Hash everything that decides a cell's file; `marks` are those of its inputs, by key.
+
+    Where the cell or one of its inputs has no fingerprint, it is None: the cell is made anew whenever it is asked for.
+    """
     names = ("engine", "method", "settings", "seed")
     deciding: dict[str, Any] = {name: getattr(cell, name) for name in names}
-    if cell.inputs:  # without any, the mark is that of a run from before there were inputs
-        deciding["inputs"] = [marks[key] for key in cell.inputs]
+    inputs = deciding["inputs"] = [marks[key] for key in cell.inputs]
+    if None in inputs:
+        return None
     if target is not None:
-        return fingerprint(target, **deciding)
-    return hashlib.sha256(json.dumps(deciding, sort_keys=True, default=asdict).encode()).hexdigest()
+        deciding |= {"symmetry": schema.encode_symmetry(target.symmetry), "dims": dict(target.dims)}
+    return fingerprint(target, progress=say, **deciding)
 
 
 def _check_order(cells: tuple[Cell, ...]) -> None:
@@ -137,7 +141,7 @@ def _failed_input(cell: Cell, failures: Mapping[Cell, str], run: Run, say: Say) 
 
 
 def _run_cell(
-    make: Callable[[], xr.DataTree], cell: Cell, own: str, run: Run, say: Say
+    make: Callable[[], xr.DataTree], cell: Cell, own: str | None, run: Run, say: Say
 ) -> str | None:
     """Make one cell unless it is there; return why it failed, None if it did not."""
     if run.find(cell.key, own):

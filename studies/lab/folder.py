@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import subprocess
 from contextlib import ExitStack, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -21,9 +20,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from onebasin.models import schema
 from onebasin.models.errors import WriteError
-from onebasin.models.jsonable import json_text
+from onebasin.models.jsonable import json_safe, json_text
+from onebasin.models.notices import notice
 from onebasin.models.storage.atomic import replacing
 from onebasin.models.storage.locks import locked
+from onebasin.models.storage.seal import Seal, examine, examine_json, seal_json
 
 from ..errors import Interrupted, StudyError
 
@@ -71,42 +72,44 @@ class Run:
         """Where a cell's finished chains are kept until all are."""
         return self.path / "posteriors" / f"{key}.chains"
 
-    def find(self, key: str, fingerprint: str) -> bool:
-        """Tell whether a cell's posterior is there and may be taken."""
-        import h5py
+    def find(self, key: str, fingerprint: str | None) -> bool:
+        """Tell whether a cell's posterior is there and may be taken; a notice tells of a damaged one."""
         import numpy as np
 
         path = self.posterior_path(key)
-        if not self._resume or not path.exists():
+        if not self._resume or fingerprint is None or not path.exists():
             return False
-        try:
-            with h5py.File(path) as file:
-                attrs = dict(file.attrs)
-        except OSError:  # damaged: made anew
+        seal = examine(path)
+        attrs = {} if seal is Seal.DAMAGED else _root_attributes(path)
+        if attrs.get(FINGERPRINT, fingerprint) != fingerprint:
             return False
-        if attrs.get(FINGERPRINT) != fingerprint:
+        if seal is not Seal.SEALED or not attrs:
+            _say_damaged(path)
             return False
         (seconds,) = np.ravel(attrs.get(schema.WALL_TIME, 0.0))  # NetCDF makes an array of a number
         self._note(key, status="done", seconds=float(seconds))
         return True
 
-    def find_failure(self, key: str, fingerprint: str) -> str | None:
+    def find_failure(self, key: str, fingerprint: str | None) -> str | None:
         """Return why a cell failed before, if it did; it would fail again."""
         path = self._failure_path(key)
-        if not self._resume or not path.exists():
+        if not self._resume or fingerprint is None or not path.exists():
             return None
         failure = _read_json(path)
-        if failure.get(FINGERPRINT) != fingerprint:
+        if failure.get(FINGERPRINT, fingerprint) != fingerprint:
+            return None
+        if examine_json(failure) is not Seal.SEALED:
+            _say_damaged(path)
             return None
         self._note(key, status="failed", message=failure["message"])
         return str(failure["message"])
 
-    def keep(self, key: str, fingerprint: str, tree: xr.DataTree) -> None:
-        """Write a cell's posterior."""
+    def keep(self, key: str, fingerprint: str | None, tree: xr.DataTree) -> None:
+        """Write a cell's posterior; without a fingerprint it is made anew the next time."""
         from onebasin.inference import kept
         from onebasin.models.storage.netcdf import write_tree
 
-        tree.attrs[FINGERPRINT] = fingerprint
+        tree.attrs[FINGERPRINT] = fingerprint or ""
         write_tree(tree, self.posterior_path(key))
         self._failure_path(key).unlink(missing_ok=True)
         kept.remove(self.checkpoint_path(key))
@@ -115,7 +118,7 @@ class Run:
     def keep_failure(self, key: str, fingerprint: str | None, message: str) -> None:
         """Write why a cell failed; without a fingerprint it is tried again the next time."""
         self.posterior_path(key).unlink(missing_ok=True)
-        write_json(self._failure_path(key), {FINGERPRINT: fingerprint, "message": message})
+        write_sealed(self._failure_path(key), {FINGERPRINT: fingerprint, "message": message})
         self._note(key, status="failed", message=message)
 
     def __enter__(self) -> Self:
@@ -163,7 +166,7 @@ class Run:
         self._write()
 
     def _write(self) -> None:
-        write_json(self.path / "run.json", self.record)
+        write_sealed(self.path / "run.json", self.record)
 
 
 def open_run(
@@ -193,7 +196,7 @@ def open_run(
     OSError
         If it cannot be written to.
     """
-    from onebasin.inference.provenance import machine, versions
+    from onebasin.inference.provenance import commit, machine, versions
 
     digest = config_hash(study, config)
     _check_folder(path, digest, resume=resume, force=force)
@@ -227,21 +230,15 @@ def canonical(config: Any) -> str:
     return json.dumps(asdict(config), sort_keys=True)
 
 
-def commit() -> str | None:
-    """Return the commit of the sources, marked where they have been changed; None outside git."""
-    folder = Path(__file__).parent
-    command = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=12"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    except OSError:
-        return None
-    return done.stdout.strip() or None
-
-
 def write_json(path: Path, value: Any) -> None:
     """Write JSON to a file, whole or not at all; numbers that are not finite become null."""
     with replacing(path) as part:
         part.write_text(f"{json_text(value)}\n", encoding="utf-8")
+
+
+def write_sealed(path: Path, value: dict[str, Any]) -> None:
+    """Write an object as `write_json` does, with its seal."""
+    write_json(path, seal_json(json_safe(value)))
 
 
 def _check_folder(path: Path, digest: str, *, resume: bool, force: bool) -> None:
@@ -254,11 +251,16 @@ def _check_folder(path: Path, digest: str, *, resume: bool, force: bool) -> None
             f"`--out` is {path}, which holds files of something else: name another folder, or use "
             "it all the same with --force."
         )
-    if _read_json(path / "run.json").get("config_hash") != digest:
+    record = _read_json(path / "run.json")
+    damaged = examine_json(record) is Seal.DAMAGED or not record
+    if record.get("config_hash") != digest:
+        why = ", as far as its damaged run.json can be read" if damaged else ""
         raise StudyError(
-            f"`--out` is {path}, which holds a run with other settings: name another folder, or "
+            f"`--out` is {path}, which holds a run with other settings{why}: name another folder, or "
             "replace that run with --force."
         )
+    if damaged:
+        _say_damaged(path / "run.json")
     if not resume:
         raise StudyError(
             f"`--out` is {path}, which holds this run already: --resume takes what is there, "
@@ -271,6 +273,21 @@ def _is_beginning(entry: Path) -> bool:
     if entry.name == "posteriors" and entry.is_dir():
         return not any(entry.iterdir())
     return re.fullmatch(r"\.lock|\.run\.json\.onebasin-.*", entry.name) is not None
+
+
+def _say_damaged(path: Path) -> None:
+    notice(f"{path} is damaged (its checksum is missing or wrong): it is made anew.")
+
+
+def _root_attributes(path: Path) -> dict[str, Any]:
+    """Attributes of a posterior file; none where it cannot be read."""
+    import h5py
+
+    try:
+        with h5py.File(path) as file:
+            return dict(file.attrs)
+    except (OSError, RuntimeError, ValueError, KeyError):
+        return {}
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from onebasin.inference import checkpoint
 
@@ -22,3 +24,25 @@ def test_arrays_come_back_for_their_run_alone(tmp_path: Path) -> None:
         assert found[name].dtype == values.dtype
     assert checkpoint.read(path, "another run") is None
     assert [p.name for p in path.parent.iterdir()] == ["state.npz"]
+
+
+def flip(content: bytes) -> bytes:
+    middle = len(content) // 2
+    return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
+
+
+@pytest.mark.parametrize("spoil", [flip, lambda content: b"", lambda content: content[:-60]])
+def test_damaged_file_is_not_taken_and_said_in_a_line(
+    spoil: Callable[[bytes], bytes], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "state.npz"
+    arrays = {"draws/a": np.arange(300.0)}
+    checkpoint.write(path, "this run", arrays)
+    path.write_bytes(spoil(path.read_bytes()))
+    assert checkpoint.read(path, "this run") is None
+    assert caplog.messages == [
+        f"{path} is damaged (its checksum is missing or wrong): what it kept is made anew."
+    ]
+    checkpoint.write(path, "this run", arrays)
+    assert checkpoint.read(path, "this run") is not None
+    assert len(caplog.messages) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import jax
@@ -11,7 +12,7 @@ import pytest
 
 from onebasin.inference import provenance
 from onebasin.inference.posterior import build
-from onebasin.inference.provenance import machine, versions
+from onebasin.inference.provenance import commit, machine, versions
 from onebasin.models.target import Target
 from onebasin.stan.errors import CmdStanNotFound
 from onebasin.stan.home.directory import Home
@@ -46,3 +47,42 @@ def test_machine_names_the_device_that_computed(
         tree = build(Target("toy"), draws, {"lp": draws["mu"]}, {"engine": engine})
         assert tree.attrs["machine"].endswith(f"device {device}")
         assert json.loads(tree.attrs["versions"])["numpyro"] == versions()["numpyro"]
+
+
+@pytest.mark.parametrize(
+    ("place", "tracked", "own"),
+    [
+        ("inference/provenance.py", True, True),
+        ("inference/provenance.py", False, False),
+        ("env/site-packages/onebasin/inference/provenance.py", False, False),
+        ("env/site-packages/onebasin/inference/provenance.py", True, False),
+    ],
+)
+def test_commit_is_that_of_the_own_sources_alone(
+    place: str, tracked: bool, own: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / place
+    source.parent.mkdir(parents=True)
+    source.touch()
+    (tmp_path / "analysis.py").touch()
+
+    def git(*words: str) -> str:
+        named = ("-c", "user.name=A", "-c", "user.email=a@b.c")
+        command = ["git", "-C", str(tmp_path), *named, *words]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    git("init", "-q")
+    git("add", place if tracked else "analysis.py")
+    git("commit", "-qm", "Begin")
+    monkeypatch.setattr(provenance, "__file__", str(source))
+    assert commit() == (git("rev-parse", "--short=12", "HEAD") if own else None)
+
+
+def test_commit_of_another_repository_is_not_taken_from_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = commit()
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / ".git"))
+    monkeypatch.setenv("GIT_WORK_TREE", str(Path(provenance.__file__).resolve().parents[1]))
+    assert commit() == before

@@ -75,6 +75,21 @@ def test_chains_of_another_run_are_not_taken(tmp_path: Path) -> None:
     assert sorted(other.numbers) == [0, 1]
 
 
+@pytest.mark.parametrize("content", [b"", b"of somebody else"])
+def test_damaged_chain_is_made_anew(
+    content: bytes, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    run_chains(Runs().prepare, 3, folder=tmp_path, fingerprint="a")
+    (tmp_path / "chain-1.npz").write_bytes(content)
+    again = Runs()
+    chains = run_chains(again.prepare, 3, folder=tmp_path, fingerprint="a")
+    assert again.numbers == [1]
+    assert [c.draws["x"][0, 0] for c in chains] == [0, 1, 2]
+    assert [message.partition(" is damaged")[0] for message in caplog.messages] == [
+        str(tmp_path / "chain-1.npz")
+    ]
+
+
 def test_an_interrupt_stops_the_chains_and_keeps_the_finished(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

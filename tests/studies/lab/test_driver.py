@@ -12,7 +12,7 @@ import xarray as xr
 
 from onebasin.inference import NutsSettings
 from onebasin.inference.errors import AdviFailed
-from onebasin.inference.posterior import fingerprint
+from onebasin.inference.fingerprint import fingerprint
 from onebasin.models.target import Target
 from onebasin.studies.errors import Interrupted
 from onebasin.studies.lab import Cell, CellFailed, Context, Outcomes, Study, Text
@@ -219,10 +219,10 @@ def test_interrupt_keeps_what_is_finished(cook, kitchen):
     assert len(outcomes.paths) == 4
 
 
-def test_mark_of_a_sampled_cell_is_what_it_was_without_inputs():
-    # Older run folders hold these: they are resumed as long as this stays.
+def test_mark_of_a_sampled_cell_is_the_fingerprint_of_what_its_file_holds():
     cell, target = cells(Config())[0], Target("a")
-    how = {"engine": "stan", "method": "nuts", "settings": NUTS, "seed": 0}
+    how = {"engine": "stan", "method": "nuts", "settings": NUTS, "seed": 0, "inputs": []}
+    how |= {"symmetry": "[]", "dims": {}}
     assert mark(cell, target, {}) == fingerprint(target, **how)
     assert mark(cell, target, {}) == mark(replace(cell, problem="other"), target, {})
 

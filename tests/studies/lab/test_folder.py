@@ -38,6 +38,13 @@ def posterior():
     return fake_posterior(target, "nuts", "stan", NutsSettings(chains=1, draws=10), 0)
 
 
+def flip(path: Path, place: int) -> None:
+    """Change a bit of a file."""
+    content = bytearray(path.read_bytes())
+    content[place] ^= 1
+    path.write_bytes(content)
+
+
 def opened(path: Path, config: Config | None = None, **options: bool) -> Run:
     how = {"resume": True, "force": False} | options
     config = config or Config()
@@ -120,6 +127,63 @@ def test_damaged_posterior_is_made_anew(tmp_path, posterior):
     path = run.posterior_path("a")
     path.write_bytes(path.read_bytes()[:500])
     assert not opened(tmp_path / "run").find("a", "mark")
+
+
+def test_cell_with_a_flipped_byte_is_made_anew_with_a_line(tmp_path, posterior, caplog):
+    run = opened(tmp_path / "run")
+    run.keep("a", "mark", posterior)
+    path = run.posterior_path("a")
+    flip(path, path.read_bytes().index(posterior.posterior["b2"].values.tobytes()[:16]))
+    assert not opened(tmp_path / "run").find("a", "mark")
+    assert caplog.messages == [
+        f"{path} is damaged (its checksum is missing or wrong): it is made anew."
+    ]
+    assert not opened(tmp_path / "run").find("a", "of another run")
+    run.keep("a", "mark", posterior)
+    assert opened(tmp_path / "run").find("a", "mark")
+
+
+def test_cell_of_another_run_is_no_damaged_one(tmp_path, posterior, caplog):
+    run = opened(tmp_path / "run")
+    posterior.attrs["cell"] = "of an earlier version"
+    posterior.to_netcdf(run.posterior_path("a"), engine="h5netcdf")
+    assert not run.find("a", "mark")
+    assert caplog.messages == []
+
+
+def test_cell_without_a_fingerprint_is_never_taken(tmp_path, posterior):
+    run = opened(tmp_path / "run")
+    run.keep("a", None, posterior)
+    assert not opened(tmp_path / "run").find("a", None)
+    assert not opened(tmp_path / "run").find("a", "mark")
+    run.keep_failure("a", None, "no convergence")
+    assert opened(tmp_path / "run").find_failure("a", None) is None
+
+
+def test_damaged_failure_is_tried_again_with_a_line(tmp_path, caplog):
+    run = opened(tmp_path / "run")
+    run.keep_failure("a", "mark", "no convergence")
+    path = run.posterior_path("a").with_name("a.failed.json")
+    flip(path, path.read_bytes().index(b"convergence"))
+    assert opened(tmp_path / "run").find_failure("a", "mark") is None
+    assert caplog.messages == [
+        f"{path} is damaged (its checksum is missing or wrong): it is made anew."
+    ]
+
+
+def test_damaged_run_json_of_this_run_is_made_anew_with_a_line(tmp_path, caplog):
+    with opened(tmp_path / "run"):
+        pass
+    path = tmp_path / "run" / "run.json"
+    flip(path, path.read_bytes().index(b'"machine": "') + len(b'"machine": "'))
+    with opened(tmp_path / "run"):
+        pass
+    assert caplog.messages == [
+        f"{path} is damaged (its checksum is missing or wrong): it is made anew."
+    ]
+    with opened(tmp_path / "run"):
+        pass
+    assert len(caplog.messages) == 1
 
 
 def test_failure_is_remembered_until_the_cell_succeeds(tmp_path, posterior):

@@ -1,0 +1,137 @@
+"""Fingerprints: a hash of everything that decides a run's draws, by which what is kept of it is found again.
+
+Covered: the target's name and description, its data (name, type, shape, bytes); of a Stan program the text with every
+included file, the flags it is compiled with, its data and CmdStan's version; of a NumPyro model the jaxpr of its log
+density, of the gradient and of all quantities, with every constant bit by bit; the versions of onebasin and of the
+libraries that compute; and whatever the caller adds: method, settings, seed, the declared symmetry.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from onebasin.models.notices import notice
+from onebasin.models.target import Target
+
+from .errors import NoFingerprint
+from .provenance import package_versions
+
+NUMPYRO_VERSIONS = ("onebasin", "jax", "jaxlib", "numpyro", "numpy", "optax", "scipy")
+STAN_VERSIONS = ("onebasin",)
+
+
+def fingerprint(
+    target: Target | None,
+    *,
+    engine: str,
+    progress: Callable[[str], None] | None = None,
+    **how: Any,
+) -> str | None:
+    """Hash everything that decides a run's draws.
+
+    Parameters
+    ----------
+    target : Target or None
+        What is inferred, where there is a target.
+    engine : str
+        Who infers; the target's definition for the other engine takes no part.
+    progress : callable, optional
+        Called with a line of text before something that takes long.
+    **how
+        What else decides the draws: numbers, text, arrays, frozen settings, or what JSON can say of those.
+
+    Returns
+    -------
+    str or None
+        None where it cannot be known what the target's model computes; a notice says so.
+
+    Raises
+    ------
+    ValueError
+        If the target is none that its engine can take.
+    StanError
+        If there is no CmdStan, or the program does not parse.
+    """
+    try:
+        text = _json([*_target(target, engine, progress), engine, how])
+    except NoFingerprint as reason:
+        of = "This run" if target is None else f"The model of {target.name!r}"
+        notice(
+            f"{of} has no fingerprint, since {reason}: nothing is kept to go on from, and nothing kept is taken."
+        )
+        return None
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _target(
+    target: Target | None, engine: str, progress: Callable[[str], None] | None
+) -> Iterator[Any]:
+    """What decides draws of a target on an engine."""
+    if target is None:
+        yield package_versions(*NUMPYRO_VERSIONS)
+        return
+    yield target.name, target.describe(), target.inputs, target.outputs
+    by_stan = target.stan_program is not None or target.is_network
+    if by_stan and (engine == "stan" or target.numpyro_model is None):
+        yield _stan(target, progress), package_versions(*STAN_VERSIONS)
+        return
+    yield package_versions(*NUMPYRO_VERSIONS)
+    if target.numpyro_model is not None:
+        yield _numpyro(target)
+
+
+def _stan(target: Target, progress: Callable[[str], None] | None) -> tuple[str, Any]:
+    from onebasin.stan.compile import source_key
+    from onebasin.stan.home.search import find_cmdstan
+    from onebasin.stan.program import definition
+    from onebasin.stan.translation import translate
+
+    home, program = find_cmdstan(progress=progress), definition(target)
+    return source_key(translate(program.path, home), home), dict(program.data)
+
+
+def _numpyro(target: Target) -> str:
+    """The hash of what the target's NumPyro model computes.
+
+    In double precision, whatever the run's: so nothing of the data is rounded away.
+    """
+    import jax
+    import jax.numpy as jnp
+
+    from .density.network import density_of
+    from .jaxpr import digest
+    from .precision import precision
+
+    with precision("float64"):
+        density = density_of(target)
+        like = {n: jax.ShapeDtypeStruct(c.shape, jnp.float64) for n, c in density.charts.items()}
+
+        def computed(coordinates: Any) -> Any:
+            log_density = jax.value_and_grad(density.log_density_at)(coordinates)
+            return log_density, density.quantities(coordinates)
+
+        try:
+            return digest(computed, like)
+        except (TypeError, ValueError, NotImplementedError, jax.errors.JAXTypeError) as error:
+            raise NoFingerprint(f"JAX cannot trace it ({type(error).__name__})") from error
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, default=_say)
+
+
+def _say(value: Any) -> Any:
+    """A frozen dataclass by its fields, anything else as an array by every bit; `repr` rounds and leaves out."""
+    if hasattr(value, "__dataclass_fields__"):
+        return asdict(value)
+    array = np.asarray(value)
+    if array.dtype.hasobject:
+        raise NoFingerprint(f"it depends on the Python object {type(value).__name__}")
+    content = hashlib.sha256(np.ascontiguousarray(array).data)
+    return array.dtype.str, array.shape, content.hexdigest()

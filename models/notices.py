@@ -1,0 +1,18 @@
+"""Notices: single lines for whoever started a run, of what was met on the way and what is done about it.
+
+They go through Python's logging, under the name "onebasin": a script shows them on stderr, a program of one's own may
+direct or silence them, and the command line writes them as it writes its progress.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from .text import shown
+
+LOGGER = logging.getLogger("onebasin")
+
+
+def notice(text: str) -> None:
+    """Say something in a line, whatever characters are in what a file or a user named."""
+    LOGGER.warning("%s", shown(text))

@@ -1,0 +1,253 @@
+"""Fingerprints: equal for the same draws in any process, other for whatever decides other draws."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import pytest
+from numpyro import distributions as dist
+
+from onebasin.inference import NutsSettings, nuts, provenance
+from onebasin.inference.fingerprint import fingerprint
+from onebasin.models import BayesianNetwork, Network
+from onebasin.models.target import Target
+from onebasin.stan import stan_program
+
+Y = np.linspace(-1.0, 1.0, 30)
+ONE_CHAIN = NutsSettings(chains=1, warmup=20, draws=10)
+
+
+def normal(
+    y: Any = Y,
+    *,
+    prior: float = 1.0,
+    noise: Callable[..., Any] = dist.Normal,
+    shift: Any = 0.0,
+    name: str = "mu",
+    square: Callable[[Any], Any] | None = None,
+) -> Target:
+    """A normal mean: always of one name, with one thing or another changed."""
+
+    def model() -> None:
+        mu = numpyro.sample(name, dist.Normal(0.0, prior))
+        if square is not None:
+            numpyro.deterministic("square", square(mu))
+        numpyro.sample("y", noise(mu + shift, 1.0), obs=y)
+
+    return Target("normal", numpyro_model=model)
+
+
+def of(target: Target, **how: Any) -> str:
+    found = fingerprint(target, engine="numpyro", **how)
+    assert found is not None
+    return found
+
+
+def test_fingerprint_sees_data_settings_and_seed() -> None:
+    x = np.random.default_rng(1).normal(size=(5, 2))
+    model = BayesianNetwork(Network(2, (3,), 1))
+    base = of(model.condition(x, x[:, 0]), seed=1)
+    assert base == of(model.condition(x.copy(), x[:, 0]), seed=1)
+    assert base != of(model.condition(x, x[:, 0]), seed=2)
+    assert base != of(model.condition(x, x[:, 1]), seed=1)
+    wider = BayesianNetwork(Network(2, (4,), 1))
+    assert base != of(wider.condition(x, x[:, 0]), seed=1)
+
+
+def test_fingerprint_sees_all_that_a_numpyro_model_computes() -> None:
+    one_bit = Y.copy()
+    one_bit[15] = np.nextafter(one_bit[15], 1.0)
+    assert of(normal()) == of(normal(Y.copy()))
+    others = {
+        "data": normal(one_bit),
+        "data in single precision": normal(Y.astype(np.float32)),
+        "prior": normal(prior=2.0),
+        "prior, by one bit": normal(prior=float(np.nextafter(1.0, 2.0))),
+        "likelihood": normal(noise=dist.Laplace),
+        "a number in a closure": normal(shift=0.1),
+        "an array in a closure": normal(shift=np.full(30, 0.1)),
+        "an array in a closure, by one entry": normal(shift=np.r_[np.full(29, 0.1), 0.2]),
+        "an array of JAX in a closure": normal(shift=jnp.full(30, 0.3)),
+        "name of a variable": normal(name="nu"),
+        "a derived quantity": normal(square=jnp.square),
+        "another derived quantity": normal(square=jnp.abs),
+    }
+    found = {words: of(target) for words, target in others.items()}
+    assert len({of(normal()), *found.values()}) == len(others) + 1, found
+
+
+def test_derivative_rule_counts() -> None:
+    def scaled(scale: float) -> Callable[[Any], Any]:
+        @jax.custom_jvp
+        def same(x: Any) -> Any:
+            return x
+
+        same.defjvp(lambda primal, tangent: (primal[0], scale * tangent[0]))
+        return same
+
+    def target(scale: float) -> Target:
+        def model() -> None:
+            mu = numpyro.sample("mu", dist.Normal(0.0, 1.0))
+            numpyro.factor("f", -(scaled(scale)(mu) ** 2))
+
+        return Target("normal", numpyro_model=model)
+
+    assert of(target(1.0)) == of(target(1.0))
+    assert of(target(1.0)) != of(target(2.0))
+
+
+def test_symmetry_counts_where_the_caller_says_so() -> None:
+    assert of(normal(), symmetry="[]") != of(normal(), symmetry="[1]")
+
+
+@pytest.mark.parametrize("library", ["onebasin", "jax", "jaxlib", "numpyro"])
+def test_other_version_of_a_library_is_another_run(
+    library: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = of(normal())
+    known = provenance._version
+    monkeypatch.setattr(provenance, "_version", lambda n: "9.9" if n == library else known(n))
+    assert of(normal()) != before
+
+
+ELSEWHERE = """
+import sys
+sys.path.insert(0, {folder!r})
+from onebasin.studies.commands.console import prepare_jax
+prepare_jax()
+from test_fingerprint import normal, of, recurrent
+import jax.numpy as jnp
+print(of(normal(square=jnp.tanh)), of(recurrent()))
+"""
+
+
+def recurrent() -> Target:
+    """A model with nested programs: a scan, a loop with an end, a Cholesky factor, a special function."""
+
+    def model() -> None:
+        rate = numpyro.sample("rate", dist.Gamma(2.0, 2.0))
+        factor = numpyro.sample("factor", dist.LKJCholesky(3, 1.0))
+        last, _ = jax.lax.scan(lambda c, y: (rate * c + y, None), jnp.zeros(()), jnp.asarray(Y))
+        power = jax.lax.fori_loop(0, 3, lambda i, c: c * rate, jnp.ones(()))
+        numpyro.factor("f", -(last**2) - power + jnp.linalg.slogdet(factor)[1])
+
+    return Target("recurrent", numpyro_model=model)
+
+
+def test_fingerprint_is_the_same_in_another_process() -> None:
+    here = f"{of(normal(square=jnp.tanh))} {of(recurrent())}"
+    code = ELSEWHERE.format(folder=str(Path(__file__).parent))
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"PYTHONHASHSEED": "12345"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.split("\n")[-2] == here, done.stderr
+
+
+def calling_python() -> Target:
+    def model() -> None:
+        mu = numpyro.sample("mu", dist.Normal(0.0, 1.0))
+        still = jax.lax.stop_gradient(mu)
+        shape = jax.ShapeDtypeStruct((), mu.dtype)
+        numpyro.deterministic(
+            "twice", jax.pure_callback(lambda v: 2 * v, shape, still, vmap_method="sequential")
+        )
+
+    return Target("outside", numpyro_model=model)
+
+
+def test_what_has_no_fingerprint_is_not_resumed_and_said_in_a_line(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING, "onebasin"):
+        tree = nuts(calling_python(), settings=ONE_CHAIN, checkpoint=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    (record,) = caplog.records
+    assert record.getMessage() == (
+        "The model of 'outside' has no fingerprint, since it computes outside of JAX (pure_callback): nothing is kept "
+        "to go on from, and nothing kept is taken."
+    )
+    assert tree.posterior["twice"].shape == (1, 10)
+
+
+def test_object_among_what_decides_has_no_fingerprint(caplog: pytest.LogCaptureFixture) -> None:
+    assert fingerprint(None, engine="numpyro", settings={"a": object()}) is None
+    assert "This run has no fingerprint, since it depends on the Python object" in caplog.text
+
+
+def test_what_only_prints_has_a_fingerprint() -> None:
+    def model() -> None:
+        jax.debug.callback(lambda v: None, numpyro.sample("mu", dist.Normal(0.0, 1.0)))
+
+    assert of(Target("silent", numpyro_model=model))
+
+
+def test_kept_chain_of_a_model_with_other_data_is_not_taken(tmp_path: Path) -> None:
+    first = nuts(normal(), settings=ONE_CHAIN, checkpoint=tmp_path)
+    other = nuts(normal(Y + 5.0), settings=ONE_CHAIN, checkpoint=tmp_path)
+    assert (other.posterior["mu"] != first.posterior["mu"]).all()
+    again = nuts(normal(Y + 5.0), settings=ONE_CHAIN, checkpoint=tmp_path)
+    assert again.attrs["sampling_seconds"] == other.attrs["sampling_seconds"]  # it was not run
+
+
+@pytest.mark.parametrize("index", [1, 1000])
+def test_fingerprint_sees_every_digit_of_every_value(tmp_path: Path, index: int) -> None:
+    path = tmp_path / "mean.stan"
+    path.write_text("data { vector[2000] y; }")
+
+    def of(data: dict[str, Any]) -> str | None:
+        return fingerprint(stan_program(path, data), engine="stan")
+
+    values = np.arange(2000.0)
+    base = of({"y": values})
+    assert base == of({"y": values.copy()})
+    values[index] += 1e-12
+    assert base != of({"y": values})
+    assert base != of({"z": values})
+    of_lists = of({"y": [1.0, 2.0], "n": np.int64(2)})
+    assert of_lists != of({"y": [1.0, 2.0], "n": np.int64(3)})
+
+
+@pytest.fixture
+def with_include(tmp_path: Path) -> Target:
+    """A program whose prior is in another file, which includes a third one."""
+    (tmp_path / "mean.stan").write_text(
+        "parameters { real mu; }\nmodel {\n#include prior.stan\n}\n"
+    )
+    (tmp_path / "prior.stan").write_text("mu ~ normal(\n#include where.stan\n, 1);\n")
+    (tmp_path / "where.stan").write_text("0\n")
+    return stan_program(tmp_path / "mean.stan")
+
+
+def test_fingerprint_sees_every_included_file(with_include: Target, tmp_path: Path) -> None:
+    base = fingerprint(with_include, engine="stan")
+    assert base == fingerprint(with_include, engine="stan")
+    (tmp_path / "where.stan").write_text("1000\n")
+    assert base != fingerprint(with_include, engine="stan")
+
+
+@pytest.mark.slow
+def test_include_that_changes_between_two_calls_gives_no_mixed_chains(
+    with_include: Target, tmp_path: Path
+) -> None:
+    def sampled(chains: int) -> np.ndarray:
+        settings = NutsSettings(chains=chains, warmup=100, draws=100)
+        tree = nuts(with_include, engine="stan", settings=settings, checkpoint=tmp_path / "kept")
+        return tree.posterior["mu"].mean("draw").to_numpy()
+
+    np.testing.assert_allclose(sampled(1), 0.0, atol=1.0)
+    (tmp_path / "where.stan").write_text("1000\n")
+    np.testing.assert_allclose(sampled(2), 1000.0, atol=1.0)
