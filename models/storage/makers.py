@@ -60,13 +60,14 @@ class Maker:
         """Whether it is certain that the process is no more."""
         if self.machine != _machine():
             return False
-        if not _exists(self.pid):
+        if not is_running(self.pid):
             return True
         start = _start(self.pid)
         return start is not None and start != self.start
 
 
-def _exists(pid: int) -> bool:
+def is_running(pid: int) -> bool:
+    """Whether a process of this number is at work on this machine, as far as can be known."""
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):

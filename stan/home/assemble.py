@@ -10,16 +10,17 @@ import errno
 import json
 import os
 import shutil
-import signal
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from onebasin.models.storage.cache import make_user_cache
+from onebasin.models.storage.leftovers import sweep, unfinished, working_folder
+from onebasin.models.storage.makers import is_running
 
 from ..errors import HomeBuildError
+from ..processes import run_guarded
 from .cache import PART, default_cache, folder_name, is_complete, sources
 from .directory import MARKER, Home, Progress, read_home
 from .environment import build_environment, check_home_path
@@ -81,6 +82,7 @@ def assemble(
     try:
         root = cache_dir or make_user_cache(PART)
         with _locked(target, report):
+            _sweep(target)
             if force or not is_complete(target):
                 _replace(target, order)
             if threads:
@@ -111,17 +113,28 @@ def _locked(target: Path, report: Progress) -> Iterator[None]:
 
 def _replace(target: Path, order: _Order) -> None:
     """Build in a hidden folder, then move it to its place; call with the lock held."""
-    # Whoever holds the lock owns every unfinished folder of this name: its builder was killed.
-    for leftover in target.parent.glob(f".{target.name}.*"):
-        shutil.rmtree(leftover, ignore_errors=True)
-    partial = target.with_name(f".{target.name}.{os.getpid()}")
+    partial, old = unfinished(target), unfinished(target)
     try:
         _build(partial, target, order)
         if target.exists():
-            shutil.rmtree(target)
+            target.rename(old)  # not removed first: a moment later there is a whole home again
         partial.rename(target)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _sweep(target: Path) -> None:
+    """Remove what killed builds have left, beside a home and in it; call with the lock held."""
+    # Whoever holds the lock owns every unfinished folder of this name: its builder was killed.
+    for leftover in target.parent.glob(f".{target.name}.*"):
+        shutil.rmtree(leftover, ignore_errors=True)
+    sweep(target.parent)
+    # The makefile names the parts of objects after the shell that writes them.
+    for part in target.glob("build/**/*.part-*"):
+        number = part.name.rpartition("-")[2]
+        if number.isdecimal() and not is_running(int(number)):
+            part.unlink(missing_ok=True)
 
 
 def _build(partial: Path, target: Path, order: _Order) -> None:
@@ -176,37 +189,21 @@ def _fill_in(makefile: Path, order: _Order) -> None:
 
 
 def _run_make(command: list[str], folder: Path, log: Path, report: Progress) -> None:
-    console: list[str] = []
-    with (
-        log.open("w") as log_file,
-        subprocess.Popen(
-            command,
-            cwd=folder,
-            env=build_environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        ) as process,
-    ):
-        assert process.stdout is not None
-        try:
-            for line in process.stdout:
-                console.append(line)
-                log_file.write(line)
-                if line.startswith(("compiling the driver", "precompiling")):
-                    report(line.strip())
-        except BaseException:
-            os.killpg(process.pid, signal.SIGTERM)
-            raise
-    if process.returncode != 0:
-        if os.strerror(errno.ENOSPC) in "".join(console):
+    def watch(lines: str) -> None:
+        for line in lines.splitlines():
+            if line.startswith(("compiling the driver", "precompiling")):
+                report(line.strip())
+
+    with working_folder("cmdstan") as temporary:  # a compiler that is killed leaves its own there
+        environment = build_environment() | {"TMPDIR": str(temporary)}
+        done = run_guarded(command, folder=folder, environment=environment, watch=watch)
+    log.write_text(done.printed)
+    if done.code:
+        if os.strerror(errno.ENOSPC) in done.printed:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
         raise HomeBuildError(
             "The CmdStan home could not be compiled; the compiler said:",
-            console="".join(console),
+            console=done.printed,
             log=log,
         )
 

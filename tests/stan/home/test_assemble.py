@@ -5,6 +5,7 @@ import os
 import platform
 import re
 import shutil
+import subprocess
 import threading
 from collections import namedtuple
 
@@ -102,6 +103,33 @@ def test_assemble_clears_away_what_a_killed_build_left(fake_compiler):
     leftover.mkdir(parents=True)
     assemble()
     assert entries(target.parent) == [target.name]
+
+
+def test_assemble_clears_away_what_a_killed_build_left_in_a_home(fake_compiler):
+    fake_compiler()
+    built = assemble()
+    with subprocess.Popen(["true"]) as ended:
+        pass
+    folder = built.path / "build" / "threads"
+    folder.mkdir()
+    left, at_work, other = (
+        folder / f"engines.o.part-{word}" for word in (ended.pid, os.getpid(), "notes")
+    )
+    for path in (left, at_work, other):
+        path.write_text("")
+    assemble()
+    assert sorted(folder.iterdir()) == sorted([at_work, other])
+
+
+def test_a_home_stays_usable_until_another_has_taken_its_place(monkeypatch, fake_compiler):
+    fake_compiler()
+    first = assemble()
+    fake_compiler(failure="exit 1")
+    monkeypatch.setattr("onebasin.stan.home.assemble.folder_name", lambda *_: first.path.name)
+    with pytest.raises(HomeBuildError):
+        assemble(force=True)
+    assert (first.path / MARKER).exists()
+    assert entries(first.path.parent) == [first.path.name]
 
 
 def test_an_unfinished_folder_is_no_home(fake_compiler):
