@@ -14,6 +14,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from onebasin.models.text import shown
+
 
 class ProgressBars:
     """Bars that several threads may move; silent when `enabled` is false or stderr is no terminal.
@@ -28,7 +30,7 @@ class ProgressBars:
         console = Console(stderr=True)
         self._progress = Progress(
             SpinnerColumn(),
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
@@ -59,4 +61,4 @@ class ProgressBars:
     def say(self, message: str) -> None:
         """Print a line above the bars."""
         if not self._progress.disable:
-            self._progress.console.print(message, highlight=False)
+            self._progress.console.print(shown(message), highlight=False, markup=False)

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import ClassVar
 
 
 class OnebasinError(Exception):
-    """Base of all errors that onebasin names; each is also the built-in error that it resembles."""
+    """Base of all errors that onebasin names; each is also the built-in error that it resembles.
+
+    Attributes
+    ----------
+    has_lines : bool
+        Whether the message may have several lines, as where it carries a program's own words.
+    """
+
+    has_lines: ClassVar[bool] = False
 
 
 class RunCancelled(OnebasinError, RuntimeError):

@@ -6,6 +6,8 @@ import json
 import math
 from typing import Any
 
+from .text import escape_acting
+
 
 def json_safe(value: Any) -> Any:
     """Return nested plain types in which every number that is not finite is None."""
@@ -19,5 +21,9 @@ def json_safe(value: Any) -> Any:
 
 
 def json_text(value: Any) -> str:
-    """Write a value as JSON for people to read too; numbers that are not finite become null."""
-    return json.dumps(json_safe(value), indent=2, ensure_ascii=False, allow_nan=False)
+    """Write a value as JSON for people to read too: numbers that are not finite become null.
+
+    Letters of all languages stay; characters that a terminal would obey are escaped.
+    """
+    text = json.dumps(json_safe(value), indent=2, ensure_ascii=False, allow_nan=False)
+    return escape_acting(text, lambda character: json.dumps(character)[1:-1])

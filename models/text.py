@@ -8,6 +8,7 @@ direction of writing. They are written as Python writes them in a string, ``\x1b
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Callable
 
 _ACTING = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 """Unicode's categories of characters that act rather than show: controls, formats, surrogates, separators of lines."""
@@ -31,15 +32,24 @@ def shown(text: str, *, lines: bool = False) -> str:
     str
         The text itself where nothing had to be escaped.
     """
-    if text.isascii() and text.isprintable():
+    return escape_acting(text, _as_python, kept="\n" if lines else "")
+
+
+def escape_acting(text: str, escape: Callable[[str], str], *, kept: str = "\n") -> str:
+    """Replace every character that acts on a terminal, but for those `kept`, by what `escape` makes of it."""
+    if (
+        text.isascii()
+        and text.replace("\n", "").isprintable()
+        and ("\n" in kept or "\n" not in text)
+    ):
         return text
-    kept = _JOINERS + "\n" if lines else _JOINERS
-    return "".join(c if c in kept or not _acts(c) else _escaped(c) for c in text)
+    kept += _JOINERS
+    return "".join(escape(c) if _acts(c) and c not in kept else c for c in text)
 
 
 def _acts(character: str) -> bool:
     return unicodedata.category(character) in _ACTING
 
 
-def _escaped(character: str) -> str:
+def _as_python(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from filelock import FileLock, Timeout
 
 from onebasin.models.storage.cache import make_user_cache, user_cache
+from onebasin.models.storage.leftovers import sweep, working_folder
 from onebasin.models.text import shown
 
 from .errors import StanProgramError
@@ -90,11 +91,11 @@ def remove_compiled() -> int:
     One that is being compiled at this moment is left alone, and so is whatever else lies there.
     """
     removed = 0
+    sweep(user_cache(_CACHE))
     for entry in user_cache(_CACHE).glob("*"):
         if not _OURS.fullmatch(entry.name) or entry.is_symlink() or not entry.is_dir():
             continue
         with suppress(Timeout), FileLock(f"{entry}.lock", timeout=0):
-            _sweep(entry)
             shutil.rmtree(entry, ignore_errors=True)
             removed += 1
     return removed
@@ -129,12 +130,11 @@ def _seal(executable: Path) -> str:
 
 def _compile_into(entry: Path, translation: Translation, path: Path, where: Home) -> None:
     """Fill a folder beside the entry, then move it into place; call with the entry's lock held."""
-    _sweep(entry)
-    with tempfile.TemporaryDirectory(dir=entry.parent, prefix=f".{entry.name}.") as temporary:
-        part = Path(temporary) / "entry"
+    with working_folder(entry.name, entry.parent) as temporary:
+        part = temporary / "entry"
         part.mkdir()
-        with tempfile.TemporaryDirectory(dir=_plain_folder(Path(temporary))) as build:
-            shutil.copy(_make(Path(build), translation, path, where), part)
+        with working_folder(NAME, _plain_folder(temporary)) as build:
+            shutil.copy(_make(build, translation, path, where), part)
         (part / f"{NAME}.stan").write_bytes(translation.source)
         (part / _SEAL).write_text(_seal(part / NAME), encoding="ascii")
         if entry.exists():
@@ -142,18 +142,16 @@ def _compile_into(entry: Path, translation: Translation, path: Path, where: Home
         part.rename(entry)
 
 
-def _sweep(entry: Path) -> None:
-    """Remove what a killed compilation left: whoever holds the lock owns every unfinished folder of this name."""
-    for leftover in entry.parent.glob(f".{entry.name}.*"):
-        shutil.rmtree(leftover, ignore_errors=True)
-
-
 def _make(build: Path, translation: Translation, path: Path, where: Home) -> Path:
     """Compile the C++ in a folder whose path make can take; give the executable."""
     (build / f"{NAME}.hpp").write_bytes(translation.cpp)
     tool = os.environ.get("MAKE") or "make"
     try:
-        done = run_guarded([tool, build / NAME], folder=where.path, environment=build_environment())
+        done = run_guarded(
+            [tool, build / NAME],
+            folder=where.path,
+            environment=build_environment() | {"TMPDIR": str(build)},  # a killed compiler's files
+        )
     except FileNotFoundError:
         raise StanProgramError(
             f"{tool} was not found, with which Stan programs are compiled; install GNU make and a C++ compiler."

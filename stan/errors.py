@@ -8,6 +8,8 @@ from onebasin.models.errors import OnebasinError
 class StanError(OnebasinError, RuntimeError):
     """Base class of everything that can go wrong on the way to a Stan program's output."""
 
+    has_lines = True
+
 
 class CmdStanNotFound(StanError):
     """No CmdStan directory, or ``CMDSTAN`` names something that is none."""

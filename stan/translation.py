@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import json
 import subprocess
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from onebasin.models.storage.leftovers import working_folder
 from onebasin.models.text import shown
 
 from .errors import CmdStanNotFound, StanProgramError
@@ -70,8 +70,8 @@ def inspect(path: Path, where: Home) -> ProgramInfo:
     StanProgramError
         If it does not parse; the message holds the compiler's own words.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        return _inspect(_stage(path, Path(folder)), path, where)
+    with working_folder(NAME) as folder:
+        return _inspect(_stage(path, folder), path, where)
 
 
 def translate(path: Path, where: Home) -> Translation:
@@ -82,8 +82,8 @@ def translate(path: Path, where: Home) -> Translation:
     StanProgramError
         If it does not parse; the message holds the compiler's own words.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        staged = _stage(path, Path(folder))
+    with working_folder(NAME) as folder:
+        staged = _stage(path, folder)
         info = _inspect(staged, path, where)
         _stanc(staged, path, where, f"--o={NAME}.hpp")
         return Translation(info, staged.read_bytes(), staged.with_suffix(".hpp").read_bytes())

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from .commands import cmdstan
+from .commands import cmdstan, console
 from .commands.compare import compare
 from .commands.console import show_notices
 from .commands.doctor import doctor
@@ -126,5 +126,5 @@ def _explain(error: Exception) -> int:
         message = f"unexpected {type(error).__name__}: {error}; --debug shows where it comes from"
         code = FAILED
     with suppress(OSError):  # the terminal may be gone, and its signal the reason
-        typer.echo(f"onebasin: {message}", err=True)
+        console.complain(message, lines=code == MISUSED or getattr(error, "has_lines", False))
     return code

@@ -12,6 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from onebasin.models.text import shown
+
 INK = "#2a2f36"
 MUTED = "#6b7280"
 GRID = "#d9dde3"
@@ -43,9 +45,15 @@ def new_figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained", facecolor="none", dpi=RASTER_DPI)
 
 
+def literal(text: str) -> str:
+    """Give a text of which matplotlib draws every character: dollar signs begin no formula, and nothing acts."""
+    return shown(text, lines=True).replace("$", r"\$")
+
+
 def style_axes(axes: Axes, *, title: str = "", x_label: str = "", y_label: str = "") -> Axes:
     """Give axes the common look: open frame, light horizontal grid, few ticks, plain labels."""
     axes.set_facecolor("none")
+    title, x_label, y_label = map(literal, (title, x_label, y_label))
     axes.set_title(title, fontsize=TITLE_SIZE, color=INK, loc="left", fontweight="bold")
     axes.set_xlabel(x_label, fontsize=TEXT_SIZE, color=INK)
     axes.set_ylabel(y_label, fontsize=TEXT_SIZE, color=INK)
@@ -100,7 +108,7 @@ def add_legend(
     """Put one legend under all panels of a figure."""
     figure.legend(
         handles,
-        labels,
+        [literal(label) for label in labels],
         loc="outside lower center",
         ncols=min(columns, max(len(labels), 1)),
         frameon=False,

@@ -21,6 +21,7 @@ from .style import (
     TEXT_SIZE,
     add_chain_legend,
     chain_colour,
+    literal,
     new_figure,
     style_axes,
 )
@@ -103,7 +104,7 @@ def plot_trace_rank(quantities: Sequence[TraceRank], *, title: str = "") -> Figu
     chains = max(quantity.draws.shape[0] for quantity in quantities)
     add_chain_legend(figure, chains)
     if title:
-        figure.suptitle(title, fontsize=TEXT_SIZE + 2, color=INK)
+        figure.suptitle(literal(title), fontsize=TEXT_SIZE + 2, color=INK)
     return figure
 
 

@@ -12,6 +12,8 @@ import re
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
+from onebasin.models.text import shown
+
 from ..figures.style import ACCENT, GRID, INK, MUTED
 
 MAX_SVG_BYTES = 400_000
@@ -51,9 +53,11 @@ def embed(figure: Figure, *, prefix: str, alt: str, max_svg_bytes: int = MAX_SVG
     view_box, body = _for_page(_svg_text(figure), prefix)
     if len(body.encode()) > max_svg_bytes:
         image = '<img class="raster" src="data:image/png;base64,{}" alt="{}" width="{}">'
-        return Markup(image).format(_png_text(figure), alt, width)
+        return Markup(image).format(_png_text(figure), shown(alt), width)
     head = '<svg role="img" aria-label="{}" style="--natural:{}px" viewBox="{}">{}</svg>'
-    return Markup(head).format(alt, width, view_box, Markup(body))  # matplotlib escapes its text
+    return Markup(head).format(
+        shown(alt), width, view_box, Markup(body)
+    )  # matplotlib escapes its text
 
 
 def _svg_text(figure: Figure) -> str:

@@ -16,6 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from onebasin.models.errors import OnebasinError
+from onebasin.models.text import shown
 
 from .page import FigureItem, Report, Table
 from .pictures import embed
@@ -119,8 +120,9 @@ def put(report: Report, output: Path, *, force: bool) -> Path:
 
 
 def inline(text: str) -> Markup:
-    """Escape text and set what stands in backticks as code."""
-    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+    """Escape text, with all that acts rather than shows, and set what stands in backticks as code."""
+    escaped = str(escape(shown(text, lines=True)))
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", escaped))
 
 
 def paragraphs(text: str) -> Markup:

@@ -67,7 +67,7 @@ def compare(
         return
     console.write_table(comparison_table(comparison))
     for sentence in comparison.notes:
-        console.stdout().print(console.plain(sentence))
+        console.write_sentence(sentence)
     for sentence in comparison.warnings:
         console.write_remark(sentence, "warn")
 

@@ -1,16 +1,20 @@
-"""What the commands write: tables and JSON on stdout, lines of progress on stderr."""
+"""What the commands write: tables and JSON on stdout, lines of progress on stderr.
+
+Everything that comes from files goes through `shown` on its way: it is shown, never obeyed.
+"""
 
 from __future__ import annotations
 
 import logging
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from onebasin.models.notices import LOGGER
+from onebasin.models.text import shown
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,12 +39,14 @@ def prepare_jax() -> None:
     apart, and a place that the user has chosen for JAX stays.
     """
     import jax
-    import platformdirs
+
+    from onebasin.models.storage.cache import make_user_cache, user_cache
 
     jax.config.update("jax_enable_x64", True)
     if jax.config.jax_compilation_cache_dir is None:
-        cache = platformdirs.user_cache_path("onebasin") / "jax"
-        jax.config.update("jax_compilation_cache_dir", str(cache))
+        with suppress(OSError):  # JAX does without, where it cannot be made
+            make_user_cache("jax")
+        jax.config.update("jax_compilation_cache_dir", str(user_cache("jax")))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     for name in ("jax", "jax._src.xla_bridge", "absl"):
         logging.getLogger(name).setLevel(logging.ERROR)
@@ -69,7 +75,12 @@ def quieten_stan() -> None:
 
 def say(text: str) -> None:
     """Write a line of progress to stderr."""
-    typer.echo(text, err=True)
+    typer.echo(shown(text), err=True)
+
+
+def complain(message: str, *, lines: bool = False) -> None:
+    """Write what went wrong to stderr: a sentence, or lines where a program's own words are part of it."""
+    typer.echo(f"onebasin: {shown(message, lines=lines)}", err=True)
 
 
 @contextmanager
@@ -89,7 +100,7 @@ def stages() -> Iterator[Callable[[str], None]]:
         return
     columns = (
         SpinnerColumn(finished_text="✓"),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=Console(stderr=True)) as progress:
@@ -100,7 +111,7 @@ def stages() -> Iterator[Callable[[str], None]]:
 
         def begin(stage: str) -> None:
             finish()
-            progress.add_task(stage, total=None)
+            progress.add_task(shown(stage), total=None)
 
         yield begin
         finish()
@@ -190,7 +201,7 @@ def write_aligned(diagnosis: AlignedDiagnosis) -> None:
     caption = f"aligned: {shown} of {len(diagnosis.aligned.parameters)} parameters, worst first"
     write_table(parameter_table(diagnosis.aligned, worst=WORST_SHOWN, caption=caption))
     for sentence in diagnosis.sentences:
-        stdout().print(plain(sentence))
+        write_sentence(sentence)
     for sentence in diagnosis.warnings:
         write_remark(sentence, "warn")
 
@@ -203,17 +214,24 @@ def write_remark(sentence: str, flag: str) -> None:
     stdout().print(Text.assemble((f"{mark} ", colour), plain(sentence)))
 
 
+def write_sentence(sentence: str) -> None:
+    """Write a sentence to stdout."""
+    from rich.text import Text
+
+    stdout().print(Text(plain(sentence)))
+
+
 def plain(text: str) -> str:
-    """Text without the backticks that set a name in code type on a page."""
-    return text.replace("`", "")
+    """Text of which a terminal obeys nothing, without the backticks that set a name in code type on a page."""
+    return shown(text.replace("`", ""))
 
 
 def stdout() -> Console:
-    """Give a console that writes to stdout as it now is."""
+    """Give a console that writes to stdout as it now is; what it is given is `plain` text, and `Text`, never markup."""
     from rich.console import Console
 
     terminal = sys.stdout.isatty()
-    return Console(width=None if terminal else _PLAIN_WIDTH, highlight=False)
+    return Console(width=None if terminal else _PLAIN_WIDTH, highlight=False, markup=False)
 
 
 def _cell(cell: TableCell, column: Column) -> Text:

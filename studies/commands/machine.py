@@ -8,9 +8,8 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
-from pathlib import Path
 
-import platformdirs
+from onebasin.models.storage.cache import CacheError, user_cache
 
 MIN_PYTHON = (3, 12)
 
@@ -151,7 +150,10 @@ def _cmdstan(build: bool, progress: Callable[[str], None]) -> Check:
 
 
 def _cache() -> Check:
-    folder = Path(platformdirs.user_cache_dir("onebasin"))
+    try:
+        folder = user_cache()
+    except CacheError as error:
+        return Check("cache", False, "not to be trusted", str(error), "stan")
     nearest = next(place for place in (folder, *folder.parents) if place.exists())
     good = nearest.is_dir() and os.access(nearest, os.W_OK)
     remedy = f"Make {nearest} writable, or set XDG_CACHE_HOME." if not good else ""

@@ -2,12 +2,14 @@
 
 import os
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from filelock import FileLock
 
 from onebasin.models.storage.cache import CacheError
+from onebasin.models.storage.makers import Maker
 from onebasin.stan.compile import compile_program, remove_compiled
 from onebasin.stan.errors import CmdStanNotFound, StanProgramError
 from onebasin.stan.translation import inspect
@@ -235,7 +237,8 @@ def test_what_a_killed_compilation_left_neither_blocks_nor_stays(pretended, tmp_
     program = write(tmp_path / "coin.stan")
     executable = compiled(program)
     entry = executable.parent
-    entry.rename(entry.with_name(f".{entry.name}.left"))
+    dead = replace(Maker.own(), start="00000001")
+    entry.rename(entry.with_name(f".{entry.name}.onebasin-{dead}-01234567"))
     Path(f"{entry}.lock").touch()  # its holder is no more
     assert compiled(program) == executable
     assert not list(entry.parent.glob(".*"))

@@ -1,16 +1,21 @@
 """Figures as objects: axes, labels, number of artists; and that drawing changes nothing else."""
 
+import html
+import io
+
 import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from onebasin.analysis.figures import style
 from onebasin.analysis.figures.cells import plot_cells
 from onebasin.analysis.figures.elbo import ElboTrace, elbo_range, plot_elbo
 from onebasin.analysis.figures.predictive_band import Curve, plot_predictive_band, predictive_band
 from onebasin.analysis.figures.trace_rank import envelope, plot_trace_rank, trace_rank
 from onebasin.analysis.figures.tree_depth import depth_shares, plot_tree_depth
 from onebasin.analysis.figures.weight_scatter import WeightPair, plot_weight_scatter
+from onebasin.models.text import shown
 
 
 def _visible(figure):
@@ -184,3 +189,16 @@ def test_drawing_leaves_settings_and_pyplot_alone(rng):
     plot_trace_rank([trace_rank("mu", rng.normal(size=(2, 50)))])
     plot_elbo({"fit": ElboTrace(np.arange(3.0), np.arange(3.0))})
     assert dict(mpl.rcParams) == before
+
+
+@pytest.mark.parametrize("name", ["$x$", "$\\bad{$", "a $ b", "a\x1b[1m\u202eb", "x_1^2 \\alpha"])
+def test_a_name_is_drawn_as_it_is_written(name):
+    figure = style.new_figure(3, 2)
+    axes = style.style_axes(figure.subplots(), title=name, x_label=name, y_label=name)
+    axes.plot([0, 1], [0, 1])
+    style.add_legend(figure, axes.lines, [name])
+    file = io.StringIO()
+    with mpl.rc_context({"svg.fonttype": "none"}):
+        figure.savefig(file, format="svg")
+    drawn = html.unescape(file.getvalue())
+    assert drawn.count(shown(name)) >= 4

@@ -169,3 +169,28 @@ def test_write_explains_a_disk_error_and_leaves_nothing(report, tmp_path, monkey
     with pytest.raises(WriteError, match=r"cannot be written \(No space left on device\)"):
         write(report, tmp_path / "out.html")
     assert os.listdir(tmp_path) == []
+
+
+def test_a_page_may_load_and_run_nothing(report):
+    html = render(report)
+    head = html[: html.index("<title>")]
+    policy = next(a["content"] for a in Page(html).all("meta") if "http-equiv" in a)
+    rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+    assert rules == {
+        "default-src": "'none'",
+        "style-src": "'unsafe-inline'",  # figures set their colours element by element
+        "img-src": "data:",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
+    assert head.index("Content-Security-Policy") < head.index(
+        "viewport"
+    )  # before anything that it rules
+    used = Page(html).values("src")
+    assert all(value.startswith("data:") for value in used)
+
+
+def test_what_acts_in_a_name_is_shown_on_the_page(report):
+    title = "a\u202eb \x1b[1m <b>"
+    page = Page(render(Report(title, "Lede", report.sections)))
+    assert r"a\u202eb \x1b[1m <b>" in page.text

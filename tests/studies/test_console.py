@@ -1,0 +1,109 @@
+"""What a terminal is sent: names out of files are shown, and nothing in them is obeyed."""
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from onebasin.models.storage.netcdf import write_tree
+from onebasin.models.text import shown
+
+NAMES = (
+    "\x1b[31mred",
+    "[bold]b[red]",
+    "[link=x]l",
+    "a\rb",
+    "c\nd",
+    "e\u202ef",
+    "$x$ $\\bad{$",
+)
+
+
+@pytest.fixture
+def hostile(here: Path) -> Path:
+    """A posterior whose variables, target and versions have such names."""
+    rng = np.random.default_rng(1)
+    draws = {name: (("chain", "draw"), rng.normal(size=(4, 100))) for name in NAMES}
+    stats = {
+        "diverging": (("chain", "draw"), np.zeros((4, 100), bool)),
+        "energy": (("chain", "draw"), rng.normal(size=(4, 100))),
+        "lp": (("chain", "draw"), rng.normal(size=(4, 100))),
+    }
+    tree = xr.DataTree.from_dict(
+        {"posterior": xr.Dataset(draws), "sample_stats": xr.Dataset(stats)}
+    )
+    marked = "\x1b]0;title\x07[red]m\u202e$a$"
+    tree.attrs |= {"target": marked, "method": marked, "engine": marked, "machine": marked}
+    return write_tree(tree, here / "\x1b[1m[bold]run.nc")
+
+
+def test_tables_show_names_and_obey_nothing(onebasin, hostile):
+    answer = onebasin("diagnose", hostile)
+    for text in (answer.out, answer.err):
+        assert shown(text, lines=True) == text
+    for name in NAMES:
+        assert shown(name) in answer.out
+
+
+def test_json_holds_names_and_obeys_nothing(onebasin, hostile):
+    answer = onebasin("diagnose", hostile, "--json")
+    assert shown(answer.out, lines=True) == answer.out
+    assert {row["parameter"] for row in answer.json["parameters"]} == set(NAMES)
+
+
+def test_errors_show_names_and_obey_nothing(onebasin, here, hostile):
+    for words in (
+        ("diagnose", "\x1b[31mabsent\nonebasin: [bold]fine.nc"),
+        ("diagnose", hostile, "--var", "\x1b[31m\r\u202e"),
+        ("diagnose", hostile, "--\x1b[31m"),
+        ("sample", "\x1b[31m\r.stan", "--out", "x.nc"),
+    ):
+        answer = onebasin(*words)
+        assert answer.code in (1, 2)
+        assert shown(answer.err, lines=True) == answer.err
+        assert answer.err.count("\n") == 1
+        assert "[bold]fine" in answer.err or "fine" not in answer.err
+
+
+def test_compare_and_report_take_such_names(onebasin, hostile):
+    answer = onebasin("compare", hostile, hostile)
+    assert shown(answer.out + answer.err, lines=True) == answer.out + answer.err
+    answer = onebasin("report", hostile, "--out", "page.html")
+    assert answer.code == 0, answer.err
+    assert shown(answer.err, lines=True) == answer.err
+    page = Path("page.html").read_text(encoding="utf-8")
+    assert shown(page, lines=True) == page
+    assert "$x$ $\\bad{$" in page
+
+
+@pytest.mark.slow
+def test_a_terminal_is_sent_no_command_of_a_file(hostile, tmp_path):
+    """Where rich writes colours of its own: they are all that a terminal is sent."""
+    ours, theirs = pty.openpty()
+    command = [
+        sys.executable,
+        "-c",
+        "from onebasin.studies.cli import main; main()",
+        "diagnose",
+        str(hostile),
+    ]
+    with subprocess.Popen(command, stdout=theirs, stderr=theirs, cwd=hostile.parent) as process:
+        os.close(theirs)
+        sent = b""
+        while True:
+            try:
+                piece = os.read(ours, 4096)
+            except OSError:
+                break
+            sent += piece
+            if not piece:
+                break
+    os.close(ours)
+    assert process.returncode in (0, 1)
+    for command in (b"\x1b]", b"\x1b[31mred", b"\xe2\x80\xae"):
+        assert command not in sent
