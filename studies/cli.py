@@ -2,12 +2,15 @@
 
 Data and tables go to stdout, progress and errors to stderr. An error is one message and an exit
 code: 1 for what went wrong, 2 for a command that was not understood, 130 for Ctrl-C, SIGTERM and
-SIGHUP. This module imports nothing heavy, so that `--help` and mistyped commands answer at once.
+SIGHUP. Libraries' warnings are for who writes programs: a command says itself what matters, and
+--debug shows the rest. This module imports nothing heavy, so that `--help` and mistyped commands
+answer at once.
 """
 
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Annotated
 
 import typer
@@ -19,12 +22,12 @@ from .commands.doctor import doctor
 from .commands.options import with_options
 from .commands.posteriors import align, diagnose, report
 from .commands.sample import sample, sample_with_settings
+from .commands.spelling import Command, CommandError, message_of, usage
 from .commands.study import study
-from .errors import Interrupted
+from .errors import Interrupted, UsageError
 from .process import FAILED, INTERRUPTED, run_as_process
 
 MISUSED = 2
-_EXPECTED = (ValueError, TypeError, RuntimeError, OSError)
 
 
 def _show_version(wanted: bool) -> None:
@@ -62,7 +65,7 @@ def program(words: Sequence[str]) -> typer.Typer:
     app.callback()(options)
     sampling = sample_with_settings() if "sample" in words else with_options(sample, [])
     for command in (doctor, sampling, diagnose, align, compare, report, study):
-        app.command()(command)
+        app.command(cls=Command)(command)
     app.add_typer(cmdstan.app)
     return app
 
@@ -92,18 +95,28 @@ def run(arguments: Sequence[str]) -> int:
     debug = "--debug" in words
     show_notices()
     try:
-        code = typer.main.get_command(program(words)).main(
-            args=[word for word in words if word != "--debug"],
-            prog_name="onebasin",
-            standalone_mode=False,
-        )
+        with _warnings_as_asked(debug):
+            code = typer.main.get_command(program(words)).main(
+                args=[word for word in words if word != "--debug"],
+                prog_name="onebasin",
+                standalone_mode=False,
+            )
     except Exception as error:
         if debug:
-            raise
+            raise (error.error if isinstance(error, CommandError) else error) from None
         return _explain(error)
     if code == INTERRUPTED:  # by a command that has nothing to say of what it keeps
         return _explain(Interrupted("interrupted; files appear whole or not at all"))
     return code if isinstance(code, int) else 0
+
+
+@contextmanager
+def _warnings_as_asked(debug: bool) -> Iterator[None]:
+    """Keep libraries' warnings off the terminal, unless they were asked for by --debug or of Python itself."""
+    with warnings.catch_warnings():
+        if not (debug or sys.warnoptions):
+            warnings.simplefilter("ignore")
+        yield
 
 
 def _explain(error: Exception) -> int:
@@ -112,19 +125,13 @@ def _explain(error: Exception) -> int:
         error = Interrupted("interrupted")
     if isinstance(error, Interrupted):
         message, code = str(error), INTERRUPTED
+    elif isinstance(error, CommandError):
+        message = error.spell(message_of(error.error))
+        code = MISUSED if isinstance(error.error, UsageError) else FAILED
     elif hasattr(error, "format_message"):  # the parser's own
-        where = getattr(getattr(error, "ctx", None), "command_path", "onebasin")
-        said = error.format_message()
-        stop = "" if said.endswith((".", "?", "!")) else "."
-        message, code = f"{said}{stop} See `{where} --help`.", MISUSED
-    elif isinstance(error, OSError) and error.strerror:
-        place = f"{error.filename}: " if error.filename else ""
-        message, code = f"{place}{error.strerror}", FAILED
-    elif isinstance(error, _EXPECTED):
-        message, code = str(error) or type(error).__name__, FAILED
+        message, code = usage(error), MISUSED
     else:
-        message = f"unexpected {type(error).__name__}: {error}; --debug shows where it comes from"
-        code = FAILED
+        message, code = message_of(error), FAILED
     with suppress(OSError):  # the terminal may be gone, and its signal the reason
         console.complain(message, lines=code == MISUSED or getattr(error, "has_lines", False))
     return code

@@ -7,6 +7,10 @@ class StudyError(OnebasinError, ValueError):
     """An option that does not fit, or a folder that is in use; the message says what to do."""
 
 
+class UsageError(StudyError):
+    """A command that lacks a word."""
+
+
 class Interrupted(OnebasinError):
     """A run that was stopped from the keyboard; the message says what is kept.
 

@@ -126,7 +126,7 @@ def align(
     view = as_view(posterior)
     declared = declared_symmetry(view) if symmetry is None else symmetry
     prepared = prepare(view, declared, cost, x, gauge, max_bytes)
-    features = prepared.features(view.posterior)
+    features = prepared.features(view.posterior, view.argument)
     rule = replace(rule, scales=choose_scales(scales, prepared.model, features))
     centre = None if words is not None else prepared.mean_of(reference, features)
     with workers(threads) as team:

@@ -77,15 +77,16 @@ class Preparation:
         ValueError
             If a variable has another shape than the posterior's own.
         """
-        dataset = as_view(other, "reference").posterior
+        view = as_view(other, "reference")
+        dataset = view.posterior
         shapes = event_shapes(dataset, own.reader.names)
         for name, shape in own.reader.shapes.items():
             if shapes.get(name, shape) != shape:
                 raise ValueError(
-                    f"`reference` holds {name} of shape {shapes[name]}, and `posterior` of shape "
-                    f"{shape}; give a posterior of the same model."
+                    f"`{view.argument}` holds {name} of shape {shapes[name]}, and `{own.reader.argument}` "
+                    f"of shape {shape}; give a posterior of the same model."
                 )
-        theirs = self.features(dataset, "reference")
+        theirs = self.features(dataset, view.argument)
         sums: dict[str, Any] = dict.fromkeys(own.names, 0.0)
         for chunk in theirs.chunks:
             values = theirs.read(chunk)

@@ -159,7 +159,7 @@ def _array(dataset: xr.Dataset, place: int, word: str) -> np.ndarray:
 def event_shapes(dataset: xr.Dataset, names: Any) -> dict[str, tuple[int, ...]]:
     """Shape of each variable in one draw."""
     return {
-        name: dataset[name].transpose(*schema.SAMPLE_DIMS, ...).shape[2:]
+        name: tuple(n for d, n in dataset[name].sizes.items() if d not in schema.SAMPLE_DIMS)
         for name in names
         if name in dataset
     }

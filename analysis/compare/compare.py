@@ -17,7 +17,7 @@ from typing import Any
 import pandas as pd
 
 from onebasin.models import schema
-from onebasin.models.checks import check_count
+from onebasin.models.checks import check_count, check_seed
 from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.models.symmetry.blocks import Symmetry
 
@@ -94,9 +94,10 @@ def compare(
         no points to predict at, or points do not fit the network.
     """
     check_count("permutations", permutations)
+    check_seed(seed)
     _check_names(posteriors, truth)
     named = {truth: posteriors[truth]} | dict(posteriors)
-    views = {name: as_view(posterior) for name, posterior in named.items()}
+    views = {name: as_view(posterior, f"posteriors[{name!r}]") for name, posterior in named.items()}
     check_comparable(views, truth)
     model = views[truth].network
     points = _points(views[truth], truth, x, y)
@@ -198,7 +199,7 @@ def _obstacles(views: Mapping[str, View], truth: str, frame: CommonFrame) -> dic
             frame.check(view)
         except ValueError as error:
             if model is None:
-                raise ValueError(f"`{name}`: {error}") from error
+                raise
             why = why or str(error)
         if why:
             obstacles[name] = why
@@ -209,13 +210,10 @@ def _align(
     views: Mapping[str, View], truth: str, frame: CommonFrame, progress: Progress | None
 ) -> dict[str, View]:
     """Bring posteriors into the common labelling; of the truth the half that had no part in it."""
-    aligned = {}
-    for name, view in views.items():
-        try:
-            aligned[name] = frame.align(frame.rest if name == truth else view, progress=progress)
-        except ValueError as error:
-            raise ValueError(f"`{name}`: {error}") from error
-    return aligned
+    return {
+        name: frame.align(frame.rest if name == truth else view, progress=progress)
+        for name, view in views.items()
+    }
 
 
 def _weigh(

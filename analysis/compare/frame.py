@@ -79,7 +79,7 @@ class CommonFrame:
             scales=self.alignment.rule.scales,
             progress=progress,
         )
-        return as_view(aligned.posterior)
+        return as_view(aligned.posterior, view.argument)
 
     def sample(
         self, aligned: Posterior, *, max_draws: int = MAX_DRAWS
@@ -123,13 +123,13 @@ class CommonFrame:
             unlike = [f"lacks {', '.join(absent)}"] if absent else []
             unlike += [f"also holds {', '.join(extra)}"] if extra else []
             raise ValueError(
-                f"`posterior` {' and '.join(unlike)}; the reference holds {', '.join(self.shapes)}. "
+                f"`{view.argument}` {' and '.join(unlike)}; the reference holds {', '.join(self.shapes)}. "
                 "Give posteriors of the same model, or choose variables with `var_names`."
             )
         for name, shape in self.shapes.items():
             if shapes[name] != shape:
                 raise ValueError(
-                    f"`posterior` holds {name} of shape {shapes[name]}, and the reference of shape "
+                    f"`{view.argument}` holds {name} of shape {shapes[name]}, and the reference of shape "
                     f"{shape}: give posteriors of the same model."
                 )
 
@@ -169,7 +169,8 @@ def fit_frame(
     first, rest = halves(view)
     blocks = equal_modes(view.symmetry if symmetry is None else symmetry)
     alignment = align(first, blocks, reference="mean", progress=progress) if blocks else None
-    arrays = _arrays(as_view(alignment.posterior) if alignment else first, tuple(shapes))
+    aligned = as_view(alignment.posterior, view.argument) if alignment else first
+    arrays = _arrays(aligned, tuple(shapes))
     constant = np.concatenate([is_constant(a) for a in arrays])
     sd = np.concatenate([a.std(axis=(0, 1), ddof=1) for a in arrays])
     chosen = var_names is not None
@@ -190,7 +191,7 @@ def halves(posterior: Posterior) -> tuple[View, View]:
     middle = sizes[dim] // 2
     if (middle if dim == "draw" else sizes["draw"]) < MIN_DRAWS:
         raise ValueError(
-            f"`posterior` has {sizes['chain']} chain(s) of {sizes['draw']} draws, and halves with at least "
+            f"`{view.argument}` has {sizes['chain']} chain(s) of {sizes['draw']} draws, and halves with at least "
             f"{MIN_DRAWS} draws a chain are needed: sample longer."
         )
     return view.part(dim, slice(0, middle)), view.part(dim, slice(middle, None))
@@ -225,13 +226,13 @@ def _arrays(view: View, names: tuple[str, ...]) -> list[Any]:
         values = np.asarray(view.values(name), dtype=np.float64)
         if not np.isfinite(values).all():
             raise ValueError(
-                f"`posterior` holds {int((~np.isfinite(values)).sum())} values of {name} that are "
+                f"`{view.argument}` holds {int((~np.isfinite(values)).sum())} values of {name} that are "
                 "not finite: no distance is defined for them. Find out why the model produces them."
             )
         chains, draws, *event = values.shape
         if draws < MIN_DRAWS:
             raise ValueError(
-                f"`posterior` has {draws} draws a chain, and at least {MIN_DRAWS} are needed to "
+                f"`{view.argument}` has {draws} draws a chain, and at least {MIN_DRAWS} are needed to "
                 "compare it: sample longer."
             )
         arrays.append(values.reshape(chains, draws, math.prod(event)))

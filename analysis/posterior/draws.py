@@ -50,8 +50,8 @@ class Draws:
         return self.values[..., self.names.index(name)]
 
 
-def lay_out(variables: Sequence[xr.DataArray]) -> Draws:
-    """Put the entries of variables side by side.
+def lay_out(variables: Sequence[xr.DataArray], argument: str = "posterior") -> Draws:
+    """Put the entries of variables side by side; `argument` is what messages call their posterior.
 
     Raises
     ------
@@ -59,7 +59,7 @@ def lay_out(variables: Sequence[xr.DataArray]) -> Draws:
         If a variable is not numeric or without the dimensions chain and draw, if there are no chains, fewer than
         4 draws a chain, or if a draw is not finite.
     """
-    variables = [_checked(variable) for variable in variables]
+    variables = [checked(variable, argument) for variable in variables]
     num_draws = variables[0].sizes["draw"]
     if not variables[0].sizes["chain"]:
         raise ValueError(
@@ -67,12 +67,12 @@ def lay_out(variables: Sequence[xr.DataArray]) -> Draws:
         )
     if num_draws < MIN_DRAWS:
         raise ValueError(
-            f"`posterior` has {num_draws} draws a chain, and at least {MIN_DRAWS} are needed to "
+            f"`{argument}` has {num_draws} draws a chain, and at least {MIN_DRAWS} are needed to "
             "diagnose it: sample longer."
         )
     names = tuple(name for variable in variables for name in entry_names(variable))
     values = np.concatenate([_columns(variable) for variable in variables], axis=-1)
-    _refuse_non_finite(names, values)
+    _refuse_non_finite(names, values, argument)
     return Draws(names, values)
 
 
@@ -87,19 +87,38 @@ def entry_names(variable: xr.DataArray) -> Iterator[str]:
         yield f"{variable.name}[{','.join(map(str, index))}]" if dims else str(variable.name)
 
 
-def _checked(variable: xr.DataArray) -> xr.DataArray:
-    missing = [dim for dim in SAMPLE_DIMS if dim not in variable.dims]
-    if missing:
-        raise ValueError(
-            f"`posterior` holds `{variable.name}` with dimensions {tuple(variable.dims)}, without "
-            f"{' and '.join(missing)}: every variable needs (chain, draw, ...)."
-        )
+def checked(variable: xr.DataArray, argument: str) -> xr.DataArray:
+    """Return a variable with chain and draw in front; refuse one that holds no draws of numbers.
+
+    Raises
+    ------
+    ValueError
+        If it is not numeric or without the dimensions chain and draw.
+    """
+    check_dims(variable, argument)
     if variable.dtype.kind not in "biuf":
         raise ValueError(
-            f"`posterior` holds `{variable.name}` of type {variable.dtype}, and only real numbers "
-            "can be diagnosed: leave it out with `var_names`."
+            f"`{argument}` holds `{variable.name}` of type {variable.dtype}, and only real numbers "
+            "can be worked with: leave the variable out."
         )
     return variable.transpose(*SAMPLE_DIMS, ...)
+
+
+def check_dims(variable: xr.DataArray, argument: str) -> None:
+    """Refuse a variable without the dimensions chain and draw.
+
+    Raises
+    ------
+    ValueError
+        If one is missing.
+    """
+    missing = [dim for dim in SAMPLE_DIMS if dim not in variable.dims]
+    if missing:
+        dims = ", ".join(map(str, variable.dims))
+        raise ValueError(
+            f"`{argument}` holds `{variable.name}` with dimensions ({dims}), without "
+            f"{' and '.join(missing)}: every variable needs (chain, draw, ...)."
+        )
 
 
 def _columns(variable: xr.DataArray) -> Float[np.ndarray, "chain draw param"]:
@@ -109,7 +128,7 @@ def _columns(variable: xr.DataArray) -> Float[np.ndarray, "chain draw param"]:
 
 
 def _refuse_non_finite(
-    names: tuple[str, ...], values: Float[np.ndarray, "chain draw param"]
+    names: tuple[str, ...], values: Float[np.ndarray, "chain draw param"], argument: str
 ) -> None:
     bad = (~np.isfinite(values)).sum(axis=(0, 1))
     if not bad.any():
@@ -117,7 +136,6 @@ def _refuse_non_finite(
     worst = [f"`{names[i]}` ({bad[i]})" for i in np.flatnonzero(bad)]
     listed = ", ".join(worst[:4]) + (", ..." if len(worst) > 4 else "")
     raise ValueError(
-        f"`posterior` holds {bad.sum()} draws that are not finite, of {listed}: no diagnostic is "
-        "defined for them. Find out why the model produces them, or leave the variable out with "
-        "`var_names`."
+        f"`{argument}` holds {bad.sum()} draws that are not finite, of {listed}: no diagnostic is "
+        "defined for them. Find out why the model produces them, or leave the variable out."
     )

@@ -7,7 +7,7 @@ parsed it keeps, and it never writes to the tree.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from jaxtyping import Float
 
 from onebasin.models import schema
 
-from .draws import Draws, lay_out
+from .draws import Draws, check_dims, checked, lay_out
 
 if TYPE_CHECKING:
     from onebasin.models.networks.bayesian import BayesianNetwork
@@ -30,9 +30,18 @@ Posterior = Any
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """What a posterior's tree holds, each thing parsed when it is first asked for."""
+    """What a posterior's tree holds, each thing parsed when it is first asked for.
+
+    Attributes
+    ----------
+    tree : DataTree
+        The posterior.
+    argument : str
+        What messages call it: the argument that it was given as, or its file.
+    """
 
     tree: xr.DataTree
+    argument: str = "posterior"
     _groups: dict[str, xr.Dataset] = field(default_factory=dict, init=False, repr=False)
     _draws: dict[tuple[str, ...], Draws] = field(default_factory=dict, init=False, repr=False)
 
@@ -49,17 +58,23 @@ class View:
         Raises
         ------
         ValueError
-            If the group is missing or empty.
+            If the group is missing or empty, or there are no chains.
         """
         dataset = self.group(schema.POSTERIOR)
         if dataset is None:
             there = ", ".join(self.tree.children) or "none"
             raise ValueError(
-                f"`posterior` has no group `posterior` (groups there are: {there}): pass the whole "
+                f"`{self.argument}` has no group `posterior` (groups there are: {there}): pass the whole "
                 "tree that an inference method returned."
             )
         if not dataset.data_vars:
-            raise ValueError("`posterior` has an empty group `posterior`: nothing to diagnose.")
+            raise ValueError(
+                f"`{self.argument}` has an empty group `posterior`: give one that holds draws."
+            )
+        if not set(schema.SAMPLE_DIMS) <= set(dataset.sizes):
+            check_dims(next(iter(dataset.data_vars.values())), self.argument)
+        if not dataset.sizes["chain"]:
+            raise ValueError(f"`{self.argument}` has no chains: give at least one.")
         return dataset
 
     @property
@@ -78,8 +93,14 @@ class View:
         return self.posterior.sizes["draw"]
 
     def values(self, name: str) -> Float[np.ndarray, "chain draw *event"]:
-        """Return the draws of one variable, in the precision they are kept in."""
-        return self.posterior[name].transpose(*schema.SAMPLE_DIMS, ...).values
+        """Return the draws of one variable, in the precision they are kept in.
+
+        Raises
+        ------
+        ValueError
+            If the variable is not numeric or without the dimensions chain and draw.
+        """
+        return checked(self.posterior[name], self.argument).values
 
     def draws(self, var_names: str | Sequence[str] | None = None) -> Draws:
         """Lay variables out as scalar parameters.
@@ -102,7 +123,7 @@ class View:
         """
         chosen = tuple(_choose(self.variables, var_names))
         if chosen not in self._draws:
-            self._draws[chosen] = lay_out([self.posterior[name] for name in chosen])
+            self._draws[chosen] = lay_out([self.posterior[name] for name in chosen], self.argument)
         return self._draws[chosen]
 
     def stat(self, name: str) -> Float[np.ndarray, "chain draw"] | None:
@@ -110,7 +131,7 @@ class View:
         stats = self.group(schema.SAMPLE_STATS)
         if stats is None or name not in stats:
             return None
-        return np.asarray(stats[name].transpose(*schema.SAMPLE_DIMS).values, dtype=np.float64)
+        return np.asarray(checked(stats[name], self.argument).values, dtype=np.float64)
 
     @property
     def x(self) -> np.ndarray | None:
@@ -173,13 +194,34 @@ class View:
 
     @cached_property
     def network(self) -> BayesianNetwork | None:
-        """The network that the posterior is of; None where its attributes describe none."""
-        return schema.network_of(self.tree.attrs)
+        """The network that the posterior is of; None where its attributes describe none.
+
+        Raises
+        ------
+        ValueError
+            If the attribute describes something else.
+        """
+        return self._described(schema.MODEL, schema.network_of)
 
     @cached_property
     def symmetry(self) -> Symmetry:
-        """The symmetry that the posterior declares; empty where it declares none."""
-        return schema.symmetry_of(self.tree.attrs)
+        """The symmetry that the posterior declares; empty where it declares none.
+
+        Raises
+        ------
+        ValueError
+            If the attribute describes something else.
+        """
+        return self._described(schema.SYMMETRY, schema.symmetry_of)
+
+    def _described[T](self, name: str, read: Callable[[schema.Attributes], T]) -> T:
+        try:
+            return read(self.tree.attrs)
+        except ValueError as error:
+            raise ValueError(
+                f"`{self.argument}` has an attribute `{name}` that describes none; got "
+                f"{str(self.attribute(name))[:60]!r}: delete the attribute, or take the posterior as it was made."
+            ) from error
 
     @cached_property
     def declares_equal_modes(self) -> bool:
@@ -212,7 +254,7 @@ class View:
         }
         tree = xr.DataTree.from_dict(groups)
         tree.attrs = dict(self.tree.attrs)
-        return View(tree)
+        return View(tree, self.argument)
 
 
 def as_view(posterior: Posterior, argument: str = "posterior") -> View:
@@ -233,7 +275,7 @@ def as_view(posterior: Posterior, argument: str = "posterior") -> View:
     if isinstance(posterior, View):
         return posterior
     if isinstance(posterior, xr.DataTree):
-        return View(posterior)
+        return View(posterior, argument)
     from arviz_base import convert_to_datatree  # here: a tree does without
 
     try:
@@ -245,7 +287,7 @@ def as_view(posterior: Posterior, argument: str = "posterior") -> View:
         ) from error
     if isinstance(posterior, xr.Dataset):
         tree.attrs = dict(posterior.attrs)
-    return View(tree)
+    return View(tree, argument)
 
 
 def _choose(there: tuple[str, ...], var_names: str | Sequence[str] | None) -> Sequence[str]:

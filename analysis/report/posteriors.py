@@ -80,8 +80,10 @@ def posterior_report(
     """
     if not posteriors:
         raise ValueError("`posteriors` is empty: give at least one posterior to report on.")
-    views = {name: as_view(posterior, name) for name, posterior in posteriors.items()}
-    diagnoses = {name: _diagnose(name, view) for name, view in views.items()}
+    views = {
+        name: as_view(posterior, f"posteriors[{name!r}]") for name, posterior in posteriors.items()
+    }
+    diagnoses = {name: diagnose(view) for name, view in views.items()}
     shared = (
         _overview(diagnoses),
         _warnings(diagnoses),
@@ -97,13 +99,6 @@ def posterior_report(
         provenance=tuple(describe_run(name, view) for name, view in views.items()),
         definitions=DIAGNOSTICS,
     )
-
-
-def _diagnose(name: str, view: View) -> Diagnosis:
-    try:
-        return diagnose(view)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"{name}: {error}") from error
 
 
 def _lede(diagnoses: Mapping[str, Diagnosis]) -> str:

@@ -196,7 +196,7 @@ class BayesianNetwork:
             )
         except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(
-                f"`description` is not the JSON of a network ({error!r}); got {text!r:.120}."
+                f"`description` is not the JSON of a network; got {str(text)[:120]!r}: give what `describe` writes."
             ) from error
 
 

@@ -45,19 +45,27 @@ def read_tree(path: Path, group: str, *, error: type[Exception], writer: str) ->
     """
     import xarray as xr  # here: what reads no files does without
 
+    wanted = f"`path` must name a file that {writer} wrote, and {path}"
     if not path.is_file():
-        raise error(f"{path} does not exist or is no file.")
+        what = "is a folder" if path.is_dir() else "does not exist or is no file"
+        raise error(f"{wanted} {what}.")
     try:
         damaged = examine(path) is Seal.DAMAGED
         if not damaged:
             with xr.open_datatree(path, engine=_ENGINE) as opened:
                 tree = opened.load()
-    except (OSError, ValueError, KeyError) as reason:
-        raise error(f"{path} is not a NetCDF file that can be read: {reason}") from reason
+    except PermissionError as reason:
+        raise error(f"{wanted} may not be read; ask for the permission.") from reason
+    except (
+        Exception
+    ) as reason:  # of a file that anyone may have written, the libraries raise anything
+        raise error(
+            f"{wanted} is not a NetCDF file that can be read: it is cut short, damaged or of another kind."
+        ) from reason
     if damaged:
         raise error(
-            f"{path} is damaged: its content is not what was written; take another copy, or make it anew."
+            f"{wanted} is damaged: its content is not what was written; take another copy, or make it anew."
         )
     if group not in tree.children:
-        raise error(f"{path} holds no group `{group}`; was it written by {writer}?")
+        raise error(f"{wanted} holds no group `{group}`.")
     return tree

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -13,6 +14,43 @@ from .elements import Part, Shapes
 
 Axes = int | tuple[int, ...]
 Values = Mapping[str, Any]
+
+
+def check_axes(argument: str, axes: Any, *, several: bool) -> None:
+    """Refuse what does not map names of variables to an axis, or to several.
+
+    Raises
+    ------
+    TypeError
+        If it is no such mapping.
+    """
+    allowed = "an axis, or a tuple of axes" if several else "an axis"
+    if not isinstance(axes, Mapping):
+        raise TypeError(
+            f"`{argument}` must map names of variables to {allowed}, such as {{'mu': 0}}; got {axes!r}."
+        )
+    for name, places in axes.items():
+        held = places if several and isinstance(places, tuple) else (places,)
+        whole = all(isinstance(axis, Integral) and not isinstance(axis, bool) for axis in held)
+        if not isinstance(name, str) or not whole or not held:
+            raise TypeError(
+                f"`{argument}` must map names of variables to {allowed}, counted from 0 within a draw; "
+                f"got {places!r} for {name!r}."
+            )
+
+
+def check_names(argument: str, names: Any) -> None:
+    """Refuse what is no tuple of names of variables.
+
+    Raises
+    ------
+    TypeError
+        If it holds anything but text.
+    """
+    if not isinstance(names, tuple | list) or not all(isinstance(name, str) for name in names):
+        raise TypeError(
+            f"`{argument}` must be a tuple of names of variables, such as ('theta',); got {names!r}."
+        )
 
 
 def axes_of(places: Axes) -> tuple[int, ...]:

@@ -70,7 +70,7 @@ def from_json(text: str) -> Symmetry:
         return tuple(_block(fields) for fields in json.loads(text))
     except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(
-            f"`symmetry` is not the JSON of a symmetry ({error!r}); got {text!r:.120}."
+            f"`symmetry` is not the JSON of a symmetry; got {str(text)[:120]!r}: give what `to_json` writes."
         ) from error
 
 

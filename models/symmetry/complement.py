@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .arrays import complement
-from .base import Axes, Block, Values
+from .base import Axes, Block, Values, check_names
 from .elements import Shapes, Swapped
 
 
@@ -25,12 +25,25 @@ class Complement(Block[Swapped]):
     ----------
     names : str or tuple of str
         The variables.
+
+    Raises
+    ------
+    TypeError
+        If a name is no text.
+    ValueError
+        If there is none.
     """
 
     kind = "complement"
     turn = 2
 
     names: str | tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse what is no name of a variable, or none at all."""
+        check_names("names", self.complemented if isinstance(self.names, str) else self.names)
+        if not self.names:
+            raise ValueError("`names` is empty; name at least one variable.")
 
     @property
     def axes(self) -> Mapping[str, Axes]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .arrays import along, complement, scale, take
-from .base import Axes, Block, Values, axes_of
+from .base import Axes, Block, Values, axes_of, check_axes, check_names
 from .elements import Permuted, Shapes
 
 
@@ -33,6 +33,8 @@ class Exchangeable(Block[Permuted]):
 
     Raises
     ------
+    TypeError
+        If `axes` maps no names to axes, or `flips` or `complements` hold anything but names.
     ValueError
         If `flips` names a variable that has no axis, or `complements` one that has.
     """
@@ -45,7 +47,11 @@ class Exchangeable(Block[Permuted]):
     complements: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check the names against one another."""
+        """Check the names, each kind alone and against one another."""
+        check_axes("axes", self.axes, several=True)
+        if not isinstance(self.flips, bool):
+            check_names("flips", self.flips)
+        check_names("complements", self.complements)
         unknown = [name for name in self.flipped if name not in self.axes]
         if unknown:
             raise ValueError(

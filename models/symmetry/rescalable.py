@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .arrays import along, scale
-from .base import Axes, Block, Values
+from .base import Axes, Block, Values, check_axes
 from .elements import Scaled
 
 
@@ -24,6 +24,11 @@ class Rescalable(Block[Scaled]):
     ----------
     incoming, outgoing : mapping of str to int
         Variable name to axis.
+
+    Raises
+    ------
+    TypeError
+        If one maps no names to axes.
     """
 
     kind = "rescalable"
@@ -33,6 +38,11 @@ class Rescalable(Block[Scaled]):
 
     incoming: Mapping[str, int]
     outgoing: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse what maps no names to axes."""
+        check_axes("incoming", self.incoming, several=False)
+        check_axes("outgoing", self.outgoing, several=False)
 
     @property
     def axes(self) -> Mapping[str, Axes]:

@@ -4,6 +4,8 @@ from typing import Annotated
 
 import typer
 
+from .spelling import Command
+
 app = typer.Typer(
     name="cmdstan",
     help="The CmdStan assembled from the httpstan wheel: build it, point other tools to it, remove it.",
@@ -11,7 +13,7 @@ app = typer.Typer(
 )
 
 
-@app.command()
+@app.command(cls=Command)
 def build(
     jobs: Annotated[
         int | None, typer.Option(help="Compilers at once; as many as cores and memory allow.")
@@ -33,7 +35,7 @@ def build(
     console.write_remark(f"CmdStan {_number(home.version)} is at {home.path}", "good")
 
 
-@app.command()
+@app.command(cls=Command)
 def path(
     build: Annotated[
         bool, typer.Option("--build/--no-build", help="Build it first if it is not there.")
@@ -55,7 +57,7 @@ def path(
     typer.echo(folder)
 
 
-@app.command()
+@app.command(cls=Command)
 def info(
     json: Annotated[bool, typer.Option("--json", help="Write JSON instead of a table.")] = False,
 ) -> None:
@@ -93,7 +95,7 @@ def info(
         console.write_remark(f"onebasin uses {origin}", "good")
 
 
-@app.command()
+@app.command(cls=Command)
 def clean(
     old: Annotated[
         bool, typer.Option("--old", help="Spare the one of the present compiler and wheel.")

@@ -9,6 +9,7 @@ import typer
 
 from ..errors import StudyError, check_seed
 from .posteriors import named
+from .reading import read
 from .symmetries import HELP, parse_exchangeable
 
 if TYPE_CHECKING:
@@ -31,6 +32,9 @@ def compare(
     exchangeable: Annotated[
         list[str] | None, typer.Option(help=f"{HELP} By default what the truth declares.")
     ] = None,
+    var: Annotated[
+        list[str] | None, typer.Option(help="Compare the draws of this variable; repeatable.")
+    ] = None,
     weights: Annotated[
         bool, typer.Option("--weights/--no-weights", help="Also compare draws in weight space.")
     ] = True,
@@ -45,18 +49,18 @@ def compare(
     console.prepare_jax()
     from onebasin.analysis.compare.compare import compare as compare_trees
     from onebasin.analysis.report import comparison_table
-    from onebasin.inference.posterior import open_posterior
 
     files = named(runs)
     name = _truth(files, truth)
     x, y = _read_points(points) if points else (None, None)
     with console.alignment_bar() as progress:
         comparison = compare_trees(
-            {name: open_posterior(run) for name, run in files.items()},
+            {name: read(run) for name, run in files.items()},
             truth=name,
             x=x,
             y=y,
             weights=weights,
+            var_names=var or None,
             symmetry=parse_exchangeable(exchangeable or []) or None,
             permutations=permutations,
             seed=seed,

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from .reading import read
 from .symmetries import HELP, parse_exchangeable
 
 Exchangeable = Annotated[
@@ -36,10 +37,8 @@ def diagnose(
     console.prepare_jax()
     from onebasin.analysis.diagnostics.aligned import diagnose_aligned, has_equal_modes
     from onebasin.analysis.diagnostics.diagnose import diagnose as diagnose_raw
-    from onebasin.analysis.posterior.view import as_view
-    from onebasin.inference.posterior import open_posterior
 
-    view = as_view(open_posterior(run))
+    view = read(run)
     symmetry = parse_exchangeable(exchangeable or []) or None
     aligned = None
     if align and not var and (symmetry or has_equal_modes(view)):
@@ -68,7 +67,6 @@ def align(
     console.prepare_jax()
     from onebasin.analysis.alignment import align as align_tree
     from onebasin.inference.errors import PosteriorFileError
-    from onebasin.inference.posterior import open_posterior
     from onebasin.models.storage.netcdf import write_tree
     from onebasin.models.storage.outputs import claim
 
@@ -78,9 +76,9 @@ def align(
     with claim(out, force=force, error=PosteriorFileError, argument="--out", inputs=inputs):
         with console.alignment_bar() as progress:
             alignment = align_tree(
-                open_posterior(run),
+                read(run),
                 symmetry,
-                reference=reference if other is None else open_posterior(other),
+                reference=reference if other is None else read(other, "--reference"),
                 cost=cost,
                 restarts=restarts,
                 max_sweeps=max_sweeps,
@@ -111,10 +109,9 @@ def report(
 
     console.prepare_jax()
     from onebasin.analysis.report import claimed, posterior_report, put
-    from onebasin.inference.posterior import open_posterior
 
     with claimed(out, force=force, argument="--out", inputs=runs):
-        trees = {name: open_posterior(run) for name, run in named(runs).items()}
+        trees = {name: read(run) for name, run in named(runs).items()}
         put(posterior_report(trees, title=title), out, force=force)
     console.say(f"wrote {out}")
 

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from ..errors import UsageError
+
 
 def study(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="See --list.")] = None,
@@ -47,7 +49,7 @@ def study(
         _write_list(json)
         return
     if name is None:
-        raise ValueError(f"`NAME` is missing; the studies are: {', '.join(STUDIES)}.")
+        raise UsageError(f"`NAME` is missing; the studies are: {', '.join(STUDIES)}.")
     console.prepare_jax()
     console.quieten_stan()
     from ..lab import Options

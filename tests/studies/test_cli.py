@@ -8,6 +8,10 @@ import pytest
 
 from onebasin.studies import cli
 
+FAULT = (
+    "the command ended by a fault of its own, not of what it was given; repeat it with `--debug` to see where, "
+    "and report that."
+)
 HEAVY = ["jax", "numpy", "numpyro", "xarray", "matplotlib", "arviz_stats", "cmdstanpy"]
 
 
@@ -36,7 +40,7 @@ def test_process_exits_with_the_code_that_main_returns():
         "import sys; from onebasin.studies.cli import main; sys.exit(main())",
     ]
     done = subprocess.run([*call, "study"], capture_output=True, text=True, check=False)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert done.stderr.startswith("onebasin: `NAME` is missing; the studies are: relu-teacher")
     assert done.stderr.count("\n") == 1
     assert done.stdout == ""
@@ -76,14 +80,14 @@ def test_mistyped_command_is_one_line_and_code_2(onebasin, words, message):
 @pytest.mark.parametrize(
     ("error", "line"),
     [
-        (KeyError("spam"), "unexpected KeyError: 'spam'; --debug shows where it comes from"),
+        (KeyError("spam"), FAULT),
         (ValueError("`a` is 1."), "`a` is 1."),
         (RuntimeError("stopped"), "stopped"),
         (
             PermissionError(13, "Permission denied", "/folder/x.nc"),
-            "/folder/x.nc: Permission denied",
+            "`/folder/x.nc` could not be used: Permission denied.",
         ),
-        (RuntimeError(), "RuntimeError"),
+        (RuntimeError(), FAULT),
     ],
 )
 def test_error_of_any_kind_is_one_line_without_a_traceback(onebasin, monkeypatch, error, line):

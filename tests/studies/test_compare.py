@@ -149,7 +149,7 @@ def test_a_declared_symmetry_needs_no_word(onebasin, here):
         (["a.nc", "b.nc", "--points", "objects.npz"], "which holds no plain arrays"),
         (["a.nc", "b.nc", "--points", "wide.npz"], "`x` has shape (4, 3)"),
         (["a.nc", "b.nc", "--seed", "-1"], "`--seed` is -1"),
-        (["a.nc", "b.nc", "--permutations", "0"], "`permutations` must be a whole number"),
+        (["a.nc", "b.nc", "--permutations", "0"], "`--permutations` must be a whole number"),
         (["a.nc", "b.nc", "--exchangeable", "W1:7,b1"], "W1"),
         (["a.nc", "other.nc"], "other"),
     ],

@@ -69,7 +69,7 @@ def _strict():
         (["absent.nc"], "absent.nc does not exist"),
         (["text.nc"], "text.nc is not a NetCDF file that can be read"),
         (["a/run.nc", "--var", "W9"], "asks for `W9`, which the posterior does not have"),
-        (["a"], "a does not exist or is no file"),
+        (["a"], "a is a folder"),
     ],
 )
 def test_file_that_cannot_be_diagnosed_is_one_line(onebasin, runs, words, message):
@@ -193,15 +193,15 @@ def test_align_writes_a_posterior_in_one_labelling(onebasin, mixture):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "`symmetry` is not given, and `posterior` declares none"),
+        ([], "`--exchangeable` is not given, and `run.nc` declares none"),
         (["--exchangeable", "mu,tau"], "tau"),
         (["--exchangeable", "mu,noise"], "noise"),
         (
             ["--exchangeable", "mu", "--reference", "median"],
-            "`reference` is 'median'; choose one of",
+            "`--reference` is 'median'; choose one of",
         ),
         (["--exchangeable", "mu", "--reference", "absent.nc"], "absent.nc does not exist"),
-        (["--exchangeable", "mu", "--restarts", "0"], "`restarts`"),
+        (["--exchangeable", "mu", "--restarts", "0"], "`--restarts`"),
     ],
 )
 def test_align_refuses_in_one_line_and_writes_nothing(onebasin, mixture, words, message):

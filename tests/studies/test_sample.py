@@ -133,25 +133,25 @@ def test_table_ends_with_the_file(sample, sampler):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--chains", "0"], "`chains` must be a whole number of at least 1; got 0."),
-        (["--warmup", "-3"], "`warmup` must be a whole number of at least 1; got -3."),
-        (["--draws", "0"], "`draws` must be a whole number of at least 1; got 0."),
+        (["--chains", "0"], "`--chains` must be a whole number of at least 1; got 0."),
+        (["--warmup", "-3"], "`--warmup` must be a whole number of at least 1; got -3."),
+        (["--draws", "0"], "`--draws` must be a whole number of at least 1; got 0."),
         (["--seed", "-1"], "`--seed` is -1; it must be a whole number from 0 to"),
         (["--metric", "dens"], "choose one of diag, dense, unit. Did you mean 'dense'?"),
         (["--method", "gibbs"], "choose one of nuts, hmc, meanfield, fullrank"),
-        (["--target-acceptance", "1"], "`target_acceptance` must lie between 0 and 1"),
-        (["--init", "best"], "`init` is 'best'; choose one of random, optimum"),
+        (["--target-acceptance", "1"], "`--target-acceptance` must lie between 0 and 1"),
+        (["--init", "best"], "`--init` is 'best'; choose one of random, optimum"),
         (["--init-starts", "5"], "`--init-starts` is 5, but only --init optimum looks"),
         (
             ["--init", "optimum", "--init-starts", "0"],
-            "`init_starts` must be a whole number of at least 1; got 0.",
+            "`--init-starts` must be a whole number of at least 1; got 0.",
         ),
         (
             ["--method", "meanfield", "--init", "optimum"],
             "`--init` does not apply to --method meanfield, which takes --iterations, --gradient-samples",
         ),
         (["--method", "ensemble"], "`--method` is ensemble, which trains networks, and a Stan"),
-        (["--max-tree-depth", "0"], "`max_tree_depth` must be a whole number of at least 1"),
+        (["--max-tree-depth", "0"], "`--max-tree-depth` must be a whole number of at least 1"),
         (
             ["--trajectory-length", "2"],
             "`--trajectory-length` does not apply to --method nuts, which takes --chains, --warmup",
@@ -162,7 +162,7 @@ def test_table_ends_with_the_file(sample, sampler):
         ),
         (
             ["--method", "hmc", "--trajectory-length", "-1"],
-            "`trajectory_length` must be a positive",
+            "`--trajectory-length` must be a positive",
         ),
     ],
 )
@@ -323,7 +323,7 @@ def test_read_only_folder_is_one_line(sample, sampler, monkeypatch):
         (["data.json"], "data.json, which is not an existing .stan file"),
         (["normal.stan", "absent.json"], "absent.json, which does not exist"),
         (["normal.stan", "normal.stan"], "normal.stan, which is not JSON"),
-        (["normal.stan", "nan.json"], "`data` has a value that is not finite in y[1]"),
+        (["normal.stan", "nan.json"], "`DATA.json` has a value that is not finite in y[1]"),
         (["normal.stan", "list.json"], "list.json, which holds no JSON object"),
     ],
 )
@@ -423,7 +423,9 @@ def test_data_without_a_declared_variable_names_it(onebasin, program):
     Path("short.json").write_text('{"n": 4}')
     answer = onebasin("sample", "normal.stan", "short.json", "--out", "run.nc")
     assert answer.code == 1
-    assert answer.err == ("onebasin: `data` lacks y, which normal.stan declares; it holds n.\n")
+    assert answer.err == (
+        "onebasin: `DATA.json` lacks y, which normal.stan declares; it holds n.\n"
+    )
 
 
 @pytest.mark.stan
@@ -442,7 +444,7 @@ def test_symmetry_that_the_density_does_not_have_is_refused_before_sampling(oneb
     )
     answer = onebasin("sample", "uneven.stan", "--out", "run.nc", "--exchangeable", "mu")
     assert answer.code == 1
-    assert "`symmetry` of 'uneven' does not hold: moving mu as declared" in answer.err
+    assert "`--exchangeable` of 'uneven' does not hold: moving mu as declared" in answer.err
     assert "changes the log density by" in answer.err
     assert not Path("run.nc").exists()
 

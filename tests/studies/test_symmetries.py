@@ -183,7 +183,7 @@ def test_complement_is_tried_on_the_programs_density(onebasin, here: Path):
     words = ("--out", "run.nc", "--chains", "2", "--warmup", "100", "--draws", "50")
     refused = onebasin("sample", "coin.stan", "bent.json", *words, "--exchangeable", "1-p")
     assert refused.code == 1
-    assert "`symmetry` of 'coin' does not hold" in refused.err
+    assert "`--exchangeable` of 'coin' does not hold" in refused.err
     unknown = onebasin("sample", "coin.stan", "fair.json", *words, "--exchangeable", "1-q")
     assert "names q, which coin.stan does not declare; it has: p." in unknown.err
     assert not Path("run.nc").exists()

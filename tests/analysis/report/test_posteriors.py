@@ -68,7 +68,7 @@ def test_posterior_report_names_the_posterior_that_cannot_be_diagnosed(make_mcmc
     good, bad = rng.normal(size=(2, 50)), np.full((2, 50), np.nan)
     trees = {"good": make_mcmc({"mu": good}), "bad.nc": make_mcmc({"mu": bad})}
     with pytest.raises(
-        ValueError, match=r"bad\.nc: `posterior` holds 100 draws that are not finite"
+        ValueError, match=r"`posteriors\['bad\.nc'\]` holds 100 draws that are not finite"
     ):
         posterior_report(trees)
 

@@ -1,0 +1,159 @@
+"""Files that commands are given: posteriors whole and broken, networks, programs and data."""
+
+from __future__ import annotations
+
+import functools
+import json
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from onebasin.inference.posterior import build
+from onebasin.models import BayesianNetwork, Exchangeable, Network, Target
+from onebasin.models.data import load_data
+
+CHAINS, DRAWS = 2, 40
+
+Change = Callable[[dict[str, xr.Dataset], dict[str, Any]], None]
+"""Changes a posterior's groups and attributes in place."""
+
+
+@functools.cache
+def mixture(*, declared: bool = False, seed: int = 1) -> xr.DataTree:
+    """A posterior of three interchangeable components, as a sampler leaves it."""
+    rng = np.random.default_rng(seed)
+    shape = (CHAINS, DRAWS)
+    draws = {
+        "mu": np.array([-3.0, 0.0, 3.0]) + 0.3 * rng.normal(size=(*shape, 3)),
+        "sigma": np.exp(0.1 * rng.normal(size=(*shape, 3))),
+        "noise": rng.normal(size=shape),
+    }
+    stats = {
+        "lp": rng.normal(size=shape),
+        "diverging": np.zeros(shape, bool),
+        "tree_depth": np.full(shape, 3),
+        "n_steps": np.full(shape, 7),
+        "acceptance_rate": np.full(shape, 0.8),
+        "energy": rng.normal(size=shape),
+        "step_size": np.full(shape, 0.25),
+    }
+    symmetry = (Exchangeable({"mu": 0, "sigma": 0}),) if declared else ()
+    how = {"engine": "stan", "method": "nuts", "seed": 1, "max_tree_depth": 10, "wall_time": 1.0}
+    return build(Target("mixture", symmetry=symmetry), draws, stats, how)
+
+
+@functools.cache
+def network() -> xr.DataTree:
+    """A posterior of a small network, with its data."""
+    data = load_data("relu-teacher")
+    target = BayesianNetwork(Network(2, (2,))).condition(data.x, data.y, name="teacher")
+    rng = np.random.default_rng(2)
+    shape = (CHAINS, DRAWS)
+    draws = {
+        name: 0.5 * rng.normal(size=(*shape, *size))
+        for name, size in target.model.network.shapes.items()
+    }
+    draws["sigma"] = np.exp(0.1 * rng.normal(size=shape))
+    return build(
+        target, draws, {"lp": rng.normal(size=shape)}, {"engine": "numpyro", "method": "nuts"}
+    )
+
+
+def changed(tree: xr.DataTree, change: Change) -> xr.DataTree:
+    """A posterior with something else in its groups or attributes."""
+    groups = {name: group.to_dataset().copy(deep=True) for name, group in tree.children.items()}
+    attributes = dict(tree.attrs)
+    change(groups, attributes)
+    made = xr.DataTree.from_dict(groups)
+    made.attrs = attributes
+    return made
+
+
+@functools.cache
+def as_bytes(make: Callable[[], xr.DataTree]) -> bytes:
+    """The file of a posterior."""
+    return netcdf(make())
+
+
+def netcdf(tree: xr.DataTree) -> bytes:
+    """The NetCDF file of a tree."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "tree.nc"
+        tree.to_netcdf(path, engine="h5netcdf")
+        return path.read_bytes()
+
+
+def good(path: Path) -> None:
+    """Write the whole posterior of a mixture."""
+    path.write_bytes(as_bytes(mixture))
+
+
+def other(path: Path) -> None:
+    """Write another posterior of the same mixture."""
+    path.write_bytes(as_bytes(_other))
+
+
+def _other() -> xr.DataTree:
+    return mixture(seed=2)
+
+
+def of_network(path: Path) -> None:
+    """Write the posterior of a network."""
+    path.write_bytes(as_bytes(network))
+
+
+def with_change(
+    change: Change, tree: Callable[[], xr.DataTree] = mixture
+) -> Callable[[Path], None]:
+    """Write a posterior that something is wrong with."""
+
+    def write(path: Path) -> None:
+        path.write_bytes(netcdf(changed(tree(), change)))
+
+    return write
+
+
+def with_values(name: str, make: Callable[[np.ndarray], np.ndarray]) -> Callable[[Path], None]:
+    """Write a posterior with other draws of one variable, of the same shape."""
+
+    def change(groups: dict[str, xr.Dataset], _: dict[str, Any]) -> None:
+        variable = groups["posterior"][name]
+        groups["posterior"][name] = (variable.dims, make(variable.values.copy()))
+
+    return with_change(change)
+
+
+def with_attribute(
+    name: str, value: Any, tree: Callable[[], xr.DataTree] = mixture
+) -> Callable[[Path], None]:
+    """Write a posterior with another root attribute."""
+    return with_change(lambda _, attributes: attributes.update({name: value}), tree)
+
+
+def with_posterior(make: Callable[[xr.Dataset], xr.Dataset]) -> Callable[[Path], None]:
+    """Write a posterior whose group of draws is changed, without statistics."""
+
+    def change(groups: dict[str, xr.Dataset], _: dict[str, Any]) -> None:
+        groups["posterior"] = make(groups["posterior"])
+        groups.pop("sample_stats")
+
+    return with_change(change)
+
+
+def points(**arrays: Any) -> Callable[[Path], None]:
+    """Write arrays as `numpy.savez` does."""
+
+    def write(path: Path) -> None:
+        with path.open("wb") as file:
+            np.savez(file, **arrays)
+
+    return write
+
+
+def data(**values: Any) -> str:
+    """JSON of a program's data."""
+    return json.dumps(values)

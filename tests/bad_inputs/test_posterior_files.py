@@ -1,0 +1,195 @@
+"""Files that are no posterior, or a broken one, before every command that reads posteriors."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import h5py
+import numpy as np
+import xarray as xr
+
+from . import files as f
+from .cases import Case, File, table
+
+READERS = {
+    "diagnose": "diagnose bad.nc",
+    "align": "align bad.nc --out out.nc --exchangeable mu,sigma",
+    "compare": "compare bad.nc good.nc",
+    "compare-second": "compare good.nc bad.nc",
+    "report": "report good.nc bad.nc --out page.html",
+    "reference": "align good.nc --out out.nc --exchangeable mu,sigma --reference bad.nc",
+}
+
+
+def _bytes(change: Callable[[bytes], bytes]) -> Callable[[Path], object]:
+    return lambda path: path.write_bytes(change(f.as_bytes(f.mixture)))
+
+
+def _hdf5(fill: Callable[[h5py.File], object]) -> Callable[[Path], None]:
+    def write(path: Path) -> None:
+        with h5py.File(path, "w") as file:
+            fill(file)
+
+    return write
+
+
+def _classic(path: Path) -> None:
+    xr.Dataset({"mu": (("chain", "draw"), np.zeros((2, 10)))}).to_netcdf(path, engine="scipy")
+
+
+def _without(group: str) -> Callable[[Path], None]:
+    return f.with_change(lambda groups, _: groups.pop(group))
+
+
+NOT_READABLE: dict[str, File | None] = {
+    "folder": None,
+    "empty": b"",
+    "text": "not NetCDF\n",
+    "html": "<!doctype html><html></html>",
+    "zeros": bytes(4096),
+    "noise": np.random.default_rng(0).bytes(4096),
+    "half": _bytes(lambda whole: whole[: len(whole) // 2]),
+    "header-alone": _bytes(lambda whole: whole[:600]),
+    "tail-missing": _bytes(lambda whole: whole[:-200]),
+    "head-missing": _bytes(lambda whole: whole[100:]),
+    "zeroed-inside": _bytes(lambda whole: whole[:1000] + bytes(3000) + whole[4000:]),
+    "gzip": _bytes(gzip.compress),
+    "not-utf8": b"\xff\xfe\x00bad",
+    "plain-hdf5": _hdf5(lambda file: file.create_dataset("mu", data=np.zeros((2, 10)))),
+    "hdf5-without-anything": _hdf5(lambda file: None),
+    "posterior-is-an-array": _hdf5(lambda file: file.create_dataset("posterior", data=np.zeros(3))),
+    "plain-hdf5-in-the-group": _hdf5(
+        lambda file: file.create_group("posterior").create_dataset("mu", data=np.zeros((2, 10)))
+    ),
+    "compound-type": _hdf5(
+        lambda file: file.create_group("posterior").create_dataset(
+            "mu", data=np.zeros(3, [("a", "f8"), ("b", "i4")])
+        )
+    ),
+    "no-posterior": _without("posterior"),
+    "flat-dataset": lambda path: xr.Dataset(
+        {"mu": (("chain", "draw"), np.zeros((2, 10)))}
+    ).to_netcdf(path, engine="h5netcdf"),
+}
+"""Files that cannot be read, or hold no group of draws."""
+
+
+def _unreadable() -> Iterator[Case]:
+    for reader, words in READERS.items():
+        yield Case(f"{reader}-absent", words, ("`bad.nc`", "does not exist"), {"good.nc": f.good})
+        for name, content in NOT_READABLE.items():
+            yield Case(
+                f"{reader}-{name}", words, ("bad.nc",), {"good.nc": f.good, "bad.nc": content}
+            )
+
+
+@table(_unreadable())
+def test_file_that_is_no_posterior(refuse, case):
+    refuse(case)
+
+
+def _with_dims(**names: str) -> Callable[[Path], None]:
+    return f.with_posterior(lambda posterior: posterior.rename(names))
+
+
+def _put(name: str, values: np.ndarray, *dims: str) -> Callable[[Path], None]:
+    return f.with_posterior(lambda posterior: posterior.assign({name: (dims, values)}))
+
+
+SHAPE = (f.CHAINS, f.DRAWS)
+BROKEN_DRAWS: dict[str, Callable[[Path], None]] = {
+    "without-chain": f.with_posterior(lambda p: p.isel(chain=0, drop=True)),
+    "without-draw": f.with_posterior(lambda p: p.isel(draw=0, drop=True)),
+    "without-both": f.with_posterior(lambda p: p.isel(chain=0, draw=0, drop=True)),
+    "other-dimensions": _with_dims(chain="walker", draw="sample"),
+    "one-without-draw": _put("extra", np.zeros(f.CHAINS), "chain"),
+    "no-variables": f.with_posterior(lambda p: p.drop_vars(list(p.data_vars))),
+    "no-draws": f.with_posterior(lambda p: p.isel(draw=slice(0, 0))),
+    "no-chains": f.with_posterior(lambda p: p.isel(chain=slice(0, 0))),
+    "one-draw": f.with_posterior(lambda p: p.isel(draw=slice(0, 1))),
+    "three-draws": f.with_posterior(lambda p: p.isel(draw=slice(0, 3))),
+    "nan": f.with_values("mu", lambda v: np.where(np.arange(3) == 1, np.nan, v)),
+    "one-nan": f.with_values("sigma", lambda v: np.where(v == v.flat[7], np.nan, v)),
+    "inf": f.with_values("mu", lambda v: np.where(v == v.flat[0], np.inf, v)),
+    "minus-inf": f.with_values("mu", lambda v: np.where(v == v.flat[0], -np.inf, v)),
+    "all-nan": f.with_values("noise", lambda v: v * np.nan),
+    "complex": _put("extra", np.zeros(SHAPE, complex), "chain", "draw"),
+    "text": _put("extra", np.full(SHAPE, "a"), "chain", "draw"),
+    "dates": _put("extra", np.full(SHAPE, np.datetime64("2020-01-01", "ns")), "chain", "draw"),
+    "spans": _put(
+        "extra", np.full(SHAPE, np.timedelta64(1, "s")).astype("m8[ns]"), "chain", "draw"
+    ),
+    "moved-is-text": _put("mu", np.full((*SHAPE, 3), "a"), "chain", "draw", "mu_dim_0"),
+}
+"""Posteriors whose draws cannot be worked with."""
+
+LEFT_ALONE = (
+    "one-draw",
+    "three-draws",
+    "one-without-draw",
+    "all-nan",
+    "complex",
+    "text",
+    "dates",
+    "spans",
+)
+"""Of these draws can be aligned: nothing is estimated from few, and what the symmetry does not move stays as it is."""
+
+
+def _broken_draws() -> Iterator[Case]:
+    for reader, words in READERS.items():
+        for name, write in BROKEN_DRAWS.items():
+            if reader in ("align", "reference") and name in LEFT_ALONE:
+                continue
+            yield Case(f"{reader}-{name}", words, ("bad.nc",), {"good.nc": f.good, "bad.nc": write})
+
+
+@table(_broken_draws())
+def test_posterior_with_draws_that_cannot_be_used(refuse, case):
+    refuse(case)
+
+
+BROKEN_ATTRIBUTES: dict[str, Callable[[Path], None]] = {
+    "symmetry-no-json": f.with_attribute("symmetry", "{{{"),
+    "symmetry-a-number": f.with_attribute("symmetry", 3),
+    "symmetry-an-object": f.with_attribute("symmetry", '{"a": 1}'),
+    "symmetry-of-unknown-kind": f.with_attribute(
+        "symmetry", '[{"kind": "cyclic", "axes": {"mu": 0}}]'
+    ),
+    "symmetry-of-absent-variable": f.with_attribute(
+        "symmetry", '[{"kind": "exchangeable", "axes": {"tau": 0, "mu": 0}}]'
+    ),
+    "symmetry-axis-too-large": f.with_attribute(
+        "symmetry", '[{"kind": "exchangeable", "axes": {"mu": 7}}]'
+    ),
+    "symmetry-axis-a-word": f.with_attribute(
+        "symmetry", '[{"kind": "exchangeable", "axes": {"mu": "x"}}]'
+    ),
+    "symmetry-without-axes": f.with_attribute("symmetry", '[{"kind": "exchangeable"}]'),
+    "symmetry-null": f.with_attribute("symmetry", "[null]"),
+    "model-no-json": f.with_attribute("model", "not json", f.network),
+    "model-a-number": f.with_attribute("model", 3, f.network),
+    "model-a-list": f.with_attribute("model", "[]", f.network),
+    "model-empty-object": f.with_attribute("model", "{}", f.network),
+    "model-of-other-shapes": f.with_attribute(
+        "model",
+        f.network().attrs["model"].replace('"hidden": [2]', '"hidden": [3]').replace("[2]", "[3]"),
+        f.network,
+    ),
+}
+
+
+def _broken_attributes() -> Iterator[Case]:
+    for name, write in BROKEN_ATTRIBUTES.items():
+        there = {"bad.nc": write, "good.nc": f.of_network if name.startswith("model") else f.good}
+        for reader in ("align bad.nc --out out.nc", "compare bad.nc good.nc"):
+            yield Case(f"{reader.split()[0]}-{name}", reader, (), there)
+        if not name.startswith("model"):
+            yield Case(f"diagnose-{name}", "diagnose bad.nc", (), there)
+
+
+@table(_broken_attributes())
+def test_posterior_with_attributes_that_cannot_be_read(refuse, case):
+    refuse(case)
