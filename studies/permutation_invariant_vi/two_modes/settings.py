@@ -11,21 +11,11 @@ from .optima import LARGEST_RATIO
 
 @settings
 class Descent:
-    """How to descend.
+    """How to descend."""
 
-    Parameters
-    ----------
-    samples : int
-        Points of q a step, M.
-    learning_rate : float
-        In units of sigma^2.
-    steps : int
-        Steps.
-    """
-
-    samples: Count = 100
-    learning_rate: Positive = 0.02
-    steps: Count = 10_000
+    samples: Count = 100  # Points of q a step, M.
+    learning_rate: Positive = 0.02  # In units of sigma^2.
+    steps: Count = 10_000  # Steps.
 
     @property
     def noise(self) -> float:
@@ -35,43 +25,19 @@ class Descent:
 
 @settings
 class InterpolationSettings:
-    """What is computed.
+    """What is computed."""
 
-    Parameters
-    ----------
-    sigmas : tuple of float
-        Standard deviations of the components.
-    largest : float
-        Ratio of alpha to sigma up to which optima are followed.
-    points : int
-        Ratios at which they are, besides those of the descents and a few above the threshold.
-    descent : Descent
-        The descents of every sigma.
-    ratios : tuple of float
-        Ratios at which they are made, rising.
-    seeds : int
-        Descents a ratio.
-    noisy : tuple of Descent
-        Ways to descend whose thresholds are compared, at sigma 1.
-    noisy_ratios : tuple of float
-        Ratios at which they are, rising.
-    noisy_seeds : int
-        Descents a ratio.
-    times : tuple of float
-        Times after which an exact descent is stopped, in units of sigma^2.
-    seed : int
-        Of all draws.
-    """
-
-    sigmas: tuple[Positive, ...] = (0.25, 0.5, 1.0, 2.0)
-    largest: float = 4.5
+    sigmas: tuple[Positive, ...] = (0.25, 0.5, 1.0, 2.0)  # Standard deviations of the components.
+    largest: float = 4.5  # Ratio of alpha to sigma up to which optima are followed.
     points: Several = 181
-    descent: Descent = field(default_factory=Descent)
+    """Ratios at which they are, besides those of the descents and a few above the threshold."""
+    descent: Descent = field(default_factory=Descent)  # The descents of every sigma.
     ratios: tuple[float, ...] = (
         *(0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.25, 2.3, 2.35, 2.4, 2.45, 2.5),
         *(2.6, 2.75, 3.0, 3.25, 3.5, 4.0, 4.5),
     )
-    seeds: Several = 4
+    """Ratios at which they are made, rising."""
+    seeds: Several = 4  # Descents a ratio.
     noisy: tuple[Descent, ...] = (
         Descent(100, 0.02, 10_000),
         Descent(10, 0.01, 20_000),
@@ -79,10 +45,13 @@ class InterpolationSettings:
         Descent(1, 0.01, 20_000),
         Descent(10, 0.2, 1_000),
     )
+    """Ways to descend whose thresholds are compared, at sigma 1."""
     noisy_ratios: tuple[float, ...] = tuple(round(2.2 + 0.05 * k, 2) for k in range(17))
-    noisy_seeds: Several = 16
+    """Ratios at which they are, rising."""
+    noisy_seeds: Several = 16  # Descents a ratio.
     times: tuple[Positive, ...] = (10.0, 30.0, 100.0, 300.0, 1000.0)
-    seed: Seed = 0
+    """Times after which an exact descent is stopped, in units of sigma^2."""
+    seed: Seed = 0  # Of all draws.
 
     def __post_init__(self) -> None:
         """Refuse ratios that do not rise, or that quadrature does not reach."""

@@ -39,47 +39,25 @@ _STREAMS = {"train": 0, "test": 1}
 
 @settings
 class TwoWeightSettings:
-    """The part's settings.
-
-    Parameters
-    ----------
-    alphas : tuple of float
-        Weights of the true function, ascending.
-    noise : float
-        Standard deviation of the noise where methods are fitted.
-    noises : tuple of float
-        Noises at which the best approximations are found without chance; `noise` is one of them.
-    num_obs, num_test : int
-        Training and test points.
-    data_seed : int
-        Of the data set that methods are fitted to.
-    data_sets : int
-        Data sets, at least 2, over which the best approximations' errors are averaged.
-    curve_points : int
-        Alphas of the curves, at least 2, from the first of `alphas` to the last.
-    fits : int
-        Independent fits a method.
-    steps, learning_rate
-        Of Adam.
-    permutations : int
-        K of InfoNCE.
-    draws : int
-        Draws of each fit, over which predictions are averaged.
-    """
+    """The part's settings."""
 
     alphas: tuple[Positive, ...] = (0.1, 0.25, 0.5, 0.75, 1.0, 2.0)
-    noise: Positive = 1.0
+    """Weights of the true function, ascending."""
+    noise: Positive = 1.0  # Standard deviation of the noise where methods are fitted.
     noises: tuple[Positive, ...] = (1.0, 0.3)
+    """Noises at which the best approximations are found without chance; `noise` is one of them."""
     num_obs: Count = 20
-    num_test: Count = 1000
-    data_seed: Seed = 0
+    num_test: Count = 1000  # `num_obs`, `num_test`: training and test points.
+    data_seed: Seed = 0  # Of the data set that methods are fitted to.
     data_sets: Several = 40
+    """Data sets, at least 2, over which the best approximations' errors are averaged."""
     curve_points: Several = 25
-    fits: Count = 5
+    """Alphas of the curves, at least 2, from the first of `alphas` to the last."""
+    fits: Count = 5  # Independent fits a method.
     steps: Count = 4000
-    learning_rate: Positive = 0.01
-    permutations: Several = 10
-    draws: Count = 1000
+    learning_rate: Positive = 0.01  # `steps`, `learning_rate`: of Adam.
+    permutations: Several = 10  # K of InfoNCE.
+    draws: Count = 1000  # Draws of each fit, over which predictions are averaged.
 
     def __post_init__(self) -> None:
         """Refuse alphas that do not ascend, and noises without that of the fits."""
