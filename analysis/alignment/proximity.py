@@ -91,8 +91,22 @@ def nearest(
 ) -> Nearest:
     """Find the closest pair of units of networks.
 
-    `values` are all weights and biases, (network, ...) by variable, `sd` their standard deviations, `within` the
-    separation up to which units count as close.
+    Parameters
+    ----------
+    values : mapping of str to array (network, ...)
+        All weights and biases, by variable.
+    block : Exchangeable
+        What belongs to the units.
+    sd : mapping of str to array, optional
+        Standard deviations of a Gaussian q around each network, of the same shapes.
+    within : float
+        Separation up to which units count as close; below that of `analysis.gaussian.two_modes.vanishing()`, 2.41,
+        one Gaussian between the two modes has no optimum but midway.
+
+    Returns
+    -------
+    Nearest
+        Network by network.
 
     Raises
     ------

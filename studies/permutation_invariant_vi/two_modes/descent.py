@@ -26,9 +26,9 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 from scipy.integrate import solve_ivp
 
+from onebasin.analysis.gaussian.two_modes import Mixture, slope
 from onebasin.inference.precision import precision
 
-from .optima import Mixture, slope
 from .settings import Descent
 
 DIRECTION = np.array([np.cos(np.pi / 6), np.sin(np.pi / 6)])
@@ -102,7 +102,7 @@ def bracket(
 def stopped_early(time: float) -> float:
     """Find the ratio of alpha to sigma above which an exact descent still stands near its mode after a time.
 
-    The time is steps times rate, in units of sigma^2; the ratio rises with it to that of `optima.vanishing`.
+    The time is steps times rate, in units of sigma^2; the ratio rises with it to that of `two_modes.vanishing`.
     """
     low, high = 0.5, 3.0
     while high - low > 1e-5:

@@ -2,7 +2,8 @@
 
 Convention: `alpha` is half the distance between the modes +alpha u and -alpha u, each of standard deviation `sigma`
 (Gelberg et al. 2024, section 3 and Appendix A, where ||mu*|| / alpha is 1 at a mode and 0 midway, so that alpha is half
-the distance there too). A `ratio` is alpha / sigma, which alone decides (see `optima`). Three thresholds:
+the distance there too). A `ratio` is alpha / sigma, which alone decides (see `analysis.gaussian.two_modes`). Three
+thresholds:
 
 - `vanishing`: below it the midpoint is the only optimum;
 - `switching`: above it an optimum near a mode has a lower KL than the midpoint;
@@ -19,10 +20,11 @@ from typing import Any
 import jax
 import numpy as np
 
+from onebasin.analysis.gaussian import two_modes as optima
+from onebasin.analysis.gaussian.two_modes import Mixture
+
 from ...lab import Frame
-from . import optima
 from .descent import DIRECTION, MIDWAY, bracket, descend, stopped_early
-from .optima import Mixture
 from .settings import Descent, InterpolationSettings
 
 BRANCHES = {"midpoint": optima.midpoint, "mode": optima.mode, "saddle": optima.saddle}

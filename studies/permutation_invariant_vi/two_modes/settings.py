@@ -4,9 +4,8 @@ from dataclasses import field
 
 import numpy as np
 
+from onebasin.analysis.gaussian.two_modes import LARGEST_RATIO
 from onebasin.models.settings import Count, Positive, Seed, Several, settings
-
-from .optima import LARGEST_RATIO
 
 
 @settings

@@ -1,4 +1,4 @@
-"""One Gaussian between two modes, against densities integrated directly, a fit in the plane, and counting."""
+"""One Gaussian between two modes: descents, frames, and what is said of them."""
 
 import dataclasses
 import json
@@ -8,10 +8,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import xarray as xr
-from scipy.integrate import quad
-from scipy.optimize import brentq, minimize
-from scipy.stats import multivariate_normal, norm
+from scipy.stats import multivariate_normal
 
+from onebasin.analysis.gaussian.two_modes import (
+    Mixture,
+    divergence_in_plane,
+    midpoint,
+    mode,
+    vanishing,
+)
 from onebasin.studies.lab.frame import Frame
 from onebasin.studies.permutation_invariant_vi.making import from_tree, to_tree
 from onebasin.studies.permutation_invariant_vi.two_modes.descent import (
@@ -34,25 +39,12 @@ from onebasin.studies.permutation_invariant_vi.two_modes.findings import (
     optima_table,
 )
 from onebasin.studies.permutation_invariant_vi.two_modes.measures import MEASURES, grid, run
-from onebasin.studies.permutation_invariant_vi.two_modes.optima import (
-    Mixture,
-    curvature,
-    divergence,
-    divergence_in_plane,
-    midpoint,
-    mode,
-    saddle,
-    slope,
-    switching,
-    vanishing,
-)
 from onebasin.studies.permutation_invariant_vi.two_modes.settings import (
     QUICK,
     Descent,
     InterpolationSettings,
 )
 
-CASES = [(0.5, 0.25, 0.3, 0.4), (1.0, 1.0, -0.7, 1.3), (5.0, 2.0, 3.0, 1.0), (4.0, 1.0, 0.0, 3.5)]
 SMALL = InterpolationSettings(
     sigmas=(0.25, 1.0, 2.0),
     points=6,
@@ -69,194 +61,6 @@ SMALL = InterpolationSettings(
 @pytest.fixture(scope="module")
 def results():
     return run(SMALL)
-
-
-def log_target(x, alpha, sigma):
-    parts = [norm.logpdf(x, place, sigma) for place in (-alpha, alpha)]
-    return np.logaddexp(*parts) - np.log(2)
-
-
-def direct(alpha, sigma, mean, sd):
-    """KL(q || p) of the densities themselves."""
-
-    def integrand(x):
-        log_q = norm.logpdf(x, mean, sd)
-        return np.exp(log_q) * (log_q - log_target(x, alpha, sigma))
-
-    ends = mean - 12 * sd, mean + 12 * sd
-    return quad(integrand, *ends, points=[mean], limit=400, epsabs=1e-13)[0]
-
-
-def hermite(nodes):
-    points, weights = np.polynomial.hermite_e.hermegauss(nodes)
-    return points, weights / weights.sum()
-
-
-def in_plane(mean, factor, alpha, sigma, nodes=60):
-    """KL(q || p) in the plane by Gauss and Hermite's rule in both coordinates, in JAX."""
-    points, weights = hermite(nodes)
-    noise = jnp.asarray(np.stack(np.meshgrid(points, points), axis=-1).reshape(-1, 2))
-    both = jnp.asarray(np.outer(weights, weights).ravel())
-    x = mean[None] + noise @ factor.T
-    u = jnp.asarray(DIRECTION)
-    near, far = (((x - s * alpha * u[None]) ** 2).sum(1) / (2 * sigma**2) for s in (1, -1))
-    log_p = jnp.logaddexp(-near, -far) - jnp.log(4 * jnp.pi * sigma**2)
-    log_q = -0.5 * (noise**2).sum(1) - jnp.log(2 * jnp.pi * jnp.abs(factor[0, 0] * factor[1, 1]))
-    return both @ (log_q - log_p)
-
-
-@pytest.mark.parametrize(("alpha", "sigma", "mean", "sd"), CASES)
-def test_divergence_is_that_of_the_densities(alpha, sigma, mean, sd):
-    found = divergence(Mixture(alpha, sigma), mean, sd)
-    np.testing.assert_allclose(found, direct(alpha, sigma, mean, sd), rtol=1e-9, atol=1e-12)
-
-
-@pytest.mark.parametrize("ratio", [0.1, 1.0, 3.0, 6.0])
-def test_quadrature_has_converged_up_to_its_limit(ratio):
-    sd = midpoint(Mixture(ratio)).sd
-    found, wanted = divergence(Mixture(ratio), 0.0, sd), direct(ratio, 1.0, 0.0, sd)
-    np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
-
-
-@pytest.mark.parametrize(("alpha", "sigma", "mean", "sd"), CASES)
-def test_derivatives_match_differences(alpha, sigma, mean, sd):
-    mixture, step = Mixture(alpha, sigma), 1e-5
-    moves = np.eye(2) * step
-    values = [divergence(mixture, mean + a, sd + b) for a, b in (*moves, *-moves)]
-    found = (np.array(values[:2]) - values[2:]) / (2 * step)
-    np.testing.assert_allclose(slope(mixture, mean, sd), found, rtol=1e-5, atol=1e-7)
-    slopes = [slope(mixture, mean + a, sd + b) for a, b in (*moves, *-moves)]
-    found = (np.array(slopes[:2]) - slopes[2:]) / (2 * step)
-    np.testing.assert_allclose(curvature(mixture, mean, sd), found, rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize("sigma", [0.25, 2.0])
-@pytest.mark.parametrize("ratio", [0.5, 2.3, 3.5])
-def test_fit_does_not_depend_on_the_scale(ratio, sigma):
-    for branch in (midpoint, mode, saddle):
-        unit, scaled = branch(Mixture(ratio)), branch(Mixture(ratio * sigma, sigma))
-        assert (unit is None) == (scaled is None)
-        if unit and scaled:
-            found = (scaled.mean / sigma, scaled.sd / sigma, scaled.divergence)
-            np.testing.assert_allclose(found, dataclasses.astuple(unit), rtol=1e-9, atol=1e-12)
-
-
-@pytest.mark.parametrize("sigma", [0.25, 0.5, 2.0])
-def test_thresholds_scale_with_sigma(sigma):
-    np.testing.assert_allclose(vanishing(sigma).alpha, sigma * vanishing().alpha, rtol=1e-10)
-    np.testing.assert_allclose(switching(sigma), sigma * switching(), rtol=1e-10)
-
-
-@pytest.mark.parametrize(("ratio", "others"), [(1.0, 0), (2.4, 0), (2.42, 2), (3.0, 2), (5.0, 2)])
-def test_stationary_points_are_counted(ratio, others):
-    # Besides the midpoint, at means above 0: where the slope along the mean changes its sign, among the sds that are
-    # stationary at a mean. There is one such sd, but for a range of means at large ratios where all slopes agree.
-    mixture, sds = Mixture(ratio), np.geomspace(0.3, 2 * ratio + 2, 80)
-    signs = []
-    for mean in np.linspace(1e-3, 1.2 * ratio, 200):
-        slopes = np.array([slope(mixture, mean, sd)[1] for sd in sds])
-        places = np.flatnonzero(np.diff(np.sign(slopes)))
-        assert len(places) == 1 or mean > vanishing().mean  # so that `saddle` finds the right one
-        found = [
-            brentq(lambda sd, at=mean: slope(mixture, at, sd)[1], *sds[k : k + 2]) for k in places
-        ]
-        (sign,) = {np.sign(slope(mixture, mean, sd)[0]) for sd in found}
-        signs.append(sign)
-    assert int((np.diff(signs) != 0).sum()) == others
-    assert (mode(mixture) is not None) == (others == 2) == (saddle(mixture) is not None)
-
-
-@pytest.mark.parametrize("ratio", [2.4123, 2.5, 3.0, 6.0])
-def test_optima_are_stationary_and_of_their_kind(ratio):
-    mixture = Mixture(ratio)
-    for branch, falling in ((midpoint, 0), (mode, 0), (saddle, 1)):
-        at = branch(mixture)
-        np.testing.assert_allclose(slope(mixture, at.mean, at.sd), 0, atol=1e-9)
-        bends = np.linalg.eigvalsh(curvature(mixture, at.mean, at.sd))
-        assert (bends < 0).sum() == falling
-    assert 0 < saddle(mixture).mean < mode(mixture).mean < ratio
-
-
-@pytest.mark.parametrize("ratio", [0.05, 1.0, 2.5, 4.0, 6.0])
-def test_midpoint_is_a_minimum_at_every_alpha(ratio):
-    mixture = Mixture(ratio)
-    sd = midpoint(mixture).sd
-    bends = curvature(mixture, 0.0, sd)
-    np.testing.assert_allclose(bends[0, 0], 1 / sd**2, rtol=1e-9)
-    assert 1 < sd**2 < 1 + ratio**2  # wider than a component, narrower than the target
-    assert np.linalg.eigvalsh(bends).min() > 0
-
-
-def test_optima_have_the_limits_of_one_and_of_two_far_modes():
-    near, far = midpoint(Mixture(1e-3)), mode(Mixture(6.0))
-    np.testing.assert_allclose([near.sd, near.divergence], [np.sqrt(1 + 1e-6), 0], atol=1e-10)
-    np.testing.assert_allclose([far.mean, far.sd, far.divergence], [6, 1, np.log(2)], atol=1e-6)
-
-
-def test_vanishing_is_where_two_stationary_points_meet():
-    at = vanishing()
-    near, between = mode(Mixture(at.alpha + 1e-8)), saddle(Mixture(at.alpha + 1e-8))
-    np.testing.assert_allclose([near.mean, between.mean], at.mean, atol=1e-3)
-    mixture = Mixture(at.alpha)
-    np.testing.assert_allclose(slope(mixture, at.mean, at.sd), 0, atol=1e-10)
-    np.testing.assert_allclose(np.linalg.det(curvature(mixture, at.mean, at.sd)), 0, atol=1e-10)
-
-
-@pytest.mark.parametrize(("ratio", "ends"), [(2.38, 0.0), (2.44, 0.93)])
-def test_vanishing_is_where_a_descent_in_the_plane_leaves_its_mode(ratio, ends):
-    # Exact gradients in all of mean and Cholesky factor, of another quadrature: the threshold to two digits.
-    gradient = jax.grad(in_plane, argnums=(0, 1))
-
-    def step(q, _):
-        down = gradient(*q, ratio, 1.0, 40)
-        return (q[0] - 0.2 * down[0], q[1] - 0.2 * jnp.tril(down[1])), None
-
-    start = (ratio * jnp.asarray(DIRECTION), jnp.eye(2))
-    mean, _ = jax.jit(lambda q: jax.lax.scan(step, q, None, 500)[0])(start)
-    assert abs(np.linalg.norm(mean) / ratio - ends) < 0.02
-
-
-def test_switching_is_where_the_best_gaussian_moves():
-    x = np.linspace(-20, 20, 4001)
-
-    def value(q, ratio):
-        log_q = norm.logpdf(x, q[0], np.exp(q[1]))
-        return np.exp(log_q) @ (log_q - log_target(x, ratio, 1.0)) * (x[1] - x[0])
-
-    gains = []
-    for ratio in (2.799, 2.801):
-        ends = [minimize(value, start, (ratio,), tol=1e-8) for start in ((0, 1), (ratio, 0))]
-        assert abs(ends[0].x[0]) < 1e-3 < 2.7 < ends[1].x[0]
-        gains.append(ends[0].fun - ends[1].fun)
-    assert gains[0] < 0 < gains[1]
-    np.testing.assert_allclose(switching(), 2.80, atol=1e-3)
-
-
-@pytest.mark.parametrize("ratio", [1.5, 3.0])
-def test_fit_in_the_plane_is_the_fit_along_the_line(ratio):
-    # Five free parameters, from a start that lies off the line and is turned.
-    sigma = 0.5
-    alpha = ratio * sigma
-
-    def objective(q):
-        factor = jnp.array([[q[2], 0.0], [q[3], q[4]]])
-        return in_plane(q[:2], factor, alpha, sigma)
-
-    start = np.array([*(0.9 * alpha * DIRECTION + [0.05, -0.1]), 0.6, 0.1, 0.4])
-    fit = minimize(jax.jit(objective), start, jac=jax.jit(jax.grad(objective)), tol=1e-10).x
-    factor = np.array([[fit[2], 0], [fit[3], fit[4]]])
-    along = mode(Mixture(alpha, sigma)) or midpoint(Mixture(alpha, sigma))
-    np.testing.assert_allclose(fit[:2], along.mean * DIRECTION, atol=1e-5)
-    across = np.eye(2) - np.outer(DIRECTION, DIRECTION)
-    wanted = along.sd**2 * np.outer(DIRECTION, DIRECTION) + sigma**2 * across
-    np.testing.assert_allclose(factor @ factor.T, wanted, atol=1e-5)
-
-
-def test_divergence_in_the_plane_is_that_of_any_gaussian():
-    mean, factor = np.array([0.3, -0.4]), np.array([[0.8, 0.0], [-0.3, 0.6]])
-    found = divergence_in_plane(Mixture(1.2, 0.7), DIRECTION, mean, factor @ factor.T)
-    wanted = in_plane(jnp.asarray(mean), jnp.asarray(factor), 1.2, 0.7)
-    np.testing.assert_allclose(found, float(wanted), rtol=1e-8)
 
 
 def test_sampled_divergence_is_the_mean_log_ratio(rng):
@@ -455,13 +259,10 @@ def test_settings_refuse_what_cannot_be_run(change, message):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: Mixture(0.0), "`alpha` must be a positive"),
-        (lambda: Mixture(1.0, -1.0), "`sigma` must be a positive"),
-        (lambda: Mixture(3.1, 0.5), "`alpha` is 3.1 at a `sigma` of 0.5, .* up to 6 sigma"),
         (lambda: Descent(samples=0), "`samples` must be a whole number"),
         (lambda: Descent(learning_rate=np.inf), "`learning_rate` must be a positive finite"),
     ],
 )
-def test_targets_and_descents_refuse_bad_numbers(call, message):
+def test_descents_refuse_bad_numbers(call, message):
     with pytest.raises(ValueError, match=message):
         call()

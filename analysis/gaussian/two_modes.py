@@ -27,6 +27,8 @@ integrand's nearest pole from the real line, pi sigma^2 / (2 alpha s), over the 
 root of the number of nodes, and needs thousands where alpha is 4 sigma.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,10 +48,23 @@ _NEAR_VANISHING = (2.1, 1.3, 2.4)
 
 @dataclass(frozen=True)
 class Mixture:
-    """The target along the line through its modes."""
+    """The target along the line through its modes.
 
-    alpha: float  # Half the distance between the modes, at most 6 sigma.
-    sigma: float = 1.0  # Standard deviation of each component.
+    Parameters
+    ----------
+    alpha : float
+        Half the distance between the modes, at most 6 sigma.
+    sigma : float
+        Standard deviation of each component.
+
+    Raises
+    ------
+    ValueError
+        If one is not positive, or `alpha` too large for the quadrature.
+    """
+
+    alpha: float
+    sigma: float = 1.0
 
     def __post_init__(self) -> None:
         """Check the numbers."""
