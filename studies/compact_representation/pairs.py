@@ -9,23 +9,23 @@ Convention: losses are mean negative log likelihoods of the training images in n
 over all weights and biases; alignment is that of Git Re-Basin, whole units in their own scale.
 """
 
-from functools import partial
-from itertools import chain
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from jaxtyping import Float, Int
 
-from onebasin.analysis.alignment import align
-from onebasin.analysis.alignment.barriers import barrier
-from onebasin.analysis.alignment.transpositions import swapped, transpositions_of
+from onebasin.analysis.alignment.barriers import Barrier, barrier
+from onebasin.analysis.alignment.networks import (
+    align_networks,
+    as_draws,
+    distances,
+    network_loss,
+)
+from onebasin.analysis.alignment.transpositions import swapped
 from onebasin.inference import EnsembleSettings, TrainSettings
 from onebasin.inference.training.ensemble import first_values
 from onebasin.inference.training.train import train
-from onebasin.models import BayesianNetwork, Categorical, NetworkTarget
+from onebasin.models import BayesianNetwork, NetworkTarget
 from onebasin.models.symmetry.elements import Permuted
 from onebasin.models.symmetry.group import Group
 
@@ -48,7 +48,7 @@ def train_dynamics(target: NetworkTarget, settings: PairSettings, seed: int) -> 
         first, second = (
             _take(found.checkpoints, (epoch, slice(place, place + 1))) for place in (0, 1)
         )
-        moved, _ = align_to(target.model, first, second)
+        moved, _ = align_networks(target.model, first, second)
         raw.append(_barrier(target, first, second, settings).loss[0])
         aligned.append(_barrier(target, first, moved, settings).loss[0])
     curves = {
@@ -93,29 +93,12 @@ def _with_twins(
     return {n: np.concatenate([v[:, None], np.asarray(twins[n])], axis=1) for n, v in start.items()}
 
 
-def align_to(
-    model: BayesianNetwork, reference: Values, others: Values
-) -> tuple[Values, Int[np.ndarray, " pair"]]:
-    """Align networks (pair, ...) to one (1, ...); returns them, and the transpositions it took."""
-    symmetry = permutations_of(model)
-    found = align(
-        _dataset(model, others),
-        symmetry,
-        reference=_dataset(model, reference),
-        scales=dict.fromkeys(chain.from_iterable(block.variables for block in symmetry), 1.0),
-        gauge="keep",
-    )
-    dataset = found.posterior["posterior"].to_dataset()
-    moved = {name: dataset[name].values[0] for name in others}
-    return moved, transpositions_of(found.element).total[0]
-
-
 def _compare(
     target: NetworkTarget, members: Values, settings: PairSettings
 ) -> dict[str, np.ndarray]:
     """Compare the permuted twins with the first network of a run, and go along the line to the last."""
     first, others = _take(members, slice(0, 1)), _take(members, slice(1, None))
-    moved, count = align_to(target.model, first, others)
+    moved, count = align_networks(target.model, first, others)
     whole = {name: np.repeat(value, len(count), axis=0) for name, value in first.items()}
     line = np.linspace(0, 1, settings.points)
     between = {
@@ -124,11 +107,11 @@ def _compare(
     }
     return {
         "after": count.astype(np.float64),
-        "distance_raw": _distance(first, others),
-        "distance_aligned": _distance(first, moved),
+        "distance_raw": distances(first, others),
+        "distance_aligned": distances(first, moved),
         "barrier_raw": _barrier(target, whole, others, settings).height,
         "barrier_aligned": _barrier(target, whole, moved, settings).height,
-        "between": align_to(target.model, first, between)[1],
+        "between": align_networks(target.model, first, between)[1],
     }
 
 
@@ -141,36 +124,18 @@ def _training(settings: PairSettings) -> TrainSettings:
     )
 
 
-def _barrier(target: NetworkTarget, first: Values, second: Values, settings: PairSettings) -> Any:
-    loss = partial(_losses, target.model, target.x[:MAX_IMAGES], target.y[:MAX_IMAGES])
+def _barrier(
+    target: NetworkTarget, first: Values, second: Values, settings: PairSettings
+) -> Barrier:
+    loss = network_loss(target.model, target.x[:MAX_IMAGES], target.y[:MAX_IMAGES])
     return barrier(first, second, loss, num_points=settings.points)
-
-
-@partial(jax.jit, static_argnames="model")
-def _losses(model: BayesianNetwork, x: jax.Array, y: jax.Array, weights: Any) -> jax.Array:
-    def one(member: dict[str, jax.Array]) -> jax.Array:
-        return -jnp.mean(Categorical().log_density(model.network.apply(member, x), y))
-
-    return jax.lax.map(one, weights, batch_size=16)
-
-
-def _distance(first: Values, others: Values) -> Float[np.ndarray, " pair"]:
-    squares = (
-        np.square(others[n] - first[n]).reshape(len(others[n]), -1).sum(axis=1) for n in others
-    )
-    return np.sqrt(sum(squares))
 
 
 def _take(values: Values, which: Any) -> Values:
     return {name: value[which] for name, value in values.items()}
 
 
-def _dataset(model: BayesianNetwork, values: Values) -> xr.Dataset:
-    dims = model.network.dims
-    return xr.Dataset({n: (("chain", "draw", *dims[n]), values[n][None]) for n in dims})
-
-
 def _tree(target: NetworkTarget, values: Any, name: str, variables: dict[str, Any]) -> xr.DataTree:
     arrays = {n: np.asarray(value) for n, value in values.items()}
-    groups = {"posterior": _dataset(target.model, arrays), name: xr.Dataset(variables)}
+    groups = {"posterior": as_draws(target.model, arrays), name: xr.Dataset(variables)}
     return tree_of(groups, {"model": target.model.describe(), "target": target.name})

@@ -16,7 +16,6 @@ from onebasin.studies.compact_representation import STUDY, design
 from onebasin.studies.compact_representation.claims import CLAIMS
 from onebasin.studies.compact_representation.design import RowSettings, Size, configure, rows
 from onebasin.studies.compact_representation.measures import measures, score
-from onebasin.studies.compact_representation.pairs import align_to
 from onebasin.studies.compact_representation.predictions import halve, make_row
 from onebasin.studies.compact_representation.views import (
     GOALS,
@@ -143,17 +142,6 @@ def test_halves_are_chains_or_draws():
     one = draws_of(MODEL, 1, 7)["posterior"].to_dataset()
     assert halve(one, "first").sizes == {**one.sizes, "draw": 3}
     assert halve(one, "second").sizes == {**one.sizes, "draw": 4}
-
-
-def test_alignment_of_a_pair_finds_the_permutation(rng):
-    first = {n: rng.normal(size=(1, *s)) for n, s in MODEL.network.shapes.items()}
-    order = np.array([2, 0, 1])
-    second = {"W1": first["W1"][:, :, order], "b1": first["b1"][:, order]}
-    second |= {"W2": first["W2"][:, order], "b2": first["b2"]}
-    moved, count = align_to(MODEL, first, second)
-    assert count.tolist() == [2]
-    for name, values in moved.items():
-        np.testing.assert_array_equal(values, first[name])
 
 
 def measured(name: str, tv: float, agreement: float, accuracy: float = 0.9) -> dict:

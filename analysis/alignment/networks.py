@@ -1,0 +1,103 @@
+"""Trained networks as they stand: one aligned to another, how far apart they are, and the loss between them.
+
+Convention: weights and biases are arrays (network, ...) by variable. Alignment is that of Git Re-Basin (Ainsworth,
+Hayase and Srinivasa 2023): whole units in their own scale, so that distances are Euclidean; only permutations count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from itertools import chain
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import Float, Int
+
+from onebasin.models.networks.bayesian import BayesianNetwork
+from onebasin.models.networks.likelihood import Gaussian
+from onebasin.models.symmetry.blocks import Exchangeable, blocks_of
+
+from .align import align
+from .barriers import Loss
+from .transpositions import transpositions_of
+
+Values = Mapping[str, np.ndarray]
+
+_AT_ONCE = 16
+"""Networks whose losses are computed at a time."""
+
+
+def align_networks(
+    model: BayesianNetwork, reference: Values, others: Values
+) -> tuple[dict[str, np.ndarray], Int[np.ndarray, " network"]]:
+    """Align networks to one.
+
+    Parameters
+    ----------
+    model : BayesianNetwork
+        Their architecture.
+    reference : mapping of str to array (1, ...)
+        The network that the others are aligned to.
+    others : mapping of str to array (network, ...)
+        The networks.
+
+    Returns
+    -------
+    tuple of dict and array
+        The networks aligned, and the transpositions that it took.
+    """
+    symmetry = blocks_of(model.symmetry, Exchangeable)
+    found = align(
+        as_draws(model, others),
+        symmetry,
+        reference=as_draws(model, reference),
+        scales=dict.fromkeys(chain.from_iterable(block.variables for block in symmetry), 1.0),
+        gauge="keep",
+    )
+    dataset = found.posterior["posterior"].to_dataset()
+    moved = {name: dataset[name].values[0] for name in others}
+    return moved, transpositions_of(found.element).total[0]
+
+
+def as_draws(model: BayesianNetwork, networks: Values) -> xr.Dataset:
+    """Lay networks out as the draws of one chain."""
+    dims = model.network.dims
+    return xr.Dataset({n: (("chain", "draw", *dims[n]), networks[n][None]) for n in dims})
+
+
+def distances(reference: Values, others: Values) -> Float[np.ndarray, " network"]:
+    """Measure how far networks are from one, over all their variables."""
+    apart = [others[name] - reference[name] for name in others]
+    return np.sqrt(sum(np.square(a).reshape(len(a), -1).sum(axis=1) for a in apart))
+
+
+def network_loss(model: BayesianNetwork, x: np.ndarray, y: np.ndarray) -> Loss:
+    """Make the loss whose barrier is measured: the mean negative log likelihood of data, in nats.
+
+    Raises
+    ------
+    ValueError
+        If the network infers its noise, without which its weights have no likelihood.
+    """
+    likelihood, known = model.likelihood, ()
+    if isinstance(likelihood, Gaussian):
+        if likelihood.noise_sd is None:
+            raise ValueError(
+                "`model` infers its noise; give one whose likelihood has a `noise_sd`, such as the residuals'."
+            )
+        known = (likelihood.noise_sd,)
+    return partial(_losses, model, known, x, y)
+
+
+@partial(jax.jit, static_argnames=("model", "known"))
+def _losses(
+    model: BayesianNetwork, known: tuple[float, ...], x: jax.Array, y: jax.Array, weights: Any
+) -> jax.Array:
+    def one(member: dict[str, jax.Array]) -> jax.Array:
+        return -jnp.mean(model.likelihood.log_density(model.network.apply(member, x), y, *known))
+
+    return jax.lax.map(one, weights, batch_size=_AT_ONCE)
