@@ -54,6 +54,7 @@ ITERATION = "iteration"
 TARGET = "target"
 MODEL = "model"
 SYMMETRY = "symmetry"
+SYMMETRY_EVIDENCE = "symmetry_evidence"
 OF_A_TARGET = (TARGET, MODEL, SYMMETRY)
 
 # Root attributes: how, where and with what

@@ -16,6 +16,7 @@ from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.storage.leftovers import temporary_folder
 from onebasin.models.target import Target
 from onebasin.stan import command
+from onebasin.stan.errors import StanRunError
 from onebasin.stan.network import pack_unconstrained
 from onebasin.stan.output import read
 from onebasin.stan.program import make_ready
@@ -37,8 +38,8 @@ class StanDensity:
 
     Attributes
     ----------
-    derived : tuple of str
-        Quantities that follow from the parameters.
+    names, derived : tuple of str
+        The parameters, and quantities that follow from them.
 
     Raises
     ------
@@ -52,7 +53,19 @@ class StanDensity:
         weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         self._ready = make_ready(target, self._folder, progress=progress)
         self._files = command.Files(data=self._ready.data, output=self._folder / "out.csv")
-        self.derived = self._ready.info.derived
+        info = self._ready.info
+        self.names, self.derived = info.parameters, info.derived
+        if isinstance(target, NetworkTarget):  # whose program has other words for them
+            self.names, self.derived = NumpyroDensity.of(target).names, ()
+
+    def derived_at(self, values: Mapping[str, Any], seed: int) -> dict[str, np.ndarray]:
+        """What follows from the parameters at points (point, ...); `seed` is that of `_rng` functions."""
+        file, outputs = self._folder / "derived.json", []
+        for point in self._split(values):
+            self._write(file, point)
+            start = command.Start(seed=seed % 2**32, init=file)
+            outputs.append(self._run(command.draw_start(self._files, start)).variables)
+        return {name: np.stack([output[name][0] for output in outputs]) for name in self.derived}
 
     def points(self, count: int, seed: int) -> dict[str, np.ndarray]:
         """Points to try, uniform within +-2 in the unconstrained space: name to array (point, ...)."""
@@ -69,18 +82,29 @@ class StanDensity:
         """Log density at points (point, ...), up to a constant."""
         if isinstance(self.target, NetworkTarget):
             return self._of_network(self.target, values)
-        count = len(next(iter(values.values())))
-        points = [{name: value[i] for name, value in values.items()} for i in range(count)]
-        return np.array([self._at(point) for point in points])
+        return np.array([self._at(point) for point in self._split(values)])
 
     def log_likelihood(self, values: Mapping[str, Any]) -> None:
         """None: Stan does not tell the likelihood from the prior."""
 
     def _at(self, point: Mapping[str, Any]) -> float:
         file = self._folder / "point.json"
-        file.write_text(json.dumps({name: np.asarray(v).tolist() for name, v in point.items()}))
-        output = self._run(command.log_prob(self._files, file, constrained=True, jacobian=False))
+        self._write(file, point)
+        try:
+            output = self._run(
+                command.log_prob(self._files, file, constrained=True, jacobian=False)
+            )
+        except StanRunError:  # CmdStan ends in an error where values are outside the support
+            return float("-inf")
         return float(output.method["lp__"][0])
+
+    def _split(self, values: Mapping[str, Any]) -> list[dict[str, np.ndarray]]:
+        """Points one by one, of the parameters alone."""
+        count = len(values[self.names[0]])
+        return [{name: np.asarray(values[name])[i] for name in self.names} for i in range(count)]
+
+    def _write(self, file: Path, point: Mapping[str, np.ndarray]) -> None:
+        file.write_text(json.dumps({name: value.tolist() for name, value in point.items()}))
 
     def _of_network(self, target: NetworkTarget, values: Mapping[str, Any]) -> np.ndarray:
         """By way of NumPyro's unconstrained space, whose packing the program shares."""

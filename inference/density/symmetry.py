@@ -1,35 +1,49 @@
-"""Checking a declared symmetry on the target's own log density, before anybody relies on it."""
+"""Checking a declared symmetry on the target's own log density, before anybody relies on it, and on its draws."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
 import numpy as np
+import xarray as xr
 
-from onebasin.models.symmetry.blocks import Block
-from onebasin.models.symmetry.elements import Element
+from onebasin.models.symmetry.base import Block
+from onebasin.models.symmetry.blocks import Symmetry
+from onebasin.models.symmetry.elements import Part
+from onebasin.models.symmetry.evidence import Evidence
 from onebasin.models.symmetry.group import Group
 from onebasin.models.target import Target
 
 from ..engine import engine_named
 from ..errors import InferenceError
+from .base import ValueDensity
+from .changes import changes
+from .derived import Derived
+from .moving import each_array, moving_parts
+from .spread import spread_draws
+
+Values = dict[str, np.ndarray]
+
+DERIVED_AT = 4
+"""Points at which derived quantities are computed: of Stan a process each, several times."""
 
 
 class SymmetryError(InferenceError):
-    """A declared symmetry that the log density does not have.
+    """A declared symmetry that the log density, or a derived quantity, does not have.
 
     Attributes
     ----------
     difference : float
-        The largest change of the log density that was measured.
+        The largest change that was measured: of the log density in nats, of a derived quantity in its own unit.
     """
 
-    def __init__(self, message: str, difference: float) -> None:
+    def __init__(self, message: str, difference: float, reason: str = "") -> None:
         super().__init__(message)
         self.difference = difference
+        self.reason = reason or message
 
 
 @dataclass(frozen=True)
@@ -39,15 +53,18 @@ class SymmetryCheck:
     Attributes
     ----------
     differences : tuple of float
-        For each block, the largest change of the log density by random elements at random points; for a
-        `Rescalable` block, of the log likelihood. NaN where the engine cannot tell: Stan does not
-        separate the likelihood.
+        For each block, the largest change of the log density in nats by random elements; for a `Rescalable` block,
+        of the log likelihood. NaN where no point tells: Stan does not separate the likelihood, rounding hides what
+        would change, or no density is finite.
     points : int
         How many points were tried.
+    evidence : Evidence
+        The same for a posterior's attribute `symmetry_evidence`, with what was not checked.
     """
 
     differences: tuple[float, ...]
     points: int
+    evidence: Evidence = field(default_factory=Evidence)
 
 
 def check_symmetry(
@@ -57,12 +74,14 @@ def check_symmetry(
     points: int = 5,
     seed: int = 0,
     tolerance: float = 1e-8,
+    draws: xr.DataTree | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> SymmetryCheck:
-    """Hold a target's declared symmetry against its log density.
+    """Hold a target's declared symmetry against its log density and its derived quantities.
 
-    Points are uniform within +-2 in the unconstrained space. Each block is tried alone, by a random
-    element for each point; the density is that on the constrained scale, without the Jacobian.
+    Each block is tried alone, by a random element for each point that does move something; the density is that on the
+    constrained scale, without the Jacobian. Derived quantities (transformed parameters, generated quantities,
+    deterministic sites) that a block names have to follow from the moved parameters as it declares.
 
     Parameters
     ----------
@@ -71,70 +90,171 @@ def check_symmetry(
     engine : "numpyro" or "stan"
         Whose definition is evaluated.
     points : int
-        How many points, at least 1.
+        How many points, at least 1: uniform within +-2 in the unconstrained space, or of `draws`, spread over chains.
     seed : int
         Decides points and elements.
     tolerance : float
-        Largest change allowed, relative to the larger of 1 and the log density's size.
+        Largest change allowed, in nats; changes within rounding are allowed too (`changes`), so that neither a
+        program's constants nor a steep density decide.
+    draws : DataTree, optional
+        A posterior of the target, whose draws are tried instead of random points; the draws with the largest and
+        smallest values of what moves are among them, beyond `points`.
     progress : callable, optional
         Called with a line of text before something that takes long.
 
     Returns
     -------
     SymmetryCheck
-        The measured changes.
+        The measured changes, and what could not be checked.
 
     Raises
     ------
     SymmetryError
-        If a block changes the log density; with the change.
+        If a block changes the log density, or a derived quantity does not move along as declared; with the change.
     ValueError
         If a block does not fit the target's variables, `engine` is unknown or `points` is not positive.
     """
     density = engine_named(engine).density(target, progress)
     if points < 1:
         raise ValueError(f"`points` is {points}; it has to be 1 or more.")
-    values = density.points(points, seed)
-    shapes = {name: value.shape[1:] for name, value in values.items()}
-    symmetry = tuple(_on_parameters(block, density.derived) for block in target.symmetry)
-    group = Group(symmetry, shapes)
-    element = group.random(np.random.default_rng(seed), (points,))
+    if not target.symmetry:
+        return SymmetryCheck((), points)
+    at = "random points" if draws is None else "draws"
+    values = _values(density, target.symmetry, points, seed, draws)
+    count = len(next(iter(values.values())))
+    derived = Derived.at(density, {n: v[:DERIVED_AT] for n, v in values.items()}, seed)
+    symmetry = tuple(_known(block, values, derived) for block in target.symmetry)
+    group = Group(symmetry, {n: v.shape[1:] for n, v in (values | derived.values).items()})
+    parts = moving_parts(group, np.random.default_rng(seed), count)
     before = cache(lambda measure: measure(values))  # the same for every block
     differences = []
-    for place, block in enumerate(symmetry):
+    evidence = Evidence(random=derived.random, skipped=_skipped(derived))
+    for block, part in zip(symmetry, parts, strict=True):
         measure: Any = density.log_density if block.keeps_density else density.log_likelihood
         if (here := before(measure)) is None:
             differences.append(float("nan"))
             continue
-        moved = group.act(_alone(group, element, place, points), values)
-        there = measure(moved)
-        difference = float("nan") if there is None else _largest_change(here, there)
-        if not difference <= tolerance:  # a NaN is no agreement either
-            raise SymmetryError(_refusal(target, block, difference), difference)
-        differences.append(difference)
-    return SymmetryCheck(tuple(differences), points)
+        there = measure(block.act(dict(values), *part))
+        found = changes(measure, values, here, there, tolerance)
+        if found.real.any():
+            raise _refusal(target, block, found.largest, at)
+        differences.append(found.largest)
+        if block.keeps_density:
+            evidence = evidence.joined(_of_derived(target, block, derived, part, at))
+    unresolved = tuple(
+        ", ".join(block.variables)
+        for block, difference in zip(symmetry, differences, strict=True)
+        if block.keeps_density and np.isnan(difference)
+    )
+    where = {"points": count} if draws is None else {"draws": count}
+    return SymmetryCheck(
+        tuple(differences), count, replace(evidence, unresolved=unresolved, **where)
+    )
 
 
-def _on_parameters(block: Block, derived: tuple[str, ...]) -> Block:
-    """The block without quantities that follow from the parameters: they move along by themselves."""
-    kept = block.restricted(name for name in block.variables if name not in derived)
-    return block if kept is None else kept
+def evidence_at_draws(
+    target: Target,
+    tree: xr.DataTree,
+    found: Evidence,
+    *,
+    engine: str,
+    seed: int = 0,
+    points: int = 8,
+) -> Evidence:
+    """Try a symmetry that was checked before sampling on the draws too; add to the evidence what comes of it.
+
+    The draws are valid whatever comes of it, so that a symmetry that they contradict is no error here: the evidence
+    says that it is refuted, and by what.
+    """
+    try:
+        return found.joined(
+            check_symmetry(target, engine=engine, points=points, seed=seed, draws=tree).evidence
+        )
+    except SymmetryError as error:
+        return replace(found, refuted=error.reason)
 
 
-def _alone(group: Group, element: Element, place: int, points: int) -> Element:
-    parts = list(group.identity((points,)))
-    parts[place] = element[place]
-    return tuple(parts)
+def _values(
+    density: ValueDensity,
+    symmetry: Symmetry,
+    points: int,
+    seed: int,
+    draws: xr.DataTree | None,
+) -> Values:
+    if draws is None:
+        return density.points(points, seed)
+    moved = [name for block in symmetry for name in block.variables]
+    return spread_draws(draws, density.names, points, moved)
 
 
-def _largest_change(before: np.ndarray, after: np.ndarray) -> float:
-    return float(np.max(np.abs(after - before) / np.maximum(1, np.abs(before))))
+def _known(block: Block[Any], values: Values, derived: Derived) -> Block[Any]:
+    """The block without derived quantities that could not be computed.
 
-
-def _refusal(target: Target, block: Block, difference: float) -> str:
-    what = "density" if block.keeps_density else "likelihood"
+    Raises
+    ------
+    ValueError
+        If it moves derived quantities alone.
+    """
+    if all(name in derived.density.derived for name in block.variables):
+        raise ValueError(
+            f"`symmetry` moves {', '.join(block.variables)}, which follow from the parameters; name these too: "
+            f"{', '.join(values)}."
+        )
     return (
-        f"`symmetry` of {target.name!r} does not hold: moving {', '.join(block.variables)} as declared "
-        f"changes the log {what} by {difference:.3g} of its size at random points. Declare what moves "
-        "together completely, or leave this block out."
+        block.restricted(name for name in block.variables if name not in derived.missing) or block
+    )
+
+
+def _of_derived(
+    target: Target, block: Block[Any], derived: Derived, part: Part, at: str
+) -> Evidence:
+    """Hold derived quantities at moved points against what the block says of them."""
+    few = each_array(lambda array: array[:DERIVED_AT], part)
+    moved = block.act(derived.points | derived.values, *few)
+    random, left = [], []
+    for name, difference in derived.misfits(moved):
+        if derived.is_random(name):
+            random.append(name)
+        elif name in block.variables:
+            raise _derived_refusal(target, block, name, difference, at)
+        elif not any(name in other.variables for other in target.symmetry):
+            left.append(name)
+    compared = [n for n in block.variables if n in derived.values and n not in derived.random]
+    agreed = tuple(name for name in compared if name not in random)
+    return Evidence(random=tuple(random), left_behind=tuple(left), derived=agreed)
+
+
+def _skipped(derived: Derived) -> tuple[str, ...]:
+    if not derived.missing:
+        return ()
+    return (f"{', '.join(derived.missing)} could not be computed at the points tried",)
+
+
+def _refusal(target: Target, block: Block[Any], difference: float, at: str) -> SymmetryError:
+    what = "density" if block.keeps_density else "likelihood"
+    moving, by = (
+        f"moving {', '.join(block.variables)} as declared",
+        f"{difference:.3g} nats at {at}",
+    )
+    if np.isinf(difference):
+        moving, by = f"{moving} takes points out of the support, or", f"{difference} at {at}"
+    change = f"{moving} changes the log {what} by {by}"
+    return SymmetryError(
+        f"`symmetry` of {target.name!r} does not hold: {change}. Declare what moves "
+        "together completely, or leave this block out.",
+        difference,
+        change,
+    )
+
+
+def _derived_refusal(
+    target: Target, block: Block[Any], name: str, difference: float, at: str
+) -> SymmetryError:
+    others = ", ".join(n for n in block.variables if n != name)
+    change = f"{name} does not move along with {others} as declared, but differs by {difference:.3g} at {at}"
+    return SymmetryError(
+        f"`symmetry` of {target.name!r} does not hold: {change}. Declare the axis along which it "
+        "has the parts, or leave it out.",
+        difference,
+        change,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import jax
@@ -28,11 +29,28 @@ class NumpyroValues:
         With a NumPyro model.
     """
 
-    derived: tuple[str, ...] = ()
-
     def __init__(self, target: Target) -> None:
         self.density = NumpyroDensity.of(target)
+        self._quantities = jax.jit(jax.vmap(self._derived))
         self._compiled = jax.jit(jax.vmap(self._one))  # once: a new function would compile anew
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The variables."""
+        return self.density.names
+
+    @cached_property
+    def derived(self) -> tuple[str, ...]:
+        """The model's deterministic sites; of a network none, whose symmetry follows from its architecture."""
+        if self.density.target.is_network:
+            return ()
+        return tuple(self.derived_at(self.points(1, 0), 0))
+
+    def derived_at(self, values: Mapping[str, Any], seed: int) -> dict[str, np.ndarray]:
+        """What follows from the variables at points (point, ...)."""
+        del seed  # a model's draws all have names
+        inferred = {name: values[name] for name in self.names}
+        return {n: np.asarray(v) for n, v in self._quantities(inferred).items()}
 
     def points(self, count: int, seed: int) -> dict[str, np.ndarray]:
         """Points to try, uniform within +-2 in the unconstrained space: name to array (point, ...)."""
@@ -48,6 +66,10 @@ class NumpyroValues:
         model = self.density.model
         total = jax.vmap(lambda v: sum(site_terms(model, v, observed=True), jnp.zeros(())))
         return np.asarray(total(dict(values)))
+
+    def _derived(self, point: Values) -> Values:
+        _, sites = log_density(self.density.model, (), {}, point)
+        return {n: s["value"] for n, s in sites.items() if s["type"] == "deterministic"}
 
     def _one(self, point: Values) -> jax.Array:
         density, sites = log_density(self.density.model, (), {}, point)

@@ -1,0 +1,101 @@
+"""Whether derived quantities move along with the parameters that they follow from.
+
+Transformed parameters, generated quantities and deterministic sites are computed at points and at the same points
+moved. One that a block names has to come out as the block moves it; one that changes and that no block names stays
+behind when draws are aligned. Quantities with random numbers of their own differ under another seed, and cannot be
+compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from onebasin.stan.errors import StanError
+
+from .base import ValueDensity
+
+Values = dict[str, np.ndarray]
+
+AGREEMENT = 1e-6
+"""Of a quantity's size: larger differences are none of rounding."""
+SEEDS = 5
+"""Seeds that are tried before a quantity that differs is taken to be without random numbers."""
+
+
+@dataclass(frozen=True)
+class Derived:
+    """Derived quantities at points.
+
+    Attributes
+    ----------
+    density : ValueDensity
+        What computes them.
+    points : mapping of str to array (point, ...)
+        Where.
+    values : mapping of str to array (point, ...)
+        What they are there; empty where there are none, or they cannot be computed.
+    random : tuple of str
+        Those with random numbers of their own.
+    seed : int
+        Of random numbers.
+    """
+
+    density: ValueDensity
+    points: Values
+    values: Values
+    random: tuple[str, ...]
+    seed: int
+
+    @classmethod
+    def at(cls, density: ValueDensity, points: Values, seed: int) -> Derived:
+        """Compute them; none where the engine cannot."""
+        try:
+            values = density.derived_at(points, seed) if density.derived else {}
+            again = density.derived_at(points, seed + 1) if values else {}
+        except StanError:
+            values, again = {}, {}
+        random = tuple(n for n in values if not _same(values[n], again[n]))
+        return cls(density, points, values, random, seed)
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Those that could not be computed."""
+        return tuple(name for name in self.density.derived if name not in self.values)
+
+    def misfits(self, moved: Values) -> Iterator[tuple[str, float]]:
+        """Those that do not come out as moved: name and largest difference.
+
+        Parameters
+        ----------
+        moved : mapping of str to array (point, ...)
+            The points, and what the derived quantities ought to be there.
+        """
+        try:
+            there = self.density.derived_at(moved, self.seed) if self.values else {}
+        except StanError:
+            return
+        for name, found in there.items():
+            if name not in self.random and not _close(found, moved[name]):
+                yield name, float(np.nanmax(np.abs(found - moved[name])))
+
+    def is_random(self, name: str) -> bool:
+        """Whether a quantity differs under some other seed."""
+        seeds = range(self.seed + 2, self.seed + 2 + SEEDS)
+        return any(
+            not _same(self.density.derived_at(self.points, seed)[name], self.values[name])
+            for seed in seeds
+        )
+
+
+def _same(a: np.ndarray, b: np.ndarray) -> bool:
+    return bool(np.array_equal(a, b, equal_nan=True))
+
+
+def _close(a: np.ndarray, b: np.ndarray) -> bool:
+    size = np.maximum(np.abs(a), np.abs(b))
+    finite = size[np.isfinite(size)]
+    slack = AGREEMENT * (finite.max() if finite.size else 0.0)
+    return bool(np.allclose(a, b, rtol=0.0, atol=slack, equal_nan=True))

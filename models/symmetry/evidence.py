@@ -1,0 +1,127 @@
+"""What a declared symmetry was held against, and what of it was not: kept with a posterior, said by who uses it.
+
+`inference.check_symmetry` finds it, a posterior's attribute `symmetry_evidence` keeps it as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, fields
+
+SHOWN = 4
+"""Names listed in a sentence."""
+
+DECLARED = "declared for this call, not checked: no log density was at hand"
+"""Of a symmetry that was given beside a file."""
+UNRECORDED = "declared, not checked: this file records no check of it against the log density"
+"""Of a symmetry that a file declares and nobody held against anything."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What was tried.
+
+    Attributes
+    ----------
+    points, draws : int
+        Random points, and draws of the posterior, at which the log density was compared.
+    refuted : str
+        What a draw contradicts; empty where nothing does.
+    unresolved : tuple of str
+        Blocks of which no point or draw tells: rounding hides a change, or no log density is finite.
+    derived : tuple of str
+        Derived quantities that were found to move along as declared.
+    random : tuple of str
+        Derived quantities that hold random numbers of their own and cannot be compared.
+    left_behind : tuple of str
+        Derived quantities that change when parts change places, and that no block moves.
+    skipped : tuple of str
+        What could not be tried, and why.
+    """
+
+    points: int = 0
+    draws: int = 0
+    refuted: str = ""
+    unresolved: tuple[str, ...] = ()
+    derived: tuple[str, ...] = ()
+    random: tuple[str, ...] = ()
+    left_behind: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing contradicts the symmetry."""
+        return not self.refuted
+
+    @property
+    def sentence(self) -> str:
+        """What to know before relying on it; empty where all was checked and holds."""
+        if self.refuted:
+            return (
+                f"The declared symmetry does not hold at this posterior's draws ({self.refuted}): the draws are valid, "
+                "but nothing is aligned by it. Declare what moves together completely, with `--exchangeable`."
+            )
+        parts = list(self._open())
+        return f"Of the declared symmetry: {'; '.join(parts)}." if parts else ""
+
+    def _open(self) -> Iterator[str]:
+        if self.unresolved:
+            yield (
+                f"the density was not checked for {_listed(self.unresolved)}, since rounding hides what would change "
+                "or it is nowhere finite (drop constants that are added to `target`)"
+            )
+        if not self.draws:
+            yield "it was tried at random points, not at draws"
+        if self.random:
+            yield f"{_listed(self.random)} not checked, as random numbers cannot be compared"
+        if self.left_behind:
+            yield (
+                f"{_listed(self.left_behind)} would change with the parts and stays behind when they are aligned "
+                "(declare it too, or do not average it)"
+            )
+        yield from self.skipped
+
+    def joined(self, other: Evidence) -> Evidence:
+        """What both found: a block that either resolves is resolved."""
+        return Evidence(
+            points=self.points + other.points,
+            draws=self.draws + other.draws,
+            refuted=self.refuted or other.refuted,
+            unresolved=tuple(n for n in self.unresolved if n in other.unresolved),
+            random=_union(self.random, other.random),
+            derived=tuple(
+                n
+                for n in _union(self.derived, other.derived)
+                if n not in (*self.random, *other.random)
+            ),
+            left_behind=_union(self.left_behind, other.left_behind),
+            skipped=_union(self.skipped, other.skipped),
+        )
+
+    def to_json(self) -> str:
+        """Write it as a posterior keeps it."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Evidence | None:
+        """Read what `to_json` wrote; None where it is something else."""
+        try:
+            kept = json.loads(text)
+            known = {field.name for field in fields(cls)}
+            return cls(**{k: _tuple(v) for k, v in kept.items() if k in known})
+        except (json.JSONDecodeError, AttributeError, TypeError):
+            return None
+
+
+def _union(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*first, *second)))
+
+
+def _tuple(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    listed = ", ".join(f"`{name}`" for name in names[:SHOWN])
+    return listed + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")

@@ -1,0 +1,197 @@
+"""What a check of a symmetry sees whatever constants a program adds, at draws, and of derived quantities."""
+
+import dataclasses
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+
+from onebasin import Exchangeable, Target, stan
+from onebasin.inference.density.changes import changes
+from onebasin.inference.density.symmetry import (
+    SymmetryError,
+    check_symmetry,
+    evidence_at_draws,
+)
+from onebasin.inference.posterior import build
+from onebasin.models.symmetry.evidence import Evidence
+
+FREE_MIXTURE = Path(__file__).parents[2] / "stan" / "programs" / "known" / "free_mixture.stan"
+BLOCK = Exchangeable({"mu": 0})
+
+
+def model(constant=0.0, scale=1.0, unlike=lambda mu: 0.0, derived=None):
+    """Three exchangeable means, with whatever breaks it."""
+
+    def run() -> None:
+        mu = numpyro.sample("mu", dist.Normal(0, 1).expand([3]).to_event(1))
+        numpyro.factor("more", constant + scale * jnp.square(mu).sum() + unlike(mu))
+        if derived is not None:
+            for name, quantity in derived(mu).items():
+                numpyro.deterministic(name, quantity)
+
+    return run
+
+
+def target(block=BLOCK, **how):
+    return Target("three", numpyro_model=model(**how), symmetry=(block,))
+
+
+def tree_of(draws, **more):
+    stats = {"lp": np.zeros(draws.shape[:2])}
+    return build(target(), {"mu": draws, **more}, stats, {"engine": "numpyro", "method": "nuts"})
+
+
+@pytest.mark.parametrize("constant", [0.0, 1e9, -1e9])
+def test_constants_hide_no_difference(constant):
+    assert check_symmetry(target(constant=constant)).evidence.unresolved == ()
+    with pytest.raises(SymmetryError, match=r"changes the log density by .* nats") as caught:
+        check_symmetry(target(constant=constant, unlike=lambda mu: 0.1 * mu[0]))
+    assert 0.01 < caught.value.difference < 1
+
+
+def test_what_rounding_hides_is_said_and_not_refused():
+    found = check_symmetry(target(constant=1e18))
+    assert np.isnan(found.differences[0])
+    assert found.evidence.unresolved == ("mu",)
+    assert "rounding hides" in found.evidence.sentence
+
+
+def test_steep_densities_are_not_refused_for_rounding():
+    offset = jnp.asarray([1e4, 2e4, 3e4])
+
+    def steep(mu):  # equal in exact arithmetic, but summed in the order of the parts
+        return -1e4 * jnp.sum(mu[:, None] * offset[None]) + 1e-3 * jnp.sum(jnp.exp(5 * mu))
+
+    assert check_symmetry(target(unlike=steep)).evidence.holds
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "real", "telling"),
+    [
+        (-3.0, -3.0, False, True),
+        (-3.0, -2.9, True, True),
+        (-3.0, np.nan, True, True),
+        (-3.0, -np.inf, True, True),
+        (-np.inf, -3.0, True, True),
+        (-np.inf, -np.inf, False, False),
+        (np.nan, -3.0, False, False),
+        (np.inf, np.inf, False, False),
+        (1e18, 1e18, False, False),
+    ],
+)
+def test_points_tell_something_where_a_density_is_finite(before, after, real, telling):
+    before, after = np.array([before]), np.array([after])
+    found = changes(lambda values: before, {"mu": np.zeros((1, 3))}, before, after, 1e-8)
+    assert (found.real[0], found.telling[0]) == (real, telling)
+    assert np.isnan(found.largest) == (not telling)
+
+
+def test_density_that_is_finite_for_some_labels_alone_is_refused():
+    def ordered(mu):
+        return jnp.where((mu[0] < mu[1]) & (mu[1] < mu[2]), 0.0, -jnp.inf)
+
+    with pytest.raises(SymmetryError, match="takes points out of the support"):
+        check_symmetry(target(unlike=ordered), points=60)
+
+
+def test_two_parts_are_exchanged_at_every_point():
+    def two() -> None:
+        numpyro.sample("mu", dist.Normal(jnp.array([0.0, 1.0]), 1).to_event(1))
+
+    for seed in range(4):
+        with pytest.raises(SymmetryError):
+            check_symmetry(Target("two", numpyro_model=two, symmetry=(BLOCK,)), points=1, seed=seed)
+
+
+def far(mu):
+    """Unlike parts, but only beyond 3, where no start is."""
+    return -jnp.maximum(mu[0] - 3, 0.0)
+
+
+def test_draws_see_what_starts_do_not():
+    unlike = target(unlike=far)
+    found = check_symmetry(unlike)
+    assert (found.evidence.points, found.evidence.draws) == (5, 0)
+    assert "tried at random points, not at draws" in found.evidence.sentence
+    draws = np.random.default_rng(0).normal(size=(4, 100, 3)).clip(-2.9, 2.9)
+    assert evidence_at_draws(
+        unlike, tree_of(draws), found.evidence, engine="numpyro"
+    ).holds  # none beyond 3
+    draws[2, 17, 0] = 4.5  # one of 400
+    with pytest.raises(SymmetryError, match="nats at draws") as caught:
+        check_symmetry(unlike, draws=tree_of(draws))
+    assert caught.value.difference == pytest.approx(1.5)
+    refuted = evidence_at_draws(unlike, tree_of(draws), found.evidence, engine="numpyro")
+    assert not refuted.holds
+    assert "does not hold at this posterior's draws (moving mu" in refuted.sentence
+
+
+def test_symmetry_that_holds_everywhere_leaves_nothing_to_say():
+    whole = target()
+    draws = np.random.default_rng(0).normal(size=(4, 100, 3))
+    start = check_symmetry(whole).evidence
+    found = evidence_at_draws(whole, tree_of(draws), start, engine="numpyro")
+    assert (found.points, found.draws, found.sentence) == (5, 10, "")
+
+
+def test_draws_without_the_variables_are_refused():
+    tree = tree_of(np.zeros((1, 5, 3)))
+    tree["posterior"] = tree["posterior"].to_dataset().rename({"mu": "nu"})
+    with pytest.raises(ValueError, match="`draws` lack mu"):
+        check_symmetry(target(), draws=tree)
+
+
+def derived(mu):
+    return {"squares": mu**2, "total": mu.sum(), "first": mu[0], "weighed": mu * jnp.arange(3.0)}
+
+
+def test_derived_quantities_that_are_declared_have_to_move_along():
+    good = Exchangeable({"mu": 0, "squares": 0})
+    found = check_symmetry(target(good, derived=derived)).evidence
+    assert found.derived == ("squares",)
+    assert found.left_behind == ("first", "weighed")
+    assert "`first`, `weighed` would change with the parts and stays behind" in found.sentence
+    bad = Exchangeable({"mu": 0, "weighed": 0})
+    with pytest.raises(SymmetryError, match="weighed does not move along with mu as declared"):
+        check_symmetry(target(bad, derived=derived))
+
+
+def test_derived_quantities_alone_are_no_block():
+    with pytest.raises(ValueError, match="moves squares, which follow from the parameters"):
+        check_symmetry(target(Exchangeable({"squares": 0}), derived=derived))
+
+
+@pytest.mark.stan
+def test_stan_computes_derived_quantities_at_moved_points():
+    data = {"K": 3, "N": 12, "y": np.linspace(-2, 2, 12)}
+    whole = Exchangeable({"weight": 0, "mu": 0, "sigma": 0})
+    plain = stan.stan_program(FREE_MIXTURE, data, symmetry=(whole,))
+    assert check_symmetry(plain, engine="stan").evidence.left_behind == ("precision",)
+    block = Exchangeable({**whole.axes, "precision": 0})
+    declared = dataclasses.replace(plain, symmetry=(block,))
+    assert check_symmetry(declared, engine="stan").evidence.derived == ("precision",)
+    signs = dataclasses.replace(
+        plain,
+        symmetry=(Exchangeable(dict(whole.axes), complements=()), Exchangeable({"precision": 0})),
+    )
+    with pytest.raises(ValueError, match="moves precision, which follow"):
+        check_symmetry(signs, engine="stan")
+
+
+def test_evidence_is_kept_as_json_and_read_again():
+    found = Evidence(points=5, draws=8, random=("z",), left_behind=("first",))
+    assert Evidence.from_json(found.to_json()) == found
+    assert Evidence.from_json("[1e-15]") is None
+    assert Evidence.from_json("no JSON") is None
+
+
+def test_a_block_that_either_check_resolves_is_resolved():
+    start, draws = (
+        Evidence(points=5, unresolved=("mu", "nu")),
+        Evidence(draws=8, unresolved=("nu",)),
+    )
+    assert start.joined(draws).unresolved == ("nu",)
