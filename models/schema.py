@@ -17,6 +17,7 @@ import numpy as np
 if TYPE_CHECKING:
     from .networks.bayesian import BayesianNetwork
     from .symmetry.blocks import Symmetry
+    from .symmetry.evidence import Evidence
 
 Attributes = Mapping[Any, Any]
 
@@ -55,7 +56,7 @@ TARGET = "target"
 MODEL = "model"
 SYMMETRY = "symmetry"
 SYMMETRY_EVIDENCE = "symmetry_evidence"
-OF_A_TARGET = (TARGET, MODEL, SYMMETRY)
+OF_A_TARGET = (TARGET, MODEL, SYMMETRY, SYMMETRY_EVIDENCE)
 
 # Root attributes: how, where and with what
 ENGINE = "engine"
@@ -147,6 +148,16 @@ def symmetry_of(attributes: Attributes) -> Symmetry:
     )  # loads JAX, which a posterior without one can do without
 
     return from_json(text)
+
+
+def evidence_of(attributes: Attributes) -> Evidence | None:
+    """What attributes say that the symmetry was held against; None where they do not."""
+    text = attributes.get(SYMMETRY_EVIDENCE)
+    if not isinstance(text, str) or not text:
+        return None
+    from .symmetry.evidence import Evidence
+
+    return Evidence.from_json(text)
 
 
 def network_of(attributes: Attributes) -> BayesianNetwork | None:

@@ -133,6 +133,8 @@ def declared_symmetry(view: View) -> Symmetry:
     ValueError
         If they declare none.
     """
+    if view.symmetry_evidence is not None and not view.symmetry_evidence.holds:
+        raise ValueError(f"`posterior` cannot be aligned. {view.symmetry_evidence.sentence}")
     if not view.symmetry:
         raise ValueError(
             "`symmetry` is not given, and `posterior` declares none in its attributes: there is "

@@ -21,6 +21,7 @@ from onebasin.models.symmetry.blocks import Symmetry, to_json
 from onebasin.models.symmetry.elements import Element
 from onebasin.models.symmetry.group import Group
 
+from ..posterior.symmetry_caveat import declares, symmetry_caveat
 from ..posterior.view import View
 from .rule import Rule
 
@@ -72,6 +73,11 @@ class Alignment:
         """Number of sweeps."""
         return len(self.cost)
 
+    @cached_property
+    def caveat(self) -> str:
+        """What nobody has checked of the symmetry, in a sentence; empty where nothing is left."""
+        return symmetry_caveat(self.source, self.symmetry)
+
     @property
     def group(self) -> Group:
         """The group of the symmetry on this posterior."""
@@ -95,6 +101,8 @@ class Alignment:
             schema.ALIGNMENT_SWEEPS: self.sweeps,
             schema.ALIGNMENT_CONVERGED: int(self.converged),
         }
+        if not declares(self.source, self.symmetry):  # the source's evidence is of another one
+            tree.attrs.pop(schema.SYMMETRY_EVIDENCE, None)
         return tree
 
     def _aligned(self) -> xr.Dataset:

@@ -21,6 +21,7 @@ from onebasin.models.checks import check_count, check_seed
 from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.models.symmetry.blocks import Symmetry
 
+from ..posterior.symmetry_caveat import symmetry_caveat
 from ..posterior.view import Posterior, View, as_view
 from ..predictive.points import (
     CLASS_DISTANCES,
@@ -124,6 +125,7 @@ def compare(
         weighed=weights,
         permutations=permutations,
         obstacles=obstacles,
+        caveat=symmetry_caveat(views[truth], symmetry) if frame and frame.alignment else "",
     )
     return Comparison(_kind(model), truth, table, say(setting, table), warn(setting, table))
 

@@ -37,6 +37,8 @@ class Setting:
         Behind each p-value.
     obstacles
         Why the weights of some posteriors were not compared, by name.
+    caveat
+        What nobody has checked of the symmetry, in a sentence; empty where nothing is left.
     """
 
     truth: str
@@ -47,6 +49,7 @@ class Setting:
     weighed: bool
     permutations: int
     obstacles: Mapping[str, str]
+    caveat: str = ""
 
 
 def say(setting: Setting, table: pd.DataFrame) -> tuple[str, ...]:
@@ -75,6 +78,8 @@ def _sentences(setting: Setting, table: pd.DataFrame) -> Iterator[str]:
     )
     if setting.rule:
         yield f"{setting.rule} Labels were fitted on the first half of `{setting.truth}`."
+    if setting.caveat:
+        yield setting.caveat
     if setting.weighed:
         yield (
             f"Distances of draws are between the second half of `{setting.truth}` and the others, in units of "

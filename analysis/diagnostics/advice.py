@@ -52,7 +52,8 @@ def warn(checks: Sequence[Check]) -> tuple[str, ...]:
 def note(diagnosis: Diagnosis, checks: Sequence[Check]) -> tuple[str, ...]:
     """Say which diagnostics do not apply to a posterior, what is left out, and what could not be judged and why."""
     unjudged = (s for check in checks if check.outcome == "not judged" for s in check.sentences)
-    sentences = (*_not_applicable(diagnosis), *_constants(diagnosis), *unjudged)
+    caveat = (diagnosis.symmetry_caveat,) if diagnosis.symmetry_caveat else ()
+    sentences = (*_not_applicable(diagnosis), *_constants(diagnosis), *unjudged, *caveat)
     # What several checks say, such as a common remedy, is said once, after all of them.
     return tuple(reversed(dict.fromkeys(reversed(sentences))))
 

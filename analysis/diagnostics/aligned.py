@@ -77,6 +77,7 @@ def diagnose_aligned(
         chain_lp=raw.sampler.lp_means if raw.sampler else (),
         shrinkage=_shrinkage(raw, aligned),
         held_out_rhat=_held_out(view, blocks, moved, options) if held_out else None,
+        caveat=alignment.caveat,
     )
     return replace(diagnosis, sentences=tell_aligned(diagnosis), warnings=warn_aligned(diagnosis))
 

@@ -19,6 +19,7 @@ from onebasin.models import schema
 from ..posterior.draws import Draws
 from ..posterior.sampler import NAN, sampler_summary
 from ..posterior.summary import is_constant, summary
+from ..posterior.symmetry_caveat import symmetry_caveat
 from ..posterior.variational import variational_summary
 from ..posterior.view import Posterior, View, as_view
 from .advice import judge, note, warn
@@ -99,6 +100,7 @@ def _assemble(view: View, draws: Draws, table: pd.DataFrame, limits: Limits) -> 
         ess_per_gradient=_ratio(ess_bulk.value, sampler.gradient_evaluations if sampler else None),
         wall_time=NAN if (seconds := view.number(schema.WALL_TIME)) is None else seconds,
         symmetric=view.declares_equal_modes,
+        symmetry_caveat="" if schema.ALIGNMENT in view.tree.attrs else symmetry_caveat(view),
         has_chains=sampler is not None and not view.is_ensemble,
         limits=limits,
     )

@@ -99,6 +99,8 @@ class Diagnosis:
         Whether the target declares interchangeable parts, hence equal modes.
     limits
         What the warnings hold the numbers against.
+    symmetry_caveat
+        What nobody has checked of the symmetry that it declares, in a sentence; empty where nothing is left.
     has_chains
         Whether the draws are Markov chains: no variational fit, and no ensemble.
     checks
@@ -125,6 +127,7 @@ class Diagnosis:
     ess_per_gradient: float = NAN
     wall_time: float = NAN
     symmetric: bool = False
+    symmetry_caveat: str = ""
     has_chains: bool = True
     limits: Limits = field(default_factory=Limits)
     checks: tuple[Check, ...] = ()
@@ -238,6 +241,8 @@ class AlignedDiagnosis:
         Median over moved parameters of aligned over raw standard deviation.
     held_out_rhat
         Worst R-hat of chains that had no part in the reference; None where it was not asked for.
+    caveat
+        What nobody has checked of the symmetry, in a sentence; empty where nothing is left.
     sentences
         What happened, in words.
     warnings
@@ -253,6 +258,7 @@ class AlignedDiagnosis:
     chain_lp: tuple[float, ...]
     shrinkage: float
     held_out_rhat: Extreme | None = None
+    caveat: str = ""
     sentences: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
@@ -276,6 +282,7 @@ class AlignedDiagnosis:
                 "chain_lp": self.chain_lp,
                 "shrinkage": self.shrinkage,
                 "held_out_rhat": vars(held_out) if held_out else None,
+                "caveat": self.caveat,
                 "sentences": self.sentences,
                 "warnings": self.warnings,
             }

@@ -23,6 +23,7 @@ from .draws import Draws, check_dims, checked, lay_out
 if TYPE_CHECKING:
     from onebasin.models.networks.bayesian import BayesianNetwork
     from onebasin.models.symmetry.blocks import Symmetry
+    from onebasin.models.symmetry.evidence import Evidence
 
 Posterior = Any
 """A `View`, a `DataTree`, or anything that ArviZ can convert to one, such as a `Dataset` of draws."""
@@ -205,7 +206,14 @@ class View:
 
     @cached_property
     def symmetry(self) -> Symmetry:
-        """The symmetry that the posterior declares; empty where it declares none.
+        """The symmetry that the posterior declares; empty where it declares none, or its draws refute it."""
+        if self.symmetry_evidence is not None and not self.symmetry_evidence.holds:
+            return ()
+        return self.declared_symmetry
+
+    @cached_property
+    def declared_symmetry(self) -> Symmetry:
+        """The symmetry that the posterior declares, whether it holds or not; empty where it declares none.
 
         Raises
         ------
@@ -222,6 +230,11 @@ class View:
                 f"`{self.argument}` has an attribute `{name}` that describes none; got "
                 f"{str(self.attribute(name))[:60]!r}: delete the attribute, or take the posterior as it was made."
             ) from error
+
+    @cached_property
+    def symmetry_evidence(self) -> Evidence | None:
+        """What the declared symmetry was held against; None where the posterior does not say."""
+        return schema.evidence_of(self.tree.attrs)
 
     @cached_property
     def declares_equal_modes(self) -> bool:

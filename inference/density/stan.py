@@ -101,7 +101,7 @@ class StanDensity:
     def _split(self, values: Mapping[str, Any]) -> list[dict[str, np.ndarray]]:
         """Points one by one, of the parameters alone."""
         count = len(values[self.names[0]])
-        return [{name: np.asarray(values[name])[i] for name in self.names} for i in range(count)]
+        return [{n: np.asarray(values[n][i]) for n in self.names} for i in range(count)]
 
     def _write(self, file: Path, point: Mapping[str, np.ndarray]) -> None:
         file.write_text(json.dumps({name: value.tolist() for name, value in point.items()}))

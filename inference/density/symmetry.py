@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from onebasin.models.symmetry.base import Block
-from onebasin.models.symmetry.blocks import Symmetry
+from onebasin.models.symmetry.blocks import Symmetry, equal_modes
 from onebasin.models.symmetry.elements import Part
 from onebasin.models.symmetry.evidence import Evidence
 from onebasin.models.symmetry.group import Group
@@ -27,6 +27,8 @@ from .spread import spread_draws
 
 Values = dict[str, np.ndarray]
 
+ELEMENTS_A_DRAW = 3
+"""Elements that every draw is moved by: one alone may leave the part in its place that is unlike the others."""
 DERIVED_AT = 4
 """Points at which derived quantities are computed: of Stan a process each, several times."""
 
@@ -79,7 +81,7 @@ def check_symmetry(
 ) -> SymmetryCheck:
     """Hold a target's declared symmetry against its log density and its derived quantities.
 
-    Each block is tried alone, by a random element for each point that does move something; the density is that on the
+    Each block is tried alone, by a random element for each point (three for each draw) that does move something; the density is that on the
     constrained scale, without the Jacobian. Derived quantities (transformed parameters, generated quantities,
     deterministic sites) that a block names have to follow from the moved parameters as it declares.
 
@@ -98,7 +100,8 @@ def check_symmetry(
         program's constants nor a steep density decide.
     draws : DataTree, optional
         A posterior of the target, whose draws are tried instead of random points; the draws with the largest and
-        smallest values of what moves are among them, beyond `points`.
+        smallest values of what moves are among them, beyond `points`. Blocks that keep the likelihood alone are then
+        left out: they are no symmetry of the posterior.
     progress : callable, optional
         Called with a line of text before something that takes long.
 
@@ -117,16 +120,18 @@ def check_symmetry(
     density = engine_named(engine).density(target, progress)
     if points < 1:
         raise ValueError(f"`points` is {points}; it has to be 1 or more.")
-    if not target.symmetry:
+    blocks = target.symmetry if draws is None else equal_modes(target.symmetry)
+    if not blocks:
         return SymmetryCheck((), points)
     at = "random points" if draws is None else "draws"
-    values = _values(density, target.symmetry, points, seed, draws)
-    count = len(next(iter(values.values())))
+    values = _values(density, blocks, points, seed, draws)
+    count, times = len(next(iter(values.values()))), 1 if draws is None else ELEMENTS_A_DRAW
     derived = Derived.at(density, {n: v[:DERIVED_AT] for n, v in values.items()}, seed)
-    symmetry = tuple(_known(block, values, derived) for block in target.symmetry)
+    symmetry = tuple(_known(block, values, derived) for block in blocks)
     group = Group(symmetry, {n: v.shape[1:] for n, v in (values | derived.values).items()})
-    parts = moving_parts(group, np.random.default_rng(seed), count)
+    parts = moving_parts(group, np.random.default_rng(seed), count * times)
     before = cache(lambda measure: measure(values))  # the same for every block
+    tiled = {name: np.concatenate([value] * times) for name, value in values.items()}
     differences = []
     evidence = Evidence(random=derived.random, skipped=_skipped(derived))
     for block, part in zip(symmetry, parts, strict=True):
@@ -134,8 +139,8 @@ def check_symmetry(
         if (here := before(measure)) is None:
             differences.append(float("nan"))
             continue
-        there = measure(block.act(dict(values), *part))
-        found = changes(measure, values, here, there, tolerance)
+        there = measure(block.act(dict(tiled), *part))
+        found = changes(measure, tiled, np.tile(here, times), there, tolerance)
         if found.real.any():
             raise _refusal(target, block, found.largest, at)
         differences.append(found.largest)

@@ -23,6 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
+from onebasin.models import schema
 from onebasin.models.checks import check_seed, choose
 from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.settings import given_or_default
@@ -31,7 +32,6 @@ from onebasin.models.target import Target
 
 from ..checkpoint import keeper_in
 from ..density.start import given_start
-from ..density.symmetry import SymmetryError
 from ..fingerprint import fingerprint
 from ..keys import Purpose, key_for, keys_for
 from ..posterior import build
@@ -47,6 +47,7 @@ from .layout import Layout, layout_of
 from .result import finish
 from .settings import FAMILIES, SymmetrisedSettings
 from .symmetrised_elbo import SymmetrisedElbo
+from .symmetry_check import check_fit, check_start
 from .term import Information
 
 RADIUS = 2.0
@@ -118,7 +119,8 @@ def symmetrised_vi(
     started = time.perf_counter()
     with precision(settings.dtype), ProgressBars(progress) as bars:
         layout = layout_of(target)
-        _check_symmetry(target, layout)
+        density = jax.jit(layout.density.log_density)
+        evidence = check_start(target, layout, density)
         q = family_of(family, layout, settings.rank)
         choice = choose_estimator(mutual_information, q, layout)
         check_permutations(choice, settings.permutations)
@@ -159,26 +161,12 @@ def symmetrised_vi(
         "gradient_evaluations": fit.gradient_evaluations,
         "converged": int(fit.converged),
     }
-    return build(target, fit.draws, fit.stats, how, variational=fit.variational)
-
-
-def _check_symmetry(target: Target, layout: Layout) -> None:
-    """Try the group on the log density: where it is no symmetry, the symmetrised ELBO is no bound."""
-    density = jax.jit(layout.density.log_density)
-    for seed in range(2):
-        key_vector, key_element = jax.random.split(jax.random.key(seed))
-        vector = jax.random.normal(key_vector, (layout.density.size,))
-        before = float(density(vector))
-        moved = float(density(layout.act(layout.random(key_element), vector)))
-        difference = abs(moved - before) / max(1.0, abs(before))
-        # Half of the digits: sums over all data are rounded in another order.
-        if np.isfinite(before) and not difference <= float(jnp.finfo(vector.dtype).eps) ** 0.5:
-            raise SymmetryError(
-                f"`symmetry` of {target.name!r} does not hold: a random element changes the log density by "
-                f"{difference:.3g} of its size. Declare what moves together completely; `check_symmetry` says which "
-                "block it is.",
-                difference,
-            )
+    tree = build(target, fit.draws, fit.stats, how, variational=fit.variational)
+    if not target.is_network:  # whose symmetry follows from its architecture
+        with precision(settings.dtype):
+            found = check_fit(target, layout, density, tree, evidence)
+        tree.attrs[schema.SYMMETRY_EVIDENCE] = found.to_json()
+    return tree
 
 
 def _means(

@@ -202,6 +202,8 @@ def write_aligned(diagnosis: AlignedDiagnosis) -> None:
     write_table(parameter_table(diagnosis.aligned, worst=WORST_SHOWN, caption=caption))
     for sentence in diagnosis.sentences:
         write_sentence(sentence)
+    if diagnosis.caveat and diagnosis.caveat not in diagnosis.raw.notes:
+        write_remark(diagnosis.caveat, "warn")
     for sentence in diagnosis.warnings:
         write_remark(sentence, "warn")
 

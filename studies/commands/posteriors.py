@@ -87,6 +87,8 @@ def align(
             )
         write_tree(alignment.to_tree(), out, new=not force)
     console.write_remark(alignment.text, "good")
+    if alignment.caveat:
+        console.write_remark(alignment.caveat, "warn")
     before, after = alignment.distance_before.mean(), alignment.distance_after.mean()
     console.write_remark(
         f"mean squared distance to the reference: {before:.4g}, now {after:.4g}", "good"

@@ -34,6 +34,7 @@ def sample(
     console.quieten_stan()
     from onebasin.analysis.diagnostics.aligned import diagnose_aligned, has_equal_modes
     from onebasin.analysis.diagnostics.diagnose import diagnose
+    from onebasin.analysis.posterior.view import as_view
 
     from . import sampling
 
@@ -52,6 +53,10 @@ def sample(
     console.write_findings(out, diagnosis, aligned, json=json)
     if not json:
         console.write_remark(f"wrote {out}", "good")
+    evidence = as_view(tree).symmetry_evidence
+    if evidence is not None and not evidence.holds:
+        console.say(f"onebasin: {evidence.sentence}")
+        raise typer.Exit(1)
 
 
 def sample_with_settings() -> Callable[..., None]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from onebasin.models.symmetry.blocks import Symmetry
+    from onebasin.models.symmetry.evidence import Evidence
     from onebasin.models.target import Target
 
 NUMPYRO_ALONE = ("batch_size", "dtype", "init_scale", "learning_rate", "max_steps")
@@ -174,7 +175,7 @@ def _sample(
     """Draw and write; what breaks off says what is kept."""
     from onebasin.models.storage.netcdf import write_tree
 
-    _check_symmetry(request, target, say)
+    evidence = _check_symmetry(request, target, say)
     mark = _fingerprint(
         request, target, say
     )  # of the files as they are now, whatever becomes of them
@@ -188,6 +189,10 @@ def _sample(
             checkpoint=request.checkpoint,
             progress=progress,
         )
+        if evidence is not None:
+            tree.attrs[schema.SYMMETRY_EVIDENCE] = _try_draws(
+                request, target, tree, evidence
+            ).to_json()
         tree.attrs[schema.FINGERPRINT] = mark
         write_tree(tree, request.out, new=not force)
     except KeyboardInterrupt:
@@ -235,10 +240,12 @@ def _clear(request: Request, say: Callable[[str], None]) -> None:
         say(f"{request.checkpoint} stays: it holds {', '.join(stays)}, which is not ours")
 
 
-def _check_symmetry(request: Request, target: Target, say: Callable[[str], None]) -> None:
+def _check_symmetry(
+    request: Request, target: Target, say: Callable[[str], None]
+) -> Evidence | None:
     """Refuse what the program does not declare, or its density does not have, before anything is sampled."""
     if not request.exchangeable:
-        return
+        return None
     from onebasin import stan
     from onebasin.inference import check_symmetry
     from onebasin.stan.translation import inspect
@@ -251,7 +258,14 @@ def _check_symmetry(request: Request, target: Target, say: Callable[[str], None]
                 f"`--exchangeable` names {name}, which {request.program.name} does not declare; "
                 f"it has: {', '.join(names)}."
             )
-    check_symmetry(target, engine="stan", seed=request.seed)
+    return check_symmetry(target, engine="stan", seed=request.seed).evidence
+
+
+def _try_draws(request: Request, target: Target, tree: xr.DataTree, evidence: Evidence) -> Evidence:
+    """Try the symmetry on the draws too; they are valid, and are written, whatever comes of it."""
+    from onebasin.inference.density.symmetry import evidence_at_draws
+
+    return evidence_at_draws(target, tree, evidence, engine="stan", seed=request.seed)
 
 
 def _what_is_kept(request: Request) -> str:

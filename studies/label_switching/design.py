@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from onebasin.inference import NutsSettings
-from onebasin.models import Target
+from onebasin.models import Target, schema
 
 from ..errors import StudyError
 from ..lab import Cell, Context, Options, Outcomes
@@ -78,6 +78,8 @@ def make(config: Config, cell: Cell, outcomes: Outcomes, context: Context) -> xr
     found = check_symmetry(model, engine=cell.engine, seed=cell.seed, progress=context.say)
     tree = sample(cell, context)
     tree.attrs["symmetry_check"] = json.dumps(found.differences)
+    if not model.is_network:
+        tree.attrs[schema.SYMMETRY_EVIDENCE] = found.evidence.to_json()
     made = simulate(cell.problem, config.seed)
     tree["truth"] = xr.DataTree(_dataset(made.truth, model.dims))
     if "observed_data" not in tree.children:  # a network has its own

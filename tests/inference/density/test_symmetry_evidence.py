@@ -9,7 +9,7 @@ import numpyro
 import numpyro.distributions as dist
 import pytest
 
-from onebasin import Exchangeable, Target, stan
+from onebasin import Complement, Exchangeable, Target, stan
 from onebasin.inference.density.changes import changes
 from onebasin.inference.density.symmetry import (
     SymmetryError,
@@ -180,6 +180,17 @@ def test_stan_computes_derived_quantities_at_moved_points():
     )
     with pytest.raises(ValueError, match="moves precision, which follow"):
         check_symmetry(signs, engine="stan")
+
+
+@pytest.mark.stan
+def test_random_quantities_of_a_stan_program_are_not_compared():
+    counts = FREE_MIXTURE.with_name("counts.stan")
+    fair = stan.stan_program(
+        counts, {"N": 10, "successes": 5}, symmetry=(Complement("theta"),)
+    )  # binomial, half successes: theta and 1 - theta are alike
+    found = check_symmetry(fair, engine="stan").evidence
+    assert set(found.random) == {"again", "dice"}
+    assert "`again`, `dice` not checked" in found.sentence
 
 
 def test_evidence_is_kept_as_json_and_read_again():

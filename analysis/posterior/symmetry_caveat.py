@@ -1,0 +1,35 @@
+"""What nobody has checked of a symmetry that draws are judged or aligned by, in a sentence."""
+
+from __future__ import annotations
+
+from onebasin.models.symmetry.blocks import Symmetry, equal_modes, to_json
+from onebasin.models.symmetry.evidence import DECLARED, UNRECORDED
+
+from .view import View
+
+
+def symmetry_caveat(view: View, used: Symmetry | None = None) -> str:
+    """Say what to know of a symmetry before relying on it; empty where all of it was checked and holds.
+
+    Parameters
+    ----------
+    view : View
+        The posterior.
+    used : Symmetry, optional
+        The symmetry that is used; by default what the posterior declares. A network's own follows from its
+        architecture and needs no check.
+    """
+    if used is not None and not declares(view, used):
+        return f"The symmetry is {DECLARED}."
+    declared = equal_modes(view.declared_symmetry)
+    if not declared or (view.network is not None and view.symmetry_evidence is None):
+        return ""
+    if view.symmetry_evidence is None:
+        return f"The symmetry is {UNRECORDED}."
+    return view.symmetry_evidence.sentence
+
+
+def declares(view: View, symmetry: Symmetry) -> bool:
+    """Whether a symmetry is the one that a posterior declares, but for blocks that make no equal modes."""
+    declared = view.declared_symmetry
+    return to_json(equal_modes(symmetry)) == to_json(equal_modes(declared))

@@ -1,0 +1,84 @@
+"""What every command says of a symmetry that was not checked, or that draws refute."""
+
+import json
+
+import numpy as np
+import pytest
+
+from onebasin.analysis.alignment import align
+from onebasin.analysis.compare.compare import compare
+from onebasin.analysis.diagnostics.aligned import diagnose_aligned, has_equal_modes
+from onebasin.analysis.diagnostics.diagnose import diagnose
+from onebasin.analysis.posterior.symmetry_caveat import symmetry_caveat
+from onebasin.analysis.posterior.view import as_view
+from onebasin.analysis.report.posteriors import posterior_report
+from onebasin.models.symmetry.blocks import Exchangeable, to_json
+from onebasin.models.symmetry.evidence import Evidence
+
+BLOCKS = (Exchangeable({"mu": 0}),)
+WHOLE = Evidence(points=5, draws=8)
+REFUTED = Evidence(points=5, refuted="moving mu as declared changes the log density by 3 nats")
+
+
+@pytest.fixture
+def make(make_mcmc, rng):
+    def build(evidence=None, symmetry=BLOCKS):
+        attrs = {"symmetry": to_json(symmetry)}
+        if evidence is not None:
+            attrs["symmetry_evidence"] = evidence.to_json()
+        mu = np.array([-3.0, 3.0]) + rng.normal(size=(4, 200, 2))
+        return make_mcmc({"mu": mu}, attrs=attrs)
+
+    return build
+
+
+def test_symmetry_that_was_checked_needs_no_word(make):
+    tree = make(WHOLE)
+    assert symmetry_caveat(as_view(tree)) == ""
+    assert diagnose(tree).notes == ()
+    assert diagnose_aligned(tree, noise=False).caveat == ""
+    assert align(tree).caveat == ""
+
+
+def test_symmetry_without_a_record_is_declared_not_checked(make):
+    tree = make()
+    said = "The symmetry is declared, not checked: this file records no check of it"
+    assert diagnose(tree).notes[-1].startswith(said)
+    assert align(tree).caveat.startswith(said)
+    assert any(note.startswith(said) for note in compare({"a": tree, "b": tree}, truth="a").notes)
+    notes = [
+        note.text for section in posterior_report({"a": tree}).sections for note in section.notes
+    ]
+    assert any(note.startswith(said) for note in notes)
+
+
+def test_symmetry_given_beside_a_file_is_declared_not_checked(make):
+    tree = make(WHOLE, symmetry=())
+    found = diagnose_aligned(tree, BLOCKS, noise=False)
+    assert found.caveat.startswith("The symmetry is declared for this call, not checked")
+    assert json.loads(json.dumps(found.to_dict()))["caveat"] == found.caveat
+    kept = align(make(WHOLE, (Exchangeable({"nu": 0}),)), BLOCKS).posterior
+    assert "symmetry_evidence" not in kept.attrs
+
+
+def test_evidence_travels_with_an_aligned_posterior(make):
+    assert as_view(align(make(WHOLE)).to_tree()).symmetry_evidence == WHOLE
+
+
+def test_what_was_not_checked_is_said(make):
+    found = Evidence(points=5, draws=8, random=("z",), unresolved=("mu",))
+    sentence = diagnose(make(found)).notes[-1]
+    assert "the density was not checked for `mu`" in sentence
+    assert "`z` not checked, as random numbers cannot be compared" in sentence
+
+
+def test_refuted_symmetry_aligns_nothing_unless_it_is_asked_for(make):
+    tree = make(REFUTED)
+    assert not has_equal_modes(tree)
+    assert not diagnose(tree).symmetric
+    assert "does not hold at this posterior's draws" in diagnose(tree).notes[-1]
+    with pytest.raises(
+        ValueError, match=r"cannot be aligned\. The declared symmetry does not hold"
+    ):
+        align(tree)
+    assert "does not hold" in align(tree, BLOCKS).caveat
