@@ -81,9 +81,10 @@ def check_symmetry(
 ) -> SymmetryCheck:
     """Hold a target's declared symmetry against its log density and its derived quantities.
 
-    Each block is tried alone, by a random element for each point (three for each draw) that does move something; the density is that on the
-    constrained scale, without the Jacobian. Derived quantities (transformed parameters, generated quantities,
-    deterministic sites) that a block names have to follow from the moved parameters as it declares.
+    Each block is tried alone, by a random element for each point (three for each draw) that does move something; the
+    density is that on the constrained scale, without the Jacobian. Derived quantities (transformed parameters,
+    generated quantities, deterministic sites) that a block names have to follow from the moved parameters as it
+    declares.
 
     Parameters
     ----------

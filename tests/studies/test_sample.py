@@ -10,9 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from onebasin.analysis.posterior.view import as_view
 from onebasin.inference import AdviSettings, EnsembleSettings, HmcSettings, NutsSettings
 from onebasin.inference.posterior import open_posterior
 from onebasin.models.symmetry.blocks import from_json
+from onebasin.models.symmetry.evidence import Evidence
 from onebasin.studies.commands import sampling
 from onebasin.studies.methods import infer
 
@@ -447,6 +449,34 @@ def test_symmetry_that_the_density_does_not_have_is_refused_before_sampling(oneb
     assert "`--exchangeable` of 'uneven' does not hold: moving mu as declared" in answer.err
     assert "changes the log density by" in answer.err
     assert not Path("run.nc").exists()
+
+
+def test_symmetry_that_draws_refute_is_written_said_and_ends_in_1(
+    sample, sampler, program, monkeypatch
+):
+    found = Evidence(points=5, refuted="moving mu as declared changes the log density by 3 nats")
+    monkeypatch.setattr(sampling, "_check_symmetry", lambda *_: Evidence(points=5))
+    monkeypatch.setattr(sampling, "_try_draws", lambda *_: found)
+    answer = sample("--exchangeable", "mu")
+    assert answer.code == 1
+    assert "wrote run.nc" in answer.out
+    assert "onebasin: The declared symmetry does not hold at this posterior's draws" in answer.err
+    assert "the draws are valid, but nothing is aligned by it" in answer.err
+    assert as_view(open_posterior("run.nc")).symmetry_evidence == found
+    assert "does not hold" in sample("--force", "--json", "--exchangeable", "mu").json["notes"][-1]
+
+
+@pytest.mark.stan
+@pytest.mark.slow
+def test_symmetry_that_fails_far_from_the_starts_is_found_at_the_draws(onebasin, here):
+    Path("far.stan").write_text(
+        "parameters { vector[2] mu; } model { target += -0.1 * dot_self(mu) - fmax(mu[1] - 3, 0); }"
+    )
+    answer = onebasin("sample", "far.stan", "--out", "run.nc", "--exchangeable", "mu")
+    assert answer.code == 1
+    assert "moving mu as declared changes the log density by" in answer.err
+    assert "nats at draws" in answer.err
+    assert Path("run.nc").is_file()
 
 
 @pytest.mark.stan
