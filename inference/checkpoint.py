@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from onebasin.models.notices import notice
+from onebasin.models.storage.claims import read_arrays
 from onebasin.models.storage.seal import Seal, examine, sealing
 
 from .kept import MARK, check_folder, state_file
@@ -35,10 +36,8 @@ def read(path: Path, fingerprint: str) -> dict[str, np.ndarray] | None:
     if examine(path) is not Seal.SEALED:
         notice(f"{path} is damaged (its checksum is missing or wrong): what it kept is made anew.")
         return None
-    with np.load(path, allow_pickle=False) as file:
-        if str(file[MARK]) != fingerprint:
-            return None
-        return {name: file[name] for name in file.files if name != MARK}
+    arrays = read_arrays(path)
+    return None if str(arrays.pop(MARK)) != fingerprint else arrays
 
 
 @dataclass(frozen=True)

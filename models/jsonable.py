@@ -20,6 +20,24 @@ def json_safe(value: Any) -> Any:
     return value
 
 
+def parse_json(text: str) -> Any:
+    """Read JSON.
+
+    Raises
+    ------
+    json.JSONDecodeError
+        If it is none, or nothing that is read here: lists within lists a thousandfold, numbers of thousands of digits.
+    """
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        raise
+    except RecursionError:
+        raise json.JSONDecodeError("nested too deeply", text[:1], 0) from None
+    except ValueError:
+        raise json.JSONDecodeError("a number with too many digits", text[:1], 0) from None
+
+
 def json_text(value: Any) -> str:
     """Write a value as JSON for people to read too: numbers that are not finite become null.
 

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .jsonable import parse_json
+
 if TYPE_CHECKING:
     from .networks.bayesian import BayesianNetwork
     from .symmetry.blocks import Symmetry
@@ -117,7 +119,7 @@ def decode(attributes: Attributes, name: str) -> Any:
     if not text:
         return None
     try:
-        return json.loads(text)
+        return parse_json(text)
     except json.JSONDecodeError as error:
         raise ValueError(
             f"`posterior` has an attribute `{name}` that is not JSON ({error}): got {text[:60]!r}. "

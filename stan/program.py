@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from onebasin.models.jsonable import parse_json
 from onebasin.models.storable import check_names
 from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.models.target import Target
@@ -182,7 +183,7 @@ def make_ready(target: Target, folder: Path, *, progress: Progress | None = None
 
 def _read_data(path: Path) -> dict[str, Any]:
     try:
-        values = json.loads(path.read_text())
+        values = parse_json(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise StanDataError(f"`data` is {path}, which does not exist.") from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:

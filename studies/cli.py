@@ -133,5 +133,6 @@ def _explain(error: Exception) -> int:
     else:
         message, code = message_of(error), FAILED
     with suppress(OSError):  # the terminal may be gone, and its signal the reason
-        console.complain(message, lines=code == MISUSED or getattr(error, "has_lines", False))
+        cause = error.error if isinstance(error, CommandError) else error
+        console.complain(message, lines=code == MISUSED or getattr(cause, "has_lines", False))
     return code

@@ -16,6 +16,7 @@ import numpy as np
 import xarray as xr
 
 from onebasin.models.errors import OnebasinError
+from onebasin.models.jsonable import parse_json
 from onebasin.models.storage import netcdf
 from onebasin.models.storage.outputs import claim
 
@@ -60,7 +61,7 @@ def from_dataset(dataset: xr.Dataset, data: Mapping[str, xr.Dataset] | None = No
     """
     if GROUP not in dataset.attrs:
         raise ValueError(f"`dataset` has no attribute `{GROUP}`; give what `to_dataset` made.")
-    words = json.loads(dataset.attrs[GROUP])
+    words = parse_json(dataset.attrs[GROUP])
     layout = Layout(tuple(map(_variable, words["variables"])), _coords(dataset))
     loc, scale, structure = _array(dataset, "loc"), _array(dataset, "scale"), _structure(dataset)
     attributes = {name: value for name, value in dataset.attrs.items() if name != GROUP}

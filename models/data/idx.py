@@ -13,9 +13,12 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import UInt8
 
+from ..storage.claims import ClaimError, check_claim
 from .folders import CorruptDataError
 
 _UNSIGNED_BYTE = 8
+_SPARE = 2**20
+"""Bytes beyond what the header states that are still counted."""
 
 
 def read_idx(path: Path, *, num_axes: int) -> UInt8[np.ndarray, "..."]:
@@ -38,31 +41,33 @@ def read_idx(path: Path, *, num_axes: int) -> UInt8[np.ndarray, "..."]:
     CorruptDataError
         If the file is not such a file, or is shorter or longer than it states.
     """
-    content = _content(path)
     expected = bytes([0, 0, _UNSIGNED_BYTE, num_axes])
-    if content[:4] != expected:
-        raise CorruptDataError(
-            f"{path} starts with the bytes {content[:4].hex(' ') or '(none)'}; an IDX file of "
-            f"unsigned bytes with {num_axes} axes starts with {expected.hex(' ')}: fetch it again"
-        )
-    start = 4 + 4 * num_axes
-    if len(content) < start:
-        raise CorruptDataError(f"{path} ends within its header: fetch it again")
-    shape = tuple(int(size) for size in np.frombuffer(content[4:start], dtype=">u4"))
-    if len(content) - start != math.prod(shape):
-        raise CorruptDataError(
-            f"{path} holds {len(content) - start} values; its header states "
-            f"{' x '.join(map(str, shape))} = {math.prod(shape)}: fetch it again"
-        )
-    return np.frombuffer(content, dtype=np.uint8, offset=start).reshape(shape)
-
-
-def _content(path: Path) -> bytes:
-    if path.suffix != ".gz":
-        return path.read_bytes()
     try:
-        return gzip.decompress(path.read_bytes())
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            shape = _shape(path, file.read(4 + 4 * num_axes), expected)
+            check_claim(path, math.prod(shape))
+            content = file.read(math.prod(shape) + _SPARE)
+    except ClaimError as error:
+        raise CorruptDataError(f"{path} {error}: fetch it again") from None
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise CorruptDataError(
             f"{path} is not a whole gzip file ({error}): fetch it again"
         ) from error
+    if len(content) != math.prod(shape):
+        raise CorruptDataError(
+            f"{path} holds {len(content)} values; its header states "
+            f"{' x '.join(map(str, shape))} = {math.prod(shape)}: fetch it again"
+        )
+    return np.frombuffer(content, dtype=np.uint8).reshape(shape)
+
+
+def _shape(path: Path, header: bytes, expected: bytes) -> tuple[int, ...]:
+    """The sizes of the axes, by a header that has to begin as expected."""
+    if header[:4] != expected:
+        raise CorruptDataError(
+            f"{path} starts with the bytes {header[:4].hex(' ') or '(none)'}; an IDX file of "
+            f"unsigned bytes with {expected[3]} axes starts with {expected.hex(' ')}: fetch it again"
+        )
+    if len(header) < 4 + 4 * expected[3]:
+        raise CorruptDataError(f"{path} ends within its header: fetch it again")
+    return tuple(int(size) for size in np.frombuffer(header[4:], dtype=">u4"))

@@ -18,6 +18,7 @@ import numpyro
 from jaxtyping import Array, Float
 
 from ..checks import check_inputs, check_labels, check_outputs
+from ..jsonable import parse_json
 from ..symmetry.blocks import Block, Exchangeable, Rescalable, Symmetry
 from ..target import Named, Target
 from .architecture import Network
@@ -184,7 +185,7 @@ class BayesianNetwork:
             If the text does not describe a network.
         """
         try:
-            parts = {name: _tuples(fields) for name, fields in json.loads(text).items()}
+            parts = {name: _tuples(fields) for name, fields in parse_json(text).items()}
             kind = _LIKELIHOODS[parts["likelihood"].pop("kind")]
             if "noise" in parts["likelihood"]:  # what it was called in older files
                 parts["likelihood"]["noise_sd"] = parts["likelihood"].pop("noise")

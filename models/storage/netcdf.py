@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from .claims import ClaimError, check_hdf5
 from .seal import Seal, examine, sealing
 from .sink import Sink
 
@@ -52,8 +53,11 @@ def read_tree(path: Path, group: str, *, error: type[Exception], writer: str) ->
     try:
         damaged = examine(path) is Seal.DAMAGED
         if not damaged:
+            check_hdf5(path)
             with xr.open_datatree(path, engine=_ENGINE) as opened:
                 tree = opened.load()
+    except ClaimError as reason:
+        raise error(f"{wanted} {reason}.") from None
     except PermissionError as reason:
         raise error(f"{wanted} may not be read; ask for the permission.") from reason
     except (

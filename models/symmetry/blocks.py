@@ -17,6 +17,7 @@ import json
 from dataclasses import asdict
 from typing import Any
 
+from ..jsonable import parse_json
 from .base import Axes, Block, axes_of
 from .complement import Complement
 from .exchangeable import Exchangeable
@@ -67,7 +68,7 @@ def from_json(text: str) -> Symmetry:
         If the text is not what `to_json` writes.
     """
     try:
-        return tuple(_block(fields) for fields in json.loads(text))
+        return tuple(_block(fields) for fields in parse_json(text))
     except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(
             f"`symmetry` is not the JSON of a symmetry; got {str(text)[:120]!r}: give what `to_json` writes."

@@ -91,17 +91,16 @@ def _truth(files: dict[str, Path], truth: Path | None) -> str:
 
 def _read_points(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
     """Read inputs, and labels or targets where they are there."""
-    import zipfile
-
-    import numpy as np
+    from onebasin.models.storage.claims import ClaimError, read_arrays
 
     remedy = "write it with numpy.savez(path, x=..., y=...)"
     if not path.is_file():
         raise StudyError(f"`--points` is {path}, which does not exist or is no file; {remedy}.")
     try:
-        with np.load(path, allow_pickle=False) as arrays:
-            held = {name: arrays[name] for name in arrays.files}
-    except (ValueError, AttributeError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        held = read_arrays(path)
+    except ClaimError as error:
+        raise StudyError(f"`--points` is {path}, which {error}; {remedy}.") from None
+    except ValueError as error:
         raise StudyError(f"`--points` is {path}, which holds no plain arrays; {remedy}.") from error
     if "x" not in held:
         there = ", ".join(held) or "nothing"

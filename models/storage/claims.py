@@ -1,0 +1,154 @@
+"""What a file says of its own size, before anything is allocated.
+
+A few bytes can claim an array of any size: chunks that were never written, values that compress a thousandfold, a
+header alone. Such a claim is refused where the machine's memory cannot hold it, or where no file of that size could
+hold the values.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import h5py
+
+_HARMLESS = 256 * 2**20
+"""Bytes that any file may claim."""
+
+_MOST_COMPRESSED = 1100
+"""The compression of HDF5 and zip files, deflate, makes equal bytes 1032 times smaller and no more."""
+
+_DEEPEST = 32
+_NO_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
+
+
+class ClaimError(ValueError):
+    """A file whose claims cannot be; the message says what of it, to be put after its name."""
+
+
+def check_claim(path: Path, claimed: int) -> None:
+    """Refuse a file that claims to hold so many bytes of values, where it cannot or the memory cannot.
+
+    Raises
+    ------
+    ClaimError
+        If so.
+    """
+    size = path.stat().st_size
+    if claimed > _HARMLESS and claimed > _MOST_COMPRESSED * size:
+        raise ClaimError(f"claims {_in_words(claimed)} of values, but has {size} bytes")
+    if claimed > (memory := _memory()):
+        raise ClaimError(
+            f"holds {_in_words(claimed)} of values, more than the {_in_words(memory)} of memory here"
+        )
+
+
+def check_hdf5(path: Path) -> None:
+    """Refuse an HDF5 file that claims too much, goes round in circles or leads out of itself.
+
+    Raises
+    ------
+    ClaimError
+        If so.
+    OSError
+        If it is no HDF5 file.
+    """
+    import h5py  # here: what reads no files does without
+
+    with h5py.File(path) as file:
+        check_claim(path, sum(map(_bytes_of, _datasets(file))))
+
+
+def read_arrays(path: Path) -> dict[str, np.ndarray]:
+    """Read the arrays of a ``.npz`` file; nothing is unpickled.
+
+    Raises
+    ------
+    ClaimError
+        If it claims too much.
+    ValueError
+        If it holds anything but plain arrays, or is damaged.
+    OSError
+        If it cannot be read.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            check_claim(path, sum(_bytes_stated(archive, name) for name in archive.namelist()))
+        with np.load(path, allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays.files}
+    except (OSError, ValueError):
+        raise
+    except Exception as error:  # of bytes that anyone may have written, zipfile raises anything
+        raise ValueError("not an archive of plain arrays") from error
+
+
+def _datasets(file: h5py.File) -> Iterator[h5py.Dataset]:
+    """All datasets of a file; its groups are gone through once, whatever they contain."""
+    import h5py
+
+    groups: list[tuple[h5py.Group, int]] = [(file, 0)]
+    seen = set()
+    while groups:
+        group, depth = groups.pop()
+        place = h5py.h5o.get_info(group.id).addr
+        if place in seen or depth > _DEEPEST:
+            raise ClaimError(f"has groups within themselves, or more than {_DEEPEST} deep")
+        seen.add(place)
+        for name in group:
+            if not isinstance(group.get(name, getlink=True), h5py.HardLink):
+                raise ClaimError("has links to other places, which NetCDF files do not have")
+            entry = group[name]
+            if isinstance(entry, h5py.Group):
+                groups.append((entry, depth + 1))
+            elif isinstance(entry, h5py.Dataset):
+                yield entry
+
+
+def _bytes_of(dataset: h5py.Dataset) -> int:
+    if dataset.external or dataset.is_virtual:
+        raise ClaimError("takes values from other files, which NetCDF files do not")
+    name = dataset.attrs.get("NAME")
+    if isinstance(name, bytes) and name.startswith(_NO_VARIABLE):
+        return 0  # how NetCDF writes the length of an axis, which is never read as values
+    return math.prod(dataset.shape or ()) * dataset.dtype.itemsize
+
+
+def _bytes_stated(archive: zipfile.ZipFile, name: str) -> int:
+    """Size of an array by its header."""
+    with archive.open(name) as member:
+        version = np.lib.format.read_magic(member)
+        if version == (1, 0):
+            shape, _, dtype = np.lib.format.read_array_header_1_0(member)
+        elif version == (2, 0):
+            shape, _, dtype = np.lib.format.read_array_header_2_0(member)
+        else:
+            raise ValueError(f"{name} is of version {version}, which plain arrays do not have")
+    if dtype.hasobject:
+        raise ValueError(f"{name} holds Python objects")
+    return math.prod(shape) * dtype.itemsize
+
+
+def _memory() -> int:
+    """The machine's memory in bytes, or what this process may have of it."""
+    try:
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):  # a system that does not tell
+        return 2**63
+    import resource
+
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return total if limit == resource.RLIM_INFINITY else min(total, limit)
+
+
+def _in_words(size: int) -> str:
+    for unit, name in ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB")):
+        if size >= unit:
+            return f"{size / unit:.3g} {name}"
+    return f"{size} bytes"
