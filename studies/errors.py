@@ -1,5 +1,8 @@
 """Errors of the command line and of the studies."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
 from onebasin.models.errors import OnebasinError
 
 
@@ -16,6 +19,26 @@ class Interrupted(OnebasinError):
 
     Not a `RuntimeError`: whoever catches failures of a run must not take this for one.
     """
+
+
+@contextmanager
+def interruption_says(words: Callable[[], str]) -> Iterator[None]:
+    """Say what is kept where a command is stopped.
+
+    Parameters
+    ----------
+    words : callable
+        Gives what follows "interrupted; "; called only then.
+
+    Raises
+    ------
+    Interrupted
+        In the place of `KeyboardInterrupt`.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Interrupted(f"interrupted; {words()}") from None
 
 
 def check_seed(seed: int) -> None:

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ..errors import interruption_says
 from .options import setting_options, with_options
 from .symmetries import HELP, parse_exchangeable
 
@@ -47,12 +48,14 @@ def sample(
         seed=seed,
         exchangeable=parse_exchangeable(exchangeable or []),
     )
-    tree = sampling.run(request, force=force, progress=progress, say=console.say)
-    aligned = diagnose_aligned(tree) if has_equal_modes(tree) else None
-    diagnosis = aligned.raw if aligned else diagnose(tree)
-    console.write_findings(out, diagnosis, aligned, json=json)
-    if not json:
-        console.write_remark(f"wrote {out}", "good")
+    with interruption_says(lambda: sampling.what_is_kept(request)):
+        tree = sampling.run(request, force=force, progress=progress, say=console.say)
+    with interruption_says(lambda: f"{out} is written"):
+        aligned = diagnose_aligned(tree) if has_equal_modes(tree) else None
+        diagnosis = aligned.raw if aligned else diagnose(tree)
+        console.write_findings(out, diagnosis, aligned, json=json)
+        if not json:
+            console.write_remark(f"wrote {out}", "good")
     evidence = as_view(tree).symmetry_evidence
     if evidence is not None and not evidence.holds:
         console.say(f"onebasin: {evidence.sentence}")

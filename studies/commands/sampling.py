@@ -12,7 +12,7 @@ from onebasin.models import schema
 from onebasin.models.checks import choose
 from onebasin.models.errors import NameTaken, WriteError
 
-from ..errors import Interrupted, StudyError, check_seed
+from ..errors import StudyError, check_seed
 from ..methods import METHODS, NETWORK_METHODS, Settings, infer
 
 if TYPE_CHECKING:
@@ -136,8 +136,8 @@ def run(
     ------
     PosteriorFileError, InUse
         If the output is refused, or somebody else is writing it.
-    Interrupted
-        On Ctrl-C; finished chains stay in `request.checkpoint`.
+    KeyboardInterrupt
+        On Ctrl-C; finished chains stay in `request.checkpoint`, as `what_is_kept` says.
     StudyError
         If a file cannot be written; the message says what is kept.
     """
@@ -195,13 +195,11 @@ def _sample(
             ).to_json()
         tree.attrs[schema.FINGERPRINT] = mark
         write_tree(tree, request.out, new=not force)
-    except KeyboardInterrupt:
-        raise Interrupted(f"interrupted; {_what_is_kept(request)}") from None
     except NameTaken:
         _clear(request, say)
         raise
     except WriteError as error:
-        raise StudyError(f"{str(error).removesuffix('.')}; {_what_is_kept(request)}.") from error
+        raise StudyError(f"{str(error).removesuffix('.')}; {what_is_kept(request)}.") from error
     return tree
 
 
@@ -268,7 +266,8 @@ def _try_draws(request: Request, target: Target, tree: xr.DataTree, evidence: Ev
     return evidence_at_draws(target, tree, evidence, engine="stan", seed=request.seed)
 
 
-def _what_is_kept(request: Request) -> str:
+def what_is_kept(request: Request) -> str:
+    """Say what is there of a run that broke off, and what the same command does with it."""
     from onebasin.inference.kept import count_chains
 
     if isinstance(request.settings, AdviSettings):

@@ -63,7 +63,9 @@ class Command(TyperCommand):
         try:
             return super().invoke(ctx)
         except Exception as error:
-            if isinstance(error, (Interrupted, Abort, Exit)) or hasattr(error, "format_message"):
+            if isinstance(error, (Interrupted, Abort, Exit, BrokenPipeError)) or hasattr(
+                error, "format_message"
+            ):
                 raise
             names = spellings(ctx)
             raise CommandError(error, lambda message: respell(message, names)) from error

@@ -2,11 +2,14 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import UsageError
+from ..errors import UsageError, interruption_says
+
+if TYPE_CHECKING:
+    from ..lab.folder import Run
 
 
 def study(
@@ -79,23 +82,30 @@ def study(
         resume=resume,
         force=force,
     )
-    with run:
-        outcomes = run_cells(chosen, config, run, progress=progress, say=console.say)
-        findings = finish(chosen, config, run, outcomes)
-    if record:
-        from ..lab.record import write_record
+    with interruption_says(lambda: _what_is_kept(run)):
+        with run:
+            outcomes = run_cells(chosen, config, run, progress=progress, say=console.say)
+            findings = finish(chosen, config, run, outcomes)
+        if record:
+            from ..lab.record import write_record
 
-        size = "quick" if quick else "full" if full else ""
-        for path in write_record(name, run, findings, size=size):
-            console.say(f"wrote {path}")
-    if json:
-        console.write_json({"folder": str(run.path), **findings.to_dict()})
-        return
-    for table in findings.shown:
-        console.write_table(table)
-    for sentence in findings.headline:
-        console.write_remark(sentence, "good")
-    console.write_remark(f"the report is {run.report_path}", "good")
+            size = "quick" if quick else "full" if full else ""
+            for path in write_record(name, run, findings, size=size):
+                console.say(f"wrote {path}")
+        if json:
+            console.write_json({"folder": str(run.path), **findings.to_dict()})
+            return
+        for table in findings.shown:
+            console.write_table(table)
+        for sentence in findings.headline:
+            console.write_remark(sentence, "good")
+        console.write_remark(f"the report is {run.report_path}", "good")
+
+
+def _what_is_kept(run: "Run") -> str:
+    if run.record.get("status") == "done":
+        return f"the run is finished, and the report is {run.report_path}"
+    return f"what is finished is kept in {run.path}: the same command goes on from there"
 
 
 def _labels(words: str | None) -> tuple[str, ...] | None:

@@ -19,11 +19,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from onebasin.models import schema
-from onebasin.models.errors import WriteError
+from onebasin.models.errors import InUse, WriteError
 from onebasin.models.jsonable import json_safe, json_text
 from onebasin.models.notices import notice
 from onebasin.models.storage.atomic import replacing
+from onebasin.models.storage.leftovers import sweep
 from onebasin.models.storage.locks import locked
+from onebasin.models.storage.makers import Maker
 from onebasin.models.storage.seal import Seal, examine, examine_json, seal_json
 
 from ..errors import Interrupted, StudyError
@@ -131,9 +133,10 @@ class Run:
         """
         self._held.enter_context(locked(self.path, argument="--out"))
         try:
-            self._mark("running")
-        except BaseException:
-            self._held.close()
+            sweep(self.path / "posteriors")
+            self._mark("running", process=str(Maker.own()))
+        except BaseException as error:
+            self.__exit__(type(error), error, error.__traceback__)
             raise
         return self
 
@@ -146,7 +149,11 @@ class Run:
         """Record how the run ended, and let go of the folder."""
         with self._held:
             if error is None:
-                self._mark("done")
+                try:
+                    self._mark("done")
+                except KeyboardInterrupt:
+                    self._mark("interrupted")
+                    raise
             elif isinstance(error, Interrupted | KeyboardInterrupt):
                 self._mark("interrupted")
             else:
@@ -161,7 +168,8 @@ class Run:
         self._write()
 
     def _mark(self, status: str, **what: Any) -> None:
-        self.record.pop("message", None)
+        for name in ("message", "process"):
+            self.record.pop(name, None)
         self.record |= {"status": status, "written": _now(), **what}
         self._write()
 
@@ -199,6 +207,7 @@ def open_run(
     from onebasin.inference.provenance import commit, machine, versions
 
     digest = config_hash(study, config)
+    _correct_status(path)
     _check_folder(path, digest, resume=resume, force=force)
     (path / "posteriors").mkdir(parents=True, exist_ok=True)
     record = {
@@ -266,6 +275,19 @@ def _check_folder(path: Path, digest: str, *, resume: bool, force: bool) -> None
             f"`--out` is {path}, which holds this run already: --resume takes what is there, "
             "--force replaces it."
         )
+
+
+def _correct_status(path: Path) -> None:
+    """Write "interrupted" where `run.json` says "running" of a process that has ended: it was killed."""
+    if not (path / "run.json").is_file():
+        return
+    with suppress(OSError, InUse), locked(path, argument="--out"):
+        record = _read_json(path / "run.json")
+        maker = Maker.read(record.get("process"))
+        if record.get("status") == "running" and maker is not None and maker.has_ended:
+            del record["process"]
+            write_sealed(path / "run.json", record | {"status": "interrupted"})
+            notice(f"The run in {path} was killed; what it had finished is kept.")
 
 
 def _is_beginning(entry: Path) -> bool:

@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,7 +13,10 @@ from onebasin.inference import NutsSettings
 from onebasin.models import BayesianNetwork, Network
 from onebasin.models.data import load_data
 from onebasin.models.errors import InUse
+from onebasin.models.storage.makers import Maker
+from onebasin.models.storage.seal import Seal, examine_json
 from onebasin.studies.errors import Interrupted, StudyError
+from onebasin.studies.lab import folder
 from onebasin.studies.lab.folder import (
     Run,
     canonical,
@@ -19,6 +24,7 @@ from onebasin.studies.lab.folder import (
     default_folder,
     open_run,
     write_json,
+    write_sealed,
 )
 
 from ..conftest import fake_posterior
@@ -108,6 +114,70 @@ def test_run_json_says_that_it_broke_off(tmp_path, error, status):
     record = json.loads((tmp_path / "run" / "run.json").read_text())
     assert record["status"] == status
     assert record.get("message") == ("RuntimeError: broken" if status == "failed" else None)
+
+
+def killed():
+    """The mark of a process that was killed."""
+    code = (
+        "from onebasin.models.storage.makers import Maker; print(Maker.own(), flush=True); input()"
+    )
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", code], stdin=pipe, stdout=pipe) as process:
+        mark = process.stdout.readline().decode().strip()
+        process.kill()
+    return mark
+
+
+def test_run_json_names_the_process_while_it_runs_and_no_longer(tmp_path):
+    with opened(tmp_path / "run") as run:
+        record = json.loads((run.path / "run.json").read_text())
+        assert (record["status"], record["process"]) == ("running", str(Maker.own()))
+    record = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert record["status"] == "done"
+    assert "process" not in record
+
+
+@pytest.mark.parametrize("other", [False, True])
+def test_a_killed_run_is_called_interrupted_at_the_next_look(tmp_path, caplog, other):
+    run = opened(tmp_path / "run")
+    write_sealed(run.path / "run.json", run.record | {"status": "running", "process": killed()})
+    if other:  # even where the look is all that happens
+        with pytest.raises(StudyError, match="other settings"):
+            opened(tmp_path / "run", Config(seed=1))
+    else:
+        opened(tmp_path / "run")
+    assert caplog.messages == [f"The run in {run.path} was killed; what it had finished is kept."]
+    record = json.loads((run.path / "run.json").read_text())
+    assert record["status"] == "interrupted"
+    assert "process" not in record
+    assert examine_json(record) is Seal.SEALED
+    assert sorted(path.name for path in run.path.iterdir()) == ["posteriors", "run.json"]
+
+
+def test_a_run_at_work_is_not_called_interrupted(tmp_path):
+    run = opened(tmp_path / "run")
+    write_sealed(
+        run.path / "run.json", run.record | {"status": "running", "process": str(Maker.own())}
+    )
+    opened(tmp_path / "run")
+    assert json.loads((run.path / "run.json").read_text())["status"] == "running"
+
+
+@pytest.mark.parametrize("status", ["running", "done"])
+def test_an_interrupt_amid_the_writing_of_the_status_is_recorded(tmp_path, monkeypatch, status):
+    write = folder.write_sealed
+
+    def interrupted(path, value):
+        write(path, value)
+        if value.get("status") == status:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(folder, "write_sealed", interrupted)
+    with pytest.raises(KeyboardInterrupt), opened(tmp_path / "run"):
+        pass
+    record = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert record["status"] == "interrupted"
+    assert not (tmp_path / "run" / ".lock").exists()
 
 
 def test_posterior_is_taken_again_only_with_its_fingerprint(tmp_path, posterior):
