@@ -27,10 +27,15 @@ sys.exit(run_as_process(command))
 """
 
 
-def start(before="pass", after="pass", **how):
+def by_shell(first, *words):
+    """A program that a shell turns into, after some words of its own."""
+    return ["/bin/sh", "-c", f'{first}\nexec "$@"', "sh", *words]
+
+
+def start(before="pass", after="pass", first="", **how):
     code = WAITS.format(before=before, after=after)
     process = subprocess.Popen(
-        [sys.executable, "-c", code],
+        by_shell(first, sys.executable, "-c", code),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -82,7 +87,7 @@ def test_a_signal_amid_a_finaliser_is_not_lost():
 
 
 def test_a_signal_that_is_ignored_from_the_beginning_stays_ignored():
-    process = start(preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    process = start(first="trap '' HUP")
     process.send_signal(signal.SIGHUP)
     time.sleep(0.3)
     assert process.poll() is None
@@ -107,9 +112,11 @@ def test_temporary_files_of_a_killed_command_are_gone_after_the_next(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def onebasin(*words, **how):
+def onebasin(*words, first="", **how):
     code = "import sys; from onebasin.studies.cli import main; sys.exit(main())"
-    return subprocess.Popen([sys.executable, "-c", code, *words], stderr=subprocess.PIPE, **how)
+    return subprocess.Popen(
+        by_shell(first, sys.executable, "-c", code, *words), stderr=subprocess.PIPE, **how
+    )
 
 
 def test_a_reader_that_leaves_is_no_failure():
@@ -132,6 +139,6 @@ def test_a_full_stdout_is_a_failure_of_one_sentence():
 
 
 def test_a_closed_stdout_is_no_failure():
-    process = onebasin("study", "--list", preexec_fn=lambda: os.close(1))
+    process = onebasin("study", "--list", first="exec >&-")
     _, err = process.communicate(timeout=20)
     assert (process.returncode, err) == (0, b"run one with: onebasin study NAME\n")
