@@ -83,7 +83,8 @@ def network_loss(model: BayesianNetwork, x: np.ndarray, y: np.ndarray) -> Loss:
     ValueError
         If the network infers its noise, without which its weights have no likelihood.
     """
-    likelihood, known = model.likelihood, ()
+    likelihood = model.likelihood
+    known: tuple[float, ...] = ()
     if isinstance(likelihood, Gaussian):
         if likelihood.noise_sd is None:
             raise ValueError(

@@ -8,6 +8,7 @@ from typing import Any
 from onebasin.analysis.report import TableCell
 
 from ..lab import FAILURES, STATEMENTS, TRIALS, VERDICTS, Field, Frame, Frames, Row, View, read
+from ..lab.views import yes_no
 from .design import RULES
 
 AGREEMENT_GOAL, VARIATION_GOAL = 0.98, 0.05
@@ -148,13 +149,16 @@ def _goals(frames: Frames) -> Iterator[Row]:
 
 
 def _goal(goal: str, measured: str, reached: bool) -> dict[str, Any]:
-    verdict = TableCell("yes", "good") if reached else TableCell("no", "bad")
-    return {"goal": goal, "measured": measured, "reached": verdict}
+    return {"goal": goal, "measured": measured, "reached": reached}
 
 
 GOALS = View(
     "What was asked of one Gaussian",
-    (Field("goal", "goal"), Field("measured", "measured"), Field("reached", "reached")),
+    (
+        Field("goal", "goal"),
+        Field("measured", "measured"),
+        Field("reached", lambda row: yes_no(row["reached"])),
+    ),
     over=_goals,
 )
 

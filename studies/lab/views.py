@@ -94,14 +94,14 @@ def filled(views: tuple[Tabulate, ...], frames: Frames) -> tuple[Table, ...]:
     return tuple(table for view in views if (table := view(frames)).rows)
 
 
-_VERDICTS: Mapping[Verdict, tuple[Flag, str]] = {
-    "reproduces": ("good", "holds"),
-    "does not reproduce": ("bad", "does not hold"),
-    "unclear": ("warn", "unclear"),
+_VERDICTS: Mapping[Verdict, TableCell] = {
+    "reproduces": TableCell("holds", "good"),
+    "does not reproduce": TableCell("does not hold", "bad"),
+    "unclear": TableCell("unclear", "warn"),
 }
-"""A verdict's flag, and its word for claims of our own."""
-_VERDICT = Field("verdict", "verdict", flag=lambda verdict: _VERDICTS[verdict][0])
-_OWN_VERDICT = Field("verdict", lambda row: TableCell(*reversed(_VERDICTS[row["verdict"]])))
+"""A verdict's flag, beside its word for claims of our own."""
+_VERDICT = Field("verdict", "verdict", flag=lambda verdict: _VERDICTS[verdict].flag)
+_OWN_VERDICT = Field("verdict", lambda row: _VERDICTS[row["verdict"]])
 
 
 def yes_no(holds: bool | None) -> TableCell:

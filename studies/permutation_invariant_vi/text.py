@@ -47,23 +47,10 @@ _QUESTION = (
     "the distance to HMC's draws."
 )
 
-CLAIMS = (
-    *two_modes.CLAIMS,
-    *two_weights.CLAIMS,
-    *widths.CLAIMS,
-    *nearness.CLAIMS,
-    *distances.CLAIMS,
-)
-VIEWS = (
-    *two_modes.TABLES,
-    *two_weights_tables.TABLES,
-    *widths.TABLES,
-    *nearness.TABLES,
-    *distances.TABLES,
-    lab.STATEMENTS,
-    lab.TRIALS,
-    lab.FAILURES,
-)
+PARTS = (two_modes, two_weights, widths, nearness, distances)
+CLAIMS = tuple(claim for part in PARTS for claim in part.CLAIMS)
+_TABLES = (table for part in PARTS for table in part.TABLES)
+VIEWS = (*_TABLES, lab.STATEMENTS, lab.TRIALS, lab.FAILURES)
 SHOWN = (
     two_modes.THRESHOLDS,
     two_weights_tables.MSE,
@@ -76,8 +63,7 @@ SHOWN = (
 
 def headline(frames: lab.Frames) -> Iterator[str]:
     """Say the result in a few sentences."""
-    parts = (two_modes, two_weights, widths, nearness, distances)
-    yield from chain.from_iterable(part.headline(frames) for part in parts)
+    yield from chain.from_iterable(part.headline(frames) for part in PARTS)
     yield lab.count_verdicts(frames)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -60,7 +61,7 @@ def best_infonce(fits: Frame, width: int) -> Row | None:
     return max(found, key=lambda fit: np.mean(fit["symmetrised"]), default=None)
 
 
-def beside_mfvi(frames: Frames, **wanted: str) -> Iterable[Row]:
+def beside_mfvi(frames: Frames, **wanted: Any) -> Iterable[Row]:
     """Fits of other methods, those wanted, with the plain ones of their width as `other`."""
     fits = read("fits", frames)
     wanted = wanted or {"kind": ("infonce", "permanent")}

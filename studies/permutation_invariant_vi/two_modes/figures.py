@@ -41,8 +41,8 @@ def figure_three(frames: Frames) -> FigureItem:
             alphas = sigma * np.array(curve["ratio"])
             axes.plot(alphas, curve[name], dash, color=colour, linewidth=1.3, label=label)
         _draw_ends(axes, frames, sigma, name, (_POINTS, "descents from a mode"))
-        for threshold, dash in (("vanishing", _DASHES), ("switching", "-.")):
-            axes.axvline(at[threshold], color=style.MUTED, linewidth=0.8, linestyle=dash)
+        for threshold, line in (("vanishing", _DASHES), ("switching", "-.")):
+            axes.axvline(at[threshold], color=style.MUTED, linewidth=0.8, linestyle=line)
         axes.set_xlim(0, sigma * frames["optima"].row(sigma=sigma, branch="midpoint")["ratio"][-1])
     for threshold, side, shift in (("vanishing", "right", -3), ("switching", "left", 3)):
         _write(panels[0], format_number(at[threshold]), (at[threshold], 0.3), (shift, 0), ha=side)
@@ -128,5 +128,5 @@ def _write(
     axes: Axes, text: str, at: tuple[float, float], shift: tuple[float, float], **how: Any
 ) -> None:
     """Write small text at a place, moved by some points."""
-    small = {"fontsize": style.TEXT_SIZE - 1, "color": style.INK}
-    axes.annotate(text, at, shift, textcoords="offset points", **small, **how)
+    how |= {"fontsize": style.TEXT_SIZE - 1, "color": style.INK}
+    axes.annotate(text, at, shift, textcoords="offset points", **how)

@@ -133,8 +133,8 @@ def _draw_divergences(axes: Axes, frames: Frames) -> None:
 
 
 def _draw_fits(axes: Axes, fit: Row, values: Sequence[float], label: str | None = None) -> None:
-    look = {"color": _LOOKS[fit["method"]], "markersize": 3, "label": label}
-    axes.plot([fit["alpha"]] * len(values), values, "o", **look)
+    alphas, colour = [fit["alpha"]] * len(values), _LOOKS[fit["method"]]
+    axes.plot(alphas, values, "o", color=colour, markersize=3, label=label)
 
 
 def _draw_gains(axes: Axes, frames: Frames) -> None:
