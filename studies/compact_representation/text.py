@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from ..lab import STATEMENTS, TRIALS, Cell, Chapter, Frames, Text, count_verdicts, failed, read
+from ..lab import Cell, Chapter, Frames, Text, count_verdicts, read, verdicts
 from ..lab.images import image_split
 from .design import ENSEMBLE, HMC, MEANFIELD, REFINED, Config, num_parameters
 from .views import ALIGNMENTS, GOALS, PAPER_TABLE, ROWS, SWAPS, best_gaussian
@@ -73,13 +73,7 @@ def _chapters(config: Config, frames: Frames) -> tuple[Chapter | None, ...]:
             "These networks are trained by Adam on the likelihood alone, as in the paper's Figures 2 and 3.",
             views=(SWAPS,),
         ),
-        Chapter(
-            "What the paper says, and what was measured",
-            "A statement reproduces where it holds in every comparison; all are listed at the end.",
-            views=(STATEMENTS,),
-        ),
-        Chapter("Every comparison", views=(TRIALS,)),
-        failed(frames),
+        *verdicts(frames),
     )
 
 

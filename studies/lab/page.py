@@ -1,6 +1,6 @@
 """The page of a study: chapters of text, views and figures, with the layout that all studies share."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from onebasin.analysis.report import (
 
 from .cells import Cell, Outcomes
 from .frame import Frames
-from .views import FAILURES, Tabulate, filled
+from .views import FAILURES, STATEMENTS, TRIALS, Tabulate, filled
 
 Extra = FigureItem | Table | Note | None
 """What a chapter shows besides its views; None where it could not be made."""
@@ -80,6 +80,14 @@ def page(
 def headline(text: Text, frames: Frames) -> tuple[str, ...]:
     """Say the result in a few sentences."""
     return tuple(sentence for sentence in text.headline(frames) if sentence)
+
+
+def verdicts(frames: Frames) -> Iterator[Chapter | None]:
+    """Close the page of a paper's study: its statements, every comparison, and which cells failed."""
+    text = "A statement reproduces where it holds in every comparison; all are listed at the end."
+    yield Chapter("What the paper says, and what was measured", text, (STATEMENTS,))
+    yield Chapter("Every comparison", views=(TRIALS,))
+    yield failed(frames)
 
 
 def failed(

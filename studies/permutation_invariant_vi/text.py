@@ -76,13 +76,7 @@ def chapters(config: Config, frames: lab.Frames) -> Iterator[lab.Chapter | None]
     yield lab.Chapter(widths.TITLE, widths.text(common), widths.TABLES)
     yield lab.Chapter(nearness.TITLE, nearness.text(common), nearness.TABLES)
     yield lab.Chapter(distances.TITLE, distances.text(frames), distances.TABLES)
-    yield lab.Chapter(
-        "What the paper says, and what was measured",
-        "A statement reproduces where it holds in every comparison; all are listed at the end.",
-        (lab.STATEMENTS,),
-    )
-    yield lab.Chapter("Every comparison", views=(lab.TRIALS,))
-    yield lab.failed(frames)
+    yield from lab.verdicts(frames)
 
 
 def figures(
