@@ -93,6 +93,7 @@ class Config:
     kept: int = 10
 
 
+# fmt: off
 QUICK = Config(
     seed=0,
     interpolation=interpolation_settings.QUICK,
@@ -102,20 +103,12 @@ QUICK = Config(
     infonce=(2, 100),
     permanents=("recommended",),
     vi=SymmetrisedSettings(
-        fits=5,
-        steps=3000,
-        learning_rate=0.02,
-        samples=1,
-        evaluate_every=1000,
-        tolerance=0.0,
-        draws=200,
+        fits=5, steps=3000, learning_rate=0.02, samples=1, evaluate_every=1000, tolerance=0.0, draws=200,
         dtype="float32",
     ),
     networks=EnsembleSettings(members=5, epochs=100, batch_size=100, learning_rate=0.01),
     truth_widths=(8,),
-    hmc=HmcSettings(
-        chains=2, warmup=300, draws=400, trajectory_length=1.5, metric="unit", init_radius=1.0
-    ),
+    hmc=HmcSettings(chains=2, warmup=300, draws=400, trajectory_length=1.5, metric="unit", init_radius=1.0),
 )
 DEFAULT = replace(
     QUICK,
@@ -132,21 +125,14 @@ FULL = replace(
     permanents=tuple(method.name for method in PERMANENTS),
     images=Images("mnist", side=28, train=None),
     widths=(16, 32, 64, 128, 256, 512),
-    vi=replace(
-        QUICK.vi, steps=50_000, learning_rate=0.005, batch_size=128, evaluate_every=5000, draws=100
-    ),
+    vi=replace(QUICK.vi, steps=50_000, learning_rate=0.005, batch_size=128, evaluate_every=5000, draws=100),
     networks=EnsembleSettings(members=5, epochs=30, batch_size=500, learning_rate=0.001),
     truth_widths=(16,),
     hmc=HmcSettings(
-        chains=2,
-        warmup=200,
-        draws=500,
-        trajectory_length=0.5,
-        metric="unit",
-        init_radius=0.05,
-        dtype="float32",
+        chains=2, warmup=200, draws=500, trajectory_length=0.5, metric="unit", init_radius=0.05, dtype="float32",
     ),
 )
+# fmt: on
 
 INTERPOLATION = f"two-modes.interpolation.{MADE}"
 QUADRATURE = f"two-weights.quadrature.{MADE}"
