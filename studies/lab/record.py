@@ -11,7 +11,7 @@ from onebasin.analysis.report.markdown import table_to_markdown
 from onebasin.models.storage.atomic import replacing
 
 from .. import registry
-from .folder import Run, write_json
+from .folder import Run, write_sealed
 from .frame import Frame
 from .study import Findings, Study, conclude
 
@@ -30,7 +30,7 @@ def write_record(name: str, run: Run, findings: Findings, *, size: str = "") -> 
     made = {key: run.record[key] for key in kept}
     seconds = sum(float(cell.get("seconds", 0.0)) for cell in run.record["cells"].values())
     made |= {"command": command(run.record["command"]), "seconds": seconds}
-    write_json(numbers, {"study": name, **made, **findings.to_dict()})
+    write_sealed(numbers, {"study": name, **made, **findings.to_dict()})
     with replacing(page) as part:
         part.write_text(_page(name, stem, made, findings), encoding="utf-8")
     return page, numbers

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from onebasin.models.storage.seal import Seal, examine_json
 from onebasin.studies import registry
 from onebasin.studies.lab.record import RESULTS, rewrite
 
@@ -14,6 +15,7 @@ RECORDS = sorted(RESULTS.glob("*.json"))
 @pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.stem)
 def test_page_is_made_again_from_its_numbers(path: Path):
     numbers = json.loads(path.read_text(encoding="utf-8"))
+    assert examine_json(numbers) is not Seal.DAMAGED
     page, findings = rewrite(registry.find(numbers["study"]), path.stem, numbers)
     assert page == path.with_suffix(".md").read_text(encoding="utf-8")
     said = json.loads(json.dumps(findings.to_dict()))
