@@ -83,7 +83,7 @@ def _target(
         return
     yield package_versions(*NUMPYRO_VERSIONS)
     if target.numpyro_model is not None:
-        yield _numpyro(target)
+        yield _numpyro(target), _flags()
 
 
 def _stan(target: Target, progress: Callable[[str], None] | None) -> tuple[str, Any]:
@@ -122,6 +122,14 @@ def _numpyro(target: Target) -> str:
             raise NoFingerprint(f"JAX cannot trace it ({type(error).__name__})") from error
 
 
+def _flags() -> dict[str, Any]:
+    """Settings of JAX for the whole process that decide random numbers and products."""
+    import jax
+
+    names = ("jax_default_prng_impl", "jax_threefry_partitionable", "jax_default_matmul_precision")
+    return {name: str(getattr(jax.config, name, None)) for name in names}
+
+
 def _json(value: Any) -> str:
     return json.dumps(value, sort_keys=True, default=_say)
 
@@ -129,9 +137,9 @@ def _json(value: Any) -> str:
 def _say(value: Any) -> Any:
     """A frozen dataclass by its fields, anything else as an array by every bit; `repr` rounds and leaves out."""
     if hasattr(value, "__dataclass_fields__"):
-        return asdict(value)
+        return type(value).__name__, asdict(value)
     array = np.asarray(value)
     if array.dtype.hasobject:
         raise NoFingerprint(f"it depends on the Python object {type(value).__name__}")
-    content = hashlib.sha256(np.ascontiguousarray(array).data)
+    content = hashlib.sha256(np.ascontiguousarray(array).view(np.uint8))
     return array.dtype.str, array.shape, content.hexdigest()

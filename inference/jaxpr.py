@@ -143,5 +143,5 @@ def _array(value: Any) -> str:
     array = np.asarray(value)
     if array.dtype.hasobject:
         raise NoFingerprint(f"it holds the Python object {type(value).__name__}")
-    content = hashlib.sha256(np.ascontiguousarray(array).data).hexdigest()
+    content = hashlib.sha256(np.ascontiguousarray(array).view(np.uint8)).hexdigest()
     return f"{array.dtype.name}{array.shape} {content}"

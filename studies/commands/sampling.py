@@ -156,8 +156,8 @@ def run(
         inputs=[request.program, *([request.data] if request.data else [])],
     ):
         if there:
-            say(f"{request.out} holds what this command makes")
             tree = open_posterior(request.out)
+            say(f"{request.out} holds what this command makes")
         else:
             tree = _sample(request, target, force=force, progress=progress, say=say)
         _clear(request, say)

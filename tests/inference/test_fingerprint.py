@@ -120,6 +120,12 @@ def test_other_version_of_a_library_is_another_run(
     assert of(normal()) != before
 
 
+def test_other_generator_of_random_numbers_is_another_run() -> None:
+    before = of(normal())
+    with jax.default_prng_impl("rbg"):
+        assert of(normal()) != before
+
+
 ELSEWHERE = """
 import sys
 sys.path.insert(0, {folder!r})

@@ -6,13 +6,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import h5py
+import jax
 import numpy as np
+import numpyro
 import pytest
 import xarray as xr
+from numpyro import distributions as dist
 
 from onebasin.inference import NutsSettings
 from onebasin.inference.errors import AdviFailed
 from onebasin.inference.fingerprint import fingerprint
+from onebasin.models.symmetry.blocks import Exchangeable
 from onebasin.models.target import Target
 from onebasin.studies.errors import Interrupted
 from onebasin.studies.lab import Cell, CellFailed, Context, Outcomes, Study, Text
@@ -242,6 +246,51 @@ def test_mark_follows_all_that_decides_the_draws():
     ]
     assert len({own, *others}) == 8
     assert own == mark(cell, None, dict(marks))
+
+
+@pytest.mark.parametrize(
+    "other", [{"symmetry": (Exchangeable({"mu": 0}),)}, {"dims": {"mu": ("part",)}}]
+)
+def test_mark_follows_all_of_the_target_that_the_file_holds(other):
+    cell = cells(Config())[0]
+    assert mark(cell, Target("a", **other), {}) != mark(cell, Target("a"), {})
+
+
+def test_flipped_byte_in_a_cell_is_no_result(cook, kitchen, caplog):
+    outcomes, _ = cook()
+    path = outcomes.paths[next(iter(outcomes))]
+    content = bytearray(path.read_bytes())
+    drawn = values(outcomes, "a.nuts.stan")
+    content[content.index(drawn.tobytes()[:8])] ^= 64
+    path.write_bytes(content)
+    outcomes, _ = cook()
+    assert kitchen.made == ["a"]
+    assert caplog.messages == [
+        f"{path} is damaged (its checksum is missing or wrong): it is made anew."
+    ]
+    np.testing.assert_array_equal(values(outcomes, "a.nuts.stan"), drawn)
+
+
+def test_cell_whose_model_has_no_fingerprint_is_made_anew_with_what_follows(cook, kitchen, caplog):
+    def model() -> None:
+        mu = jax.lax.stop_gradient(numpyro.sample("mu", dist.Normal(0.0, 1.0)))
+        like = jax.ShapeDtypeStruct((), mu.dtype)
+        numpyro.deterministic("same", jax.pure_callback(lambda v: v, like, mu))
+
+    def target(config: Config, cell: Cell) -> Target | None:
+        return Target("a", numpyro_model=model) if cell.problem == "a" else plain(config, cell)
+
+    plain = kitchen.study().target
+    study = replace(kitchen.study(), target=target)
+    for made in (["a", "b", "ab", "c"], ["a", "ab", "c"]):
+        cook(study=study)
+        assert kitchen.made == made
+        (message,) = caplog.messages
+        assert message.startswith("The model of 'a' has no fingerprint, since it computes outside")
+        caplog.clear()
+    assert [context.checkpoint is None for context in kitchen.contexts[:4]] == [True, False] + [
+        True
+    ] * 2
 
 
 def test_posterior_file_carries_the_mark(cook, kitchen):
