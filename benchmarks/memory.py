@@ -1,0 +1,150 @@
+"""Peak memory of commands and functions on 128 MB of draws: 4 chains of 20,000 draws of 200 parameters.
+
+    .venv/bin/python benchmarks/memory.py [CASE...] [--json]
+
+Every case runs twice in processes of its own: with 50 draws a chain (the baseline: Python, JAX, the compiled model) and
+with 20,000. Printed is the peak resident memory that the kernel counted, children included, and how much of it is above
+the baseline, beside the limit. The exit code is 1 if a case is over its limit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+CHAINS, DRAWS, FEW_DRAWS, PARAMETERS = 4, 20_000, 50, 200
+FILE_MB = CHAINS * DRAWS * PARAMETERS * 8 / 1e6
+
+PROGRAM = f"parameters {{ vector[{PARAMETERS}] x; }} model {{ x ~ std_normal(); }}"
+
+SAMPLE_IN_PYTHON = """
+import sys
+from pathlib import Path
+import jax
+jax.config.update("jax_enable_x64", True)
+import numpyro
+from numpyro import distributions as dist
+import onebasin as ob
+
+def model():
+    numpyro.sample("x", dist.Normal(0, 1).expand([int(sys.argv[3])]).to_event(1))
+
+target = ob.Target("normal", numpyro_model=model)
+settings = ob.NutsSettings(chains=int(sys.argv[4]), warmup=100, draws=int(sys.argv[2]))
+ob.save(ob.nuts(target, settings=settings, checkpoint=Path(sys.argv[1] + ".chains")), sys.argv[1], force=True)
+"""
+
+MAKE_POSTERIOR = """
+import sys
+import numpy as np
+from onebasin import Target, save
+from onebasin.inference.posterior import build
+
+path, draws, parameters, chains, seed = sys.argv[1], *map(int, sys.argv[2:])
+rng = np.random.default_rng(seed)
+shape = (chains, draws)
+stats = {name: rng.normal(size=shape) for name in ("lp", "energy")}
+stats |= {"diverging": np.zeros(shape, bool), "tree_depth": np.full(shape, 3), "n_steps": np.full(shape, 7)}
+how = {"engine": "stan", "method": "nuts", "max_tree_depth": 10}
+save(build(Target("normal"), {"x": rng.normal(size=(*shape, parameters))}, stats, how), path)
+"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is measured.
+
+    Attributes
+    ----------
+    words : callable
+        From a folder and the number of draws to the words after `python` that are measured.
+    limit : float
+        Megabytes above the baseline.
+    inputs : int
+        Posterior files that are made before, `0.nc`, `1.nc`, ...
+    """
+
+    words: Callable[[Path, int], list[str]]
+    limit: float
+    inputs: int = 0
+
+
+def command(*words: str) -> list[str]:
+    """A command of `onebasin`."""
+    start = "import sys; from onebasin.studies.cli import main; sys.exit(main())"
+    return ["-c", start, *words]
+
+
+def sample_stan(folder: Path, draws: int) -> list[str]:
+    """`onebasin sample` of 200 normal variables, the diagnosis at its end included."""
+    program = folder / "normal.stan"
+    program.write_text(PROGRAM)
+    sizes = ("--draws", str(draws), "--chains", str(CHAINS), "--warmup", "100")
+    return command("sample", str(program), "--out", str(folder / "run.nc"), *sizes, "--no-progress")
+
+
+def sample_numpyro(folder: Path, draws: int) -> list[str]:
+    """`ob.nuts` of the same on NumPyro, with kept chains, and `ob.save`."""
+    return ["-c", SAMPLE_IN_PYTHON, str(folder / "run.nc"), str(draws), str(PARAMETERS), str(CHAINS)]
+
+
+CASES = {
+    "sample, Stan": Case(sample_stan, FILE_MB * 1.5),
+    "sample, NumPyro": Case(sample_numpyro, FILE_MB * 1.5),
+    "diagnose": Case(lambda f, _: command("diagnose", str(f / "0.nc")), 300, inputs=1),
+    "compare": Case(
+        lambda f, _: command("compare", str(f / "0.nc"), str(f / "1.nc")), 300, inputs=2
+    ),
+    "report": Case(
+        lambda f, _: command("report", str(f / "0.nc"), "--out", str(f / "page.html")), 300, inputs=1
+    ),
+}
+
+
+def peak(case: Case, draws: int) -> float:
+    """Megabytes of one run of a case."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for seed in range(case.inputs):
+            sizes = [str(n) for n in (draws, PARAMETERS, CHAINS, seed)]
+            made = [sys.executable, "-c", MAKE_POSTERIOR, str(folder / f"{seed}.nc"), *sizes]
+            subprocess.run(made, check=True)
+        words = [sys.executable, *case.words(folder, draws)]
+        process = subprocess.Popen(words, stdout=subprocess.DEVNULL)
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            raise SystemExit(f"{words} ended with {process.returncode}")
+    return used.ru_maxrss * (1 if sys.platform == "darwin" else 1024) / 1e6
+
+
+def main() -> int:
+    """Measure and print; returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("cases", nargs="*", metavar="CASE", help=", ".join(CASES))
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    rows = []
+    for name in arguments.cases or CASES:
+        low, high = (peak(CASES[name], draws) for draws in (FEW_DRAWS, DRAWS))
+        rows.append({"case": name, "baseline": low, "peak": high, "above": high - low})
+        rows[-1] |= {"limit": CASES[name].limit, "kept": high - low <= CASES[name].limit}
+        if not arguments.json:
+            print(
+                f"{name:<16} baseline {low:6.0f} MB, peak {high:6.0f} MB, above {high - low:5.0f} MB, "
+                f"limit {CASES[name].limit:.0f} MB{'' if rows[-1]['kept'] else ' EXCEEDED'}"
+            )
+    if arguments.json:
+        print(json.dumps(rows, indent=2))
+    return 0 if all(row["kept"] for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
