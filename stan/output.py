@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,9 @@ from stanio import parse_header
 from .errors import StanRunError
 
 _SECONDS = re.compile(r"([\d.e+-]+) seconds \((Warm-up|Sampling)\)")
+
+_CHUNK = 1 << 19
+"""Numbers that are parsed at once: a chain's text and its arrays do not fit into memory beside each other."""
 
 
 @dataclass(frozen=True)
@@ -50,13 +54,44 @@ def read(path: Path) -> Output:
         If the file is absent or holds no header, so that nothing half-written is taken for a result.
     """
     try:
-        table = pd.read_csv(path, comment="#", dtype=np.float64)
+        header = pd.read_csv(path, comment="#", nrows=0).columns
     except (FileNotFoundError, pd.errors.EmptyDataError) as error:
         raise StanRunError(f"Stan wrote no draws to {path.name}: {error}") from error
-    with path.open() as file:
-        comments = tuple(line[1:].strip() for line in file if line.startswith("#"))
-    values = table.to_numpy()
-    columns = parse_header(",".join(table.columns))
-    method = {k: v.extract_reshape(values) for k, v in columns.items() if k.endswith("__")}
-    variables = {k: v.extract_reshape(values) for k, v in columns.items() if k not in method}
+    comments, rows = _survey(path)
+    columns = parse_header(",".join(header))
+    arrays: dict[str, np.ndarray] = {}
+    done = 0
+    for values in _tables(path, len(header)):
+        for name, column in columns.items():
+            part = column.extract_reshape(values)
+            if name not in arrays:
+                arrays[name] = np.empty((rows, *part.shape[1:]), part.dtype)
+            arrays[name][done : done + len(part)] = part
+        done += len(values)
+    method = {name: arrays[name] for name in columns if name.endswith("__")}
+    variables = {name: arrays[name] for name in columns if name not in method}
     return Output(method, variables, comments)
+
+
+def _survey(path: Path) -> tuple[tuple[str, ...], int]:
+    """The comments, and how many rows follow the header."""
+    comments, lines = [], 0
+    with path.open() as file:
+        for line in file:
+            if line.startswith("#"):
+                comments.append(line[1:].strip())
+            else:
+                lines += not line.isspace()
+    return tuple(comments), lines - 1
+
+
+def _tables(path: Path, width: int) -> Iterator[np.ndarray]:
+    """The rows, some megabytes at a time; one table without a row where there are none."""
+    found = False
+    reader = pd.read_csv(path, comment="#", dtype=np.float64, chunksize=max(1, _CHUNK // width))
+    with reader:
+        for table in reader:
+            found = True
+            yield table.to_numpy()
+    if not found:
+        yield np.empty((0, width))

@@ -45,6 +45,52 @@ class Chain:
     sampling_seconds: float
 
 
+class Gathered:
+    """Chains of one run, each in its place of arrays that hold all of them: no draw is held twice for long.
+
+    Parameters
+    ----------
+    num_chains : int
+        How many there will be.
+
+    Attributes
+    ----------
+    draws, stats : dict
+        Name to array (chain, draw, ...).
+    warmup_seconds, sampling_seconds : list of float
+        An entry a chain.
+    """
+
+    def __init__(self, num_chains: int) -> None:
+        self.draws: dict[str, np.ndarray] = {}
+        self.stats: dict[str, np.ndarray] = {}
+        self.warmup_seconds = [float("nan")] * num_chains
+        self.sampling_seconds = [float("nan")] * num_chains
+        self._lock = threading.Lock()
+
+    def put(self, number: int, chain: Chain) -> Chain:
+        """Copy a chain into its place; returns it as it lies there, so that the copy can be the only one."""
+        with self._lock:
+            self.warmup_seconds[number] = chain.warmup_seconds
+            self.sampling_seconds[number] = chain.sampling_seconds
+            return Chain(
+                self._put(self.draws, number, chain.draws),
+                self._put(self.stats, number, chain.stats),
+                chain.warmup_seconds,
+                chain.sampling_seconds,
+            )
+
+    def _put(
+        self, arrays: dict[str, np.ndarray], number: int, given: dict[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        for name, values in given.items():
+            if name not in arrays:
+                shape = (len(self.warmup_seconds), *values.shape)
+                arrays[name] = np.empty(shape, values.dtype)
+            arrays[name][number] = values
+        return {name: arrays[name][number] for name in given}
+
+
 RunChain = Callable[[int, threading.Event], Chain]
 """Runs the chain of a number (from 0); looks at the event now and then, and raises `RunCancelled` once it is set."""
 
@@ -72,7 +118,7 @@ class ChainsRequest:
 
 def run_chains(
     prepare: Callable[[], RunChain], num_chains: int, *, folder: Path | None, fingerprint: str
-) -> list[Chain]:
+) -> Gathered:
     """Run chains, as many at once as there are cores.
 
     Parameters
@@ -88,8 +134,8 @@ def run_chains(
 
     Returns
     -------
-    list of Chain
-        In the order of their numbers.
+    Gathered
+        All of them.
 
     Raises
     ------
@@ -98,19 +144,23 @@ def run_chains(
     """
     if folder is not None:
         check_folder(folder)
-    finished = {i: _load(folder, i, fingerprint) for i in range(num_chains)}
-    missing = [i for i, chain in finished.items() if chain is None]
+    gathered = Gathered(num_chains)
+    missing = []
+    for number in range(num_chains):
+        if (kept := _load(folder, number, fingerprint)) is None:
+            missing.append(number)
+        else:
+            gathered.put(number, kept)
+        del kept  # before the next one is read
     if not missing:
-        return [chain for chain in finished.values() if chain is not None]
+        return gathered
     run = prepare()
     cancel = threading.Event()
 
-    def work(number: int) -> Chain:
+    def work(number: int) -> None:
         if cancel.is_set():
             raise RunCancelled
-        chain = run(number, cancel)
-        _save(folder, number, fingerprint, chain)
-        return chain
+        _save(folder, number, fingerprint, gathered.put(number, run(number, cancel)))
 
     with ThreadPoolExecutor(max_workers=min(os.cpu_count() or 1, num_chains)) as pool:
         futures = {i: pool.submit(work, i) for i in missing}
@@ -125,18 +175,7 @@ def run_chains(
         if errors:
             # The chains that were told to stop say so too; the cause is the other one.
             raise next((e for e in errors if not isinstance(e, RunCancelled)), errors[0])
-    return [chain or futures[i].result() for i, chain in finished.items()]
-
-
-def stack(chains: list[Chain]) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """Draws and statistics of all chains, (chain, draw, ...); a single chain's arrays are not copied."""
-    draws = {name: _stacked([c.draws[name] for c in chains]) for name in chains[0].draws}
-    stats = {name: _stacked([c.stats[name] for c in chains]) for name in chains[0].stats}
-    return draws, stats
-
-
-def _stacked(arrays: list[np.ndarray]) -> np.ndarray:
-    return arrays[0][None] if len(arrays) == 1 else np.stack(arrays)
+    return gathered
 
 
 def _save(folder: Path | None, number: int, fingerprint: str, chain: Chain) -> None:

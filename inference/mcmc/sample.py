@@ -7,7 +7,6 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import xarray as xr
 
 from onebasin.models.checks import check_seed
@@ -18,7 +17,7 @@ from ..engine import engine_named
 from ..fingerprint import fingerprint
 from ..posterior import build
 from ..progress import ProgressBars
-from .chains import Chain, ChainsRequest, run_chains, stack
+from .chains import ChainsRequest, Gathered, run_chains
 from .settings import HmcSettings, NutsSettings
 
 Settings = NutsSettings | HmcSettings
@@ -50,10 +49,9 @@ def sample(
             fingerprint=mark or "",
         )
     wall_time = time.perf_counter() - started
-    draws, stats = stack(chains)
-    said = _attributes(chains, stats, settings)
+    said = _attributes(chains, settings)
     said |= {"engine": engine, "method": method, "seed": seed, "wall_time": wall_time}
-    return build(target, draws, stats, said)
+    return build(target, chains.draws, chains.stats, said)
 
 
 def _chain_settings(settings: Settings) -> dict[str, object]:
@@ -61,14 +59,12 @@ def _chain_settings(settings: Settings) -> dict[str, object]:
     return {k: v for k, v in asdict(settings).items() if k != "chains"}
 
 
-def _attributes(
-    chains: list[Chain], stats: dict[str, np.ndarray], settings: Settings
-) -> dict[str, object]:
+def _attributes(chains: Gathered, settings: Settings) -> dict[str, object]:
     out: dict[str, object] = {
         "settings": asdict(settings),
-        "warmup_seconds": [c.warmup_seconds for c in chains],
-        "sampling_seconds": [c.sampling_seconds for c in chains],
-        "gradient_evaluations": int(stats["n_steps"].sum()),
+        "warmup_seconds": chains.warmup_seconds,
+        "sampling_seconds": chains.sampling_seconds,
+        "gradient_evaluations": int(chains.stats["n_steps"].sum()),
     }
     if isinstance(settings, NutsSettings):
         out["max_tree_depth"] = settings.max_tree_depth

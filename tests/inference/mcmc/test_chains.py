@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onebasin.inference.mcmc.chains import Chain, run_chains, stack
+from onebasin.inference.mcmc.chains import Chain, run_chains
 from onebasin.models.errors import RunCancelled
 
 
@@ -38,10 +38,10 @@ class Runs:
 
 def test_chains_come_in_order_of_their_numbers() -> None:
     chains = run_chains(Runs().prepare, 5, folder=None, fingerprint="a")
-    assert [c.draws["x"][0, 0] for c in chains] == [0, 1, 2, 3, 4]
-    draws, stats = stack(chains)
-    assert draws["x"].shape == (5, 3, 2)
-    assert stats["diverging"].shape == (5, 3)
+    assert chains.draws["x"][:, 0, 0].tolist() == [0, 1, 2, 3, 4]
+    assert chains.draws["x"].shape == (5, 3, 2)
+    assert chains.stats["diverging"].shape == (5, 3)
+    assert chains.warmup_seconds == [0.5] * 5
 
 
 def test_finished_chains_are_kept_and_not_run_again(tmp_path: Path) -> None:
@@ -54,9 +54,9 @@ def test_finished_chains_are_kept_and_not_run_again(tmp_path: Path) -> None:
     second = Runs()
     chains = run_chains(second.prepare, 4, folder=tmp_path, fingerprint="a")
     assert sorted(second.numbers) == [i for i in range(4) if i not in kept]
-    assert [c.draws["x"][0, 0] for c in chains] == [0, 1, 2, 3]
-    assert chains[0].stats["diverging"].dtype == bool
-    assert chains[0].sampling_seconds == 1.5
+    assert chains.draws["x"][:, 0, 0].tolist() == [0, 1, 2, 3]
+    assert chains.stats["diverging"].dtype == bool
+    assert chains.sampling_seconds == [1.5] * 4
 
 
 def test_nothing_is_prepared_when_all_chains_are_there(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_nothing_is_prepared_when_all_chains_are_there(tmp_path: Path) -> None:
     def prepare():
         raise AssertionError("not needed")
 
-    assert len(run_chains(prepare, 2, folder=tmp_path, fingerprint="a")) == 2
+    assert len(run_chains(prepare, 2, folder=tmp_path, fingerprint="a").draws["x"]) == 2
 
 
 def test_chains_of_another_run_are_not_taken(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_damaged_chain_is_made_anew(
     again = Runs()
     chains = run_chains(again.prepare, 3, folder=tmp_path, fingerprint="a")
     assert again.numbers == [1]
-    assert [c.draws["x"][0, 0] for c in chains] == [0, 1, 2]
+    assert chains.draws["x"][:, 0, 0].tolist() == [0, 1, 2]
     assert [message.partition(" is damaged")[0] for message in caplog.messages] == [
         str(tmp_path / "chain-1.npz")
     ]
