@@ -12,6 +12,7 @@ import numpy as np
 
 from onebasin.models.jsonable import parse_json
 from onebasin.models.storable import check_names
+from onebasin.models.storage.atomic import replacing
 from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.models.target import Target
 from onebasin.models.text import shown
@@ -136,7 +137,8 @@ def write_data(definition: StanProgram, info: ProgramInfo, folder: Path) -> Path
         )
     path = folder / "data.json"
     # Only what is declared: a longer JSON file is no mistake.
-    write_stan_json(str(path), {name: definition.data[name] for name in info.inputs})
+    with replacing(path) as part:
+        write_stan_json(str(part), {name: definition.data[name] for name in info.inputs})
     return path
 
 
@@ -176,6 +178,11 @@ def make_ready(target: Target, folder: Path, *, progress: Progress | None = None
     source = definition(target)
     model, info = compile_program(source.path, progress=progress)
     if not target.is_network:
+        if info.tuples:
+            raise StanProgramError(
+                f"{source.path.name} declares the tuple {info.tuples[0]}, and a posterior stores arrays alone; declare "
+                "its parts as variables of their own, or the tuple within a block of braces."
+            )
         check_names((*info.parameters, *info.derived), dims=target.dims, argument=source.path.name)
     data = write_data(source, info, folder)
     return ReadyProgram(source.path, Path(str(model.exe_file)), data, info)

@@ -37,12 +37,15 @@ class ProgramInfo:
         Names in the data block; in the parameters block; and in transformed parameters and generated quantities.
     includes : tuple of Path
         Included files.
+    tuples : tuple of str
+        Those of the parameters and derived quantities that are tuples.
     """
 
     inputs: tuple[str, ...]
     parameters: tuple[str, ...]
     derived: tuple[str, ...]
     includes: tuple[Path, ...]
+    tuples: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -106,13 +109,16 @@ def _stage(path: Path, folder: Path) -> Path:
 
 def _inspect(staged: Path, path: Path, where: Home) -> ProgramInfo:
     info = json.loads(_stanc(staged, path, where, "--info"))
+    derived = info["transformed parameters"] | info["generated quantities"]
+    drawn = info["parameters"] | derived
     return ProgramInfo(
         inputs=tuple(info["inputs"]),
         parameters=tuple(info["parameters"]),
-        derived=(*info["transformed parameters"], *info["generated quantities"]),
+        derived=tuple(derived),
         includes=tuple(
             path.parent / Path(name).relative_to(_BESIDE) for name in info["included_files"]
         ),
+        tuples=tuple(name for name, kind in drawn.items() if isinstance(kind["type"], list)),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import tempfile
 import threading
@@ -11,6 +12,7 @@ import numpy as np
 
 from onebasin.models.target import Target
 from onebasin.stan import command
+from onebasin.stan.errors import StanRunError
 from onebasin.stan.output import Output, read
 from onebasin.stan.program import make_ready, name_draws
 from onebasin.stan.run import run
@@ -67,7 +69,10 @@ class ChainRunner:
         arguments = self._arguments(number, csv, self._init(number, place, cancel))
         run(self.ready, arguments, place, cancel=cancel, watch=watch)
         self.bars.move(bar, total)
-        return _chain(self.request.target, self.settings, read(csv))
+        output = read(csv)
+        _check_complete(output, self.settings, csv)
+        csv.unlink()  # twice the size of the draws, where other chains are still to write theirs
+        return _chain(self.request.target, self.settings, output)
 
     def _init(self, number: int, place: Path, cancel: threading.Event) -> Path | float:
         """Where the chain starts: within a radius, or at the values of a file."""
@@ -98,6 +103,22 @@ class ChainRunner:
             target_acceptance=s.target_acceptance,
             metric=s.metric,
             refresh=max(1, (s.warmup + s.draws) // 50),
+        )
+
+
+def _check_complete(output: Output, settings: NutsSettings | HmcSettings, csv: Path) -> None:
+    """Refuse a file that was not written to its end: CmdStan itself does not look whether the disk was full.
+
+    Raises
+    ------
+    StanRunError
+        If draws are missing, or the times that stand after the last of them.
+    """
+    found = len(output.method["lp__"])
+    if found != settings.draws or math.isnan(output.seconds("Sampling")):
+        raise StanRunError(
+            f"Stan wrote {found} of {settings.draws} draws to {csv} and did not come to its end; make room there, or "
+            "set TMPDIR to a folder on another disk."
         )
 
 

@@ -193,7 +193,7 @@ def _sample(
             tree.attrs[schema.SYMMETRY_EVIDENCE] = _try_draws(
                 request, target, tree, evidence
             ).to_json()
-        tree.attrs[schema.FINGERPRINT] = mark
+        tree.attrs[schema.FINGERPRINT] = mark or ""
         write_tree(tree, request.out, new=not force)
     except NameTaken:
         _clear(request, say)

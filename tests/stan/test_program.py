@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from onebasin.stan import program
+from onebasin.stan.errors import StanProgramError
 from onebasin.stan.translation import ProgramInfo
 
 
@@ -26,3 +27,14 @@ def test_variables_that_no_posterior_can_store_are_refused_before_a_run(
     target = program.stan_program(tmp_path / "any.stan", dims=dims)
     with pytest.raises(ValueError, match=words):
         program.make_ready(target, tmp_path)
+
+
+def test_a_tuple_is_refused_before_a_run(tmp_path, monkeypatch):
+    (tmp_path / "any.stan").write_text("")
+    info = ProgramInfo((), ("theta",), ("pair",), (), tuples=("pair",))
+    model = SimpleNamespace(exe_file=Path("any"))
+    monkeypatch.setattr(program, "compile_program", lambda path, progress: (model, info))
+    with pytest.raises(
+        StanProgramError, match=r"any\.stan declares the tuple pair, and a posterior"
+    ):
+        program.make_ready(program.stan_program(tmp_path / "any.stan"), tmp_path)

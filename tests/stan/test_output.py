@@ -1,0 +1,38 @@
+"""CmdStan's CSV files, read some rows at a time."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from onebasin.stan import output
+from onebasin.stan.errors import StanRunError
+
+HEADER = "lp__,accept_stat__,x,m.1.1,m.2.1,m.1.2,m.2.2\n"
+TIMES = "# \n#  Elapsed Time: 0.25 seconds (Warm-up)\n#                0.5 seconds (Sampling)\n"
+
+
+def write(path, rows):
+    numbers = np.random.default_rng(0).normal(size=(rows, 7))
+    lines = [",".join(f"{value:.12g}" for value in row) + "\n" for row in numbers]
+    lines.insert(rows // 2, "# Adaptation terminated\n")
+    path.write_text("# stan_version_major = 2\n" + HEADER + "".join(lines) + TIMES)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 9, 10, 11, 35])
+def test_rows_read_in_pieces_are_those_read_at_once(tmp_path, monkeypatch, rows):
+    write(tmp_path / "draws.csv", rows)
+    monkeypatch.setattr(output, "_CHUNK", 70)
+    found = output.read(tmp_path / "draws.csv")
+    table = pd.read_csv(tmp_path / "draws.csv", comment="#", dtype=np.float64)
+    assert list(found.method) == ["lp__", "accept_stat__"]
+    for values, column in ((found.method["lp__"], "lp__"), (found.variables["x"], "x")):
+        np.testing.assert_array_equal(values, table[column].to_numpy())
+    assert found.variables["m"].shape == (rows, 2, 2)
+    np.testing.assert_array_equal(found.variables["m"][:, 1, 0], table["m.2.1"].to_numpy())
+    assert (found.seconds("Warm-up"), found.seconds("Sampling")) == (0.25, 0.5)
+
+
+def test_a_file_without_a_header_is_no_result(tmp_path):
+    (tmp_path / "draws.csv").write_text("# nothing\n")
+    with pytest.raises(StanRunError, match=r"Stan wrote no draws to draws\.csv"):
+        output.read(tmp_path / "draws.csv")
