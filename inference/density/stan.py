@@ -6,6 +6,7 @@ import json
 import shutil
 import weakref
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import jax

@@ -11,7 +11,7 @@ def doctor(
         bool, typer.Option("--build/--no-build", help="Assemble CmdStan now if there is none.")
     ] = False,
 ) -> None:
-    """Show what this machine has; the exit code is 0 where both engines work."""
+    """Show what this machine has, tried out; the exit code is 0 where both engines work and all is as it was set up."""
     from dataclasses import asdict
 
     from . import console
@@ -26,7 +26,7 @@ def doctor(
         from onebasin.analysis.report import Table, TableCell
 
         rows = tuple(
-            (check.name, TableCell(check.detail, _flag(check.ok, check.engine)), check.remedy)
+            (check.name, TableCell(check.detail, _flag(check.ok, check.matters)), check.remedy)
             for check in checks
         )
         table = Table(("part", "found", "to do"), rows).without_empty_columns()
@@ -40,7 +40,7 @@ def doctor(
         raise typer.Exit(1)
 
 
-def _flag(ok: bool, engine: str) -> Literal["good", "warn", "bad"]:
+def _flag(ok: bool, matters: bool) -> Literal["good", "warn", "bad"]:
     if ok:
         return "good"
-    return "bad" if engine else "warn"
+    return "bad" if matters else "warn"

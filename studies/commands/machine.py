@@ -7,11 +7,13 @@ import platform
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import version
+from pathlib import Path
 
 from onebasin.models.storage.cache import CacheError, user_cache
 
 MIN_PYTHON = (3, 12)
+_JAX_DEVICES = ("JAX_PLATFORMS", "JAX_PLATFORM_NAME", "CUDA_VISIBLE_DEVICES")
+"""Variables by which somebody chooses JAX's device."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,8 @@ class Check:
         What to do where it is not; empty where nothing needs doing.
     engine : str
         The engine that cannot work without it, if any.
+    asked : bool
+        Whether somebody has set it up on purpose, so that it matters although no engine needs it.
     """
 
     name: str
@@ -37,6 +41,12 @@ class Check:
     detail: str
     remedy: str = ""
     engine: str = ""
+    asked: bool = False
+
+    @property
+    def matters(self) -> bool:
+        """Whether the machine is not as it should be where this is not."""
+        return bool(self.engine) or self.asked
 
 
 def examine(*, build: bool, progress: Callable[[str], None]) -> list[Check]:
@@ -57,11 +67,12 @@ def examine(*, build: bool, progress: Callable[[str], None]) -> list[Check]:
     return [
         _python(),
         _jax(),
-        Check("NumPyro", True, version("numpyro")),
+        _numpyro(),
         *_toolchain(),
         _wheel(),
         _cmdstan(build, progress),
         _cache(),
+        *_data_folder(),
         *_data_sets(),
     ]
 
@@ -73,8 +84,8 @@ def working_engines(checks: list[Check]) -> dict[str, bool]:
 
 
 def first_remedy(checks: list[Check]) -> str | None:
-    """Return what to do first so that both engines work; None if they do."""
-    return next((c.remedy for c in checks if c.engine and not c.ok), None)
+    """Return what to do first so that both engines work and all is as it was set up; None if it is."""
+    return next((c.remedy for c in checks if c.matters and not c.ok), None)
 
 
 def _python() -> Check:
@@ -94,23 +105,50 @@ def _jax() -> Check:
 
     try:
         devices = ", ".join(str(device) for device in jax.devices())
-    except RuntimeError as error:
-        return Check("JAX", False, str(error), "Reinstall jax, or unset JAX_PLATFORMS.", "numpyro")
-    precision = "float64" if jax.config.jax_enable_x64 else "float32"
-    return Check("JAX", True, f"{jax.__version__}, {devices}, {precision}", engine="numpyro")
+        computed = jax.numpy.arange(3.0) * 2  # on the device that models will run on
+        good, precision = computed.tolist() == [0.0, 2.0, 4.0], str(computed.dtype)
+    except Exception as error:  # whatever a plugin of a device throws
+        words = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        asked = {n: os.environ[n] for n in _JAX_DEVICES if os.environ.get(n)}
+        said = ", ".join(f"{name} ({value})" for name, value in asked.items())
+        remedy = f"Unset {said}." if said else "Reinstall jax."
+        return Check("JAX", False, words, remedy, "numpyro")
+    if precision != "float64":
+        good, precision = False, f"{precision} where float64 is asked for"
+    remedy = "" if good else "Choose another device with JAX_PLATFORMS=cpu, or reinstall jax."
+    return Check("JAX", good, f"{jax.__version__}, {devices}, {precision}", remedy, "numpyro")
+
+
+def _numpyro() -> Check:
+    try:
+        import numpyro
+    except Exception as error:
+        return Check("NumPyro", False, str(error), "Reinstall numpyro.", "numpyro")
+    return Check("NumPyro", True, numpyro.__version__)
 
 
 def _toolchain() -> list[Check]:
     from onebasin.stan.errors import HomeBuildError
+    from onebasin.stan.home.soundness import cannot_run
     from onebasin.stan.home.toolchain import find_toolchain
 
     try:
         found = find_toolchain()
     except HomeBuildError as error:
         return [Check("C++ compiler, make", False, "not found", str(error), "stan")]
+    compiling = [*found.compiler.split(), "-std=c++17", "-fsyntax-only", "-x", "c++", "-"]
+    tried = {
+        "C++ compiler": (
+            f"{found.compiler} {found.version} ({found.kind})",
+            cannot_run(compiling, stdin="#include <vector>\nint main() {}\n"),
+        ),
+        "make": (found.make, cannot_run([found.make, "--version"])),
+    }
     return [
-        Check("C++ compiler", True, f"{found.compiler} {found.version} ({found.kind})", "", "stan"),
-        Check("make", True, found.make, "", "stan"),
+        Check(
+            name, not why, what, f"`{what.split()[0]}` {why}: reinstall it." if why else "", "stan"
+        )
+        for name, (what, why) in tried.items()
     ]
 
 
@@ -127,6 +165,7 @@ def _wheel() -> Check:
 
 def _cmdstan(build: bool, progress: Callable[[str], None]) -> Check:
     from onebasin import stan
+    from onebasin.stan.home import soundness
     from onebasin.stan.home.toolchain import find_toolchain, find_wheel
 
     try:
@@ -146,7 +185,15 @@ def _cmdstan(build: bool, progress: Callable[[str], None]) -> Check:
     if not found.supports_jacobian_statement:
         remedy = f"CmdStan {number} is too old for the networks: 2.36 or newer is needed."
         return Check("CmdStan", False, f"{number} at {found.path}", remedy, "stan")
-    return Check("CmdStan", True, f"{number} at {found.path} ({found.origin})", "", "stan")
+    broken = soundness.fault(found)
+    where = f"{number} at {found.path} ({found.origin}{_unset(found.origin)})"
+    return Check("CmdStan", not broken, where, broken, "stan")
+
+
+def _unset(origin: str) -> str:
+    """Say that an empty variable was passed over."""
+    empty = origin != "CMDSTAN" and os.environ.get("CMDSTAN") == ""
+    return "; CMDSTAN is empty and counts as not set" if empty else ""
 
 
 def _cache() -> Check:
@@ -158,6 +205,18 @@ def _cache() -> Check:
     good = nearest.is_dir() and os.access(nearest, os.W_OK)
     remedy = f"Make {nearest} writable, or set XDG_CACHE_HOME." if not good else ""
     return Check("cache", good, str(folder), remedy, "stan")
+
+
+def _data_folder() -> list[Check]:
+    """The folder of data sets, where somebody has named one."""
+    from onebasin.models.data.folders import VARIABLE
+
+    if not (chosen := os.environ.get(VARIABLE)):
+        return []
+    folder = Path(chosen).expanduser()
+    good = os.path.isdir(folder) and os.access(folder, os.R_OK | os.X_OK)
+    remedy = f"Set {VARIABLE} to a folder that can be read, or unset it; it is {chosen}."
+    return [Check("data folder", good, str(folder), "" if good else remedy, asked=True)]
 
 
 def _data_sets() -> list[Check]:

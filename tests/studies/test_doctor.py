@@ -6,10 +6,18 @@ import pytest
 
 from onebasin import stan
 from onebasin.stan.errors import CmdStanNotFound, HomeBuildError
+from onebasin.stan.home import soundness
 from onebasin.stan.home.directory import Home
 from onebasin.studies.commands import machine
 
 FOUND = Home(Path("/somewhere/cmdstan-2.39.0"), (2, 39, 0), "CMDSTAN")
+
+
+@pytest.fixture(autouse=True)
+def whole(monkeypatch):
+    """The stand-in for a CmdStan has no files; what is said of real ones is tested below."""
+    real = soundness.fault
+    monkeypatch.setattr(soundness, "fault", lambda home: "" if home is FOUND else real(home))
 
 
 @pytest.fixture
@@ -118,3 +126,116 @@ def test_error_while_looking_for_cmdstan_is_a_failed_check(monkeypatch):
     checks = machine.examine(build=False, progress=lambda text: None)
     assert machine.working_engines(checks)["stan"] is False
     assert machine.first_remedy(checks) == "gone"
+
+
+def half_built(folder, *, stanc=None):
+    """A folder with a makefile that names a version, and nothing or little else."""
+    (folder / "bin").mkdir(parents=True)
+    (folder / "makefile").write_text("CMDSTAN_VERSION := 2.37.0\n")
+    for name in ("make/program", "stan/src/stan/model/model_header.hpp"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch()
+    if stanc is not None:
+        (folder / "bin" / "stanc").write_text(stanc)
+        (folder / "bin" / "stanc").chmod(0o755)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("stanc", "why"),
+    [
+        (None, "lacks bin/stanc: run `make build` in it"),
+        ("#!/bin/sh\nexit 3\n", "`stanc` of the CmdStan in "),
+        ("", "`stanc` of the CmdStan in "),
+    ],
+    ids=["missing", "failing", "empty"],
+)
+def test_half_built_cmdstan_does_not_work(onebasin, monkeypatch, tmp_path, stanc, why):
+    monkeypatch.setenv("CMDSTAN", str(half_built(tmp_path / "cmdstan", stanc=stanc)))
+    answer = onebasin("doctor", "--json")
+    assert answer.code == 1
+    assert answer.json["engines"] == {"numpyro": True, "stan": False}
+    assert not checks_of(answer)["CmdStan"]["ok"]
+    assert why in answer.err
+    assert answer.err.count("\n") == 1
+
+
+def test_cmdstan_that_runs_works(onebasin, monkeypatch, tmp_path):
+    folder = half_built(tmp_path / "cmdstan", stanc="#!/bin/sh\necho stanc3\n")
+    monkeypatch.setenv("CMDSTAN", str(folder))
+    assert onebasin("doctor", "--json").code == 0
+
+
+@pytest.mark.parametrize("kind", ["empty folder", "file", "makefile alone"])
+def test_cmdstan_that_is_none_does_not_work(onebasin, monkeypatch, tmp_path, kind):
+    place = tmp_path / "cmdstan"
+    if kind == "file":
+        place.touch()
+    else:
+        place.mkdir()
+    if kind == "makefile alone":
+        (place / "makefile").write_text("CMDSTAN_VERSION := 2.37.0\n")
+    monkeypatch.setenv("CMDSTAN", str(place))
+    answer = onebasin("doctor", "--json")
+    assert answer.code == 1
+    assert answer.json["engines"]["stan"] is False
+    assert str(place) in answer.err
+
+
+def test_empty_variable_counts_as_not_set_and_is_said(onebasin, monkeypatch, tmp_path):
+    from onebasin.stan.home import search
+
+    found = Home(tmp_path, (2, 37, 0), "conda")
+    monkeypatch.setenv("CMDSTAN", "")
+    monkeypatch.setattr(search, "existing_cmdstan", lambda: found)
+    monkeypatch.setattr(stan, "existing_cmdstan", lambda: found)
+    detail = checks_of(onebasin("doctor", "--json"))["CmdStan"]["detail"]
+    assert "CMDSTAN is empty and counts as not set" in detail
+
+
+def test_compiler_that_cannot_compile_does_not_pass(onebasin, cmdstan, monkeypatch, tmp_path):
+    (tmp_path / "g++").write_text(
+        '#!/bin/sh\ncase "$*" in *version) echo 12.0;; *) echo "no headers" >&2; exit 1;; esac\n'
+    )
+    (tmp_path / "g++").chmod(0o755)
+    monkeypatch.setenv("CXX", str(tmp_path / "g++"))
+    answer = onebasin("doctor", "--json")
+    assert answer.code == 1
+    assert "ends with code 1 (no headers): reinstall it." in answer.err
+
+
+@pytest.mark.parametrize("error", [RuntimeError("no such device\nmore"), AssertionError()])
+def test_device_that_is_not_there_is_said(onebasin, cmdstan, monkeypatch, error):
+    import jax
+
+    def fail():
+        raise error
+
+    monkeypatch.setattr(jax, "devices", fail)
+    monkeypatch.setenv("JAX_PLATFORMS", "cuda")
+    answer = onebasin("doctor", "--json")
+    assert answer.code == 1
+    assert answer.json["engines"] == {"numpyro": False, "stan": True}
+    assert checks_of(answer)["JAX"]["detail"] in ("no such device", "AssertionError")
+    assert answer.err == "onebasin: Unset JAX_PLATFORMS (cuda).\n"
+
+
+def test_single_precision_does_not_pass(monkeypatch):
+    import jax
+
+    with jax.enable_x64(False):
+        found = machine._jax()
+    assert not found.ok
+    assert "float32 where float64 is asked for" in found.detail
+
+
+@pytest.mark.parametrize("kind", ["missing", "file"])
+def test_data_folder_that_was_named_has_to_be_there(onebasin, cmdstan, monkeypatch, tmp_path, kind):
+    place = tmp_path / "data"
+    if kind == "file":
+        place.touch()
+    monkeypatch.setenv("ONEBASIN_DATA", str(place))
+    answer = onebasin("doctor", "--json")
+    assert answer.code == 1
+    assert answer.json["engines"] == {"numpyro": True, "stan": True}
+    assert answer.err.startswith("onebasin: Set ONEBASIN_DATA to a folder that can be read")
