@@ -11,6 +11,7 @@ import xarray as xr
 from arviz_base import dict_to_dataset
 
 from onebasin.models import schema
+from onebasin.models.checks import check_class, check_path
 from onebasin.models.storage import netcdf
 from onebasin.models.storage.outputs import claim
 from onebasin.models.target import Target
@@ -80,6 +81,8 @@ def save(tree: xr.DataTree, path: str | Path, *, force: bool = False) -> Path:
 
     Raises
     ------
+    TypeError, ValueError
+        If `tree` is no posterior, or `path` no path.
     PosteriorFileError
         If the file exists and `force` is false, is no plain file, or its folder cannot be written to.
     InUse
@@ -87,7 +90,12 @@ def save(tree: xr.DataTree, path: str | Path, *, force: bool = False) -> Path:
     WriteError
         If it cannot be written, such as on a full disk.
     """
-    with claim(Path(path), force=force, error=PosteriorFileError) as output:
+    check_class("tree", tree, xr.DataTree, remedy="give what an inference method returned")
+    if schema.POSTERIOR not in tree.children:
+        raise ValueError(
+            f"`tree` has no group `{schema.POSTERIOR}`; give what an inference method returned."
+        )
+    with claim(check_path("path", path), force=force, error=PosteriorFileError) as output:
         return netcdf.write_tree(tree, output, new=not force)
 
 
@@ -100,5 +108,8 @@ def open_posterior(path: str | Path) -> xr.DataTree:
         If the file does not exist, is no NetCDF file or holds no posterior.
     """
     return netcdf.read_tree(
-        Path(path), schema.POSTERIOR, error=PosteriorFileError, writer="onebasin or ArviZ"
+        check_path("path", path),
+        schema.POSTERIOR,
+        error=PosteriorFileError,
+        writer="onebasin or ArviZ",
     )

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import difflib
 import math
+import os
 from collections.abc import Iterable
 from numbers import Integral, Real
+from pathlib import Path
+from types import UnionType
 from typing import Any
 
 import numpy as np
@@ -35,6 +38,36 @@ def choose(argument: str, value: str, allowed: Iterable[str]) -> str:
     near = difflib.get_close_matches(value, names, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     raise ValueError(f"`{argument}` is {value!r}; choose one of {', '.join(names)}.{hint}")
+
+
+def check_class(argument: str, value: object, kind: type | UnionType, *, remedy: str) -> None:
+    """Refuse what is not of a class.
+
+    Raises
+    ------
+    TypeError
+        Which says what came, and how to have what is needed.
+    """
+    if not isinstance(value, kind):
+        raise TypeError(f"`{argument}` is of class {type(value).__name__}; {remedy}.")
+
+
+def check_path(argument: str, value: Any) -> Path:
+    """Return a path; refuse what names no file.
+
+    Raises
+    ------
+    TypeError
+        If it is neither text nor a path.
+    ValueError
+        If it is empty, or holds a character that no file's name has.
+    """
+    if not isinstance(value, str | os.PathLike):
+        raise TypeError(f"`{argument}` must be a path, as text or a `Path`; got {value!r}.")
+    text = os.fsdecode(value)
+    if not text or "\0" in text:
+        raise ValueError(f"`{argument}` is {text!r}, which names no file; give a path.")
+    return Path(text)
 
 
 def check_positive(argument: str, value: object) -> None:
@@ -110,8 +143,15 @@ def _numbers(argument: str, value: Any) -> np.ndarray:
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"`{argument}` must be an array of real numbers, all rows of one length; got "
-            f"{type(value).__name__} ({error})."
+            f"{_kind(value)}."
         ) from error
+
+
+def _kind(value: Any) -> str:
+    """What came in the place of numbers, for a message."""
+    if isinstance(value, np.ndarray) and value.dtype.kind != "O":
+        return f"an array of {'complex numbers' if value.dtype.kind == 'c' else value.dtype}"
+    return type(value).__name__
 
 
 def _check_finite(argument: str, value: np.ndarray) -> None:

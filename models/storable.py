@@ -79,6 +79,11 @@ def check_values(values: Mapping[str, Any], *, dims: Dims, argument: str) -> Non
         If there is no variable, a name is refused (see `check_names`), or names of axes do not fit the shapes.
     """
     check_names(values, dims=dims, argument=argument)
+    unknown = [name for name in dims if name not in values]
+    if unknown:
+        raise ValueError(
+            f"`dims` names axes of {unknown[0]}, which is no variable of the model; it has {', '.join(values)}."
+        )
     sizes: dict[str, tuple[int, str]] = {}
     for name, value in values.items():
         if not _is_array(value):

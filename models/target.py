@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
-from .symmetry.blocks import Symmetry
+from .checks import check_class
+from .symmetry.blocks import Symmetry, check_blocks
 
 Named = tuple[tuple[str, ...], np.ndarray]
 """Names of an array's axes, and the array."""
@@ -31,6 +33,11 @@ class Target:
         Blocks under which the posterior (or its likelihood) is invariant.
     dims : mapping
         Axis names of variables, where they have some.
+
+    Raises
+    ------
+    TypeError
+        If a part is of the wrong kind, or the NumPyro model takes arguments.
     """
 
     is_network: ClassVar[bool] = False
@@ -42,6 +49,14 @@ class Target:
     stan_program: Any = None
     symmetry: Symmetry = ()
     dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse parts of the wrong kind."""
+        check_class("name", self.name, str, remedy="give text")
+        check_class("dims", self.dims, Mapping, remedy="map variables to names of their axes")
+        object.__setattr__(self, "symmetry", check_blocks(self.symmetry))
+        if self.numpyro_model is not None:
+            _check_model(self.numpyro_model)
 
     def describe(self) -> str:
         """JSON of the model, from which `models.schema.network_of` rebuilds it; empty where it has no description."""
@@ -61,3 +76,34 @@ class Target:
     def num_obs(self) -> int:
         """Number of observations; 1 where the target does not show them."""
         return next((len(values) for _, values in self.outputs.values()), 1)
+
+
+def check_target(target: Any) -> None:
+    """Refuse what no method can infer.
+
+    Raises
+    ------
+    TypeError
+        If it is no `Target`.
+    """
+    check_class(
+        "target",
+        target,
+        Target,
+        remedy="give Target('name', numpyro_model=model), stan_program(path, data), or a network's condition(x, y)",
+    )
+
+
+def _check_model(model: Any) -> None:
+    if not callable(model):
+        raise TypeError(
+            f"`numpyro_model` must be a function that states a NumPyro model; got {model!r}."
+        )
+    try:
+        inspect.signature(model).bind()
+    except TypeError:
+        raise TypeError(
+            "`numpyro_model` takes arguments; give a function without any, such as lambda: model(data)."
+        ) from None
+    except ValueError:  # some built-in callables do not tell
+        pass

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from onebasin.models.checks import check_path
 from onebasin.models.jsonable import parse_json
 from onebasin.models.storable import check_names
 from onebasin.models.storage.atomic import replacing
@@ -77,7 +78,7 @@ def stan_program(
     StanDataError
         If the data are not to be read, or hold a value that is not finite.
     """
-    path = Path(path).resolve()
+    path = check_path("path", path).resolve()
     if path.suffix != ".stan" or not path.is_file():
         raise StanProgramError(f"`path` is {path}, which is not an existing .stan file.")
     values = _read_data(Path(data)) if isinstance(data, str | Path) else dict(data or {})

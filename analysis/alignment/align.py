@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from onebasin.models.checks import choose
-from onebasin.models.symmetry.blocks import Symmetry
+from onebasin.models.symmetry.blocks import Symmetry, check_blocks
 
 from ..posterior.view import Posterior, as_view
 from .costs import distance
@@ -124,7 +124,7 @@ def align(
         seed=seed,
     )
     view = as_view(posterior)
-    declared = declared_symmetry(view) if symmetry is None else symmetry
+    declared = declared_symmetry(view) if symmetry is None else check_blocks(symmetry)
     prepared = prepare(view, declared, cost, x, gauge, max_bytes)
     features = prepared.features(view.posterior, view.argument)
     rule = replace(rule, scales=choose_scales(scales, prepared.model, features))

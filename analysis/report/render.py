@@ -97,10 +97,11 @@ def claimed(
     inputs: Iterable[Path] = (),
 ) -> AbstractContextManager[Path]:
     """Hold the file that a page is to be written to; see `models.storage.outputs.claim`."""
-    from onebasin.models.storage.outputs import claim  # here: the room brings JAX along
+    from onebasin.models.checks import check_path  # here: the room brings JAX along
+    from onebasin.models.storage.outputs import claim
 
     return claim(
-        Path(path),
+        check_path(argument, path),
         force=force,
         error=OutputError,
         argument=argument,

@@ -81,7 +81,12 @@ class NumpyroDensity:
         """
         model = require_numpyro(target)
         run = substitute(seeded(model, jax.random.key(0)), substitute_fn=_value_without_draw)
-        sites = trace(run).get_trace()
+        try:
+            sites = trace(run).get_trace()
+        except AssertionError as error:  # NumPyro's own, for two sites of one name
+            raise ValueError(
+                f"`target` {target.name!r} has a NumPyro model that does not run: {error}."
+            ) from error
         charts: dict[str, Chart] = {}
         replayed = any(site["type"] == "deterministic" for site in sites.values())
         for name, site in sites.items():

@@ -15,7 +15,7 @@ from onebasin.models.symmetry.blocks import Symmetry, equal_modes
 from onebasin.models.symmetry.elements import Part
 from onebasin.models.symmetry.evidence import Evidence
 from onebasin.models.symmetry.group import Group
-from onebasin.models.target import Target
+from onebasin.models.target import Target, check_target
 
 from ..engine import engine_named
 from ..errors import InferenceError
@@ -118,6 +118,7 @@ def check_symmetry(
     ValueError
         If a block does not fit the target's variables, `engine` is unknown or `points` is not positive.
     """
+    check_target(target)
     density = engine_named(engine).density(target, progress)
     if points < 1:
         raise ValueError(f"`points` is {points}; it has to be 1 or more.")

@@ -19,7 +19,7 @@ def hmc(
     engine: str = "numpyro",
     settings: HmcSettings | None = None,
     seed: int = 0,
-    checkpoint: Path | None = None,
+    checkpoint: str | Path | None = None,
     progress: bool = False,
 ) -> xr.DataTree:
     """Sample a target's posterior with static HMC.
@@ -37,7 +37,7 @@ def hmc(
         Chains, iterations, adaptation, metric, trajectory length, precision.
     seed : int
         The same seed gives the same draws on the same engine.
-    checkpoint : Path, optional
+    checkpoint : path, optional
         A folder for finished chains.
     progress : bool
         Whether to show a bar a chain on stderr.

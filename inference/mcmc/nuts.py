@@ -19,7 +19,7 @@ def nuts(
     engine: str = "numpyro",
     settings: NutsSettings | None = None,
     seed: int = 0,
-    checkpoint: Path | None = None,
+    checkpoint: str | Path | None = None,
     progress: bool = False,
 ) -> xr.DataTree:
     """Sample a target's posterior with NUTS.
@@ -34,7 +34,7 @@ def nuts(
         Chains, iterations, adaptation, metric, precision.
     seed : int
         The same seed gives the same draws on the same engine, whatever the number of chains.
-    checkpoint : Path, optional
+    checkpoint : path, optional
         A folder for finished chains. When the same call is made again, chains found there are not run anew; so a
         run that was interrupted can be finished.
     progress : bool

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import xarray as xr
 
-from onebasin.models.checks import check_seed
+from onebasin.models.checks import check_path, check_seed
 from onebasin.models.storage.leftovers import working_folder
-from onebasin.models.target import Target
+from onebasin.models.target import Target, check_target
 
 from ..engine import engine_named
 from ..fingerprint import fingerprint
@@ -30,22 +30,24 @@ def sample(
     engine: str,
     settings: Settings,
     seed: int,
-    checkpoint: Path | None,
+    checkpoint: str | Path | None,
     progress: bool,
 ) -> xr.DataTree:
     """Run the chains of a method; `nuts` and `hmc` say what the arguments mean."""
+    check_target(target)
     chains_of = engine_named(engine).chains
     seed = check_seed(seed)
+    kept = None if checkpoint is None else check_path("checkpoint", checkpoint)
     started = time.perf_counter()
     with ProgressBars(progress) as bars, working_folder("chains") as folder:
         mark = None
-        if checkpoint is not None:
+        if kept is not None:
             how = {"method": method, "settings": _chain_settings(settings), "seed": seed}
             mark = fingerprint(target, engine=engine, progress=bars.say, **how)
         chains = run_chains(
             partial(chains_of, ChainsRequest(target, settings, seed, bars, folder)),
             settings.chains,
-            folder=None if mark is None else checkpoint,
+            folder=None if mark is None else kept,
             fingerprint=mark or "",
         )
     wall_time = time.perf_counter() - started

@@ -27,7 +27,7 @@ from onebasin.models.checks import check_seed
 from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.networks.likelihood import Gaussian
 from onebasin.models.settings import given_or_default
-from onebasin.models.target import Target
+from onebasin.models.target import Target, check_target
 
 from ..checkpoint import keeper_in
 from ..density.network import prior_model
@@ -46,7 +46,7 @@ def ensemble(
     *,
     settings: EnsembleSettings | None = None,
     seed: int = 0,
-    checkpoint: Path | None = None,
+    checkpoint: str | Path | None = None,
     progress: bool = False,
 ) -> xr.DataTree:
     """Train a deep ensemble of a network on the NumPyro engine.
@@ -59,7 +59,7 @@ def ensemble(
         Members, starts, epochs, batches, steps, objective, precision.
     seed : int
         Of the starts and the batches; a member depends on the seed and its number alone.
-    checkpoint : Path, optional
+    checkpoint : path, optional
         A folder in which the state of training is kept. When the same call is made again, training goes on from there
         to the same members.
     progress : bool
@@ -78,6 +78,7 @@ def ensemble(
     ValueError
         If the target is no network, the seed is out of range, or the batch is larger than the data.
     """
+    check_target(target)
     if not isinstance(target, NetworkTarget):
         raise ValueError(
             f"`target` is {target.name!r}, which is no network; an ensemble trains networks, so give "

@@ -18,7 +18,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Int
 
-from onebasin.models.checks import check_seed
+from onebasin.models.checks import check_class, check_seed
 from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.settings import given_or_default
 
@@ -110,6 +110,7 @@ def train(
     ValueError
         If `start` does not fit the target, members differ in number, or the batch is larger than the data.
     """
+    check_class("target", target, NetworkTarget, remedy="give a network's condition(x, y)")
     settings = given_or_default(settings, TrainSettings, taker="train")
     seed = check_seed(seed)
     check_batches(target, settings.batch_size)

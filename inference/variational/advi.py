@@ -13,7 +13,7 @@ import xarray as xr
 
 from onebasin.models.checks import check_seed, choose
 from onebasin.models.settings import given_or_default
-from onebasin.models.target import Target
+from onebasin.models.target import Target, check_target
 
 from ..engine import engine_named
 from ..posterior import build
@@ -74,6 +74,7 @@ def advi(
     choose("family", family, GAUSSIANS)
     fit_by = engine_named(engine).fit
     seed = check_seed(seed)
+    check_target(target)
     settings = given_or_default(settings, AdviSettings, taker="advi")
     started = time.perf_counter()
     with ProgressBars(progress) as bars:

@@ -28,7 +28,7 @@ from onebasin.models.checks import check_seed, choose
 from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.settings import given_or_default
 from onebasin.models.symmetry.blocks import to_json
-from onebasin.models.target import Target
+from onebasin.models.target import Target, check_target
 
 from ..checkpoint import keeper_in
 from ..density.start import given_start
@@ -62,7 +62,7 @@ def symmetrised_vi(
     settings: SymmetrisedSettings | None = None,
     start: Mapping[str, Any] | None = None,
     seed: int = 0,
-    checkpoint: Path | None = None,
+    checkpoint: str | Path | None = None,
     progress: bool = False,
 ) -> xr.DataTree:
     """Fit a Gaussian whose average over the target's symmetry approximates the posterior (NumPyro engine).
@@ -85,7 +85,7 @@ def symmetrised_vi(
         Value of every variable at which all means start, in its natural space.
     seed : int
         Of starts, noise, batches and draws.
-    checkpoint : Path, optional
+    checkpoint : path, optional
         A folder in which the state of training is kept; the same call goes on from there to the same fit.
     progress : bool
         Whether to show a bar on stderr.
@@ -112,6 +112,7 @@ def symmetrised_vi(
     InferenceError
         If the ELBO becomes infinite or undefined.
     """
+    check_target(target)
     settings = given_or_default(settings, SymmetrisedSettings, taker="symmetrised_vi")
     choose("family", family, FAMILIES)
     seed = check_seed(seed)

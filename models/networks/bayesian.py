@@ -17,7 +17,7 @@ import numpy as np
 import numpyro
 from jaxtyping import Array, Float
 
-from ..checks import check_inputs, check_labels, check_outputs
+from ..checks import check_class, check_inputs, check_labels, check_outputs
 from ..jsonable import parse_json
 from ..symmetry.blocks import Block, Exchangeable, Rescalable, Symmetry
 from ..target import Named, Target
@@ -60,7 +60,21 @@ class BayesianNetwork:
     parametrisation: Parametrisation = field(default_factory=Parametrisation)
 
     def __post_init__(self) -> None:
-        """Check that the parts fit together."""
+        """Check that the parts are what they must be, and fit together."""
+        check_class("network", self.network, Network, remedy="give Network(in_dim, hidden)")
+        check_class(
+            "likelihood",
+            self.likelihood,
+            Gaussian | Categorical,
+            remedy="give Gaussian() or Categorical()",
+        )
+        check_class("prior", self.prior, NormalPrior, remedy="give NormalPrior()")
+        check_class(
+            "parametrisation",
+            self.parametrisation,
+            Parametrisation,
+            remedy="give Parametrisation()",
+        )
         self.parametrisation.check(self.network)
         self.prior.weight_scales(len(self.network.layers))
         self.prior.bias_scales(len(self.network.layers))

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..errors import OnebasinError
+
 if TYPE_CHECKING:
     import h5py
 
@@ -29,7 +31,7 @@ _DEEPEST = 32
 _NO_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
 
 
-class ClaimError(ValueError):
+class ClaimError(OnebasinError, ValueError):
     """A file whose claims cannot be; the message says what of it, to be put after its name."""
 
 

@@ -32,6 +32,7 @@ __all__ = [
     "Symmetry",
     "axes_of",
     "blocks_of",
+    "check_blocks",
     "equal_modes",
     "from_json",
     "to_json",
@@ -44,6 +45,22 @@ _KINDS: dict[str, type[Block[Any]]] = {
 }
 
 
+def check_blocks(symmetry: Any, argument: str = "symmetry") -> Symmetry:
+    """Return a symmetry as a tuple; refuse what is none.
+
+    Raises
+    ------
+    TypeError
+        If it is no tuple or list of blocks.
+    """
+    if not isinstance(symmetry, tuple | list) or not all(isinstance(b, Block) for b in symmetry):
+        raise TypeError(
+            f"`{argument}` must be a tuple of blocks, such as (Exchangeable({{'mu': 0, 'sigma': 0}}),); got "
+            f"{symmetry!r}."
+        )
+    return tuple(symmetry)
+
+
 def blocks_of[B: Block[Any]](symmetry: Symmetry, kind: type[B]) -> tuple[B, ...]:
     """The blocks of one kind."""
     return tuple(block for block in symmetry if isinstance(block, kind))
@@ -51,7 +68,7 @@ def blocks_of[B: Block[Any]](symmetry: Symmetry, kind: type[B]) -> tuple[B, ...]
 
 def equal_modes(symmetry: Symmetry) -> Symmetry:
     """The blocks that make equal modes: all but those that keep the likelihood alone."""
-    return tuple(block for block in symmetry if block.keeps_density)
+    return tuple(block for block in check_blocks(symmetry) if block.keeps_density)
 
 
 def to_json(symmetry: Symmetry) -> str:

@@ -52,6 +52,10 @@ class Exchangeable(Block[Permuted]):
         if not isinstance(self.flips, bool):
             check_names("flips", self.flips)
         check_names("complements", self.complements)
+        if not self.variables:
+            raise ValueError(
+                "`axes` is empty; name the variables whose components are interchangeable, such as {'mu': 0}."
+            )
         unknown = [name for name in self.flipped if name not in self.axes]
         if unknown:
             raise ValueError(

@@ -38,7 +38,7 @@ _IN_PYTHON = {
 }
 
 
-class CommandError(Exception):
+class CommandError(OnebasinError):
     """What a command failed by, and how it spells its arguments.
 
     Attributes

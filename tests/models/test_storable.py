@@ -56,4 +56,9 @@ def test_a_variable_called_as_an_unnamed_axis():
 def test_all_else_is_taken():
     names = ("lp", "posterior", "_x", "a.b", "x y", "é", "theta_dim_9", "...a")
     check({name: np.zeros((2, 3), np.float32) for name in names} | {"n": 3, "flag": np.bool_(True)})
-    check({"a": np.zeros((2, 3)), "b": np.zeros(3)}, a=("k", "l"), b=("l",), absent=("draw",))
+    check({"a": np.zeros((2, 3)), "b": np.zeros(3)}, a=("k", "l"), b=("l",))
+
+
+def test_axes_of_a_variable_that_is_not_there():
+    with pytest.raises(ValueError, match="`dims` names axes of absent"):
+        check({"a": np.zeros(2)}, absent=("k",))

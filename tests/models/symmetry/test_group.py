@@ -198,7 +198,7 @@ def test_parts_are_of_the_kind_of_their_blocks(rng):
             (Exchangeable({"mu": 0}), Exchangeable({"mu": 0, "sigma": 0})),
             "two blocks that move axis 0 of mu",
         ),
-        ((Exchangeable({}),), "a block that names no axis"),
+        ((Exchangeable({}, complements=("theta",)),), "a block that names no axis"),
         ((Exchangeable({"mu": 0}, complements=("other",)),), "two parts .* there are 3"),
         ((Complement("thet"),), "names thet, which is not there"),
     ],
