@@ -65,12 +65,8 @@ def score(
 ) -> Scores:
     """Score one distribution over classes against HMC's and against the labels.
 
-    Returns
-    -------
-    dict
-        `agreement`, the share of images with the same most probable class (the paper's equation 1);
-        `total_variation`, halved, twice this is the paper's equation 2; `accuracy`; `log_score`, in nats an image;
-        `calibration_error`.
+    `agreement` is the share of images with the same most probable class (the paper's equation 1), `total_variation`
+    halved, twice this is the paper's equation 2; `log_score` is in nats an image.
     """
     with np.errstate(divide="ignore"):  # a class that was ruled out: minus infinity, and said so
         log_score = float(np.log(probability[np.arange(len(labels)), labels]).mean())

@@ -34,11 +34,8 @@ RECOVERY = ("entries", "rms_sds", "largest_sds", "largest_entry", "inside_95")
 def measure(config: Config, outcomes: Outcomes) -> Frames:
     """Measure every cell, compare the engines, and measure how often alignment is wrong.
 
-    Returns
-    -------
-    mapping of str to Frame
-        `cells`, a row a posterior; `engines`, a row a problem that both engines have; and `rates`, a row a
-        separation of planted components, with a failure rate of every rule for each of several posteriors.
+    The frames: `cells`, a row a posterior; `engines`, a row a problem that both engines have; and `rates`, a row a
+    separation of planted components, with a failure rate of every rule for each of several posteriors.
     """
     return {
         "cells": Frame.of(measure_cell(config, cell, outcomes) for cell in outcomes),

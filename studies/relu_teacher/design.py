@@ -78,13 +78,10 @@ def dataset(seed: int) -> Dataset:
 def measure(config: Config, outcomes: Outcomes) -> Frames:
     """Measure every cell, and compare those that belong together.
 
-    Returns
-    -------
-    mapping of str to Frame
-        `cells`, a row a cell: diagnosis, scores at the held-out points (`bias` and `error` are mean and root
-        mean square of the predictive mean less the true function), the share of draws `at_seam` and the
-        `crossings` of the seam, and for variational cells the distance from NUTS; and `engines`, a row a
-        parametrisation: the engines' NUTS against each other.
+    The frames: `cells`, a row a cell: diagnosis, scores at the held-out points (`bias` and `error` are mean and root
+    mean square of the predictive mean less the true function), the share of draws `at_seam` and the `crossings` of the
+    seam, and for variational cells the distance from NUTS; and `engines`, a row a parametrisation: the engines' NUTS
+    against each other.
     """
     data, rows = dataset(config.seed), []
     test, truth = data.held_out, data.truth

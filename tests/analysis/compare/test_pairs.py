@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from onebasin.analysis.compare.pairs import Pairs
 
@@ -32,3 +33,30 @@ def test_a_gain_too_small_to_matter_is_none_and_an_open_one_is_void():
     assert small.gains(0.1) is False
     assert small.gains(0.01) is None
     assert pair(np.array([0.01, 0.011, 0.012])).gains(0.1) is True
+
+
+def test_pairs_are_tested_as_scipy_does(rng):
+    first = rng.normal(1.0, 0.1, size=10)
+    pairs = Pairs(first.tolist(), (first - 0.05 + rng.normal(0, 0.01, size=10)).tolist())
+    difference = first - pairs.second
+    low, high = stats.ttest_1samp(difference, 0).confidence_interval(0.95)
+    assert pairs.interval == pytest.approx((low, high))
+    assert pairs.mean == pytest.approx(difference.mean())
+    assert pairs.error == pytest.approx(stats.sem(difference))
+    assert pairs.means == pytest.approx((first.mean(), np.mean(pairs.second)))
+    assert pairs.p_value == stats.wilcoxon(pairs.first, pairs.second).pvalue
+    assert pairs.above is True
+    assert Pairs(pairs.second, pairs.first).above is False
+
+
+def test_pairs_say_what_is_open():
+    wide = Pairs((1.0, -1.0, 0.5), (0.0, 0.0, 0.0))
+    assert wide.above is None
+    assert wide.gains(10.0) is False
+    assert wide.gains(0.1) is None
+    single = Pairs((1.0,), (0.0,))
+    assert np.isnan(single.error)
+    assert single.above is None
+    assert single.write() == "+1.00, 1 of 1 seeds"
+    with pytest.raises(ValueError, match="`first` has 1 values and `second` 2"):
+        Pairs((1.0,), (1.0, 2.0))

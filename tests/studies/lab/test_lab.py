@@ -8,7 +8,6 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from onebasin.analysis.report import TableCell
 from onebasin.studies import registry
@@ -18,14 +17,16 @@ from onebasin.studies.lab import (
     Field,
     Frame,
     Outcomes,
-    Pairs,
     Text,
     View,
     at_least,
     at_most,
+    beside,
     contrast,
     each,
     join,
+    mean_and_sd,
+    mean_of,
     pair,
     paired,
     ratio,
@@ -158,31 +159,21 @@ def test_paired_compares_what_has_a_partner():
     assert found.num == 0
 
 
-def test_pairs_are_tested_as_scipy_does(rng):
-    first = rng.normal(1.0, 0.1, size=10)
-    pairs = Pairs(first.tolist(), (first - 0.05 + rng.normal(0, 0.01, size=10)).tolist())
-    difference = first - pairs.second
-    low, high = stats.ttest_1samp(difference, 0).confidence_interval(0.95)
-    assert pairs.interval == pytest.approx((low, high))
-    assert pairs.mean == pytest.approx(difference.mean())
-    assert pairs.error == pytest.approx(stats.sem(difference))
-    assert pairs.means == pytest.approx((first.mean(), np.mean(pairs.second)))
-    assert pairs.p_value == stats.wilcoxon(pairs.first, pairs.second).pvalue
-    assert pairs.above is True
-    assert Pairs(pairs.second, pairs.first).above is False
+def test_rows_stand_beside_those_that_they_are_compared_with():
+    rows = Frame.of(
+        {"width": w, "method": m, "x": x} for w, m, x in ((1, "a", 1), (1, "b", 2), (2, "b", 3))
+    )
+    found = list(beside(rows.where(method="b"), rows.where(method="a"), same="width"))
+    assert [(row["x"], row["other"]["x"]) for row in found] == [(2, 1)]  # none stands at width 2
 
 
-def test_pairs_say_what_is_open():
-    wide = Pairs((1.0, -1.0, 0.5), (0.0, 0.0, 0.0))
-    assert wide.above is None
-    assert wide.gains(10.0) is False
-    assert wide.gains(0.1) is None
-    single = Pairs((1.0,), (0.0,))
-    assert np.isnan(single.error)
-    assert single.above is None
-    assert single.write() == "+1.00, 1 of 1 seeds"
-    with pytest.raises(ValueError, match="`first` has 1 values and `second` 2"):
-        Pairs((1.0,), (1.0, 2.0))
+def test_captions_may_follow_from_the_numbers_and_lists_give_means():
+    frames = {"cells": Frame.of([{"x": [1.0, 3.0]}, {"x": None}])}
+    fields = (Field("mean", mean_of("x")),)
+    table = View(lambda frames: f"of {len(frames['cells'])} rows", fields)(frames)
+    assert table.caption == "of 2 rows"
+    assert [row[0].value for row in table.cells] == [2.0, None]
+    assert (mean_and_sd([1.0, 3.0], 2), mean_and_sd([1.0], 1)) == ("2.00 ± 1.41", "1.0")
 
 
 def test_view_tabulates_rows_with_flags_and_notes():
