@@ -26,6 +26,7 @@ from onebasin.models.storage.leftovers import sweep, working_folder
 from onebasin.models.text import shown
 
 from .errors import StanProgramError
+from .home.contents import check_whole
 from .home.directory import Home, Progress, activate
 from .home.environment import build_environment, build_flags, unfit_character
 from .home.search import find_cmdstan
@@ -144,6 +145,7 @@ def _compile_into(entry: Path, translation: Translation, path: Path, where: Home
 
 def _make(build: Path, translation: Translation, path: Path, where: Home) -> Path:
     """Compile the C++ in a folder whose path make can take; give the executable."""
+    check_whole(where.path)
     (build / f"{NAME}.hpp").write_bytes(translation.cpp)
     tool = os.environ.get("MAKE") or "make"
     try:

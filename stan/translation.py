@@ -17,6 +17,7 @@ from onebasin.models.storage.leftovers import working_folder
 from onebasin.models.text import shown
 
 from .errors import CmdStanNotFound, StanProgramError
+from .home.contents import check_whole
 from .home.directory import Home
 from .home.environment import build_environment
 
@@ -137,11 +138,13 @@ def _stanc(staged: Path, path: Path, where: Home, option: str) -> str:
             check=False,
         )
     except OSError as error:
+        check_whole(where.path)
         raise CmdStanNotFound(
             f"{command[0]} does not run: {error.strerror}; build that CmdStan (`make build` in its folder), or set "
             "CMDSTAN to another."
         ) from error
     if done.returncode:
+        check_whole(where.path)
         words = in_own_names(done.stderr.strip(), path)
         raise StanProgramError(f"{shown(path.name)} does not parse:\n{words}")
     return done.stdout

@@ -22,6 +22,7 @@ from onebasin.models.storage.makers import is_running
 from ..errors import HomeBuildError
 from ..processes import run_guarded
 from .cache import PART, default_cache, folder_name, is_complete, sources
+from .contents import FIELD, digests
 from .directory import MARKER, Home, Progress, read_home
 from .environment import build_environment, check_home_path
 from .toolchain import Toolchain, Wheel, find_toolchain, find_wheel
@@ -159,6 +160,7 @@ def _build(partial: Path, target: Path, order: _Order) -> None:
         "toolchain": vars(order.toolchain),
         "httpstan": wheel.version,
         "stan": wheel.stan_version,
+        FIELD: digests(partial),
     }
     (partial / MARKER).write_text(json.dumps(facts, indent=2) + "\n")
 

@@ -110,7 +110,7 @@ def assembled_homes(cache_dir: Path | None = None) -> list[AssembledHome]:
     current = assembled_path(cache_dir)
     root = cache_dir or default_cache()
     complete = [path for path in sorted(root.glob("cmdstan-*")) if is_complete(path)]
-    return [_read(path, path == current) for path in complete]
+    return [_read(path, facts, path == current) for path in complete if (facts := _facts(path))]
 
 
 def remove(cache_dir: Path | None = None, *, keep_current: bool = False) -> list[Path]:
@@ -159,8 +159,17 @@ def _remove_one(root: Path, name: str) -> list[Path]:
     return gone
 
 
-def _read(path: Path, current: bool) -> AssembledHome:
-    facts: dict[str, Any] = json.loads((path / MARKER).read_text())
+def _facts(path: Path) -> dict[str, Any]:
+    """What the marker of a home says; nothing where it is damaged."""
+    try:
+        facts = json.loads((path / MARKER).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    whole = isinstance(facts, dict) and {"toolchain", "stan", "httpstan"} <= facts.keys()
+    return facts if whole else {}
+
+
+def _read(path: Path, facts: dict[str, Any], current: bool) -> AssembledHome:
     tools = facts["toolchain"]
     builds = sorted((path / "build").iterdir()) if (path / "build").is_dir() else []
     return AssembledHome(

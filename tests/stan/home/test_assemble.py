@@ -15,6 +15,7 @@ from filelock import FileLock
 from onebasin.stan.errors import HomeBuildError, StanError
 from onebasin.stan.home.assemble import assemble
 from onebasin.stan.home.cache import assembled_homes, assembled_path, remove
+from onebasin.stan.home.contents import check_whole
 from onebasin.stan.home.directory import MARKER, Home
 from onebasin.stan.home.search import existing_cmdstan
 from onebasin.stan.home.toolchain import find_wheel
@@ -295,3 +296,43 @@ def test_assemble_does_not_inherit_an_outer_make(monkeypatch, fake_compiler):
     built = assemble()
     assert (built.path / "build").is_dir()
     assert os.environ["MAKEFLAGS"] == "n"
+
+
+def test_a_damaged_home_is_known_before_it_compiles_anything(fake_compiler):
+    fake_compiler()
+    home = assemble().path
+    check_whole(home)
+    for name in ("bin/stanc", "build/default/engines.o", "makefile", MARKER):
+        good = (home / name).read_bytes()
+        (home / name).unlink()  # a link of the wheel's own file
+        (home / name).write_bytes(good[: len(good) // 2])
+        with pytest.raises(HomeBuildError, match=rf"\({re.escape(name)} is not what was built\)"):
+            check_whole(home)
+        (home / name).write_bytes(good)
+    check_whole(home)
+    (home / "make").mkdir()
+    (home / "make" / "local").write_text("CXXFLAGS += -g\n")  # what users may add
+    check_whole(home)
+
+
+def test_a_home_of_somebody_elses_passes(tmp_path):
+    check_whole(make_cmdstan(tmp_path / "cmdstan"))
+
+
+def test_a_cache_whose_path_make_cannot_take_is_refused(fake_compiler, tmp_path, monkeypatch):
+    calls = fake_compiler()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "with blanks"))
+    with pytest.raises(StanError, match=r"with blanks.* has the character ' ' in its path"):
+        assemble()
+    assert not calls.exists()
+
+
+def test_remove_leaves_what_is_not_ours(fake_compiler, tmp_path):
+    fake_compiler()
+    home = assemble().path
+    others = [home.parent / name for name in ("cmdstan-2.36.0", "cmdstan-notes", ".config")]
+    for other in others:
+        other.mkdir()
+        (other / "notes.txt").write_text("keep")
+    assert remove() == [home]
+    assert all((other / "notes.txt").exists() for other in others)
