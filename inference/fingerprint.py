@@ -83,7 +83,7 @@ def _target(
         return
     yield package_versions(*NUMPYRO_VERSIONS)
     if target.numpyro_model is not None:
-        yield _numpyro(target), _flags()
+        yield _numpyro(target), _process()
 
 
 def _stan(target: Target, progress: Callable[[str], None] | None) -> tuple[str, Any]:
@@ -122,12 +122,15 @@ def _numpyro(target: Target) -> str:
             raise NoFingerprint(f"JAX cannot trace it ({type(error).__name__})") from error
 
 
-def _flags() -> dict[str, Any]:
-    """Settings of JAX for the whole process that decide random numbers and products."""
+def _process() -> dict[str, str]:
+    """What computes in this process: JAX's flags for random numbers and products, and the versions that are loaded."""
     import jax
+    import jaxlib
+    import numpyro
 
     names = ("jax_default_prng_impl", "jax_threefry_partitionable", "jax_default_matmul_precision")
-    return {name: str(getattr(jax.config, name, None)) for name in names}
+    flags = {name: str(getattr(jax.config, name, None)) for name in names}
+    return flags | {lib.__name__: lib.__version__ for lib in (jax, jaxlib, numpyro)}
 
 
 def _json(value: Any) -> str:

@@ -36,7 +36,8 @@ def nuts(
         The same seed gives the same draws on the same engine, whatever the number of chains.
     checkpoint : path, optional
         A folder for finished chains. When the same call is made again, chains found there are not run anew; so a
-        run that was interrupted can be finished.
+        run that was interrupted can be finished. The same call is one of the same fingerprint, for which see
+        docs/architecture.md.
     progress : bool
         Whether to show a bar a chain on stderr.
 

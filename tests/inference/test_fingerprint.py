@@ -120,6 +120,12 @@ def test_other_version_of_a_library_is_another_run(
     assert of(normal()) != before
 
 
+def test_version_that_is_loaded_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = of(normal())
+    monkeypatch.setattr(jax, "__version__", "9.9")
+    assert of(normal()) != before
+
+
 def test_other_generator_of_random_numbers_is_another_run() -> None:
     before = of(normal())
     with jax.default_prng_impl("rbg"):

@@ -411,6 +411,19 @@ def test_seed_and_draws_change_the_draws(onebasin, program):
 
 
 @pytest.mark.stan
+def test_damaged_kept_chain_is_made_anew_with_one_line(onebasin, program):
+    Path("run.nc.chains").mkdir()
+    Path("run.nc.chains/chain-0.npz").touch()
+    fixed = ("--chains", "1", "--warmup", "100", "--draws", "200")
+    answer = onebasin("sample", "normal.stan", "data.json", "--out", "run.nc", *fixed)
+    assert answer.code == 0
+    assert [line for line in answer.err.splitlines() if "damaged" in line] == [
+        "run.nc.chains/chain-0.npz is damaged (its checksum is missing or wrong): what it kept is made anew."
+    ]
+    assert not Path("run.nc.chains").exists()
+
+
+@pytest.mark.stan
 def test_program_that_does_not_parse_shows_the_compilers_words(onebasin, program):
     Path("bad.stan").write_text("parameters { real mu }\nmodel { }\n")
     answer = onebasin("sample", "bad.stan", "--out", "run.nc")
