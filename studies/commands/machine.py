@@ -166,12 +166,15 @@ def _wheel() -> Check:
 def _cmdstan(build: bool, progress: Callable[[str], None]) -> Check:
     from onebasin import stan
     from onebasin.stan.home import soundness
+    from onebasin.stan.home.cache import default_cache
+    from onebasin.stan.home.environment import check_home_path
     from onebasin.stan.home.toolchain import find_toolchain, find_wheel
 
     try:
         found = stan.find_cmdstan(progress=progress) if build else stan.existing_cmdstan()
         if found is None:
             find_toolchain(), find_wheel()
+            check_home_path(default_cache(), "where it would be assembled")
     except stan.StanError as error:
         return Check("CmdStan", False, "not found", str(error), "stan")
     if found is None:

@@ -239,3 +239,23 @@ def test_data_folder_that_was_named_has_to_be_there(onebasin, cmdstan, monkeypat
     assert answer.code == 1
     assert answer.json["engines"] == {"numpyro": True, "stan": True}
     assert answer.err.startswith("onebasin: Set ONEBASIN_DATA to a folder that can be read")
+
+
+def test_a_cache_in_which_make_cannot_work_is_no_working_stan(onebasin, monkeypatch, tmp_path):
+    monkeypatch.delenv("CMDSTAN", raising=False)
+    monkeypatch.delenv("CONDA_PREFIX", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "with blanks"))
+    answer = onebasin("doctor", "--json")
+    assert answer.code == 1
+    assert answer.json["engines"] == {"numpyro": True, "stan": False}
+    assert "has the character ' ' in its path" in answer.err
+
+
+def test_a_cache_that_others_may_write_to_is_told(onebasin, cmdstan, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    (tmp_path / "onebasin").mkdir()
+    (tmp_path / "onebasin").chmod(0o777)
+    answer = onebasin("doctor", "--json")
+    assert answer.code == 1
+    assert "Any user may write to the cache" in answer.err
