@@ -203,7 +203,13 @@ def _read_data(path: Path) -> dict[str, Any]:
 
 def _check_finite(values: Mapping[str, Any]) -> None:
     for name, value in values.items():
-        array = np.asarray(value) if not isinstance(value, dict) else np.zeros(0)
+        try:
+            array = np.asarray(value) if not isinstance(value, dict) else np.zeros(0)
+        except ValueError:  # NumPy's own words are of its own arrays
+            raise StanDataError(
+                f"`data` has rows of unlike lengths in {name}, or lists within lists too deep for an array; "
+                "give every row of an array one length."
+            ) from None
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
             raise StanDataError(

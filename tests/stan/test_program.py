@@ -6,7 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from onebasin.stan import program
-from onebasin.stan.errors import StanProgramError
+from onebasin.stan.errors import StanDataError, StanProgramError
+from onebasin.stan.program import stan_program
 from onebasin.stan.translation import ProgramInfo
 
 
@@ -38,3 +39,20 @@ def test_a_tuple_is_refused_before_a_run(tmp_path, monkeypatch):
         StanProgramError, match=r"any\.stan declares the tuple pair, and a posterior"
     ):
         program.make_ready(program.stan_program(tmp_path / "any.stan"), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[[1], [2, 3]]", "rows of unlike lengths in b"),
+        ("[" * 100 + "1" + "]" * 100, "lists within lists too deep"),
+        ("[" * 100_000 + "1" + "]" * 100_000, "nested too deeply"),
+        ("9" * 5000, "a number with too many digits"),
+    ],
+    ids=["ragged", "deep", "deeper", "long"],
+)
+def test_data_that_no_array_can_hold_are_refused(tmp_path, text, message):
+    (tmp_path / "coin.stan").write_text("data { real b; }")
+    (tmp_path / "data.json").write_text(f'{{"b": {text}}}')
+    with pytest.raises(StanDataError, match=message):
+        stan_program(tmp_path / "coin.stan", tmp_path / "data.json")
