@@ -30,6 +30,7 @@ from .home.contents import check_whole
 from .home.directory import Home, Progress, activate
 from .home.environment import build_environment, build_flags, unfit_character
 from .home.search import find_cmdstan
+from .home.turn import turn
 from .processes import run_guarded
 from .translation import NAME, ProgramInfo, Translation, in_own_names, translate
 
@@ -76,7 +77,7 @@ def compile_program(
     activate(where)
     translation = translate(path, where)
     entry = make_user_cache(_CACHE) / _key(translation, where)
-    with FileLock(f"{entry}.lock"):
+    with turn(entry, report):
         if not _is_whole(entry):
             name = shown(path.name)
             if entry.exists():

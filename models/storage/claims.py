@@ -48,7 +48,7 @@ def check_claim(path: Path, claimed: int) -> None:
         raise ClaimError(f"claims {_in_words(claimed)} of values, but has {size} bytes")
     if claimed > (memory := _memory()):
         raise ClaimError(
-            f"holds {_in_words(claimed)} of values, more than the {_in_words(memory)} of memory here"
+            f"holds {_in_words(claimed)} of values, more than the {_in_words(memory)} of memory that is free here"
         )
 
 
@@ -138,15 +138,38 @@ def _bytes_stated(archive: zipfile.ZipFile, name: str) -> int:
 
 
 def _memory() -> int:
-    """The machine's memory in bytes, or what this process may have of it."""
-    try:
-        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError, AttributeError):  # a system that does not tell
-        return 2**63
-    import resource
+    """Memory in bytes that this process may still have: of the machine, of its container, by its own limit."""
+    found = [_available(), _limit_of_container(), _limit_of_process()]
+    return min((size for size in found if size is not None), default=2**63)
 
+
+def _available() -> int | None:
+    """What the system says can be had without swapping others out; all there is where it does not say."""
+    try:
+        facts = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
+        return 1024 * sum(int(facts[name].split()[0]) for name in ("MemAvailable", "SwapFree"))
+    except (OSError, ValueError, KeyError):
+        pass
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):
+        return None
+
+
+def _limit_of_container() -> int | None:
+    try:
+        return int(Path("/sys/fs/cgroup/memory.max").read_text())
+    except (OSError, ValueError):  # none, or the word "max"
+        return None
+
+
+def _limit_of_process() -> int | None:
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    return total if limit == resource.RLIM_INFINITY else min(total, limit)
+    return None if limit == resource.RLIM_INFINITY else limit
 
 
 def _in_words(size: int) -> str:

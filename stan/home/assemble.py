@@ -10,8 +10,6 @@ import errno
 import json
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +24,7 @@ from .contents import FIELD, digests
 from .directory import MARKER, Home, Progress, read_home
 from .environment import build_environment, check_home_path
 from .toolchain import Toolchain, Wheel, find_toolchain, find_wheel
+from .turn import turn
 
 _FREE_BYTES = 1_500_000_000
 _BYTES_PER_JOB = 2_500_000_000
@@ -82,7 +81,7 @@ def assemble(
     order = _Order(toolchain, wheel, jobs or _default_jobs(), report)
     try:
         root = cache_dir or make_user_cache(PART)
-        with _locked(target, report):
+        with turn(target, report):
             _sweep(target)
             if force or not is_complete(target):
                 _replace(target, order)
@@ -92,24 +91,6 @@ def assemble(
         raise HomeBuildError(_os_error_advice(root, error)) from error
     report("done")
     return read_home(target, "assembled")
-
-
-@contextmanager
-def _locked(target: Path, report: Progress) -> Iterator[None]:
-    """Hold the lock of one home, so that it is built once."""
-    from filelock import FileLock, Timeout
-
-    target.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(target.with_name(f"{target.name}.lock"))
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        report("waiting for another process, which is building it")
-        lock.acquire()
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def _replace(target: Path, order: _Order) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -298,3 +299,18 @@ def test_nothing_is_run_from_somebody_elses_cache(pretended, tmp_path):
     os.chown(cache, 12345, -1)
     with pytest.raises(CacheError, match=r"belongs to another user \(number 12345\)"):
         compile_program(write(tmp_path / "coin.stan"))
+
+
+def test_two_at_once_compile_once(pretended, tmp_path):
+    program = write(tmp_path / "coin.stan")
+    makefile = pretended / "makefile"
+    makefile.write_text(makefile.read_text().replace("\tcp ", "\tsleep 1; cp "))
+    said: list[str] = []
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(lambda _: compiled(program, said), range(2))
+    assert first == second
+    assert len(calls(pretended)) == 1
+    assert sorted(said) == [
+        "compiling coin.stan (once; kept in the cache)",
+        "waiting for another process, which is building it",
+    ]

@@ -103,7 +103,10 @@ def test_the_length_of_an_axis_is_no_claim(file):
 
 def test_more_than_the_memory_is_refused(file, monkeypatch):
     monkeypatch.setattr(claims, "_memory", lambda: 100)
-    assert "holds 800 bytes of values, more than the 100 bytes of memory here" in refusal(file)
+    assert (
+        "holds 800 bytes of values, more than the 100 bytes of memory that is free here"
+        in refusal(file)
+    )
 
 
 def test_equal_bytes_compress_less_than_is_allowed(tmp_path):
@@ -170,6 +173,7 @@ def test_no_more_of_an_idx_file_is_unpacked_than_it_states(tmp_path):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [("[" * 100_000, "nested too deeply"), ("[" + "9" * 10_000 + "]", "too many digits")],
+    ids=["deep", "long"],
 )
 def test_json_that_cannot_be_held_is_no_json(text, reason):
     with pytest.raises(json.JSONDecodeError, match=reason):
