@@ -20,22 +20,45 @@ def json_safe(value: Any) -> Any:
     return value
 
 
-def parse_json(text: str) -> Any:
+def parse_json(text: str, *, once: bool = False) -> Any:
     """Read JSON.
+
+    Parameters
+    ----------
+    text : str
+        The JSON.
+    once : bool
+        Whether an object may give a name once only; otherwise the last value counts, as Python has it.
+
+    Returns
+    -------
+    Any
+        What it says.
 
     Raises
     ------
     json.JSONDecodeError
         If it is none, or nothing that is read here: lists within lists a thousandfold, numbers of thousands of digits.
+    KeyError
+        If a name is given twice and must not be.
     """
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=_named_once if once else None)
     except json.JSONDecodeError:
         raise
     except RecursionError:
         raise json.JSONDecodeError("nested too deeply", text[:1], 0) from None
     except ValueError:
         raise json.JSONDecodeError("a number with too many digits", text[:1], 0) from None
+
+
+def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    named: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in named:
+            raise KeyError(name)
+        named[name] = value
+    return named
 
 
 def json_text(value: Any) -> str:

@@ -64,7 +64,7 @@ def compile_program(
     Raises
     ------
     StanProgramError
-        If the program does not parse or compile.
+        If the program does not parse or compile, or declares no variables.
     CmdStanNotFound, HomeBuildError
         If there is no CmdStan and none can be assembled.
     CacheError
@@ -76,6 +76,11 @@ def compile_program(
     where = find_cmdstan(progress=progress)
     activate(where)
     translation = translate(path, where)
+    if not (translation.info.parameters or translation.info.derived):
+        raise StanProgramError(
+            f"`path` is {shown(str(path))}, which declares no variables: there is nothing to sample; "
+            "declare parameters or generated quantities."
+        )
     entry = make_user_cache(_CACHE) / _key(translation, where)
     with turn(entry, report):
         if not _is_whole(entry):

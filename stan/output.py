@@ -9,9 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from stanio import parse_header
+from stanio import Variable, parse_header
 
 from .errors import StanRunError
+from .words import last_words
 
 _SECONDS = re.compile(r"([\d.e+-]+) seconds \((Warm-up|Sampling)\)")
 
@@ -45,32 +46,58 @@ class Output:
         return float("nan")
 
 
-def read(path: Path) -> Output:
+def read(path: Path, *, printed: str = "") -> Output:
     """Read a CSV file of draws.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    printed : str
+        What the program printed, for the message where it wrote no draws.
+
+    Returns
+    -------
+    Output
+        Its contents.
 
     Raises
     ------
     StanRunError
-        If the file is absent or holds no header, so that nothing half-written is taken for a result.
+        If the file is absent, holds no header or cannot be read, so that nothing half-written is taken for a result.
     """
     try:
         header = pd.read_csv(path, comment="#", nrows=0).columns
     except (FileNotFoundError, pd.errors.EmptyDataError) as error:
-        raise StanRunError(f"Stan wrote no draws to {path.name}: {error}") from error
-    comments, rows = _survey(path)
-    columns = parse_header(",".join(header))
+        said = f":\n{last_words(printed)}" if printed else "; the run was cut short."
+        raise StanRunError(f"Stan wrote no draws to `{path.name}`{said}") from error
+    try:
+        comments, rows = _survey(path)
+        columns = parse_header(",".join(header))
+        arrays = _arrays(path, columns, len(header), rows)
+    except ValueError as error:  # pandas' own parser errors are some
+        raise StanRunError(
+            f"Stan wrote draws to `{path.name}` that cannot be read: a line is cut short or holds no numbers."
+        ) from error
+    method = {name: arrays[name] for name in columns if name.endswith("__")}
+    variables = {name: arrays[name] for name in columns if name not in method}
+    return Output(method, variables, comments)
+
+
+def _arrays(
+    path: Path, columns: dict[str, Variable], width: int, rows: int
+) -> dict[str, np.ndarray]:
+    """The draws of every variable, read some megabytes at a time into their place."""
     arrays: dict[str, np.ndarray] = {}
     done = 0
-    for values in _tables(path, len(header)):
+    for values in _tables(path, width):
         for name, column in columns.items():
             part = column.extract_reshape(values)
             if name not in arrays:
                 arrays[name] = np.empty((rows, *part.shape[1:]), part.dtype)
             arrays[name][done : done + len(part)] = part
         done += len(values)
-    method = {name: arrays[name] for name in columns if name.endswith("__")}
-    variables = {name: arrays[name] for name in columns if name not in method}
-    return Output(method, variables, comments)
+    return arrays
 
 
 def _survey(path: Path) -> tuple[tuple[str, ...], int]:

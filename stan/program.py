@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from onebasin.models.checks import check_path
-from onebasin.models.jsonable import parse_json
 from onebasin.models.storable import check_names
 from onebasin.models.storage.atomic import replacing
 from onebasin.models.symmetry.blocks import Symmetry
@@ -19,6 +17,7 @@ from onebasin.models.target import Target
 from onebasin.models.text import shown
 
 from .compile import compile_program
+from .data import check_finite, check_numbers, read_data
 from .errors import StanDataError, StanProgramError
 from .home.directory import Progress
 from .translation import ProgramInfo
@@ -81,8 +80,8 @@ def stan_program(
     path = check_path("path", path).resolve()
     if path.suffix != ".stan" or not path.is_file():
         raise StanProgramError(f"`path` is {path}, which is not an existing .stan file.")
-    values = _read_data(Path(data)) if isinstance(data, str | Path) else dict(data or {})
-    _check_finite(values)
+    values = read_data(Path(data)) if isinstance(data, str | Path) else dict(data or {})
+    check_finite(values)
     return Target(
         name=name or path.stem,
         stan_program=StanProgram(path, values),
@@ -126,7 +125,7 @@ def write_data(definition: StanProgram, info: ProgramInfo, folder: Path) -> Path
     Raises
     ------
     StanDataError
-        If a declared variable is missing.
+        If a declared variable is missing, or is no array of numbers.
     """
     from cmdstanpy import write_stan_json
 
@@ -138,8 +137,10 @@ def write_data(definition: StanProgram, info: ProgramInfo, folder: Path) -> Path
         )
     path = folder / "data.json"
     # Only what is declared: a longer JSON file is no mistake.
+    declared = {name: definition.data[name] for name in info.inputs}
+    check_numbers(declared)
     with replacing(path) as part:
-        write_stan_json(str(part), {name: definition.data[name] for name in info.inputs})
+        write_stan_json(str(part), declared)
     return path
 
 
@@ -174,7 +175,7 @@ def make_ready(target: Target, folder: Path, *, progress: Progress | None = None
     ValueError
         If the target has no Stan side, or a variable that no posterior can store.
     StanError
-        If there is no CmdStan, the program does not compile or its data are incomplete.
+        If there is no CmdStan, the program does not compile or declares no variables, or its data are incomplete.
     """
     source = definition(target)
     model, info = compile_program(source.path, progress=progress)
@@ -187,32 +188,3 @@ def make_ready(target: Target, folder: Path, *, progress: Progress | None = None
         check_names((*info.parameters, *info.derived), dims=target.dims, argument=source.path.name)
     data = write_data(source, info, folder)
     return ReadyProgram(source.path, Path(str(model.exe_file)), data, info)
-
-
-def _read_data(path: Path) -> dict[str, Any]:
-    try:
-        values = parse_json(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise StanDataError(f"`data` is {path}, which does not exist.") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise StanDataError(f"`data` is {path}, which is not JSON: {error}.") from error
-    if not isinstance(values, dict):
-        raise StanDataError(f"`data` is {path}, which holds no JSON object of variables.")
-    return values
-
-
-def _check_finite(values: Mapping[str, Any]) -> None:
-    for name, value in values.items():
-        try:
-            array = np.asarray(value) if not isinstance(value, dict) else np.zeros(0)
-        except ValueError:  # NumPy's own words are of its own arrays
-            raise StanDataError(
-                f"`data` has rows of unlike lengths in {name}, or lists within lists too deep for an array; "
-                "give every row of an array one length."
-            ) from None
-        if array.dtype.kind == "f" and not np.isfinite(array).all():
-            where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-            raise StanDataError(
-                f"`data` has a value that is not finite in {name}{list(where)}: {array[where]}; "
-                "remove or impute it first."
-            )

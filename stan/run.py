@@ -10,8 +10,7 @@ from .errors import StanRunError
 from .processes import run_guarded
 from .program import ReadyProgram
 from .translation import in_own_names
-
-SHOWN_LINES, SHOWN_WIDTH = 12, 400
+from .words import last_words
 
 
 def run(
@@ -59,13 +58,7 @@ def run(
         ) from error
     printed = in_own_names(done.printed, program.source)
     if done.code:
-        raise StanRunError(_last_words(program.name, done.code, printed))
+        raise StanRunError(
+            f"`{program.name}` ended with exit code {done.code}:\n{last_words(printed)}"
+        )
     return printed
-
-
-def _last_words(name: str, code: int, printed: str) -> str:
-    lines = [line[:SHOWN_WIDTH] for line in printed.splitlines() if line.strip()]
-    # Lines such as "Exception: ..." say what went wrong; without one, the last lines do.
-    telling = [line for line in lines if line.startswith(("Er", "Ex", "Initialization"))]
-    words = "\n".join((telling or lines)[-SHOWN_LINES:])
-    return f"{name} ended with exit code {code}:\n{words}"

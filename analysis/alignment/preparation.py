@@ -146,7 +146,7 @@ def declared_symmetry(view: View) -> Symmetry:
 def _inputs(view: View, model: BayesianNetwork | None, x: Any) -> np.ndarray:
     if model is None:
         raise ValueError(
-            "`cost` is 'activations', but `posterior` has no attribute `model` that describes a "
+            f"`cost` is 'activations', but `{view.argument}` has no attribute `model` that describes a "
             "network; use cost='weights'."
         )
     x = view.x if x is None else x

@@ -33,8 +33,8 @@ def check_comparable(views: Mapping[str, View], truth: str) -> None:
         if unlike:
             fact = unlike[0]
             raise ValueError(
-                f"`posteriors` hold `{name}` with {fact} {theirs.get(fact)}, and `{truth}` with {fact} "
-                f"{ours.get(fact)}: give posteriors of the same network."
+                f"`posteriors` hold `{name}` with {fact} {theirs.get(fact) or 'none'}, and `{truth}` with {fact} "
+                f"{ours.get(fact) or 'none'}: give posteriors of the same network."
             )
         _check_data(name, view, truth, views[truth])
 

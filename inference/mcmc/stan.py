@@ -67,9 +67,9 @@ class ChainRunner:
         place = Path(tempfile.mkdtemp(dir=self.request.folder))
         csv = place / "draws.csv"
         arguments = self._arguments(number, csv, self._init(number, place, cancel))
-        run(self.ready, arguments, place, cancel=cancel, watch=watch)
+        printed = run(self.ready, arguments, place, cancel=cancel, watch=watch)
         self.bars.move(bar, total)
-        output = read(csv)
+        output = read(csv, printed=printed)
         _check_complete(output, self.settings, csv)
         csv.unlink()  # twice the size of the draws, where other chains are still to write theirs
         return _chain(self.request.target, self.settings, output)

@@ -107,8 +107,9 @@ def fit(request: FitRequest) -> VariationalFit:
                 )
                 arguments = _arguments(request, attempt, init, files)
                 told = _Told(watch)
-                run(ready, arguments, folder, watch=told)
-                return _read(target, folder, settings, told.converged, tried, attempt)
+                printed = run(ready, arguments, folder, watch=told)
+                output = read(files.output, printed=printed)
+                return _read(target, output, folder, settings, told.converged, tried, attempt)
             except StanRunError as error:
                 tried.append({**asdict(attempt), "error": _cause(error)})
     raise AdviFailed(
@@ -166,13 +167,13 @@ def _cause(error: StanRunError) -> str:
 
 def _read(
     target: Target,
+    output: Output,
     folder: Path,
     settings: AdviSettings,
     converged: bool,
     tried: list[dict[str, Any]],
     attempt: Attempt,
 ) -> VariationalFit:
-    output = read(folder / "draws.csv")
     draws, lp, log_q = _draws(target, output)
     if not all(np.isfinite(values).all() for values in draws.values()):
         raise StanRunError("Error: the fitted approximation has draws that are not finite.")

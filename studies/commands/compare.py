@@ -50,12 +50,19 @@ def compare(
     from onebasin.analysis.compare.compare import compare as compare_trees
     from onebasin.analysis.report import comparison_table
 
+    if len(runs) < 2:
+        raise StudyError("`RUN.nc` is one file, and a comparison needs two or more: add another.")
     files = named(runs)
     name = _truth(files, truth)
     x, y = _read_points(points) if points else (None, None)
+    views = {name: read(run) for name, run in files.items()}
+    if points and views[name].network is None:
+        raise StudyError(
+            f"`--points` is {points}, but {files[name]} is of no network that could predict there; leave it out."
+        )
     with console.alignment_bar() as progress:
         comparison = compare_trees(
-            {name: read(run) for name, run in files.items()},
+            views,
             truth=name,
             x=x,
             y=y,

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..errors import interruption_says
+from ..errors import StudyError, interruption_says
 from .options import setting_options, with_options
 from .symmetries import HELP, parse_exchangeable
 
@@ -50,13 +50,17 @@ def sample(
     )
     with interruption_says(lambda: sampling.what_is_kept(request)):
         tree = sampling.run(request, force=force, progress=progress, say=console.say)
+    view = as_view(tree, str(out))
     with interruption_says(lambda: f"{out} is written"):
-        aligned = diagnose_aligned(tree) if has_equal_modes(tree) else None
-        diagnosis = aligned.raw if aligned else diagnose(tree)
+        try:
+            aligned = diagnose_aligned(view) if has_equal_modes(view) else None
+            diagnosis = aligned.raw if aligned else diagnose(view)
+        except ValueError as error:
+            raise StudyError(f"`{out}` is written, but cannot be judged: {error}") from error
         console.write_findings(out, diagnosis, aligned, json=json)
         if not json:
             console.write_remark(f"wrote {out}", "good")
-    evidence = as_view(tree).symmetry_evidence
+    evidence = view.symmetry_evidence
     if evidence is not None and not evidence.holds:
         console.say(f"onebasin: {evidence.sentence}")
         raise typer.Exit(1)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 ALIASES: Mapping[str, str] = {
     "path": "PROGRAM.stan",
+    "posteriors": "RUN.nc",
     "symmetry": "--exchangeable",
     "var_names": "--var",
 }
@@ -58,7 +59,7 @@ class CommandError(OnebasinError):
 class Command(TyperCommand):
     """A command whose errors are in its own spelling."""
 
-    def invoke(self, ctx: Context) -> Any:
+    def invoke(self, ctx: Any) -> Any:
         """Run it."""
         try:
             return super().invoke(ctx)

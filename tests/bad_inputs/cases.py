@@ -32,14 +32,14 @@ SHOWN_LINES = 14
 
 NEVER = re.compile(
     r"""Traceback|[Uu]nexpected (?!end)|invalid\ literal|could\ not\ convert|object\ at\ 0x|<class|site-packages
-    |\b[A-Z]\w*(?:Error|Exception|Warning)\b|\bErrno\b|\bNone(?:Type)?\b|\bnumpy|\bnp\.|\bxarray|\bh5netcdf|\bh5py
+    |\b[A-Z]\w*(?:Error|Exception|Warning)\b|\bErrno\b|\bNone(?:Type)?\b|\bnumpy(?!ro|\.savez)|\bnp\.|\bxarray|\bh5netcdf|\bh5py
     |\bpydantic|\bcmdstanpy|\bHDF5\b|\bint\(\)|\bPosixPath|dtype\('|force=True|\bline\ \d+,\ in\b|\b__\w+__\b""",
     re.VERBOSE,
 )
 """Words of libraries and of Python, none of which belongs on the command line."""
 
 PYTHON_ARGUMENTS = re.compile(
-    r"`(var_names|rng_key|symmetry|posteriors?|posterior|max_sweeps|run|runs|path|out|truth|seed|chains|draws|warmup"
+    r"`(var_names|rng_key|symmetry|posteriors?|posterior|max_sweeps|runs|path|out|truth|seed|chains|draws|warmup"
     r"|permutations|program|title|reference|cost|restarts|held_out|points|checkpoint|settings|target)`"
 )
 """Names of a function's arguments where the option or the file should stand."""
@@ -173,7 +173,7 @@ def command_faults(case: Case, code: int, out: str, err: str) -> Iterable[str]:
         yield f"{len(lines)} lines"
     if sentences(message) > 2 + (case.code == MISUSED):
         yield f"{sentences(message)} sentences"
-    if case.code == REFUSED and "`" not in message:
+    if case.code == REFUSED and not case.own_words and "`" not in message:
         yield "nothing is named in backticks"
     for bad in NEVER.findall(err) + PYTHON_ARGUMENTS.findall(err.replace("group `posterior`", "")):
         yield f"words that do not belong there: {bad}"

@@ -350,7 +350,6 @@ def test_option_of_sample_that_is_out_of_range_or_does_not_apply(refuse, case):
         ),
         Case("report-file-twice", "report run.nc run.nc --out page.html", ("`RUN.nc`",), RUN),
         Case("study-unknown", "study iris", ("`NAME`", "boston")),
-        Case("study-list-with-a-name", "study --list --json iris"),
         Case("study-unknown-engine", "study boston --engine jags", ("`--engine`", "stan")),
         Case("study-quick-and-full", "study boston --quick --full", ("`--full`",)),
         Case("study-no-chains", "study relu-teacher --chains 0", ("`--chains`",)),
@@ -372,11 +371,6 @@ def test_option_of_sample_that_is_out_of_range_or_does_not_apply(refuse, case):
         Case(
             "study-empty-parametrisation",
             "study boston --parametrisations ''",
-            ("`--parametrisations`",),
-        ),
-        Case(
-            "study-parametrisation-twice",
-            "study boston --parametrisations free,free",
             ("`--parametrisations`",),
         ),
         Case(
@@ -418,7 +412,6 @@ def _outputs() -> list[Case]:
         "exists": ("there", {"there": "precious"}),
         "folder": ("there", {"there": None}),
         "folder-forced": ("there --force", {"there": None}),
-        "folder-with-a-slash": ("there/", {}),
         "below-a-file": ("file/there", {"file": "precious"}),
         "empty": ("''", {}),
         "dot": (".", {}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -83,7 +84,6 @@ NOT_READ = [
     _data("data-null-in-it", f.data(**WHOLE | {"mu": [None, 0]}), "`DATA.json`", "mu"),
     _data("data-null-value", f.data(**WHOLE | {"mu": None}), "`DATA.json`", "mu"),
     _data("data-true-for-a-size", f.data(**WHOLE | {"mu": "zero"}), "`DATA.json`", "mu"),
-    _data("data-huge-integer", f.data(**WHOLE | {"D": 10**30}), "`DATA.json`", "D"),
     _data("data-object-value", f.data(**WHOLE | {"mu": {"a": 1}}), "mu"),
 ]
 
@@ -118,6 +118,7 @@ def test_data_that_cannot_be_read(refuse, case):
         _data("data-vector-for-matrix", f.data(**WHOLE | {"Sigma": [1, 2]}), "Sigma"),
         _data("data-vector-for-scalar", f.data(**WHOLE | {"D": [2]}), "D"),
         _data("data-real-for-integer", f.data(**WHOLE | {"D": 2.5}), "D"),
+        _data("data-integer-too-large", f.data(**WHOLE | {"D": 10**30}), "D"),
         _data("data-below-its-bound", f.data(**WHOLE | {"D": 0}), "D"),
         _data("data-negative-size", f.data(**WHOLE | {"D": -1}), "D"),
         _data(
@@ -212,6 +213,14 @@ def test_program_that_does_not_parse(refuse, case):
 @pytest.mark.stan
 @table(
     [
+        _program("program-empty", " ", "`PROGRAM.stan`", "no variables"),
+        _program("program-model-alone", "model { }", "`PROGRAM.stan`", "no variables"),
+        replace(
+            _program(
+                "program-improper", "parameters { real x; } model { }", "Posterior is improper"
+            ),
+            slow=True,
+        ),
         Case(
             "program-never-starts",
             "sample hopeless.stan --out run.nc --chains 1 --warmup 10 --draws 10 --no-progress",
@@ -225,6 +234,13 @@ def test_program_that_does_not_parse(refuse, case):
             ("hopeless", "never"),
             {"hopeless.stan": HOPELESS},
             own_words=True,
+        ),
+        Case(
+            "draws-too-few-to-judge",
+            SAMPLE.replace("--draws 10", "--draws 3"),
+            ("`run.nc` is written", "3 draws a chain", "at least 4"),
+            {"gauss.stan": GAUSS, "data.json": f.data(**WHOLE)},
+            makes=("run.nc",),
         ),
         Case(
             "exchangeable-not-declared",

@@ -1,0 +1,104 @@
+"""A Stan program's data: read from JSON, and refused where Stan has no words of its own for what is wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from onebasin.models.jsonable import parse_json
+
+from .errors import StanDataError
+
+
+def read_data(path: Path) -> dict[str, Any]:
+    """Read a JSON file of variables.
+
+    Raises
+    ------
+    StanDataError
+        If it is no file, no JSON or no object, or gives a variable twice.
+    """
+    if path.is_dir():
+        raise StanDataError(f"`data` is {path}, which is a folder; name a JSON file.")
+    try:
+        values = parse_json(path.read_text(encoding="utf-8-sig"), once=True)
+    except FileNotFoundError:
+        raise StanDataError(f"`data` is {path}, which does not exist.") from None
+    except OSError as error:
+        raise StanDataError(f"`data` is {path}, which cannot be read: {error.strerror}.") from error
+    except json.JSONDecodeError as error:
+        raise StanDataError(f"`data` is {path}, which is not JSON: {error}.") from error
+    except UnicodeDecodeError as error:
+        raise StanDataError(
+            f"`data` is {path}, which is not JSON: it is no text in UTF-8."
+        ) from error
+    except KeyError as error:
+        raise StanDataError(
+            f"`data` is {path}, which gives {error.args[0]} twice; give every variable once."
+        ) from None
+    if not isinstance(values, dict):
+        raise StanDataError(f"`data` is {path}, which holds no JSON object of variables.")
+    return values
+
+
+def check_finite(values: Mapping[str, Any]) -> None:
+    """Refuse numbers that are not finite.
+
+    Raises
+    ------
+    StanDataError
+        If there is one, or rows are of unequal length; the message says where.
+    """
+    for name, value in values.items():
+        array = _array(name, value)
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+            raise StanDataError(
+                f"`data` has a value that is not finite in {name}{list(where)}: {array[where]}; "
+                "remove or impute it first."
+            )
+
+
+def check_numbers(values: Mapping[str, Any]) -> None:
+    """Refuse what is no number or no array of them; a mapping is a tuple of Stan's.
+
+    Raises
+    ------
+    StanDataError
+        If rows are of unequal length, or an entry is no number.
+    """
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            continue
+        array = _array(name, value)
+        if array.dtype.kind in "biuf":
+            continue
+        for entry in array.ravel():
+            if isinstance(entry, (list, tuple)):
+                raise _ragged(name)
+            # A complex number is a pair of real ones to Stan; whole numbers beyond 64 bits are left to it.
+            if not isinstance(entry, (int, float, complex, Mapping)):
+                held = "null" if entry is None else repr(str(entry))
+                raise StanDataError(
+                    f"`data` holds {held} in {name}, which is no number; remove or replace it first."
+                )
+
+
+def _array(name: str, value: Any) -> np.ndarray:
+    if isinstance(value, Mapping):
+        return np.zeros(0)
+    try:
+        return np.asarray(value)
+    except ValueError:  # NumPy's own words are of its own arrays
+        raise _ragged(name) from None
+
+
+def _ragged(name: str) -> StanDataError:
+    return StanDataError(
+        f"`data` has rows of unlike lengths in {name}, or lists within lists too deep for an array; "
+        "give every row of an array one length."
+    )
