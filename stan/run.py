@@ -59,6 +59,6 @@ def run(
     printed = in_own_names(done.printed, program.source)
     if done.code:
         raise StanRunError(
-            f"`{program.name}` ended with exit code {done.code}:\n{last_words(printed)}"
+            f"{program.name} ended with exit code {done.code}:\n{last_words(printed)}"
         )
     return printed

@@ -251,7 +251,7 @@ def test_program_that_does_not_parse(refuse, case):
         Case(
             "exchangeable-axis-too-large",
             SAMPLE + " --exchangeable x:3",
-            ("`--exchangeable`", "axis 3"),
+            ("`--exchangeable`", "x"),
             {"gauss.stan": GAUSS, "data.json": f.data(**WHOLE)},
         ),
         Case(
