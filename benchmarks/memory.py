@@ -103,8 +103,8 @@ def sample_numpyro(folder: Path, draws: int) -> list[str]:
 
 
 CASES = {
-    "sample, Stan": Case(sample_stan, FILE_MB * 1.5),
-    "sample, NumPyro": Case(sample_numpyro, FILE_MB * 1.5),
+    "sample Stan": Case(sample_stan, FILE_MB * 1.5),
+    "sample NumPyro": Case(sample_numpyro, FILE_MB * 1.5),
     "diagnose": Case(lambda f, _: command("diagnose", str(f / "0.nc")), 300, inputs=1),
     "compare": Case(
         lambda f, _: command("compare", str(f / "0.nc"), str(f / "1.nc")), 300, inputs=2
@@ -142,7 +142,7 @@ def main() -> int:
     arguments = parser.parse_args()
     rows = []
     for name in arguments.cases or CASES:
-        if name == "sample, Stan":
+        if name == "sample Stan":
             peak(
                 CASES[name], FEW_DRAWS
             )  # compiles the program, whose compiler takes more than anything else

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,8 @@ from .errors import StanRunError
 from .words import last_words
 
 _SECONDS = re.compile(r"([\d.e+-]+) seconds \((Warm-up|Sampling)\)")
+
+Room = Callable[[str, tuple[int, ...], np.dtype], np.ndarray]
 
 _CHUNK = 1 << 19
 """Numbers that are parsed at once: a chain's text and its arrays do not fit into memory beside each other."""
@@ -46,13 +48,19 @@ class Output:
         return float("nan")
 
 
-def read(path: Path, *, printed: str = "") -> Output:
+def _new_array(name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    return np.empty(shape, dtype)
+
+
+def read(path: Path, room: Room = _new_array, *, printed: str = "") -> Output:
     """Read a CSV file of draws.
 
     Parameters
     ----------
     path : Path
         The file.
+    room : callable, optional
+        Gives the array for a variable's draws, from its name, shape and type.
     printed : str
         What the program printed, for the message where it wrote no draws.
 
@@ -74,7 +82,7 @@ def read(path: Path, *, printed: str = "") -> Output:
     try:
         comments, rows = _survey(path)
         columns = parse_header(",".join(header))
-        arrays = _arrays(path, columns, len(header), rows)
+        arrays = _arrays(path, columns, (rows, len(header)), room)
     except ValueError as error:  # pandas' own parser errors are some
         raise StanRunError(
             f"Stan wrote draws to `{path.name}` that cannot be read: a line is cut short or holds no numbers."
@@ -85,16 +93,17 @@ def read(path: Path, *, printed: str = "") -> Output:
 
 
 def _arrays(
-    path: Path, columns: dict[str, Variable], width: int, rows: int
+    path: Path, columns: dict[str, Variable], size: tuple[int, int], room: Room
 ) -> dict[str, np.ndarray]:
     """The draws of every variable, read some megabytes at a time into their place."""
     arrays: dict[str, np.ndarray] = {}
-    done = 0
+    done, (rows, width) = 0, size
     for values in _tables(path, width):
         for name, column in columns.items():
             part = column.extract_reshape(values)
             if name not in arrays:
-                arrays[name] = np.empty((rows, *part.shape[1:]), part.dtype)
+                make = _new_array if name.endswith("__") else room
+                arrays[name] = make(name, (rows, *part.shape[1:]), part.dtype)
             arrays[name][done : done + len(part)] = part
         done += len(values)
     return arrays

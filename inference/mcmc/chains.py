@@ -68,8 +68,15 @@ class Gathered:
         self.sampling_seconds = [float("nan")] * num_chains
         self._lock = threading.Lock()
 
+    def room(self, number: int, name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+        """The place of a chain's draws of a variable, (draw, ...), for an engine that writes them there itself."""
+        with self._lock:
+            if name not in self.draws:
+                self.draws[name] = np.empty((len(self.warmup_seconds), *shape), dtype)
+            return self.draws[name][number]
+
     def put(self, number: int, chain: Chain) -> Chain:
-        """Copy a chain into its place; returns it as it lies there, so that the copy can be the only one."""
+        """Copy a chain into its place, but what is there already; returns it as it lies there."""
         with self._lock:
             self.warmup_seconds[number] = chain.warmup_seconds
             self.sampling_seconds[number] = chain.sampling_seconds
@@ -87,7 +94,8 @@ class Gathered:
             if name not in arrays:
                 shape = (len(self.warmup_seconds), *values.shape)
                 arrays[name] = np.empty(shape, values.dtype)
-            arrays[name][number] = values
+            if not np.may_share_memory(arrays[name][number], values):
+                arrays[name][number] = values
         return {name: arrays[name][number] for name in given}
 
 
@@ -107,6 +115,8 @@ class ChainsRequest:
         Where progress is shown.
     folder : Path
         For the engine's files; the caller removes it.
+    gathered : Gathered
+        Where the chains go.
     """
 
     target: Target
@@ -114,10 +124,15 @@ class ChainsRequest:
     seed: int
     bars: ProgressBars
     folder: Path
+    gathered: Gathered
 
 
 def run_chains(
-    prepare: Callable[[], RunChain], num_chains: int, *, folder: Path | None, fingerprint: str
+    prepare: Callable[[], RunChain],
+    gathered: Gathered,
+    *,
+    folder: Path | None,
+    fingerprint: str,
 ) -> Gathered:
     """Run chains, as many at once as there are cores.
 
@@ -125,8 +140,8 @@ def run_chains(
     ----------
     prepare : callable
         Compiles what the chains share and returns what runs one; not called when no chain is missing.
-    num_chains : int
-        How many.
+    gathered : Gathered
+        For how many chains there is room; they go there.
     folder : Path or None
         In which finished chains are kept, and looked for.
     fingerprint : str
@@ -135,7 +150,7 @@ def run_chains(
     Returns
     -------
     Gathered
-        All of them.
+        The same, with all chains.
 
     Raises
     ------
@@ -144,7 +159,7 @@ def run_chains(
     """
     if folder is not None:
         check_folder(folder)
-    gathered = Gathered(num_chains)
+    num_chains = len(gathered.warmup_seconds)
     missing = []
     for number in range(num_chains):
         if (kept := _load(folder, number, fingerprint)) is None:

@@ -67,7 +67,7 @@ class ChainRunner:
 
     def __init__(self, request: ChainsRequest) -> None:
         settings, seed = request.settings, request.seed
-        self.settings, self.bars = settings, request.bars
+        self.settings, self.bars, self._room = settings, request.bars, request.gathered.room
         with precision(settings.dtype):
             density = density_of(request.target)
             points = jax.vmap(density.unravel)(chain_starts(density, settings, seed))
@@ -94,7 +94,7 @@ class ChainRunner:
             started = time.perf_counter()
             state = self._iterate(state, s.warmup, cancel, partial(show, 0), None)
             warm = time.perf_counter()
-            kept = _Kept(s.draws)
+            kept = _Kept(s.draws, partial(self._room, number))
             self._iterate(state, s.draws, cancel, partial(show, s.warmup), kept)
             ended = time.perf_counter()
             return self._finish(kept, warm - started, ended - warm)
@@ -132,10 +132,20 @@ class ChainRunner:
 
 
 class _Kept:
-    """What is kept of a chain, in arrays of its full length: a net's draws would not fit into memory twice."""
+    """What is kept of a chain, in arrays of its full length: a net's draws would not fit into memory twice.
 
-    def __init__(self, draws: int) -> None:
-        self.draws = draws
+    Parameters
+    ----------
+    draws : int
+        How many there will be.
+    room : callable
+        Gives the array for a variable's draws, from its name, shape and type.
+    """
+
+    def __init__(
+        self, draws: int, room: Callable[[str, tuple[int, ...], np.dtype], np.ndarray]
+    ) -> None:
+        self.draws, self._room = draws, room
         self.parts: dict[str, dict[str, np.ndarray]] = {}
 
     def put(self, start: int, num: int, ended: dict[str, dict[str, Any]]) -> None:
@@ -145,7 +155,12 @@ class _Kept:
             for name, buffer in buffers.items():
                 values = np.asarray(buffer)
                 if name not in arrays:
-                    arrays[name] = np.empty((self.draws, *values.shape[1:]), values.dtype)
+                    shape = (self.draws, *values.shape[1:])
+                    arrays[name] = (
+                        self._room(name, shape, values.dtype)
+                        if part == "draws"
+                        else np.empty(shape, values.dtype)
+                    )
                 arrays[name][start : start + num] = values[:num]
 
 

@@ -44,9 +44,10 @@ def sample(
         if kept is not None:
             how = {"method": method, "settings": _chain_settings(settings), "seed": seed}
             mark = fingerprint(target, engine=engine, progress=bars.say, **how)
+        gathered = Gathered(settings.chains)
         chains = run_chains(
-            partial(chains_of, ChainsRequest(target, settings, seed, bars, folder)),
-            settings.chains,
+            partial(chains_of, ChainsRequest(target, settings, seed, bars, folder, gathered)),
+            gathered,
             folder=None if mark is None else kept,
             fingerprint=mark or "",
         )

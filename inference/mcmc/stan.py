@@ -6,6 +6,7 @@ import math
 import re
 import tempfile
 import threading
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -69,10 +70,16 @@ class ChainRunner:
         arguments = self._arguments(number, csv, self._init(number, place, cancel))
         printed = run(self.ready, arguments, place, cancel=cancel, watch=watch)
         self.bars.move(bar, total)
-        output = read(csv, printed=printed)
+        output = read(csv, partial(self._room, number), printed=printed)
         _check_complete(output, self.settings, csv)
         csv.unlink()  # twice the size of the draws, where other chains are still to write theirs
         return _chain(self.request.target, self.settings, output)
+
+    def _room(self, number: int, name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+        """Where a chain's draws are read to: their last place, but those of networks, which get other names."""
+        if self.request.target.is_network or shape[0] != self.settings.draws:
+            return np.empty(shape, dtype)
+        return self.request.gathered.room(number, name, shape, dtype)
 
     def _init(self, number: int, place: Path, cancel: threading.Event) -> Path | float:
         """Where the chain starts: within a radius, or at the values of a file."""

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from onebasin.inference import NutsSettings
-from onebasin.inference.mcmc.chains import Chain, run_chains
+from onebasin.inference.mcmc.chains import Chain, Gathered, run_chains
 from onebasin.inference.mcmc.stan import _check_complete
 from onebasin.models.errors import RunCancelled
 from onebasin.stan.errors import StanRunError
@@ -41,7 +41,7 @@ class Runs:
 
 
 def test_chains_come_in_order_of_their_numbers() -> None:
-    chains = run_chains(Runs().prepare, 5, folder=None, fingerprint="a")
+    chains = run_chains(Runs().prepare, Gathered(5), folder=None, fingerprint="a")
     assert chains.draws["x"][:, 0, 0].tolist() == [0, 1, 2, 3, 4]
     assert chains.draws["x"].shape == (5, 3, 2)
     assert chains.stats["diverging"].shape == (5, 3)
@@ -51,12 +51,12 @@ def test_chains_come_in_order_of_their_numbers() -> None:
 def test_finished_chains_are_kept_and_not_run_again(tmp_path: Path) -> None:
     first = Runs(broken=(3,))
     with pytest.raises(RuntimeError, match="planted"):
-        run_chains(first.prepare, 4, folder=tmp_path, fingerprint="a")
+        run_chains(first.prepare, Gathered(4), folder=tmp_path, fingerprint="a")
     kept = sorted(int(p.stem[-1]) for p in tmp_path.glob("chain-*.npz"))
     assert kept
     assert 3 not in kept
     second = Runs()
-    chains = run_chains(second.prepare, 4, folder=tmp_path, fingerprint="a")
+    chains = run_chains(second.prepare, Gathered(4), folder=tmp_path, fingerprint="a")
     assert sorted(second.numbers) == [i for i in range(4) if i not in kept]
     assert chains.draws["x"][:, 0, 0].tolist() == [0, 1, 2, 3]
     assert chains.stats["diverging"].dtype == bool
@@ -64,18 +64,18 @@ def test_finished_chains_are_kept_and_not_run_again(tmp_path: Path) -> None:
 
 
 def test_nothing_is_prepared_when_all_chains_are_there(tmp_path: Path) -> None:
-    run_chains(Runs().prepare, 2, folder=tmp_path, fingerprint="a")
+    run_chains(Runs().prepare, Gathered(2), folder=tmp_path, fingerprint="a")
 
     def prepare():
         raise AssertionError("not needed")
 
-    assert len(run_chains(prepare, 2, folder=tmp_path, fingerprint="a").draws["x"]) == 2
+    assert len(run_chains(prepare, Gathered(2), folder=tmp_path, fingerprint="a").draws["x"]) == 2
 
 
 def test_chains_of_another_run_are_not_taken(tmp_path: Path) -> None:
-    run_chains(Runs().prepare, 2, folder=tmp_path, fingerprint="a")
+    run_chains(Runs().prepare, Gathered(2), folder=tmp_path, fingerprint="a")
     other = Runs()
-    run_chains(other.prepare, 2, folder=tmp_path, fingerprint="b")
+    run_chains(other.prepare, Gathered(2), folder=tmp_path, fingerprint="b")
     assert sorted(other.numbers) == [0, 1]
 
 
@@ -83,10 +83,10 @@ def test_chains_of_another_run_are_not_taken(tmp_path: Path) -> None:
 def test_damaged_chain_is_made_anew(
     content: bytes, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    run_chains(Runs().prepare, 3, folder=tmp_path, fingerprint="a")
+    run_chains(Runs().prepare, Gathered(3), folder=tmp_path, fingerprint="a")
     (tmp_path / "chain-1.npz").write_bytes(content)
     again = Runs()
-    chains = run_chains(again.prepare, 3, folder=tmp_path, fingerprint="a")
+    chains = run_chains(again.prepare, Gathered(3), folder=tmp_path, fingerprint="a")
     assert again.numbers == [1]
     assert chains.draws["x"][:, 0, 0].tolist() == [0, 1, 2]
     assert [message.partition(" is damaged")[0] for message in caplog.messages] == [
@@ -117,7 +117,7 @@ def test_an_interrupt_stops_the_chains_and_keeps_the_finished(
 
     monkeypatch.setattr("onebasin.inference.mcmc.chains.wait", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        run_chains(lambda: run, 2, folder=tmp_path, fingerprint="a")
+        run_chains(lambda: run, Gathered(2), folder=tmp_path, fingerprint="a")
     assert stopped.is_set()
     assert [p.name for p in tmp_path.iterdir()] == ["chain-0.npz"]
 
@@ -130,7 +130,7 @@ def test_the_cause_is_raised_and_not_its_consequence() -> None:
         raise RunCancelled("the consequence")
 
     with pytest.raises(ValueError, match="the cause"):
-        run_chains(lambda: run, 2, folder=None, fingerprint="a")
+        run_chains(lambda: run, Gathered(2), folder=None, fingerprint="a")
 
 
 @pytest.mark.parametrize(

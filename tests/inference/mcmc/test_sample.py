@@ -18,7 +18,7 @@ import xarray as xr
 from numpyro import distributions as dist
 
 from onebasin.inference import HmcSettings, NutsSettings, hmc, nuts
-from onebasin.inference.mcmc.chains import ChainsRequest
+from onebasin.inference.mcmc.chains import ChainsRequest, Gathered
 from onebasin.inference.mcmc.numpyro import ChainRunner
 from onebasin.inference.progress import ProgressBars
 from onebasin.models import BayesianNetwork, Categorical, Network, NetworkTarget, Target
@@ -194,7 +194,14 @@ def test_the_clock_is_read_when_the_work_is_done(
 ) -> None:
     """JAX computes behind the caller's back: at every reading, nothing may still be at work."""
     settings = HmcSettings(chains=1, warmup=400, draws=50, trajectory_length=200.0)
-    request = ChainsRequest(known_target("numpyro"), settings, 1, ProgressBars(False), tmp_path)
+    request = ChainsRequest(
+        known_target("numpyro"),
+        settings,
+        1,
+        ProgressBars(False),
+        tmp_path,
+        Gathered(settings.chains),
+    )
     runner = ChainRunner(request)
     idle = []
 
