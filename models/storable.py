@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .schema import SAMPLE_DIMS
+from .storage.claims import in_words, memory
 
 Dims = Mapping[str, tuple[str, ...]]
 
@@ -109,6 +110,24 @@ def check_values(values: Mapping[str, Any], *, dims: Dims, argument: str) -> Non
                     f"`{argument}` has a variable {axis}, which is the name of an axis of {name}; give one of them "
                     "another name."
                 )
+
+
+def check_amount(chains: int, draws: int) -> None:
+    """Refuse more draws than the machine's memory can hold.
+
+    Counted is what every draw takes, whatever is sampled: eight numbers of its statistics.
+
+    Raises
+    ------
+    ValueError
+        If there are too many.
+    """
+    least = chains * draws * 8 * 8
+    if least > (most := memory()):
+        raise ValueError(
+            f"`draws` is {draws}, which of {chains} chain(s) takes at least {in_words(least)}, more than the "
+            f"{in_words(most)} of memory here; ask for fewer."
+        )
 
 
 def _can_be_written(name: Any) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 import xarray as xr
 
 from onebasin.models.checks import check_path, check_seed
+from onebasin.models.storable import check_amount
 from onebasin.models.storage.leftovers import working_folder
 from onebasin.models.target import Target, check_target
 
@@ -37,6 +38,7 @@ def sample(
     check_target(target)
     chains_of = engine_named(engine).chains
     seed = check_seed(seed)
+    check_amount(settings.chains, settings.draws)
     kept = None if checkpoint is None else check_path("checkpoint", checkpoint)
     started = time.perf_counter()
     with ProgressBars(progress) as bars, working_folder("chains") as folder:

@@ -76,6 +76,7 @@ def advi(
     seed = check_seed(seed)
     check_target(target)
     settings = given_or_default(settings, AdviSettings, taker="advi")
+    check_amount(1, settings.draws)
     started = time.perf_counter()
     with ProgressBars(progress) as bars:
         fit = fit_by(FitRequest(target, family, settings, start, seed, bars))

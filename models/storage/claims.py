@@ -45,10 +45,10 @@ def check_claim(path: Path, claimed: int) -> None:
     """
     size = path.stat().st_size
     if claimed > _HARMLESS and claimed > _MOST_COMPRESSED * size:
-        raise ClaimError(f"claims {_in_words(claimed)} of values, but has {size} bytes")
-    if claimed > (memory := _memory()):
+        raise ClaimError(f"claims {in_words(claimed)} of values, but has {size} bytes")
+    if claimed > (most := memory()):
         raise ClaimError(
-            f"holds {_in_words(claimed)} of values, more than the {_in_words(memory)} of memory that is free here"
+            f"holds {in_words(claimed)} of values, more than the {in_words(most)} of memory that is free here"
         )
 
 
@@ -137,7 +137,7 @@ def _bytes_stated(archive: zipfile.ZipFile, name: str) -> int:
     return math.prod(shape) * dtype.itemsize
 
 
-def _memory() -> int:
+def memory() -> int:
     """Memory in bytes that this process may still have: of the machine, of its container, by its own limit."""
     found = [_available(), _limit_of_container(), _limit_of_process()]
     return min((size for size in found if size is not None), default=2**63)
@@ -172,7 +172,8 @@ def _limit_of_process() -> int | None:
     return None if limit == resource.RLIM_INFINITY else limit
 
 
-def _in_words(size: int) -> str:
+def in_words(size: int) -> str:
+    """A number of bytes, in the unit that suits it."""
     for unit, name in ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB")):
         if size >= unit:
             return f"{size / unit:.3g} {name}"

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from onebasin.models.storable import check_values
+from onebasin.models.storable import check_amount, check_values
 
 
 def check(values, **dims):
@@ -62,3 +62,12 @@ def test_all_else_is_taken():
 def test_axes_of_a_variable_that_is_not_there():
     with pytest.raises(ValueError, match="`dims` names axes of absent"):
         check({"a": np.zeros(2)}, absent=("k",))
+
+
+def test_more_draws_than_memory_are_refused():
+    with pytest.raises(
+        ValueError,
+        match=r"`draws` is 10{12}, which of 4 chain\(s\) takes at least 233 TiB, more",
+    ):
+        check_amount(4, 10**12)
+    check_amount(100, 10_000)
