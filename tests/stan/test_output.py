@@ -34,5 +34,5 @@ def test_rows_read_in_pieces_are_those_read_at_once(tmp_path, monkeypatch, rows)
 
 def test_a_file_without_a_header_is_no_result(tmp_path):
     (tmp_path / "draws.csv").write_text("# nothing\n")
-    with pytest.raises(StanRunError, match=r"Stan wrote no draws to draws\.csv"):
+    with pytest.raises(StanRunError, match=r"Stan wrote no draws to `draws\.csv`"):
         output.read(tmp_path / "draws.csv")
