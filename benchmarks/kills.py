@@ -1,0 +1,274 @@
+"""Commands ended at random moments: what is left of them, and whether the same command goes on to the same result.
+
+    .venv/bin/python benchmarks/kills.py [--sample N] [--study N] [--build N] [--seed N] [--json]
+
+N commands of each kind are started and sent SIGKILL, SIGTERM, SIGHUP or SIGINT in turn, at a moment drawn uniformly
+from the time that an undisturbed run takes (`cmdstan build`: from its first `BUILD_SECONDS`, linking and compiling).
+Counted are processes that are alive 2 seconds after the command has ended, exit codes and messages, and what
+`run.json` says.
+Every third time the same command then runs to its end: its draws are held against those of the undisturbed run, and the
+output's folder, the folder of temporary files and the cache are searched for what it should have swept. For builds, the
+next one is let compile for a few seconds instead, and may have no unfinished folder in the cache but its own.
+
+All processes are found by a variable of their environment, in Linux's /proc. The cache is one of its own: homes in the
+user's are linked into it, so that no build but those under test compiles anything but the programs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import platformdirs
+
+SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+COMMAND = (
+    sys.executable,
+    "-c",
+    "import sys; from onebasin.studies.cli import main; sys.exit(main())",
+)
+MARK = "ONEBASIN_KILLS"
+ORPHAN_SECONDS, END_SECONDS, BUILD_SECONDS = 2.0, 60.0, 12.0
+PROGRAM = """
+parameters { vector[20] x; real<lower=0> scale; }
+model { scale ~ lognormal(0, 1); x ~ normal(0, scale); }
+"""
+
+
+@dataclass
+class Figures:
+    """What was seen of one command's kills."""
+
+    command: str
+    kills: int = 0
+    early: int = 0
+    orphans: int = 0
+    wrong_codes: Counter[str] = field(default_factory=Counter)
+    silent: int = 0
+    untrue: list[str] = field(default_factory=list)
+    finished: int = 0
+    leftovers: list[str] = field(default_factory=list)
+    other_draws: int = 0
+    failed: list[str] = field(default_factory=list)
+    slowest_end: float = 0.0
+
+
+class Place:
+    """A folder with an output, temporary files and a cache of its own."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.out, self.temporary = root, root / "out", root / "tmp"
+        for folder in (self.out, self.temporary, root / "cache" / "onebasin"):
+            folder.mkdir(parents=True)
+        self.cache = root / "cache" / "onebasin"
+        self.environment = os.environ | {
+            MARK: str(root),
+            "TMPDIR": str(self.temporary),
+            "XDG_CACHE_HOME": str(root / "cache"),
+        }
+
+    def link_home(self) -> None:
+        """Take over the user's CmdStan homes, by hard links."""
+        homes = platformdirs.user_cache_path("onebasin") / "cmdstan"
+        if homes.is_dir():
+            shutil.copytree(homes, self.cache / "cmdstan", copy_function=os.link)
+
+    def start(self, words: list[str]) -> subprocess.Popen[str]:
+        """Start a command in a session of its own, as a terminal or a scheduler does."""
+        return subprocess.Popen(
+            [*COMMAND, *words],
+            cwd=self.root,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=(self.root / "stderr.txt").open("w"),
+            start_new_session=True,
+            text=True,
+        )
+
+    def said(self) -> str:
+        """What the last command wrote to stderr."""
+        return (self.root / "stderr.txt").read_text(errors="replace")
+
+    def processes(self) -> list[int]:
+        """Numbers of the processes at work that descend from our commands."""
+        wanted, found = f"{MARK}={self.root}".encode(), []
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                alive = (folder / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
+                if alive and wanted in (folder / "environ").read_bytes().split(b"\0"):
+                    found.append(int(folder.name))
+            except (OSError, IndexError):
+                continue
+        return found
+
+    def unfinished(self) -> list[str]:
+        """What no command at work should have left: temporary files, parts, unfinished folders."""
+        left = list(self.temporary.iterdir())
+        left += [path for path in self.out.rglob("*") if path.name.startswith(".")]
+        left += [path for path in self.out.rglob("*.chains")]
+        caches = [
+            path for name in ("cmdstan", "programs") for path in (self.cache / name).glob(".*")
+        ]
+        return [str(path.relative_to(self.root)) for path in left + caches]
+
+
+def kill(
+    place: Place, words: list[str], number: signal.Signals, after: float, seen: Figures
+) -> None:
+    """Start a command, end it after some seconds, and see what it leaves."""
+    process = place.start(words)
+    try:
+        process.wait(after)
+    except subprocess.TimeoutExpired:
+        process.send_signal(number)
+    sent = time.monotonic()
+    code = process.wait(END_SECONDS)
+    ended = time.monotonic()
+    seen.kills += 1
+    seen.slowest_end = max(seen.slowest_end, ended - sent)
+    if code == 0:
+        seen.early += 1
+    elif number != signal.SIGKILL:
+        if code != 130:
+            seen.wrong_codes[f"{number.name}: {code}"] += 1
+        elif "interrupted" not in place.said():
+            seen.silent += 1
+    while (orphans := place.processes()) and time.monotonic() < ended + ORPHAN_SECONDS:
+        time.sleep(0.05)
+    seen.orphans += len(orphans)
+    for pid in orphans:
+        os.kill(pid, signal.SIGKILL)
+    record = place.out / "run.json"
+    if record.exists():
+        status = json.loads(record.read_text())["status"]
+        allowed = {"done", "interrupted"} | ({"running"} if number == signal.SIGKILL else set())
+        if status not in allowed:
+            seen.untrue.append(f"{number.name}: {status}")
+
+
+def run_on(place: Place, words: list[str], seen: Figures, wanted: dict[str, bytes]) -> None:
+    """Let the same command come to its end, and hold what there is then against an undisturbed run."""
+    process = place.start(words)
+    if process.wait(600):
+        seen.failed.append(place.said().strip().splitlines()[-1][:300])
+        return
+    seen.finished += 1
+    seen.leftovers += place.unfinished()
+    seen.other_draws += draws(place.out) != wanted
+    record = place.out / "run.json"
+    if record.exists() and json.loads(record.read_text())["status"] != "done":
+        seen.untrue.append("finished, but not done")
+    shutil.rmtree(place.out)
+    place.out.mkdir()
+
+
+def draws(folder: Path) -> dict[str, bytes]:
+    """All draws in the posterior files of a folder."""
+    import xarray as xr
+
+    found = {}
+    for path in sorted(folder.rglob("*.nc")):
+        with xr.open_datatree(path, engine="h5netcdf") as tree:
+            for name, values in tree["posterior"].data_vars.items():
+                found[f"{path.relative_to(folder)}/{name}"] = values.to_numpy().tobytes()
+    return found
+
+
+def measure(place: Place, words: list[str], name: str, kills: int, rng: random.Random) -> Figures:
+    """Kill a command that samples, and let it finish every third time."""
+    seen = Figures(name)
+    for timed in (False, True):  # the first compiles what it needs
+        started = time.monotonic()
+        if place.start(words).wait(1200):
+            raise SystemExit(f"{name} does not run undisturbed: {place.said()}")
+        seconds = time.monotonic() - started
+        if timed:
+            wanted = draws(place.out)
+        shutil.rmtree(place.out)
+        place.out.mkdir()
+    for count in range(1, kills + 1):
+        kill(place, words, SIGNALS[count % 4], rng.uniform(0, seconds), seen)
+        if count % 3 == 0 or count == kills:
+            run_on(place, words, seen, wanted)
+    return seen
+
+
+def measure_builds(place: Place, kills: int, rng: random.Random) -> Figures:
+    """Kill the assembly of a home; the next one sweeps what is left."""
+    seen = Figures("cmdstan build")
+    words = ["cmdstan", "build"]
+    for count in range(1, kills + 1):
+        kill(place, words, SIGNALS[count % 4], rng.uniform(0, BUILD_SECONDS), seen)
+        process = place.start(words)
+        while process.poll() is None and not compiles(place):
+            time.sleep(0.1)
+        own = f"-{process.pid}-"
+        seen.leftovers += [path for path in place.unfinished() if own not in path]
+        seen.finished += 1
+        process.kill()
+        process.wait()
+    return seen
+
+
+def compiles(place: Place) -> bool:
+    """Whether a compiler is at work."""
+    for pid in place.processes():
+        try:
+            if "cc1plus" in Path(f"/proc/{pid}/comm").read_text():
+                return True
+        except OSError:
+            continue
+    return False
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    for name, number in (("sample", 45), ("study", 35), ("build", 20), ("seed", 0)):
+        parser.add_argument(f"--{name}", type=int, default=number)
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    for number in SIGNALS[1:]:  # `nohup` and shells' background jobs ignore some, and commands would inherit that
+        signal.signal(number, signal.SIG_DFL)
+    found = []
+    with tempfile.TemporaryDirectory(prefix="kills-") as folder:
+        root = Path(folder)
+        if given.sample:
+            (root / "program.stan").write_text(PROGRAM)
+            place = Place(root / "sample")
+            place.link_home()
+            words = ["sample", str(root / "program.stan"), "--out", "out/run.nc"]
+            words += ["--chains", "4", "--draws", "4000", "--no-progress"]
+            found.append(measure(place, words, "sample", given.sample, random.Random(given.seed)))
+        if given.study:
+            place = Place(root / "study")
+            place.link_home()
+            words = ["study", "relu-teacher", "--quick", "--engine", "stan", "--out", "out"]
+            words += ["--parametrisations", "free", "--no-progress"]
+            found.append(measure(place, words, "study", given.study, random.Random(given.seed)))
+        if given.build:
+            place = Place(root / "build")
+            found.append(measure_builds(place, given.build, random.Random(given.seed)))
+    for figures in found:
+        if given.json:
+            print(json.dumps(asdict(figures)))
+            continue
+        for name, value in asdict(figures).items():
+            print(f"{name:>14}: {value}")
+        print()
+
+
+if __name__ == "__main__":
+    main()
