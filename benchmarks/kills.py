@@ -240,7 +240,9 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=int, default=number)
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
-    for number in SIGNALS[1:]:  # `nohup` and shells' background jobs ignore some, and commands would inherit that
+    for number in SIGNALS[
+        1:
+    ]:  # `nohup` and shells' background jobs ignore some, and commands would inherit that
         signal.signal(number, signal.SIG_DFL)
     found = []
     with tempfile.TemporaryDirectory(prefix="kills-") as folder:

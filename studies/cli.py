@@ -1,77 +1,13 @@
-"""The command line `onebasin`.
-
-Data and tables go to stdout, progress and errors to stderr. An error is one message and an exit
-code: 1 for what went wrong, 2 for a command that was not understood, 130 for Ctrl-C, SIGTERM and
-SIGHUP. Libraries' warnings are for who writes programs: a command says itself what matters, and
---debug shows the rest. This module imports nothing heavy, so that `--help` and mistyped commands
-answer at once.
-"""
+"""Where the command line `onebasin` begins: signals are heeded before the commands are imported."""
 
 import sys
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from typing import Annotated
+from collections.abc import Sequence
 
-import typer
-
-from .commands import cmdstan, console
-from .commands.compare import compare
-from .commands.console import show_notices
-from .commands.doctor import doctor
-from .commands.options import with_options
-from .commands.posteriors import align, diagnose, report
-from .commands.sample import sample, sample_with_settings
-from .commands.spelling import Command, CommandError, message_of, usage
-from .commands.study import study
-from .errors import Interrupted, UsageError
-from .process import FAILED, INTERRUPTED, run_as_process
-
-MISUSED = 2
-
-
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        from importlib.metadata import version
-
-        typer.echo(version("onebasin"))
-        raise typer.Exit
-
-
-def options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show it.")
-    ] = False,
-    debug: Annotated[
-        bool, typer.Option("--debug", help="Show where an error comes from; goes anywhere.")
-    ] = False,
-) -> None:
-    """Take the options that all commands share."""
-    # `main` looks for --debug itself, before anything can fail; it stands here for the help.
-
-
-def program(words: Sequence[str]) -> typer.Typer:
-    """Put the commands together; the options that are fields of settings, where their command is called.
-
-    They are left out where commands are only listed, since settings take as long to load as all the rest.
-    """
-    app = typer.Typer(
-        name="onebasin",
-        help="Inference for models whose parts are interchangeable, in NumPyro and in Stan.",
-        no_args_is_help=True,
-        add_completion=False,
-        pretty_exceptions_enable=False,
-    )
-    app.callback()(options)
-    sampling = sample_with_settings() if "sample" in words else with_options(sample, [])
-    for command in (doctor, sampling, diagnose, align, compare, report, study):
-        app.command(cls=Command)(command)
-    app.add_typer(cmdstan.app)
-    return app
+from .process import run_as_process
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command.
+    """Run one command; `commands.program` says what goes where, and what exit codes mean.
 
     Parameters
     ----------
@@ -85,54 +21,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit code.
     """
     if arguments is None:
-        return run_as_process(lambda: run(sys.argv[1:]))
+        return run_as_process(lambda: _run(sys.argv[1:]))
+    return _run(arguments)
+
+
+def _run(arguments: Sequence[str]) -> int:
+    from .commands.program import run
+
     return run(arguments)
-
-
-def run(arguments: Sequence[str]) -> int:
-    """Run one command, as a part of this process; return its exit code."""
-    words = list(arguments)
-    debug = "--debug" in words
-    show_notices()
-    try:
-        with _warnings_as_asked(debug):
-            code = typer.main.get_command(program(words)).main(
-                args=[word for word in words if word != "--debug"],
-                prog_name="onebasin",
-                standalone_mode=False,
-            )
-    except Exception as error:
-        if debug:
-            raise (error.error if isinstance(error, CommandError) else error) from None
-        return _explain(error)
-    if code == INTERRUPTED:  # by a command that has nothing to say of what it keeps
-        return _explain(Interrupted("interrupted; files appear whole or not at all"))
-    return code if isinstance(code, int) else 0
-
-
-@contextmanager
-def _warnings_as_asked(debug: bool) -> Iterator[None]:
-    """Keep libraries' warnings off the terminal, unless they were asked for by --debug or of Python itself."""
-    with warnings.catch_warnings():
-        if not (debug or sys.warnoptions):
-            warnings.simplefilter("ignore")
-        yield
-
-
-def _explain(error: Exception) -> int:
-    """Write an error to stderr and return the exit code that goes with it."""
-    if isinstance(error, typer.Abort):
-        error = Interrupted("interrupted")
-    if isinstance(error, Interrupted):
-        message, code = str(error), INTERRUPTED
-    elif isinstance(error, CommandError):
-        message = error.spell(message_of(error.error))
-        code = MISUSED if isinstance(error.error, UsageError) else FAILED
-    elif hasattr(error, "format_message"):  # the parser's own
-        message, code = usage(error), MISUSED
-    else:
-        message, code = message_of(error), FAILED
-    with suppress(OSError):  # the terminal may be gone, and its signal the reason
-        cause = error.error if isinstance(error, CommandError) else error
-        console.complain(message, lines=code == MISUSED or getattr(cause, "has_lines", False))
-    return code

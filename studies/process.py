@@ -20,6 +20,9 @@ from contextlib import suppress
 from types import FrameType
 
 DONE, FAILED, INTERRUPTED = 0, 1, 130
+INTERRUPTION = "interrupted; files appear whole or not at all"
+"""What is said of a command that has nothing more to say of what it keeps."""
+
 PATIENCE_SECONDS = 5.0
 _SHOW_CURSOR = b"\x1b[?25h"
 
@@ -42,8 +45,10 @@ def run_as_process(command: Callable[[], int]) -> int:
     try:
         _keep_temporary_files_together()
         code = command()
-    except KeyboardInterrupt:
+    except KeyboardInterrupt:  # before a command could say what it keeps
         code = INTERRUPTED
+        with suppress(OSError):
+            os.write(2, f"onebasin: {INTERRUPTION}\n".encode())
     except SystemExit as end:  # a library's way to end when the reader of a pipe has gone
         code = _code_without_reader(end)
     return _flush_streams(code)

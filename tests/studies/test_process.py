@@ -27,6 +27,9 @@ sys.exit(run_as_process(command))
 """
 
 
+WORDS = "onebasin: interrupted; files appear whole or not at all\n"
+
+
 def by_shell(first, *words):
     """A program that a shell turns into, after some words of its own."""
     return ["/bin/sh", "-c", f'{first}\nexec "$@"', "sh", *words]
@@ -54,7 +57,7 @@ def end(process):
 def test_each_signal_ends_a_command_as_ctrl_c_does(number):
     process = start(after="print('cleaned up')")
     process.send_signal(number)
-    assert end(process) == (130, "cleaned up\n", "")
+    assert end(process) == (130, "cleaned up\n", WORDS)
 
 
 def test_further_signals_do_not_disturb_the_cleaning_up():
@@ -64,7 +67,7 @@ def test_further_signals_do_not_disturb_the_cleaning_up():
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         process.send_signal(number)
         time.sleep(0.1)
-    assert end(process) == (130, "cleaned up\n", "")
+    assert end(process) == (130, "cleaned up\n", WORDS)
 
 
 def test_a_further_signal_ends_a_cleaning_up_that_takes_too_long():
@@ -108,7 +111,7 @@ def test_temporary_files_of_a_killed_command_are_gone_after_the_next(tmp_path):
     process.send_signal(signal.SIGTERM)
     code, _, err = end(process)
     assert code == 130
-    assert err == f"{new}\n"
+    assert err == f"{new}\n{WORDS}"
     assert list(tmp_path.iterdir()) == []
 
 

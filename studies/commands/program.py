@@ -1,0 +1,119 @@
+"""The commands put together, and one of them run.
+
+Data and tables go to stdout, progress and errors to stderr. An error is one message and an exit
+code: 1 for what went wrong, 2 for a command that was not understood, 130 for Ctrl-C, SIGTERM and
+SIGHUP. Libraries' warnings are for who writes programs: a command says itself what matters, and
+--debug shows the rest. This module imports nothing heavy, so that `--help` and mistyped commands
+answer at once.
+"""
+
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Annotated
+
+import typer
+
+from ..errors import Interrupted, UsageError
+from ..process import FAILED, INTERRUPTED, INTERRUPTION
+from . import cmdstan, console
+from .compare import compare
+from .console import show_notices
+from .doctor import doctor
+from .options import with_options
+from .posteriors import align, diagnose, report
+from .sample import sample, sample_with_settings
+from .spelling import Command, CommandError, message_of, usage
+from .study import study
+
+MISUSED = 2
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(version("onebasin"))
+        raise typer.Exit
+
+
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show it.")
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show where an error comes from; goes anywhere.")
+    ] = False,
+) -> None:
+    """Take the options that all commands share."""
+    # `main` looks for --debug itself, before anything can fail; it stands here for the help.
+
+
+def program(words: Sequence[str]) -> typer.Typer:
+    """Put the commands together; the options that are fields of settings, where their command is called.
+
+    They are left out where commands are only listed, since settings take as long to load as all the rest.
+    """
+    app = typer.Typer(
+        name="onebasin",
+        help="Inference for models whose parts are interchangeable, in NumPyro and in Stan.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+    )
+    app.callback()(options)
+    sampling = sample_with_settings() if "sample" in words else with_options(sample, [])
+    for command in (doctor, sampling, diagnose, align, compare, report, study):
+        app.command(cls=Command)(command)
+    app.add_typer(cmdstan.app)
+    return app
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command, as a part of this process; return its exit code."""
+    words = list(arguments)
+    debug = "--debug" in words
+    show_notices()
+    try:
+        with _warnings_as_asked(debug):
+            code = typer.main.get_command(program(words)).main(
+                args=[word for word in words if word != "--debug"],
+                prog_name="onebasin",
+                standalone_mode=False,
+            )
+    except Exception as error:
+        if debug:
+            raise (error.error if isinstance(error, CommandError) else error) from None
+        return _explain(error)
+    if code == INTERRUPTED:  # by a command that has nothing to say of what it keeps
+        return _explain(Interrupted(INTERRUPTION))
+    return code if isinstance(code, int) else 0
+
+
+@contextmanager
+def _warnings_as_asked(debug: bool) -> Iterator[None]:
+    """Keep libraries' warnings off the terminal, unless they were asked for by --debug or of Python itself."""
+    with warnings.catch_warnings():
+        if not (debug or sys.warnoptions):
+            warnings.simplefilter("ignore")
+        yield
+
+
+def _explain(error: Exception) -> int:
+    """Write an error to stderr and return the exit code that goes with it."""
+    if isinstance(error, typer.Abort):
+        error = Interrupted(INTERRUPTION)
+    if isinstance(error, Interrupted):
+        message, code = str(error), INTERRUPTED
+    elif isinstance(error, CommandError):
+        message = error.spell(message_of(error.error))
+        code = MISUSED if isinstance(error.error, UsageError) else FAILED
+    elif hasattr(error, "format_message"):  # the parser's own
+        message, code = usage(error), MISUSED
+    else:
+        message, code = message_of(error), FAILED
+    with suppress(OSError):  # the terminal may be gone, and its signal the reason
+        cause = error.error if isinstance(error, CommandError) else error
+        console.complain(message, lines=code == MISUSED or getattr(cause, "has_lines", False))
+    return code
