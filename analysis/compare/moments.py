@@ -39,7 +39,7 @@ class MomentComparison:
     gated
         Parameters that failed the gate.
     verdict
-        `agree`, `differ`, or `undecided` where nothing differs but not every parameter passed.
+        `agree`, `differ`, or `undecided` where nothing differs but not every parameter passed, or none varies.
     """
 
     table: pd.DataFrame
@@ -109,7 +109,8 @@ def compare_moments(
     largest_z, largest_d = _largest(trusted["z"]), _largest(trusted["d"])
     gated = tuple(table.index[table["gated"]])
     differ = largest_z > z_bound or largest_d > d_bound
-    verdict = "differ" if differ else "undecided" if gated or trusted.empty else "agree"
+    evident = trusted["ess"].notna().any()  # equal constants alone say nothing of two posteriors
+    verdict = "differ" if differ else "agree" if evident and not gated else "undecided"
     return MomentComparison(table, largest_z, largest_d, z_bound, d_bound, gated, verdict)
 
 
@@ -141,7 +142,8 @@ def _table(
     table["rhat"] = pd.concat(rhats, axis=1).max(axis=1, skipna=False) if rhats else NAN
     table["ess"] = np.minimum(left["ess_bulk"], right["ess_bulk"])
     mixed = (table["rhat"] <= max_rhat) if rhats else pd.Series(True, index=table.index)
-    table["gated"] = ~((mixed & (table["ess"] >= min_ess)) | fixed)
+    known = table["z"].notna() & table["d"].notna()  # what cannot be computed agrees with nothing
+    table["gated"] = ~(known & ((mixed & (table["ess"] >= min_ess)) | fixed))
     return table
 
 

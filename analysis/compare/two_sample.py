@@ -98,6 +98,7 @@ def two_sample(
     p_values = np.full(2, np.nan)
     if min(len(a), len(b)) >= MIN_DRAWS:
         p_values = _p_values(pairs, len(a), observed, permutations, seed)
+        p_values = np.where(np.isfinite(observed), p_values, np.nan)
     return TwoSample(
         energy=float(observed[0]),
         energy_p=float(p_values[0]),

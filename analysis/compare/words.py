@@ -112,6 +112,11 @@ def _warnings(setting: Setting, table: pd.DataFrame) -> Iterator[str]:
             "longer, or see whether its chains mix."
         )
     floor = table["energy_p"].iloc[-1]
+    if not np.isfinite(floor) and not few.any():
+        yield (
+            f"Whether the chains of `{setting.truth}` agree among themselves was not judged, since their halves have "
+            "no p-value: other p-values cannot be trusted; sample longer."
+        )
     if np.isfinite(floor) and floor <= SMALL:
         yield (
             f"The chains of `{setting.truth}` differ among themselves (p = {floor:.3f}): it has not mixed, and "

@@ -26,8 +26,11 @@ NOT_RECORDED = (
 def judge(diagnosis: Diagnosis) -> tuple[Check, ...]:
     """Judge a posterior by every check that applies to it."""
     sampler, fit = diagnosis.sampler, diagnosis.variational
-    checks = [_varies(diagnosis)]
-    if sampler is not None:
+    checks: list[Check | None] = [_varies(diagnosis)]
+    if sampler is not None and not sampler.sampled:
+        checks += [_sampling(diagnosis), _rhat(diagnosis, sampler)]
+        checks += [_ess(diagnosis, word) for word in ("Bulk", "Tail")]
+    elif sampler is not None:
         checks += [
             _moves(sampler),
             _rhat(diagnosis, sampler),
@@ -91,6 +94,15 @@ def _varies(diagnosis: Diagnosis) -> Check:
         name,
         f"Nothing varies: every draw of {_listed(diagnosis.constants)} is the same, so that R-hat and ESS have nothing "
         "to judge. Look at variables that were inferred, or find out why the sampler never moved.",
+    )
+
+
+def _sampling(diagnosis: Diagnosis) -> Check:
+    """Draws vary and no log density or energy does: of a program without parameters, whose draws are independent."""
+    return not_judged(
+        "sampling",
+        "Nothing was sampled: the draws vary while the log density never does, and there are no energies, as in a "
+        "program without parameters. Divergences, trees and energies do not apply, and independent draws need none.",
     )
 
 

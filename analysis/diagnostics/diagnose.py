@@ -80,7 +80,7 @@ def diagnose(
 
 
 def _assemble(view: View, draws: Draws, table: pd.DataFrame, limits: Limits) -> Diagnosis:
-    sampler = None if view.is_variational else sampler_summary(view)
+    sampler = None if view.is_variational else sampler_summary(view, draws.values)
     ess_bulk = Extreme.of(table["ess_bulk"], smallest=True)
     constants = np.asarray(draws.names)[is_constant(draws.values)]
     return Diagnosis(

@@ -40,7 +40,9 @@ class SamplerSummary:
     lp_means, lp_rhat
         Mean log density of each chain, and R-hat of the log density.
     stuck_chains
-        Chains (counted from 0) whose log density, or failing that energy, never changed.
+        Chains (counted from 0) whose log density, or failing that energy, and draws never changed.
+    sampled
+        False where draws vary and neither log density nor energy ever does.
     not_finite
         Statistics that have values that are not finite: how many, chain by chain.
     gradient_evaluations
@@ -64,6 +66,7 @@ class SamplerSummary:
     lp_means: tuple[float, ...] = ()
     lp_rhat: float = NAN
     stuck_chains: tuple[int, ...] = ()
+    sampled: bool = True
     not_finite: dict[str, tuple[int, ...]] = field(default_factory=dict)
     gradient_evaluations: int | None = None
     sampling_seconds: float = NAN
@@ -75,13 +78,14 @@ class SamplerSummary:
         return float(np.min(self.bfmi)) if self.bfmi else NAN
 
 
-def sampler_summary(view: View) -> SamplerSummary:
-    """Read the group `sample_stats` and the cost attributes of a posterior made by MCMC."""
+def sampler_summary(view: View, draws: Float[np.ndarray, "chain draw param"]) -> SamplerSummary:
+    """Read the group `sample_stats` and the cost attributes of a posterior made by MCMC, beside the draws."""
     return SamplerSummary(
         **_divergences(view),
         **_trees(view),
         **_energy(view),
         **_heights(view),
+        **_movement(view, draws),
         **_steps(view),
         not_finite=_not_finite(view),
         gradient_evaluations=_gradient_evaluations(view),
@@ -122,8 +126,8 @@ def _divergences(view: View) -> dict:
 def _trees(view: View) -> dict:
     depth, limit = _recorded(view, schema.TREE_DEPTH), view.number(schema.MAX_TREE_DEPTH)
     reached, trees = _recorded(view, schema.REACHED_MAX_TREEDEPTH), {}
-    known = () if depth is None else depth[np.isfinite(depth)]
-    if len(known):
+    known = np.empty(0) if depth is None else depth[np.isfinite(depth)]
+    if known.size:
         trees = {"mean_tree_depth": float(known.mean()), "deepest_tree": int(known.max())}
     if depth is not None and limit is not None:
         reached = depth >= limit
@@ -148,16 +152,27 @@ def _steps(view: View) -> dict:
 
 def _heights(view: View) -> dict:
     heights: dict = {}
-    energy, lp = _recorded(view, schema.ENERGY), _recorded(view, schema.LP)
+    lp = _recorded(view, schema.LP)
     if lp is not None:
         with np.errstate(invalid="ignore"):  # both infinities in one chain
             heights["lp_means"] = _floats(lp.mean(axis=1))
         heights["lp_rhat"] = rhat_of(lp) if np.isfinite(lp).all() else NAN
-    height = lp if lp is not None else energy
-    if height is not None and height.shape[1] > 1:
-        still = (height == height[:, :1]).all(axis=1)
-        heights["stuck_chains"] = tuple(np.flatnonzero(still).tolist())
     return heights
+
+
+def _movement(view: View, draws: Float[np.ndarray, "chain draw param"]) -> dict:
+    """Which chains stand still, and whether anything was sampled at all."""
+    energy, lp = _recorded(view, schema.ENERGY), _recorded(view, schema.LP)
+    height = lp if lp is not None else energy
+    if height is None or height.shape[1] < 2:
+        return {}
+    moves = (draws != draws[:, :1]).any(axis=(1, 2))
+    still = (height == height[:, :1]).all(axis=1) & ~moves
+    flat = all(s is None or (s == s.flat[0]).all() for s in (lp, energy))
+    return {
+        "stuck_chains": tuple(np.flatnonzero(still).tolist()),
+        "sampled": not (flat and moves.any()),
+    }
 
 
 def _energy(view: View) -> dict:

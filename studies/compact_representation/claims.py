@@ -47,13 +47,14 @@ def _grows(frames: Frames) -> Iterable[Trial]:
     if swaps:
         after = [row["after"] for row in swaps]
         words = ", ".join(f"{row['before']} to {row['after']:.1f}" for row in swaps)
-        yield Trial("means over runs", words, bool((np.diff(after) > 0).all()))
+        rises = bool((np.diff(after) > 0).all()) if len(after) > 1 else None
+        yield Trial("means over runs", words, rises)
 
 
 def _monotonic(row: Row) -> Finding:
     counts = row["transpositions"]
     falls = int((np.diff(counts) < 0).sum())
-    return f"0 to {counts[-1]}, {falls} falls", falls == 0
+    return f"0 to {counts[-1]}, {falls} falls", falls == 0 if len(counts) > 1 else None
 
 
 def _aligned(measure: str, holds: Callable[[float, float], bool]) -> Test:

@@ -4,11 +4,11 @@ A claim is tried in several comparisons (`lab.comparisons`). It reproduces if it
 not if it holds in none, and is unclear otherwise, or where the numbers of a comparison cannot be trusted.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from .frame import Frame, Frames
+from .frame import Frame, Frames, has_holes
 
 Verdict = Literal["reproduces", "does not reproduce", "unclear"]
 
@@ -20,6 +20,11 @@ class Trial:
     where: str  # What was compared.
     measured: str  # The numbers.
     holds: bool | None  # Whether the claim holds there; None where the numbers cannot be trusted.
+
+    def __post_init__(self) -> None:
+        """Take no number that is not finite, nor NumPy's words, for a verdict."""
+        known = self.holds is not None and self.holds == self.holds
+        object.__setattr__(self, "holds", bool(self.holds) if known else None)
 
 
 Test = Callable[[Frames], Iterable[Trial]]
@@ -57,9 +62,19 @@ class Claim:
 
     def on(self, frames: Frames) -> Statement:
         """Try the claim on what was measured."""
-        trials = tuple(self.test(frames))
+        trials = tuple(_tries(self.test, frames))
         verdict = judge([trial.holds for trial in trials])
         return Statement(self.label, self.quote, self.rule, trials, verdict)
+
+
+def _tries(test: Test, frames: Frames) -> Iterator[Trial]:
+    """Go through a test's comparisons; one that stumbles over a number that is missing or not finite is void."""
+    try:
+        yield from test(frames)
+    except (TypeError, ZeroDivisionError):
+        if not any(has_holes(row) for frame in frames.values() for row in frame):
+            raise
+        yield Trial("the rest", "a number is missing or not finite", None)
 
 
 def judge(holds: Sequence[bool | None]) -> Verdict:

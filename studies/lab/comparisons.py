@@ -2,9 +2,11 @@
 
 Most claims are tried by one of three: `contrast` (rows that differ in one factor), `each` (every row) and
 `paired` (two levels of a factor, pair by pair). What a comparison says is up to a function of the rows, which
-returns the numbers in words and whether the claim holds; `ratio` makes the commonest one.
+returns the numbers in words and whether the claim holds; `ratio` makes the commonest one. A claim never holds where a
+number that is asked for is missing or not finite.
 """
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -45,7 +47,7 @@ def contrast(
             for a in rows.where(**{factor: before}):
                 b = rows.find(**{factor: after}, **{name: a[name] for name in same})
                 if b is not None:
-                    yield _trial(where(a, b), tried(a, b), frames, (a, b), void)
+                    yield _trial(where(a, b), _found(tried, a, b), frames, (a, b), void)
 
     return test
 
@@ -62,7 +64,7 @@ def each(
     def test(frames: Frames) -> Iterable[Trial]:
         for row in read(over, frames):
             name = row[where] if isinstance(where, str) else where(row)
-            yield _trial(name, tried(row), frames, (row,), void)
+            yield _trial(name, _found(tried, row), frames, (row,), void)
 
     return test
 
@@ -90,9 +92,16 @@ def paired(
             group = rows.where(**dict(zip(same, alike, strict=True)))
             pairs = pair(group, measure, factor, first, second, by=by)
             if pairs.num:
-                yield Trial(where(group.rows[0]), *tried(pairs))
+                words, holds = tried(pairs)
+                lost = _lost(group, measure, factor, (first, second))
+                yield Trial(where(group.rows[0]), words, None if lost and holds else holds)
 
     return test
+
+
+def _lost(rows: Frame, measure: str, factor: str, levels: tuple[Any, Any]) -> bool:
+    """Whether a row has no finite number, so that its pair is left out."""
+    return any(row[measure] is None for row in rows.where(**{factor: levels}))
 
 
 def pair(rows: Frame, measure: str, factor: str, first: Any, second: Any, *, by: str) -> Pairs:
@@ -127,7 +136,7 @@ def ratio(
         a, b = (
             row[measure] if isinstance(measure, str) else measure(row) for row in (first, second)
         )
-        if a is None or b is None:
+        if a is None or b is None or not a or not math.isfinite(b / a):
             return "not measured", None
         holds = (below is None or b / a < below) and (above is None or b / a > above)
         return f"{short(a)} to {short(b)}, ratio {b / a:.2f}", holds
@@ -145,6 +154,40 @@ def span(values: Iterable[float], decimals: int = 2) -> str:
     numbers = sorted(values)
     low, high = f"{numbers[0]:.{decimals}f}", f"{numbers[-1]:.{decimals}f}"
     return low if low == high else f"{low} to {high}"
+
+
+class _Watched(dict[str, Any]):
+    """A row that notes whether something was asked for that is missing or not finite; a frame has None for both."""
+
+    def __init__(self, row: Row, missed: list[str]) -> None:
+        super().__init__(row)
+        self.missed = missed
+
+    def __getitem__(self, name: str) -> Any:
+        return self._noted(name, super().__getitem__(name))
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """As of a dictionary."""
+        return self._noted(name, super().get(name, default))
+
+    def _noted(self, name: str, value: Any) -> Any:
+        if isinstance(value, dict):
+            return _Watched(value, self.missed)
+        if value is None or (isinstance(value, list) and None in value):
+            self.missed.append(name)
+        return value
+
+
+def _found(tried: Callable[..., Finding], *rows: Row) -> Finding:
+    """Ask what rows say; where they lack a number that is asked for, the claim does not hold in them."""
+    missed: list[str] = []
+    try:
+        words, holds = tried(*(_Watched(row, missed) for row in rows))
+    except (TypeError, ZeroDivisionError):
+        if not missed:
+            raise
+        return f"{missed[-1]} is missing or not finite", None
+    return words, None if missed and holds else holds
 
 
 def _trial(

@@ -111,6 +111,15 @@ def plain(value: Any) -> Any:
     return value
 
 
+def has_holes(value: Any) -> bool:
+    """Whether a plain value is missing or not finite, or holds one that is."""
+    if isinstance(value, Mapping):
+        return any(has_holes(entry) for entry in value.values())
+    if isinstance(value, list):
+        return any(has_holes(entry) for entry in value)
+    return value is None
+
+
 def _fits(row: Row, wanted: Mapping[str, Any]) -> bool:
     return all(
         row[name] in value

@@ -124,10 +124,10 @@ def _scaling(frames: Frames) -> Iterator[Trial]:
     for where, name in kinds.items():
         ratios = np.array([row[name] / row["sigma"] for row in rows])
         words = f"{ratios.min():.8f} to {ratios.max():.8f} sigma"
-        yield Trial(where, words, bool(np.ptp(ratios) < 1e-6))
+        yield Trial(where, words, bool(np.ptp(ratios) < 1e-6) if len(rows) > 1 else None)
     found = [_bracket(row) for row in rows]
     words = ", ".join(f"{low:g} to {high:g}" for low, high in found)
-    alike = None if np.isnan(found).any() else len(set(found)) == 1
+    alike = None if np.isnan(found).any() or len(rows) < 2 else len(set(found)) == 1
     yield Trial("descents from a mode, each sigma", f"{words} sigma", alike)
 
 

@@ -102,3 +102,23 @@ def test_to_dict_is_strict_json(make_mcmc, rng):
     a = make_mcmc({"fixed": np.ones((2, 9)), "mu": rng.normal(size=(2, 9))})
     text = json.dumps(compare_moments(a, a).to_dict(), allow_nan=False)
     assert json.loads(text)["verdict"] == "undecided"  # 18 draws do not pass the gate
+
+
+def test_what_cannot_be_computed_agrees_with_nothing(make_mcmc, rng, monkeypatch):
+    from onebasin.analysis.compare import moments
+
+    trees = [make_mcmc({"mu": rng.normal(size=SHAPE)}) for _ in range(2)]
+    assert compare_moments(*trees).verdict == "agree"
+    monkeypatch.setattr(
+        moments,
+        "summary",
+        lambda draws, whole=moments.summary: whole(draws).assign(mcse_mean=np.nan),
+    )
+    found = compare_moments(*trees)
+    assert found.verdict == "undecided"
+    assert found.gated == ("mu[0]", "mu[1]", "mu[2]")
+
+
+def test_equal_constants_alone_are_no_agreement(make_mcmc):
+    still = make_mcmc({"mu": np.ones(SHAPE)})
+    assert compare_moments(still, still).verdict == "undecided"

@@ -169,6 +169,20 @@ def test_log_density_that_never_changes_tells_nothing(make_mcmc, draws):
     assert not found.passed
 
 
+def test_program_without_parameters_is_said_to_have_sampled_nothing(make_mcmc, draws):
+    still = {"lp": np.zeros(SHAPE), "energy": None, "tree_depth": None, "n_steps": np.ones(SHAPE)}
+    found = diagnose(make_mcmc(draws, stats=still))
+    assert found.warnings == ()
+    assert found.verdict.endswith("not judged: sampling")
+    assert found.notes[0].startswith("Nothing was sampled: the draws vary while the log density")
+
+
+def test_chain_that_moves_at_one_height_is_not_stuck(make_mcmc, draws, rng):
+    lp = rng.normal(size=SHAPE)
+    lp[2] = 0.0
+    assert diagnose(make_mcmc(draws, stats={"lp": lp})).sampler.stuck_chains == ()
+
+
 def test_zero_chains_are_refused(make_mcmc):
     with pytest.raises(ValueError, match="`posterior` has no chains"):
         diagnose(make_mcmc({"mu": np.ones((0, 500))}, stats={"energy": np.ones((0, 500))}))

@@ -1,0 +1,100 @@
+"""A claim never reproduces on numbers that are missing or not finite."""
+
+import math
+
+import numpy as np
+import pytest
+
+from onebasin.studies.lab.claims import Claim, Trial
+from onebasin.studies.lab.comparisons import contrast, each, paired, ratio
+from onebasin.studies.lab.frame import Frame
+
+BAD = [math.nan, math.inf, -math.inf, None]
+
+
+def verdict(test, rows):
+    return Claim("label", "quote", "rule", test).on({"cells": Frame.of(rows)}).verdict
+
+
+def rows(value, kind="after"):
+    """Two levels and three seeds, one number of which is bad."""
+    return [
+        {"level": level, "seed": seed, "score": 1.0 + (level == "after")}
+        | ({"score": value} if (level, seed) == (kind, 1) else {})
+        for level in ("before", "after")
+        for seed in range(3)
+    ]
+
+
+@pytest.mark.parametrize("value", BAD)
+@pytest.mark.parametrize("kind", ["before", "after"])
+def test_rows_that_differ_in_a_factor(value, kind):
+    test = contrast(
+        "cells", "level", [("before", "after")], ratio("score", above=1.5),
+        same=("seed",), where=lambda a, b: str(a["seed"]),
+    )  # fmt: skip
+    assert verdict(test, rows(2.0)) == "reproduces"
+    assert verdict(test, rows(value, kind)) == "unclear"
+
+
+@pytest.mark.parametrize("value", BAD)
+@pytest.mark.parametrize(
+    "holds",
+    [
+        lambda row: row["score"] > 0.5,
+        lambda row: not row["score"] > 9,
+        lambda row: row.get("score") is None or row["score"] > 0.5,
+        lambda row: np.mean([row["score"], 3.0]) > 0.5,
+        lambda row: f"{row['score']:.2f}" != "",
+    ],
+)
+def test_rows_one_by_one(value, holds):
+    test = each("cells", lambda row: ("words", holds(row)), where="level")
+    assert verdict(test, rows(1.0)) == "reproduces"
+    assert verdict(test, rows(value)) != "reproduces"
+
+
+@pytest.mark.parametrize("value", BAD)
+def test_lists_and_nested_rows_count_too(value):
+    nested = [{"level": "a", "other": {"scores": [1.0, value]}}]
+    test = each("cells", lambda row: ("words", len(row["other"]["scores"]) == 2), where="level")
+    assert verdict(test, nested) == "unclear"
+
+
+@pytest.mark.parametrize("value", BAD)
+def test_pairs(value):
+    test = paired(
+        "cells", "score", "level", "after", "before", lambda pairs: ("words", pairs.mean > 0),
+        by="seed", where=lambda row: "all",
+    )  # fmt: skip
+    assert verdict(test, rows(2.0)) == "reproduces"
+    assert verdict(test, rows(value)) == "unclear"  # two good pairs are not three
+
+
+@pytest.mark.parametrize("value", BAD)
+def test_a_test_of_its_own_that_stumbles_is_void(value):
+    def test(frames):
+        for row in frames["cells"]:
+            yield Trial(row["level"], "words", row["score"] > 0.5)
+
+    assert verdict(test, rows(1.0)) == "reproduces"
+    assert verdict(test, rows(value)) == "unclear"
+
+
+def test_faults_of_a_test_stay_faults():
+    def wrong(row):
+        return "words", len(3) > 1
+
+    with pytest.raises(TypeError):
+        verdict(each("cells", wrong, where="level"), rows(1.0))
+
+
+@pytest.mark.parametrize("holds", [math.nan, np.nan, np.float64("nan")])
+def test_a_verdict_that_is_no_number_is_void(holds):
+    assert Trial("where", "words", holds).holds is None
+    assert Trial("where", "words", np.bool_(True)).holds is True
+
+
+def test_nothing_to_compare_is_unclear():
+    assert verdict(each("cells", lambda row: ("", True), where="level"), []) == "unclear"
+    assert ratio("score", below=2.0)({"score": 0.0}, {"score": 1.0}) == ("not measured", None)
