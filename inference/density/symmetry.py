@@ -153,10 +153,9 @@ def check_symmetry(
         for block, difference in zip(symmetry, differences, strict=True)
         if block.keeps_density and np.isnan(difference)
     )
-    where = {"points": count} if draws is None else {"draws": count}
-    return SymmetryCheck(
-        tuple(differences), count, replace(evidence, unresolved=unresolved, **where)
-    )
+    points, drawn = (count, 0) if draws is None else (0, count)
+    evidence = replace(evidence, unresolved=unresolved, points=points, draws=drawn)
+    return SymmetryCheck(tuple(differences), count, evidence)
 
 
 def evidence_at_draws(

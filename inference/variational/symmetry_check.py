@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import jax
 import numpy as np
@@ -78,7 +79,7 @@ def _try(layout: Layout, density: Density, vectors: list[jax.Array]) -> Changes:
     keys = jax.random.split(jax.random.key(1), len(vectors))
     moved = [layout.act(layout.random(k), v) for k, v in zip(keys, vectors, strict=True)]
 
-    def measure(points: dict[str, np.ndarray]) -> np.ndarray:
+    def measure(points: Mapping[str, Any]) -> np.ndarray:
         # One after another: data may be large.
         return np.array([float(density(jax.numpy.asarray(v))) for v in points["vector"]])
 

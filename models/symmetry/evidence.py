@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
+from typing import Any
 
 SHOWN = 4
 """Names listed in a sentence."""
@@ -118,7 +119,7 @@ def _union(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*first, *second)))
 
 
-def _tuple(value: object) -> object:
+def _tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
