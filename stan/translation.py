@@ -9,6 +9,7 @@ have equal translations, whatever they are called and wherever they lie.
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,9 @@ NAME = "program"
 
 _BESIDE = "beside"
 """The link to the program's own folder."""
+
+_NAMESPACE = re.compile(r"\b\w+_model_namespace::\w+: ")
+"""Where in the C++ a check of data failed, which says nothing of the program."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,7 @@ def translate(path: Path, where: Home) -> Translation:
 
 def in_own_names(words: str, path: Path) -> str:
     """Give what `stanc`, the C++ compiler or a compiled program says with the program's own names in it."""
+    words = _NAMESPACE.sub("", words)
     words = words.replace(f"'{NAME}.stan'", f"'{shown(path.name)}'").replace(f"'{_BESIDE}/", "'")
     return words.replace(
         f"Current include paths: {_BESIDE}", f"Current include paths: {shown(str(path.parent))}"

@@ -114,9 +114,8 @@ def usage(error: Any) -> str:
     beneath = error.__cause__
     if beneath is not None and hasattr(beneath, "errors"):
         found = beneath.errors()[0]
-        kind = _KINDS.get(str(found["type"]).partition("_")[0])
-        if kind:
-            said = said.replace(str(error.message), f"{found['input']!r} is not {kind}")
+        kind = _KINDS.get(str(found["type"]).partition("_")[0], "a name that a file can have")
+        said = said.replace(str(error.message), f"{found['input']!r} is not {kind}")
     where = error.ctx.command_path if error.ctx is not None else "onebasin"
     stop = "" if said.endswith((".", "?", "!")) else "."
     return f"{said}{stop} See `{where} --help`."

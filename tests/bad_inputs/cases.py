@@ -22,7 +22,7 @@ import pytest
 from onebasin.models.errors import OnebasinError
 from onebasin.studies.cli import main
 
-REFUSED, MISUSED = 1, 2
+DONE, REFUSED, MISUSED = 0, 1, 2
 
 File = str | bytes | Path | Callable[[Path], object]
 """What a file holds: text, bytes, those of another file, or what writes it."""
@@ -47,7 +47,7 @@ PYTHON_ARGUMENTS = re.compile(
 
 @dataclass(frozen=True)
 class Case:
-    """A command that must be refused.
+    """A command, and how it must be answered.
 
     Attributes
     ----------
@@ -161,6 +161,11 @@ def command_faults(case: Case, code: int, out: str, err: str) -> Iterable[str]:
     """Name what is wrong with an answer."""
     if code != case.code:
         yield f"the exit code is {code}, and {case.code} was due"
+    if case.code == DONE:
+        if "onebasin: " in err:
+            yield "an error was reported"
+        yield from (f"it does not say: {word}" for word in case.says if word not in out + err)
+        return
     lines = err.rstrip("\n").split("\n")
     said = [i for i, line in enumerate(lines) if line.startswith("onebasin: ")]
     if len(said) != 1:

@@ -54,6 +54,9 @@ def _option(words: str, *says: str) -> Case:
         _misused("tolerance-a-word", f"{SAMPLE} --method meanfield --tolerance low", "--tolerance"),
         _misused("flag-with-a-value", f"{SAMPLE} --json=yes", "--json"),
         _misused("permutations-a-word", "compare a.nc b.nc --permutations many", "--permutations"),
+        _misused(
+            "file-with-a-null-byte", "diagnose 'a\0b.nc'", "RUN.nc", "a name that a file can have"
+        ),
         _misused("restarts-a-word", "align a.nc --out b.nc --restarts few", "--restarts"),
         _misused("jobs-a-word", "cmdstan build --jobs all", "--jobs"),
         _misused("doctor-with-a-word", "doctor now", "now"),
