@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from onebasin.models.checks import check_path
 from onebasin.models.notices import notice
 from onebasin.models.storage.claims import read_arrays
 from onebasin.models.storage.seal import Seal, examine, sealing
@@ -102,7 +103,9 @@ class FileKeeper(Keeper):
         self._written = time.monotonic()
 
 
-def keeper_in(folder: Path | None, fingerprint: Callable[[], str | None]) -> Keeper:
+def keeper_in(folder: str | Path | None, fingerprint: Callable[[], str | None]) -> Keeper:
     """A keeper of a folder, one that keeps nothing where there is no folder or the run has no fingerprint."""
-    mark = None if folder is None else fingerprint()
-    return Keeper() if folder is None or mark is None else FileKeeper(folder, mark)
+    if folder is None:
+        return Keeper()
+    place, mark = check_path("checkpoint", folder), fingerprint()
+    return Keeper() if mark is None else FileKeeper(place, mark)

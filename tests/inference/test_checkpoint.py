@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -46,3 +47,24 @@ def test_damaged_file_is_not_taken_and_said_in_a_line(
     checkpoint.write(path, "this run", arrays)
     assert checkpoint.read(path, "this run") is not None
     assert len(caplog.messages) == 1
+
+
+def test_training_goes_on_from_a_whole_state_and_starts_again_from_a_damaged_one(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    start = checkpoint.Kept({"w": jnp.zeros(4)}, [])
+
+    def keeper() -> checkpoint.FileKeeper:
+        found = checkpoint.keeper_in(str(tmp_path), lambda: "this run")
+        assert isinstance(found, checkpoint.FileKeeper)
+        return found
+
+    first = keeper()
+    first.seconds = 0.0
+    first.save(lambda: checkpoint.Kept({"w": jnp.arange(4.0)}, [np.ones(2)]))
+    np.testing.assert_array_equal(keeper().load(start).state["w"], np.arange(4.0))
+    path = tmp_path / "state.npz"
+    path.write_bytes(flip(path.read_bytes()))
+    assert keeper().load(start) is start
+    assert len(caplog.messages) == 1
+    assert type(checkpoint.keeper_in(tmp_path, lambda: None)) is checkpoint.Keeper
