@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from onebasin.models.errors import OnebasinError
 from onebasin.models.symmetry.base import Block
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
 from onebasin.models.symmetry.elements import Part
@@ -178,6 +179,9 @@ def evidence_at_draws(
         )
     except SymmetryError as error:
         return replace(found, refuted=error.reason)
+    except (OnebasinError, ValueError, OSError) as error:  # no reason to lose draws
+        words = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+        return replace(found, skipped=(*found.skipped, f"trying draws failed ({words})"))
 
 
 def _values(

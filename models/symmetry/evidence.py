@@ -15,7 +15,10 @@ SHOWN = 4
 
 DECLARED = "declared for this call, not checked: no log density was at hand"
 """Of a symmetry that was given beside a file."""
-UNRECORDED = "declared, not checked: this file records no check of it against the log density"
+UNRECORDED = (
+    "declared, not checked: this file records no check of it against the log density, as `check_symmetry` and "
+    "`onebasin sample --exchangeable` make one"
+)
 """Of a symmetry that a file declares and nobody held against anything."""
 
 

@@ -145,6 +145,14 @@ def test_draws_without_the_variables_are_refused():
         check_symmetry(target(), draws=tree)
 
 
+def test_a_check_that_breaks_off_loses_no_draws():
+    tree = tree_of(np.zeros((1, 5, 3)))
+    tree["posterior"] = tree["posterior"].to_dataset().rename({"mu": "nu"})
+    found = evidence_at_draws(target(), tree, Evidence(points=5), engine="numpyro")
+    assert found.holds
+    assert "not at draws; trying draws failed (`draws` lack mu" in found.sentence
+
+
 def derived(mu):
     return {"squares": mu**2, "total": mu.sum(), "first": mu[0], "weighed": mu * jnp.arange(3.0)}
 
