@@ -16,8 +16,9 @@ from onebasin.analysis.report import write
 from onebasin.inference.errors import AdviFailed
 from onebasin.inference.fingerprint import fingerprint
 from onebasin.models import schema
+from onebasin.models.errors import WriteError
 
-from ..errors import Interrupted
+from ..errors import Interrupted, StudyError
 from ..methods import infer
 from .cells import Cell, CellFailed, Context, Outcomes
 from .folder import Run, write_json
@@ -40,6 +41,8 @@ def run_cells(study: Study, config: Any, run: Run, *, progress: bool, say: Say) 
     ------
     Interrupted
         On Ctrl-C; what is finished stays in the folder.
+    StudyError
+        If a file cannot be written, such as on a full disk; the message says what is kept.
     ValueError
         If two cells have one key, or an input is no earlier cell.
     """
@@ -60,15 +63,22 @@ def run_cells(study: Study, config: Any, run: Run, *, progress: bool, say: Say) 
                 make, cell, own, run, say
             )
         except KeyboardInterrupt:
-            raise Interrupted(
-                f"interrupted; {len(paths)} of {len(cells)} cells are finished and kept in "
-                f"{run.path}: the same command goes on from there"
-            ) from None
+            raise Interrupted(f"interrupted; {_what_is_kept(paths, cells, run)}") from None
+        except WriteError as error:
+            kept = _what_is_kept(paths, cells, run)
+            raise StudyError(f"{str(error).removesuffix('.')}; {kept}.") from error
         if failure is None:
             paths[cell] = run.posterior_path(cell.key)
         else:
             failures[cell] = failure
     return Outcomes(paths, failures)
+
+
+def _what_is_kept(paths: Mapping[Cell, Path], cells: tuple[Cell, ...], run: Run) -> str:
+    return (
+        f"{len(paths)} of {len(cells)} cells are finished and kept in {run.path}: the same command "
+        "goes on from there"
+    )
 
 
 def finish(study: Study, config: Any, run: Run, outcomes: Outcomes) -> Findings:

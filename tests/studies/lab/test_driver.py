@@ -16,9 +16,10 @@ from numpyro import distributions as dist
 from onebasin.inference import NutsSettings
 from onebasin.inference.errors import AdviFailed
 from onebasin.inference.fingerprint import fingerprint
+from onebasin.models.errors import WriteError
 from onebasin.models.symmetry.blocks import Exchangeable
 from onebasin.models.target import Target
-from onebasin.studies.errors import Interrupted
+from onebasin.studies.errors import Interrupted, StudyError
 from onebasin.studies.lab import Cell, CellFailed, Context, Outcomes, Study, Text
 from onebasin.studies.lab.driver import mark, run_cells, sample
 from onebasin.studies.lab.folder import FINGERPRINT, open_run
@@ -206,6 +207,18 @@ def test_error_of_another_kind_stops_the_study(cook, kitchen):
 
     kitchen.before = fail
     with pytest.raises(RuntimeError, match="a bug"):
+        cook()
+
+
+def test_a_full_disk_says_what_is_kept(cook, kitchen):
+    def fill(cell):
+        if cell.key == "ab.blend.numpy":
+            raise WriteError(Path("ab.nc"), "ab.nc cannot be written (No space left on device).")
+
+    kitchen.before = fill
+    with pytest.raises(
+        StudyError, match=r"^ab\.nc cannot .*device\); 2 of 4 cells are .* kept in .*\.$"
+    ):
         cook()
 
 
