@@ -13,6 +13,7 @@ import xarray as xr
 
 from onebasin.models.checks import check_seed, choose
 from onebasin.models.settings import given_or_default
+from onebasin.models.storable import check_amount
 from onebasin.models.target import Target, check_target
 
 from ..engine import engine_named
