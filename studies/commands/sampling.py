@@ -156,7 +156,13 @@ def run(
         inputs=[request.program, *([request.data] if request.data else [])],
     ):
         if there:
-            tree = open_posterior(request.out)
+            try:
+                tree = open_posterior(request.out)
+            except PosteriorFileError as error:
+                raise StudyError(
+                    f"`--out` is {request.out}, which this command has made, but it is damaged; make it anew with "
+                    "--force."
+                ) from error
             say(f"{request.out} holds what this command makes")
         else:
             tree = _sample(request, target, force=force, progress=progress, say=say)

@@ -241,6 +241,20 @@ def test_the_same_command_finishes_what_was_left(sample, sampler):
     assert Path("run.nc").read_bytes() == draws
 
 
+def test_damaged_result_of_the_same_command_is_refused(sample, sampler):
+    assert sample().code == 0
+    content = bytearray(Path("run.nc").read_bytes())
+    content[-1] ^= 1
+    Path("run.nc").write_bytes(content)
+    answer = sample()
+    assert (answer.code, answer.err) == (
+        1,
+        "onebasin: `--out` is run.nc, which this command has made, but it is damaged; make it anew with --force.\n",
+    )
+    assert sample("--force").code == 0
+    assert sample().code == 0
+
+
 def test_force_samples_again(sample, sampler):
     assert sample().code == 0
     assert sample("--force").code == 0
