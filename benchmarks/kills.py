@@ -65,9 +65,9 @@ class Figures:
 
 
 class Place:
-    """A folder with an output, temporary files and a cache of its own."""
+    """A folder with an output, temporary files and, if it is to have one, a cache of its own."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, own_cache: bool = True) -> None:
         self.root, self.out, self.temporary = root, root / "out", root / "tmp"
         for folder in (self.out, self.temporary, root / "cache" / "onebasin"):
             folder.mkdir(parents=True)
@@ -75,8 +75,9 @@ class Place:
         self.environment = os.environ | {
             MARK: str(root),
             "TMPDIR": str(self.temporary),
-            "XDG_CACHE_HOME": str(root / "cache"),
         }
+        if own_cache:
+            self.environment["XDG_CACHE_HOME"] = str(root / "cache")
 
     def link_home(self) -> None:
         """Take over the user's CmdStan homes, by hard links."""
@@ -86,16 +87,17 @@ class Place:
 
     def start(self, words: list[str]) -> subprocess.Popen[str]:
         """Start a command in a session of its own, as a terminal or a scheduler does."""
-        return subprocess.Popen(
-            [*COMMAND, *words],
-            cwd=self.root,
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=(self.root / "stderr.txt").open("w"),
-            start_new_session=True,
-            text=True,
-        )
+        with (self.root / "stderr.txt").open("w") as said:
+            return subprocess.Popen(
+                [*COMMAND, *words],
+                cwd=self.root,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=said,
+                start_new_session=True,
+                text=True,
+            )
 
     def said(self) -> str:
         """What the last command wrote to stderr."""

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
+from typing import NoReturn
 
 DONE, FAILED, INTERRUPTED = 0, 1, 130
 INTERRUPTION = "interrupted; files appear whole or not at all"
@@ -41,17 +42,24 @@ def run_as_process(command: Callable[[], int]) -> int:
         The exit code.
     """
     _open_missing_streams()
-    _Stopping().install()
+    stopping = _Stopping()
+    stopping.install()
+    folder = None
     try:
-        _keep_temporary_files_together()
+        folder = _keep_temporary_files_together()
         code = command()
+        stopping.end()
     except KeyboardInterrupt:  # before a command could say what it keeps
         code = INTERRUPTED
         with suppress(OSError):
             os.write(2, f"onebasin: {INTERRUPTION}\n".encode())
     except SystemExit as end:  # a library's way to end when the reader of a pipe has gone
+        stopping.end()
         code = _code_without_reader(end)
-    return _flush_streams(code)
+    code = _flush_streams(code)
+    if code == INTERRUPTED:
+        _leave(code, folder)
+    return code
 
 
 class _Stopping:
@@ -66,6 +74,11 @@ class _Stopping:
             if signal.getsignal(number) != signal.SIG_IGN:
                 signal.signal(number, self._stop)
         sys.unraisablehook = self._again_if_lost
+
+    def end(self) -> None:
+        """Pass over signals from now on: there is nothing left to stop, and the interpreter winds up without us."""
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
         now = time.monotonic()
@@ -87,7 +100,16 @@ class _Stopping:
             sys.__unraisablehook__(unraisable)
 
 
-def _keep_temporary_files_together() -> None:
+def _leave(code: int, folder: str | None) -> NoReturn:
+    """End the process at once: a library's threads, still at work, may abort it while the interpreter winds up."""
+    import shutil
+
+    if folder is not None:
+        shutil.rmtree(folder, ignore_errors=True)
+    os._exit(code)
+
+
+def _keep_temporary_files_together() -> str | None:
     """Make a folder for temporary files, and let this process and those that it starts use it."""
     import shutil
     import tempfile
@@ -97,9 +119,10 @@ def _keep_temporary_files_together() -> None:
     try:
         folder = str(temporary_folder("onebasin"))
     except OSError:  # commands that need one say so
-        return
+        return None
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     tempfile.tempdir = os.environ["TMPDIR"] = folder
+    return folder
 
 
 def _open_missing_streams() -> None:

@@ -98,6 +98,21 @@ def test_a_signal_that_is_ignored_from_the_beginning_stays_ignored():
     assert end(process)[0] == 130
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_after_the_work_changes_nothing(number):
+    code = WAITS.format(before="return 0", after="pass").replace(
+        "sys.exit(run_as_process(command))",
+        "import atexit; atexit.register(lambda: (print('ready', flush=True), time.sleep(0.5)));"
+        "sys.exit(run_as_process(command))",
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(number)
+        assert end(process) == (0, "", "")
+
+
 def test_temporary_files_of_a_killed_command_are_gone_after_the_next(tmp_path):
     how = {"env": os.environ | {"TMPDIR": str(tmp_path)}}
     process = start("tempfile.mkdtemp()", **how)

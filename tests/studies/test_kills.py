@@ -1,0 +1,48 @@
+"""Commands ended at several moments by each signal; `benchmarks/kills.py` does so a hundred times."""
+
+import json
+import sys
+import time
+from importlib import util
+from pathlib import Path
+
+import pytest
+
+from .test_sample import DATA, NORMAL
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+
+
+@pytest.fixture(scope="module")
+def kills():
+    path = Path(__file__).parents[2] / "benchmarks" / "kills.py"
+    spec = util.spec_from_file_location("kills", path)
+    module = util.module_from_spec(spec)
+    sys.modules["kills"] = module
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules["kills"]
+
+
+@pytest.mark.stan
+@pytest.mark.usefixtures("cmdstan_is_there")
+def test_a_command_that_was_ended_leaves_nothing_and_goes_on_to_the_same_draws(tmp_path, kills):
+    place = kills.Place(tmp_path / "place", own_cache=False)
+    (tmp_path / "normal.stan").write_text(NORMAL)
+    (tmp_path / "data.json").write_text(json.dumps(DATA))
+    files = [str(tmp_path / name) for name in ("normal.stan", "data.json")]
+    words = ["sample", *files, "--out", "out/run.nc", "--draws", "2000", "--no-progress"]
+    seen = kills.Figures("sample")
+    started = time.monotonic()
+    assert place.start(words).wait(300) == 0, place.said()
+    seconds, wanted = time.monotonic() - started, kills.draws(place.out)
+    (place.out / "run.nc").unlink()
+    for number, part in zip(kills.SIGNALS, (0.6, 0.3, 0.5, 0.8), strict=True):
+        kills.kill(place, words, number, part * seconds, seen)
+    kills.run_on(place, words, seen, wanted)
+    assert (seen.kills, seen.finished) == (4, 1)
+    assert seen.failed == []
+    assert seen.orphans == 0
+    assert seen.leftovers == []
+    assert seen.other_draws == 0
+    assert (seen.wrong_codes, seen.silent) == ({}, 0)
