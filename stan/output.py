@@ -18,7 +18,7 @@ _SECONDS = re.compile(r"([\d.e+-]+) seconds \((Warm-up|Sampling)\)")
 
 Room = Callable[[str, tuple[int, ...], np.dtype], np.ndarray]
 
-_CHUNK = 1 << 19
+_CHUNK = 1 << 16
 """Numbers that are parsed at once: a chain's text and its arrays do not fit into memory beside each other."""
 
 
