@@ -138,7 +138,7 @@ def test_a_declared_symmetry_needs_no_word(onebasin, here):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["a.nc"], "`posteriors`"),
+        (["a.nc"], "`RUN.nc` is one file, and a comparison needs two or more"),
         (["a.nc", "a.nc"], "is given twice"),
         (["a.nc", "absent.nc"], "absent.nc does not exist"),
         (["a.nc", "b.nc", "--truth", "fit.nc"], "`--truth` is fit.nc, which is none of the files"),
