@@ -99,8 +99,8 @@ def save(tree: xr.DataTree, path: str | Path, *, force: bool = False) -> Path:
         return netcdf.write_tree(tree, output, new=not force)
 
 
-def open_posterior(path: str | Path) -> xr.DataTree:
-    """Read a posterior into memory.
+def open_posterior(path: str | Path, *, lazy: bool = False) -> xr.DataTree:
+    """Read a posterior into memory; or, with `lazy`, keep its file open and read of it what is asked for.
 
     Raises
     ------
@@ -112,4 +112,5 @@ def open_posterior(path: str | Path) -> xr.DataTree:
         schema.POSTERIOR,
         error=PosteriorFileError,
         writer="onebasin or ArviZ",
+        lazy=lazy,
     )

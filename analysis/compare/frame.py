@@ -7,15 +7,13 @@ first half gives the centre (its iterated mean, `analysis.alignment`) and the st
 compared, aligned with that centre as every other posterior is.
 
 Convention: positive scalings (`Rescalable`) are left out, as no symmetry of a posterior. An entry that never varies in
-the first half is divided by 1.
+the first half, up to rounding, has scale 1; it is compared by how far it lies from what it is there, as a share of that.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -25,10 +23,11 @@ from onebasin.models import schema
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
 
 from ..alignment import Alignment, align
-from ..posterior.draws import MIN_DRAWS
-from ..posterior.summary import is_constant
+from ..posterior.columns import Columns
+from ..posterior.draws import MIN_DRAWS, Draws, checked, entry_names
+from ..posterior.units import units_of
 from ..posterior.view import Posterior, View, as_view
-from .thinning import MAX_DRAWS, independent_draws
+from .thinning import MAX_DRAWS, thin
 
 Progress = Callable[[int, int], None]
 
@@ -46,7 +45,9 @@ class CommonFrame:
     chosen
         Whether these were chosen, so that a posterior may hold others too.
     scale
-        Standard deviation of each scalar parameter.
+        Standard deviation of each scalar parameter; 1 where it never varies.
+    fixed
+        What a parameter is that never varies; NaN where it does.
     alignment
         Of the half that was set aside; None without a symmetry.
     rest
@@ -57,6 +58,7 @@ class CommonFrame:
     shapes: Mapping[str, tuple[int, ...]]
     chosen: bool
     scale: Float[np.ndarray, " param"]
+    fixed: Float[np.ndarray, " param"]
     alignment: Alignment | None
     rest: View
 
@@ -104,9 +106,13 @@ class CommonFrame:
             If a draw is not finite, or there are fewer than 4 draws a chain.
         """
         view = as_view(aligned)
-        values = np.concatenate(_arrays(view, tuple(self.shapes)), axis=-1) / self.scale
-        chained = not view.is_variational
-        return independent_draws(values, autocorrelated=chained, max_draws=max_draws)
+        draws = _draws(view, tuple(self.shapes))
+        kept = thin(draws, autocorrelated=not view.is_variational, max_draws=max_draws)
+        still = np.isfinite(self.fixed)
+        size = np.abs(self.fixed[still])
+        kept = kept / self.scale
+        kept[:, still] = (kept[:, still] - self.fixed[still]) / np.where(size > 0, size, 1.0)
+        return kept
 
     def check(self, view: View) -> None:
         """Refuse a posterior of other variables or shapes.
@@ -169,12 +175,26 @@ def fit_frame(
     first, rest = halves(view)
     blocks = equal_modes(view.symmetry if symmetry is None else symmetry)
     alignment = align(first, blocks, reference="mean", progress=progress) if blocks else None
-    aligned = as_view(alignment.posterior, view.argument) if alignment else first
-    arrays = _arrays(aligned, tuple(shapes))
-    constant = np.concatenate([is_constant(a) for a in arrays])
-    sd = np.concatenate([a.std(axis=(0, 1), ddof=1) for a in arrays])
-    chosen = var_names is not None
-    return CommonFrame(blocks, shapes, chosen, np.where(constant, 1.0, sd), alignment, rest)
+    draws = _draws(
+        as_view(alignment.posterior, view.argument) if alignment else first, tuple(shapes)
+    )
+    scale, fixed = _spread(draws)
+    if len(fixed) and np.isfinite(fixed).all():
+        raise ValueError(
+            f"`{view.argument}` does not vary: the draws of {', '.join(shapes)} are the same up to rounding, so that "
+            "there is nothing to compare. Give draws, or take what they have in common off before they are stored."
+        )
+    return CommonFrame(blocks, shapes, var_names is not None, scale, fixed, alignment, rest)
+
+
+def _spread(draws: Draws) -> tuple[np.ndarray, np.ndarray]:
+    """Scale of each parameter, and what those are that never vary."""
+    scale, fixed = [np.empty(0)], [np.empty(0)]
+    for values in draws.blocks():
+        units = units_of(values)
+        scale.append(np.where(units.constant, 1.0, units.sd_of(values)))
+        fixed.append(np.where(units.constant, units.centre, np.nan))
+    return np.concatenate(scale), np.concatenate(fixed)
 
 
 def halves(posterior: Posterior) -> tuple[View, View]:
@@ -219,21 +239,21 @@ def _shapes(view: View, var_names: Sequence[str] | None) -> dict[str, tuple[int,
     }
 
 
-def _arrays(view: View, names: tuple[str, ...]) -> list[Any]:
-    """Variables as (chain, draw, param), in float64 and finite."""
-    arrays = []
-    for name in names:
-        values = np.asarray(view.values(name), dtype=np.float64)
-        if not np.isfinite(values).all():
+def _draws(view: View, names: tuple[str, ...]) -> Draws:
+    """Draws of variables, finite and enough of them."""
+    variables = [checked(view.posterior[name], view.argument) for name in names]
+    if view.num_draws < MIN_DRAWS:
+        raise ValueError(
+            f"`{view.argument}` has {view.num_draws} draws a chain, and at least {MIN_DRAWS} are needed to "
+            "compare it: sample longer."
+        )
+    for variable in variables:
+        draws = Draws(tuple(entry_names(variable)), Columns([variable]))
+        bad = sum(int((~np.isfinite(values)).sum()) for values in draws.blocks())
+        if bad:
             raise ValueError(
-                f"`{view.argument}` holds {int((~np.isfinite(values)).sum())} values of {name} that are "
+                f"`{view.argument}` holds {bad} values of {variable.name} that are "
                 "not finite: no distance is defined for them. Find out why the model produces them."
             )
-        chains, draws, *event = values.shape
-        if draws < MIN_DRAWS:
-            raise ValueError(
-                f"`{view.argument}` has {draws} draws a chain, and at least {MIN_DRAWS} are needed to "
-                "compare it: sample longer."
-            )
-        arrays.append(values.reshape(chains, draws, math.prod(event)))
-    return arrays
+    names = tuple(name for variable in variables for name in entry_names(variable))
+    return Draws(names, Columns(variables))

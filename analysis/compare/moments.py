@@ -17,7 +17,8 @@ from onebasin.models.jsonable import json_safe
 
 from ..posterior.draws import Draws
 from ..posterior.sampler import NAN
-from ..posterior.summary import is_constant, summary
+from ..posterior.summary import summary
+from ..posterior.units import units_of
 from ..posterior.view import Posterior, View, as_view
 
 
@@ -131,10 +132,10 @@ def _table(
 ) -> pd.DataFrame:
     left, right = summary(draws_a), summary(draws_b)
     table = pd.DataFrame({"mean_a": left["mean"], "mean_b": right["mean"]})
-    table["difference"] = table["mean_b"] - table["mean_a"]
-    fixed = is_constant(draws_a.values) & is_constant(draws_b.values)
-    scale = np.sqrt(left["mcse_mean"] ** 2 + right["mcse_mean"] ** 2)
-    pooled = np.sqrt((left["sd"] ** 2 + right["sd"] ** 2) / 2)
+    table["difference"], fixed = _differences(draws_a, draws_b)
+    # Not the root of a sum of squares, which are no doubles where the draws are very large or very small.
+    scale = np.hypot(left["mcse_mean"], right["mcse_mean"])
+    pooled = np.hypot(left["sd"], right["sd"]) / np.sqrt(2)
     table["z"] = _over(table["difference"], scale, fixed)
     table["d"] = _over(table["difference"], pooled, fixed)
     table["sd_ratio"] = np.where(fixed, NAN, right["sd"] / left["sd"].where(left["sd"] > 0))
@@ -147,9 +148,26 @@ def _table(
     return table
 
 
+def _differences(a: Draws, b: Draws) -> tuple[np.ndarray, np.ndarray]:
+    """Differences of means, which lose no digits to what both have in common, and which parameters are constant in both.
+
+    Two constants that are equal up to rounding do not differ.
+    """
+    differences, constants = [np.empty(0)], [np.empty(0, bool)]
+    for part in a.parts(b):
+        left, right = a.read(part), b.read(part)
+        units = units_of(left, right)
+        means = [units.into(values).mean(axis=(0, 1)) for values in (left, right)]
+        fixed = units_of(left).constant & units_of(right).constant
+        difference = np.where(fixed & units.constant, 0.0, units.unit * (means[1] - means[0]))
+        differences.append(difference)
+        constants.append(fixed)
+    return np.concatenate(differences), np.concatenate(constants)
+
+
 def _over(difference: pd.Series, scale: pd.Series, fixed: np.ndarray) -> pd.Series:
     """Divide; two constants are equal (0) or infinitely far apart."""
-    apart = np.where(np.isclose(difference, 0.0, rtol=0.0, atol=1e-12), 0.0, np.inf)
+    apart = np.where(difference == 0, 0.0, np.inf)
     return (difference / scale.where(scale > 0)).where(~fixed, apart * np.sign(difference))
 
 

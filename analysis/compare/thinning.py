@@ -7,7 +7,8 @@ from jaxtyping import Float
 
 from onebasin.models.checks import check_count
 
-from ..posterior.summary import is_constant
+from ..posterior.draws import Draws
+from ..posterior.units import is_constant
 
 MAX_DRAWS = 1000
 EXCESS = 0.05
@@ -37,10 +38,16 @@ def independent_draws(
     array (kept, param)
         The draws kept, chains one after the other, each chain's last draw among them.
     """
+    return thin(_unnamed(values), autocorrelated=autocorrelated, max_draws=max_draws)
+
+
+def thin(
+    draws: Draws, *, autocorrelated: bool = True, max_draws: int = MAX_DRAWS
+) -> Float[np.ndarray, "kept param"]:
+    """Take every k-th draw of each chain as `independent_draws` does, of draws that need not be in memory."""
     check_count("max_draws", max_draws)
-    chains, draws = values.shape[:2]
-    step = max(stride(values) if autocorrelated else 1, -(-chains * draws // max_draws))
-    return values[:, ::-1][:, ::step].reshape(-1, values.shape[2])
+    least = -(-draws.num_chains * draws.num_draws // max_draws)
+    return draws.every(max(_stride(draws) if autocorrelated else 1, least))
 
 
 def stride(values: Float[np.ndarray, "chain draw param"]) -> int:
@@ -64,12 +71,21 @@ def stride(values: Float[np.ndarray, "chain draw param"]) -> int:
     int
         From 1 to the length of a chain.
     """
-    correlation = _correlations(values)
+    return _stride(_unnamed(values))
+
+
+def _unnamed(values: Float[np.ndarray, "chain draw param"]) -> Draws:
+    return Draws(("",) * values.shape[2], values)
+
+
+def _stride(draws: Draws) -> int:
+    size = len(draws.names)
+    correlation = _correlations(draws)
     if not len(correlation):
         return 1
-    varying = values.shape[2] / min(values.shape[2], _ENTRIES) * len(correlation)
+    varying = size / min(size, _ENTRIES) * len(correlation)
     tolerated = EXCESS * np.sqrt(2 * varying) * len(correlation) / varying
-    low, high = 1, values.shape[1]
+    low, high = 1, draws.num_draws
     while low < high:
         middle = (low + high) // 2
         left = correlation**middle
@@ -80,17 +96,20 @@ def stride(values: Float[np.ndarray, "chain draw param"]) -> int:
     return low
 
 
-def _correlations(values: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, " entry"]:
+def _correlations(draws: Draws) -> Float[np.ndarray, " entry"]:
     """Size of the correlation of neighbours in a first-order autoregression of each parameter's ESS."""
     from arviz_stats.base import array_stats  # here: it takes two seconds to import
 
-    size = values.shape[2]
-    chosen = values[..., np.linspace(0, size - 1, min(size, _ENTRIES)).astype(np.intp)]
-    chosen = np.moveaxis(chosen[..., ~is_constant(chosen)], -1, 0)
-    if not len(chosen):
-        return np.empty(0)
-    ess = np.asarray(array_stats.ess(chosen, method="bulk"), dtype=np.float64)
-    per_effective = chosen.shape[1] * chosen.shape[2] / ess
+    size = len(draws.names)
+    chosen = np.linspace(0, size - 1, min(size, _ENTRIES)).astype(np.intp)
+    ess = [np.empty(0)]
+    for part in draws.parts():
+        here = chosen[(chosen >= part.start) & (chosen < part.stop)] - part.start
+        values = draws.read(part)[..., here]
+        values = np.moveaxis(values[..., ~is_constant(values)], -1, 0)
+        if len(values):
+            ess.append(np.asarray(array_stats.ess(values, method="bulk"), dtype=np.float64))
+    per_effective = draws.num_chains * draws.num_draws / np.concatenate(ess)
     # Chains that jump to and fro have more effective draws than draws, but their spreads do not, nor does
     # every second draw: so the correlation's size counts, whatever its sign.
     return np.abs((per_effective - 1) / (per_effective + 1))

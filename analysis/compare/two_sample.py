@@ -20,6 +20,8 @@ from jaxtyping import Float
 
 from onebasin.models.checks import check_count, check_positive
 
+from ..posterior.units import power_of_two
+
 Sample = Float[np.ndarray, "draw param"]
 Other = Float[np.ndarray, "other param"]
 Pairs = Float[np.ndarray, "pooled pooled"]
@@ -89,8 +91,8 @@ def two_sample(
     """
     check_count("permutations", permutations)
     a, b = _checked(a, b)
-    distances = _distances(np.concatenate([a, b]))
-    kernel, width = _kernel(distances, bandwidth)
+    distances, unit = _distances(np.concatenate([a, b]))
+    kernel, width = _kernel(distances, unit, bandwidth)
     pairs = np.stack([distances, -kernel])
     labels = np.zeros((1, len(distances)))
     labels[0, : len(a)] = 1
@@ -100,7 +102,7 @@ def two_sample(
         p_values = _p_values(pairs, len(a), observed, permutations, seed)
         p_values = np.where(np.isfinite(observed), p_values, np.nan)
     return TwoSample(
-        energy=float(observed[0]),
+        energy=unit * float(observed[0]),
         energy_p=float(p_values[0]),
         mmd=float(observed[1]),
         mmd_p=float(p_values[1]),
@@ -122,7 +124,8 @@ def energy_distance(a: Sample, b: Other, *, unbiased: bool = True) -> float:
         not, which makes it the distance of the two empirical distributions, never below zero.
     """
     a, b = _checked(a, b)
-    return _mean_difference(_distances(np.concatenate([a, b])), len(a), unbiased)
+    distances, unit = _distances(np.concatenate([a, b]))
+    return unit * _mean_difference(distances, len(a), unbiased)
 
 
 def mmd(a: Sample, b: Other, *, bandwidth: float | None = None, unbiased: bool = True) -> float:
@@ -138,7 +141,7 @@ def mmd(a: Sample, b: Other, *, bandwidth: float | None = None, unbiased: bool =
         As in `energy_distance`.
     """
     a, b = _checked(a, b)
-    kernel, _ = _kernel(_distances(np.concatenate([a, b])), bandwidth)
+    kernel, _ = _kernel(*_distances(np.concatenate([a, b])), bandwidth)
     if not unbiased:
         kernel = kernel + np.eye(len(kernel))
     return _mean_difference(-kernel, len(a), unbiased)
@@ -163,9 +166,15 @@ def _checked(a: Sample, b: Other) -> tuple[Sample, Other]:
     return a, b
 
 
-def _distances(points: Float[np.ndarray, "pooled param"]) -> Pairs:
-    """Euclidean distances of all pairs, by one matrix product."""
-    points = points - points.mean(axis=0)  # fewer digits are lost where the centre is far from 0
+def _distances(points: Float[np.ndarray, "pooled param"]) -> tuple[Pairs, float]:
+    """Euclidean distances of all pairs, by one matrix product, and the power of two that they are divided by."""
+    # About the middle of each variable, and in a unit of their own: no digits are lost where the centre is far from 0,
+    # and no square is too large or too small for a double.
+    low, high = points.min(axis=0), points.max(axis=0)
+    half = high / 2 - low / 2
+    unit = float(power_of_two(np.asarray(half.max(initial=0.0))))
+    points = (points - (low + half)) / unit
+    points -= points.mean(axis=0)
     squares = np.square(points).sum(axis=1)
     out = points @ points.T
     out *= -2
@@ -174,16 +183,19 @@ def _distances(points: Float[np.ndarray, "pooled param"]) -> Pairs:
     np.maximum(out, 0, out=out)  # rounding, where two draws are equal
     np.sqrt(out, out=out)
     np.fill_diagonal(out, 0)
-    return (out + out.T) / 2
+    return (out + out.T) / 2, unit
 
 
-def _kernel(distances: Pairs, bandwidth: float | None) -> tuple[Pairs, float]:
+def _kernel(distances: Pairs, unit: float, bandwidth: float | None) -> tuple[Pairs, float]:
     """Gaussian kernel of all pairs, zero on the diagonal, and its bandwidth."""
     if bandwidth is None:
-        bandwidth = float(np.median(distances[np.triu_indices(len(distances), 1)]))
-        bandwidth = bandwidth or 1.0  # where most draws are equal, any width serves
-    check_positive("bandwidth", bandwidth)
-    kernel = np.exp(-0.5 * np.square(distances / bandwidth))
+        width = float(np.median(distances[np.triu_indices(len(distances), 1)]))
+        width = width or 1.0  # where most draws are equal, any width serves
+        bandwidth = width * unit
+    else:
+        check_positive("bandwidth", bandwidth)
+        width = bandwidth / unit
+    kernel = np.exp(-0.5 * np.square(distances / width))
     np.fill_diagonal(kernel, 0)
     return kernel, bandwidth
 

@@ -18,7 +18,7 @@ from onebasin.models import schema
 
 from ..posterior.draws import Draws
 from ..posterior.sampler import NAN, sampler_summary
-from ..posterior.summary import is_constant, summary
+from ..posterior.summary import constants, summary
 from ..posterior.symmetry_caveat import symmetry_caveat
 from ..posterior.variational import variational_summary
 from ..posterior.view import Posterior, View, as_view
@@ -82,7 +82,7 @@ def diagnose(
 def _assemble(view: View, draws: Draws, table: pd.DataFrame, limits: Limits) -> Diagnosis:
     sampler = None if view.is_variational else sampler_summary(view, draws.values)
     ess_bulk = Extreme.of(table["ess_bulk"], smallest=True)
-    constants = np.asarray(draws.names)[is_constant(draws.values)]
+    still = np.asarray(draws.names)[constants(draws)]
     return Diagnosis(
         target=str(view.attribute(schema.TARGET, "")),
         engine=str(view.attribute(schema.ENGINE, "")),
@@ -93,7 +93,7 @@ def _assemble(view: View, draws: Draws, table: pd.DataFrame, limits: Limits) -> 
         rhat=Extreme.of(table["rhat"]),
         ess_bulk=ess_bulk,
         ess_tail=Extreme.of(table["ess_tail"], smallest=True),
-        constants=tuple(str(name) for name in constants),
+        constants=tuple(str(name) for name in still),
         sampler=sampler,
         variational=variational_summary(view) if view.is_variational else None,
         ess_per_second=_ratio(ess_bulk.value, sampler.sampling_seconds if sampler else None),

@@ -23,7 +23,7 @@ import xarray as xr
 from onebasin.models.checks import check_count, choose
 from onebasin.models.networks.bayesian import BayesianNetwork
 
-from ..posterior.summary import is_constant
+from ..posterior.units import is_constant, units_of
 from ..posterior.view import Posterior, View, as_view
 from . import estimation
 from .gaussian import GaussianFit
@@ -225,12 +225,14 @@ def _check_numbers(
 
 def _standardise(rows: Samples) -> tuple[np.ndarray, np.ndarray, Samples]:
     """Means, standard deviations (unbiased variance), and the draws with mean 0 and mean square 1."""
-    num = len(rows)
-    loc = rows.mean(axis=0)
-    z = rows - loc
+    num, units = len(rows), units_of(rows[None])
+    z = units.into(rows)
+    mean = z.mean(axis=0)
+    z -= mean
     spread = np.sqrt(np.square(z).mean(axis=0))
     z /= spread
-    return loc, spread * np.sqrt(num / (num - 1)), z
+    loc, scale = units.centre + units.unit * mean, units.unit * spread
+    return loc, scale * np.sqrt(num / (num - 1)), z
 
 
 def _estimate(

@@ -2,7 +2,8 @@
 
 Convention: draws are (chain, draw, param) in float64; a parameter is one scalar entry of a
 variable, named `W1[0,1]` by its coordinates where the variable has them and otherwise by position,
-counted from 0 as xarray does.
+counted from 0 as xarray does. Draws of a posterior that is opened but not loaded are read a block of parameters at a
+time, as `blocks` gives them.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from jaxtyping import Float
 
 from onebasin.models.schema import SAMPLE_DIMS
 
+from .columns import BLOCK_BYTES, Columns
+
 MIN_DRAWS = 4
 
 
@@ -28,26 +31,57 @@ class Draws:
     ----------
     names
         One name per scalar parameter, such as `W1[0,1]`.
-    values
-        Their draws.
+    source
+        Their draws, as an array or as columns that are still to be read.
     """
 
     names: tuple[str, ...]
-    values: Float[np.ndarray, "chain draw param"]
+    source: Float[np.ndarray, "chain draw param"] | Columns
 
     @property
     def num_chains(self) -> int:
         """Number of chains."""
-        return self.values.shape[0]
+        return self.source.shape[0]
 
     @property
     def num_draws(self) -> int:
         """Draws in each chain."""
-        return self.values.shape[1]
+        return self.source.shape[1]
+
+    @property
+    def values(self) -> Float[np.ndarray, "chain draw param"]:
+        """All draws at once."""
+        return self.read(slice(0, len(self.names)))
 
     def of(self, name: str) -> Float[np.ndarray, "chain draw"]:
         """Return the draws of one parameter."""
-        return self.values[..., self.names.index(name)]
+        place = self.names.index(name)
+        return self.read(slice(place, place + 1))[..., 0]
+
+    def read(self, part: slice) -> Float[np.ndarray, "chain draw param"]:
+        """Return the draws of some parameters that stand side by side."""
+        if isinstance(self.source, Columns):
+            return self.source.read(part.start, part.stop)
+        return self.source[..., part]
+
+    def every(self, step: int) -> Float[np.ndarray, "kept param"]:
+        """Return every `step`-th draw of each chain, counted from the last one, chains one after the other."""
+        if not isinstance(self.source, Columns):
+            return self.source[:, ::-1][:, ::step].reshape(-1, len(self.names))
+        chosen = slice((self.num_draws - 1) % step, None, step)
+        rows = [self.source.rows(chain, chosen)[::-1] for chain in range(self.num_chains)]
+        return np.concatenate(rows)
+
+    def parts(self, *others: Draws) -> Iterator[slice]:
+        """Cut the parameters into blocks of a bounded size, also as draws of `others`."""
+        longest = max(draws.num_chains * draws.num_draws for draws in (self, *others))
+        step = max(1, BLOCK_BYTES // (8 * max(longest, 1)))
+        for first in range(0, len(self.names), step):
+            yield slice(first, min(first + step, len(self.names)))
+
+    def blocks(self) -> Iterator[Float[np.ndarray, "chain draw param"]]:
+        """Go through the parameters, a block at a time."""
+        return map(self.read, self.parts())
 
 
 def lay_out(variables: Sequence[xr.DataArray], argument: str = "posterior") -> Draws:
@@ -71,9 +105,9 @@ def lay_out(variables: Sequence[xr.DataArray], argument: str = "posterior") -> D
             "diagnose it: sample longer."
         )
     names = tuple(name for variable in variables for name in entry_names(variable))
-    values = np.concatenate([_columns(variable) for variable in variables], axis=-1)
-    _refuse_non_finite(names, values, argument)
-    return Draws(names, values)
+    draws = Draws(names, Columns(variables))
+    _refuse_non_finite(draws, argument)
+    return draws
 
 
 def entry_names(variable: xr.DataArray) -> Iterator[str]:
@@ -121,19 +155,11 @@ def check_dims(variable: xr.DataArray, argument: str) -> None:
         )
 
 
-def _columns(variable: xr.DataArray) -> Float[np.ndarray, "chain draw param"]:
-    chains, draws = variable.shape[:2]
-    size = int(np.prod(variable.shape[2:]))  # not -1: a variable may have no entries at all
-    return np.asarray(variable.values, dtype=np.float64).reshape(chains, draws, size)
-
-
-def _refuse_non_finite(
-    names: tuple[str, ...], values: Float[np.ndarray, "chain draw param"], argument: str
-) -> None:
-    bad = (~np.isfinite(values)).sum(axis=(0, 1))
+def _refuse_non_finite(draws: Draws, argument: str) -> None:
+    bad = np.concatenate([(~np.isfinite(v)).sum(axis=(0, 1)) for v in draws.blocks()] or [[]])
     if not bad.any():
         return
-    worst = [f"`{names[i]}` ({bad[i]})" for i in np.flatnonzero(bad)]
+    worst = [f"`{draws.names[i]}` ({bad[i]})" for i in np.flatnonzero(bad)]
     listed = ", ".join(worst[:4]) + (", ..." if len(worst) > 4 else "")
     raise ValueError(
         f"`{argument}` holds {bad.sum()} draws that are not finite, of {listed}: no diagnostic is "

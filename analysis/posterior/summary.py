@@ -2,7 +2,8 @@
 
 Convention: R-hat is the rank-normalised split version, `ess_tail` the smaller one of the 5 % and
 95 % quantiles' (Vehtari, Gelman, Simpson, Carpenter and Bürkner 2021, Bayesian Analysis 16:2); all
-computed by arviz_stats. A parameter that does not vary has no R-hat and no ESS: they are NaN.
+computed by arviz_stats, of ranks, which no offset and no unit changes; mean, sd and Monte Carlo error in `units` of each
+parameter. A parameter that does not vary, up to rounding, has no R-hat and no ESS: they are NaN.
 """
 
 import warnings
@@ -12,11 +13,10 @@ import pandas as pd
 from jaxtyping import Bool, Float
 
 from .draws import Draws
+from .units import is_constant, units_of
 
 COLUMNS = ("mean", "sd", "mcse_mean", "rhat", "ess_bulk", "ess_tail")
 _TAILS = (0.05, 0.95)
-# A norm computed as 1 +- one rounding error is a constant, and its R-hat would be that of noise.
-_ROUNDING = 8 * np.finfo(np.float64).eps
 
 
 def summary(draws: Draws) -> pd.DataFrame:
@@ -33,43 +33,50 @@ def summary(draws: Draws) -> pd.DataFrame:
         One row per parameter, indexed by name, with the columns of `COLUMNS`. R-hat is NaN where
         there is one chain only; R-hat, ESS and MCSE are NaN where the parameter is constant.
     """
-    table = pd.DataFrame(index=pd.Index(draws.names, name="parameter"), columns=list(COLUMNS))
-    table = table.astype(np.float64)
-    table["mean"] = draws.values.mean(axis=(0, 1))
-    table["sd"] = draws.values.std(axis=(0, 1), ddof=1)
-    varying = ~is_constant(draws.values)
-    by_parameter = np.moveaxis(draws.values[..., varying], -1, 0)
-    table.loc[varying, list(COLUMNS[2:])] = _diagnostics(by_parameter)
-    return table
+    rows = [_rows(values) for values in draws.blocks()]
+    index = pd.Index(draws.names, name="parameter")
+    return pd.DataFrame(
+        np.concatenate(rows) if rows else np.empty((0, len(COLUMNS))), index, list(COLUMNS)
+    )
 
 
-def is_constant(values: Float[np.ndarray, "chain draw param"]) -> Bool[np.ndarray, " param"]:
+def constants(draws: Draws) -> Bool[np.ndarray, " param"]:
     """Tell which parameters never vary, up to rounding."""
-    spread = np.ptp(values, axis=(0, 1))
-    return spread <= _ROUNDING * np.abs(values).max(axis=(0, 1), initial=0.0)
+    return np.concatenate([is_constant(v) for v in draws.blocks()] or [np.empty(0, bool)])
+
+
+def _rows(values: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, "param column"]:
+    """The rows of some parameters."""
+    units = units_of(values)
+    out = np.full((len(units.unit), len(COLUMNS)), np.nan)
+    out[:, 0], out[:, 1] = units.mean_of(values), units.sd_of(values)
+    out[~units.constant, 2:] = _diagnostics(values[..., ~units.constant])
+    return out
 
 
 def rhat_of(values: Float[np.ndarray, "chain draw"]) -> float:
     """Return the rank-normalised split R-hat of one quantity; NaN if constant or of one chain."""
-    if is_constant(values[..., None])[0]:
-        return float("nan")
-    return float(_diagnostics(values[None])[0, 1])
+    values = values[..., None]
+    return float("nan") if is_constant(values)[0] else float(_diagnostics(values)[0, 1])
 
 
 def _diagnostics(
-    values: Float[np.ndarray, "param chain draw"],
+    values: Float[np.ndarray, "chain draw param"],
 ) -> Float[np.ndarray, "param diagnostic"]:
+    """Monte Carlo error, R-hat and effective sample sizes of parameters that vary."""
     from arviz_stats.base import array_stats  # here: it takes two seconds to import
 
-    if not len(values):
+    if not values.shape[2]:
         return np.empty((0, 4))
+    units = units_of(values)
+    as_came, in_units = (np.moveaxis(v, -1, 0) for v in (values, units.into(values)))
     with np.errstate(divide="ignore", invalid="ignore"), warnings.catch_warnings():
         # Chains that each stand still at a place of their own divide by no variance: R-hat is inf.
         warnings.simplefilter("ignore", RuntimeWarning)
         columns = (
-            array_stats.mcse(values, method="mean"),
-            array_stats.rhat(values, method="rank"),
-            array_stats.ess(values, method="bulk"),
-            array_stats.ess(values, method="tail", prob=_TAILS),
+            units.unit * array_stats.mcse(in_units, method="mean"),
+            array_stats.rhat(as_came, method="rank"),
+            array_stats.ess(as_came, method="bulk"),
+            array_stats.ess(as_came, method="tail", prob=_TAILS),
         )
     return np.stack([np.asarray(column, dtype=np.float64) for column in columns], axis=-1)

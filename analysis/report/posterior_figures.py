@@ -108,6 +108,6 @@ def _weight_pair(view: View) -> WeightPair | None:
     if any(name not in view.variables for name in _WEIGHTS):
         return None
     first, second = (view.draws(name) for name in _WEIGHTS)
-    if first.values.shape[-1] == 0 or second.values.shape[-1] == 0:
+    if not first.names or not second.names:
         return None
-    return WeightPair(first.values[..., 0], second.values[..., 0])
+    return WeightPair(first.of(first.names[0]), second.of(second.names[0]))

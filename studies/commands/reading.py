@@ -22,6 +22,6 @@ def read(file: Path, argument: str = "RUN.nc") -> View:
     from onebasin.inference.posterior import open_posterior
 
     try:
-        return as_view(open_posterior(file), str(file))
+        return as_view(open_posterior(file, lazy=True), str(file))
     except PosteriorFileError as error:
         raise PosteriorFileError(str(error).replace("`path`", f"`{argument}`", 1)) from error
