@@ -11,6 +11,7 @@ them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -33,6 +34,7 @@ from .preparation import declared_symmetry, prepare, whole_element
 from .result import Alignment
 from .rule import REFERENCES, Rule
 from .scales import choose_scales
+from .units import FeatureUnits
 from .workers import workers
 
 Progress = Callable[[int, int], None]
@@ -126,13 +128,15 @@ def align(
     view = as_view(posterior)
     declared = declared_symmetry(view) if symmetry is None else check_blocks(symmetry)
     prepared = prepare(view, declared, cost, x, gauge, max_bytes)
-    features = prepared.features(view.posterior, view.argument)
-    rule = replace(rule, scales=choose_scales(scales, prepared.model, features))
+    features = prepared.features(view.posterior, view.argument).in_units()
+    units = features.units
+    rule = replace(rule, scales=choose_scales(scales, prepared.model, features, units))
+    inner = units.scales_into(rule.scales)
     centre = None if words is not None else prepared.mean_of(reference, features)
     with workers(threads) as team:
         problem = Problem(features, team, _reporter(progress, rule, features.total))
-        matched = _find(problem, rule, centre)
-        before, after = _distances(problem, matched, rule.scales)
+        matched = _find(problem, rule, inner, centre)
+        before, after = _distances(problem, matched, inner)
     if progress:
         progress(features.total, features.total)
     return Alignment(
@@ -140,25 +144,39 @@ def align(
         symmetry=prepared.symmetry,
         rule=rule,
         element=whole_element(features, matched.parts),
-        reference=dict(matched.reference.mean),
-        cost=matched.trace,
+        reference=units.back(matched.reference.mean),
+        cost=_as_came(matched, features, units),
         converged=matched.converged,
         distance_before=before.reshape(features.reader.lead),
         distance_after=after.reshape(features.reader.lead),
     )
 
 
-def _find(problem: Problem, rule: Rule, centre: Mapping[str, np.ndarray] | None) -> Iterated:
+def _find(
+    problem: Problem,
+    rule: Rule,
+    scales: Mapping[str, float],
+    centre: Mapping[str, np.ndarray] | None,
+) -> Iterated:
     """Match the draws as the rule says; `centre` is another posterior's mean."""
     limits = {"max_sweeps": rule.max_sweeps, "restarts": rule.restarts, "seed": rule.seed}
     start = _row(rule.reference_draw, problem.features)
     if rule.reference in ("mean", "gaussian"):
         starts = _starts(start, problem.features.total, rule)
-        return iterate(problem, rule.reference, rule.scales, starts, **limits)
-    reference = about(centre or problem.features.read_one(start), rule.scales)
+        return iterate(problem, rule.reference, scales, starts, **limits)
+    reference = about(centre or problem.features.read_one(start), scales)
     matched = match(problem, reference, **limits)
     swept = matched.swept
     return Iterated(swept.parts, reference, matched.trace, matched.converged, swept.cost)
+
+
+def _as_came(matched: Iterated, features: Features, units: FeatureUnits) -> tuple[float, ...]:
+    """Costs by sweep of features as they came: the logarithms of variances know the unit, distances do not."""
+    if matched.reference.factor == 1.0:
+        return matched.trace
+    sizes = {name: math.prod(features.shapes[name]) for name in features.names}
+    logs = sum(size * math.log(units.unit[name]) for name, size in sizes.items())
+    return tuple(cost + logs for cost in matched.trace)
 
 
 def _row(place: tuple[int, int], features: Features) -> int:

@@ -124,6 +124,9 @@ def targets(
     for name, places in block.axes.items():
         (axis,) = axes_of(places)
         mean, weight = reference.mean[name], np.asarray(reference.weight[name])
+        if not weight.ndim and name not in block.flipped:
+            # What all places have in common costs every assignment the same, but digits where it is large.
+            mean = mean - mean.mean(axis=axis, keepdims=True)
         # The same for every assignment, but with it a component's cheapest place is the nearest one.
         constant = constant + _by_place(weight * mean**2, axis).sum(axis=1)
         factors = [(-2 * weight * mean, name in block.flipped, False)]

@@ -9,13 +9,16 @@ draw keeps its cheapest.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Bool, Float
 
-from onebasin.models.symmetry.blocks import Symmetry
+from onebasin.models.symmetry.blocks import Block, Symmetry
+from onebasin.models.symmetry.elements import Shapes
 from onebasin.models.symmetry.group import Group
 
 from .costs import Reference, distance
@@ -24,10 +27,13 @@ from .features import Features
 from .improvement import Flags, improve
 from .moments import Moments
 from .moving import move
+from .ordering import single_numbers
 from .parts import Parts, copy, differ, put, take
-from .solving import method
+from .solving import ELEMENTS_AT_ONCE, method
 from .start import first_parts
 from .workers import Workers
+
+_AT_A_STRETCH = 2**22
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +57,29 @@ class Problem:
         """Group of the features."""
         return Group(self.symmetry, self.features.shapes)
 
+    def go_through[T](self, num: int, piece: Callable[[slice], T]) -> Iterator[T]:
+        """Share out draws among the workers, a stretch at a time, and report after each: every second or so.
+
+        A stretch is what somebody who stops the alignment waits for.
+        """
+        for first in range(0, num, self._stretch):
+            length = min(self._stretch, num - first)
+
+            def moved(within: slice, first: int = first) -> T:
+                return piece(slice(first + within.start, first + within.stop))
+
+            yield from self.workers.over(length, moved)
+            self.report(length)
+
+    @cached_property
+    def _stretch(self) -> int:
+        """Draws between two reports, by what an assignment and the rest of a sweep take."""
+        shapes = self.features.shapes
+        matched = [b for b in self.symmetry if not single_numbers(b, shapes)]
+        entries = sum(math.prod(shape) for shape in shapes.values())
+        each = entries + sum(_work(block, shapes) for block in matched)
+        return max(_AT_A_STRETCH // max(each, 1), self.workers.count)
+
     @property
     def exact(self) -> bool:
         """Whether one sweep finds the optimum for a fixed reference."""
@@ -60,6 +89,14 @@ class Problem:
                 return False
             seen |= set(block.variables)
         return True
+
+
+def _work(block: Block, shapes: Shapes) -> int:
+    """What solving a block takes for one draw, against moving one number."""
+    size = block.size(shapes)
+    if method(block, shapes) == "enumeration":
+        return min(ELEMENTS_AT_ONCE, round(math.exp(min(block.log_order(size), 10.0))))
+    return size**2 // 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,6 +150,7 @@ def sweep(
             rows = rows[active[rows]]
         old = take(parts, rows) if before else None
         done = settled[rows]
+        problem.report(chunk.stop - chunk.start - len(rows))
 
         def piece(
             within: slice, values: Arrays = values, old: Parts | None = old, done: Flags = done
@@ -129,7 +167,7 @@ def sweep(
             return new, distance(aligned, reference, features.names), own
 
         first = 0
-        for new, squared, own in problem.workers.over(len(rows), piece):
+        for new, squared, own in problem.go_through(len(rows), piece):
             at = rows[first : first + len(squared)]
             moved[at] = differ(take(parts, at), new) if before else True
             put(parts, at, new)
@@ -138,7 +176,6 @@ def sweep(
                 moments.merge(own)
             first += len(squared)
         settled[rows] = done
-        problem.report(chunk.stop - chunk.start)
     return Swept(parts, cost, moved, settled)
 
 

@@ -124,10 +124,9 @@ class DrawReader:
     @cached_property
     def chunks(self) -> tuple[Chunk, ...]:
         """All chunks, in order."""
-        parts = max((length for shape in self.shapes.values() for length in shape), default=1)
         entries = sum(int(np.prod(shape)) for shape in self.shapes.values())
-        # The draws, as read and as moved, and a few matrices of costs beside them.
-        each = 8 * (3 * (entries + self.extra) + 4 * parts**2)
+        # The draws, as read and as moved; matrices of costs are made for a few draws at a time.
+        each = 8 * 4 * (entries + self.extra)
         return tuple(_split(*self.lead, max(1, self.max_bytes // each)))
 
     def read(self, chunk: Chunk) -> Arrays:

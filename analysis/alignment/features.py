@@ -11,7 +11,7 @@ minus their inner product have the same optimal assignment, as the sums of squar
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import jax
@@ -33,6 +33,7 @@ from onebasin.models.symmetry.elements import Scaled
 
 from .draws import Arrays, Chunk, DrawReader
 from .rescaling import factors, rescale
+from .units import FeatureUnits, find_units
 
 Transform = Callable[[Arrays], Arrays]
 
@@ -53,6 +54,8 @@ class Features:
         How scalings are divided out.
     transform : callable, optional
         From the variables of draws to their features; the variables themselves by default.
+    found_units : FeatureUnits, optional
+        What features are read in; as they come by default.
     """
 
     reader: DrawReader
@@ -60,6 +63,27 @@ class Features:
     symmetry: Symmetry
     gauge: str
     transform: Transform | None = None
+    found_units: FeatureUnits | None = None
+
+    @property
+    def units(self) -> FeatureUnits:
+        """What they are read in."""
+        if self.found_units is None:
+            raise RuntimeError("features are read as they come: `in_units` finds units.")
+        return self.found_units
+
+    def in_units(self, units: FeatureUnits | None = None) -> Features:
+        """The same features in units of their own, or in those of other ones.
+
+        Raises
+        ------
+        ValueError
+            If their spread is lost in rounding.
+        """
+        if units is None:
+            chunks = map(self._read, self.chunks)
+            units = find_units(chunks, self.names, self.symmetry, self.reader.argument)
+        return replace(self, found_units=units)
 
     @cached_property
     def scaled(self) -> list[Scaled]:
@@ -114,7 +138,8 @@ class Features:
         if blocks_of(self.declared, Rescalable):
             own = [Scaled(part.factors[rows]) for part in self.scaled]
             values = rescale(values, self.declared, own)
-        return self.transform(values) if self.transform else values
+        values = self.transform(values) if self.transform else values
+        return self.found_units.into(values) if self.found_units else values
 
 
 def weights(reader: DrawReader, declared: Symmetry, gauge: str) -> Features:

@@ -19,6 +19,7 @@ from .descent import Problem, Swept, match, sweep
 from .draws import Arrays
 from .moments import Moments, about
 from .moving import bare, move
+from .ordering import of_one_variance
 from .parts import Parts, on_arrays, take
 
 
@@ -88,7 +89,7 @@ def _run(
     squares = kind == "gaussian"
     matched = match(problem, about(at, scales), max_sweeps=max_sweeps, restarts=restarts, seed=seed)
     swept, converged, trace = matched.swept, False, []
-    reference = _estimate(_moments(problem, swept, at, squares), kind, scales)
+    reference = _estimate(problem, _moments(problem, swept, at, squares), kind, scales)
     for _ in range(max_sweeps):
         moments = Moments(at)
         swept = sweep(problem, reference, swept, moments=moments, squares=squares)
@@ -96,7 +97,7 @@ def _run(
         converged = not swept.moved.any()
         if converged:
             break
-        reference = _estimate(moments, kind, scales)
+        reference = _estimate(problem, moments, kind, scales)
     return Iterated(swept.parts, reference, tuple(trace), converged)
 
 
@@ -120,8 +121,12 @@ def _moments(
     return moments
 
 
-def _estimate(moments: Moments, kind: str, scales: Mapping[str, float]) -> Reference:
-    return moments.gaussian(scales) if kind == "gaussian" else about(moments.mean(), scales)
+def _estimate(
+    problem: Problem, moments: Moments, kind: str, scales: Mapping[str, float]
+) -> Reference:
+    if kind == "mean":
+        return about(moments.mean(), scales)
+    return moments.gaussian(scales, of_one_variance(problem.symmetry, problem.features.shapes))
 
 
 def _in_labels_of(problem: Problem, run: Iterated, row: int) -> Iterated:
@@ -132,9 +137,9 @@ def _in_labels_of(problem: Problem, run: Iterated, row: int) -> Iterated:
     names = problem.features.names
     mean = move({n: m[None] for n, m in run.reference.mean.items()}, symmetry, back, names)
     weight = dict(run.reference.weight)
-    if run.reference.factor != 1.0:  # weights by entry
-        rows = {n: np.asarray(w)[None] for n, w in weight.items()}
-        weight = {n: w[0, ...] for n, w in move(rows, *bare(symmetry, back), names).items()}
+    by_entry = {n: np.asarray(w)[None] for n, w in weight.items() if np.ndim(w)}
+    if by_entry:
+        weight |= {n: w[0, ...] for n, w in move(by_entry, *bare(symmetry, back), by_entry).items()}
     moved = Reference(
         {n: m[0, ...] for n, m in mean.items()}, weight, run.reference.offset, run.reference.factor
     )

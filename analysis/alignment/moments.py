@@ -1,12 +1,13 @@
 """References from draws: one draw, a mean, a diagonal Gaussian.
 
 Sums are taken about a shift (one draw), so that variances lose no digits. A variance is at least
-1e-6 of its variable's mean one and 1e-12 of the squared scale: a single draw has none.
+1e-6 of its variable's mean one and 1e-12 of the squared scale, or of the squared spread where that is less (features
+are in units in which it is about 1): a single draw has none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -58,8 +59,17 @@ class Moments:
         """Means."""
         return {n: np.asarray(self.shift[n] + s / self.count) for n, s in self.first.items()}
 
-    def gaussian(self, scales: Mapping[str, float]) -> Reference:
+    def gaussian(
+        self, scales: Mapping[str, float], of_one_variance: Collection[str] = ()
+    ) -> Reference:
         """Diagonal Gaussian: half the distance in its standard deviations, plus their logarithms.
+
+        Parameters
+        ----------
+        scales : mapping of str to float
+            Of every variable.
+        of_one_variance : collection of str
+            Variables all of whose entries have their mean variance.
 
         References
         ----------
@@ -69,8 +79,9 @@ class Moments:
         for name, scale in scales.items():
             gap = self.first[name] / self.count
             variance = np.maximum(self.second[name] / self.count - gap**2, 0.0)
-            least = max(1e-6 * float(variance.mean()), 1e-12 * scale**2)
+            least = max(1e-6 * float(variance.mean()), 1e-12 * min(scale, 1.0) ** 2)
             variance = np.maximum(variance, least)
-            weight[name] = np.asarray(1 / variance)
-            logs += float(np.log(variance).sum())
+            shared = np.asarray(variance.mean()) if name in of_one_variance else variance
+            weight[name] = np.asarray(1 / shared)
+            logs += float(np.log(np.broadcast_to(shared, variance.shape)).sum())
         return Reference(self.mean(), weight, offset=0.5 * logs, factor=0.5)

@@ -86,7 +86,7 @@ class Preparation:
                     f"`{view.argument}` holds {name} of shape {shapes[name]}, and `{own.reader.argument}` "
                     f"of shape {shape}; give a posterior of the same model."
                 )
-        theirs = self.features(dataset, view.argument)
+        theirs = self.features(dataset, view.argument).in_units(own.units)
         sums: dict[str, Any] = dict.fromkeys(own.names, 0.0)
         for chunk in theirs.chunks:
             values = theirs.read(chunk)

@@ -20,6 +20,8 @@ import numpy as np
 from onebasin.models.symmetry.blocks import Rescalable, Symmetry, blocks_of
 from onebasin.models.symmetry.elements import Scaled
 
+from ..posterior.units import power_of_two
+
 GAUGES = ("balanced", "unit", "keep")
 _ROUNDS = 500
 _TOLERANCE = 1e-14
@@ -73,13 +75,16 @@ def _factor(values: Values, block: Rescalable, gauge: str) -> np.ndarray:
         return np.where(incoming > 0, 1 / np.where(incoming > 0, incoming, 1), 1)
     outgoing = _norms(values, block.outgoing)
     alive = (incoming > 0) & (outgoing > 0)
-    return np.sqrt(np.where(alive, outgoing, 1) / np.where(alive, incoming, 1))
+    return np.sqrt(np.where(alive, outgoing, 1)) / np.sqrt(np.where(alive, incoming, 1))
 
 
 def _norms(values: Values, axes: Mapping[str, int]) -> np.ndarray:
     """Euclidean norm of each component over all variables (draw, component)."""
-    total: np.ndarray | float = 0.0
+    rows = []
     for name, axis in axes.items():
         front = np.moveaxis(values[name], axis + 1, 1).astype(np.float64)
-        total = total + (front.reshape(*front.shape[:2], -1) ** 2).sum(axis=2)
-    return np.sqrt(total)
+        rows.append(front.reshape(*front.shape[:2], -1))
+    # In a unit of their own, so that squares are doubles whatever the size of the weights.
+    largest = [np.abs(row).max(initial=0.0) for row in rows]
+    unit = float(power_of_two(np.asarray(max(largest, default=0.0))))
+    return unit * np.sqrt(sum(np.square(row / unit).sum(axis=2) for row in rows))

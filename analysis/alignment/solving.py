@@ -1,7 +1,8 @@
 """The best element of one block for many draws, given what all other blocks do.
 
-Three ways, by block:
+Four ways, by block:
 
+- components that are single numbers, at places of one weight: by order of size (`ordering`), exact at any size;
 - each variable moves along one axis: a linear assignment problem, exact at any size;
 - a permutation on two axes of one array, or complements: a quadratic one. Every element is tried
   where the block has at most 5040 (7 components without flips), which is exact;
@@ -25,10 +26,11 @@ from onebasin.models.symmetry.group import Group
 from .assignment import assign
 from .costs import Reference, Turn, cost_matrices, distance, targets
 from .moving import bare, move
+from .ordering import in_order, single_numbers
 from .parts import choose, on_arrays, stack, take
 
 MOST_ELEMENTS = 5040
-_AT_ONCE = 512
+ELEMENTS_AT_ONCE = 512
 _CACHE = 2**20
 """Bytes of cost matrices at a time, which a core keeps at hand (half as slow again without, at 128 components)."""
 Values = Mapping[str, np.ndarray]
@@ -56,7 +58,11 @@ def solve(
     turns : mapping of str to Turn, optional
         How another block moves a variable that is given as it came; only for an assignment problem.
     """
-    way = method(block, {name: values[name].shape[1:] for name in block.variables})
+    shapes = {name: values[name].shape[1:] for name in block.variables}
+    way = method(block, shapes)
+    plain = all(np.ndim(reference.weight[name]) == 0 for name in block.axes)
+    if way == "assignment" and plain and single_numbers(block, shapes):
+        return in_order(values, block, cast(Permuted, part), reference)
     if way == "assignment":
         return _assign(values, block, cast(Permuted, part), reference, turns)
     if way == "exchange":
@@ -106,8 +112,8 @@ def _enumerate(values: Values, block: Block, reference: Reference) -> Part:
     elements = list(group.elements())
     best_cost = np.full(len(next(iter(values.values()))), np.inf)
     best = np.zeros(len(best_cost), np.intp)
-    for first in range(0, len(elements), _AT_ONCE):
-        inverses = [group.inverse(e)[0] for e in elements[first : first + _AT_ONCE]]
+    for first in range(0, len(elements), ELEMENTS_AT_ONCE):
+        inverses = [group.inverse(e)[0] for e in elements[first : first + ELEMENTS_AT_ONCE]]
         costs = _costs_of_all(values, group, stack(inverses), reference)
         lowest = costs.argmin(axis=1)
         cost = np.take_along_axis(costs, lowest[:, None], axis=1)[:, 0]

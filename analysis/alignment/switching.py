@@ -132,7 +132,7 @@ def _canonical(alignment: Alignment) -> dict[str, np.ndarray]:
 
 
 def _variance(values: dict[str, np.ndarray], scales: Any) -> float:
-    return sum(float(v.var(axis=(0, 1)).sum()) / scales.get(n, 1.0) ** 2 for n, v in values.items())
+    return sum(float((v / scales.get(n, 1.0)).var(axis=(0, 1)).sum()) for n, v in values.items())
 
 
 def _ratio(alignment: Alignment, aligned: dict[str, np.ndarray], rng: np.random.Generator) -> float:

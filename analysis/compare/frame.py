@@ -7,7 +7,7 @@ first half gives the centre (its iterated mean, `analysis.alignment`) and the st
 compared, aligned with that centre as every other posterior is.
 
 Convention: positive scalings (`Rescalable`) are left out, as no symmetry of a posterior. An entry that never varies in
-the first half, up to rounding, has scale 1; it is compared by how far it lies from what it is there, as a share of that.
+the first half, up to rounding, has scale 1; it is compared by its distance from what it is there, as a share of that.
 """
 
 from __future__ import annotations

@@ -149,7 +149,7 @@ def _table(
 
 
 def _differences(a: Draws, b: Draws) -> tuple[np.ndarray, np.ndarray]:
-    """Differences of means, which lose no digits to what both have in common, and which parameters are constant in both.
+    """Differences of means, without loss of digits to what both have in common, and what is constant in both.
 
     Two constants that are equal up to rounding do not differ.
     """

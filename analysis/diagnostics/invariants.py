@@ -16,8 +16,10 @@ from onebasin.models.networks.prediction import predict
 from onebasin.models.symmetry.blocks import Block, Symmetry, axes_of, equal_modes
 
 from ..posterior.draws import Draws, entry_names
+from ..posterior.units import power_of_two
 from ..posterior.view import Posterior, View, as_view
 
+_LEAST = 1e-100
 MAX_OUTPUTS = 50
 """Training inputs at which a network's outputs are looked at, evenly spread over the data set."""
 
@@ -74,10 +76,19 @@ def _of_block(block: Block, view: View) -> list[tuple[str, np.ndarray]]:
         axes = tuple(axis + 2 for axis in axes_of(places))
         if name not in block.flipped:
             quantities.append((f"mean({name})", values.mean(axis=axes)))
-        quantities.append((f"mean({name}^2)", (values**2).mean(axis=axes)))
+        quantities.append(_mean_square(name, values, axes))
     for name in block.complemented:
         quantities.append((f"|{name} - 1/2|", np.abs(_values(view, name) - 0.5)))
     return quantities
+
+
+def _mean_square(name: str, values: np.ndarray, axes: tuple[int, ...]) -> tuple[str, np.ndarray]:
+    """Mean squares, which are in another unit where squares would be no doubles."""
+    largest = np.abs(values).max(initial=0.0)
+    if largest == 0 or _LEAST <= largest <= 1 / _LEAST:
+        return f"mean({name}^2)", (values**2).mean(axis=axes)
+    unit = float(power_of_two(np.asarray(largest)))
+    return f"mean(({name} / {unit:.3g})^2)", ((values / unit) ** 2).mean(axis=axes)
 
 
 def _values(view: View, name: str) -> np.ndarray:

@@ -2,8 +2,8 @@
 
 Convention: R-hat is the rank-normalised split version, `ess_tail` the smaller one of the 5 % and
 95 % quantiles' (Vehtari, Gelman, Simpson, Carpenter and Bürkner 2021, Bayesian Analysis 16:2); all
-computed by arviz_stats, of ranks, which no offset and no unit changes; mean, sd and Monte Carlo error in `units` of each
-parameter. A parameter that does not vary, up to rounding, has no R-hat and no ESS: they are NaN.
+computed by arviz_stats, of ranks, which no offset and no unit changes; mean, sd and Monte Carlo error in `units` of
+each parameter. A parameter that does not vary, up to rounding, has no R-hat and no ESS: they are NaN.
 """
 
 import warnings

@@ -381,3 +381,16 @@ def test_twenty_thousand_parameters_fit_into_a_gibibyte():
     # The truth is independent: minus its entropy, but for the correlations that shrinkage leaves.
     assert shrinkage > 0.9
     assert log_density == pytest.approx(-0.5 * 20_000 * (1 + np.log(2 * np.pi)), rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("unit", "offset"), [(1e-150, 0.0), (1e-300, 0.0), (1e160, 0.0), (1.0, 1e12)]
+)
+def test_fit_is_the_same_in_every_unit_and_far_from_zero(make_mcmc, rng, unit, offset):
+    values = rng.normal(size=(2, 300, 3)) @ rng.normal(size=(3, 3))
+    expected = fit_gaussian(make_mcmc({"mu": values}), "full")
+    found = fit_gaussian(make_mcmc({"mu": unit * (values + offset)}), "full")
+    digits = 1e-3 if offset else 1e-9
+    np.testing.assert_allclose(found.sd["mu"] / unit, expected.sd["mu"], rtol=digits)
+    np.testing.assert_allclose(found.mean["mu"] / unit - offset, expected.mean["mu"], atol=digits)
+    np.testing.assert_allclose(found.structure.matrix, expected.structure.matrix, atol=digits)

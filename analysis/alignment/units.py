@@ -1,0 +1,194 @@
+"""The units that features are matched in, so that neither where their zero lies nor their size decides what is found.
+
+Every feature is taken about a centre and divided by a power of two near its spread: sums of squares neither overflow
+nor vanish, and differences of large products, by which costs are computed, lose no digits to an offset. A centre has to
+be left alone by the symmetry: entries that a block exchanges have one in common, those that change sign have zero, and
+what has complements stays as it is, between 0 and 1 about 1/2.
+
+The spread is the root mean square about the mean of exchangeable entries, over all draws, which relabelling does not
+change; about 0 where signs may flip, about 1/2 where a value may become its complement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from onebasin.models.symmetry.blocks import Symmetry, axes_of
+
+from ..posterior.units import power_of_two
+
+Arrays = dict[str, np.ndarray]
+_STEPS = 64
+"""So many of the numbers that there are within one spread are needed to tell parts apart, in double precision."""
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureUnits:
+    """A centre and a unit for each feature.
+
+    Attributes
+    ----------
+    centre : mapping of str to array (*event)
+        Of the features' own precision.
+    unit : mapping of str to float
+        Powers of two.
+    spread : mapping of str to float
+        Root mean squares, as the features came; 0 where one never varies.
+    """
+
+    centre: Mapping[str, np.ndarray]
+    unit: Mapping[str, float]
+    spread: Mapping[str, float]
+
+    def into(self, values: Mapping[str, np.ndarray]) -> Arrays:
+        """Take features (draw, *event) into these units, in the precision that they have."""
+        return {n: (v - self.centre[n]) / self.unit[n] for n, v in values.items() if n in self.unit}
+
+    def back(self, values: Mapping[str, np.ndarray]) -> Arrays:
+        """Take what `into` made, such as a mean, back."""
+        return {n: np.asarray(self.centre[n] + self.unit[n] * v) for n, v in values.items()}
+
+    def scales_into(self, scales: Mapping[str, float]) -> dict[str, float]:
+        """Take scales into these units.
+
+        Raises
+        ------
+        ValueError
+            If a scale is so far from the draws' spread that its square is no double.
+        """
+        for name, scale in scales.items():
+            if not 1e-150 <= scale / self.unit[name] <= 1e150:
+                raise ValueError(
+                    f"`scales[{name!r}]` is {scale:.3g}, but the draws spread by {self.unit[name]:.3g}, so that "
+                    "squared distances are too large or too small for a double; give scales of about the draws' size."
+                )
+        return {name: scale / self.unit[name] for name, scale in scales.items()}
+
+
+def find_units(
+    chunks: Iterable[Arrays], names: tuple[str, ...], symmetry: Symmetry, argument: str
+) -> FeatureUnits:
+    """Find the units of features.
+
+    Parameters
+    ----------
+    chunks : iterable of dict of str to array (draw, *event)
+        All features, a piece at a time.
+    names : tuple of str
+        Those that are matched.
+    symmetry : Symmetry
+        Of the features.
+    argument : str
+        What messages call the posterior.
+
+    Raises
+    ------
+    ValueError
+        If a feature's spread is lost in the rounding of its size.
+    """
+    found: dict[str, _Spread] = {}
+    for values in chunks:
+        for name in names:
+            if name not in found:
+                found[name] = _Spread.about(
+                    values[name], _fixed_centre(name, symmetry), _axes(name, symmetry)
+                )
+            found[name].add(values[name])
+    for name, spread in found.items():
+        spread.refuse_lost(name, argument)
+    kept = {name for block in symmetry for name in block.complemented}
+    return FeatureUnits(
+        centre={n: np.zeros_like(s.centre) if n in kept else s.centre for n, s in found.items()},
+        unit={
+            n: 1.0 if n in kept else float(power_of_two(np.asarray(s.size)))
+            for n, s in found.items()
+        },
+        spread={n: s.size for n, s in found.items()},
+    )
+
+
+def _fixed_centre(name: str, symmetry: Symmetry) -> float | None:
+    """The centre that a symmetry dictates; None where it may be chosen."""
+    if any(name in block.flipped for block in symmetry):
+        return 0.0
+    return 0.5 if any(name in block.complemented for block in symmetry) else None
+
+
+def _axes(name: str, symmetry: Symmetry) -> tuple[int, ...]:
+    """The axis of draws, and those along which blocks exchange entries."""
+    blocks = [block for block in symmetry if name in block.axes]
+    return (0, *sorted({axis + 1 for block in blocks for axis in axes_of(block.axes[name])}))
+
+
+@dataclass(eq=False)
+class _Spread:
+    """Sums of one feature about a centre, in a unit in which squares are doubles, filled chunk by chunk."""
+
+    centre: np.ndarray
+    unit: float
+    free: bool
+    axes: tuple[int, ...]
+    count: int = 0
+    first: np.ndarray | float = 0.0
+    second: np.ndarray | float = 0.0
+    low: np.ndarray | float = np.inf
+    high: np.ndarray | float = -np.inf
+
+    @classmethod
+    def about(cls, values: np.ndarray, centre: float | None, axes: tuple[int, ...]) -> _Spread:
+        """Begin with the first values (draw, *event), whose mean is the centre where none is given."""
+        low, high = (float(f(values)) for f in (np.min, np.max))
+        half = high / 2 - low / 2
+        unit = float(power_of_two(np.asarray(half)))
+        if centre is not None:
+            largest = np.asarray(max(abs(low - centre), abs(high - centre)))
+            return cls(
+                np.full(values.shape[1:], centre, values.dtype),
+                float(power_of_two(largest)),
+                False,
+                axes,
+            )
+        middle = low + half
+        mean = ((values - values.dtype.type(middle)) / unit).mean(
+            axis=axes, keepdims=True, dtype=np.float64
+        )
+        whole = np.broadcast_to(middle + unit * mean, (1, *values.shape[1:]))[0]
+        return cls(whole.astype(values.dtype), unit, True, axes)
+
+    def add(self, values: np.ndarray) -> None:
+        """Take in values."""
+        gap = (values.astype(np.float64) - self.centre) / self.unit
+        self.count += gap.size
+        self.first = self.first + gap.sum(axis=self.axes)
+        self.second = self.second + float(np.vdot(gap, gap))
+        self.low = np.minimum(self.low, values.min(axis=self.axes))
+        self.high = np.maximum(self.high, values.max(axis=self.axes))
+
+    @property
+    def size(self) -> float:
+        """The spread; 0 where there is none."""
+        groups = np.size(self.first)
+        each = self.count / groups
+        if self.free and np.array_equal(self.low, self.high):
+            return 0.0  # centres that differ from one group of entries to the next have rounding of their own
+        shift = np.square(np.asarray(self.first) / each).mean() if self.free else 0.0
+        return self.unit * float(np.sqrt(max(float(self.second) / self.count - shift, 0.0)))
+
+    @property
+    def largest(self) -> float:
+        """The largest absolute value."""
+        return float(max(np.max(np.abs(self.low)), np.max(np.abs(self.high))))
+
+    def refuse_lost(self, name: str, argument: str) -> None:
+        """Refuse a spread that is lost in rounding."""
+        double = _STEPS * np.finfo(np.float64).eps
+        least = max(double, float(np.finfo(self.centre.dtype).eps)) * self.largest
+        if 0 < self.size < least:
+            raise ValueError(
+                f"`{argument}` holds {name} whose parts and draws spread by {self.size:.3g} about values as large as "
+                f"{self.largest:.3g}, and that is lost in rounding; take off what they have in common "
+                "before they are stored."
+            )

@@ -1,0 +1,118 @@
+"""The same draws in another unit, and far from zero: the same elements, and the same word on whether they settled."""
+
+import numpy as np
+import pytest
+
+from onebasin.analysis.alignment import align, switching
+from onebasin.analysis.diagnostics.aligned import diagnose_aligned
+from onebasin.models.symmetry.blocks import Exchangeable
+
+from .conftest import CASES, dataset, plant
+
+SCALED = ["mixture", "network", "tanh network", "two hidden layers", "factors", "hidden Markov"]
+SHIFTED = [
+    "mixture",
+    "network",
+    "two hidden layers",
+    "hidden Markov",
+    "transitions alone",
+    "large hidden Markov",
+]
+UNITS = [1e-300, 1e-150, 1e-20, 1e20, 1e150, 1e160, 1e300]
+
+
+def _draws(name, rng):
+    symmetry, shapes = CASES[name]
+    planted = plant(symmetry, shapes, rng, noise=0.3, lead=(2, 20))
+    return symmetry, {n: v.values for n, v in planted.seen.items()}
+
+
+def _moved(values, unit, offset):
+    return dataset({n: unit * (v + offset) for n, v in values.items()})
+
+
+def _same(found, expected):
+    for part, other in zip(found.element, expected.element, strict=True):
+        for ours, theirs in zip(part, other, strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+    assert (found.converged, found.sweeps) == (expected.converged, expected.sweeps)
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("name", SCALED)
+def test_elements_are_the_same_in_every_unit(name, unit, rng):
+    symmetry, values = _draws(name, rng)
+    expected, found = (align(_moved(values, u, 0.0), symmetry) for u in (1.0, unit))
+    _same(found, expected)
+    np.testing.assert_allclose(found.distance_after, expected.distance_after, rtol=1e-6)
+    assert switching(found, noise=False).ratio == pytest.approx(
+        switching(expected, noise=False).ratio, rel=1e-6
+    )
+
+
+@pytest.mark.parametrize(("offset", "digits"), [(1e3, 1e-9), (1e9, 1e-3), (-1e12, 0.1)])
+@pytest.mark.parametrize("reference", ["gaussian", "mean", "draw"])
+@pytest.mark.parametrize("name", SHIFTED)
+def test_elements_are_the_same_far_from_zero(name, reference, offset, digits, rng):
+    symmetry, values = _draws(name, rng)
+    expected = align(dataset(values), symmetry, reference=reference)
+    found = align(_moved(values, 1.0, offset), symmetry, reference=reference)
+    _same(found, expected)
+    np.testing.assert_allclose(
+        found.distance_after, expected.distance_after, rtol=digits, atol=digits
+    )
+
+
+def test_a_shift_of_one_coordinate_of_the_parts_changes_nothing(rng):
+    values = rng.permuted(rng.normal(size=(2, 30, 4, 2)) + 9 * np.arange(4)[:, None], axis=2)
+    block = (Exchangeable({"mu": 0}),)
+    expected = align(dataset({"mu": values}), block)
+    _same(align(dataset({"mu": values + np.array([1e9, 0.0])}), block), expected)
+
+
+def test_another_posterior_far_away_is_no_worse_a_reference(rng):
+    symmetry, values = _draws("mixture", rng)
+    near = align(
+        dataset(values), symmetry, reference=dataset({n: v + 1.0 for n, v in values.items()})
+    )
+    far = align(dataset(values), symmetry, reference=_moved(values, 1.0, 1e9))
+    for part, other in zip(near.element, far.element, strict=True):
+        np.testing.assert_array_equal(part.permutation, other.permutation)
+
+
+def test_single_precision_is_aligned_far_from_zero_too(rng):
+    values = rng.permuted(rng.normal(size=(2, 50, 5)) + 10 * np.arange(5), axis=2)
+    block = (Exchangeable({"mu": 0}),)
+    expected = align(dataset({"mu": values}), block)
+    _same(align(dataset({"mu": (values + 1e4).astype(np.float32)}), block), expected)
+    _same(align(dataset({"mu": (values * 1e30).astype(np.float32)}), block), expected)
+
+
+@pytest.mark.parametrize("offset", [1e15, 1e17])
+def test_parts_that_are_lost_in_rounding_are_refused(offset, rng):
+    values = rng.permuted(rng.normal(size=(2, 50, 5)) + 2 * np.arange(5), axis=2)
+    with pytest.raises(
+        ValueError, match=r"`posterior` holds mu whose parts .* lost in rounding; take off what"
+    ):
+        align(dataset({"mu": values + offset}), (Exchangeable({"mu": 0}),))
+
+
+def test_scales_that_leave_no_squares_are_refused(rng):
+    symmetry, values = _draws("mixture", rng)
+    with pytest.raises(ValueError, match=r"`scales\['mu'\]` is 1e-200, but the draws spread by"):
+        align(dataset(values), symmetry, scales={"mu": 1e-200})
+
+
+@pytest.mark.parametrize(("unit", "offset"), [(1e150, 0.0), (1e-150, 0.0), (1.0, 1e9)])
+def test_the_aligned_diagnosis_is_the_same(make_mcmc, rng, unit, offset):
+    values = rng.permuted(rng.normal(size=(4, 100, 3)) + 8 * np.arange(3), axis=2)
+    block = (Exchangeable({"mu": 0}),)
+    expected, found = (
+        diagnose_aligned(make_mcmc({"mu": u * (values + o)}), block)
+        for u, o in ((1.0, 0.0), (unit, offset))
+    )
+    assert found.aligned.rhat.value == pytest.approx(expected.aligned.rhat.value, rel=2e-4)
+    assert found.raw.rhat.value == pytest.approx(expected.raw.rhat.value, rel=2e-4)
+    assert found.basins == expected.basins
+    assert np.isfinite(found.invariants["rhat"]).all()
+    assert found.switching.noise_ratio == pytest.approx(expected.switching.noise_ratio, rel=1e-3)

@@ -1,0 +1,109 @@
+"""The same posteriors in another unit, and far from zero: the same verdict."""
+
+import numpy as np
+import pytest
+
+from onebasin.analysis.compare.compare import compare
+from onebasin.analysis.compare.moments import compare_moments
+from onebasin.analysis.compare.two_sample import energy_distance, mmd, two_sample
+from onebasin.models.symmetry.blocks import Exchangeable
+
+VERDICT = ["verdict", "energy_p", "mmd_p", "num_draws"]
+PLACED = [
+    (1e-300, 0.0),
+    (1e-150, 0.0),
+    (1e150, 0.0),
+    (1e160, 0.0),
+    (1.0, 1e9),
+    (1.0, 1e12),
+    (1e-150, 1e12),
+]
+
+
+@pytest.fixture
+def posteriors(rng):
+    """A truth, one that agrees with it, and one that does not."""
+    at = np.array([0.0, 1.0, -2.0])
+    truth, same, other = rng.normal(size=(3, 4, 1500, 3)) + at
+    return {"truth": truth, "same": same, "other": other + np.array([0.0, 0.0, 0.5])}
+
+
+@pytest.mark.parametrize(("unit", "offset"), PLACED)
+def test_compare_has_the_same_verdict(make_mcmc, posteriors, unit, offset):
+    expected = _compare(make_mcmc, posteriors, 1.0, 0.0)
+    found = _compare(make_mcmc, posteriors, unit, offset)
+    assert expected["verdict"].tolist()[1:3] == ["agree", "differ"]
+    assert found["verdict"].tolist() == expected["verdict"].tolist()
+    digits = 1e-2 if offset else 1e-8
+    columns = ["max_abs_z", "max_abs_d", "energy", "mmd"]
+    np.testing.assert_allclose(found[columns], expected[columns], rtol=digits, atol=digits)
+    np.testing.assert_allclose(
+        found[VERDICT[1:]].astype(float), expected[VERDICT[1:]].astype(float), atol=0.005
+    )
+
+
+def _compare(make_mcmc, posteriors, unit, offset):
+    trees = {name: make_mcmc({"mu": unit * (v + offset)}) for name, v in posteriors.items()}
+    return compare(trees, truth="truth", permutations=199).table
+
+
+def test_spread_lost_in_rounding_is_refused_and_does_not_agree(make_mcmc, posteriors):
+    with pytest.raises(
+        ValueError, match="`posterior` does not vary: the draws of mu are the same up to rounding"
+    ):
+        _compare(make_mcmc, posteriors, 1.0, 1e17)
+
+
+def test_constants_are_held_against_their_own_size(make_mcmc, posteriors):
+    fixed = np.full((4, 1500), 3e-200)
+    a, b = (make_mcmc({"mu": posteriors["truth"], "fixed": f}) for f in (fixed, 1.5 * fixed))
+    assert compare_moments(a, b).verdict == "differ"
+    assert (
+        compare_moments(
+            a, make_mcmc({"mu": posteriors["truth"], "fixed": fixed * (1 + 1e-15)})
+        ).verdict
+        == "agree"
+    )
+
+
+def test_compare_modulo_a_symmetry_has_the_same_verdict(make_mcmc, rng):
+    parts = rng.normal(size=(2, 4, 200, 3, 2)) + np.array([0.0, 8.0, 16.0])[:, None]
+    shuffled = rng.permuted(parts, axis=3)
+    tables = []
+    for unit, offset in ((1.0, 0.0), (1e150, 0.0), (1e-150, 0.0), (1.0, 1e9), (1.0, 1e11)):
+        a, b = (make_mcmc({"mu": unit * (v + offset)}) for v in shuffled)
+        found = compare(
+            {"a": a, "b": b}, truth="a", symmetry=(Exchangeable({"mu": 0}),), permutations=99
+        )
+        tables.append(found.table)
+    for table in tables[1:]:
+        assert table["verdict"].tolist() == tables[0]["verdict"].tolist()
+        np.testing.assert_allclose(
+            table[["energy_p", "mmd_p"]], tables[0][["energy_p", "mmd_p"]], atol=0.011
+        )
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e-160, 1e160, 1e300])
+def test_two_samples_are_compared_in_every_unit(rng, unit):
+    a, b = rng.normal(size=(2, 60, 3))
+    b += 0.3
+    expected, found = two_sample(a, b), two_sample(unit * a, unit * b)
+    assert (found.energy_p, found.mmd_p) == (expected.energy_p, expected.mmd_p)
+    assert found.energy / unit == pytest.approx(expected.energy, rel=1e-9)
+    assert found.mmd == pytest.approx(expected.mmd, rel=1e-9)
+    assert found.bandwidth / unit == pytest.approx(expected.bandwidth, rel=1e-9)
+    assert energy_distance(unit * a, unit * b) / unit == pytest.approx(
+        energy_distance(a, b), rel=1e-9
+    )
+    assert mmd(unit * a, unit * b, bandwidth=2 * unit) == pytest.approx(
+        mmd(a, b, bandwidth=2.0), rel=1e-9
+    )
+
+
+def test_two_samples_are_compared_far_from_zero(rng):
+    a, b = rng.normal(size=(2, 60, 3))
+    expected, found = two_sample(a, b), two_sample(a + 1e12, b + 1e12)
+    assert (found.energy, found.mmd) == pytest.approx((expected.energy, expected.mmd), abs=1e-3)
+    assert (found.energy_p, found.mmd_p) == pytest.approx(
+        (expected.energy_p, expected.mmd_p), abs=0.01
+    )
