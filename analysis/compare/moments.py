@@ -18,7 +18,7 @@ from onebasin.models.jsonable import json_safe
 from ..posterior.draws import Draws
 from ..posterior.sampler import NAN
 from ..posterior.summary import summary
-from ..posterior.units import units_of
+from ..posterior.units import in_rows, units_of
 from ..posterior.view import Posterior, View, as_view
 
 
@@ -157,7 +157,7 @@ def _differences(a: Draws, b: Draws) -> tuple[np.ndarray, np.ndarray]:
     for part in a.parts(b):
         left, right = a.read(part), b.read(part)
         units = units_of(left, right)
-        means = [units.into(values).mean(axis=(0, 1)) for values in (left, right)]
+        means = [in_rows(units.into(values)).mean(axis=1) for values in (left, right)]
         fixed = units_of(left).constant & units_of(right).constant
         difference = np.where(fixed & units.constant, 0.0, units.unit * (means[1] - means[0]))
         differences.append(difference)

@@ -13,7 +13,7 @@ import pandas as pd
 from jaxtyping import Bool, Float
 
 from .draws import Draws
-from .units import is_constant, units_of
+from .units import in_rows, is_constant, units_of
 
 COLUMNS = ("mean", "sd", "mcse_mean", "rhat", "ess_bulk", "ess_tail")
 _TAILS = (0.05, 0.95)
@@ -69,7 +69,8 @@ def _diagnostics(
     if not values.shape[2]:
         return np.empty((0, 4))
     units = units_of(values)
-    as_came, in_units = (np.moveaxis(v, -1, 0) for v in (values, units.into(values)))
+    shape = (values.shape[2], *values.shape[:2])
+    as_came, in_units = (in_rows(v).reshape(shape) for v in (values, units.into(values)))
     with np.errstate(divide="ignore", invalid="ignore"), warnings.catch_warnings():
         # Chains that each stand still at a place of their own divide by no variance: R-hat is inf.
         warnings.simplefilter("ignore", RuntimeWarning)

@@ -43,11 +43,11 @@ class Units:
 
     def mean_of(self, values: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, " param"]:
         """Means of draws, as they came."""
-        return self.centre + self.unit * self.into(values).mean(axis=(0, 1))
+        return self.centre + self.unit * in_rows(self.into(values)).mean(axis=1)
 
     def sd_of(self, values: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, " param"]:
         """Standard deviations of draws (of unbiased variances), as they came."""
-        return self.unit * self.into(values).std(axis=(0, 1), ddof=1)
+        return self.unit * in_rows(self.into(values)).std(axis=1, ddof=1)
 
 
 def units_of(*samples: Float[np.ndarray, "_ _ param"]) -> Units:
@@ -57,6 +57,11 @@ def units_of(*samples: Float[np.ndarray, "_ _ param"]) -> Units:
     half = high / 2 - low / 2  # the range itself can be infinite
     constant = half <= _ROUNDING / 2 * np.maximum(np.abs(low), np.abs(high))
     return Units(low + half, power_of_two(half), constant)
+
+
+def in_rows(values: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, "param all"]:
+    """Put each parameter's draws in one piece, so that their sums do not depend on what stands beside them."""
+    return np.ascontiguousarray(np.moveaxis(values, -1, 0)).reshape(values.shape[2], -1)
 
 
 def is_constant(values: Float[np.ndarray, "chain draw param"]) -> Bool[np.ndarray, " param"]:
