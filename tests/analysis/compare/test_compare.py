@@ -217,7 +217,7 @@ def _unlike(make, kind):
         ("likelihood", r"`two` with likelihood Categorical, and `one` with likelihood Gaussian"),
         ("data", r"`two` fitted to other values of x than `one`"),
         ("names", r"`two` fitted to data named z, and `one` to y"),
-        ("no network", r"`two` with .* None"),
+        ("no network", r"`two` with .* none"),
     ],
 )
 def test_unlike_posteriors_are_refused(make, kind, message):
