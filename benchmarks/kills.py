@@ -204,6 +204,7 @@ def measure(place: Place, words: list[str], name: str, kills: int, rng: random.R
         kill(place, words, SIGNALS[count % 4], rng.uniform(0, seconds), seen)
         if count % 3 == 0 or count == kills:
             run_on(place, words, seen, wanted)
+        print(asdict(seen), file=sys.stderr, flush=True)
     return seen
 
 
@@ -221,6 +222,7 @@ def measure_builds(place: Place, kills: int, rng: random.Random) -> Figures:
         seen.finished += 1
         process.kill()
         process.wait()
+        print(asdict(seen), file=sys.stderr, flush=True)
     return seen
 
 
