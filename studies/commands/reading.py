@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
 
 def read(file: Path, argument: str = "RUN.nc") -> View:
     """Read a posterior file, which stands on the command's line as `argument`.
+
+    It stays open, and is read as far as it is asked for, as long as the view is there.
 
     Raises
     ------
@@ -22,6 +25,11 @@ def read(file: Path, argument: str = "RUN.nc") -> View:
     from onebasin.inference.posterior import open_posterior
 
     try:
-        return as_view(open_posterior(file, lazy=True), str(file))
+        tree = open_posterior(file, lazy=True)
     except PosteriorFileError as error:
         raise PosteriorFileError(str(error).replace("`path`", f"`{argument}`", 1)) from error
+    view = as_view(tree, str(file))
+    weakref.finalize(
+        view, tree.close
+    )  # a tree's nodes know each other, so that it outlives its last use
+    return view
