@@ -156,7 +156,8 @@ def check_dims(variable: xr.DataArray, argument: str) -> None:
 
 
 def _refuse_non_finite(draws: Draws, argument: str) -> None:
-    bad = np.concatenate([(~np.isfinite(v)).sum(axis=(0, 1)) for v in draws.blocks()] or [[]])
+    counts = [(~np.isfinite(v)).sum(axis=(0, 1)) for v in draws.blocks()]
+    bad = np.concatenate(counts) if counts else np.zeros(0, int)
     if not bad.any():
         return
     worst = [f"`{draws.names[i]}` ({bad[i]})" for i in np.flatnonzero(bad)]
