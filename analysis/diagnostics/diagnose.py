@@ -80,7 +80,7 @@ def diagnose(
 
 
 def _assemble(view: View, draws: Draws, table: pd.DataFrame, limits: Limits) -> Diagnosis:
-    sampler = None if view.is_variational else sampler_summary(view, draws.values)
+    sampler = None if view.is_variational else sampler_summary(view, draws)
     ess_bulk = Extreme.of(table["ess_bulk"], smallest=True)
     still = np.asarray(draws.names)[constants(draws)]
     return Diagnosis(

@@ -12,6 +12,7 @@ from jaxtyping import Float
 
 from onebasin.models import schema
 
+from .draws import Draws
 from .summary import rhat_of
 from .view import View
 
@@ -78,7 +79,7 @@ class SamplerSummary:
         return float(np.min(self.bfmi)) if self.bfmi else NAN
 
 
-def sampler_summary(view: View, draws: Float[np.ndarray, "chain draw param"]) -> SamplerSummary:
+def sampler_summary(view: View, draws: Draws) -> SamplerSummary:
     """Read the group `sample_stats` and the cost attributes of a posterior made by MCMC, beside the draws."""
     return SamplerSummary(
         **_divergences(view),
@@ -160,13 +161,15 @@ def _heights(view: View) -> dict:
     return heights
 
 
-def _movement(view: View, draws: Float[np.ndarray, "chain draw param"]) -> dict:
+def _movement(view: View, draws: Draws) -> dict:
     """Which chains stand still, and whether anything was sampled at all."""
     energy, lp = _recorded(view, schema.ENERGY), _recorded(view, schema.LP)
     height = lp if lp is not None else energy
     if height is None or height.shape[1] < 2:
         return {}
-    moves = (draws != draws[:, :1]).any(axis=(1, 2))
+    moves = np.zeros(draws.num_chains, bool)
+    for values in draws.blocks():
+        moves |= (values != values[:, :1]).any(axis=(1, 2))
     still = (height == height[:, :1]).all(axis=1) & ~moves
     flat = all(s is None or (s == s.flat[0]).all() for s in (lp, energy))
     return {
