@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import Any
@@ -125,12 +126,11 @@ def _numpyro(target: Target) -> str:
 def _process() -> dict[str, str]:
     """What computes in this process: JAX's flags for random numbers and products, and the versions that are loaded."""
     import jax
-    import jaxlib
-    import numpyro
+    import numpyro  # noqa: F401 - loads all of which the versions are asked for
 
     names = ("jax_default_prng_impl", "jax_threefry_partitionable", "jax_default_matmul_precision")
     flags = {name: str(getattr(jax.config, name, None)) for name in names}
-    return flags | {lib.__name__: lib.__version__ for lib in (jax, jaxlib, numpyro)}
+    return flags | {name: sys.modules[name].__version__ for name in ("jax", "jaxlib", "numpyro")}
 
 
 def _json(value: Any) -> str:

@@ -38,6 +38,7 @@ def test_the_precompiled_header_is_used(own_home, bernoulli):
     if not list(own_home.path.glob("build/default/pch/**/*.gch")):
         pytest.skip("this compiler goes without")
     exe = Path(bernoulli.exe_file)
+    assert make(own_home, f"{exe}.hpp").returncode == 0
     dry = make(own_home, "--dry-run", "--always-make", str(exe)).stdout
     (line,) = [line for line in dry.splitlines() if f"-c '{exe}.hpp'" in line]
     words = [word for word in shlex.split(line) if word not in ("-c", "-o", f"{exe}.o")]
@@ -110,13 +111,12 @@ def test_flags_of_ones_own_get_their_own_driver(own_home):
         assert make(own_home, "print-BUILD", model_only).stdout == plain
 
 
-def test_the_translation_is_kept_beside_the_program(bernoulli):
-    folder = Path(bernoulli.exe_file).parent
-    assert sorted(path.name for path in folder.iterdir()) == [
-        "bernoulli",
-        "bernoulli.hpp",
-        "bernoulli.stan",
-    ]
+def test_the_translation_is_kept_beside_the_program(own_home, tmp_path):
+    (tmp_path / "a.stan").write_text("parameters { real x; } model { x ~ std_normal(); }")
+    dry = make(own_home, "--dry-run", str(tmp_path / "a"))
+    assert f"{tmp_path}/a.hpp" in dry.stdout
+    removed = [line for line in dry.stdout.splitlines() if line.startswith("rm ")]
+    assert not any(".hpp" in line for line in removed)  # make would remove what it made on the way
 
 
 def test_flags_that_change_the_model_alone_reach_it_and_nothing_else(own_home, tmp_path):

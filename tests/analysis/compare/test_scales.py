@@ -24,7 +24,7 @@ PLACED = [
 def posteriors(rng):
     """A truth, one that agrees with it, and one that does not."""
     at = np.array([0.0, 1.0, -2.0])
-    truth, same, other = rng.normal(size=(3, 4, 1500, 3)) + at
+    truth, same, other = rng.normal(size=(3, 4, 1000, 3)) + at
     return {"truth": truth, "same": same, "other": other + np.array([0.0, 0.0, 0.5])}
 
 
@@ -55,7 +55,7 @@ def test_spread_lost_in_rounding_is_refused_and_does_not_agree(make_mcmc, poster
 
 
 def test_constants_are_held_against_their_own_size(make_mcmc, posteriors):
-    fixed = np.full((4, 1500), 3e-200)
+    fixed = np.full((4, 1000), 3e-200)
     a, b = (make_mcmc({"mu": posteriors["truth"], "fixed": f}) for f in (fixed, 1.5 * fixed))
     assert compare_moments(a, b).verdict == "differ"
     assert (

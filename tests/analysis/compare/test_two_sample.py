@@ -211,7 +211,7 @@ def test_a_distance_that_is_no_number_has_no_p_value(monkeypatch):
     from onebasin.analysis.compare import two_sample as module
 
     a, b = np.random.default_rng(3).normal(size=(2, 40, 2))
-    monkeypatch.setattr(module, "_kernel", lambda pairs, width: (np.full_like(pairs, np.nan), 1.0))
+    monkeypatch.setattr(module, "_kernel", lambda pairs, *rest: (np.full_like(pairs, np.nan), 1.0))
     found = module.two_sample(a, b, permutations=19)
     assert np.isfinite(found.energy_p)
     assert np.isnan(found.mmd_p)
