@@ -15,7 +15,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-BLOCK_BYTES = 2**23
+BLOCK_BYTES = 2**21
 """About how much is read at a time."""
 
 
