@@ -153,7 +153,7 @@ def run(
         force=force or there,
         error=PosteriorFileError,
         argument="--out",
-        inputs=[request.program, *([request.data] if request.data else [])],
+        inputs=_inputs(request, say),
     ):
         if there:
             try:
@@ -207,6 +207,20 @@ def _sample(
     except WriteError as error:
         raise StudyError(f"{str(error).removesuffix('.')}; {what_is_kept(request)}.") from error
     return tree
+
+
+def _inputs(request: Request, say: Callable[[str], None]) -> list[Path]:
+    """The files that are read; what the program includes matters where the output is there already."""
+    from onebasin import stan
+    from onebasin.stan.translation import inspect
+
+    given = [request.program, *([request.data] if request.data else [])]
+    if not request.out.is_file() or any(request.out.samefile(path) for path in given):
+        return given
+    return [
+        *given,
+        *inspect(request.program.resolve(), stan.find_cmdstan(progress=say)).includes,
+    ]
 
 
 def _holds(request: Request, target: Target, say: Callable[[str], None]) -> bool:

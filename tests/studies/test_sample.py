@@ -202,6 +202,17 @@ def test_an_input_is_never_the_output(sample, sampler, onebasin):
     assert sampler.calls == []
 
 
+@pytest.mark.stan
+def test_an_included_file_is_never_the_output(here, onebasin):
+    Path("part.stan").write_text("parameters { real x; }\n")
+    Path("whole.stan").write_text("#include part.stan\nmodel { x ~ normal(0, 1); }\n")
+    before = Path("part.stan").read_text()
+    answer = onebasin("sample", "whole.stan", "--out", "./part.stan", "--force")
+    assert answer.code == 1
+    assert "which is also the input" in answer.err
+    assert Path("part.stan").read_text() == before
+
+
 def test_only_what_runs_have_kept_is_deleted(sample, sampler):
     chains = Path("run.nc.chains")
     chains.mkdir()
