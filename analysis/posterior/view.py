@@ -227,7 +227,7 @@ class View:
             return read(self.tree.attrs)
         except ValueError as error:
             raise ValueError(
-                f"`{self.argument}` has an attribute `{name}` that describes none; got "
+                f"`{self.argument}` has an attribute '{name}' that describes none; got "
                 f"{str(self.attribute(name))[:60]!r}: delete the attribute, or take the posterior as it was made."
             ) from error
 
@@ -306,7 +306,7 @@ def as_view(posterior: Posterior, argument: str = "posterior") -> View:
 def _choose(there: tuple[str, ...], var_names: str | Sequence[str] | None) -> Sequence[str]:
     if var_names is None:
         return there
-    chosen = [var_names] if isinstance(var_names, str) else list(var_names)
+    chosen = [var_names] if isinstance(var_names, str) else list(dict.fromkeys(var_names))
     unknown = [name for name in chosen if name not in there]
     if unknown or not chosen:
         got = ", ".join(f"`{name}`" for name in unknown) or "no names"

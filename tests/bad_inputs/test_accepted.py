@@ -55,6 +55,7 @@ def _plus(name: str, values: np.ndarray) -> object:
         _diagnosed("letters-of-all-languages", f.good, name="взвод 号.nc"),
         _diagnosed("no-ending", f.good, name="run"),
         _diagnosed("dash-in-the-name", f.good, name="a--force.nc"),
+        _diagnosed("variable-asked-for-twice", f.good, "mu[0]", options="--var mu --var mu"),
         _diagnosed("text-left-out", BROKEN_DRAWS["text"], "mu[0]", options="--var mu"),
         _diagnosed("nan-left-out", BROKEN_DRAWS["all-nan"], "mu[0]", options="--var mu"),
         _diagnosed(
