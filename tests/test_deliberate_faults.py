@@ -68,7 +68,8 @@ FAULTS = (
         "off by one in the tree depth",
         'stats["tree_depth"] = np.floor(np.log2(stats["n_steps"] + 1)).astype(np.int64)',
         'stats["tree_depth"] = np.floor(np.log2(stats["n_steps"])).astype(np.int64)',
-        "test_mcmc.py",
+        "test_sample.py",
+        "mcmc",
     ),
     Fault(
         "signs not moved along when group elements are composed",

@@ -103,6 +103,7 @@ def study(
 
 
 def _what_is_kept(run: "Run") -> str:
+    run.settle()
     if run.record.get("status") == "done":
         return f"the run is finished, and the report is {run.report_path}"
     return f"what is finished is kept in {run.path}: the same command goes on from there"

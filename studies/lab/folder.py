@@ -160,6 +160,12 @@ class Run:
                 with suppress(WriteError):  # what broke the run off tells more
                     self._mark("failed", message=f"{type(error).__name__}: {error}")
 
+    def settle(self) -> None:
+        """Record an interruption that came between two steps of ``with``, which then calls no `__exit__`."""
+        if self.record.get("status") == "running":
+            with suppress(OSError):
+                self._mark("interrupted")
+
     def _failure_path(self, key: str) -> Path:
         return self.path / "posteriors" / f"{key}.failed.json"
 

@@ -137,6 +137,20 @@ def test_run_json_names_the_process_while_it_runs_and_no_longer(tmp_path):
     assert "process" not in record
 
 
+def test_an_interrupt_between_two_steps_of_with_is_recorded_too(tmp_path):
+    run = opened(tmp_path / "run")
+    run.__enter__()  # and the signal comes before the block begins
+    run.settle()
+    assert json.loads((run.path / "run.json").read_text())["status"] == "interrupted"
+
+
+def test_settling_leaves_an_ended_run_alone(tmp_path):
+    with opened(tmp_path / "run") as run:
+        pass
+    run.settle()
+    assert json.loads((run.path / "run.json").read_text())["status"] == "done"
+
+
 @pytest.mark.parametrize("other", [False, True])
 def test_a_killed_run_is_called_interrupted_at_the_next_look(tmp_path, caplog, other):
     run = opened(tmp_path / "run")
