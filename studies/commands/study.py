@@ -83,9 +83,12 @@ def study(
         force=force,
     )
     with interruption_says(lambda: _what_is_kept(run)):
-        with run:
-            outcomes = run_cells(chosen, config, run, progress=progress, say=console.say)
-            findings = finish(chosen, config, run, outcomes)
+        try:
+            with run:
+                outcomes = run_cells(chosen, config, run, progress=progress, say=console.say)
+                findings = finish(chosen, config, run, outcomes)
+        finally:
+            run.settle()
         if record:
             from ..lab.record import write_record
 
@@ -103,7 +106,6 @@ def study(
 
 
 def _what_is_kept(run: "Run") -> str:
-    run.settle()
     if run.record.get("status") == "done":
         return f"the run is finished, and the report is {run.report_path}"
     return f"what is finished is kept in {run.path}: the same command goes on from there"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from .cases import Case, check_command
+from .cases import Call, Case, check_call, check_command
 
 
 @pytest.fixture(autouse=True)
@@ -23,5 +23,17 @@ def refuse(
 
     def run(case: Case) -> None:
         check_command(case, tmp_path, lambda: tuple(capfd.readouterr()))
+
+    return run
+
+
+@pytest.fixture
+def refuse_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Call], None]:
+    """Make a case's call in an empty folder, check the error, and that nothing is left there."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(case: Call) -> None:
+        check_call(case)
+        assert not list(tmp_path.iterdir())
 
     return run

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 import xarray as xr
 
 import onebasin as ob
 
 from . import files as f
-from .cases import Call, check_call, table
+from .cases import Call, table
 
 ANYTHING: Any = ob
 """The package without its types, which users may not look at."""
@@ -135,9 +133,5 @@ POSTERIORS = [
 
 
 @table(POSTERIORS)
-def test_what_cannot_be_taken_is_one_error(
-    case: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.chdir(tmp_path)
-    check_call(case)
-    assert not list(tmp_path.iterdir())
+def test_what_cannot_be_taken_is_one_error(refuse_call, case):
+    refuse_call(case)

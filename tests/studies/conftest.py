@@ -18,6 +18,13 @@ from onebasin.stan.home.search import find_cmdstan
 from onebasin.studies.cli import main
 from onebasin.studies.lab import Cell, Outcomes
 
+NORMAL = """
+data { int<lower=1> n; vector[n] y; }
+parameters { real mu; vector[2] other; }
+model { mu ~ normal(0, 10); other ~ std_normal(); y ~ normal(mu, 1); }
+"""
+DATA = {"n": 4, "y": [1.0, 2.0, 3.0, 6.0]}
+
 TEACHER = {
     "W1": [[0.7071, -0.7071], [0.7071, 0.7071]],
     "b1": [0.0, 1.0],
@@ -170,3 +177,17 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Work in an empty folder."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def program(here: Path) -> Path:
+    """A Stan program with its data."""
+    (here / "normal.stan").write_text(NORMAL)
+    (here / "data.json").write_text(json.dumps(DATA))
+    return here / "normal.stan"
+
+
+@pytest.fixture
+def sample(onebasin, program):
+    """Sample that program."""
+    return lambda *words: onebasin("sample", "normal.stan", "data.json", "--out", "run.nc", *words)

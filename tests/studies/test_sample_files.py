@@ -1,0 +1,199 @@
+"""`onebasin sample`: what becomes of its files, and which are refused."""
+
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from onebasin.inference.posterior import open_posterior
+
+from .conftest import NORMAL
+
+
+def test_existing_file_is_replaced_only_by_force(sample, sampler):
+    Path("run.nc").write_text("precious")
+    answer = sample()
+    assert answer.code == 1
+    assert "run.nc, which exists" in answer.err
+    assert "--force" in answer.err
+    assert sampler.calls == []
+    assert Path("run.nc").read_text() == "precious"
+    assert sample("--force").code == 0
+    assert open_posterior("run.nc").attrs["method"] == "nuts"
+
+
+def test_an_input_is_never_the_output(sample, sampler, onebasin):
+    for words in (["normal.stan"], ["normal.stan", "data.json"]):
+        for out in ("normal.stan", "./data.json"):
+            if out == "./data.json" and len(words) == 1:
+                continue
+            before = Path(out).read_text()
+            answer = onebasin("sample", *words, "--out", out, "--force")
+            assert answer.code == 1
+            assert "which is also the input" in answer.err
+            assert answer.err.count("\n") == 1
+            assert Path(out).read_text() == before
+    assert sampler.calls == []
+
+
+@pytest.mark.stan
+def test_an_included_file_is_never_the_output(here, onebasin):
+    Path("part.stan").write_text("parameters { real x; }\n")
+    Path("whole.stan").write_text("#include part.stan\nmodel { x ~ normal(0, 1); }\n")
+    before = Path("part.stan").read_text()
+    answer = onebasin("sample", "whole.stan", "--out", "./part.stan", "--force")
+    assert answer.code == 1
+    assert "which is also the input" in answer.err
+    assert Path("part.stan").read_text() == before
+
+
+def test_only_what_runs_have_kept_is_deleted(sample, sampler):
+    chains = Path("run.nc.chains")
+    chains.mkdir()
+    (chains / "notes.txt").write_text("mine")
+    np.savez(chains / "table.npz", a=np.arange(3))
+    np.savez(chains / "chain-0.npz", fingerprint=np.array("of another run"))
+    (chains / "chain-1.npz").touch()
+    answer = sample()
+    assert answer.code == 0
+    assert answer.err == "run.nc.chains stays: it holds notes.txt, table.npz, which is not ours\n"
+    assert sorted(path.name for path in chains.iterdir()) == ["notes.txt", "table.npz"]
+
+
+def test_the_same_command_finishes_what_was_left(sample, sampler):
+    """Killed after the result was written: what is there is what is asked for."""
+    assert sample("--seed", "3").code == 0
+    draws = Path("run.nc").read_bytes()
+    chains = Path("run.nc.chains")
+    chains.mkdir()
+    np.savez(chains / "chain-3.npz", fingerprint=np.array("of this run"))
+    answer = sample("--seed", "3")
+    assert (answer.code, answer.err) == (0, "run.nc holds what this command makes\n")
+    assert not chains.exists()
+    assert Path("run.nc").read_bytes() == draws
+    assert len(sampler.calls) == 1
+    for words in (
+        ["--seed", "4"],
+        ["--seed", "3", "--draws", "7"],
+        ["--seed", "3", "--chains", "2"],
+    ):
+        answer = sample(*words)
+        assert answer.code == 1
+        assert "run.nc, which exists" in answer.err
+    Path("normal.stan").write_text(NORMAL.replace("10", "11"))
+    assert "run.nc, which exists" in sample("--seed", "3").err
+    assert len(sampler.calls) == 1
+    assert Path("run.nc").read_bytes() == draws
+
+
+def test_damaged_result_of_the_same_command_is_refused(sample, sampler):
+    assert sample().code == 0
+    content = bytearray(Path("run.nc").read_bytes())
+    content[-1] ^= 1
+    Path("run.nc").write_bytes(content)
+    answer = sample()
+    assert (answer.code, answer.err) == (
+        1,
+        "onebasin: `--out` is run.nc, which this command has made, but it is damaged; make it anew with --force.\n",
+    )
+    assert sample("--force").code == 0
+    assert sample().code == 0
+
+
+def test_force_samples_again(sample, sampler):
+    assert sample().code == 0
+    assert sample("--force").code == 0
+    assert len(sampler.calls) == 2
+
+
+def test_a_file_that_appears_meanwhile_is_not_overwritten(sample, sampler):
+    sampler.before = lambda call: Path("run.nc").write_text("precious")
+    answer = sample()
+    assert answer.code == 1
+    assert answer.err == (
+        "onebasin: run.nc has appeared since this began and was left as it is; the result is in run-1.nc.\n"
+    )
+    assert Path("run.nc").read_text() == "precious"
+    assert open_posterior("run-1.nc").attrs["method"] == "nuts"
+
+
+def test_the_second_command_on_one_output_is_refused_at_once(sample, sampler):
+    second = []
+
+    def meanwhile(call):
+        if not second:
+            second.append(None)
+            second[0] = sample("--seed", "1")
+
+    sampler.before = meanwhile
+    assert sample().code == 0
+    assert second[0].code == 1
+    assert re.fullmatch(
+        rf"onebasin: `--out` is run\.nc, which process {os.getpid()} \(.*\) is writing; wait until .*\.\n",
+        second[0].err,
+    )
+    assert open_posterior("run.nc").attrs["seed"] == 0
+    assert not list(Path().glob(".run*"))
+
+
+def test_a_full_disk_says_what_is_kept(sample, sampler, monkeypatch):
+    def keep(call):
+        call["checkpoint"].mkdir()
+        for number in range(4):
+            (call["checkpoint"] / f"chain-{number}.npz").touch()
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    sampler.before = keep
+    monkeypatch.setattr("onebasin.models.storage.atomic._flush", full)
+    answer = sample()
+    assert answer.code == 1
+    assert answer.err == (
+        "onebasin: run.nc cannot be written (No space left on device), and what was there before is as it was; make "
+        "room, or name a file in another place; 4 of 4 chains are finished and kept in run.nc.chains: the same command "
+        "goes on from there.\n"
+    )
+    assert not Path("run.nc").exists()
+
+
+def test_file_in_place_of_the_folder_is_one_line(onebasin, program, sampler):
+    Path("folder").write_text("a file")
+    answer = onebasin("sample", "normal.stan", "data.json", "--out", "folder/run.nc")
+    assert answer.code == 1
+    assert "its folder cannot be written to" in answer.err
+    assert answer.err.count("\n") == 1
+    assert sampler.calls == []
+
+
+def test_read_only_folder_is_one_line(sample, sampler, monkeypatch):
+    def refuse(**_: object) -> None:
+        raise OSError(30, "Read-only file system", "run.nc")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", refuse)
+    answer = sample()
+    assert answer.code == 1
+    assert "Read-only file system" in answer.err
+    assert sampler.calls == []
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["absent.stan"], "absent.stan, which is not an existing .stan file"),
+        (["data.json"], "data.json, which is not an existing .stan file"),
+        (["normal.stan", "absent.json"], "absent.json, which does not exist"),
+        (["normal.stan", "normal.stan"], "normal.stan, which is not JSON"),
+        (["normal.stan", "nan.json"], "`DATA.json` has a value that is not finite in y[1]"),
+        (["normal.stan", "list.json"], "list.json, which holds no JSON object"),
+    ],
+)
+def test_bad_file_is_one_line(onebasin, program, sampler, words, message):
+    Path("nan.json").write_text('{"n": 2, "y": [1.0, NaN]}')
+    Path("list.json").write_text("[1, 2]")
+    answer = onebasin("sample", *words, "--out", "run.nc")
+    assert answer.code == 1
+    assert message in answer.err
+    assert sampler.calls == []
