@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -215,7 +216,8 @@ def _inputs(request: Request, say: Callable[[str], None]) -> list[Path]:
     from onebasin.stan.translation import inspect
 
     given = [request.program, *([request.data] if request.data else [])]
-    if not request.out.is_file() or any(request.out.samefile(path) for path in given):
+    # `os.path`, as a name that no file can have is refused by `claim`, in words of its own
+    if not os.path.isfile(request.out) or any(request.out.samefile(path) for path in given):
         return given
     return [
         *given,

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from .test_sample import DATA, NORMAL
+from .conftest import NORMAL
+from .test_sample import DATA
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
 
