@@ -29,6 +29,8 @@ SAMPLE_STATS = "sample_stats"
 VARIATIONAL = "variational"
 TRAINING = "training"
 DISTILLED = "distilled"
+POSTERIOR_PREDICTIVE = "posterior_predictive"
+LOG_LIKELIHOOD = "log_likelihood"
 OBSERVED_DATA = "observed_data"
 CONSTANT_DATA = "constant_data"
 DATA_GROUPS = (CONSTANT_DATA, OBSERVED_DATA)
@@ -58,6 +60,12 @@ TARGET = "target"
 MODEL = "model"
 SYMMETRY = "symmetry"
 SYMMETRY_EVIDENCE = "symmetry_evidence"
+KINDS = "kinds"
+"""JSON: of every variable of `posterior` whether it is a ``parameter``, ``transformed`` or ``generated``."""
+PROGRAM = "program"
+"""Text of the Stan program, with what it includes, or of the NumPyro model."""
+PROGRAM_NAME = "program_name"
+DATA_SHA256 = "data_sha256"
 OF_A_TARGET = (TARGET, MODEL, SYMMETRY, SYMMETRY_EVIDENCE)
 
 # Root attributes: how, where and with what
@@ -69,6 +77,9 @@ START = "start"
 FINGERPRINT = "fingerprint"
 VERSIONS = "versions"
 MACHINE = "machine"
+COMMAND = "command"
+CREATED_AT = "created_at"
+"""When, in UTC, as ISO 8601 writes it: ArviZ's word."""
 
 # Root attributes: how the run went
 WALL_TIME = "wall_time"

@@ -18,8 +18,8 @@ from ..posterior.draws import Draws
 from ..posterior.summary import summary
 from ..posterior.view import Posterior, View, as_view
 from .aligned_advice import APART, tell_aligned, warn_aligned
-from .diagnose import diagnose
 from .invariants import invariants
+from .measure import measure
 from .result import AlignedDiagnosis, Diagnosis, Extreme
 
 
@@ -66,7 +66,7 @@ def diagnose_aligned(
     alignment = align(view, blocks, progress=progress, **options)
     aligned_view = as_view(alignment.posterior)
     moved = list(dict.fromkeys(name for block in blocks for name in block.variables))
-    raw, aligned = diagnose(view), diagnose(aligned_view, var_names=moved)
+    raw, aligned = measure(view), measure(aligned_view, var_names=moved)
     diagnosis = AlignedDiagnosis(
         raw=raw,
         aligned=aligned,
@@ -120,4 +120,4 @@ def _held_out(view: View, symmetry: Symmetry, moved: list[str], options: dict[st
     fitted = align(first, symmetry, **options)
     options = {name: value for name, value in options.items() if name != "reference"}
     judged = align(rest, symmetry, reference=fitted.posterior, **options)
-    return diagnose(judged.posterior, var_names=moved).rhat
+    return measure(judged.posterior, var_names=moved).rhat

@@ -62,7 +62,7 @@ def named(checks: Sequence[Check], outcome: Outcome) -> tuple[str, ...]:
     return tuple(check.name for check in checks if check.outcome == outcome)
 
 
-def verdict(checks: Sequence[Check]) -> str:
+def in_words(checks: Sequence[Check]) -> str:
     """Say what the checks come to, in one line."""
     failures, open_ones = named(checks, "failed"), named(checks, "not judged")
     if overall(checks) == "passed":

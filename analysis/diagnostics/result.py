@@ -16,7 +16,8 @@ from onebasin.models.jsonable import json_safe
 
 from ..posterior.sampler import NAN, SamplerSummary
 from ..posterior.variational import VariationalSummary
-from .checks import Check, Outcome, overall, verdict
+from .checks import Check, Outcome, in_words, overall
+from .verdict import Verdict
 
 if TYPE_CHECKING:
     from ..alignment import Alignment, Switching
@@ -109,6 +110,10 @@ class Diagnosis:
         Sentences: what is wrong, and what to do next.
     notes
         Sentences: what does not apply here or could not be judged, and why.
+    judgement
+        Whether the posterior may be used, and why; None where only numbers were asked for.
+    aligned
+        The diagnosis modulo the symmetry that is declared or was found; None where there is none.
     """
 
     target: str
@@ -133,6 +138,8 @@ class Diagnosis:
     checks: tuple[Check, ...] = ()
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    judgement: Verdict | None = None
+    aligned: AlignedDiagnosis | None = None
 
     @property
     def total_draws(self) -> int:
@@ -155,9 +162,9 @@ class Diagnosis:
         return self.outcome == "passed"
 
     @property
-    def verdict(self) -> str:
+    def checks_in_words(self) -> str:
         """What the checks come to, in one line."""
-        return verdict(self.checks)
+        return in_words(self.checks)
 
     def outcome_of(self, name: str) -> Outcome | None:
         """What came of one check; None where it does not apply."""
@@ -204,18 +211,19 @@ class Diagnosis:
             {"parameter": name, **row} for name, row in self.parameters.to_dict("index").items()
         ]
         parts = {
+            **(self.judgement.to_dict() if self.judgement else {}),
             "summary": self.summary(),
             "sampler": dataclasses.asdict(self.sampler) if self.sampler else None,
             "variational": dataclasses.asdict(self.variational) if self.variational else None,
             "limits": dataclasses.asdict(self.limits),
             "constants": self.constants,
             "outcome": self.outcome,
-            "verdict": self.verdict,
+            "checks_in_words": self.checks_in_words,
             "checks": [dataclasses.asdict(check) for check in self.checks],
             "warnings": self.warnings,
             "notes": self.notes,
             "parameters": rows,
-        }
+        } | ({"aligned": self.aligned.to_dict()} if self.aligned else {})
         return json_safe(parts)
 
 

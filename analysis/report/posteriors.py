@@ -122,7 +122,7 @@ def _in_words(diagnosis: Diagnosis) -> str:
         return "passes every check"
     if diagnosis.outcome == "failed":
         return "does not pass every check"
-    return f"fails no check, but not every check could be judged ({diagnosis.verdict.partition('; ')[2]})"
+    return f"fails no check, but not every check could be judged ({diagnosis.checks_in_words.partition('; ')[2]})"
 
 
 def _overview(diagnoses: Mapping[str, Diagnosis]) -> Section:

@@ -176,7 +176,7 @@ def write_diagnosis(diagnosis: Diagnosis, *, name: str) -> None:
     for sentence in diagnosis.notes:
         write_remark(sentence, "warn")
     if diagnosis.outcome != "failed":
-        write_remark(diagnosis.verdict, "good" if diagnosis.passed else "warn")
+        write_remark(diagnosis.checks_in_words, "good" if diagnosis.passed else "warn")
 
 
 def write_findings(

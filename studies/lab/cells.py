@@ -110,10 +110,10 @@ class Outcomes:
 
     def diagnosis(self, cell: Cell) -> Diagnosis:
         """Diagnose the posterior of a cell that succeeded, once."""
-        from onebasin.analysis.diagnostics.diagnose import diagnose
+        from onebasin.analysis.diagnostics.measure import measure
 
         if cell not in self._diagnoses:
-            self._diagnoses[cell] = diagnose(self.tree(cell))
+            self._diagnoses[cell] = measure(self.tree(cell))
         return self._diagnoses[cell]
 
     def by_key(self, key: str) -> xr.DataTree:

@@ -53,7 +53,7 @@ def test_warnings_of_the_diagnosis_are_shown(onebasin, runs, monkeypatch):
     monkeypatch.setattr(
         "onebasin.analysis.diagnostics.result.Limits.__post_init__", lambda self: None
     )
-    monkeypatch.setattr("onebasin.analysis.diagnostics.diagnose.Limits", lambda *_: _strict())
+    monkeypatch.setattr("onebasin.analysis.diagnostics.measure.Limits", lambda *_: _strict())
     assert "Bulk ESS is below" in onebasin("diagnose", "a/run.nc").out
 
 

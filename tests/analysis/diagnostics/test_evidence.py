@@ -7,8 +7,8 @@ import pytest
 import xarray as xr
 
 from onebasin.analysis.diagnostics.aligned import diagnose_aligned
-from onebasin.analysis.diagnostics.checks import failed, not_judged, overall, passed, verdict
-from onebasin.analysis.diagnostics.diagnose import diagnose
+from onebasin.analysis.diagnostics.checks import failed, in_words, not_judged, overall, passed
+from onebasin.analysis.diagnostics.measure import measure
 from onebasin.analysis.report.posteriors import posterior_report
 from onebasin.models.symmetry.blocks import Exchangeable
 
@@ -71,11 +71,11 @@ UNDEFINED = {
 @pytest.mark.parametrize(("stats", "outcome", "check"), UNDEFINED.values(), ids=list(UNDEFINED))
 def test_what_is_missing_or_not_finite_never_passes(make_mcmc, draws, rng, stats, outcome, check):
     made = {name: values and values(rng) for name, values in stats.items()}
-    found = diagnose(make_mcmc(draws, stats=made))
+    found = measure(make_mcmc(draws, stats=made))
     assert (found.outcome, found.outcome_of(check)) == (outcome, outcome)
     assert not found.passed
-    assert check in found.verdict
-    assert "every check is passed" not in found.verdict
+    assert check in found.checks_in_words
+    assert "every check is passed" not in found.checks_in_words
     assert found.warnings if outcome == "failed" else found.notes
     json.dumps(found.to_dict(), allow_nan=False)
 
@@ -83,24 +83,24 @@ def test_what_is_missing_or_not_finite_never_passes(make_mcmc, draws, rng, stats
 def test_the_limit_of_trees_has_to_be_known(make_mcmc, draws):
     tree = make_mcmc(draws)
     del tree.attrs["max_tree_depth"]
-    assert diagnose(tree).outcome_of("tree depth") == "not judged"
-    assert "The maximal tree depth was not recorded." in diagnose(tree).notes
+    assert measure(tree).outcome_of("tree depth") == "not judged"
+    assert "The maximal tree depth was not recorded." in measure(tree).notes
     recorded = make_mcmc(draws, stats={"reached_max_treedepth": np.zeros(SHAPE, bool)})
     del recorded.attrs["max_tree_depth"]
-    assert diagnose(recorded).passed  # ArviZ's word for the same
+    assert measure(recorded).passed  # ArviZ's word for the same
     recorded.sample_stats["reached_max_treedepth"][0, :3] = True
-    assert "3 of 2000 draws reached the maximal tree depth" in diagnose(recorded).warnings[0]
+    assert "3 of 2000 draws reached the maximal tree depth" in measure(recorded).warnings[0]
 
 
 def test_static_trajectories_have_no_trees_to_judge(make_mcmc, draws):
     tree = make_mcmc(draws, stats={"tree_depth": None}, attrs={"method": "hmc"})
-    assert diagnose(tree).passed
+    assert measure(tree).passed
 
 
 def test_what_was_not_recorded_is_named_with_one_remedy(make_mcmc, draws):
     tree = make_mcmc(draws)
     del tree["sample_stats"]
-    *named, remedy = diagnose(tree).notes
+    *named, remedy = measure(tree).notes
     assert named == [
         "Log densities were not recorded.",
         "Divergences were not recorded.",
@@ -108,28 +108,28 @@ def test_what_was_not_recorded_is_named_with_one_remedy(make_mcmc, draws):
         "Energies were not recorded.",
     ]
     assert remedy.startswith("What was not recorded cannot be judged: keep")
-    assert diagnose(tree).verdict == (
+    assert measure(tree).checks_in_words == (
         "no check failed, but not every check could be judged; "
         "not judged: log density, divergences, tree depth, E-BFMI"
     )
 
 
 def test_one_chain_cannot_pass(make_mcmc, rng):
-    found = diagnose(make_mcmc({"mu": rng.normal(size=(1, 500))}))
+    found = measure(make_mcmc({"mu": rng.normal(size=(1, 500))}))
     assert found.outcome == "not judged"
-    assert found.verdict.endswith("not judged: R-hat")
+    assert found.checks_in_words.endswith("not judged: R-hat")
     assert found.notes == ("R-hat needs at least two chains, and there is one: run more.",)
 
 
 def test_posterior_in_which_nothing_varies_cannot_pass(make_mcmc):
-    found = diagnose(make_mcmc({"mu": np.ones((*SHAPE, 2))}))
+    found = measure(make_mcmc({"mu": np.ones((*SHAPE, 2))}))
     assert found.outcome == "not judged"
     assert found.outcome_of("R-hat") == found.outcome_of("bulk ESS") == "not judged"
     assert found.notes[0].startswith("Nothing varies: every draw of `mu[0]`, `mu[1]` is the same")
 
 
 def test_posterior_without_parameters_cannot_pass(make_mcmc):
-    found = diagnose(make_mcmc({"mu": np.ones((*SHAPE, 0))}))
+    found = measure(make_mcmc({"mu": np.ones((*SHAPE, 0))}))
     assert found.outcome == "not judged"
     assert "no parameters" in found.notes[0]
 
@@ -139,69 +139,69 @@ def test_structural_constants_are_left_out_named_and_no_failure(make_mcmc, rng):
     factor[..., 0, 0] = 1.0
     factor[..., 1, 0] = rng.uniform(-0.5, 0.5, size=SHAPE)
     factor[..., 1, 1] = np.sqrt(1 - factor[..., 1, 0] ** 2)
-    found = diagnose(make_mcmc({"L": factor}))
+    found = measure(make_mcmc({"L": factor}))
     assert found.passed
     assert found.constants == ("L[0,0]", "L[0,1]")
     assert "`L[0,0]`, `L[0,1]` (2 parameters)" in found.notes[0]
 
 
 def test_integers_are_judged_like_other_numbers(make_mcmc, rng):
-    assert diagnose(make_mcmc({"z": rng.integers(0, 5, size=SHAPE)})).passed
+    assert measure(make_mcmc({"z": rng.integers(0, 5, size=SHAPE)})).passed
     apart = np.repeat(np.arange(4)[:, None], 500, axis=1)  # every chain at a place of its own
-    found = diagnose(make_mcmc({"z": apart}))
+    found = measure(make_mcmc({"z": apart}))
     assert found.outcome == "failed"
     assert "R-hat is above 1.01 for 1 of 1 parameters" in found.warnings[0]
 
 
 def test_a_number_that_cannot_be_computed_is_not_judged(make_mcmc, draws, monkeypatch):
-    from onebasin.analysis.diagnostics import diagnose as module
+    from onebasin.analysis.diagnostics import measure as module
 
     monkeypatch.setattr(
         module, "summary", lambda draws, whole=module.summary: whole(draws).assign(ess_bulk=np.nan)
     )
-    found = diagnose(make_mcmc(draws))
+    found = measure(make_mcmc(draws))
     assert found.outcome_of("bulk ESS") == "not judged"
     assert "Bulk ESS cannot be computed for `mu[0]`, `mu[1]` (2 parameters)" in found.notes[0]
 
 
 def test_log_density_that_never_changes_tells_nothing(make_mcmc, draws):
-    found = diagnose(make_mcmc(draws, stats={"lp": np.zeros(SHAPE)}))
+    found = measure(make_mcmc(draws, stats={"lp": np.zeros(SHAPE)}))
     assert not found.passed
 
 
 def test_program_without_parameters_is_said_to_have_sampled_nothing(make_mcmc, draws):
     still = {"lp": np.zeros(SHAPE), "energy": None, "tree_depth": None, "n_steps": np.ones(SHAPE)}
-    found = diagnose(make_mcmc(draws, stats=still))
+    found = measure(make_mcmc(draws, stats=still))
     assert found.warnings == ()
-    assert found.verdict.endswith("not judged: sampling")
+    assert found.checks_in_words.endswith("not judged: sampling")
     assert found.notes[0].startswith("Nothing was sampled: the draws vary while the log density")
 
 
 def test_chain_that_moves_at_one_height_is_not_stuck(make_mcmc, draws, rng):
     lp = rng.normal(size=SHAPE)
     lp[2] = 0.0
-    assert diagnose(make_mcmc(draws, stats={"lp": lp})).sampler.stuck_chains == ()
+    assert measure(make_mcmc(draws, stats={"lp": lp})).sampler.stuck_chains == ()
 
 
 def test_zero_chains_are_refused(make_mcmc):
     with pytest.raises(ValueError, match="`posterior` has no chains"):
-        diagnose(make_mcmc({"mu": np.ones((0, 500))}, stats={"energy": np.ones((0, 500))}))
+        measure(make_mcmc({"mu": np.ones((0, 500))}, stats={"energy": np.ones((0, 500))}))
 
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_a_draw_or_two_are_refused(make_mcmc, count):
     with pytest.raises(ValueError, match=f"has {count} draws a chain, and at least 4"):
-        diagnose(make_mcmc({"mu": np.ones((4, count))}))
+        measure(make_mcmc({"mu": np.ones((4, count))}))
 
 
 def test_attribute_that_is_no_number_is_refused_by_name(make_mcmc, draws):
     with pytest.raises(ValueError, match="attribute `max_tree_depth` that is no number: got 'ten'"):
-        diagnose(make_mcmc(draws, attrs={"max_tree_depth": "ten"}))
+        measure(make_mcmc(draws, attrs={"max_tree_depth": "ten"}))
 
 
 def test_members_of_an_ensemble_are_no_chain(make_mcmc, rng):
     members = make_mcmc({"W1": rng.normal(size=(1, 200, 1, 2))}, attrs={"method": "ensemble"})
-    found = diagnose(members)
+    found = measure(members)
     assert found.outcome == "not judged"
     assert found.outcome_of("divergences") is None
     assert found.notes[0].startswith("R-hat does not apply: members of an ensemble")
@@ -210,16 +210,16 @@ def test_members_of_an_ensemble_are_no_chain(make_mcmc, rng):
 def test_fit_without_importance_ratios_cannot_pass(make_variational, rng):
     draws = rng.normal(size=(1, 500))
     tree = make_variational({"mu": draws}, lp=draws, log_q=draws)
-    assert diagnose(tree).passed
+    assert measure(tree).passed
     del tree.sample_stats["lp"]
-    found = diagnose(tree)
-    assert found.verdict.endswith("not judged: k-hat")
+    found = measure(tree)
+    assert found.checks_in_words.endswith("not judged: k-hat")
     assert any("k-hat was not computed" in sentence for sentence in found.notes)
 
 
 def test_infinite_khat_fails(make_variational, rng):
     draws = rng.normal(size=(1, 500))
-    found = diagnose(make_variational({"mu": draws}, lp=1e6 * draws, log_q=draws))
+    found = measure(make_variational({"mu": draws}, lp=1e6 * draws, log_q=draws))
     assert found.outcome_of("k-hat") == "failed"
 
 
@@ -232,7 +232,7 @@ def test_elbo_of_several_fits_is_that_of_the_worst(make_variational, rng, last, 
     tree = make_variational({"mu": draws}, lp=draws, log_q=draws)
     traces = np.stack([np.full(2, -3.0), last], axis=1)
     tree["variational"] = xr.Dataset({"elbo": (("chain", "evaluation"), traces)})
-    found = diagnose(tree)
+    found = measure(tree)
     assert found.outcome_of("ELBO") == outcome
     assert found.variational.elbo == pytest.approx(elbo, nan_ok=True)
 
@@ -268,5 +268,5 @@ def test_checks_pass_together_only_if_each_was_judged_and_passed():
     assert overall([passed("a"), not_judged("b")]) == "not judged"
     assert overall([not_judged("a"), failed("b")]) == "failed"
     assert overall([]) == "not judged"
-    assert verdict([]) == "nothing could be checked"
-    assert verdict([not_judged("a"), failed("b")]) == "failed: b; not judged: a"
+    assert in_words([]) == "nothing could be checked"
+    assert in_words([not_judged("a"), failed("b")]) == "failed: b; not judged: a"

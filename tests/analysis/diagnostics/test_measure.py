@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from onebasin.analysis.diagnostics.diagnose import diagnose
+from onebasin.analysis.diagnostics.measure import measure
 
 SYMMETRY = json.dumps([{"kind": "exchangeable", "axes": {"mu": 0}, "flips": False}])
 SHAPE = (4, 500)
@@ -20,7 +20,7 @@ def healthy(rng):
 
 def test_diagnose_finds_nothing_wrong_with_independent_draws(make_mcmc, healthy):
     draws, stats = healthy
-    diagnosis = diagnose(make_mcmc(draws, stats=stats))
+    diagnosis = measure(make_mcmc(draws, stats=stats))
     assert diagnosis.warnings == ()
     assert diagnosis.passed
     assert list(diagnosis.parameters.index) == ["mu[0]", "mu[1]"]
@@ -32,7 +32,7 @@ def test_diagnose_finds_nothing_wrong_with_independent_draws(make_mcmc, healthy)
 def test_diagnose_names_the_worst_parameter(make_mcmc, healthy):
     draws, stats = healthy
     draws["mu"][3, :, 1] += 2.0
-    diagnosis = diagnose(make_mcmc(draws, stats=stats))
+    diagnosis = measure(make_mcmc(draws, stats=stats))
     assert diagnosis.rhat.parameter == diagnosis.ess_bulk.parameter == "mu[1]"
     assert diagnosis.rhat.value == diagnosis.parameters["rhat"].max()
     assert diagnosis.ess_bulk.value == diagnosis.parameters["ess_bulk"].min()
@@ -47,7 +47,7 @@ def test_diagnose_counts_divergences_chain_by_chain(make_mcmc, healthy):
     draws, stats = healthy
     diverging = np.zeros(SHAPE, bool)
     diverging[1, :3] = diverging[3, 7] = True
-    diagnosis = diagnose(make_mcmc(draws, stats=stats | {"diverging": diverging}))
+    diagnosis = measure(make_mcmc(draws, stats=stats | {"diverging": diverging}))
     assert diagnosis.sampler.divergences == 4
     assert diagnosis.sampler.divergences_per_chain == (0, 3, 0, 1)
     assert diagnosis.sampler.divergence_share == pytest.approx(4 / 2000)
@@ -63,19 +63,19 @@ def test_diagnose_counts_trees_that_reached_the_limit(make_mcmc, healthy):
     depth = np.full(SHAPE, 3)
     depth[0, :10], depth[2, 0] = 6, 7
     tree = make_mcmc(draws, stats=stats | {"tree_depth": depth}, attrs={"max_tree_depth": 6})
-    sampler = diagnose(tree).sampler
+    sampler = measure(tree).sampler
     assert (sampler.reached_max_treedepth, sampler.deepest_tree, sampler.max_tree_depth) == (
         11,
         7,
         6,
     )
     assert sampler.mean_tree_depth == pytest.approx(depth.mean())
-    assert "11 of 2000 draws reached the maximal tree depth 6" in diagnose(tree).warnings[0]
+    assert "11 of 2000 draws reached the maximal tree depth 6" in measure(tree).warnings[0]
 
 
 def test_diagnose_leaves_trees_out_where_the_sampler_has_none(make_mcmc, healthy):
     draws, stats = healthy
-    sampler = diagnose(make_mcmc(draws, stats=stats | {"tree_depth": None})).sampler
+    sampler = measure(make_mcmc(draws, stats=stats | {"tree_depth": None})).sampler
     assert sampler.reached_max_treedepth is None
     assert np.isnan(sampler.mean_tree_depth)
 
@@ -84,7 +84,7 @@ def test_diagnose_finds_a_stuck_chain(make_mcmc, healthy):
     draws, stats = healthy
     draws["mu"][2] = 0.3
     stats["lp"][2] = -1.0
-    diagnosis = diagnose(make_mcmc(draws, stats=stats))
+    diagnosis = measure(make_mcmc(draws, stats=stats))
     assert diagnosis.sampler.stuck_chains == (2,)
     assert diagnosis.warnings[0].startswith("Chain 2 never moved")
     assert diagnosis.rhat.value > 1.01
@@ -96,7 +96,7 @@ def test_diagnose_computes_bfmi_per_chain(make_mcmc, healthy, rng):
         size=SHAPE
     )  # independent energies: 2, for differences have twice the variance
     energy[1] = np.cumsum(energy[1])  # a random walk: near 0
-    diagnosis = diagnose(make_mcmc(draws, stats=stats | {"energy": energy}))
+    diagnosis = measure(make_mcmc(draws, stats=stats | {"energy": energy}))
     bfmi = diagnosis.sampler.bfmi
     assert len(bfmi) == 4
     assert [bfmi[c] for c in (0, 2, 3)] == pytest.approx([2.0] * 3, abs=0.4)
@@ -107,9 +107,9 @@ def test_diagnose_computes_bfmi_per_chain(make_mcmc, healthy, rng):
 def test_diagnose_takes_thresholds(make_mcmc, healthy):
     draws, stats = healthy
     tree = make_mcmc(draws, stats=stats)
-    assert not diagnose(tree, bfmi_threshold=5.0).passed
-    assert not diagnose(tree, ess_per_chain=1000).passed
-    assert not diagnose(tree, rhat_threshold=1.0 + 1e-9).passed
+    assert not measure(tree, bfmi_threshold=5.0).passed
+    assert not measure(tree, ess_per_chain=1000).passed
+    assert not measure(tree, rhat_threshold=1.0 + 1e-9).passed
 
 
 @pytest.mark.parametrize(
@@ -117,32 +117,32 @@ def test_diagnose_takes_thresholds(make_mcmc, healthy):
 )
 def test_diagnose_refuses_thresholds_without_sense(make_mcmc, healthy, name, value):
     with pytest.raises(ValueError, match=f"`{name}` is {value}: it must be"):
-        diagnose(make_mcmc(healthy[0]), **{name: value})
+        measure(make_mcmc(healthy[0]), **{name: value})
 
 
 def test_diagnose_tells_swapped_units_from_unlike_modes(make_mcmc, healthy):
     draws, stats = healthy
     draws["mu"] += np.asarray([-2.0, 2.0])
     draws["mu"][::2] = draws["mu"][::2, :, ::-1]
-    swapped = diagnose(make_mcmc(draws, stats=stats, attrs={"symmetry": SYMMETRY}))
+    swapped = measure(make_mcmc(draws, stats=stats, attrs={"symmetry": SYMMETRY}))
     assert swapped.symmetric
     assert "equal modes under other names" in swapped.warnings[0]
-    plain = diagnose(make_mcmc(draws, stats=stats))
+    plain = measure(make_mcmc(draws, stats=stats))
     assert "equal modes" not in plain.warnings[0]
     stats["lp"][::2] -= 8.0
-    unlike = diagnose(make_mcmc(draws, stats=stats, attrs={"symmetry": SYMMETRY}))
+    unlike = measure(make_mcmc(draws, stats=stats, attrs={"symmetry": SYMMETRY}))
     assert unlike.sampler.lp_rhat > 1.3
     assert any("log densities disagree" in sentence for sentence in unlike.warnings)
 
 
 def test_a_rescaling_makes_no_equal_modes(make_mcmc, healthy):
     blocks = json.dumps([{"kind": "rescalable", "incoming": {"mu": 0}, "outgoing": {}}])
-    assert not diagnose(make_mcmc(healthy[0], attrs={"symmetry": blocks})).symmetric
+    assert not measure(make_mcmc(healthy[0], attrs={"symmetry": blocks})).symmetric
 
 
 def test_diagnose_reports_cost(make_mcmc, healthy):
     draws, stats = healthy
-    diagnosis = diagnose(make_mcmc(draws, stats=stats))
+    diagnosis = measure(make_mcmc(draws, stats=stats))
     assert diagnosis.sampler.sampling_seconds == 10.0
     assert diagnosis.sampler.warmup_seconds == 2.0
     assert diagnosis.ess_per_second == pytest.approx(diagnosis.ess_bulk.value / 10.0)
@@ -153,14 +153,14 @@ def test_diagnose_reports_cost(make_mcmc, healthy):
 def test_diagnose_counts_gradients_from_steps_where_the_total_is_missing(make_mcmc, healthy):
     tree = make_mcmc(healthy[0], stats={"n_steps": np.full(SHAPE, 3)})
     del tree.attrs["gradient_evaluations"]
-    assert diagnose(tree).sampler.gradient_evaluations == 6000
+    assert measure(tree).sampler.gradient_evaluations == 6000
 
 
 def test_diagnose_leaves_missing_costs_undefined(make_mcmc, healthy):
     tree = make_mcmc(healthy[0], stats={"n_steps": None})
     for name in ("gradient_evaluations", "sampling_seconds", "wall_time"):
         del tree.attrs[name]
-    diagnosis = diagnose(tree)
+    diagnosis = measure(tree)
     assert np.isnan([diagnosis.ess_per_second, diagnosis.ess_per_gradient]).all()
     assert np.isnan(diagnosis.wall_time)
 
@@ -168,7 +168,7 @@ def test_diagnose_leaves_missing_costs_undefined(make_mcmc, healthy):
 def test_diagnose_works_without_sampler_statistics(make_mcmc, healthy):
     tree = make_mcmc(healthy[0])
     del tree["sample_stats"]
-    diagnosis = diagnose(tree)
+    diagnosis = measure(tree)
     assert diagnosis.sampler.divergences is None
     assert "Divergences were not recorded." in diagnosis.notes
 
@@ -176,14 +176,14 @@ def test_diagnose_works_without_sampler_statistics(make_mcmc, healthy):
 def test_diagnose_names_constants(make_mcmc, healthy):
     draws, stats = healthy
     draws["skip"] = np.full((*SHAPE, 2), 0.5)
-    diagnosis = diagnose(make_mcmc(draws, stats=stats))
+    diagnosis = measure(make_mcmc(draws, stats=stats))
     assert diagnosis.constants == ("skip[0]", "skip[1]")
     assert any("`skip[0]`, `skip[1]` (2 parameters)" in sentence for sentence in diagnosis.notes)
     assert diagnosis.rhat.parameter == "mu[0]" or diagnosis.rhat.parameter == "mu[1]"
 
 
 def test_diagnose_says_that_one_chain_has_no_rhat(make_mcmc, rng):
-    diagnosis = diagnose(make_mcmc({"mu": rng.normal(size=(1, 500))}))
+    diagnosis = measure(make_mcmc({"mu": rng.normal(size=(1, 500))}))
     assert np.isnan(diagnosis.rhat.value)
     assert diagnosis.rhat.parameter is None
     assert any("at least two chains" in sentence for sentence in diagnosis.notes)
@@ -191,19 +191,19 @@ def test_diagnose_says_that_one_chain_has_no_rhat(make_mcmc, rng):
 
 def test_diagnose_reads_only_the_variables_asked_for(make_mcmc, rng):
     tree = make_mcmc({"a": rng.normal(size=SHAPE), "b": rng.normal(size=SHAPE)})
-    assert list(diagnose(tree, var_names="b").parameters.index) == ["b"]
+    assert list(measure(tree, var_names="b").parameters.index) == ["b"]
 
 
 def test_diagnose_judges_a_variational_fit_by_khat(make_variational, rng):
     x = 0.2 * rng.normal(size=(1, 2000, 5))
     target, narrow = (-0.5 * (x**2).sum(-1) / scale**2 for scale in (1.0, 0.2))
-    bad = diagnose(make_variational({"mu": x}, lp=target, log_q=narrow))
+    bad = measure(make_variational({"mu": x}, lp=target, log_q=narrow))
     assert bad.sampler is None
     assert bad.variational.khat > bad.variational.khat_limit
     assert bad.parameters["rhat"].isna().all()
     assert any("R-hat does not apply" in sentence for sentence in bad.notes)
     assert len(bad.warnings) == 1 and "Pareto k-hat is" in bad.warnings[0]
-    exact = diagnose(make_variational({"mu": x}, lp=narrow - 3.0, log_q=narrow))
+    exact = measure(make_variational({"mu": x}, lp=narrow - 3.0, log_q=narrow))
     assert exact.variational.khat == 0.0
     assert exact.passed
     assert exact.variational.elbo == -10.25
@@ -221,7 +221,7 @@ def test_diagnose_says_what_went_wrong_in_a_variational_fit(make_variational, rn
         elbo=np.asarray([-3.0, np.nan]),
         attrs={"converged": 0, "attempts": attempts},
     )
-    diagnosis = diagnose(tree)
+    diagnosis = measure(tree)
     text = " ".join(diagnosis.warnings)
     assert "stopped before its criterion was met" in text
     assert "The last ELBO is nan" in text
@@ -235,7 +235,7 @@ def test_to_dict_is_strict_json(make_mcmc, make_variational, rng):
         make_mcmc({"mu": one, "fixed": np.ones((1, 100))}),
         make_variational({"mu": one}, lp=one, log_q=one),
     ):
-        back = json.loads(json.dumps(diagnose(tree).to_dict(), allow_nan=False))
+        back = json.loads(json.dumps(measure(tree).to_dict(), allow_nan=False))
         assert back["summary"]["rhat_value"] is None
         assert back["parameters"][0]["parameter"] == "mu"
         assert back["parameters"][0]["rhat"] is None
@@ -250,11 +250,11 @@ def test_diagnose_finds_the_same_after_a_round_trip_through_a_file(
     for tree in trees:
         tree.to_netcdf(tmp_path / "run.nc", engine="h5netcdf")
         with xr.open_datatree(tmp_path / "run.nc", engine="h5netcdf") as read:
-            assert diagnose(read).to_dict() == diagnose(tree).to_dict()
+            assert measure(read).to_dict() == measure(tree).to_dict()
 
 
 def test_summary_and_diagnosis_agree(make_mcmc, healthy):
-    diagnosis = diagnose(make_mcmc(healthy[0]))
+    diagnosis = measure(make_mcmc(healthy[0]))
     summary = diagnosis.summary()
     assert summary["rhat_value"] == diagnosis.rhat.value
     assert summary["ess_tail_parameter"] == diagnosis.ess_tail.parameter
