@@ -23,8 +23,7 @@ from onebasin.models import schema
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
 
 from ..alignment import Alignment, align
-from ..posterior.columns import Columns
-from ..posterior.draws import MIN_DRAWS, Draws, checked, entry_names
+from ..posterior.draws import MIN_DRAWS, Draws, checked, lay_out_columns, refuse_broken
 from ..posterior.units import units_of
 from ..posterior.view import Posterior, View, as_view
 from .thinning import MAX_DRAWS, thin
@@ -44,6 +43,8 @@ class CommonFrame:
         Of each variable that is compared, in one draw.
     chosen
         Whether these were chosen, so that a posterior may hold others too.
+    names
+        Of the scalar parameters that are compared: those that are finite.
     scale
         Standard deviation of each scalar parameter; 1 where it never varies.
     fixed
@@ -57,6 +58,7 @@ class CommonFrame:
     symmetry: Symmetry
     shapes: Mapping[str, tuple[int, ...]]
     chosen: bool
+    names: tuple[str, ...]
     scale: Float[np.ndarray, " param"]
     fixed: Float[np.ndarray, " param"]
     alignment: Alignment | None
@@ -107,6 +109,12 @@ class CommonFrame:
         """
         view = as_view(aligned)
         draws = _draws(view, tuple(self.shapes))
+        if draws.names != self.names:
+            unlike = ", ".join(sorted(set(draws.names) ^ set(self.names))[:6])
+            raise ValueError(
+                f"`{view.argument}` and the truth differ in which entries are finite ({unlike}): compare posteriors of "
+                "the same model, or choose variables with `var_names`."
+            )
         kept = thin(draws, autocorrelated=not view.is_variational, max_draws=max_draws)
         still = np.isfinite(self.fixed)
         size = np.abs(self.fixed[still])
@@ -184,7 +192,9 @@ def fit_frame(
             f"`{view.argument}` does not vary: the draws of {', '.join(shapes)} are the same up to rounding, so that "
             "there is nothing to compare. Give draws, or take what they have in common off before they are stored."
         )
-    return CommonFrame(blocks, shapes, var_names is not None, scale, fixed, alignment, rest)
+    return CommonFrame(
+        blocks, shapes, var_names is not None, draws.names, scale, fixed, alignment, rest
+    )
 
 
 def _spread(draws: Draws) -> tuple[np.ndarray, np.ndarray]:
@@ -248,12 +258,10 @@ def _draws(view: View, names: tuple[str, ...]) -> Draws:
             "compare it: sample longer."
         )
     for variable in variables:
-        draws = Draws(tuple(entry_names(variable)), Columns([variable]))
-        bad = sum(int((~np.isfinite(values)).sum()) for values in draws.blocks())
-        if bad:
+        broken = lay_out_columns([variable]).broken
+        if broken:
             raise ValueError(
-                f"`{view.argument}` holds {bad} values of {variable.name} that are "
+                f"`{view.argument}` holds {sum(broken.values())} values of {variable.name} that are "
                 "not finite: no distance is defined for them. Find out why the model produces them."
             )
-    names = tuple(name for variable in variables for name in entry_names(variable))
-    return Draws(names, Columns(variables))
+    return refuse_broken(lay_out_columns(variables), view.argument)

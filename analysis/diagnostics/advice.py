@@ -26,7 +26,7 @@ NOT_RECORDED = (
 def judge(diagnosis: Diagnosis) -> tuple[Check, ...]:
     """Judge a posterior by every check that applies to it."""
     sampler, fit = diagnosis.sampler, diagnosis.variational
-    checks: list[Check | None] = [_varies(diagnosis)]
+    checks: list[Check | None] = [_varies(diagnosis), _finite(diagnosis)]
     if sampler is not None and not sampler.sampled:
         checks += [_sampling(diagnosis), _rhat(diagnosis, sampler)]
         checks += [_ess(diagnosis, word) for word in ("Bulk", "Tail")]
@@ -56,7 +56,13 @@ def note(diagnosis: Diagnosis, checks: Sequence[Check]) -> tuple[str, ...]:
     """Say which diagnostics do not apply to a posterior, what is left out, and what could not be judged and why."""
     unjudged = (s for check in checks if check.outcome == "not judged" for s in check.sentences)
     caveat = (diagnosis.symmetry_caveat,) if diagnosis.symmetry_caveat else ()
-    sentences = (*_not_applicable(diagnosis), *_constants(diagnosis), *unjudged, *caveat)
+    sentences = (
+        *_not_applicable(diagnosis),
+        *_constants(diagnosis),
+        *_undefined(diagnosis),
+        *unjudged,
+        *caveat,
+    )
     # What several checks say, such as a common remedy, is said once, after all of them.
     return tuple(reversed(dict.fromkeys(reversed(sentences))))
 
@@ -78,6 +84,28 @@ def _constants(diagnosis: Diagnosis) -> Iterator[str]:
             f"Without R-hat and ESS, because every draw is the same: {_listed(constants)} "
             f"({_count(len(constants), 'parameter')})."
         )
+
+
+def _undefined(diagnosis: Diagnosis) -> Iterator[str]:
+    if diagnosis.undefined:
+        yield (
+            f"Left out, because it is finite in no draw: {_listed(diagnosis.undefined)} "
+            f"({_count(len(diagnosis.undefined), 'entry').replace('entrys', 'entries')})."
+        )
+
+
+def _finite(diagnosis: Diagnosis) -> Check | None:
+    """Draws of one entry are all finite or none of them is; what is finite in some draws is broken."""
+    broken = diagnosis.broken
+    if not broken:
+        return None
+    name = max(broken, key=lambda name: broken[name])
+    return failed(
+        "finite draws",
+        f"{_listed(tuple(broken))} ({_count(len(broken), 'parameter')}) is finite in some draws and not in others "
+        f"(`{name}` is not in {broken[name]} of {diagnosis.total_draws}): no number is defined for it. Find out why "
+        "the model produces such draws.",
+    )
 
 
 def _varies(diagnosis: Diagnosis) -> Check:
@@ -141,7 +169,8 @@ def _rhat(diagnosis: Diagnosis, sampler: SamplerSummary) -> Check:
 
 def _defined(diagnosis: Diagnosis, name: str, column: str) -> Check:
     """Pass where all parameters that vary have a finite number in a column."""
-    numbers = diagnosis.parameters[column].drop(index=list(diagnosis.constants))
+    known = [*diagnosis.constants, *diagnosis.broken]
+    numbers = diagnosis.parameters[column].drop(index=known)
     missing = tuple(str(parameter) for parameter in numbers.index[~np.isfinite(numbers)])
     if missing:
         return not_judged(

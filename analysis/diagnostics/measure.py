@@ -59,7 +59,7 @@ def measure(
     TypeError
         If `posterior` is no `DataTree`, and ArviZ cannot make it one.
     ValueError
-        If it has no group `posterior`, fewer than 4 draws a chain or draws that are not finite, if
+        If it has no group `posterior`, fewer than 4 draws a chain or no draw that is finite, if
         `var_names` asks for what is not there, or a threshold makes no sense.
 
     References
@@ -70,13 +70,19 @@ def measure(
     """
     limits = Limits(rhat_threshold, ess_per_chain, bfmi_threshold)
     view = as_view(posterior)
-    draws = view.draws(var_names)
+    draws = _defined(view, var_names)
     table = summary(draws)
     if view.is_variational:  # draws of one approximation agree, however far off it is
         table["rhat"] = NAN
     diagnosis = _assemble(view, draws, table, limits)
     checks = judge(diagnosis)
     return replace(diagnosis, checks=checks, warnings=warn(checks), notes=note(diagnosis, checks))
+
+
+def _defined(view: View, var_names: str | Sequence[str] | None) -> Draws:
+    """Lay variables out, with what is finite in some draws only, unless nothing is finite in any draw."""
+    draws = view.draws(var_names, finite=False)
+    return draws if draws.names else view.draws(var_names)
 
 
 def _assemble(view: View, draws: Draws, table: pd.DataFrame, limits: Limits) -> Diagnosis:
@@ -94,6 +100,9 @@ def _assemble(view: View, draws: Draws, table: pd.DataFrame, limits: Limits) -> 
         ess_bulk=ess_bulk,
         ess_tail=Extreme.of(table["ess_tail"], smallest=True),
         constants=tuple(str(name) for name in still),
+        undefined=draws.undefined,
+        broken=draws.broken,
+        kinds=view.kinds,
         sampler=sampler,
         variational=variational_summary(view) if view.is_variational else None,
         ess_per_second=_ratio(ess_bulk.value, sampler.sampling_seconds if sampler else None),

@@ -7,6 +7,7 @@ None or NaN; in JSON every number that is not finite becomes null.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ import pandas as pd
 
 from onebasin.models.jsonable import json_safe
 
+from ..posterior.kinds import Kinds
 from ..posterior.sampler import NAN, SamplerSummary
 from ..posterior.variational import VariationalSummary
 from .checks import Check, Outcome, in_words, overall
@@ -81,11 +83,17 @@ class Diagnosis:
     num_chains, num_draws
         Chains, and draws in each of them.
     parameters
-        One row per scalar parameter: mean, sd, mcse_mean, rhat, ess_bulk, ess_tail.
+        One row per scalar parameter, with the columns of `posterior.summary.COLUMNS`.
     rhat, ess_bulk, ess_tail
         The worst values: largest R-hat, smallest ESS.
     constants
         Parameters that never vary, which have no R-hat and no ESS.
+    undefined
+        Entries that are finite in no draw, such as an unset triangle: they are left out.
+    broken
+        Parameters that are finite in some draws and not in others, with the number of draws that are not.
+    kinds
+        Which variables are parameters, transformed parameters and generated quantities.
     sampler
         What the Markov chain sampler recorded; None for a variational fit.
     variational
@@ -126,6 +134,9 @@ class Diagnosis:
     ess_bulk: Extreme
     ess_tail: Extreme
     constants: tuple[str, ...] = ()
+    undefined: tuple[str, ...] = ()
+    broken: Mapping[str, int] = field(default_factory=dict)
+    kinds: Kinds = field(default_factory=lambda: Kinds({}))
     sampler: SamplerSummary | None = None
     variational: VariationalSummary | None = None
     ess_per_second: float = NAN
@@ -217,6 +228,9 @@ class Diagnosis:
             "variational": dataclasses.asdict(self.variational) if self.variational else None,
             "limits": dataclasses.asdict(self.limits),
             "constants": self.constants,
+            "undefined": self.undefined,
+            "broken": dict(self.broken),
+            "kinds": {"of": dict(self.kinds.of), "guessed": self.kinds.guessed},
             "outcome": self.outcome,
             "checks_in_words": self.checks_in_words,
             "checks": [dataclasses.asdict(check) for check in self.checks],

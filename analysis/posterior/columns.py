@@ -13,7 +13,7 @@ from math import prod
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 BLOCK_BYTES = 2**21
 """About how much is read at a time."""
@@ -27,18 +27,36 @@ class Columns:
     ----------
     variables
         Their arrays, chain and draw first, in memory or not.
+    kept
+        Which of their entries are columns; None for all of them.
     """
 
     variables: Sequence[xr.DataArray]
+    kept: Int[np.ndarray, " column"] | None = None
 
     @cached_property
     def shape(self) -> tuple[int, int, int]:
         """Chains, draws and columns."""
         chains, draws = self.variables[0].shape[:2]
+        if self.kept is not None:
+            return chains, draws, len(self.kept)
         return chains, draws, sum(prod(variable.shape[2:]) for variable in self.variables)
 
     def read(self, first: int, last: int) -> Float[np.ndarray, "chain draw column"]:
         """Read the columns from `first` to before `last`."""
+        if self.kept is None:
+            return self._entries(first, last)
+        kept = self.kept[first:last]
+        out = np.empty((*self.shape[:2], len(kept)))
+        runs = np.split(np.arange(len(kept)), np.flatnonzero(np.diff(kept) > 1) + 1)
+        for run in runs if len(kept) else ():
+            out[..., run[0] : run[-1] + 1] = self._entries(
+                int(kept[run[0]]), int(kept[run[-1]]) + 1
+            )
+        return out
+
+    def _entries(self, first: int, last: int) -> Float[np.ndarray, "chain draw column"]:
+        """Read entries from `first` to before `last`, kept or not."""
         chains, draws, _ = self.shape
         out = np.empty((chains, draws, last - first))
         done = 0
@@ -56,7 +74,8 @@ class Columns:
         """Read all columns of some draws of one chain."""
         pieces = [variable.variable[chain, draws].values for variable in self.variables]
         flat = [piece.reshape(len(piece), prod(piece.shape[1:])) for piece in pieces]
-        return np.concatenate(flat, axis=1, dtype=np.float64)
+        rows = np.concatenate(flat, axis=1, dtype=np.float64)
+        return rows if self.kept is None else rows[:, self.kept]
 
 
 def _boxes(shape: tuple[int, ...], first: int, last: int) -> Iterator[tuple[int | slice, ...]]:

@@ -2,14 +2,15 @@
 
 Convention: draws are (chain, draw, param) in float64; a parameter is one scalar entry of a
 variable, named `W1[0,1]` by its coordinates where the variable has them and otherwise by position,
-counted from 0 as xarray does. Draws of a posterior that is opened but not loaded are read a block of parameters at a
+counted from 0 as xarray does. An entry that is finite in no draw, as those of an unset triangle are, is no parameter
+and is named apart. Draws of a posterior that is opened but not loaded are read a block of parameters at a
 time, as `blocks` gives them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import product
 
 import numpy as np
@@ -33,10 +34,16 @@ class Draws:
         One name per scalar parameter, such as `W1[0,1]`.
     source
         Their draws, as an array or as columns that are still to be read.
+    undefined
+        Names of entries that are finite in no draw, and are left out.
+    broken
+        Parameters that are finite in some draws and not in others, with the number of draws that are not.
     """
 
     names: tuple[str, ...]
     source: Float[np.ndarray, "chain draw param"] | Columns
+    undefined: tuple[str, ...] = ()
+    broken: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def num_chains(self) -> int:
@@ -90,8 +97,8 @@ def lay_out(variables: Sequence[xr.DataArray], argument: str = "posterior") -> D
     Raises
     ------
     ValueError
-        If a variable is not numeric or without the dimensions chain and draw, if there are no chains, fewer than
-        4 draws a chain, or if a draw is not finite.
+        If a variable is not numeric or without the dimensions chain and draw, if there are no chains, or fewer than
+        4 draws a chain.
     """
     variables = [checked(variable, argument) for variable in variables]
     num_draws = variables[0].sizes["draw"]
@@ -104,10 +111,45 @@ def lay_out(variables: Sequence[xr.DataArray], argument: str = "posterior") -> D
             f"`{argument}` has {num_draws} draws a chain, and at least {MIN_DRAWS} are needed to "
             "diagnose it: sample longer."
         )
+    return lay_out_columns(variables)
+
+
+def lay_out_columns(variables: Sequence[xr.DataArray]) -> Draws:
+    """Put the entries of variables of numbers (chain, draw, ...) side by side, without those that are never finite."""
     names = tuple(name for variable in variables for name in entry_names(variable))
     draws = Draws(names, Columns(variables))
-    _refuse_non_finite(draws, argument)
-    return draws
+    counts = [(~np.isfinite(values)).sum(axis=(0, 1)) for values in draws.blocks()]
+    bad = np.concatenate(counts) if counts else np.zeros(0, int)
+    if not bad.any():
+        return draws
+    never = bad == draws.num_chains * draws.num_draws
+    kept = np.flatnonzero(~never)
+    return Draws(
+        tuple(names[i] for i in kept),
+        Columns(variables, kept),
+        undefined=tuple(names[i] for i in np.flatnonzero(never)),
+        broken={names[i]: int(bad[i]) for i in np.flatnonzero((bad > 0) & ~never)},
+    )
+
+
+def refuse_broken(draws: Draws, argument: str = "posterior") -> Draws:
+    """Return draws all of which are finite; refuse others, and those of which nothing is left.
+
+    Raises
+    ------
+    ValueError
+        If a draw is not finite.
+    """
+    each = draws.num_chains * draws.num_draws
+    bad = dict(draws.broken) or (dict.fromkeys(draws.undefined, each) if not draws.names else {})
+    if not bad:
+        return draws
+    worst = [f"`{name}` ({count})" for name, count in bad.items()]
+    listed = ", ".join(worst[:4]) + (", ..." if len(worst) > 4 else "")
+    raise ValueError(
+        f"`{argument}` holds {sum(bad.values())} draws that are not finite, of {listed}: no diagnostic is "
+        "defined for them. Find out why the model produces them, or leave the variable out."
+    )
 
 
 def entry_names(variable: xr.DataArray) -> Iterator[str]:
@@ -153,16 +195,3 @@ def check_dims(variable: xr.DataArray, argument: str) -> None:
             f"`{argument}` holds `{variable.name}` with dimensions ({dims}), without "
             f"{' and '.join(missing)}: every variable needs (chain, draw, ...)."
         )
-
-
-def _refuse_non_finite(draws: Draws, argument: str) -> None:
-    counts = [(~np.isfinite(v)).sum(axis=(0, 1)) for v in draws.blocks()]
-    bad = np.concatenate(counts) if counts else np.zeros(0, int)
-    if not bad.any():
-        return
-    worst = [f"`{draws.names[i]}` ({bad[i]})" for i in np.flatnonzero(bad)]
-    listed = ", ".join(worst[:4]) + (", ..." if len(worst) > 4 else "")
-    raise ValueError(
-        f"`{argument}` holds {bad.sum()} draws that are not finite, of {listed}: no diagnostic is "
-        "defined for them. Find out why the model produces them, or leave the variable out."
-    )

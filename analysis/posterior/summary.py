@@ -1,9 +1,10 @@
-"""The table of parameters: mean, sd, Monte Carlo error, R-hat and effective sample sizes.
+"""The table of parameters: mean, median, sd, quantiles, Monte Carlo errors, R-hat and effective sample sizes.
 
 Convention: R-hat is the rank-normalised split version, `ess_tail` the smaller one of the 5 % and
 95 % quantiles' (Vehtari, Gelman, Simpson, Carpenter and Bürkner 2021, Bayesian Analysis 16:2); all
-computed by arviz_stats, of ranks, which no offset and no unit changes; mean, sd and Monte Carlo error in `units` of
-each parameter. A parameter that does not vary, up to rounding, has no R-hat and no ESS: they are NaN.
+computed by arviz_stats, of ranks, which no offset and no unit changes; moments and their Monte Carlo
+errors in `units` of each parameter. ArviZ's own table has the tail ESS of other quantiles, those of its
+default interval. A parameter that does not vary, up to rounding, has no R-hat and no ESS: they are NaN.
 """
 
 import warnings
@@ -15,7 +16,9 @@ from jaxtyping import Bool, Float
 from .draws import Draws
 from .units import in_rows, is_constant, units_of
 
-COLUMNS = ("mean", "sd", "mcse_mean", "rhat", "ess_bulk", "ess_tail")
+PLACES = ("mean", "median", "sd", "q5", "q95")
+DIAGNOSTICS = ("mcse_mean", "mcse_sd", "rhat", "ess_bulk", "ess_tail")
+COLUMNS = (*PLACES, *DIAGNOSTICS)
 _TAILS = (0.05, 0.95)
 
 
@@ -25,13 +28,13 @@ def summary(draws: Draws) -> pd.DataFrame:
     Parameters
     ----------
     draws
-        The draws, at least 4 a chain, all finite.
+        The draws, at least 4 a chain. A parameter with a draw that is not finite has a row of NaN.
 
     Returns
     -------
     pandas.DataFrame
         One row per parameter, indexed by name, with the columns of `COLUMNS`. R-hat is NaN where
-        there is one chain only; R-hat, ESS and MCSE are NaN where the parameter is constant.
+        there is one chain only; R-hat, ESS and MCSEs are NaN where the parameter is constant.
     """
     rows = [_rows(values) for values in draws.blocks()]
     index = pd.Index(draws.names, name="parameter")
@@ -47,27 +50,47 @@ def constants(draws: Draws) -> Bool[np.ndarray, " param"]:
 
 def _rows(values: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, "param column"]:
     """The rows of some parameters."""
+    out = np.full((values.shape[2], len(COLUMNS)), np.nan)
+    finite = np.isfinite(values).all(axis=(0, 1))
+    values = values if finite.all() else values[..., finite]
     units = units_of(values)
-    out = np.full((len(units.unit), len(COLUMNS)), np.nan)
-    out[:, 0], out[:, 1] = units.mean_of(values), units.sd_of(values)
-    out[~units.constant, 2:] = _diagnostics(values[..., ~units.constant])
+    rows = np.full((len(units.unit), len(COLUMNS)), np.nan)
+    low, middle, high = np.quantile(in_rows(values), (_TAILS[0], 0.5, _TAILS[1]), axis=1)
+    rows[:, 0], rows[:, 1], rows[:, 2] = units.mean_of(values), middle, units.sd_of(values)
+    rows[:, 3], rows[:, 4] = low, high
+    rows[~units.constant, len(PLACES) :] = _diagnostics(values[..., ~units.constant])
+    out[finite] = rows
     return out
 
 
 def rhat_of(values: Float[np.ndarray, "chain draw"]) -> float:
     """Return the rank-normalised split R-hat of one quantity; NaN if constant or of one chain."""
     values = values[..., None]
-    return float("nan") if is_constant(values)[0] else float(_diagnostics(values)[0, 1])
+    return float("nan") if is_constant(values)[0] else float(rhats(values)[0])
+
+
+def rhats(values: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, " param"]:
+    """Return the rank-normalised split R-hat of quantities; NaN where constant or not finite, or of one chain."""
+    from arviz_stats.base import array_stats
+
+    out = np.full(values.shape[2], np.nan)
+    free = np.isfinite(values).all(axis=(0, 1))
+    free[free] = ~is_constant(values[..., free])
+    if free.any() and len(values) > 1:
+        shape = (int(free.sum()), *values.shape[:2])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            out[free] = array_stats.rhat(in_rows(values[..., free]).reshape(shape), method="rank")
+    return out
 
 
 def _diagnostics(
     values: Float[np.ndarray, "chain draw param"],
 ) -> Float[np.ndarray, "param diagnostic"]:
-    """Monte Carlo error, R-hat and effective sample sizes of parameters that vary."""
+    """Monte Carlo errors, R-hat and effective sample sizes of parameters that vary."""
     from arviz_stats.base import array_stats  # here: it takes two seconds to import
 
     if not values.shape[2]:
-        return np.empty((0, 4))
+        return np.empty((0, len(DIAGNOSTICS)))
     units = units_of(values)
     shape = (values.shape[2], *values.shape[:2])
     as_came, in_units = (in_rows(v).reshape(shape) for v in (values, units.into(values)))
@@ -76,6 +99,7 @@ def _diagnostics(
         warnings.simplefilter("ignore", RuntimeWarning)
         columns = (
             units.unit * array_stats.mcse(in_units, method="mean"),
+            units.unit * array_stats.mcse(in_units, method="sd"),
             array_stats.rhat(as_came, method="rank"),
             array_stats.ess(as_came, method="bulk"),
             array_stats.ess(as_came, method="tail", prob=_TAILS),

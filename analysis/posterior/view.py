@@ -18,7 +18,8 @@ from jaxtyping import Float
 
 from onebasin.models import schema
 
-from .draws import Draws, check_dims, checked, lay_out
+from .draws import Draws, check_dims, checked, lay_out, refuse_broken
+from .kinds import Kinds, kinds_of
 
 if TYPE_CHECKING:
     from onebasin.models.networks.bayesian import BayesianNetwork
@@ -103,13 +104,16 @@ class View:
         """
         return checked(self.posterior[name], self.argument).values
 
-    def draws(self, var_names: str | Sequence[str] | None = None) -> Draws:
+    def draws(self, var_names: str | Sequence[str] | None = None, *, finite: bool = True) -> Draws:
         """Lay variables out as scalar parameters.
 
         Parameters
         ----------
         var_names
             The variables to take, in this order; all of them by default.
+        finite
+            Whether draws that are not finite are refused. Entries that are finite in no draw at all are left out
+            either way, as long as something is left.
 
         Returns
         -------
@@ -120,12 +124,18 @@ class View:
         ------
         ValueError
             If a variable is unknown, not numeric or without the dimensions chain and draw, if there
-            are fewer than 4 draws a chain, or if a draw is not finite.
+            are fewer than 4 draws a chain, or if a draw is not finite where that is asked for.
         """
         chosen = tuple(_choose(self.variables, var_names))
         if chosen not in self._draws:
             self._draws[chosen] = lay_out([self.posterior[name] for name in chosen], self.argument)
-        return self._draws[chosen]
+        draws = self._draws[chosen]
+        return refuse_broken(draws, self.argument) if finite else draws
+
+    @cached_property
+    def kinds(self) -> Kinds:
+        """Which variables are parameters, which are computed of them, and whether that is a guess."""
+        return kinds_of(self.tree.attrs, self.posterior)
 
     def stat(self, name: str) -> Float[np.ndarray, "chain draw"] | None:
         """Return one of the group `sample_stats` in float64, or None where it was not recorded."""

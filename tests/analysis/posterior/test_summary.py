@@ -59,7 +59,7 @@ def test_summary_gives_constants_no_diagnostics(rng):
     table = summary(Draws(("free", "fixed"), values))
     assert np.isfinite(table.loc["free"]).all()
     assert table.loc["fixed", "mean"] == pytest.approx(0.7)
-    assert table.loc["fixed", ["mcse_mean", "rhat", "ess_bulk", "ess_tail"]].isna().all()
+    assert table.loc["fixed", ["mcse_mean", "mcse_sd", "rhat", "ess_bulk", "ess_tail"]].isna().all()
 
 
 def test_summary_survives_a_posterior_of_constants():
@@ -91,3 +91,30 @@ def test_rhat_of_one_quantity_agrees_with_the_table(rng):
     values = rng.normal(size=(CHAINS, 100))
     assert rhat_of(values) == _table(values)["rhat"]
     assert np.isnan(rhat_of(np.ones((CHAINS, 100))))
+
+
+def test_summary_has_the_columns_of_arviz(rng):
+    from arviz_base import convert_to_datatree
+    from arviz_stats import summary as their_summary
+
+    values = np.cumsum(rng.normal(size=(4, 200)), axis=1) / 9
+    ours = _table(values)
+    theirs = their_summary(convert_to_datatree({"x": values}), ci_kind="eti", round_to="none").loc[
+        "x"
+    ]
+    for mine, other in {"rhat": "r_hat"}.items():
+        assert ours[mine] == pytest.approx(float(theirs[other]), rel=1e-12)
+    for name in ("mean", "sd", "mcse_mean", "mcse_sd", "ess_bulk"):
+        assert ours[name] == pytest.approx(float(theirs[name]), rel=1e-9)
+    np.testing.assert_array_equal(
+        ours[["q5", "median", "q95"]], np.quantile(values, [0.05, 0.5, 0.95])
+    )
+
+
+def test_summary_of_what_is_not_finite_is_nan_and_leaves_its_neighbours_alone(rng):
+    values = rng.normal(size=(4, 50, 2))
+    alone = summary(Draws(("a", "b"), values)).loc["a"]
+    values[2, 7, 1] = np.inf
+    table = summary(Draws(("a", "b"), values))
+    assert table.loc["b"].isna().all()
+    np.testing.assert_array_equal(table.loc["a"], alone)

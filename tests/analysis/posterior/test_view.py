@@ -1,5 +1,7 @@
 """Reading a posterior: names, order of axes, and what is refused."""
 
+import json
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -130,3 +132,39 @@ def test_is_variational_follows_from_the_tree(make_mcmc, make_variational, rng):
     one = rng.normal(size=(1, 30))
     assert as_view(make_variational({"mu": one}, lp=one, log_q=one)).is_variational
     assert not as_view(make_mcmc({"mu": one})).is_variational
+
+
+def test_entries_that_are_finite_in_no_draw_are_left_out_and_named(make_mcmc, rng):
+    factor = rng.normal(size=(2, 50, 3, 3))
+    factor[..., *np.triu_indices(3, 1)] = np.nan
+    view = as_view(make_mcmc({"L": factor, "mu": rng.normal(size=(2, 50))}))
+    draws = view.draws()
+    assert draws.undefined == ("L[0,1]", "L[0,2]", "L[1,2]")
+    assert draws.names == ("L[0,0]", "L[1,0]", "L[1,1]", "L[2,0]", "L[2,1]", "L[2,2]", "mu")
+    np.testing.assert_array_equal(draws.values[..., 2], factor[..., 1, 1])
+    np.testing.assert_array_equal(draws.of("mu"), view.values("mu"))
+    np.testing.assert_array_equal(draws.every(7), draws.values[:, ::-1][:, ::7].reshape(-1, 7))
+
+
+def test_what_is_finite_in_some_draws_is_a_finding_where_it_may_be(make_mcmc, rng):
+    b1 = rng.normal(size=(2, 5, 3))
+    b1[0, 1, 2] = np.nan
+    draws = as_view(make_mcmc({"b1": b1})).draws(finite=False)
+    assert draws.broken == {"b1[2]": 1}
+    assert len(draws.names) == 3
+
+
+def test_kinds_are_as_written_down_and_otherwise_a_guess(make_mcmc, rng):
+    one = rng.normal(size=(2, 50))
+    names = ("mu", "z", "log_lik", "y_rep", "resid", "new_york", "ys")
+    values = {name: one for name in names} | {"z": (one > 0).astype(int)}
+    guess = as_view(make_mcmc(values)).kinds
+    assert guess.named("parameter") == ("mu", "new_york", "ys")
+    assert guess.is_guess
+    written = as_view(
+        make_mcmc(values, attrs={"kinds": json.dumps(dict.fromkeys(names, "transformed"))})
+    ).kinds
+    assert written.named("transformed") == names
+    assert not written.guessed
+    with pytest.raises(ValueError, match="attribute `kinds` that gives no kinds"):
+        _ = as_view(make_mcmc(values, attrs={"kinds": "[3]"})).kinds

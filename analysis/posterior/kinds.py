@@ -1,0 +1,77 @@
+"""Which variables of a posterior are parameters, and which are computed of them.
+
+Who wrote the posterior says so in the attribute `kinds`. Where it does not, names and types are all there is: integers
+(an allocation changes values, not places) and the usual names of predictions, residuals and log likelihoods are taken
+for generated quantities, all else for parameters, and that is a guess.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import xarray as xr
+
+from onebasin.models import schema
+
+Kind = Literal["parameter", "transformed", "generated"]
+
+_GENERATED = re.compile(
+    r"^(log_?lik|lprior|log_prob|lp__)|(_|^)(rep|pred|hat|new|sim|tilde)$|^y_|resid"
+)
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """The kind of every variable.
+
+    Attributes
+    ----------
+    of
+        By the variable's name.
+    guessed
+        Variables whose kind nobody wrote down.
+    """
+
+    of: Mapping[str, Kind]
+    guessed: tuple[str, ...] = ()
+
+    def named(self, *kinds: Kind) -> tuple[str, ...]:
+        """Variables of some kinds, in their order."""
+        return tuple(name for name, kind in self.of.items() if kind in kinds)
+
+    @property
+    def is_guess(self) -> bool:
+        """Whether some variable is taken for a generated quantity by its name or type alone."""
+        return any(self.of[name] == "generated" for name in self.guessed)
+
+
+def kinds_of(attributes: schema.Attributes, posterior: xr.Dataset) -> Kinds:
+    """Give the kinds of a posterior's variables: as written down, else as guessed.
+
+    Raises
+    ------
+    ValueError
+        If the attribute is no mapping of names to kinds.
+    """
+    written = schema.decode(attributes, schema.KINDS) or {}
+    if not isinstance(written, dict) or not set(written.values()) <= set(get_args(Kind)):
+        raise ValueError(
+            f"`posterior` has an attribute `{schema.KINDS}` that gives no kinds; got {str(written)[:60]!r}: write a "
+            f"JSON object of variables to {', '.join(get_args(Kind))}, or delete it."
+        )
+    names = [str(name) for name in posterior.data_vars]
+    guessed = tuple(name for name in names if name not in written)
+    return Kinds({n: written.get(n) or _guess(n, posterior[n]) for n in names}, guessed)
+
+
+def _guess(name: str, variable: xr.DataArray) -> Kind:
+    computed = variable.dtype.kind in "biu" or _GENERATED.search(name)
+    return "generated" if computed else "parameter"
+
+
+def variables_of(entries: Mapping[str, object] | tuple[str, ...]) -> Iterator[str]:
+    """Variables that entries such as `W1[0,1]` belong to, each once."""
+    yield from dict.fromkeys(str(entry).partition("[")[0] for entry in entries)
