@@ -23,6 +23,14 @@ COLOURS: dict[Answer, str] = {
 }
 """The flag that an answer is shown with."""
 
+HEADINGS: dict[Answer, str] = {
+    "usable": "Usable",
+    "aligned": "Usable after alignment",
+    "invariant": "Usable for what has no labels",
+    "unusable": "Not usable",
+}
+"""An answer as a heading."""
+
 
 @dataclass(frozen=True)
 class Cause:
@@ -96,6 +104,11 @@ class Verdict:
     def flag(self) -> str:
         """``good``, ``warn`` or ``bad``."""
         return COLOURS[self.answer]
+
+    @property
+    def heading(self) -> str:
+        """The answer in two to five words, such as ``Usable after alignment``."""
+        return HEADINGS[self.answer]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain types for JSON: first the answer, the causes' names and the words to declare."""

@@ -1,24 +1,47 @@
-"""One self-contained HTML page with tables, figures, and how every number was made.
+"""One self-contained HTML page with answer cards, tables, figures, and how every number was made.
 
 `report` writes the page of one or more posteriors, which `posterior_report` builds; a study builds its own
-from the parts (`Report`, `Section`, `Table`, `FigureItem`, ...). `render` gives the HTML, `write` a file.
+from the parts (`Report`, `Section`, `Table`, `FigureItem`, `Details`, ...: see `page`). `render` gives the HTML,
+`write` a file.
 """
 
+from .cells import Column, RowGroup, Table, TableCell
 from .numbers import format_number
-from .page import Column, FigureItem, Note, Provenance, Report, Section, Table, TableCell
+from .page import (
+    AnswerCard,
+    Code,
+    Details,
+    FigureItem,
+    FigureRow,
+    Note,
+    Part,
+    Provenance,
+    Report,
+    Section,
+    Stat,
+    Stats,
+)
 from .posteriors import posterior_report, report
 from .provenance import describe_run
 from .render import OutputError, claimed, put, render, write
 from .tables import aligned_table, comparison_table, cost_table, health_table, parameter_table
 
 __all__ = [
+    "AnswerCard",
+    "Code",
     "Column",
+    "Details",
     "FigureItem",
+    "FigureRow",
     "Note",
     "OutputError",
+    "Part",
     "Provenance",
     "Report",
+    "RowGroup",
     "Section",
+    "Stat",
+    "Stats",
     "Table",
     "TableCell",
     "aligned_table",

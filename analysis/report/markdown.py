@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .page import Column, Table, TableCell
+from .cells import Column, Table, TableCell
 
 _MARKS = {"": "", "good": " ✓", "warn": " !", "bad": " ✗"}
 

@@ -1,5 +1,9 @@
 """The parts of a page, as frozen data; no HTML here.
 
+A `Report` has answer cards, then sections; a `Section` has text, notes, tables and figures, and after them `parts`
+in the order in which they are given. A part is a text, a `Note`, a `Table`, a `FigureItem`, a `FigureRow` (figures
+side by side), `Stats` (key figures), `Code` (a program) or `Details` (parts that fold).
+
 Convention: all text is plain, in paragraphs separated by an empty line; `backticks` set a name in
 code type. Whatever looks like HTML is shown, not obeyed.
 """
@@ -7,143 +11,29 @@ code type. Whatever looks like HTML is shown, not obeyed.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from .numbers import EMPTY, format_number, is_number
+from ..diagnostics.verdict import Verdict
+from .cells import Flag, Table, Value
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Flag = Literal["", "good", "warn", "bad"]
-Value = str | bool | int | float | np.integer | np.floating | None
-
-
-@dataclass(frozen=True)
-class TableCell:
-    """A table's cell that is flagged or annotated.
-
-    Attributes
-    ----------
-    value
-        What is shown; None and NaN are shown as a dash.
-    flag
-        Verdict, shown by a mark as well as a colour.
-    note
-        Small print after the value, such as the parameter that has it.
-    """
-
-    value: Value
-    flag: Flag = ""
-    note: str = ""
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing but a dash is shown."""
-        return self.value is None or self.value == "" or bool(self.value != self.value)  # NaN
-
-
-@dataclass(frozen=True)
-class Column:
-    """How a column is headed and its numbers are written.
-
-    Attributes
-    ----------
-    name
-        Heading.
-    digits
-        Significant digits of its numbers.
-    decimals
-        Decimals instead, where all numbers should have the same.
-    unit
-        Shown small under the heading.
-    """
-
-    name: str
-    digits: int = 3
-    decimals: int | None = None
-    unit: str = ""
-
-    def write(self, value: Value) -> str:
-        """Write one of the column's values, as plain text."""
-        if isinstance(value, bool):
-            return "yes" if value else "no"
-        if value is None or value == "":
-            return EMPTY
-        if isinstance(value, str):
-            return value
-        return format_number(value, digits=self.digits, decimals=self.decimals)
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table; the first cell of a row is its heading.
-
-    Attributes
-    ----------
-    columns
-        Headings, as text or as `Column`.
-    rows
-        Cells, as plain values or as `TableCell`; every row as long as `columns`.
-    caption
-        What the table shows.
-    """
-
-    columns: tuple[Column | str, ...]
-    rows: tuple[tuple[TableCell | Value, ...], ...]
-    caption: str = ""
-
-    def __post_init__(self) -> None:
-        """Refuse rows that do not fit the heading."""
-        for row in self.rows:
-            if len(row) != len(self.columns):
-                raise ValueError(
-                    f"`rows` has a row of {len(row)} cells ({row[:1]!r} ...), and there are "
-                    f"{len(self.columns)} `columns`: give one cell per column, None where empty."
-                )
-
-    @property
-    def headings(self) -> tuple[Column, ...]:
-        """The columns, each as a `Column`."""
-        return tuple(c if isinstance(c, Column) else Column(c) for c in self.columns)
-
-    @property
-    def cells(self) -> tuple[tuple[TableCell, ...], ...]:
-        """The rows, each entry as a `TableCell`."""
-        return tuple(
-            tuple(c if isinstance(c, TableCell) else TableCell(c) for c in row) for row in self.rows
-        )
-
-    @property
-    def numeric(self) -> tuple[bool, ...]:
-        """Whether a column holds numbers, and besides them nothing but empty cells."""
-        filled = [[c.value for c in column if not c.is_empty] for column in self._by_column()]
-        return tuple(bool(values) and all(map(is_number, values)) for values in filled)
-
-    def without_empty_columns(self) -> Table:
-        """Return the table without the columns in which every cell is empty."""
-        filled = [
-            place
-            for place, column in enumerate(self._by_column())
-            if not all(cell.is_empty for cell in column)
-        ]
-        columns = tuple(self.columns[place] for place in filled)
-        rows = tuple(tuple(row[place] for place in filled) for row in self.rows)
-        return Table(columns, rows, self.caption)
-
-    def _by_column(self) -> list[list[TableCell]]:
-        cells = self.cells
-        return [[row[place] for row in cells] for place in range(len(self.columns))]
-
 
 @dataclass(frozen=True, eq=False)
 class FigureItem:
-    """A figure with its caption, and the text that stands for it where it cannot be seen."""
+    """A figure with its caption, and the text that says what is seen to those who cannot see it."""
 
     figure: Figure
     caption: str
     alt: str
+
+
+@dataclass(frozen=True, eq=False)
+class FigureRow:
+    """Figures side by side where there is room, else one under the other."""
+
+    figures: tuple[FigureItem, ...]
 
 
 @dataclass(frozen=True)
@@ -155,15 +45,102 @@ class Note:
     title: str = ""
 
 
+@dataclass(frozen=True)
+class Stat:
+    """A key figure.
+
+    Attributes
+    ----------
+    label
+        What it is: a word or two.
+    value
+        The number, which is written as in a table of three digits, or a text.
+    flag
+        Verdict on it.
+    note
+        Small print under it, such as the limit, or the parameter that has it.
+    """
+
+    label: str
+    value: Value
+    flag: Flag = ""
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Stats:
+    """Key figures in a row."""
+
+    items: tuple[Stat, ...]
+
+
+@dataclass(frozen=True)
+class Code:
+    """A text with its own lines and spaces, such as a program."""
+
+    text: str
+
+
+@dataclass(frozen=True, eq=False)
+class Details:
+    """Parts that fold under a line of text; on paper they are open.
+
+    Attributes
+    ----------
+    summary
+        The line that stays.
+    parts
+        What folds.
+    note
+        Small print after the line, such as how many there are.
+    open
+        Whether they show from the start.
+    """
+
+    summary: str
+    parts: tuple[Part, ...]
+    note: str = ""
+    open: bool = False
+
+
+Part = str | Note | Table | FigureItem | FigureRow | Stats | Code | Details
+
+
 @dataclass(frozen=True, eq=False)
 class Section:
-    """A section: text, then notes, tables and figures in this order."""
+    """A section: text, then notes, tables and figures in this order, then `parts` in their own."""
 
     title: str
     text: str = ""
     notes: tuple[Note, ...] = ()
     tables: tuple[Table, ...] = ()
     figures: tuple[FigureItem, ...] = ()
+    parts: tuple[Part, ...] = ()
+
+    @property
+    def all_parts(self) -> tuple[Part, ...]:
+        """Everything under the heading, in the order in which it is shown."""
+        text = (self.text,) if self.text else ()
+        return (*text, *self.notes, *self.tables, *self.figures, *self.parts)
+
+
+@dataclass(frozen=True)
+class AnswerCard:
+    """The answer to "may I use this posterior?", shown before all else.
+
+    Attributes
+    ----------
+    verdict
+        The answer with its rows, causes and the words to declare.
+    name
+        The posterior's name, where a page has several.
+    stats
+        Key figures beside it.
+    """
+
+    verdict: Verdict
+    name: str = ""
+    stats: tuple[Stat, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -188,6 +165,8 @@ class Report:
         How the numbers were made, run by run.
     definitions
         Terms and their definitions, shown with the provenance.
+    answers
+        Answer cards, one a posterior, shown first.
     """
 
     title: str
@@ -195,3 +174,4 @@ class Report:
     sections: tuple[Section, ...] = ()
     provenance: tuple[Provenance, ...] = ()
     definitions: tuple[tuple[str, str], ...] = ()
+    answers: tuple[AnswerCard, ...] = ()

@@ -1,29 +1,37 @@
 """From a `Report` to HTML, and to a file.
 
 Convention: the page is one file that asks for nothing outside itself: no script, font, style sheet
-or picture elsewhere. Everything is escaped; a name in `backticks` becomes code. A file is written
-beside its place and then moved there, so that a killed run leaves no half page.
+or picture elsewhere, and its policy allows no script but its own. Everything is escaped; a name in
+`backticks` becomes code. A file is written beside its place and then moved there, so that a killed
+run leaves no half page.
 """
 
+import base64
+import hashlib
 import os
-import re
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
-from importlib import metadata
+from importlib import metadata, resources
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from onebasin.models.errors import OnebasinError
-from onebasin.models.text import shown
 
-from .page import FigureItem, Report, Table
-from .pictures import embed
+from ..diagnostics.checks import Outcome
+from .cells import Flag
+from .layout import Layout
+from .page import Report
 from .provenance import common_facts
+from .text import MARKS, inline, paragraphs
 
-MARKS = {"good": ("✓", "good"), "warn": ("!", "look at this"), "bad": ("✗", "bad")}
-"""A flag's mark, and what it says to those who do not see it."""
+SCRIPT = (resources.files("onebasin.analysis") / "templates" / "report.js").read_text("utf-8")
+"""The page's only script; its hash stands in the page's policy, so that no other runs."""
+
+
+OUTCOMES: dict[Outcome, Flag] = {"passed": "good", "failed": "bad", "not judged": "warn"}
+"""The flag of what a check found."""
 
 
 class OutputError(OnebasinError, RuntimeError):
@@ -52,24 +60,19 @@ def render(report: Report) -> str:
     )
     environment.filters["inline"] = inline
     environment.filters["paragraphs"] = paragraphs
-    sections = [
-        {
-            "anchor": f"section-{place}",
-            "part": section,
-            "tables": [
-                _lay_out(table, f"table-{place}-{number}")
-                for number, table in enumerate(section.tables, start=1)
-            ],
-        }
-        for place, section in enumerate(report.sections, start=1)
-    ]
+    environment.filters["capitalised"] = lambda text: inline(text[:1].upper() + text[1:])
+    layout = Layout()
+    body = layout.sections(report.sections)
     return environment.get_template("report.html.j2").render(
         report=report,
-        sections=sections,
-        pictures=_pictures(report),
+        sections=body,
+        answers=[layout.answer(card) for card in report.answers],
         common=common_facts(report.provenance),
         version=_version(),
         marks=MARKS,
+        outcomes=OUTCOMES,
+        script=Markup(SCRIPT),
+        script_hash=_sha256(SCRIPT),
     )
 
 
@@ -120,43 +123,8 @@ def put(report: Report, output: Path, *, force: bool) -> Path:
     return output
 
 
-def inline(text: str) -> Markup:
-    """Escape text, with all that acts rather than shows, and set what stands in backticks as code."""
-    escaped = str(escape(shown(text, lines=True)))
-    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", escaped))
-
-
-def paragraphs(text: str) -> Markup:
-    """Escape text and set its paragraphs, which empty lines separate."""
-    parts = (part.strip() for part in re.split(r"\n\s*\n", text))
-    return Markup("").join(Markup("<p>{}</p>").format(inline(part)) for part in parts if part)
-
-
-def _lay_out(table: Table, anchor: str) -> dict:
-    columns, cells = table.headings, table.cells
-    rows = [
-        [
-            {"cell": cell, "text": column.write(cell.value)}
-            for cell, column in zip(row, columns, strict=True)
-        ]
-        for row in cells
-    ]
-    return {
-        "anchor": anchor,
-        "caption": table.caption,
-        "columns": columns,
-        "numeric": table.numeric,
-        "rows": rows,
-        "flagged": [any(row[place].flag for row in cells) for place in range(len(columns))],
-    }
-
-
-def _pictures(report: Report) -> dict[FigureItem, Markup]:
-    items: list[FigureItem] = [item for section in report.sections for item in section.figures]
-    return {
-        item: embed(item.figure, prefix=f"f{place}", alt=item.alt)
-        for place, item in enumerate(items, start=1)
-    }
+def _sha256(script: str) -> str:
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
 def _version() -> str:

@@ -8,7 +8,7 @@ import pandas as pd
 from ..compare.result import Comparison
 from ..diagnostics.checks import Outcome
 from ..diagnostics.result import AlignedDiagnosis, Diagnosis
-from .page import Column, Flag, Table, TableCell, Value
+from .cells import Column, Flag, Table, TableCell, Value
 
 Row = tuple[TableCell | Value, ...]
 

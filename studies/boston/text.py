@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from onebasin.analysis.compare.pairs import MIN_PAIRS
 from onebasin.analysis.figures.cells import plot_cells
 from onebasin.analysis.report import FigureItem
+from onebasin.analysis.report.cells import Flag
 from onebasin.analysis.report.definitions import DIAGNOSTICS, PREDICTION
-from onebasin.analysis.report.page import Flag
 
 from .. import lab
 from ..lab import Chapter, Field, Frames, Pairs, Row

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from onebasin.analysis.report import Column, Table, TableCell
-from onebasin.analysis.report.page import Flag
+from onebasin.analysis.report.cells import Flag
 
 from .claims import Verdict
 from .frame import Frames, Row, Rows, read

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from onebasin.analysis.report import Table, TableCell
-from onebasin.analysis.report.page import Flag
+from onebasin.analysis.report.cells import Flag
 
 from ...lab import (
     Claim,

@@ -2,6 +2,8 @@
 
 from html.parser import HTMLParser
 
+from onebasin.analysis.report.render import SCRIPT
+
 VOID = {"meta", "img", "link", "br", "hr", "input"}
 
 
@@ -14,6 +16,7 @@ class Page(HTMLParser):
         self.open: list[str] = []
         self.text = ""
         self.cells: list[list[str]] = []
+        self.scripts: list[str] = []
         self.feed(html)
         self.close()
         assert self.open == []
@@ -34,7 +37,9 @@ class Page(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data):
-        if "style" not in self.open:
+        if self.open and self.open[-1] == "script":
+            self.scripts.append(data)
+        elif "style" not in self.open:
             self.text += data
         if self.open and {"td", "th"} & set(self.open):
             self.cells[-1][-1] += data
@@ -46,8 +51,14 @@ class Page(HTMLParser):
         return [attrs[attribute] for _, attrs in self.elements if attribute in attrs]
 
 
+def assert_only_our_script(page):
+    assert page.all("script") == [{}]
+    assert page.scripts == [SCRIPT]
+
+
 def assert_self_contained(page, html):
-    assert page.all("script") == page.all("link") == page.all("iframe") == []
+    assert page.all("link") == page.all("iframe") == []
+    assert_only_our_script(page)
     for attribute in ("src", "href"):
         for value in page.values(attribute):
             assert value.startswith(("#", "data:image/png;base64,"))

@@ -1,6 +1,8 @@
 """The page: complete, escaped, self-contained; and the file it goes to."""
 
 import os
+from base64 import b64encode
+from hashlib import sha256
 
 import pytest
 from matplotlib.figure import Figure
@@ -19,9 +21,10 @@ from onebasin.analysis.report import (
     render,
     write,
 )
+from onebasin.analysis.report.render import SCRIPT
 from onebasin.models.errors import WriteError
 
-from .conftest import Page, assert_self_contained
+from .conftest import Page, assert_only_our_script, assert_self_contained
 
 
 def _figure():
@@ -112,7 +115,7 @@ def test_render_escapes_what_users_name():
         Report(evil, evil, (section,), (Provenance(evil, ((evil, evil),)),), ((evil, evil),))
     )
     page = Page(html)
-    assert page.all("script") == []
+    assert_only_our_script(page)
     assert not any("onload" in attrs for _, attrs in page.elements)
     assert page.text.count(evil) >= 12
 
@@ -178,6 +181,7 @@ def test_a_page_may_load_and_run_nothing(report):
     rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
     assert rules == {
         "default-src": "'none'",
+        "script-src": f"'sha256-{b64encode(sha256(SCRIPT.encode()).digest()).decode()}'",
         "style-src": "'unsafe-inline'",  # figures set their colours element by element
         "img-src": "data:",
         "base-uri": "'none'",

@@ -1,0 +1,77 @@
+"""The rows of a table as markup: written here and not in a template, as there may be ten thousand."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from .cells import Column, Row, Table, TableCell
+from .text import inline, mark
+
+_NO_MARK = '<span class="mark"></span>'
+
+
+@dataclass(frozen=True)
+class RowWriter:
+    """Writes rows of one table.
+
+    Attributes
+    ----------
+    columns
+        Its headings.
+    numeric
+        Which columns hold numbers.
+    flagged
+        Which columns have a flag somewhere: there a cell without one keeps a mark's place.
+    """
+
+    columns: tuple[Column, ...]
+    numeric: tuple[bool, ...]
+    flagged: tuple[bool, ...]
+
+    def write(self, row: Row, scope: str = "row", kind: str = "") -> str:
+        """Write one row; `kind` is its class."""
+        first, *others = (self._cell(cell, place) for place, cell in enumerate(row))
+        opened = f'<tr class="{kind}">' if kind else "<tr>"
+        return f'{opened}<th scope="{scope}">{first[1]}</th>{"".join(map(_entry, others))}</tr>'
+
+    def _cell(self, cell: object, place: int) -> tuple[str, str]:
+        entry = cell if isinstance(cell, TableCell) else TableCell(cell)
+        text = str(inline(self.columns[place].write(entry.value)))
+        if entry.flag:
+            text += str(mark(entry.flag))
+        elif self.flagged[place]:
+            text += _NO_MARK
+        if entry.note:
+            text += f"<small>{inline(entry.note)}</small>"
+        return f"{'number ' if self.numeric[place] else ''}{entry.flag}".strip(), text
+
+
+def body(table: Table) -> Markup:
+    """Write the bodies of a table: one of its rows, and two of each group, whose second folds."""
+    writer = RowWriter(table.headings, table.numeric, _flagged(table))
+    return Markup("\n".join(_bodies(table, writer)))
+
+
+def _bodies(table: Table, writer: RowWriter) -> Iterator[str]:
+    if table.rows or not table.groups:
+        yield _body("", map(writer.write, table.rows))
+    for group in table.groups:
+        heading = writer.write(group.heading, scope="rowgroup" if group.rows else "row")
+        yield _body("group", [heading])
+        yield _body("entries" if group.open else "entries folded", map(writer.write, group.rows))
+
+
+def _body(kind: str, rows: Sequence[str] | Iterator[str]) -> str:
+    opened = f'<tbody class="{kind}">' if kind else "<tbody>"
+    return "\n".join((opened, *rows, "</tbody>"))
+
+
+def _entry(cell: tuple[str, str]) -> str:
+    kind, text = cell
+    return f'<td class="{kind}">{text}</td>' if kind else f"<td>{text}</td>"
+
+
+def _flagged(table: Table) -> tuple[bool, ...]:
+    cells = table.cells
+    return tuple(any(row[place].flag for row in cells) for place in range(len(table.columns)))

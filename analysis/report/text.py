@@ -1,0 +1,30 @@
+"""Plain text as markup: escaped, `backticks` as code, empty lines between paragraphs, a flag as its mark."""
+
+import re
+
+from markupsafe import Markup, escape
+
+from onebasin.models.text import shown
+
+MARKS = {"good": ("✓", "good"), "warn": ("!", "look at this"), "bad": ("✗", "bad")}
+"""A flag's mark, and what it says to those who do not see it."""
+
+
+def inline(text: str) -> Markup:
+    """Escape text, with all that acts rather than shows, and set what stands in backticks as code."""
+    escaped = str(escape(shown(text, lines=True)))
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", escaped))
+
+
+def paragraphs(text: str) -> Markup:
+    """Escape text and set its paragraphs, which empty lines separate."""
+    parts = (part.strip() for part in re.split(r"\n\s*\n", text))
+    return Markup("").join(Markup("<p>{}</p>").format(inline(part)) for part in parts if part)
+
+
+def mark(flag: str) -> Markup:
+    """Give the mark of a flag, with its meaning in words; nothing without a flag."""
+    if not flag:
+        return Markup("")
+    sign, words = MARKS[flag]
+    return Markup('<span class="mark" role="img" aria-label="{}">{}</span>').format(words, sign)
