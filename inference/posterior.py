@@ -17,6 +17,7 @@ from onebasin.models.storage.outputs import claim
 from onebasin.models.target import Target
 
 from .errors import PosteriorFileError
+from .origin import NOWHERE, Origin
 from .provenance import machine, versions
 
 
@@ -26,6 +27,7 @@ def build(
     stats: Mapping[str, np.ndarray],
     attributes: Mapping[str, Any],
     *,
+    origin: Origin = NOWHERE,
     variational: xr.Dataset | None = None,
 ) -> xr.DataTree:
     """Put draws and statistics into a posterior.
@@ -40,6 +42,8 @@ def build(
         Statistic name to array (chain, draw).
     attributes : mapping
         How it was made: numbers and text, or anything that JSON can say.
+    origin : Origin, optional
+        What the target was made of when the run began.
     variational : Dataset, optional
         Parameters and ELBO trace of a variational fit.
 
@@ -61,6 +65,7 @@ def build(
         groups[schema.CONSTANT_DATA] = xr.Dataset(target.inputs)
     tree = xr.DataTree.from_dict(groups)
     described = _describe(target, attributes.get(schema.ENGINE, "numpyro"))
+    described |= origin.attributes(draws)
     tree.attrs = {k: schema.encode(v) for k, v in {**described, **attributes}.items()}
     return tree
 
@@ -72,6 +77,8 @@ def _describe(target: Target, engine: str) -> dict[str, Any]:
         schema.SYMMETRY: schema.encode_symmetry(target.symmetry),
         schema.VERSIONS: versions(),
         schema.MACHINE: machine(engine),
+        schema.COMMAND: "",
+        schema.CREATED_AT: schema.now(),
         schema.ATTEMPTS: [],
     }
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -66,7 +67,16 @@ PROGRAM = "program"
 """Text of the Stan program, with what it includes, or of the NumPyro model."""
 PROGRAM_NAME = "program_name"
 DATA_SHA256 = "data_sha256"
-OF_A_TARGET = (TARGET, MODEL, SYMMETRY, SYMMETRY_EVIDENCE)
+OF_A_TARGET = (
+    TARGET,
+    MODEL,
+    SYMMETRY,
+    SYMMETRY_EVIDENCE,
+    KINDS,
+    PROGRAM,
+    PROGRAM_NAME,
+    DATA_SHA256,
+)
 
 # Root attributes: how, where and with what
 ENGINE = "engine"
@@ -89,7 +99,15 @@ GRADIENT_EVALUATIONS = "gradient_evaluations"
 MAX_TREE_DEPTH = "max_tree_depth"
 ATTEMPTS = "attempts"
 CONVERGED = "converged"
-OF_A_RUN = (WALL_TIME, WARMUP_SECONDS, SAMPLING_SECONDS, MAX_TREE_DEPTH, ATTEMPTS, CONVERGED)
+OF_A_RUN = (
+    COMMAND,
+    WALL_TIME,
+    WARMUP_SECONDS,
+    SAMPLING_SECONDS,
+    MAX_TREE_DEPTH,
+    ATTEMPTS,
+    CONVERGED,
+)
 
 # Root attributes of symmetrised variational inference
 FAMILY = "family"
@@ -103,6 +121,11 @@ ALIGNMENT = "alignment"
 ALIGNMENT_RULE = "alignment_rule"
 ALIGNMENT_SWEEPS = "alignment_sweeps"
 ALIGNMENT_CONVERGED = "alignment_converged"
+
+
+def now() -> str:
+    """The time for `created_at`, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def encode(value: Any) -> Any:

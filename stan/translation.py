@@ -38,8 +38,8 @@ class ProgramInfo:
 
     Attributes
     ----------
-    inputs, parameters, derived : tuple of str
-        Names in the data block; in the parameters block; and in transformed parameters and generated quantities.
+    inputs, parameters, transformed, generated : tuple of str
+        Names in the data block, the parameters block, transformed parameters and generated quantities.
     includes : tuple of Path
         Included files.
     tuples : tuple of str
@@ -48,9 +48,15 @@ class ProgramInfo:
 
     inputs: tuple[str, ...]
     parameters: tuple[str, ...]
-    derived: tuple[str, ...]
+    transformed: tuple[str, ...]
+    generated: tuple[str, ...]
     includes: tuple[Path, ...]
     tuples: tuple[str, ...] = ()
+
+    @property
+    def derived(self) -> tuple[str, ...]:
+        """What follows from the parameters: transformed parameters and generated quantities."""
+        return (*self.transformed, *self.generated)
 
 
 @dataclass(frozen=True)
@@ -120,7 +126,8 @@ def _inspect(staged: Path, path: Path, where: Home) -> ProgramInfo:
     return ProgramInfo(
         inputs=tuple(info["inputs"]),
         parameters=tuple(info["parameters"]),
-        derived=tuple(derived),
+        transformed=tuple(info["transformed parameters"]),
+        generated=tuple(info["generated quantities"]),
         includes=tuple(
             path.parent / Path(name).relative_to(_BESIDE) for name in info["included_files"]
         ),

@@ -70,5 +70,9 @@ class Distilled:
         groups = {schema.POSTERIOR: xr.Dataset(variables), schema.DISTILLED: xr.Dataset(fit)}
         tree = xr.DataTree.from_dict(groups | view.data)
         kept = {n: v for n, v in view.attributes.items() if n in schema.OF_A_TARGET}
-        tree.attrs = kept | {schema.METHOD: "distilled", schema.SEED: seed}
+        tree.attrs = kept | {
+            schema.METHOD: "distilled",
+            schema.SEED: seed,
+            schema.CREATED_AT: schema.now(),
+        }
         return tree

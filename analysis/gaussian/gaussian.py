@@ -215,5 +215,6 @@ class GaussianFit:
             schema.SEED: seed,
             schema.SETTINGS: schema.encode({**self.settings, **facts}),
             schema.GRADIENT_EVALUATIONS: 0,
+            schema.CREATED_AT: schema.now(),
         }
         return tree

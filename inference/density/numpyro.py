@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int
-from numpyro.distributions import ImproperUniform
+from numpyro.distributions import ImproperUniform, Unit
 from numpyro.handlers import seed as seeded
 from numpyro.handlers import substitute, trace
 from numpyro.infer.initialization import init_to_uniform
@@ -44,6 +44,31 @@ def require_numpyro(target: Target) -> Callable[[], None]:
             f"`engine` is 'numpyro', but the target {target.name!r} has no NumPyro model; use engine='stan'."
         )
     return target.numpyro_model
+
+
+def sites_of(target: Target) -> dict[str, dict[str, Any]]:
+    """What the target's NumPyro model states, by one run of it.
+
+    Raises
+    ------
+    ValueError
+        If the target has no NumPyro model, or one that does not run.
+    """
+    model = require_numpyro(target)
+    run = substitute(seeded(model, jax.random.key(0)), substitute_fn=_value_without_draw)
+    try:
+        return dict(trace(run).get_trace())
+    except AssertionError as error:  # NumPyro's own, for two sites of one name
+        raise ValueError(
+            f"`target` {target.name!r} has a NumPyro model that does not run: {error}."
+        ) from error
+
+
+def is_observation(site: Mapping[str, Any]) -> bool:
+    """Whether a site holds data; one that `numpyro.factor` adds to the density holds none."""
+    if site["type"] != "sample" or not site["is_observed"]:
+        return False
+    return not isinstance(_innermost(site["fn"]), Unit)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,14 +104,7 @@ class NumpyroDensity:
         TypeError
             If the value of a variable, or of what follows from them, is no array.
         """
-        model = require_numpyro(target)
-        run = substitute(seeded(model, jax.random.key(0)), substitute_fn=_value_without_draw)
-        try:
-            sites = trace(run).get_trace()
-        except AssertionError as error:  # NumPyro's own, for two sites of one name
-            raise ValueError(
-                f"`target` {target.name!r} has a NumPyro model that does not run: {error}."
-            ) from error
+        model, sites = require_numpyro(target), sites_of(target)
         charts: dict[str, Chart] = {}
         replayed = any(site["type"] == "deterministic" for site in sites.values())
         for name, site in sites.items():
@@ -217,10 +235,15 @@ def _stored(sites: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
 
 def _value_without_draw(site: dict[str, Any]) -> jax.Array | None:
     """A value for a variable whose prior cannot be drawn from."""
-    fn: Any = site.get("fn")
+    improper = isinstance(_innermost(site.get("fn")), ImproperUniform)
+    return init_to_uniform(site) if improper else None
+
+
+def _innermost(fn: Any) -> Any:
+    """A distribution without what has been put around it."""
     while hasattr(fn, "base_dist"):
         fn = fn.base_dist
-    return init_to_uniform(site) if isinstance(fn, ImproperUniform) else None
+    return fn
 
 
 def _has_moving_bounds(support: Any) -> bool:

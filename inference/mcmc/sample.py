@@ -16,6 +16,7 @@ from onebasin.models.target import Target, check_target
 
 from ..engine import engine_named
 from ..fingerprint import fingerprint
+from ..origin import origin_of
 from ..posterior import build
 from ..progress import ProgressBars
 from .chains import ChainsRequest, Gathered, run_chains
@@ -46,6 +47,7 @@ def sample(
         if kept is not None:
             how = {"method": method, "settings": _chain_settings(settings), "seed": seed}
             mark = fingerprint(target, engine=engine, progress=bars.say, **how)
+        origin = origin_of(target, engine, bars.say)
         gathered = Gathered(settings.chains)
         chains = run_chains(
             partial(chains_of, ChainsRequest(target, settings, seed, bars, folder, gathered)),
@@ -56,7 +58,7 @@ def sample(
     wall_time = time.perf_counter() - started
     said = _attributes(chains, settings)
     said |= {"engine": engine, "method": method, "seed": seed, "wall_time": wall_time}
-    return build(target, chains.draws, chains.stats, said)
+    return build(target, chains.draws, chains.stats, said, origin=origin)
 
 
 def _chain_settings(settings: Settings) -> dict[str, object]:

@@ -33,6 +33,7 @@ from ..checkpoint import keeper_in
 from ..density.network import prior_model
 from ..fingerprint import fingerprint
 from ..keys import Purpose, keys_for
+from ..origin import origin_of
 from ..posterior import build
 from ..precision import precision
 from ..progress import ProgressBars
@@ -149,6 +150,7 @@ def _tree(
         "gradient_evaluations": settings.members * trained.steps,
     }
     draws = {name: value[None] for name, value in trained.values.items()}
-    tree = build(target, draws, {"lp": trained.log_density[None]}, how)
+    stats = {"lp": trained.log_density[None]}
+    tree = build(target, draws, stats, how, origin=origin_of(target, "numpyro"))
     tree["training"] = xr.DataTree(xr.Dataset({"loss": (("member", "epoch"), trained.losses)}))
     return tree

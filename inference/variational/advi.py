@@ -17,6 +17,7 @@ from onebasin.models.storable import check_amount
 from onebasin.models.target import Target, check_target
 
 from ..engine import engine_named
+from ..origin import origin_of
 from ..posterior import build
 from ..progress import ProgressBars
 from .families.table import GAUSSIANS
@@ -80,6 +81,7 @@ def advi(
     check_amount(1, settings.draws)
     started = time.perf_counter()
     with ProgressBars(progress) as bars:
+        origin = origin_of(target, engine, bars.say)
         fit = fit_by(FitRequest(target, family, settings, start, seed, bars))
     how: dict[str, Any] = {
         "engine": engine,
@@ -93,7 +95,7 @@ def advi(
     }
     if start is not None:
         how["start"] = _digest(start)
-    return build(target, fit.draws, fit.stats, how, variational=fit.variational)
+    return build(target, fit.draws, fit.stats, how, origin=origin, variational=fit.variational)
 
 
 def _digest(start: Mapping[str, Any]) -> str:

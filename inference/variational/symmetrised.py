@@ -34,6 +34,7 @@ from ..checkpoint import keeper_in
 from ..density.start import given_start
 from ..fingerprint import fingerprint
 from ..keys import Purpose, key_for, keys_for
+from ..origin import origin_of
 from ..posterior import build
 from ..precision import precision
 from ..progress import ProgressBars
@@ -119,7 +120,7 @@ def symmetrised_vi(
     check_batches(target, settings.batch_size)
     started = time.perf_counter()
     with precision(settings.dtype), ProgressBars(progress) as bars:
-        layout = layout_of(target)
+        layout, origin = layout_of(target), origin_of(target, "numpyro")
         density = jax.jit(layout.density.log_density)
         evidence = check_start(target, layout, density)
         q = family_of(family, layout, settings.rank)
@@ -162,7 +163,7 @@ def symmetrised_vi(
         "gradient_evaluations": fit.gradient_evaluations,
         "converged": int(fit.converged),
     }
-    tree = build(target, fit.draws, fit.stats, how, variational=fit.variational)
+    tree = build(target, fit.draws, fit.stats, how, origin=origin, variational=fit.variational)
     if not target.is_network:  # whose symmetry follows from its architecture
         with precision(settings.dtype):
             found = check_fit(target, layout, density, tree, evidence)

@@ -24,7 +24,7 @@ from .doctor import doctor
 from .options import with_options
 from .posteriors import align, diagnose, report
 from .sample import sample, sample_with_settings
-from .spelling import Command, CommandError, message_of, usage
+from .spelling import Command, CommandError, command_line, message_of, usage
 from .study import study
 
 MISUSED = 2
@@ -81,6 +81,7 @@ def run(arguments: Sequence[str]) -> int:
                 args=[word for word in words if word != "--debug"],
                 prog_name="onebasin",
                 standalone_mode=False,
+                obj=command_line(words),
             )
     except Exception as error:
         if debug:

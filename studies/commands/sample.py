@@ -12,6 +12,7 @@ from .symmetries import HELP, parse_exchangeable
 
 
 def sample(
+    context: typer.Context,
     program: Annotated[Path, typer.Argument(metavar="PROGRAM.stan", help="A Stan program.")],
     out: Annotated[Path, typer.Option(help="The posterior file to write, NetCDF.")],
     data: Annotated[
@@ -47,6 +48,7 @@ def sample(
         settings=sampling.settings_for(method, given),
         seed=seed,
         exchangeable=parse_exchangeable(exchangeable or []),
+        command=context.obj or "",
     )
     with interruption_says(lambda: sampling.what_is_kept(request)):
         tree = sampling.run(request, force=force, progress=progress, say=console.say)

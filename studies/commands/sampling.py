@@ -47,6 +47,8 @@ class Request:
         Seed.
     exchangeable : Symmetry
         The declared symmetry.
+    command : str
+        The command line, as it was typed.
     """
 
     program: Path
@@ -56,6 +58,7 @@ class Request:
     settings: Settings
     seed: int
     exchangeable: Symmetry = ()
+    command: str = ""
 
     def __post_init__(self) -> None:
         """Refuse a seed that no engine takes."""
@@ -201,6 +204,7 @@ def _sample(
                 request, target, tree, evidence
             ).to_json()
         tree.attrs[schema.FINGERPRINT] = mark or ""
+        tree.attrs[schema.COMMAND] = request.command
         write_tree(tree, request.out, new=not force)
     except NameTaken:
         _clear(request, say)

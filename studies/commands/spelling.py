@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import dis
 import re
+import shlex
 import sysconfig
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from typer import Abort, Exit
@@ -37,6 +38,11 @@ _IN_PYTHON = {
     " (force=True)": "",
     "Give blocks, such as (Exchangeable({'mu': 0, 'sigma': 0}),).": "Give it, such as mu,sigma.",
 }
+
+
+def command_line(words: Sequence[str]) -> str:
+    """What was typed, in the shell's spelling."""
+    return shlex.join(["onebasin", *words])
 
 
 class CommandError(OnebasinError):

@@ -22,7 +22,7 @@ def test_variables_that_no_posterior_can_store_are_refused_before_a_run(
     tmp_path, monkeypatch, name, dims, words
 ):
     (tmp_path / "any.stan").write_text("")
-    info = ProgramInfo((), ("theta",), (name,), ())
+    info = ProgramInfo((), ("theta",), (), (name,), ())
     model = SimpleNamespace(exe_file=Path("any"))
     monkeypatch.setattr(program, "compile_program", lambda path, progress: (model, info))
     target = program.stan_program(tmp_path / "any.stan", dims=dims)
@@ -32,7 +32,7 @@ def test_variables_that_no_posterior_can_store_are_refused_before_a_run(
 
 def test_a_tuple_is_refused_before_a_run(tmp_path, monkeypatch):
     (tmp_path / "any.stan").write_text("")
-    info = ProgramInfo((), ("theta",), ("pair",), (), tuples=("pair",))
+    info = ProgramInfo((), ("theta",), ("pair",), (), (), tuples=("pair",))
     model = SimpleNamespace(exe_file=Path("any"))
     monkeypatch.setattr(program, "compile_program", lambda path, progress: (model, info))
     with pytest.raises(

@@ -19,7 +19,7 @@ def program(tmp_path):
         path = tmp_path / "program"
         path.write_text(f"#!/bin/sh\n{text}\n")
         path.chmod(0o755)
-        nothing = ProgramInfo((), (), (), ())
+        nothing = ProgramInfo((), (), (), (), ())
         return ReadyProgram(tmp_path / "my coin.stan", path, tmp_path / "data.json", nothing)
 
     return make

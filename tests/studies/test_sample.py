@@ -31,7 +31,9 @@ def test_program_and_data_go_to_the_sampler(sample, sampler, program):
     assert dict(call["target"].stan_program.data) == DATA
     assert answer.json["file"] == "run.nc"
     assert answer.json["summary"]["num_chains"] == 4
-    assert open_posterior("run.nc").attrs["target"] == "normal"
+    said = open_posterior("run.nc").attrs
+    assert said["target"] == "normal"
+    assert said["command"].startswith("onebasin sample normal.stan data.json --out run.nc")
 
 
 @pytest.mark.parametrize(
