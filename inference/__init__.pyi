@@ -5,6 +5,12 @@ from .mcmc.hmc import hmc as hmc
 from .mcmc.nuts import nuts as nuts
 from .mcmc.settings import HmcSettings as HmcSettings
 from .mcmc.settings import NutsSettings as NutsSettings
+from .modes.laplace import laplace as laplace
+from .modes.optimize import optimize as optimize
+from .modes.pathfinder import pathfinder as pathfinder
+from .modes.settings import LaplaceSettings as LaplaceSettings
+from .modes.settings import OptimizeSettings as OptimizeSettings
+from .modes.settings import PathfinderSettings as PathfinderSettings
 from .posterior import open_posterior as open_posterior
 from .posterior import save as save
 from .training.ensemble import ensemble as ensemble

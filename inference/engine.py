@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from .density.base import ValueDensity
     from .mcmc.chains import ChainsRequest, RunChain
+    from .modes.method import Approximation, ModeRequest
+    from .modes.settings import LaplaceSettings, OptimizeSettings, PathfinderSettings
     from .variational.fit import FitRequest, VariationalFit
 
 
@@ -30,6 +32,15 @@ class Engine(Protocol):
 
     def fit(self, request: FitRequest) -> VariationalFit:
         """Fit ADVI's approximation."""
+
+    def optimize(self, request: ModeRequest[OptimizeSettings]) -> Approximation:
+        """Find the highest point of the log density."""
+
+    def laplace(self, request: ModeRequest[LaplaceSettings]) -> Approximation:
+        """Fit a Gaussian with the mode and the curvature there."""
+
+    def pathfinder(self, request: ModeRequest[PathfinderSettings]) -> Approximation:
+        """Fit Gaussians along the ways to optima."""
 
 
 class NumPyroEngine:
@@ -53,6 +64,24 @@ class NumPyroEngine:
 
         return fit(request)
 
+    def optimize(self, request: ModeRequest[OptimizeSettings]) -> Approximation:
+        """See `Engine`."""
+        from .modes.numpyro import optimize
+
+        return optimize(request)
+
+    def laplace(self, request: ModeRequest[LaplaceSettings]) -> Approximation:
+        """See `Engine`."""
+        from .modes.numpyro import laplace
+
+        return laplace(request)
+
+    def pathfinder(self, request: ModeRequest[PathfinderSettings]) -> Approximation:
+        """See `Engine`."""
+        raise ValueError(
+            "`engine` is 'numpyro', which has no Pathfinder; use engine='stan' with a Stan program, or `laplace`."
+        )
+
 
 class StanEngine:
     """CmdStan's executables, a process a run."""
@@ -74,6 +103,24 @@ class StanEngine:
         from .variational.stan import fit
 
         return fit(request)
+
+    def optimize(self, request: ModeRequest[OptimizeSettings]) -> Approximation:
+        """See `Engine`."""
+        from .modes.stan import optimize
+
+        return optimize(request)
+
+    def laplace(self, request: ModeRequest[LaplaceSettings]) -> Approximation:
+        """See `Engine`."""
+        from .modes.stan import laplace
+
+        return laplace(request)
+
+    def pathfinder(self, request: ModeRequest[PathfinderSettings]) -> Approximation:
+        """See `Engine`."""
+        from .modes.stan import pathfinder
+
+        return pathfinder(request)
 
 
 _TABLE: dict[str, Engine] = {"numpyro": NumPyroEngine(), "stan": StanEngine()}

@@ -23,6 +23,8 @@ class Purpose(IntEnum):
     FIT_EVALUATIONS = 8
     FIT_START = 9
     FIT_DRAWS = 10
+    OPTIMUM_START = 11
+    LAPLACE_DRAWS = 12
 
 
 def keys_for(purpose: Purpose, seed: int, count: int) -> jax.Array:

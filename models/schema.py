@@ -55,6 +55,8 @@ LOG_Q = "log_q"
 # Variables in `variational`
 ELBO = "elbo"
 ITERATION = "iteration"
+LOG_RATIO = "log_ratio"
+"""`lp - log_q` of an approximation's own draws, where those of `posterior` are resampled from them."""
 
 # Root attributes: of what
 TARGET = "target"

@@ -104,10 +104,39 @@ def draw_start(files: Files, start: Start) -> list[str]:
     return [*start.arguments(), *method, *files.arguments()]
 
 
-def optimise(files: Files, start: Start, *, iterations: int) -> list[str]:
-    """Find an optimum of the density that samplers move in, with the log Jacobian, by L-BFGS."""
-    method = ["method=optimize", "jacobian=1", "algorithm=lbfgs", f"iter={iterations}"]
-    return [*start.arguments(), *files.arguments(), *method]
+def optimise(files: Files, start: Start, *, iterations: int, jacobian: bool = True) -> list[str]:
+    """Find an optimum by L-BFGS: with the log Jacobian, of the density that samplers move in."""
+    method = ["method=optimize", f"jacobian={int(jacobian)}", "algorithm=lbfgs"]
+    return [*start.arguments(), *files.arguments(), *method, f"iter={iterations}"]
+
+
+def laplace(files: Files, mode: Path, *, seed: int, draws: int) -> list[str]:
+    """Draw from the Gaussian with the curvature at a mode, the parameters of a JSON file."""
+    method = ["method=laplace", f"mode={mode}", "jacobian=1", f"draws={draws}"]
+    return [*Start(seed=seed).arguments(), *files.arguments(), *method]
+
+
+def pathfinder(
+    files: Files,
+    start: Start,
+    *,
+    paths: int,
+    draws: int,
+    path_draws: int,
+    iterations: int,
+    elbo_samples: int,
+    history: int,
+    save_paths: bool,
+) -> list[str]:
+    """Run Pathfinder; with `save_paths`, each path's own draws are written beside the output."""
+    return [
+        *start.arguments(),
+        *files.arguments(),
+        *("method=pathfinder", f"history_size={history}", f"num_psis_draws={draws}"),
+        *(f"num_paths={paths}", f"save_single_paths={int(save_paths)}"),
+        *(f"max_lbfgs_iters={iterations}", f"num_draws={path_draws}"),
+        f"num_elbo_draws={elbo_samples}",
+    ]
 
 
 def variational(

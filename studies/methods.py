@@ -6,19 +6,31 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from onebasin.inference import AdviSettings, EnsembleSettings, HmcSettings, NutsSettings
+from onebasin.inference import (
+    AdviSettings,
+    EnsembleSettings,
+    HmcSettings,
+    LaplaceSettings,
+    NutsSettings,
+    OptimizeSettings,
+    PathfinderSettings,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
 
     from onebasin.models.target import Target
 
-Settings = NutsSettings | HmcSettings | AdviSettings
+ModeSettings = PathfinderSettings | LaplaceSettings | OptimizeSettings
+Settings = NutsSettings | HmcSettings | AdviSettings | ModeSettings
 METHODS: Mapping[str, type[Settings]] = {
     "nuts": NutsSettings,
     "hmc": HmcSettings,
     "meanfield": AdviSettings,
     "fullrank": AdviSettings,
+    "pathfinder": PathfinderSettings,
+    "laplace": LaplaceSettings,
+    "optimize": OptimizeSettings,
 }
 NETWORK_METHODS: Mapping[str, type[EnsembleSettings]] = {"ensemble": EnsembleSettings}
 """Those that need a network, which a Stan program of one's own is not."""
@@ -46,5 +58,7 @@ def infer(
         return inference.ensemble(target, checkpoint=checkpoint, **shared)
     if isinstance(settings, AdviSettings):
         return inference.advi(target, family=method, engine=engine, **shared)
+    if isinstance(settings, ModeSettings):
+        return getattr(inference, method)(target, engine=engine, **shared)
     run = inference.nuts if method == "nuts" else inference.hmc
     return run(target, checkpoint=checkpoint, engine=engine, **shared)

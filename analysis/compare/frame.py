@@ -216,6 +216,7 @@ def halves(posterior: Posterior) -> tuple[View, View]:
         If a half would have fewer than 4 draws a chain.
     """
     view = as_view(posterior)
+    view.check_sampled()
     sizes = view.posterior.sizes
     dim = "chain" if sizes["chain"] > 1 else "draw"
     middle = sizes[dim] // 2
@@ -251,6 +252,7 @@ def _shapes(view: View, var_names: Sequence[str] | None) -> dict[str, tuple[int,
 
 def _draws(view: View, names: tuple[str, ...]) -> Draws:
     """Draws of variables, finite and enough of them."""
+    view.check_sampled()
     variables = [checked(view.posterior[name], view.argument) for name in names]
     if view.num_draws < MIN_DRAWS:
         raise ValueError(

@@ -110,7 +110,13 @@ def khat_limit(num_draws: int) -> float:
 
 
 def log_ratios(view: View) -> Float[np.ndarray, " draw"] | None:
-    """Return `lp - log_q` of all draws, or None where one of them was not recorded."""
+    """Return `lp - log_q` of all draws of an approximation, or None where one of them was not recorded.
+
+    Draws that were resampled by these ratios are none of the approximation's any more: there it recorded its own.
+    """
+    recorded = view.group(schema.VARIATIONAL)
+    if recorded is not None and schema.LOG_RATIO in recorded:
+        return np.asarray(recorded[schema.LOG_RATIO], np.float64).ravel()
     lp, log_q = view.stat(schema.LP), view.stat(schema.LOG_Q)
     return None if lp is None or log_q is None else (lp - log_q).ravel()
 

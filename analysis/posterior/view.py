@@ -124,8 +124,10 @@ class View:
         ------
         ValueError
             If a variable is unknown, not numeric or without the dimensions chain and draw, if there
-            are fewer than 4 draws a chain, or if a draw is not finite where that is asked for.
+            are fewer than 4 draws a chain, if it is a point estimate, or if a draw is not finite where that is asked
+            for.
         """
+        self.check_sampled()
         chosen = tuple(_choose(self.variables, var_names))
         if chosen not in self._draws:
             self._draws[chosen] = lay_out([self.posterior[name] for name in chosen], self.argument)
@@ -136,6 +138,20 @@ class View:
     def kinds(self) -> Kinds:
         """Which variables are parameters, which are computed of them, and whether that is a guess."""
         return kinds_of(self.tree.attrs, self.posterior)
+
+    def check_sampled(self) -> None:
+        """Refuse a point estimate.
+
+        Raises
+        ------
+        ValueError
+            If it is one.
+        """
+        if self.is_point_estimate:
+            raise ValueError(
+                f"`{self.argument}` holds a point estimate (method optimize): one value, whose spread and convergence "
+                "nobody can judge; sample the model with nuts, or with laplace for a Gaussian around that value."
+            )
 
     def stat(self, name: str) -> Float[np.ndarray, "chain draw"] | None:
         """Return one of the group `sample_stats` in float64, or None where it was not recorded."""
@@ -259,6 +275,11 @@ class View:
         stats = self.group(schema.SAMPLE_STATS)
         recorded = stats is not None and schema.LOG_Q in stats
         return schema.VARIATIONAL in self.tree.children or recorded
+
+    @cached_property
+    def is_point_estimate(self) -> bool:
+        """Whether it holds one value, the highest point of a log density, and no draws."""
+        return self.tree.attrs.get(schema.METHOD) == "optimize"
 
     @cached_property
     def is_ensemble(self) -> bool:

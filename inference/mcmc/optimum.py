@@ -8,6 +8,7 @@ own key alone. A point where the potential is not finite counts as a wall: the l
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +21,35 @@ from ..errors import InferenceError
 ITERATIONS = 1000
 """Most iterations of a run; one that ends there is as good a start as any other."""
 
+FLAT = {"float64": 1e-5, "float32": 1e-2}
+"""The largest gradient of an optimum, for a potential of 1, by precision."""
+
 Vector = Float[Array, " param"]
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """Where a run of the optimiser ended.
+
+    Attributes
+    ----------
+    potential : float
+        Infinite where it failed.
+    vector : array (param,)
+        Its place.
+    gradient : array (param,)
+        Of the potential, there.
+    """
+
+    potential: float
+    vector: np.ndarray
+    gradient: np.ndarray
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether the gradient vanishes, up to what rounding leaves of it."""
+        slack = FLAT[self.vector.dtype.name] * max(1.0, abs(self.potential))
+        return bool(np.max(np.abs(self.gradient), initial=0.0) <= slack)
 
 
 class BestOptimum:
@@ -30,30 +59,55 @@ class BestOptimum:
     ----------
     log_density : callable
         Of one vector (param,).
+    **options
+        SciPy's, for its L-BFGS-B.
     """
 
-    def __init__(self, log_density: Callable[[Vector], jax.Array]) -> None:
+    def __init__(self, log_density: Callable[[Vector], jax.Array], **options: float) -> None:
         self._objective = jax.jit(jax.value_and_grad(lambda v: -log_density(v)))
+        self._options = {"maxiter": ITERATIONS, **options}
 
     def __call__(self, starts: Float[Array, "start param"]) -> Vector:
-        """The point of the highest log density.
+        """The point of the highest log density, as the start of a chain.
 
         Raises
         ------
         InferenceError
             If none of the runs ends at a finite log density.
         """
-        vectors = np.asarray(starts)
-        potential, vector = min(map(self._run, vectors), key=lambda end: end[0])
-        if not np.isfinite(potential):
+        try:
+            best = self.best(starts)
+        except InferenceError as error:
             raise InferenceError(
-                f"No optimum with a finite log density was found from {len(vectors)} starting points (init='optimum'); "
-                "raise `init_starts`, or use init='random'."
-            )
-        return jnp.asarray(vector, vectors.dtype)
+                f"{str(error).removesuffix('.')} (init='optimum'); raise `init_starts`, or use init='random'."
+            ) from error
+        return jnp.asarray(best.vector)
 
-    def _run(self, start: np.ndarray) -> tuple[float, np.ndarray]:
-        """The lowest potential of a run, infinite where it failed, and its place."""
+    def best(
+        self,
+        starts: Float[Array, "start param"],
+        done: Callable[[int], None] = lambda _: None,
+    ) -> Optimum:
+        """The highest optimum; `done` is called after each start, with how many there were.
+
+        Raises
+        ------
+        InferenceError
+            If none of the runs ends at a finite log density.
+        """
+        vectors, found = np.asarray(starts), []
+        for number, start in enumerate(vectors, 1):
+            found.append(self._run(start))
+            done(number)
+        best = min(found, key=lambda end: end.potential)
+        if not np.isfinite(best.potential):
+            raise InferenceError(
+                f"No optimum with a finite log density was found from {len(vectors)} starting points."
+            )
+        return best
+
+    def _run(self, start: np.ndarray) -> Optimum:
+        """Where the run from a point ends."""
         wall = self._wall(start)
 
         def objective(vector: np.ndarray) -> tuple[float, np.ndarray]:
@@ -62,10 +116,9 @@ class BestOptimum:
                 return wall, np.zeros(vector.shape)
             return float(value), np.asarray(gradient, np.float64)
 
-        end = minimize(
-            objective, start, jac=True, method="L-BFGS-B", options={"maxiter": ITERATIONS}
-        )
-        return (float(end.fun) if end.fun < wall else np.inf), end.x
+        end = minimize(objective, start, jac=True, method="L-BFGS-B", options=self._options)
+        potential = float(end.fun) if end.fun < wall else np.inf
+        return Optimum(potential, end.x.astype(start.dtype), np.asarray(end.jac))
 
     def _wall(self, start: np.ndarray) -> float:
         """A value above all that a run from here accepts, yet near enough for the line search's interpolation."""

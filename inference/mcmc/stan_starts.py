@@ -6,7 +6,8 @@ Optima are those of CmdStan's L-BFGS with the log Jacobian, that is of the densi
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,25 @@ from onebasin.stan.run import run
 from ..errors import InferenceError
 
 ITERATIONS = 2000
+_CONVERGED = "Convergence detected"
+_ROUNDING = 1e-7
+"""Of a log density: optima that differ by less are one."""
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """The highest of several optima.
+
+    Attributes
+    ----------
+    output : Output
+        What the program wrote; its last row is the optimum.
+    converged : bool
+        Whether a run that met its criterion ended as high, up to rounding.
+    """
+
+    output: Output
+    converged: bool
 
 
 def best_optimum(
@@ -56,29 +76,75 @@ def best_optimum(
     InferenceError
         If every run fails; the message holds the last one's words.
     """
-    best: Output | None = None
+    try:
+        best = find_optimum(program, folder, init_radius=init_radius, seeds=seeds, cancel=cancel)
+    except InferenceError as error:
+        raise InferenceError(
+            f"{str(error).removesuffix('.')} (init='optimum'); raise `init_starts`, or use init='random'."
+        ) from error
+    return write(folder, parameters_of(program, best))
+
+
+def find_optimum(
+    program: ReadyProgram,
+    folder: Path,
+    *,
+    init_radius: float,
+    seeds: list[int],
+    iterations: int = ITERATIONS,
+    jacobian: bool = True,
+    cancel: threading.Event | None = None,
+    done: Callable[[int], None] = lambda _: None,
+) -> Optimum:
+    """Optimise once a seed, and take the highest log density.
+
+    Parameters
+    ----------
+    program, folder, init_radius, seeds, cancel
+        As of `best_optimum`.
+    iterations : int
+        Most steps of a run.
+    jacobian : bool
+        Whether the log Jacobian of the constraints is part of the density.
+    done : callable
+        Called after each run, with how many there were.
+
+    Raises
+    ------
+    InferenceError
+        If every run fails; the message holds the last one's words.
+    """
+    found: list[tuple[Output, bool]] = []
     failure = "the log density is not finite there"
-    for seed in seeds:
+    for number, seed in enumerate(seeds, 1):
         csv = folder / "optimum.csv"
         csv.unlink(missing_ok=True)
         arguments = command.optimise(
             command.Files(data=program.data, output=csv),
             command.Start(seed=seed, init=init_radius),
-            iterations=ITERATIONS,
+            iterations=iterations,
+            jacobian=jacobian,
         )
+        printed = ""
         try:
-            run(program, arguments, folder, cancel=cancel)
+            printed = run(program, arguments, folder, cancel=cancel)
         except StanRunError as error:
             failure = str(error).splitlines()[-1].strip()
-        found = _read(csv)
-        if found and (best is None or _log_density(found) > _log_density(best)):
-            best = found
-    if best is None:
+        if (output := _read(csv)) is not None:
+            found.append((output, _CONVERGED in printed))
+        done(number)
+    if not found:
         raise InferenceError(
-            f"No optimum was found from {len(seeds)} starting points (init='optimum'), the last time: {failure}; raise "
-            "`init_starts`, or use init='random'."
+            f"No optimum was found from {len(seeds)} starting points, the last time: {failure}."
         )
-    return write(folder, {name: best.variables[name][-1] for name in program.info.parameters})
+    best = max((output for output, _ in found), key=_log_density)
+    level = _log_density(best) - _ROUNDING * (1 + abs(_log_density(best)))
+    return Optimum(best, any(met and _log_density(output) >= level for output, met in found))
+
+
+def parameters_of(program: ReadyProgram, optimum: Optimum) -> dict[str, Any]:
+    """Values of a program's parameters at an optimum."""
+    return {name: optimum.output.variables[name][-1] for name in program.info.parameters}
 
 
 def write(folder: Path, values: Mapping[str, Any]) -> Path:

@@ -56,16 +56,26 @@ def _option(name: str, holders: Mapping[str, type], methods: int) -> inspect.Par
     meaning = descriptions(cls)[name].partition(". ")[0].rstrip(".")
     scope = "" if len(holders) == methods else f" {', '.join(holders)}."
     allowed = f" One of {', '.join(words)}." if words else ""
-    default = next(field.default for field in fields(cls) if field.name == name)
     return inspect.Parameter(
         name,
         inspect.Parameter.KEYWORD_ONLY,
         default=None,
         annotation=Annotated[
             (str if words else _plain(annotation)) | None,
-            typer.Option(help=f"{meaning}.{allowed}{scope} By default {_written(default)}."),
+            typer.Option(help=f"{meaning}.{allowed}{scope} By default {_defaults(name, holders)}."),
         ],
     )
+
+
+def _defaults(name: str, holders: Mapping[str, type]) -> str:
+    """The default of a field, or that of each method where they differ."""
+    found: dict[str, list[str]] = {}
+    for method, cls in holders.items():
+        value = next(field.default for field in fields(cls) if field.name == name)
+        found.setdefault(_written(value), []).append(method)
+    if len(found) == 1:
+        return next(iter(found))
+    return ", ".join(f"{value} ({', '.join(methods)})" for value, methods in found.items())
 
 
 def _plain(annotation: Any) -> Any:
@@ -75,4 +85,6 @@ def _plain(annotation: Any) -> Any:
 
 
 def _written(default: Any) -> str:
+    if isinstance(default, bool):
+        return "yes" if default else "no"
     return f"{default:.4g}" if isinstance(default, float) else str(default)

@@ -18,7 +18,10 @@ def sample(
     data: Annotated[
         Path | None, typer.Argument(metavar="[DATA.json]", help="Its data, as JSON.")
     ] = None,
-    method: Annotated[str, typer.Option(help="nuts, hmc, meanfield or fullrank.")] = "nuts",
+    method: Annotated[
+        str,
+        typer.Option(help="nuts, hmc, meanfield, fullrank, pathfinder, laplace or optimize."),
+    ] = "nuts",
     seed: Annotated[int, typer.Option(help="Seed.")] = 0,
     exchangeable: Annotated[
         list[str] | None,
@@ -53,6 +56,13 @@ def sample(
     with interruption_says(lambda: sampling.what_is_kept(request)):
         tree = sampling.run(request, force=force, progress=progress, say=console.say)
     view = as_view(tree, str(out))
+    if view.is_point_estimate:
+        from .optimum import write_optimum
+
+        write_optimum(out, tree, json=json)
+        if not json:
+            console.write_remark(f"wrote {out}", "good")
+        return
     with interruption_says(lambda: f"{out} is written"):
         try:
             aligned = diagnose_aligned(view) if has_equal_modes(view) else None

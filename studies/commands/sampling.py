@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from onebasin.inference import AdviSettings
+from onebasin.inference import HmcSettings, NutsSettings
 from onebasin.models import schema
 from onebasin.models.checks import choose
 from onebasin.models.errors import NameTaken, WriteError
@@ -41,7 +41,7 @@ class Request:
         The posterior file to write.
     method : str
         One of `methods.METHODS`.
-    settings : NutsSettings, HmcSettings or AdviSettings
+    settings : Settings
         Those of the method.
     seed : int
         Seed.
@@ -296,8 +296,8 @@ def what_is_kept(request: Request) -> str:
     """Say what is there of a run that broke off, and what the same command does with it."""
     from onebasin.inference.kept import count_chains
 
-    if isinstance(request.settings, AdviSettings):
-        return "a variational fit keeps nothing before it ends"
+    if not isinstance(request.settings, NutsSettings | HmcSettings):
+        return f"--method {request.method} keeps nothing before it ends"
     return (
         f"{count_chains(request.checkpoint)} of {request.settings.chains} chains are finished and kept in "
         f"{request.checkpoint}: the same command goes on from there"

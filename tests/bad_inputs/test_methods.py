@@ -77,7 +77,10 @@ def sampled(name: str, *words: str, **arguments: Any) -> Call:
 METHODS = [
     *[
         Call(f"{name}-of-{kind}", lambda n=name, v=value: getattr(ANYTHING, n)(v), ("`target`",))
-        for name in ("nuts", "hmc", "advi", "symmetrised_vi", "ensemble", "check_symmetry")
+        for name in (
+            *("nuts", "hmc", "advi", "symmetrised_vi", "ensemble", "check_symmetry"),
+            *("optimize", "laplace", "pathfinder"),
+        )
         for kind, value in (("a-number", 3), ("nothing", None), ("a-model", three))
     ],
     *[
@@ -91,6 +94,9 @@ METHODS = [
             ("nuts", dict),
             ("hmc", ob.NutsSettings),
             ("advi", ob.NutsSettings),
+            ("optimize", ob.LaplaceSettings),
+            ("laplace", ob.OptimizeSettings),
+            ("pathfinder", ob.AdviSettings),
             ("symmetrised_vi", ob.AdviSettings),
         )
     ],
@@ -211,6 +217,10 @@ SETTINGS = [
             ("AdviSettings", "learning_rate", float("inf")),
             ("AdviSettings", "iterations", 0),
             ("AdviSettings", "batch_size", -5),
+            ("OptimizeSettings", "starts", 0),
+            ("OptimizeSettings", "jacobian", 1),
+            ("LaplaceSettings", "draws", 0),
+            ("PathfinderSettings", "paths", 0),
             ("TrainSettings", "epochs", -1),
             ("EnsembleSettings", "members", 0),
             ("SymmetrisedSettings", "rank", -1),

@@ -49,6 +49,28 @@ def test_optimise_uses_the_jacobian():
     )
 
 
+def test_laplace_and_pathfinder():
+    arguments = command.laplace(FILES, Path("/m.json"), seed=2, draws=30)
+    assert words(arguments) == (
+        f"random seed=2 {COMMON} method=laplace mode=/m.json jacobian=1 draws=30"
+    )
+    arguments = command.pathfinder(
+        FILES,
+        command.Start(seed=1, init=2.0),
+        paths=3,
+        draws=40,
+        path_draws=50,
+        iterations=60,
+        elbo_samples=7,
+        history=5,
+        save_paths=True,
+    )
+    assert words(arguments) == (
+        f"random seed=1 init=2.0 {COMMON} method=pathfinder history_size=5 num_psis_draws=40 num_paths=3 "
+        "save_single_paths=1 max_lbfgs_iters=60 num_draws=50 num_elbo_draws=7"
+    )
+
+
 def variational(eta):
     return command.variational(
         "fullrank",

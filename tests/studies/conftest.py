@@ -92,6 +92,18 @@ class Sampler:
         """Stand for `inference.advi`."""
         return self._answer(target, f"advi-{family}", how)
 
+    def pathfinder(self, target: Any, **how: Any) -> xr.DataTree:
+        """Stand for `inference.pathfinder`."""
+        return self._answer(target, "pathfinder", how)
+
+    def laplace(self, target: Any, **how: Any) -> xr.DataTree:
+        """Stand for `inference.laplace`."""
+        return self._answer(target, "laplace", how)
+
+    def optimize(self, target: Any, **how: Any) -> xr.DataTree:
+        """Stand for `inference.optimize`."""
+        return self._answer(target, "optimize", how)
+
     def _answer(self, target: Any, method: str, how: dict[str, Any]) -> xr.DataTree:
         call = {"target": target, "method": method, **how}
         self.calls.append(call)
@@ -123,7 +135,7 @@ def chain_stats(
 def fake_posterior(target: Any, method: str, engine: str, settings: Any, seed: int) -> xr.DataTree:
     """Draw around the teacher (or around 0) independently: a posterior that passes every check."""
     sampled = isinstance(settings, NutsSettings) or method == "hmc"
-    shape = (settings.chains if sampled else 1, settings.draws)
+    shape = (settings.chains if sampled else 1, getattr(settings, "draws", 1))
     word = f"{target.name} {method} {engine} {seed}"
     rng = np.random.default_rng(list(word.encode()))
     stats = {"lp": rng.normal(size=shape)}
@@ -133,6 +145,8 @@ def fake_posterior(target: Any, method: str, engine: str, settings: Any, seed: i
     if sampled:
         stats |= chain_stats(shape, rng, tree_depth=rng.integers(2, 5, size=shape))
         how |= {"max_tree_depth": 10, "sampling_seconds": [1.0], "warmup_seconds": [1.0]}
+    elif method == "optimize":
+        how["converged"] = 1
     else:
         stats["log_q"] = stats["lp"] + 0.1 * rng.normal(size=shape)
         how["converged"] = 1
@@ -161,7 +175,7 @@ def _draws(target: Any, shape: tuple[int, int], rng: np.random.Generator) -> dic
 def sampler(monkeypatch: pytest.MonkeyPatch) -> Sampler:
     """Put the stand-in in the place of the inference room."""
     stand_in = Sampler()
-    for name in ("nuts", "hmc", "advi"):
+    for name in ("nuts", "hmc", "advi", "pathfinder", "laplace", "optimize"):
         monkeypatch.setattr(inference, name, getattr(stand_in, name))
     return stand_in
 

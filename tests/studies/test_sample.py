@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 
 from onebasin.analysis.posterior.view import as_view
-from onebasin.inference import AdviSettings, EnsembleSettings, HmcSettings, NutsSettings
+from onebasin.inference import (
+    AdviSettings,
+    EnsembleSettings,
+    HmcSettings,
+    LaplaceSettings,
+    NutsSettings,
+    OptimizeSettings,
+    PathfinderSettings,
+)
 from onebasin.inference.posterior import open_posterior
 from onebasin.models.symmetry.blocks import from_json
 from onebasin.models.symmetry.evidence import Evidence
@@ -57,6 +65,13 @@ def test_program_and_data_go_to_the_sampler(sample, sampler, program):
         (["--method", "meanfield", "--draws", "90"], AdviSettings(draws=90)),
         (["--method", "meanfield", "--iterations", "50"], AdviSettings(iterations=50)),
         (["--method", "fullrank", "--tolerance", "0.1"], AdviSettings(tolerance=0.1)),
+        (["--method", "pathfinder", "--paths", "3"], PathfinderSettings(paths=3)),
+        (["--method", "pathfinder", "--path-draws", "9"], PathfinderSettings(path_draws=9)),
+        (["--method", "laplace", "--draws", "70"], LaplaceSettings(draws=70)),
+        (["--method", "laplace", "--starts", "2"], LaplaceSettings(starts=2)),
+        (["--method", "optimize", "--jacobian"], OptimizeSettings(jacobian=True)),
+        (["--method", "optimize", "--no-jacobian"], OptimizeSettings()),
+        (["--method", "optimize", "--iterations", "50"], OptimizeSettings(iterations=50)),
     ],
 )
 def test_every_option_changes_the_settings(sample, sampler, words, settings):
@@ -69,7 +84,9 @@ def test_every_option_changes_the_settings(sample, sampler, words, settings):
 def test_options_are_the_fields_of_settings(onebasin):
     """One word for one thing: every field that Stan has a use for, with its default, and nothing else."""
     shown = set(re.findall(r"--([a-z-]+)", onebasin("sample", "--help").out))
-    fields_of = {f.name for s in (NutsSettings, HmcSettings, AdviSettings) for f in fields(s)}
+    classes = (NutsSettings, HmcSettings, AdviSettings)
+    classes += (PathfinderSettings, LaplaceSettings, OptimizeSettings)
+    fields_of = {f.name for s in classes for f in fields(s)}
     expected = {name.replace("_", "-") for name in fields_of - set(sampling.NUMPYRO_ALONE)}
     rest = [
         "method",
@@ -80,6 +97,7 @@ def test_options_are_the_fields_of_settings(onebasin):
         "json",
         "progress",
         "no-progress",
+        "no-jacobian",
         "help",
         "init",
     ]
@@ -87,6 +105,38 @@ def test_options_are_the_fields_of_settings(onebasin):
     for name in fields_of & set(sampling.NUMPYRO_ALONE):
         answer = onebasin("sample", "a.stan", "--out", "b.nc", f"--{name.replace('_', '-')}", "1")
         assert "No such option" in answer.err
+
+
+def test_an_optimum_is_shown_and_not_judged(sample, sampler):
+    answer = sample("--method", "optimize", "--json")
+    assert answer.code == 0
+    assert answer.json["converged"] is True
+    assert set(answer.json["optimum"]) == {"mu"}
+    again = sample("--method", "optimize")
+    assert again.code == 0
+    assert "this is one value and no posterior" in again.out
+    assert again.out.rstrip().endswith("wrote run.nc")
+    assert len(sampler.calls) == 1
+
+
+@pytest.mark.parametrize("command", ["diagnose", "report", "align", "compare"])
+def test_nothing_is_made_of_an_optimum(onebasin, sample, sampler, command):
+    assert sample("--method", "optimize").code == 0
+    assert sample("--method", "laplace", "--force", "--out", "other.nc").code == 0
+    words = {"report": ["--out", "page.html"], "align": ["--out", "a.nc", "--exchangeable", "mu"]}
+    words["compare"] = ["other.nc"]
+    answer = onebasin(command, "run.nc", *words.get(command, []))
+    assert answer.code == 1
+    assert ("`--exchangeable`" if command == "align" else "point estimate") in answer.err
+
+
+def test_help_says_the_default_of_each_method_where_they_differ(onebasin, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "400")
+    text = " ".join(onebasin("sample", "--help").out.split())
+    assert (
+        "2000 (laplace, optimize), 1000 (pathfinder)" in text
+        or "10000 (meanfield, fullrank)" in text
+    )
 
 
 def test_seed_progress_and_symmetry_reach_the_run(sample, sampler, program, monkeypatch):

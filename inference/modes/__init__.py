@@ -1,0 +1,1 @@
+"""Optima, and approximations from the way to one: Laplace's and Pathfinder."""

@@ -1,0 +1,61 @@
+"""Laplace's approximation: a Gaussian at the mode, with the curvature there, on either engine."""
+
+from __future__ import annotations
+
+import xarray as xr
+
+from onebasin.models.settings import given_or_default
+from onebasin.models.target import Target
+
+from .method import approximate
+from .settings import LaplaceSettings
+
+
+def laplace(
+    target: Target,
+    *,
+    engine: str = "numpyro",
+    settings: LaplaceSettings | None = None,
+    seed: int = 0,
+    progress: bool = False,
+) -> xr.DataTree:
+    """Fit a Gaussian in the unconstrained space by the Hessian of the log density at its mode there.
+
+    Parameters
+    ----------
+    target : Target
+        What to approximate.
+    engine : {"numpyro", "stan"}
+        The Hessian by JAX, or CmdStan's `laplace`.
+    settings : LaplaceSettings, optional
+        The search for the mode, and draws.
+    seed : int
+        Of the starting points and the draws.
+    progress : bool
+        Whether to show a bar on stderr.
+
+    Returns
+    -------
+    DataTree
+        One chain of draws, in the variables' own spaces, with `lp` and `log_q`, of which k-hat is made; attribute
+        `converged` says whether the mode was met. The NumPyro engine adds `loc` and `scale_tril` to the group
+        `variational`.
+
+    Raises
+    ------
+    TypeError
+        If `settings` are of another class.
+    ValueError
+        If the engine is unknown, the seed out of range, or the target has no definition for the engine.
+    InferenceError, StanError
+        If no optimum is found, the curvature at it is not that of a peak, or Stan cannot compile or run the program.
+    """
+    return approximate(
+        target,
+        "laplace",
+        lambda chosen: chosen.laplace,
+        engine=engine,
+        settings=given_or_default(settings, LaplaceSettings, taker="laplace"),
+        seed=seed,
+        progress=progress,
+    )

@@ -1,0 +1,114 @@
+"""Optima and Laplace's approximation of a NumPyro model.
+
+Convention: vectors of the unconstrained space. L-BFGS ends about 1e-6 from an optimum; where the curvature is known,
+Newton's steps take it the rest of the way.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import Array, Float
+from numpyro.infer.util import log_density
+
+from ..density.network import density_of
+from ..density.numpyro import NumpyroDensity
+from ..density.start import random_starts
+from ..errors import InferenceError
+from ..keys import Purpose, key_for, keys_for
+from ..mcmc.optimum import BestOptimum, Optimum
+from ..precision import precision
+from ..variational.families.base import log_diagonal
+from ..variational.families.full_rank import FullRank
+from ..variational.result import draw_fit
+from .method import Approximation, ModeRequest
+from .settings import LaplaceSettings, OptimizeSettings
+
+NEWTON_STEPS = 5
+EXACT = {"maxfun": 10**9, "ftol": 0.0, "gtol": 1e-9, "maxls": 50}
+"""L-BFGS-B goes on until rounding ends it."""
+
+Vector = Float[Array, " param"]
+
+
+def optimize(request: ModeRequest[OptimizeSettings]) -> Approximation:
+    """Find the highest point of the log density, with or without the log Jacobian."""
+    with precision(request.settings.dtype):
+        density = density_of(request.target)
+        with_jacobian = request.settings.jacobian
+
+        def height(vector: Vector) -> jax.Array:
+            if with_jacobian:
+                return density.log_density(vector)
+            return log_density(density.model, (), {}, density.constrain(vector))[0]
+
+        best = _search(density, height, request)
+        values = density.quantities(density.unravel(jnp.asarray(best.vector)))
+        lp = np.full((1, 1), -best.potential)
+    draws = {name: np.asarray(value)[None, None] for name, value in values.items()}
+    return Approximation(draws, {"lp": lp}, best.is_flat)
+
+
+def laplace(request: ModeRequest[LaplaceSettings]) -> Approximation:
+    """Fit a Gaussian by the mode and the Hessian there.
+
+    Raises
+    ------
+    InferenceError
+        If the Hessian at the optimum is not that of a peak.
+    """
+    s = request.settings
+    with precision(s.dtype):
+        density = density_of(request.target)
+        best = _search(density, density.log_density, request)
+        loc, lower = _peak(density, jnp.asarray(best.vector))
+        if lower is None:
+            raise InferenceError(
+                f"`target` {request.target.name!r} has no peak at its highest point that was found (log density "
+                f"{-best.potential:.4g}), so that no Gaussian has its curvature; use `nuts`, or `advi`."
+            )
+        family = FullRank(density.size)
+        params = {"loc": loc, "lower": log_diagonal(lower)}
+        key = key_for(Purpose.LAPLACE_DRAWS, request.seed)
+        draws, lp, log_q = jax.jit(lambda p: draw_fit(density, family, p, key, s.draws))(params)
+        described: dict[str, Any] = {
+            n: (d, np.asarray(v)) for n, (d, v) in family.describe(params).items()
+        }
+    return Approximation(
+        {name: np.asarray(values)[None] for name, values in draws.items()},
+        {"lp": np.asarray(lp)[None], "log_q": np.asarray(log_q)[None]},
+        best.is_flat,
+        xr.Dataset(described),
+    )
+
+
+def _search(density: NumpyroDensity, height: Any, request: ModeRequest[Any]) -> Optimum:
+    """The highest optimum from the starts that the settings ask for."""
+    s = request.settings
+    keys = keys_for(Purpose.OPTIMUM_START, request.seed, s.starts)
+    bar = request.bars.add("optimum", s.starts)
+    search = BestOptimum(height, maxiter=s.iterations, **EXACT)
+    starts = random_starts(density, keys, s.init_radius)
+    return search.best(starts, lambda done: request.bars.move(bar, done))
+
+
+def _peak(density: NumpyroDensity, vector: Vector) -> tuple[Vector, jax.Array | None]:
+    """The mode, and the Cholesky factor of the covariance that its curvature gives; None where it is no peak."""
+    curvature = jax.jit(jax.hessian(lambda v: -density.log_density(v)))
+    gradient = jax.jit(jax.grad(lambda v: -density.log_density(v)))
+    height = jax.jit(density.log_density)
+    hessian = curvature(vector)
+    for _ in range(NEWTON_STEPS):
+        step = vector - jnp.linalg.solve(hessian, gradient(vector))
+        if not height(step) > height(vector):
+            break
+        vector, hessian = step, curvature(step)
+    precision_factor = jnp.linalg.cholesky(hessian)
+    if not bool(jnp.isfinite(precision_factor).all()):
+        return vector, None
+    covariance = jax.scipy.linalg.cho_solve((precision_factor, True), jnp.eye(len(vector)))
+    return vector, jnp.linalg.cholesky((covariance + covariance.T) / 2)

@@ -1,0 +1,60 @@
+"""The mode of a posterior, by L-BFGS on either engine."""
+
+from __future__ import annotations
+
+import xarray as xr
+
+from onebasin.models.settings import given_or_default
+from onebasin.models.target import Target
+
+from .method import approximate
+from .settings import OptimizeSettings
+
+
+def optimize(
+    target: Target,
+    *,
+    engine: str = "numpyro",
+    settings: OptimizeSettings | None = None,
+    seed: int = 0,
+    progress: bool = False,
+) -> xr.DataTree:
+    """Find the highest point of a target's log density: a point estimate, and no posterior.
+
+    Parameters
+    ----------
+    target : Target
+        What to optimise.
+    engine : {"numpyro", "stan"}
+        SciPy's L-BFGS-B on the NumPyro model, or CmdStan's L-BFGS.
+    settings : OptimizeSettings, optional
+        Starting points, iterations, and whether the log Jacobian is added.
+    seed : int
+        Of the starting points.
+    progress : bool
+        Whether to show a bar on stderr.
+
+    Returns
+    -------
+    DataTree
+        One draw, the optimum; `lp`, the log density that was maximised; attribute `converged` says whether the
+        optimiser met its criterion there. `diagnose` refuses it: one value has no spread.
+
+    Raises
+    ------
+    TypeError
+        If `settings` are of another class.
+    ValueError
+        If the engine is unknown, the seed out of range, or the target has no definition for the engine.
+    InferenceError, StanError
+        If no optimum is found, or Stan cannot compile or run the program.
+    """
+    return approximate(
+        target,
+        "optimize",
+        lambda chosen: chosen.optimize,
+        engine=engine,
+        settings=given_or_default(settings, OptimizeSettings, taker="optimize"),
+        seed=seed,
+        progress=progress,
+    )

@@ -1,0 +1,61 @@
+"""Pathfinder (Zhang, Carpenter, Gelman and Vehtari 2022, JMLR 23), by CmdStan."""
+
+from __future__ import annotations
+
+import xarray as xr
+
+from onebasin.models.settings import given_or_default
+from onebasin.models.target import Target
+
+from .method import approximate
+from .settings import PathfinderSettings
+
+
+def pathfinder(
+    target: Target,
+    *,
+    engine: str = "stan",
+    settings: PathfinderSettings | None = None,
+    seed: int = 0,
+    progress: bool = False,
+) -> xr.DataTree:
+    """Fit Gaussians along the ways to optima, and draw from the best of each.
+
+    Parameters
+    ----------
+    target : Target
+        What to approximate, with a Stan side: a program of its own, or a network.
+    engine : {"stan"}
+        CmdStan's `pathfinder`.
+    settings : PathfinderSettings, optional
+        Paths and draws.
+    seed : int
+        Of everything.
+    progress : bool
+        Whether to show a bar on stderr.
+
+    Returns
+    -------
+    DataTree
+        One chain of draws with `lp`, `log_q` and the number of the `path` that each is of. Draws of several paths are
+        resampled by importance; what k-hat is made of, `lp - log_q` of all paths' own draws, stands in the group
+        `variational` as `log_ratio`.
+
+    Raises
+    ------
+    TypeError
+        If `settings` are of another class.
+    ValueError
+        If the engine is not Stan, the seed out of range, or the target has no Stan side.
+    StanError
+        If Stan cannot compile or run the program, or no path has come anywhere.
+    """
+    return approximate(
+        target,
+        "pathfinder",
+        lambda chosen: chosen.pathfinder,
+        engine=engine,
+        settings=given_or_default(settings, PathfinderSettings, taker="pathfinder"),
+        seed=seed,
+        progress=progress,
+    )

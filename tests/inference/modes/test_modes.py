@@ -1,0 +1,168 @@
+"""Optima, Laplace's approximation and Pathfinder, where the answer is known, and against CmdStan's own files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import pytest
+from numpyro import distributions as dist
+
+import onebasin as ob
+from onebasin.analysis.diagnostics.measure import measure
+from onebasin.inference.errors import InferenceError
+from onebasin.stan import stan_program
+
+from ..known import COVARIANCE, MEAN, RATE, SHAPE, assert_mean, known_target, linear_target
+
+ENGINES = ["numpyro", pytest.param("stan", marks=pytest.mark.stan)]
+GAUSS = Path(__file__).parents[2] / "stan" / "programs" / "gauss.stan"
+WIDE = np.array([[2.0, 1.2, 0.0], [1.2, 1.0, 0.3], [0.0, 0.3, 0.5]])
+
+
+def gaussian(engine: str) -> ob.Target:
+    """A Gaussian with mean 3, -1, 0 and covariance `WIDE`."""
+    mu = np.array([3.0, -1.0, 0.0])
+    if engine == "stan":
+        return stan_program(GAUSS, {"D": 3, "mu": mu, "Sigma": WIDE})
+
+    def model() -> None:
+        numpyro.sample("x", dist.MultivariateNormal(jnp.asarray(mu), jnp.asarray(WIDE)))
+
+    return ob.Target("gauss", numpyro_model=model)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("jacobian", "tau"), [(False, (SHAPE - 1) / RATE), (True, SHAPE / RATE)])
+def test_optimum_is_the_mode_of_the_space_that_is_asked_for(engine, jacobian, tau) -> None:
+    settings = ob.OptimizeSettings(jacobian=jacobian)
+    found = ob.optimize(known_target(engine), engine=engine, settings=settings, seed=2)
+    np.testing.assert_allclose(found.posterior["x"], [[MEAN]], atol=1e-5)
+    np.testing.assert_allclose(found.posterior["tau"], [[tau]], rtol=1e-5)
+    assert found.attrs["converged"] == 1
+    assert found.attrs["method"] == "optimize"
+
+
+def test_log_density_of_an_optimum_is_complete_in_numpyro() -> None:
+    """Of `known_target`: the Gaussian's peak times the gamma's."""
+    found = ob.optimize(known_target("numpyro"))
+    tau = (SHAPE - 1) / RATE
+    height = -np.log(2 * np.pi) - 0.5 * np.linalg.slogdet(COVARIANCE)[1]
+    height += SHAPE * np.log(RATE) - np.log(2) + (SHAPE - 1) * np.log(tau) - RATE * tau
+    np.testing.assert_allclose(found.sample_stats["lp"], [[height]], rtol=1e-10)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_gaussian_is_its_own_laplace_approximation(engine) -> None:
+    settings = ob.LaplaceSettings(draws=2000)
+    fit = ob.laplace(gaussian(engine), engine=engine, settings=settings, seed=1)
+    x = fit.posterior["x"].to_numpy()
+    for place, mean in enumerate([3.0, -1.0, 0.0]):
+        assert_mean(x[..., place], mean)
+        assert_mean((x[..., place] - mean) ** 2, WIDE[place, place])
+    assert_mean((x[..., 0] - 3) * (x[..., 1] + 1), WIDE[0, 1])
+    ratio = (fit.sample_stats["lp"] - fit.sample_stats["log_q"]).to_numpy()
+    # CmdStan's optimum is one to seven digits (measured: 1.2e-5 nats), ours to the last.
+    assert np.ptp(ratio) < (1e-4 if engine == "stan" else 1e-8)
+    judged = measure(fit).variational
+    assert judged is not None and judged.converged and judged.khat < 0.5
+    assert fit.attrs["converged"] == 1
+
+
+def test_laplace_of_a_skewed_variable_is_a_gaussian_of_its_logarithm() -> None:
+    """log tau has its mode at log(SHAPE / RATE), and the second derivative -SHAPE there."""
+    fit = ob.laplace(known_target("numpyro"), settings=ob.LaplaceSettings(draws=10), seed=1)
+    scale = fit["variational"]["scale_tril"].to_numpy()
+    place = 0  # names are in order: tau, x
+    np.testing.assert_allclose(fit["variational"]["loc"][place], np.log(SHAPE / RATE), rtol=1e-9)
+    np.testing.assert_allclose(scale[place, place], SHAPE**-0.5, rtol=1e-9)
+    np.testing.assert_allclose((scale @ scale.T)[1:, 1:], COVARIANCE, rtol=1e-9)
+
+
+def test_laplace_of_a_network_is_exact_where_it_is_linear() -> None:
+    """One summed identity unit is linear regression, whose posterior is a Gaussian."""
+    target = linear_target()
+    fit = ob.laplace(target, settings=ob.LaplaceSettings(draws=50), seed=3)
+    covariance = np.linalg.inv(np.eye(2) + target.x.T @ target.x / 0.7**2)
+    scale = fit["variational"]["scale_tril"].to_numpy()
+    np.testing.assert_allclose(scale @ scale.T, covariance, rtol=1e-8)
+    assert fit.posterior["W1"].shape == (1, 50, 2, 1)
+    assert "observed_data" in fit.children
+
+
+def test_no_peak_no_gaussian() -> None:
+    def flat() -> None:
+        x = numpyro.sample("x", dist.ImproperUniform(dist.constraints.real, (), (2,)))
+        numpyro.factor("height", -(x[0] ** 2))
+
+    with pytest.raises(InferenceError, match="has no peak"):
+        ob.laplace(ob.Target("flat", numpyro_model=flat))
+
+
+@pytest.mark.stan
+def test_pathfinder_finds_a_gaussian() -> None:
+    fit = ob.pathfinder(gaussian("stan"), seed=1)
+    assert fit.posterior["x"].shape == (1, 1000, 3)
+    assert set(fit.sample_stats["path"].to_numpy().ravel()) == {1, 2, 3, 4}
+    judged = measure(fit).variational
+    assert judged is not None and judged.khat < judged.khat_limit
+    x = fit.posterior["x"].to_numpy()[0]
+    np.testing.assert_allclose(x.mean(0), [3, -1, 0], atol=0.3)
+    np.testing.assert_allclose(np.cov(x.T), WIDE, atol=0.3)
+
+
+@pytest.mark.stan
+def test_khat_of_pathfinder_is_that_of_the_draws_before_they_were_resampled() -> None:
+    """Draws that importance weights have picked are none of the approximation's."""
+    settings = ob.PathfinderSettings(paths=2, draws=100, path_draws=300)
+    fit = ob.pathfinder(known_target("stan"), seed=5, settings=settings)
+    assert fit["variational"]["log_ratio"].shape == (600,)
+    kept = (fit.sample_stats["lp"] - fit.sample_stats["log_q"]).to_numpy().ravel()
+    own = fit["variational"]["log_ratio"].to_numpy()
+    assert all(np.min(np.abs(own - ratio)) < 1e-9 for ratio in kept)
+    single = ob.PathfinderSettings(paths=1, draws=70)
+    alone = ob.pathfinder(known_target("stan"), seed=5, settings=single)
+    assert alone.posterior.sizes["draw"] == 70
+    assert "variational" not in alone.children
+
+
+@pytest.mark.stan
+def test_pathfinder_and_laplace_are_cmdstans_own(tmp_path) -> None:
+    """The same seed by cmdstanpy gives the same draws: nothing is lost on the way."""
+    import cmdstanpy
+
+    from onebasin.stan.program import make_ready
+
+    target = gaussian("stan")
+    ready = make_ready(target, tmp_path)
+    model = cmdstanpy.CmdStanModel(exe_file=str(ready.executable))
+    how = {"data": str(ready.data), "seed": 7, "sig_figs": 12}
+    theirs = model.pathfinder(**how, draws=50, num_single_draws=60, num_paths=2)
+    settings = ob.PathfinderSettings(paths=2, draws=50, path_draws=60)
+    ours = ob.pathfinder(target, seed=7, settings=settings)
+    np.testing.assert_allclose(ours.posterior["x"][0], theirs.stan_variable("x"), rtol=1e-10)
+    mode = model.optimize(**how, jacobian=True)
+    drawn = model.laplace_sample(data=str(ready.data), seed=7, mode=mode, draws=20)
+    settings = ob.LaplaceSettings(draws=20, starts=1)
+    ours = ob.laplace(target, engine="stan", seed=7, settings=settings)
+    np.testing.assert_allclose(ours.posterior["x"][0], drawn.stan_variable("x"), atol=1e-4)
+
+
+def test_engine_without_pathfinder_says_which_has_it() -> None:
+    with pytest.raises(ValueError, match="engine='stan'"):
+        ob.pathfinder(known_target("numpyro"), engine="numpyro")
+
+
+def test_a_point_estimate_is_not_diagnosed() -> None:
+    found = ob.optimize(linear_target())
+    with pytest.raises(ValueError, match="holds a point estimate"):
+        measure(found)
+
+
+@pytest.mark.parametrize("method", ["laplace", "optimize"])
+def test_seed_decides(method) -> None:
+    run, settings = getattr(ob, method), {"laplace": ob.LaplaceSettings(draws=5)}.get(method)
+    first, again = (run(linear_target(), settings=settings, seed=1) for _ in range(2))
+    assert first.posterior.to_dataset().equals(again.posterior.to_dataset())
