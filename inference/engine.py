@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from .density.base import ValueDensity
     from .mcmc.chains import ChainsRequest, RunChain
-    from .modes.method import Approximation, ModeRequest
+    from .modes.request import Approximation, ModeRequest
     from .modes.settings import LaplaceSettings, OptimizeSettings, PathfinderSettings
     from .variational.fit import FitRequest, VariationalFit
 

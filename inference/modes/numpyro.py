@@ -25,7 +25,7 @@ from ..precision import precision
 from ..variational.families.base import log_diagonal
 from ..variational.families.full_rank import FullRank
 from ..variational.result import draw_fit
-from .method import Approximation, ModeRequest
+from .request import Approximation, ModeRequest
 from .settings import LaplaceSettings, OptimizeSettings
 
 NEWTON_STEPS = 5

@@ -21,7 +21,7 @@ from onebasin.stan.run import run
 from ..errors import InferenceError
 from ..mcmc.stan import SIGNIFICANT_FIGURES
 from ..mcmc.stan_starts import Optimum, find_optimum, parameters_of, seeds_of, write
-from .method import Approximation, ModeRequest
+from .request import Approximation, ModeRequest
 from .settings import LaplaceSettings, OptimizeSettings, PathfinderSettings
 
 _ITERATION = re.compile(r"^iteration: (\d+)", re.MULTILINE)
