@@ -1,0 +1,147 @@
+"""Where interchangeable components may sit in draws: an axis of a variable, both axes of a square, a whole variable.
+
+Convention: draws of a variable are (draw, *event). What a slot shows of its components are features (draw, component,
+feature), each divided by its root mean square, at most `DIRECTIONS` leading directions of them. Where no sign changes, the
+mean over components is taken off in each draw: a common level is no label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+
+DIRECTIONS = 8
+"""Features kept of a slot: more of them hold mostly what all components have in common."""
+
+MOST = 64
+"""Components of a slot at most."""
+
+Features = Float[np.ndarray, "draw component feature"]
+Permutations = Int[np.ndarray, "draw component"]
+Signs = Float[np.ndarray, "draw component"]
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A place where components may sit.
+
+    Attributes
+    ----------
+    name : str
+        The variable.
+    axes : tuple of int
+        Its axes, within one draw, along which the components lie: one, two of a square, or none where the variable as
+        a whole is one component.
+    size : int
+        How many components.
+    signed : bool
+        Whether they may change sign.
+    complement : bool
+        Whether it is a weight of two components, theta, that becomes 1 - theta as they change places.
+    """
+
+    name: str
+    axes: tuple[int, ...]
+    size: int
+    signed: bool = False
+    complement: bool = False
+
+    def raw(self, values: Float[np.ndarray, "draw *event"]) -> Features:
+        """Entries of each component side by side, without their common level where no sign changes."""
+        values = np.asarray(values, np.float64)
+        raw = self._by_component(values)
+        return raw if self.signed else raw - raw.mean(axis=1, keepdims=True)
+
+    def moved(
+        self, values: Float[np.ndarray, "draw *event"], permutation: Permutations, signs: Signs
+    ) -> Float[np.ndarray, "draw *event"]:
+        """Draws with component i replaced by `signs[i]` times component `permutation[i]`."""
+        if self.complement:
+            swapped = permutation[:, 0] == 1
+            return np.where(swapped.reshape(-1, *[1] * (values.ndim - 1)), 1 - values, values)
+        if not self.axes:
+            return values * signs[:, :1].reshape(-1, *[1] * (values.ndim - 1))
+        for axis in self.axes:
+            shape = [1] * values.ndim
+            shape[0], shape[axis + 1] = permutation.shape
+            values = np.take_along_axis(values, permutation.reshape(shape), axis=axis + 1)
+            if self.signed:
+                values = values * signs.reshape(shape)
+        return values
+
+    def _by_component(self, values: np.ndarray) -> Features:
+        if self.complement:
+            flat = values.reshape(len(values), 1, -1)
+            return np.concatenate([flat, 1 - flat], axis=1)
+        if not self.axes:
+            return values.reshape(len(values), 1, -1)
+        if len(self.axes) == 2:
+            return _of_square(values)
+        front = np.moveaxis(values, self.axes[0] + 1, 1)
+        return front.reshape(len(values), self.size, -1)
+
+
+def _of_square(values: Float[np.ndarray, "draw row column"]) -> Features:
+    """Of component k what no order of the others changes: its diagonal entry, its row and its column, sorted."""
+    size = values.shape[1]
+    off = ~np.eye(size, dtype=bool)
+    rows = np.sort(values[:, off].reshape(len(values), size, size - 1), axis=2)
+    columns = np.sort(
+        values.swapaxes(1, 2)[:, off].reshape(len(values), size, size - 1), axis=2
+    )
+    diagonal = values[:, np.arange(size), np.arange(size)]
+    return np.concatenate([diagonal[..., None], rows, columns], axis=2)
+
+
+@dataclass(frozen=True, eq=False)
+class Lens:
+    """A slot's features in units and directions that some draws gave, for any draws.
+
+    Attributes
+    ----------
+    slot : Slot
+        What it looks at.
+    matrix : array (entry, feature)
+        Takes the slot's entries to features; no column where nothing varies.
+    """
+
+    slot: Slot
+    matrix: Float[np.ndarray, "entry feature"]
+
+    @classmethod
+    def of(cls, slot: Slot, values: Float[np.ndarray, "draw *event"]) -> Lens:
+        """Units and directions of these draws."""
+        raw = slot.raw(values)
+        scale = np.sqrt(np.mean(raw**2, axis=(0, 1)))
+        kept = scale > 1e-12 * float(scale.max(initial=0.0))
+        matrix = np.diag(1 / np.where(kept, scale, 1.0))[:, kept]
+        if matrix.shape[1] > DIRECTIONS:
+            flat = (raw @ matrix).reshape(-1, matrix.shape[1])
+            matrix = matrix @ np.linalg.eigh(flat.T @ flat)[1][:, -DIRECTIONS:]
+        return cls(slot, matrix)
+
+    def __call__(self, values: Float[np.ndarray, "draw *event"]) -> Features:
+        """Features of draws."""
+        return self.slot.raw(values) @ self.matrix
+
+
+def slots(values: Mapping[str, Float[np.ndarray, "draw *event"]]) -> Iterator[Slot]:
+    """Every axis of 2 to `MOST` components with and without signs, both axes of a square, and every whole variable.
+
+    Signs are those of variables that take both.
+    """
+    for name, drawn in values.items():
+        shape = drawn.shape[1:]
+        both_signs = drawn.size and drawn.min() < 0 < drawn.max()
+        for axis, size in enumerate(shape):
+            if 2 <= size <= MOST:
+                yield Slot(name, (axis,), size)
+                if both_signs:
+                    yield Slot(name, (axis,), size, signed=True)
+        if len(shape) == 2 and shape[0] == shape[1] and 2 <= shape[0] <= MOST:
+            yield Slot(name, (0, 1), shape[0])
+        if both_signs:
+            yield Slot(name, (), 1, signed=True)
