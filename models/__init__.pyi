@@ -12,6 +12,7 @@ from .networks.prediction import predict as predict
 from .networks.prior import NormalPrior as NormalPrior
 from .symmetry.blocks import Complement as Complement
 from .symmetry.blocks import Exchangeable as Exchangeable
+from .symmetry.blocks import Flip as Flip
 from .symmetry.blocks import Rescalable as Rescalable
 from .symmetry.blocks import Symmetry as Symmetry
 from .symmetry.group import Group as Group

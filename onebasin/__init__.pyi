@@ -36,6 +36,7 @@ from .models import BayesianNetwork as BayesianNetwork
 from .models import Categorical as Categorical
 from .models import Complement as Complement
 from .models import Exchangeable as Exchangeable
+from .models import Flip as Flip
 from .models import Gaussian as Gaussian
 from .models import Network as Network
 from .models import NormalPrior as NormalPrior

@@ -146,7 +146,7 @@ def test_models_import_nothing_heavy(module):
     assert result.stdout.split() == []
 
 
-BLOCKS = {"Block", "Complement", "Exchangeable", "Rescalable"}
+BLOCKS = {"Block", "Complement", "Exchangeable", "Flip", "Rescalable"}
 
 
 def asked_kinds(tree: ast.AST) -> list[int]:

@@ -1,6 +1,6 @@
 """Symmetries as data, and the groups that they generate."""
 
-from .blocks import Complement, Exchangeable, Rescalable, Symmetry
+from .blocks import Complement, Exchangeable, Flip, Rescalable, Symmetry
 from .group import Group
 
-__all__ = ["Complement", "Exchangeable", "Group", "Rescalable", "Symmetry"]
+__all__ = ["Complement", "Exchangeable", "Flip", "Group", "Rescalable", "Symmetry"]

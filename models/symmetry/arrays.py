@@ -45,8 +45,12 @@ def scale(values: Any, factors: Any, axis: int) -> Any:
 
 def complement(values: Any, swapped: np.ndarray) -> Any:
     """Turn theta into 1 - theta in those draws where `swapped` (*lead) is true."""
-    which = swapped.reshape((*swapped.shape, *[1] * (np.ndim(values) - swapped.ndim)))
-    return _module(values).where(which, 1 - values, values)
+    return _module(values).where(_by_draw(swapped, values), 1 - values, values)
+
+
+def negate(values: Any, swapped: np.ndarray) -> Any:
+    """Change the sign of everything in those draws where `swapped` (*lead) is true."""
+    return _module(values).where(_by_draw(swapped, values), -values, values)
 
 
 def along(values: np.ndarray, permutation: np.ndarray | None) -> np.ndarray:
@@ -57,6 +61,10 @@ def along(values: np.ndarray, permutation: np.ndarray | None) -> np.ndarray:
 def _module(values: Any) -> Any:
     """NumPy or `jax.numpy`, without loading JAX for arrays of NumPy's."""
     return values.__array_namespace__() if hasattr(values, "__array_namespace__") else np
+
+
+def _by_draw(swapped: np.ndarray, values: Any) -> np.ndarray:
+    return swapped.reshape((*swapped.shape, *[1] * (np.ndim(values) - swapped.ndim)))
 
 
 def _beside(components: Any, values: Any, axis: int) -> Any:

@@ -31,11 +31,14 @@ def check_axes(argument: str, axes: Any, *, several: bool) -> None:
         )
     for name, places in axes.items():
         held = places if several and isinstance(places, tuple) else (places,)
-        whole = all(isinstance(axis, Integral) and not isinstance(axis, bool) for axis in held)
-        if not isinstance(name, str) or not whole or not held:
+        integral = all(isinstance(axis, Integral) and not isinstance(axis, bool) for axis in held)
+        if not isinstance(name, str) or not integral or not held:
+            whole = (
+                " A whole variable that changes sign belongs to a `Flip`." if places == () else ""
+            )
             raise TypeError(
                 f"`{argument}` must map names of variables to {allowed}, counted from 0 within a draw; "
-                f"got {places!r} for {name!r}."
+                f"got {places!r} for {name!r}.{whole}"
             )
 
 

@@ -5,7 +5,8 @@ A symmetry is a tuple of blocks, each of which generates one factor of a group:
 - `Exchangeable` permutes interchangeable components, and can flip their signs and complement binary weights;
 - `Rescalable` multiplies incoming axes by a > 0 and outgoing ones by 1 / a; it keeps a network's
   function, hence the likelihood, but not a normal prior on its weights;
-- `Complement` maps weights theta to 1 - theta.
+- `Complement` maps weights theta to 1 - theta;
+- `Flip` changes the signs of whole variables together, whatever their shapes.
 
 Axes are counted within one draw, without chain and draw. A block's `act` moves whole arrays of
 draws: leading axes of its element and of the values are the same. `Group` puts blocks together.
@@ -19,15 +20,16 @@ from typing import Any
 
 from ..jsonable import parse_json
 from .base import Axes, Block, axes_of
-from .complement import Complement
 from .exchangeable import Exchangeable
 from .rescalable import Rescalable
+from .whole import Complement, Flip
 
 __all__ = [
     "Axes",
     "Block",
     "Complement",
     "Exchangeable",
+    "Flip",
     "Rescalable",
     "Symmetry",
     "axes_of",
@@ -41,7 +43,7 @@ __all__ = [
 Symmetry = tuple[Block[Any], ...]
 
 _KINDS: dict[str, type[Block[Any]]] = {
-    kind.kind: kind for kind in (Exchangeable, Rescalable, Complement)
+    kind.kind: kind for kind in (Exchangeable, Rescalable, Complement, Flip)
 }
 
 

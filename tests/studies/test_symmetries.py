@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from onebasin.inference.posterior import build, open_posterior, save
-from onebasin.models import Complement, Exchangeable, Group, Rescalable, Target
+from onebasin.models import Complement, Exchangeable, Flip, Group, Rescalable, Target
 from onebasin.models.symmetry.blocks import from_json, to_json
-from onebasin.studies.commands.symmetries import parse_exchangeable, spell
+from onebasin.models.symmetry.words import spell
+from onebasin.studies.commands.symmetries import parse_exchangeable
 from onebasin.studies.errors import StudyError
 
 WORDS = {
@@ -23,6 +24,8 @@ WORDS = {
     "+-mu,1-p,1-q": Exchangeable({"mu": 0}, flips=True, complements=("p", "q")),
     "1-p": Complement(("p",)),
     "1-p,1-q": Complement(("p", "q")),
+    "+-theta:,+-a:": Flip(("theta", "a")),
+    "+-b:,1-p": Flip(("b",), complements=("p",)),
     "layer.0/weight:1,x-1,a+-b": Exchangeable({"layer.0/weight": 1, "x-1": 0, "a+-b": 0}),
 }
 
@@ -77,6 +80,10 @@ def test_no_word_needs_quotes(word, shell, tmp_path):
         ("+-1-theta", "+-1-theta"),
         ("1-+-theta", "1-+-theta"),
         ("+-+-mu", "+-+-mu"),
+        ("theta:", "theta:"),
+        ("1-theta:", "1-theta:"),
+        ("+-theta::", "+-theta::"),
+        ("+-theta::0", "+-theta::0"),
     ],
 )
 def test_part_that_cannot_be_read_is_named_with_the_syntax(word, part):
@@ -86,6 +93,11 @@ def test_part_that_cannot_be_read_is_named_with_the_syntax(word, part):
     assert said.startswith(f"`--exchangeable` has the part {part!r} in {word!r}; write variables")
     for example in ("mu,sigma,theta", "W1:1", "A:0:1", "+-L:1", "1-theta"):
         assert example in said
+
+
+def test_parts_and_whole_variables_do_not_mix():
+    with pytest.raises(StudyError, match=r"parts that change places \(mu\) and whole .* \(a\)"):
+        parse_exchangeable(["mu,+-a:"])
 
 
 @pytest.mark.parametrize("word", ["mu,sigma,mu", "mu,1-mu", "A:0,A:1,mu", "1-mu,1-mu"])
@@ -104,7 +116,7 @@ def test_variable_named_twice_is_refused(word):
     ],
 )
 def test_block_without_a_word_is_refused(block, message):
-    with pytest.raises(StudyError, match=message):
+    with pytest.raises(ValueError, match=message):
         spell(block)
 
 
@@ -116,6 +128,7 @@ SHAPES = {
     "A:0:1,mu": {"A": (4, 4), "mu": (4,)},
     "mu,1-theta": {"mu": (2,), "theta": ()},
     "1-p,1-q": {"p": (), "q": (3,)},
+    "+-theta:,+-a:": {"theta": (6,), "a": (2,)},
 }
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from onebasin.models.symmetry.blocks import Complement, Exchangeable, Symmetry
+from onebasin.models.symmetry.blocks import Complement, Exchangeable, Flip, Symmetry
 from onebasin.models.symmetry.elements import Element, Permuted
 from onebasin.models.symmetry.group import Group
 
@@ -39,6 +39,7 @@ CASES: dict[str, tuple[Symmetry, dict[str, tuple[int, ...]]]] = {
         {"mu": (2,), "theta": ()},
     ),
     "complement": ((Complement(("p", "q")),), {"p": (), "q": (3,)}),
+    "signs of whole variables": ((Flip(("theta", "a", "b")),), {"theta": (6,), "a": (3,), "b": ()}),
     "hidden Markov": ((HIDDEN_MARKOV,), {"A": (5, 5), "mu": (5,)}),
     "transitions alone": ((Exchangeable({"A": (0, 1)}),), {"A": (4, 4)}),
     "large hidden Markov": ((HIDDEN_MARKOV,), {"A": (9, 9), "mu": (9,)}),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from onebasin.models import BayesianNetwork, Exchangeable, Network, Rescalable
-from onebasin.models.symmetry.blocks import Complement, from_json, to_json
+from onebasin.models.symmetry.blocks import Complement, Flip, from_json, to_json
 from onebasin.models.symmetry.elements import Permuted, Scaled, Swapped
 from onebasin.models.symmetry.group import Group
 
@@ -41,6 +41,10 @@ CASES = {
         {"mu": (2,), "theta": ()},
     ),
     "binary": ((Complement(("p", "q")),), {"p": (), "q": (4,)}),
+    "signs of whole variables": (
+        (Flip(("theta", "a"), complements=("p",)),),
+        {"theta": (6,), "a": (2, 3), "p": ()},
+    ),
 }
 
 

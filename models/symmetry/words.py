@@ -1,0 +1,118 @@
+"""Blocks as words of a command line: ``mu,sigma,theta``, ``+-L:1,scale``, ``mu,sigma,1-theta``, ``+-theta:,+-a:``.
+
+Convention: a word is one block, variables separated by commas; `read` reads a word, `spell` writes one. A block of
+complements alone is a `Complement`, one of whole variables that change sign (a colon without an axis) a `Flip`, any
+other an `Exchangeable`. No shell reads a meaning into these signs (a tilde, the usual sign of a change of sign, zsh
+would take for a pattern). `Rescalable` has no word: it is a symmetry of a network's likelihood alone, and networks
+declare it themselves.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from .base import axes_of
+from .blocks import Block, Complement, Exchangeable, Flip
+
+_PART = re.compile(
+    r"(?P<sign>1-|\+-)?(?P<name>(?!1-|\+-)[^\s,:]+)(?P<whole>:$)?(?P<axes>(?::[0-9]+)*)"
+)
+_SYNTAX = (
+    "write variables separated by commas, such as mu,sigma,theta; after a colon the axis where it is not 0, "
+    "such as W1:1, or A:0:1 for two; +- before a variable that may change sign, such as +-L:1, with a colon alone "
+    "where whole variables change sign together, such as +-theta:,+-a:; 1- before one that becomes its complement, "
+    "such as 1-theta"
+)
+
+
+class _Part(NamedTuple):
+    """One variable of a block; no axes where it moves as a whole."""
+
+    name: str
+    axes: tuple[int, ...]
+    flips: bool
+    complement: bool
+
+
+def read(word: str) -> Block:
+    """Read a block.
+
+    Parameters
+    ----------
+    word : str
+        Such as ``W1:1,b1,W2`` (axes), ``A:0:1,mu`` (one permutation on two axes), ``+-L:1,scale`` (signs of L),
+        ``mu,1-theta`` (a complement along with two parts), ``1-p,1-q`` (complements alone), ``+-theta:,+-a:`` (signs
+        of whole variables).
+
+    Raises
+    ------
+    ValueError
+        If a part cannot be read, the word names a variable or an axis twice, or parts and whole variables are mixed.
+    """
+    parts = [_part(text.strip(), word) for text in word.split(",")]
+    names = [part.name for part in parts]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice:
+        raise ValueError(
+            f"`exchangeable` has {twice} twice in {word!r}; name every variable once, with all its axes: {_SYNTAX}."
+        )
+    complements = tuple(part.name for part in parts if part.complement)
+    whole = tuple(part.name for part in parts if not part.axes and not part.complement)
+    moved = [part for part in parts if part.axes]
+    if moved and whole:
+        raise ValueError(
+            f"`exchangeable` has both parts that change places ({moved[0].name}) and whole variables that change sign "
+            f"({whole[0]}) in {word!r}; give each a block of its own."
+        )
+    if whole:
+        return Flip(whole, complements)
+    if not moved:
+        return Complement(complements)
+    axes = {part.name: part.axes if len(part.axes) > 1 else part.axes[0] for part in moved}
+    flips = tuple(part.name for part in moved if part.flips)
+    return Exchangeable(axes, len(flips) == len(moved) or flips or False, complements)
+
+
+def spell(block: Block) -> str:
+    """Write a block as `read` reads it.
+
+    Raises
+    ------
+    ValueError
+        If it is a `Rescalable` block, for which there is no word, or holds a name that no word can.
+    """
+    if not block.keeps_density:
+        raise ValueError(f"`block` is {block!r}, which the command line has no word for.")
+    parts = [_Part(n, axes_of(a), n in block.flipped, False) for n, a in block.axes.items()]
+    parts += [_Part(n, (), True, False) for n in block.flipped if n not in block.axes]
+    parts += [_Part(name, (), False, True) for name in block.complemented]
+    for part in parts:
+        found = _PART.fullmatch(part.name)
+        if found is None or found["name"] != part.name:
+            raise ValueError(
+                f"`block` names {part.name!r}, which the command line cannot spell: {_SYNTAX}."
+            )
+    return ",".join(_spell_part(part) for part in parts)
+
+
+def _spell_part(part: _Part) -> str:
+    axes = "" if part.axes == (0,) else "".join(f":{axis}" for axis in part.axes)
+    whole = ":" * (part.flips and not part.axes)
+    return "1-" * part.complement + "+-" * part.flips + part.name + axes + whole
+
+
+def _part(text: str, word: str) -> _Part:
+    found = _PART.fullmatch(text)
+    axes = tuple(int(axis) for axis in found["axes"].split(":")[1:]) if found else ()
+    sign, whole = (found["sign"], bool(found["whole"])) if found else (None, False)
+    complement = sign == "1-"
+    if (
+        found is None
+        or len(set(axes)) < len(axes)
+        or (complement and (axes or whole))
+        or (whole and sign != "+-")
+    ):
+        raise ValueError(f"`exchangeable` has the part {text!r} in {word!r}; {_SYNTAX}.")
+    none = complement or whole
+    return _Part(found["name"], () if none else axes or (0,), sign == "+-", complement)
