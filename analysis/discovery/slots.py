@@ -1,8 +1,8 @@
 """Where interchangeable components may sit in draws: an axis of a variable, both axes of a square, a whole variable.
 
 Convention: draws of a variable are (draw, *event). What a slot shows of its components are features (draw, component,
-feature), each divided by its root mean square, at most `DIRECTIONS` leading directions of them. Where no sign changes, the
-mean over components is taken off in each draw: a common level is no label.
+feature), each divided by its root mean square, at most `DIRECTIONS` leading directions of them. Where no sign changes,
+the mean over components is taken off in each draw: a common level is no label.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ DIRECTIONS = 8
 
 MOST = 64
 """Components of a slot at most."""
+
+_ROWS = 600
+"""About how many draws of components the directions are found from."""
 
 Features = Float[np.ndarray, "draw component feature"]
 Permutations = Int[np.ndarray, "draw component"]
@@ -49,15 +52,15 @@ class Slot:
     signed: bool = False
     complement: bool = False
 
-    def raw(self, values: Float[np.ndarray, "draw *event"]) -> Features:
+    def raw(self, values: Float[np.ndarray, draw * event]) -> Features:
         """Entries of each component side by side, without their common level where no sign changes."""
         values = np.asarray(values, np.float64)
         raw = self._by_component(values)
         return raw if self.signed else raw - raw.mean(axis=1, keepdims=True)
 
     def moved(
-        self, values: Float[np.ndarray, "draw *event"], permutation: Permutations, signs: Signs
-    ) -> Float[np.ndarray, "draw *event"]:
+        self, values: Float[np.ndarray, draw * event], permutation: Permutations, signs: Signs
+    ) -> Float[np.ndarray, draw * event]:
         """Draws with component i replaced by `signs[i]` times component `permutation[i]`."""
         if self.complement:
             swapped = permutation[:, 0] == 1
@@ -89,9 +92,7 @@ def _of_square(values: Float[np.ndarray, "draw row column"]) -> Features:
     size = values.shape[1]
     off = ~np.eye(size, dtype=bool)
     rows = np.sort(values[:, off].reshape(len(values), size, size - 1), axis=2)
-    columns = np.sort(
-        values.swapaxes(1, 2)[:, off].reshape(len(values), size, size - 1), axis=2
-    )
+    columns = np.sort(values.swapaxes(1, 2)[:, off].reshape(len(values), size, size - 1), axis=2)
     diagonal = values[:, np.arange(size), np.arange(size)]
     return np.concatenate([diagonal[..., None], rows, columns], axis=2)
 
@@ -112,23 +113,32 @@ class Lens:
     matrix: Float[np.ndarray, "entry feature"]
 
     @classmethod
-    def of(cls, slot: Slot, values: Float[np.ndarray, "draw *event"]) -> Lens:
+    def of(cls, slot: Slot, values: Float[np.ndarray, draw * event]) -> Lens:
         """Units and directions of these draws."""
         raw = slot.raw(values)
         scale = np.sqrt(np.mean(raw**2, axis=(0, 1)))
         kept = scale > 1e-12 * float(scale.max(initial=0.0))
         matrix = np.diag(1 / np.where(kept, scale, 1.0))[:, kept]
         if matrix.shape[1] > DIRECTIONS:
-            flat = (raw @ matrix).reshape(-1, matrix.shape[1])
-            matrix = matrix @ np.linalg.eigh(flat.T @ flat)[1][:, -DIRECTIONS:]
+            matrix = matrix @ _leading((raw @ matrix).reshape(-1, matrix.shape[1]))
         return cls(slot, matrix)
 
-    def __call__(self, values: Float[np.ndarray, "draw *event"]) -> Features:
+    def __call__(self, values: Float[np.ndarray, draw * event]) -> Features:
         """Features of draws."""
         return self.slot.raw(values) @ self.matrix
 
 
-def slots(values: Mapping[str, Float[np.ndarray, "draw *event"]]) -> Iterator[Slot]:
+def _leading(flat: Float[np.ndarray, "row entry"]) -> Float[np.ndarray, "entry direction"]:
+    """The directions of the largest mean square."""
+    flat = flat[:: max(1, len(flat) // _ROWS)]
+    if flat.shape[1] <= len(flat):
+        return np.linalg.eigh(flat.T @ flat)[1][:, -DIRECTIONS:]
+    squares, left = np.linalg.eigh(flat @ flat.T)
+    scale = np.sqrt(np.maximum(squares[-DIRECTIONS:], 1e-12 * squares[-1]))
+    return flat.T @ left[:, -DIRECTIONS:] / scale
+
+
+def slots(values: Mapping[str, Float[np.ndarray, draw * event]]) -> Iterator[Slot]:
     """Every axis of 2 to `MOST` components with and without signs, both axes of a square, and every whole variable.
 
     Signs are those of variables that take both.

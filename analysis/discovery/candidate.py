@@ -1,0 +1,127 @@
+"""What was found: slots that move together, as a block of a symmetry, with the numbers that speak for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from onebasin.models.symmetry.blocks import Block, Exchangeable, Flip, Symmetry
+from onebasin.models.symmetry.words import spell
+
+from .slots import Slot
+
+Values = Mapping[str, Float[np.ndarray, "chain draw *event"]]
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """What speaks for a candidate.
+
+    Attributes
+    ----------
+    gain : float
+        Variance of the sorted draws over that of the draws as they came.
+    switching : float
+        Variance of the draws as they came over their mean square: near 1 where labels change all the time.
+    beside_noise : float
+        What sorting leaves over what it leaves of noise: 1 for noise.
+    certainty : float
+        Mean probability, over draws, of the element that was chosen against swaps of two parts and changes of one sign.
+    bad, mended : int
+        Entries whose R-hat was bad before, and those of them whose R-hat is good afterwards.
+    rhat_before, rhat_after : float
+        Worst R-hat of the entries that move; NaN where it is not defined.
+    closest : tuple of int
+        The two parts that are closest to one another; the same part twice where its own sign is least clear.
+    distance : float
+        How far they are apart, in their standard deviations.
+    """
+
+    gain: float
+    switching: float
+    beside_noise: float
+    certainty: float
+    bad: int
+    mended: int
+    rhat_before: float
+    rhat_after: float
+    closest: tuple[int, int]
+    distance: float
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """Slots that move together.
+
+    Attributes
+    ----------
+    slots : tuple of Slot
+        In the order of the variables.
+    numbers : Numbers
+        What speaks for it.
+    certain : bool
+        Whether draws can be aligned by it; otherwise its components overlap or turn into one another.
+    turns : bool
+        Whether components turn into one another by continuous rotations, as factors that are not identified do.
+    values : mapping of str to array (chain, draw, *event)
+        The moved variables, aligned.
+    """
+
+    slots: tuple[Slot, ...]
+    numbers: Numbers
+    certain: bool
+    turns: bool
+    values: Values
+
+    @property
+    def block(self) -> Block:
+        """As a block of a symmetry, to align by."""
+        complements = tuple(slot.name for slot in self.slots if slot.complement)
+        moved = [slot for slot in self.slots if not slot.complement]
+        if not any(slot.axes for slot in moved):
+            return Flip(tuple(slot.name for slot in moved), complements)
+        axes = {s.name: s.axes if len(s.axes) > 1 else s.axes[0] for s in moved}
+        flips = tuple(slot.name for slot in moved if slot.signed)
+        return Exchangeable(axes, len(flips) == len(moved) or flips or False, complements)
+
+    @property
+    def word(self) -> str:
+        """What to declare with ``--exchangeable``."""
+        return spell(self.block)
+
+    @property
+    def size(self) -> int:
+        """How many components; 1 where whole variables change sign."""
+        return self.slots[0].size
+
+
+@dataclass(frozen=True, eq=False)
+class Discovery:
+    """What was found; a lower bound, see `discover`.
+
+    Attributes
+    ----------
+    certain : tuple of Candidate
+        Blocks by which draws can be aligned, in the order in which they were found.
+    ambiguous : Candidate or None
+        One whose components overlap or turn into one another.
+    values : mapping of str to array (chain, draw, *event)
+        The draws, aligned by the certain blocks.
+    """
+
+    certain: tuple[Candidate, ...]
+    ambiguous: Candidate | None
+    values: Values
+
+    @property
+    def symmetry(self) -> Symmetry:
+        """The certain blocks, to align by."""
+        return tuple(candidate.block for candidate in self.certain)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What to declare with ``--exchangeable``, one a block."""
+        return tuple(candidate.word for candidate in self.certain)

@@ -1,0 +1,146 @@
+"""Whether a candidate is a symmetry by which draws can be aligned, one whose parts overlap, or none.
+
+Thresholds were set on simulated posteriors of 52 families with known answers, and hold for others: see
+docs/finding-symmetries.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from .gain import Gain
+from .moving import Entries, Moving, Rhat, mask_of
+from .slots import Slot
+from .sorting import best_sorting
+
+MENDED = 0.99
+"""Share of the moved entries whose R-hat has to be good afterwards."""
+TURNS = 0.7
+"""Variance over that of draws turned at random above which components turn into one another."""
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """A candidate before all its entries are looked at.
+
+    Attributes
+    ----------
+    moving : Moving
+        What moves.
+    gain : Gain
+        The ratios are the lesser of all together and the seed's own.
+    certain, turns : bool
+        As of a `Candidate`.
+    mended : int
+        About how many entries' R-hat was bad and is good afterwards.
+    limit : float
+        R-hat above which an entry is bad.
+    """
+
+    moving: Moving
+    gain: Gain
+    certain: bool
+    turns: bool
+    mended: int
+    limit: float
+
+    @property
+    def slots(self) -> tuple[Slot, ...]:
+        """What moves."""
+        return self.moving.slots
+
+
+def rank(candidate: Judged) -> tuple[bool, int, bool, float]:
+    """Order candidates: certain, mending most, clear, leaving least beside noise; signs count against one."""
+    signs = any(slot.signed for slot in candidate.slots)
+    unclear = candidate.gain.sorting.certainty < 0.95
+    beside = candidate.gain.beside_noise * (1.7 if signs else 1)
+    return (not candidate.certain, -candidate.mended, unclear, beside)
+
+
+def judge(
+    moving: Moving,
+    gain: Gain,
+    entries: Entries,
+    rhat: Rhat,
+    rng: np.random.Generator,
+    limit: float,
+    *,
+    first: bool,
+) -> Judged | None:
+    """Decide; None where it is no symmetry.
+
+    Parameters
+    ----------
+    moving, gain, entries
+        The candidate, what it gains, and what it does to R-hat.
+    rhat : callable
+        R-hat of entries side by side.
+    rng : Generator
+        For rotations.
+    limit : float
+        R-hat above which an entry is bad.
+    first : bool
+        Whether nothing was found before.
+    """
+    signed = any(slot.signed for slot in moving.slots)
+    after = rhat(entries.own) > limit
+    mended = round(float((entries.before & ~after).sum()) / entries.share)
+    if entries.before.any():
+
+        def by_chain() -> bool:
+            return bool(np.mean(~(rhat(entries.common()) > limit)) >= MENDED)
+
+        repairs = bool(np.mean(~after) >= MENDED)
+        certain = repairs and _mends(gain, by_chain)
+        ambiguous = first and repairs and _perhaps_mends(gain, mended, signed=signed)
+    else:
+        certain = _switches(gain)
+        ambiguous = not signed and _perhaps_switches(gain)
+    if not (certain or ambiguous):
+        return None
+    turns = certain and signed and moving.slots[0].size > 1 and _turns(moving, rng)
+    return Judged(moving, gain, certain and not turns, turns, mended, limit)
+
+
+def _mends(gain: Gain, by_chain: Callable[[], bool]) -> bool:
+    """Some entry was bad: labels differ between chains, which whole chains' elements or sure draws' mend."""
+    certainty, beside = gain.sorting.certainty, gain.beside_noise
+    if gain.gain >= 0.9:
+        return False
+    return (certainty >= 0.985 and beside < 0.75) or (
+        certainty >= 0.8 and beside < 0.9 and by_chain()
+    )
+
+
+def _perhaps_mends(gain: Gain, mended: int, *, signed: bool) -> bool:
+    beside = gain.beside_noise < (0.6 if signed else 0.8)
+    return beside and gain.sorting.certainty > 0.8 and (gain.switching > 0.8 or mended > 0)
+
+
+def _switches(gain: Gain) -> bool:
+    """None was bad: labels change at every draw, or there is nothing."""
+    return (
+        gain.switching > 0.9
+        and gain.gain < 0.75
+        and gain.beside_noise < 0.75
+        and gain.sorting.certainty >= 0.985
+    )
+
+
+def _perhaps_switches(gain: Gain) -> bool:
+    certainty, beside = gain.sorting.certainty, gain.beside_noise
+    overlap = (beside < 0.8 and certainty > 0.8) or (beside < 0.6 and certainty > 0.5)
+    return gain.switching > 0.9 and gain.gain < 0.9 and overlap
+
+
+def _turns(moving: Moving, rng: np.random.Generator) -> bool:
+    """Whether draws turned by random rotations are sorted about as closely: factors that are not identified."""
+    features, mask = moving.features, mask_of(moving.lenses)
+    size = features.shape[1]
+    turns = np.linalg.qr(rng.standard_normal((len(features), size, size)))[0]
+    turned = np.where(mask, np.einsum("nij,njf->nif", turns, features), features)
+    return moving.sorting.spread / best_sorting(turned, mask, rng).spread > TURNS

@@ -1,0 +1,129 @@
+"""The search for interchangeable components: what it finds, what it leaves, and what must not matter to it."""
+
+import numpy as np
+import pytest
+
+from onebasin.analysis.discovery import discover
+from onebasin.models.symmetry.group import Group
+from onebasin.models.symmetry.words import read
+
+from .families import (
+    DRAWS,
+    HONEST,
+    LEAD,
+    SYMMETRIC,
+    factors,
+    mixture,
+    network,
+    orders,
+    placed,
+    rhat,
+)
+
+HEAVY = ("odd network", "item response", "mixture of six")
+SEEDS = [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)]
+
+
+CASES = [
+    pytest.param(
+        family, switch, marks=pytest.mark.slow if family in HEAVY and switch == "draw" else ()
+    )
+    for family in SYMMETRIC
+    for switch in ("chain", "draw")
+]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(("family", "switch"), CASES)
+def test_a_symmetry_is_found_with_its_words(family, switch, seed):
+    make, word = SYMMETRIC[family]
+    values = make(np.random.default_rng(seed), switch)
+    found = discover(values, rhat)
+    assert (found.words, found.ambiguous) == ((word,), None)
+    (candidate,) = found.certain
+    assert candidate.block == read(word)  # what is written is read
+    numbers = candidate.numbers
+    assert numbers.beside_noise < 0.5
+    assert numbers.certainty > 0.98
+    assert numbers.distance > 3
+    assert numbers.rhat_after < 1.05
+    assert (numbers.rhat_before > 1.2) == (switch == "chain")
+    assert numbers.mended == numbers.bad
+    # Aligned draws are the draws, moved; and the spread of each part is that of one mode.
+    before = Group(found.symmetry, {n: v.shape[2:] for n, v in values.items()})
+    assert before.log_order > 0
+    for name in before.symmetry[0].variables:
+        assert found.values[name].std(axis=(0, 1)).mean() < values[name].std(axis=(0, 1)).mean()
+
+
+@pytest.mark.parametrize("seed", [0, 1, *SEEDS[2:]])
+@pytest.mark.parametrize("family", HONEST)
+def test_nothing_is_found_where_nothing_is(family, seed):
+    values = HONEST[family](np.random.default_rng(seed), "never")
+    found = discover(values, rhat)
+    assert found.words == ()
+    assert found.ambiguous is None or family == "turning factors"
+    assert all(found.values[name] is value for name, value in values.items())
+
+
+def test_parts_in_another_order_are_the_same_posterior():
+    values = mixture(np.random.default_rng(3), "chain")
+    order = np.broadcast_to([2, 0, 1], (*LEAD, 3))
+    moved = values | {n: placed(values[n], order) for n in ("mu", "sigma", "theta")}
+    one, other = (discover(each, rhat).certain[0] for each in (values, moved))
+    assert one.word == other.word
+    for name in ("gain", "switching", "certainty"):
+        assert getattr(one.numbers, name) == pytest.approx(getattr(other.numbers, name), rel=1e-6)
+    for name in one.values:  # the first draw keeps its labels
+        np.testing.assert_array_equal(one.values[name][0, 0], values[name][0, 0])
+        np.testing.assert_allclose(placed(one.values[name], order), other.values[name], rtol=1e-12)
+
+
+def test_units_and_the_order_of_draws_do_not_matter():
+    values = factors(np.random.default_rng(4), "draw")
+    rows = np.random.default_rng(0).permutation(DRAWS)
+    other = {n: 1e6 * v[:, rows] for n, v in values.items()}
+    assert discover(other, rhat).words == discover(values, rhat).words == ("+-L:1",)
+
+
+def test_moves_are_the_elements_of_the_block():
+    values = network(np.random.default_rng(5), "draw", odd=False, hidden=4)
+    found = discover(values, rhat)
+    first = {n: v[:, :1] for n, v in values.items()}
+    for name, value in found.values.items():
+        # Draw by draw the same numbers, up to sign and place.
+        aligned, raw = np.abs(value).reshape(*LEAD, -1), np.abs(values[name]).reshape(*LEAD, -1)
+        np.testing.assert_array_equal(np.sort(aligned), np.sort(raw))
+        np.testing.assert_array_equal(value[0, :1], first[name][0])
+
+
+def test_two_blocks_are_found_one_after_the_other():
+    rng = np.random.default_rng(6)
+    values = mixture(rng, "chain")
+    order = orders(rng, 4, "draw")
+    values["nu"] = placed(rng.normal(size=(*LEAD, 4)) * 0.3 + 3 * np.arange(4), order)
+    assert sorted(discover(values, rhat).words) == ["mu,sigma,theta", "nu"]
+
+
+def test_overlapping_parts_are_ambiguous():
+    rng = np.random.default_rng(7)
+    order = orders(rng, 3, "draw")
+    values = {"mu": placed(rng.normal(size=(*LEAD, 3)) + 2 * np.arange(3), order)}
+    found = discover(values, rhat)
+    assert found.words == ()
+    assert found.ambiguous is not None
+    assert found.ambiguous.word == "mu"
+    assert 1.5 < found.ambiguous.numbers.distance < 3.5  # sorting makes two look like three
+
+
+def test_known_r_hat_is_not_computed_again():
+    asked = []
+
+    def counting(values):
+        asked.append(values.shape[2])
+        return rhat(values)
+
+    values = HONEST["regression"](np.random.default_rng(8), "never")
+    known = {n: rhat(v.reshape(*LEAD, -1)) for n, v in values.items()}
+    discover(values, counting, known=known)
+    assert asked == []
