@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from onebasin.models.errors import OnebasinError
+from onebasin.models.errors import PosteriorFileError as PosteriorFileError
 
 
 class InferenceError(OnebasinError, RuntimeError):
@@ -23,10 +24,6 @@ class AdviFailed(InferenceError):
     def __init__(self, message: str, attempts: list[dict[str, Any]]) -> None:
         super().__init__(message)
         self.attempts = attempts
-
-
-class PosteriorFileError(InferenceError):
-    """A posterior file that cannot be written or read."""
 
 
 class NoFingerprint(InferenceError):

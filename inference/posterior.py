@@ -11,7 +11,8 @@ import xarray as xr
 from arviz_base import dict_to_dataset
 
 from onebasin.models import schema
-from onebasin.models.checks import check_class, check_path
+from onebasin.models.checks import Paths, check_class, check_path, check_paths
+from onebasin.models.formats.opening import open_tree
 from onebasin.models.storage import netcdf
 from onebasin.models.storage.outputs import claim
 from onebasin.models.target import Target
@@ -106,18 +107,27 @@ def save(tree: xr.DataTree, path: str | Path, *, force: bool = False) -> Path:
         return netcdf.write_tree(tree, output, new=not force)
 
 
-def open_posterior(path: str | Path, *, lazy: bool = False) -> xr.DataTree:
-    """Read a posterior into memory; or, with `lazy`, keep its file open and read of it what is asked for.
+def open_posterior(path: Paths, *, lazy: bool = False) -> xr.DataTree:
+    """Read a posterior from files, whatever their format: NetCDF, Zarr, CmdStan's CSV, posteriordb's JSON.
+
+    Parameters
+    ----------
+    path : path or sequence of paths
+        A file or a store; several CSV files are the chains of one run, as is a pattern or a folder of such files.
+    lazy : bool
+        Whether its files stay open and are read as far as they are asked for, until the tree is closed; otherwise it is
+        read into memory.
+
+    Returns
+    -------
+    DataTree
+        With the groups and attributes that the files hold, statistics under ArviZ's names.
 
     Raises
     ------
+    TypeError, ValueError
+        If `path` is no path.
     PosteriorFileError
-        If the file does not exist, is no NetCDF file or holds no posterior.
+        If a file does not exist, is damaged, or holds no posterior.
     """
-    return netcdf.read_tree(
-        check_path("path", path),
-        schema.POSTERIOR,
-        error=PosteriorFileError,
-        writer="onebasin or ArviZ",
-        lazy=lazy,
-    )
+    return open_tree(check_paths("path", path), lazy=lazy)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 from pathlib import Path
 from types import UnionType
@@ -68,6 +68,17 @@ def check_path(argument: str, value: Any) -> Path:
     if not text or "\0" in text:
         raise ValueError(f"`{argument}` is {text!r}, which names no file; give a path.")
     return Path(text)
+
+
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+
+def check_paths(argument: str, value: Any) -> list[Path]:
+    """Return the paths that an argument gives, one or several; refuse what names no file, as `check_path` does."""
+    several = isinstance(value, list | tuple)
+    if several and not value:
+        raise ValueError(f"`{argument}` is empty; give a path, or the paths of a run's chains.")
+    return [check_path(argument, path) for path in (value if several else [value])]
 
 
 def check_positive(argument: str, value: object) -> None:

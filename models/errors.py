@@ -22,6 +22,10 @@ class RunCancelled(OnebasinError, RuntimeError):
     """A run that was told to stop before its end."""
 
 
+class PosteriorFileError(OnebasinError, RuntimeError):
+    """A posterior file that cannot be written or read."""
+
+
 class WriteError(OnebasinError, OSError):
     """A file that could not be written: a full disk, a quota, a folder that has become read-only, a broken disk.
 

@@ -35,15 +35,24 @@ class ClaimError(OnebasinError, ValueError):
     """A file whose claims cannot be; the message says what of it, to be put after its name."""
 
 
-def check_claim(path: Path, claimed: int) -> None:
+def check_claim(path: Path, claimed: int, *, size: int | None = None) -> None:
     """Refuse a file that claims to hold so many bytes of values, where it cannot or the memory cannot.
+
+    Parameters
+    ----------
+    path : Path
+        The file, or a folder of files.
+    claimed : int
+        Bytes.
+    size : int, optional
+        What it takes on the disk; of a file it is asked for.
 
     Raises
     ------
     ClaimError
         If so.
     """
-    size = path.stat().st_size
+    size = path.stat().st_size if size is None else size
     if claimed > _HARMLESS and claimed > _MOST_COMPRESSED * size:
         raise ClaimError(f"claims {in_words(claimed)} of values, but has {size} bytes")
     if claimed > (most := memory()):

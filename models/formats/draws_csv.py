@@ -1,0 +1,158 @@
+"""One table of all chains as CSV: a row a draw, columns `chain` and `draw` first, then statistics and variables.
+
+Names of columns are CmdStan's: `lp__`, `divergent__`, `theta.1.2`. Tables of R's `posterior` (`.chain`, `.iteration`,
+`.draw`) are read too. It holds draws and statistics of real numbers, no names of axes, no attributes, no other group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .. import schema
+from ..storage.claims import ClaimError
+from .csv_blocks import blocks
+from .entries import Entries, dotted, gather
+from .faults import FormatError
+from .scratch import Scratch
+from .stan_csv import STATS, ChainFile, Stats, layout
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+CHAIN_COLUMNS = ("chain", ".chain")
+_COUNTING = (*CHAIN_COLUMNS, "draw", ".draw", "iteration", ".iteration")
+_ROWS = 256
+"""Rows that are written at once."""
+
+_COLUMNS = {stat: column for column, (stat, _) in reversed(STATS.items())}
+
+
+def is_table(file: ChainFile) -> bool:
+    """Whether a CSV file says of every row which chain it is of."""
+    return any(name in file.survey.header for name in CHAIN_COLUMNS)
+
+
+def read(file: ChainFile, *, lazy: bool) -> xr.DataTree:
+    """Read a table of all chains.
+
+    Raises
+    ------
+    FormatError
+        If it holds no draws, is cut short, or its chains are of unequal length.
+    """
+    file.check()
+    header = file.survey.header
+    variables, stats = layout(file, without=_COUNTING)
+    place = next(header.index(name) for name in CHAIN_COLUMNS if name in header)
+    chains = _chains(file, place)
+    groups = {
+        schema.POSTERIOR: {n: (e.shape, np.dtype(np.float64)) for n, e in variables.items()},
+        schema.SAMPLE_STATS: {name: ((), np.dtype(kind)) for name, (_, kind) in stats.items()},
+    }
+    held = {name: group for name, group in groups.items() if group}
+    try:
+        scratch = Scratch(len(chains), next(iter(chains.values())), held)
+    except ClaimError as error:
+        raise FormatError(file.path, str(error)) from None
+    try:
+        _fill(scratch, file, place, list(chains), variables, stats)
+    except BaseException:
+        scratch.remove()
+        raise
+    return scratch.tree({}, lazy=lazy)
+
+
+def _chains(file: ChainFile, place: int) -> dict[float, int]:
+    """How many draws each chain has, in the order in which they begin."""
+    sizes: dict[float, int] = {}
+    for column in _column(file, place):
+        for label, count in zip(*np.unique(column, return_counts=True), strict=True):
+            sizes[float(label)] = sizes.get(float(label), 0) + int(count)
+    if len(set(sizes.values())) > 1:
+        least, most = min(sizes, key=sizes.__getitem__), max(sizes, key=sizes.__getitem__)
+        raise FormatError(
+            file.path,
+            f"has {sizes[least]} draws of chain {least:g} and {sizes[most]} of chain {most:g}, but chains of one "
+            "posterior have equally many: leave the odd one out, or take another copy",
+        )
+    return sizes
+
+
+def _column(file: ChainFile, place: int) -> Iterator[np.ndarray]:
+    try:
+        for table in blocks(file.path, len(file.survey.header)):
+            yield table[:, place]
+    except ValueError as error:
+        raise FormatError(
+            file.path, "cannot be read as a table of numbers: a line is cut short or holds text"
+        ) from error
+
+
+def _fill(
+    scratch: Scratch,
+    file: ChainFile,
+    place: int,
+    labels: list[float],
+    variables: dict[str, Entries],
+    stats: Stats,
+) -> None:
+    done = [0] * len(labels)
+    for table in blocks(file.path, len(file.survey.header)):
+        for number, label in enumerate(labels):
+            rows = table[table[:, place] == label]
+            for name, entries in variables.items():
+                scratch.put(schema.POSTERIOR, name, number, done[number], entries.take(rows))
+            for name, (column, _) in stats.items():
+                scratch.put(schema.SAMPLE_STATS, name, number, done[number], rows[:, column])
+            done[number] += len(rows)
+
+
+def write(tree: xr.DataTree, path: Path) -> None:
+    """Write the draws and statistics of a posterior as one table; see `writing.write_tree`.
+
+    Raises
+    ------
+    FormatError
+        If two columns would have one name.
+    """
+    draws, stats = (_arrays(tree, group) for group in (schema.POSTERIOR, schema.SAMPLE_STATS))
+    stats = {name: values for name, values in stats.items() if values.ndim == 2}
+    names = ["chain", "draw", *(_COLUMNS.get(name, f"{name}__") for name in stats)]
+    names += [entry for name, values in draws.items() for entry in dotted(name, values.shape[2:])]
+    if len(set(names)) < len(names) or set(gather(names)) != {*names[: 2 + len(stats)], *draws}:
+        raise FormatError(path, "cannot hold these names apart in a table: write .nc or .zarr")
+    chains, length = next(iter(draws.values())).shape[:2]
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        file.write(",".join(map(_quoted, names)) + "\n")
+        for chain in range(chains):
+            for first in range(0, length, _ROWS):
+                part = slice(first, min(first + _ROWS, length))
+                counted = [np.full(part.stop - first, chain + 1), np.arange(first, part.stop) + 1]
+                columns = [column.tolist() for column in counted]
+                for values in (*stats.values(), *draws.values()):
+                    block = np.asarray(values[chain, part].values)
+                    block = block.astype(int) if block.dtype == bool else block
+                    columns += block.reshape(len(block), -1).T.tolist()
+                file.writelines(
+                    ",".join(map(repr, row)) + "\n" for row in zip(*columns, strict=True)
+                )
+
+
+def _arrays(tree: xr.DataTree, group: str) -> dict[str, xr.DataArray]:
+    """A group's arrays of real numbers, chain and draw first."""
+    if group not in tree.children:
+        return {}
+    held = tree[group].to_dataset()
+    return {
+        str(name): array.transpose(*schema.SAMPLE_DIMS, ...)
+        for name, array in held.data_vars.items()
+        if array.dtype.kind in "biuf" and set(schema.SAMPLE_DIMS) <= set(array.dims)
+    }
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"' if set(name) & set(',"') else name

@@ -1,0 +1,106 @@
+"""Names of scalar columns and the arrays that they are entries of: `theta.1.2`, `theta[1,2]`, `t:1`.
+
+Convention: places are counted from 1, as Stan does, in any order of columns. A tuple's part is a variable of its own
+(`t:1`), an array of tuples an array for each part; `z.real` and `z.imag` of a complex variable are two variables.
+Columns whose places leave gaps (`theta[2]` alone) stay scalars under their own names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+import numpy as np
+
+Index = tuple[int, ...]
+
+_BRACKETS = re.compile(r"(?P<base>.*[^\]])\[(?P<index>\d+(?:\s*,\s*\d+)*)\]", re.DOTALL)
+_DOTS = re.compile(r"(?P<base>.*?[^.\d].*?)(?P<index>(?:\.\d+)+)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Entries:
+    """A variable and the columns that hold its entries.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Of one draw.
+    columns : array of int
+        Where its entries stand among all columns, in C order.
+    """
+
+    shape: Index
+    columns: np.ndarray
+
+    def take(self, table: np.ndarray) -> np.ndarray:
+        """Return the variable's draws (draw, ...) of a table (draw, column)."""
+        return table[:, self.columns].reshape(len(table), *self.shape)
+
+
+def gather(names: Sequence[str]) -> dict[str, Entries]:
+    """Group columns by the variables that they are entries of, in the order of each one's first column."""
+    groups: dict[str, dict[Index, int]] = {}
+    for place, name in enumerate(names):
+        base, index = split(name)
+        groups.setdefault(base, {}).setdefault(index, place)
+    out: dict[str, Entries] = {}
+    for base, places in groups.items():
+        shape = _shape(places)
+        if shape is None:
+            for place in places.values():
+                out[names[place]] = Entries((), np.array([place]))
+        else:
+            indices = product(*(range(1, size + 1) for size in shape))
+            out[base] = Entries(shape, np.array([places[index] for index in indices], int))
+    return out
+
+
+def split(name: str) -> tuple[str, Index]:
+    """Take a column's name apart into its variable's name and its place in it.
+
+    >>> split("theta.1.2"), split("theta[1,2]"), split("t.3:1.2"), split("lp__")
+    (('theta', (1, 2)), ('theta', (1, 2)), ('t:1', (3, 2)), ('lp__', ()))
+    """
+    if found := _BRACKETS.fullmatch(name):
+        return found["base"], tuple(map(int, found["index"].split(",")))
+    head, *parts = name.split(":")
+    base, index = _dotted(head)
+    for part in parts:
+        number, *places = part.split(".")
+        if not number.isdigit() or not all(place.isdigit() for place in places):
+            return name, ()
+        base, index = f"{base}:{number}", (*index, *map(int, places))
+    return base, index
+
+
+def _dotted(name: str) -> tuple[str, Index]:
+    found = _DOTS.fullmatch(name)
+    if found is None:
+        return name, ()
+    return found["base"], tuple(int(place) for place in found["index"].split(".")[1:])
+
+
+def _shape(places: Mapping[Index, int]) -> Index | None:
+    """The shape that these places fill, or None where they leave gaps."""
+    depths = {len(index) for index in places}
+    if len(depths) > 1:
+        return None
+    shape = tuple(max(index[axis] for index in places) for axis in range(depths.pop()))
+    filled = prod(shape) == len(places) and all(min(index, default=1) > 0 for index in places)
+    return shape if filled else None
+
+
+def dotted(name: str, shape: Index) -> Iterator[str]:
+    """Name a variable's entries as CmdStan's CSV files do, in C order."""
+    for index in np.ndindex(*shape):
+        yield ".".join([name, *(str(place + 1) for place in index)])
+
+
+def bracketed(name: str, shape: Index) -> Iterator[str]:
+    """Name a variable's entries as posteriordb does, in C order."""
+    for index in np.ndindex(*shape):
+        yield f"{name}[{','.join(str(place + 1) for place in index)}]" if shape else name

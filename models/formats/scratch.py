@@ -1,0 +1,137 @@
+"""Draws that are read from text, on disk: written a block at a time, then read as they are asked for.
+
+A `Scratch` is a NetCDF file in a temporary folder. What it holds is at no time in memory as a whole; the folder is
+removed when the tree is closed, at the latest when the process ends, and `leftovers` removes that of a killed one.
+"""
+
+from __future__ import annotations
+
+import shutil
+import weakref
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..schema import SAMPLE_DIMS
+from ..storage.claims import ClaimError, in_words
+from ..storage.leftovers import temporary_folder
+from ..storage.sink import Sink
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+Shapes = Mapping[str, Mapping[str, tuple[tuple[int, ...], np.dtype]]]
+"""Of every group: its variables, with the shape of one draw and the type."""
+
+
+class Scratch:
+    """A place for the draws of some chains.
+
+    Parameters
+    ----------
+    chains, draws : int
+        How many.
+    groups : mapping
+        What there will be of each draw.
+
+    Raises
+    ------
+    ClaimError
+        If the disk has no room for them.
+    """
+
+    def __init__(self, chains: int, draws: int, groups: Shapes) -> None:
+        import h5netcdf  # here: what reads no files does without
+
+        self.folder = temporary_folder("draws")
+        self.path = self.folder / "draws.nc"
+        try:
+            self._check_room(chains * draws, groups)
+            self._sink = Sink(self.path)
+            self._file = h5netcdf.File(self._sink, "w")
+            for name, variables in groups.items():
+                self._make_group(name, variables, (chains, draws))
+        except BaseException:
+            self.remove()
+            raise
+
+    def _check_room(self, rows: int, groups: Shapes) -> None:
+        kinds = [kind for variables in groups.values() for kind in variables.values()]
+        needed = rows * sum(int(np.prod(shape)) * dtype.itemsize for shape, dtype in kinds)
+        if needed > (free := shutil.disk_usage(self.folder).free):
+            raise ClaimError(
+                f"holds {in_words(needed)} of draws, more than the {in_words(free)} that are free in "
+                f"{self.folder.parent}, where they are put while they are read: set TMPDIR to a folder on another disk"
+            )
+
+    def _make_group(
+        self, name: str, variables: Mapping[str, tuple[tuple[int, ...], np.dtype]], size: Any
+    ) -> None:
+        group = self._file.create_group(name)
+        sizes = dict(zip(SAMPLE_DIMS, size, strict=True))
+        dims = {}
+        for variable, (shape, _) in variables.items():
+            axes = [f"{variable}_dim_{axis}" for axis in range(len(shape))]
+            sizes |= dict(zip(axes, shape, strict=True))
+            dims[variable] = (*SAMPLE_DIMS, *axes)
+        group.dimensions = sizes
+        for axis, length in sizes.items():
+            group.create_variable(axis, (axis,), np.int64, data=np.arange(length))
+        for variable, (_, dtype) in variables.items():
+            stored = np.dtype(np.int8) if dtype == bool else dtype
+            made = group.create_variable(variable, dims[variable], stored)
+            if dtype == bool:
+                made.attrs["dtype"] = "bool"  # how xarray keeps truth values
+
+    def put(self, group: str, name: str, chain: int, first: int, values: np.ndarray) -> None:
+        """Write draws of a variable, (draw, ...), from the draw `first` on."""
+        if len(values):
+            variable = self._file[group][name]
+            variable[chain, first : first + len(values)] = values.astype(variable.dtype)
+
+    def tree(self, attributes: Mapping[str, Any], *, lazy: bool) -> xr.DataTree:
+        """Give what was put there as a tree; nothing can be put there afterwards.
+
+        Parameters
+        ----------
+        attributes : mapping
+            Of its root.
+        lazy : bool
+            Whether it is read as it is asked for, until the tree is closed; otherwise into memory.
+        """
+        import xarray as xr
+
+        try:
+            self._file.close()
+            self._sink.close()
+            tree = xr.open_datatree(self.path, engine="h5netcdf", cache=not lazy)
+            if not lazy:
+                with tree:
+                    tree = tree.load()
+                self.remove()
+        except BaseException:
+            self.remove()
+            raise
+        tree.attrs = dict(attributes)
+        if lazy:
+            on_close(tree, self.remove)
+        return tree
+
+    def remove(self) -> None:
+        """Remove it from the disk."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def on_close(tree: xr.DataTree, act: Callable[[], object]) -> None:
+    """Do something once when a tree is closed, or when the process ends."""
+    end = weakref.finalize(tree, act)
+    inner = tree._close
+
+    def close() -> None:
+        if inner is not None:
+            inner()
+        end()
+
+    tree.set_close(close)

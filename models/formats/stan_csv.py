@@ -1,0 +1,255 @@
+"""CmdStan's CSV files, one a chain of one run: read a block at a time into a scratch, whatever their size.
+
+Rows of warmup are left out, and so is the first row of ADVI, which is its mean and no draw. Columns that end in two
+underscores are the method's, under ArviZ's names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .. import schema
+from ..storable import check_names
+from ..storage.claims import ClaimError
+from .csv_blocks import Survey, blocks, survey
+from .entries import Entries, gather
+from .faults import FormatError
+from .scratch import Scratch
+from .stan_header import Header, attributes, rows_of_warmup
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+STATS: dict[str, tuple[str, type]] = {
+    "lp__": (schema.LP, np.float64),
+    "log_p__": (schema.LP, np.float64),
+    "accept_stat__": (schema.ACCEPTANCE_RATE, np.float64),
+    "stepsize__": (schema.STEP_SIZE, np.float64),
+    "treedepth__": (schema.TREE_DEPTH, np.int64),
+    "n_leapfrog__": (schema.N_STEPS, np.int64),
+    "divergent__": (schema.DIVERGING, np.bool_),
+    "energy__": (schema.ENERGY, np.float64),
+    "lp_approx__": (schema.LOG_Q, np.float64),
+    "log_q__": (schema.LOG_Q, np.float64),
+    "log_g__": (schema.LOG_Q, np.float64),
+}
+"""Columns of CmdStan's methods: the statistic that each is, and its type."""
+
+_MEANINGLESS = {"advi-meanfield": ("lp__",), "advi-fullrank": ("lp__",)}
+"""Columns that are zero throughout."""
+
+
+@dataclass(frozen=True)
+class ChainFile:
+    """One file: what is in it, and which of its rows are draws."""
+
+    survey: Survey
+
+    @property
+    def path(self) -> Path:
+        """Where it is."""
+        return self.survey.path
+
+    @cached_property
+    def header(self) -> Header:
+        """What it says of its run."""
+        return Header(self.survey.comments)
+
+    @property
+    def skipped(self) -> int:
+        """How many rows are no draws."""
+        if self.header.method.startswith("advi-"):
+            return min(1, self.survey.rows)
+        return rows_of_warmup(self.header, self.survey.rows_before, self.survey.rows)
+
+    @property
+    def draws(self) -> int:
+        """How many are."""
+        return self.survey.rows - self.skipped
+
+    def check(self) -> None:
+        """Refuse a file that holds no draws, or not all of them.
+
+        Raises
+        ------
+        FormatError
+            If so.
+        """
+        if self.header.holds_instead:
+            raise FormatError(
+                self.path, f"holds {self.header.holds_instead}, and no draws: give files of a sampler"
+            )
+        if not self.survey.header or not self.draws:
+            raise FormatError(self.path, "holds no draws: its run wrote none, or was cut short")
+        due = self.header.saved_draws
+        if due is not None and self.header.method != "" and self.draws < due:
+            raise FormatError(
+                self.path,
+                f"holds {max(self.draws, 0)} of the {due} draws that its run was to write: it was cut short, so "
+                "leave it out or run that chain again",
+            )
+        if self.survey.cut or (self.header.is_stans and not self.survey.ended):
+            raise FormatError(
+                self.path, "is cut short: its last line does not come to its end, so take another copy"
+            )
+
+
+def read(paths: Sequence[Path], *, lazy: bool) -> xr.DataTree:
+    """Read the chains of one posterior, a file each.
+
+    Raises
+    ------
+    FormatError
+        If a file holds no draws, is cut short, or the files are not chains of one posterior.
+    """
+    files = [ChainFile(_survey(path)) for path in paths]
+    for file in files:
+        file.check()
+    _check_together(files)
+    variables, stats = layout(files[0])
+    shapes = {
+        schema.POSTERIOR: {
+            name: (entries.shape, np.dtype(np.float64)) for name, entries in variables.items()
+        },
+        schema.SAMPLE_STATS: {name: ((), np.dtype(kind)) for name, (_, kind) in stats.items()},
+    }
+    if not stats:
+        del shapes[schema.SAMPLE_STATS]
+    draws = files[0].draws
+    try:
+        scratch = Scratch(len(files), draws, shapes)
+    except ClaimError as error:
+        raise FormatError(paths[0], str(error)) from None
+    try:
+        for number, file in enumerate(files):
+            _fill(scratch, number, file, variables, stats)
+    except BaseException:
+        scratch.remove()
+        raise
+    return scratch.tree(attributes([file.header for file in files], draws), lazy=lazy)
+
+
+def _survey(path: Path) -> Survey:
+    try:
+        return survey(path)
+    except ValueError as error:
+        raise FormatError(path, "is no text, as CSV files are") from error
+
+
+Stats = dict[str, tuple[int, type]]
+"""Of every statistic: its column and its type."""
+
+
+def layout(file: ChainFile, *, without: Collection[str] = ()) -> tuple[dict[str, Entries], Stats]:
+    """Tell variables, each with its entries, from statistics; columns named in `without` are neither.
+
+    Raises
+    ------
+    FormatError
+        If a name comes twice or cannot be stored, or there is no variable.
+    """
+    names = file.survey.header
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise FormatError(file.path, f"has two columns of the name {twice!r}: rename one")
+    stats: Stats = {}
+    for place, name in enumerate(names):
+        if name.endswith("__") and name not in _MEANINGLESS.get(file.header.method, ()):
+            stat, kind = STATS.get(name, (name.removesuffix("__"), np.float64))
+            stats.setdefault(stat, (place, kind))
+    held = [
+        (place, name)
+        for place, name in enumerate(names)
+        if name and not name.endswith("__") and name not in without
+    ]
+    places = np.array([place for place, _ in held], int)
+    variables = {
+        name: Entries(entries.shape, places[entries.columns])
+        for name, entries in gather([name for _, name in held]).items()
+    }
+    if not variables:
+        raise FormatError(file.path, "holds no variables, only what its sampler did")
+    try:
+        check_names(variables, dims={}, argument=str(file.path))
+    except ValueError as error:
+        raise FormatError.whole(str(error)) from None
+    return variables, stats
+
+
+def _fill(
+    scratch: Scratch,
+    number: int,
+    file: ChainFile,
+    variables: dict[str, Entries],
+    stats: Stats,
+) -> None:
+    skip, done = file.skipped, 0
+    try:
+        for table in blocks(file.path, len(file.survey.header)):
+            rows, skip = table[skip:], max(0, skip - len(table))
+            for name, entries in variables.items():
+                scratch.put(schema.POSTERIOR, name, number, done, entries.take(rows))
+            for name, (column, _) in stats.items():
+                scratch.put(schema.SAMPLE_STATS, name, number, done, rows[:, column])
+            done += len(rows)
+    except ValueError as error:
+        raise FormatError(
+            file.path, "cannot be read as a table of numbers: a line is cut short or holds text"
+        ) from error
+
+
+def _check_together(files: Sequence[ChainFile]) -> None:
+    """Refuse files that are not chains of one posterior."""
+    first = files[0]
+    for number, file in enumerate(files[1:], 1):
+        beside = f"and {first.path}"
+        if file.header.model != first.header.model:
+            raise FormatError(
+                file.path,
+                f"is of the model {file.header.model or '(unnamed)'}, {beside} of "
+                f"{first.header.model or '(unnamed)'}: give the chains of one model",
+            )
+        if file.header.method != first.header.method:
+            raise FormatError(
+                file.path,
+                f"is of the method {file.header.method}, {beside} of {first.header.method}: give chains of one run",
+            )
+        if file.survey.header != first.survey.header:
+            raise FormatError(
+                file.path,
+                f"{_difference(file.survey.header, first.survey.header)}, unlike {first.path}: give the chains of "
+                "one model",
+            )
+        twin = next((other for other in files[:number] if _same_draws(file, other)), None)
+        if twin is not None:
+            raise FormatError(
+                file.path, f"holds the same draws as {twin.path}: give every chain once, with seeds of their own"
+            )
+    sizes = [file.draws for file in files]
+    if len(set(sizes)) > 1:
+        short = files[sizes.index(min(sizes))]
+        raise FormatError(
+            short.path,
+            f"has {min(sizes)} draws and {files[sizes.index(max(sizes))].path} has {max(sizes)}, but chains of one "
+            "posterior have equally many: leave the odd one out, or run it again",
+        )
+
+
+def _same_draws(a: ChainFile, b: ChainFile) -> bool:
+    ids = (a.header.count("id"), b.header.count("id"))
+    return a.survey.digest == b.survey.digest and ids[0] == ids[1]
+
+
+def _difference(names: Sequence[str], other: Sequence[str]) -> str:
+    """How the columns of one file differ from another's."""
+    lacks = next((name for name in other if name not in set(names)), None)
+    if lacks is not None:
+        return f"has no column {lacks}"
+    more = next((name for name in names if name not in set(other)), None)
+    return "has its columns in another order" if more is None else f"has a column {more}"

@@ -1,0 +1,156 @@
+"""What CmdStan says of a run in its CSV file's comments, as attributes of a posterior."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from .. import schema
+
+_ENTRY = re.compile(r"(?P<name>\w+) = (?P<value>.*?)(?: \(Default\))?")
+_SECONDS = re.compile(r"([\d.e+-]+) seconds \((Warm-up|Sampling)\)")
+_NO_DRAWS = {
+    "optimize": "an optimum, which is one point",
+    "diagnose": "a check of gradients",
+    "log_prob": "log densities",
+}
+_ADAPTED = "Adaptation terminated"
+
+
+@dataclass(frozen=True)
+class Header:
+    """The comments of one CSV file.
+
+    Attributes
+    ----------
+    comments : tuple of str
+        The lines without their ``#``.
+    """
+
+    comments: tuple[str, ...]
+
+    @cached_property
+    def entries(self) -> dict[str, str]:
+        """What is said of a name where it is said first; empty for a file that Stan did not write."""
+        found = (_ENTRY.fullmatch(line) for line in self.comments)
+        out: dict[str, str] = {}
+        for entry in found:
+            if entry is not None:
+                out.setdefault(entry["name"], entry["value"].strip())
+        return out
+
+    def number(self, name: str) -> float | None:
+        """A number that is said, or None."""
+        try:
+            return float(self.entries[name])
+        except (KeyError, ValueError):
+            return None
+
+    def count(self, name: str) -> int | None:
+        """A whole number that is said, or None."""
+        value = self.number(name)
+        return None if value is None or value % 1 else int(value)
+
+    @property
+    def is_stans(self) -> bool:
+        """Whether CmdStan wrote the file."""
+        return "stan_version_major" in self.entries or "method" in self.entries
+
+    @property
+    def model(self) -> str:
+        """The program's name."""
+        return self.entries.get("model", "").removesuffix("_model")
+
+    @property
+    def method(self) -> str:
+        """The method, in this project's words; empty where nothing is said."""
+        method, algorithm = self.entries.get("method", ""), self.entries.get("algorithm", "")
+        if method == "variational":
+            return f"advi-{algorithm}"
+        if method != "sample":
+            return method
+        if algorithm == "fixed_param":
+            return "fixed-param"
+        return {"nuts": "nuts", "static": "hmc"}.get(self.entries.get("engine", ""), "nuts")
+
+    @property
+    def holds_instead(self) -> str | None:
+        """What the file holds in place of draws, or None."""
+        return _NO_DRAWS.get(self.entries.get("method", ""))
+
+    @property
+    def keeps_warmup(self) -> bool:
+        """Whether rows of warmup stand before the draws."""
+        return self.entries.get("save_warmup", "0") in ("1", "true")
+
+    @property
+    def saved_draws(self) -> int | None:
+        """How many draws a finished run of this kind has written; None where nothing is said."""
+        return self._kept("num_samples")
+
+    @property
+    def saved_warmup(self) -> int:
+        """How many rows of warmup a finished run has written."""
+        warms_up = self.keeps_warmup and self.method in ("nuts", "hmc")
+        return (self._kept("num_warmup") or 0) if warms_up else 0
+
+    def _kept(self, name: str) -> int | None:
+        count, thin = self.count(name), self.count("thin") or 1
+        return None if count is None else -(-count // max(thin, 1))
+
+    def seconds(self, phase: str) -> float:
+        """Time of ``"Warm-up"`` or ``"Sampling"``; NaN where there is none."""
+        for line in self.comments:
+            if (found := _SECONDS.search(line)) and found.group(2) == phase:
+                return float(found.group(1))
+        return float("nan")
+
+
+def attributes(headers: Sequence[Header], draws: int) -> dict[str, Any]:
+    """Give what chains of one run say of it as root attributes; what they do not say is left out."""
+    first = headers[0]
+    if not first.is_stans:
+        return {}
+    settings = {
+        "chains": len(headers),
+        "draws": draws,
+        "warmup": first.count("num_warmup"),
+        "thin": first.count("thin"),
+        "target_acceptance": first.number("delta"),
+        "max_tree_depth": first.count("max_depth"),
+        "metric": first.entries.get("metric"),
+        "step_size": first.number("stepsize"),
+    }
+    version = [first.entries.get(f"stan_version_{part}") for part in ("major", "minor", "patch")]
+    sampled = first.entries.get("method") == "sample"
+    said: dict[str, Any] = {
+        schema.TARGET: first.model,
+        schema.PROGRAM_NAME: first.model,
+        schema.ENGINE: "stan",
+        schema.METHOD: first.method,
+        schema.SEED: first.count("seed"),
+        schema.SETTINGS: {k: v for k, v in settings.items() if v is not None},
+        schema.MAX_TREE_DEPTH: first.count("max_depth") if first.method == "nuts" else None,
+        schema.VERSIONS: {"stan": ".".join(filter(None, version))} if all(version) else None,
+        schema.CREATED_AT: first.entries.get("start_datetime"),
+    }
+    if sampled:
+        said[schema.WARMUP_SECONDS] = _times(headers, "Warm-up")
+        said[schema.SAMPLING_SECONDS] = _times(headers, "Sampling")
+    return {name: schema.encode(value) for name, value in said.items() if value not in (None, "")}
+
+
+def _times(headers: Sequence[Header], phase: str) -> list[float] | None:
+    times = [header.seconds(phase) for header in headers]
+    return times if all(time == time for time in times) else None
+
+
+def rows_of_warmup(header: Header, before: dict[str, int], rows: int) -> int:
+    """How many of a file's rows are warmup: those before the line that says that adaptation has ended."""
+    if not header.keeps_warmup:
+        return 0
+    marked = next((count for line, count in before.items() if line.startswith(_ADAPTED)), 0)
+    return marked or min(header.saved_warmup, rows)

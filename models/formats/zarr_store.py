@@ -1,0 +1,135 @@
+"""Zarr stores: folders and zip archives. They are read in formats 2 and 3, and written in format 2, which all read."""
+
+from __future__ import annotations
+
+import math
+import warnings
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from ..storage.claims import ClaimError, check_claim
+from .faults import FormatError
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+_MARKS = ("zarr.json", ".zgroup", ".zmetadata")
+_FORMAT = 2
+
+
+def is_store(folder: Path) -> bool:
+    """Whether a folder is a Zarr store."""
+    return any((folder / mark).is_file() for mark in _MARKS)
+
+
+def place_in(archive: zipfile.ZipFile) -> str | None:
+    """Where in an archive its store begins: empty for its root; None if there is none."""
+    roots = [
+        PurePosixPath(name).parent
+        for name in archive.namelist()
+        if PurePosixPath(name).name in _MARKS and not name.startswith("__MACOSX/")
+    ]
+    if not roots:
+        return None
+    root = min(roots, key=lambda folder: len(folder.parts))
+    return "" if root == PurePosixPath(".") else str(root)
+
+
+def read(path: Path, *, lazy: bool, place: str = "") -> xr.DataTree:
+    """Read a store; see `opening.open_tree`.
+
+    Parameters
+    ----------
+    path : Path
+        A folder, or an archive.
+    lazy : bool
+        Whether its arrays are read when they are asked for.
+    place : str
+        Where in an archive it begins.
+
+    Raises
+    ------
+    FormatError
+        If it cannot be read, or claims too much.
+    """
+    import xarray as xr
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of formats and engines, which are no user's affair
+            store: Any = path if path.is_dir() else _archive(path)
+            _check(path, store, place)
+            opened = xr.open_datatree(
+                store,
+                engine="zarr",
+                group=place or None,
+                consolidated=False,
+                chunks=None,
+                cache=not lazy,
+            )
+            if lazy:
+                return opened
+            with opened:
+                return opened.load()
+    except ClaimError as error:
+        raise FormatError(path, str(error)) from None
+    except FormatError:
+        raise
+    except Exception as error:  # of what anyone may have written, the libraries raise anything
+        raise FormatError(
+            path, "is no Zarr store that can be read: it is cut short, damaged or of another kind"
+        ) from error
+
+
+def _archive(path: Path) -> Any:
+    from zarr.storage import ZipStore
+
+    with zipfile.ZipFile(path) as archive:
+        check_claim(path, sum(member.file_size for member in archive.infolist()))
+        if (damaged := archive.testzip()) is not None:
+            raise FormatError(path, f"is damaged: its part {damaged} is not what was written")
+    return ZipStore(path, mode="r")
+
+
+def _check(path: Path, store: Any, place: str) -> None:
+    """Refuse a store that claims more than it can hold."""
+    import zarr
+
+    root = zarr.open_group(store, mode="r", path=place or None)
+    claimed = sum(
+        math.prod(array.shape) * array.dtype.itemsize for array in _arrays(root) if array.shape
+    )
+    size = sum(part.stat().st_size for part in path.rglob("*")) if path.is_dir() else None
+    check_claim(path, claimed, size=size)
+
+
+def _arrays(root: Any) -> Iterator[Any]:
+    import zarr
+
+    for _, member in root.members(max_depth=None):
+        if isinstance(member, zarr.Array):
+            yield member
+
+
+def write(tree: xr.DataTree, path: Path) -> None:
+    """Write a store as a folder; see `writing.write_tree`."""
+    _write(tree, path)
+
+
+def write_zipped(tree: xr.DataTree, path: Path) -> None:
+    """Write a store as an archive."""
+    from zarr.storage import ZipStore
+
+    store = ZipStore(path, mode="w", compression=zipfile.ZIP_STORED)
+    try:
+        _write(tree, store)
+    finally:
+        store.close()
+
+
+def _write(tree: xr.DataTree, store: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        tree.to_zarr(store, mode="w", consolidated=True, zarr_format=_FORMAT)
