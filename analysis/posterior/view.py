@@ -7,9 +7,11 @@ parsed it keeps, and it never writes to the tree.
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +19,10 @@ import xarray as xr
 from jaxtyping import Float
 
 from onebasin.models import schema
+from onebasin.models.checks import check_paths
+from onebasin.models.formats.adopted import adopted
+from onebasin.models.formats.objects import convert, names_files
+from onebasin.models.formats.opening import open_tree
 
 from .draws import Draws, check_dims, checked, lay_out, refuse_broken
 from .kinds import Kinds, kinds_of
@@ -27,7 +33,7 @@ if TYPE_CHECKING:
     from onebasin.models.symmetry.evidence import Evidence
 
 Posterior = Any
-"""A `View`, a `DataTree`, or anything that ArviZ can convert to one, such as a `Dataset` of draws."""
+"""A `View`, a `DataTree`, files, a sampler's result, or anything that ArviZ can convert, such as a `Dataset`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -307,7 +313,8 @@ def as_view(posterior: Posterior, argument: str = "posterior") -> View:
     Parameters
     ----------
     posterior
-        A view, a `DataTree`, or what ArviZ converts to one; the attributes of a `Dataset` count as a tree's.
+        A view, a `DataTree`, a file or the files of a run's chains, an `MCMC` of NumPyro, a fit of cmdstanpy, or what
+        ArviZ converts to a tree; the attributes of a `Dataset` count as a tree's.
     argument : str
         What error messages call it.
 
@@ -315,23 +322,46 @@ def as_view(posterior: Posterior, argument: str = "posterior") -> View:
     ------
     TypeError
         If it is nothing of the kind.
+    PosteriorFileError
+        If files hold no posterior that can be read.
     """
     if isinstance(posterior, View):
         return posterior
     if isinstance(posterior, xr.DataTree):
-        return View(posterior, argument)
-    from arviz_base import convert_to_datatree  # here: a tree does without
-
+        return View(adopted(posterior), argument)
+    if names_files(posterior):
+        return view_of_files(check_paths(argument, posterior), argument=argument)
     try:
-        tree = convert_to_datatree(posterior)
+        tree = convert(posterior)
     except (TypeError, ValueError) as error:
         raise TypeError(
-            f"`{argument}` is a {type(posterior).__name__}, and an `xarray.DataTree` is needed: pass "
-            "what an inference method returned, or `xarray.open_datatree(path, engine='h5netcdf')`."
+            f"`{argument}` is a {type(posterior).__name__}, and an `xarray.DataTree` is needed: pass what an inference "
+            "method returned, files, or a result that ArviZ converts."
         ) from error
-    if isinstance(posterior, xr.Dataset):
-        tree.attrs = dict(posterior.attrs)
     return View(tree, argument)
+
+
+def view_of_files(paths: Sequence[Path], *, argument: str = "posterior", name: str = "") -> View:
+    """Open a posterior's files, to be read as far as they are asked for, as long as the view is there.
+
+    Parameters
+    ----------
+    paths
+        A file, a store, or the CSV files of a run's chains.
+    argument : str
+        What messages call them where they cannot be opened.
+    name : str
+        What later messages call the posterior; the first of the files by default.
+
+    Raises
+    ------
+    PosteriorFileError
+        If they hold no posterior that can be read.
+    """
+    tree = open_tree(paths, lazy=True, argument=argument)
+    view = View(tree, name or str(paths[0]))
+    weakref.finalize(view, tree.close)  # a tree's nodes know each other, and outlive its last use
+    return view
 
 
 def _choose(there: tuple[str, ...], var_names: str | Sequence[str] | None) -> Sequence[str]:

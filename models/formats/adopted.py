@@ -52,9 +52,7 @@ def adopted(tree: xr.DataTree) -> xr.DataTree:
         word = _OLDER.get(str(name))
         if word is not None and word not in stats and word not in renamed.values():
             renamed[str(name)] = word
-    moves = (
-        schema.LOG_LIKELIHOOD in stats.data_vars and schema.LOG_LIKELIHOOD not in tree.children
-    )
+    moves = schema.LOG_LIKELIHOOD in stats.data_vars and schema.LOG_LIKELIHOOD not in tree.children
     if not renamed and not moves:
         return tree
     groups = {name: child.to_dataset() for name, child in tree.children.items()}

@@ -10,7 +10,7 @@ import json
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -46,7 +46,9 @@ def read(path: Path) -> xr.DataTree:
     for number, chain in enumerate(chains):
         if set(chain) != set(names):
             odd = next(iter(set(chain) ^ set(names)))
-            raise FormatError(path, f"has {odd!r} in one chain and not in another: take another copy")
+            raise FormatError(
+                path, f"has {odd!r} in one chain and not in another: take another copy"
+            )
         _check_lengths(path, chain, number)
     sizes = [len(chain[names[0]]) for chain in chains]
     if len(set(sizes)) > 1:
@@ -100,7 +102,8 @@ def _chains_of(path: Path, said: Any) -> Sequence[Mapping[str, Any]]:
     )
     if not good:
         raise FormatError(
-            path, "holds JSON, but not the draws of a posterior: a list with an object {name: draws} for each chain"
+            path,
+            "holds JSON, but not the draws of a posterior: a list with an object {name: draws} for each chain",
         )
     return chains
 
@@ -154,14 +157,11 @@ def write(tree: xr.DataTree, path: Path) -> None:
 
 def write_zipped(tree: xr.DataTree, path: Path, name: str) -> None:
     """Write the draws of a posterior as zipped JSON, whose one member has this name."""
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        with archive.open(name, "w", force_zip64=True) as member:
-            _put(member, tree)
-
-
-def _put(member: IO[bytes], tree: xr.DataTree) -> None:
-    for text in _text(tree):
-        member.write(text.encode())
+    with (
+        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive,
+        archive.open(name, "w", force_zip64=True) as member,
+    ):
+        member.writelines(text.encode() for text in _text(tree))
 
 
 def _text(tree: xr.DataTree) -> Iterator[str]:
@@ -175,7 +175,9 @@ def _text(tree: xr.DataTree) -> Iterator[str]:
             held = values[chain].values
             columns = held.reshape(len(held), -1).T
             for entry, column in zip(bracketed(name, values.shape[2:]), columns, strict=True):
-                yield ("" if first else ",\n") + json.dumps(entry) + ":" + json.dumps(column.tolist())
+                yield (
+                    ("" if first else ",\n") + json.dumps(entry) + ":" + json.dumps(column.tolist())
+                )
                 first = False
         yield "}"
     yield "]\n"

@@ -71,7 +71,8 @@ def _check_many(files: Sequence[Path]) -> None:
             raise FormatError(file, what)
         if not is_csv(file):
             raise FormatError(
-                file, "is one of several files, of which only CSV files of CmdStan are chains of one posterior"
+                file,
+                "is one of several files, of which only CSV files of CmdStan are chains of one posterior",
             )
     seen: dict[Path, Path] = {}
     for file in files:
@@ -105,14 +106,18 @@ def _zip(path: Path, *, lazy: bool) -> xr.DataTree:
         with zipfile.ZipFile(path) as archive:
             place = zarr_store.place_in(archive)
     except Exception as error:  # of bytes that anyone may have written, zipfile raises anything
-        raise FormatError(path, "is no zip archive that can be read: it is cut short or damaged") from error
+        raise FormatError(
+            path, "is no zip archive that can be read: it is cut short or damaged"
+        ) from error
     if place is None:
         return draws_json.read(path)
     return _with_draws(zarr_store.read(path, lazy=lazy, place=place), path)
 
 
 def _text(path: Path, *, lazy: bool) -> xr.DataTree:
-    if not is_csv(path) and (path.suffix.lower() == ".json" or _begins(path).lstrip()[:1] in (b"[", b"{")):
+    if not is_csv(path) and (
+        path.suffix.lower() == ".json" or _begins(path).lstrip()[:1] in (b"[", b"{")
+    ):
         return draws_json.read(path)
     try:
         file = stan_csv.ChainFile(survey(path))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import shutil
 import weakref
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -80,9 +79,9 @@ class Scratch:
         for axis, length in sizes.items():
             group.create_variable(axis, (axis,), np.int64, data=np.arange(length))
         for variable, (_, dtype) in variables.items():
-            stored = np.dtype(np.int8) if dtype == bool else dtype
+            stored = np.dtype(np.int8) if dtype.kind == "b" else dtype
             made = group.create_variable(variable, dims[variable], stored)
-            if dtype == bool:
+            if dtype.kind == "b":
                 made.attrs["dtype"] = "bool"  # how xarray keeps truth values
 
     def put(self, group: str, name: str, chain: int, first: int, values: np.ndarray) -> None:

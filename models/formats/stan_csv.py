@@ -83,7 +83,8 @@ class ChainFile:
         """
         if self.header.holds_instead:
             raise FormatError(
-                self.path, f"holds {self.header.holds_instead}, and no draws: give files of a sampler"
+                self.path,
+                f"holds {self.header.holds_instead}, and no draws: give files of a sampler",
             )
         if not self.survey.header or not self.draws:
             raise FormatError(self.path, "holds no draws: its run wrote none, or was cut short")
@@ -96,7 +97,8 @@ class ChainFile:
             )
         if self.survey.cut or (self.header.is_stans and not self.survey.ended):
             raise FormatError(
-                self.path, "is cut short: its last line does not come to its end, so take another copy"
+                self.path,
+                "is cut short: its last line does not come to its end, so take another copy",
             )
 
 
@@ -229,7 +231,8 @@ def _check_together(files: Sequence[ChainFile]) -> None:
         twin = next((other for other in files[:number] if _same_draws(file, other)), None)
         if twin is not None:
             raise FormatError(
-                file.path, f"holds the same draws as {twin.path}: give every chain once, with seeds of their own"
+                file.path,
+                f"holds the same draws as {twin.path}: give every chain once, with seeds of their own",
             )
     sizes = [file.draws for file in files]
     if len(set(sizes)) > 1:

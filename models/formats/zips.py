@@ -23,7 +23,5 @@ def member_of(archive: zipfile.ZipFile, path: Path, suffix: str) -> zipfile.ZipI
     ]
     if len(found) != 1:
         what = "holds no JSON" if not found else f"holds {len(found)} JSON files, and one is needed"
-        raise FormatError(
-            path, f"{what}: give posteriordb's zipped draws, or a zipped Zarr store"
-        )
+        raise FormatError(path, f"{what}: give posteriordb's zipped draws, or a zipped Zarr store")
     return found[0]

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import StudyError, check_seed
-from .posteriors import named
-from .reading import read
+from . import reading
 from .symmetries import HELP, parse_exchangeable
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def compare(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN.nc...", help="Posterior files.")],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN.nc...", help=reading.HELP_MANY)],
     truth: Annotated[
         Path | None, typer.Option(help="Which of them is the truth; by default the first.")
     ] = None,
@@ -50,15 +49,16 @@ def compare(
     from onebasin.analysis.compare.compare import compare as compare_trees
     from onebasin.analysis.report import comparison_table
 
-    if len(runs) < 2:
-        raise StudyError("`RUN.nc` is one file, and a comparison needs two or more: add another.")
-    files = named(runs)
+    files = reading.posteriors(runs)
+    if len(files) < 2:
+        what = "one file" if len(runs) < 2 else "one posterior, in chains"
+        raise StudyError(f"`RUN.nc` is {what}, and a comparison needs two or more: add another.")
     name = _truth(files, truth)
     x, y = _read_points(points) if points else (None, None)
-    views = {name: read(run) for name, run in files.items()}
+    views = {name: reading.read(run) for name, run in files.items()}
     if points and views[name].network is None:
         raise StudyError(
-            f"`--points` is {points}, but {files[name]} is of no network that could predict there; leave it out."
+            f"`--points` is {points}, but {files[name][0]} is of no network that could predict there; leave it out."
         )
     with console.alignment_bar() as progress:
         comparison = compare_trees(
@@ -83,15 +83,17 @@ def compare(
         console.write_remark(sentence, "warn")
 
 
-def _truth(files: dict[str, Path], truth: Path | None) -> str:
+def _truth(files: dict[str, reading.Files], truth: Path | None) -> str:
     """Name of the file that is the truth."""
     if truth is None:
         return next(iter(files))
-    for name, file in files.items():
-        if file.resolve() == truth.resolve():
+    wanted = {file.resolve() for file in reading.files_of([truth])}
+    for name, group in files.items():
+        if truth.name == name or wanted & {file.resolve() for file in group}:
             return name
+    there = ", ".join(str(group[0]) for group in files.values())
     raise StudyError(
-        f"`--truth` is {truth}, which is none of the files to compare ({', '.join(map(str, files.values()))}); "
+        f"`--truth` is {truth}, which is none of the files to compare ({there}); "
         "name it among them too."
     )
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from .reading import read
+from . import reading
 from .symmetries import HELP, parse_exchangeable
 
 Exchangeable = Annotated[
@@ -15,7 +15,10 @@ Exchangeable = Annotated[
 
 
 def diagnose(
-    run: Annotated[Path, typer.Argument(metavar="RUN.nc", help="A posterior file.")],
+    run: Annotated[
+        list[Path],
+        typer.Argument(metavar="RUN.nc", help=f"{reading.HELP} Several are chains of one."),
+    ],
     var: Annotated[
         list[str] | None, typer.Option(help="Look at this variable alone, as it is; repeatable.")
     ] = None,
@@ -38,18 +41,21 @@ def diagnose(
     from onebasin.analysis.diagnostics.aligned import diagnose_aligned, has_equal_modes
     from onebasin.analysis.diagnostics.diagnose import diagnose as diagnose_raw
 
-    view = read(run)
+    view = reading.chains(run)
     symmetry = parse_exchangeable(exchangeable or []) or None
     aligned = None
     if align and not var and (symmetry or has_equal_modes(view)):
         with console.alignment_bar() as progress:
             aligned = diagnose_aligned(view, symmetry, held_out=held_out, progress=progress)
     diagnosis = aligned.raw if aligned else diagnose_raw(view, var_names=var or None)
-    console.write_findings(run, diagnosis, aligned, json=json)
+    console.write_findings(reading.title(run), diagnosis, aligned, json=json)
 
 
 def align(
-    run: Annotated[Path, typer.Argument(metavar="RUN.nc", help="A posterior file.")],
+    run: Annotated[
+        list[Path],
+        typer.Argument(metavar="RUN.nc", help=f"{reading.HELP} Several are chains of one."),
+    ],
     out: Annotated[Path, typer.Option(help="The aligned posterior to write, NetCDF.")],
     exchangeable: Exchangeable = None,
     reference: Annotated[
@@ -71,14 +77,14 @@ def align(
     from onebasin.models.storage.outputs import claim
 
     symmetry = parse_exchangeable(exchangeable or []) or None
-    other = Path(reference) if reference.endswith(".nc") else None
-    inputs = [run] if other is None else [run, other]
+    other = reading.reference(reference)
+    inputs = [*reading.files_of(run), *([] if other is None else reading.files_of([other]))]
     with claim(out, force=force, error=PosteriorFileError, argument="--out", inputs=inputs):
         with console.alignment_bar() as progress:
             alignment = align_tree(
-                read(run),
+                reading.chains(run),
                 symmetry,
-                reference=reference if other is None else read(other, "--reference"),
+                reference=reference if other is None else reading.read(other, "--reference"),
                 cost=cost,
                 restarts=restarts,
                 max_sweeps=max_sweeps,
@@ -101,7 +107,7 @@ def align(
 
 
 def report(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN.nc...", help="Posterior files.")],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN.nc...", help=reading.HELP_MANY)],
     out: Annotated[Path, typer.Option(help="The page to write.")],
     title: Annotated[str, typer.Option(help="Heading of the page.")] = "Posterior report",
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
@@ -112,26 +118,8 @@ def report(
     console.prepare_jax()
     from onebasin.analysis.report import claimed, posterior_report, put
 
-    with claimed(out, force=force, argument="--out", inputs=runs):
-        trees = {name: read(run) for name, run in named(runs).items()}
+    named = reading.posteriors(runs)
+    with claimed(out, force=force, argument="--out", inputs=reading.files_of(runs)):
+        trees = {name: reading.read(files) for name, files in named.items()}
         put(posterior_report(trees, title=title), out, force=force)
     console.say(f"wrote {out}")
-
-
-def named(runs: list[Path]) -> dict[str, Path]:
-    """Name files by their stems, with as many folders before them as it takes to tell them apart.
-
-    Raises
-    ------
-    ValueError
-        If a file is given twice.
-    """
-    seen = {run.resolve() for run in runs}
-    if len(seen) < len(runs):
-        raise ValueError("`RUN.nc` is given twice: give every posterior file once.")
-    longest = max(len(run.resolve().parts) for run in runs)
-    for depth in range(1, longest + 1):
-        names = ["/".join(run.resolve().with_suffix("").parts[-depth:]) for run in runs]
-        if len(set(names)) == len(names):
-            break
-    return dict(zip(names, runs, strict=True))

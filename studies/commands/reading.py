@@ -1,35 +1,101 @@
-"""Posterior files as commands take them: a view that messages call by the file's name."""
+"""Posterior files as commands take them: which are one posterior, and a view that messages call by its file's name."""
 
 from __future__ import annotations
 
-import weakref
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from ..errors import UsageError
 
 if TYPE_CHECKING:
     from onebasin.analysis.posterior.view import View
 
+Files = tuple[Path, ...]
 
-def read(file: Path, argument: str = "RUN.nc") -> View:
-    """Read a posterior file, which stands on the command's line as `argument`.
+HELP = "A posterior: NetCDF, Zarr, posteriordb's JSON, CSV files of CmdStan."
+HELP_MANY = f"{HELP} Chains NAME_1.csv, NAME_2.csv, ... are one posterior."
+_STARTS = ("gaussian", "mean", "draw")
+"""What `align --reference` takes besides files."""
 
-    It stays open, and is read as far as it is asked for, as long as the view is there.
+
+def read(files: Path | Sequence[Path], argument: str = "RUN.nc") -> View:
+    """Open a posterior, which stands on the command's line as `argument`; several files are the chains of a run.
 
     Raises
     ------
     PosteriorFileError
-        If it does not exist or holds no posterior.
+        If a file does not exist or holds no posterior.
     """
-    from onebasin.analysis.posterior.view import as_view
-    from onebasin.inference.errors import PosteriorFileError
-    from onebasin.inference.posterior import open_posterior
+    from onebasin.analysis.posterior.view import view_of_files
 
-    try:
-        tree = open_posterior(file, lazy=True)
-    except PosteriorFileError as error:
-        raise PosteriorFileError(str(error).replace("`path`", f"`{argument}`", 1)) from error
-    view = as_view(tree, str(file))
-    weakref.finalize(
-        view, tree.close
-    )  # a tree's nodes know each other, so that it outlives its last use
-    return view
+    paths = [files] if isinstance(files, Path) else list(files)
+    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+    return view_of_files(paths, argument=argument, name=f"{paths[0]}{more}")
+
+
+def chains(run: Sequence[Path]) -> View:
+    """Open the one posterior that a command takes: a file, or the CSV files of a run's chains.
+
+    Raises
+    ------
+    UsageError
+        If there are several files, and they are no chains.
+    PosteriorFileError
+        If a file does not exist or holds no posterior.
+    """
+    from onebasin.models.formats.naming import is_csv
+
+    if len(run) > 1 and (others := [path for path in run if not (is_csv(path) or path.is_dir())]):
+        raise UsageError(
+            f"`RUN.nc` is one posterior, of which only CSV files of CmdStan may be several, a chain each: there is no "
+            f"place for {others[-1]} beside {run[0] if run[0] != others[-1] else run[1]}."
+        )
+    return read(run)
+
+
+def posteriors(runs: Sequence[Path]) -> dict[str, Files]:
+    """Tell which words are chains of one run, and name every posterior.
+
+    Names are files' stems, with as many folders before them as it takes to tell them apart.
+
+    Raises
+    ------
+    ValueError
+        If a file is given twice.
+    """
+    from onebasin.models.formats.naming import grouped, stem
+
+    groups = grouped(runs)
+    files = [file.resolve() for group in groups for file in group]
+    if len(set(files)) < len(files):
+        raise ValueError("`RUN.nc` is given twice: give every posterior file once.")
+    stems = [stem([file.resolve() for file in group]) for group in groups]
+    longest = max(len(path.parts) for path in stems)
+    for depth in range(1, longest + 1):
+        names = ["/".join(path.parts[-depth:]) for path in stems]
+        if len(set(names)) == len(names):
+            return dict(zip(names, groups, strict=True))
+    whole = [str(group[0]) for group in groups]  # run.nc beside run.zarr
+    return dict(zip(whole, groups, strict=True))
+
+
+def files_of(runs: Sequence[Path]) -> list[Path]:
+    """All files that words stand for, patterns and folders among them."""
+    from onebasin.models.formats.naming import expanded
+
+    return [file for run in runs for file in expanded(run)]
+
+
+def title(runs: Sequence[Path]) -> Path:
+    """Name the one posterior whose files are given: its file, or what the names of its chains have in common."""
+    from onebasin.models.formats.naming import stem
+
+    files = files_of(runs)
+    return files[0] if len(files) == 1 else stem(files)
+
+
+def reference(word: str) -> Path | None:
+    """The posterior that `--reference` names; None for a word of its own, or one that nothing is known of."""
+    path = Path(word)
+    return path if word not in _STARTS and (path.suffix or path.exists()) else None

@@ -95,7 +95,9 @@ def spellings(ctx: Context) -> dict[str, str]:
         if function not in names and there in names.values()
     }
     if "run" in ctx.params:
-        names |= {"posterior": str(ctx.params["run"]), "run": str(ctx.params["run"])}
+        first, *more = ctx.params["run"]
+        named = f"{first} and {len(more)} more" if more else str(first)
+        names |= {"posterior": named, "run": named}
     return names
 
 

@@ -11,7 +11,7 @@ from onebasin.inference import AdviSettings, NutsSettings
 from onebasin.inference.posterior import build, open_posterior, save
 from onebasin.models import BayesianNetwork, Network, Target
 from onebasin.models.data import load_data
-from onebasin.studies.commands.posteriors import named
+from onebasin.studies.commands.reading import posteriors
 
 from .conftest import fake_posterior
 
@@ -121,9 +121,9 @@ def test_report_that_cannot_be_written_is_one_line(onebasin, runs, words, messag
 
 def test_files_are_named_by_what_tells_them_apart(tmp_path):
     files = [tmp_path / "x" / "one.nc", tmp_path / "y" / "one.nc"]
-    assert list(named(files)) == ["x/one", "y/one"]
-    assert list(named([tmp_path / "one.nc", tmp_path / "two.nc"])) == ["one", "two"]
-    assert list(named(files[:1])) == ["one"]
+    assert list(posteriors(files)) == ["x/one", "y/one"]
+    assert list(posteriors([tmp_path / "one.nc", tmp_path / "two.nc"])) == ["one", "two"]
+    assert list(posteriors(files[:1])) == ["one"]
 
 
 # Modulo symmetry
