@@ -106,9 +106,10 @@ def fake_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[.
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    """With ONEBASIN_REQUIRE_ALL=1, fail instead of skipping (GPU tests and xfail aside)."""
+    """With ONEBASIN_REQUIRE_ALL=1, fail instead of skipping (tests with a GPU or a browser, and xfail, aside)."""
     report = yield
-    exempt = hasattr(report, "wasxfail") or item.get_closest_marker("gpu") is not None
+    marked = any(item.get_closest_marker(name) for name in ("gpu", "browser"))
+    exempt = hasattr(report, "wasxfail") or marked
     if REQUIRE_ALL and report.skipped and not exempt:
         report.outcome = "failed"
         report.longrepr = f"skipped although ONEBASIN_REQUIRE_ALL=1: {report.longrepr}"

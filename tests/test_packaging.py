@@ -18,7 +18,11 @@ ROOT = Path(__file__).parents[1]
 ROOMS = ("models", "stan", "inference", "analysis", "studies")
 
 # conda-forge's name where it is not the package index's. CmdStan is a package of its own there.
-CONDA_NAMES = {"httpstan": "cmdstan", "matplotlib": "matplotlib-base"}
+CONDA_NAMES = {
+    "httpstan": "cmdstan",
+    "matplotlib": "matplotlib-base",
+    "playwright": "playwright-python",
+}
 # Bounds that differ: httpstan and cmdstan number their releases differently.
 CONDA_BOUNDS = {"cmdstan": SpecifierSet(">=2.36")}
 # What only conda has to be told: the interpreter, and the tool that installs the project itself.
