@@ -6,6 +6,7 @@ Text is plain, as in `page`; a number is written as its column says.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -146,7 +147,7 @@ class Table:
             for row in self.all_rows
         )
 
-    @property
+    @cached_property
     def numeric(self) -> tuple[bool, ...]:
         """Whether a column holds numbers, and besides them nothing but empty cells."""
         filled = [[c.value for c in column if not c.is_empty] for column in self._by_column()]

@@ -11,7 +11,7 @@ from onebasin.models.text import shown
 from .cells import Column, Table
 from .page import AnswerCard, Code, Details, FigureItem, FigureRow, Note, Part, Section, Stat, Stats
 from .pictures import embed
-from .rows import body
+from .rows import body, flagged
 
 
 class Layout:
@@ -64,7 +64,10 @@ class Layout:
             "anchor": f"table-{next(self._numbers)}",
             "caption": table.caption,
             "columns": table.headings,
-            "numeric": table.numeric,
+            "classes": [
+                " ".join(name for name, has in (("number", number), ("flagged", flag)) if has)
+                for number, flag in zip(table.numeric, flagged(table), strict=True)
+            ],
             "body": body(table),
             "sortable": table.sortable and len(table.all_rows) > 1,
         }
@@ -75,4 +78,4 @@ class Layout:
 
 
 def _stat(stat: Stat) -> dict[str, Any]:
-    return {"stat": stat, "value": Column(stat.label).write(stat.value)}
+    return {"stat": stat, "value": Column(stat.label, decimals=stat.decimals).write(stat.value)}

@@ -59,12 +59,15 @@ class Stat:
         Verdict on it.
     note
         Small print under it, such as the limit, or the parameter that has it.
+    decimals
+        Decimals of the number instead of three digits.
     """
 
     label: str
     value: Value
     flag: Flag = ""
     note: str = ""
+    decimals: int | None = None
 
 
 @dataclass(frozen=True)

@@ -36,20 +36,35 @@ class RowWriter:
         return f'{opened}<th scope="{scope}">{first[1]}</th>{"".join(map(_entry, others))}</tr>'
 
     def _cell(self, cell: object, place: int) -> tuple[str, str]:
-        entry = cell if isinstance(cell, TableCell) else TableCell(cell)
-        text = str(inline(self.columns[place].write(entry.value)))
-        if entry.flag:
-            text += str(mark(entry.flag))
+        value, flag, note = (
+            (cell.value, cell.flag, cell.note) if isinstance(cell, TableCell) else (cell, "", "")
+        )
+        text = self.columns[place].write(value)
+        if not self.numeric[place]:
+            text = str(inline(text))
+        if flag:
+            text += str(mark(flag))
         elif self.flagged[place]:
             text += _NO_MARK
-        if entry.note:
-            text += f"<small>{inline(entry.note)}</small>"
-        return f"{'number ' if self.numeric[place] else ''}{entry.flag}".strip(), text
+        if note:
+            text += f"<small>{inline(note)}</small>"
+        return f"{'number ' if self.numeric[place] else ''}{flag}".strip(), text
+
+
+def flagged(table: Table) -> tuple[bool, ...]:
+    """Tell which columns have a flag somewhere."""
+    found = {
+        place
+        for row in table.all_rows
+        for place, cell in enumerate(row)
+        if isinstance(cell, TableCell) and cell.flag
+    }
+    return tuple(place in found for place in range(len(table.columns)))
 
 
 def body(table: Table) -> Markup:
     """Write the bodies of a table: one of its rows, and two of each group, whose second folds."""
-    writer = RowWriter(table.headings, table.numeric, _flagged(table))
+    writer = RowWriter(table.headings, table.numeric, flagged(table))
     return Markup("\n".join(_bodies(table, writer)))
 
 
@@ -70,8 +85,3 @@ def _body(kind: str, rows: Sequence[str] | Iterator[str]) -> str:
 def _entry(cell: tuple[str, str]) -> str:
     kind, text = cell
     return f'<td class="{kind}">{text}</td>' if kind else f"<td>{text}</td>"
-
-
-def _flagged(table: Table) -> tuple[bool, ...]:
-    cells = table.cells
-    return tuple(any(row[place].flag for row in cells) for place in range(len(table.columns)))

@@ -9,11 +9,15 @@ from onebasin.models.text import shown
 MARKS = {"good": ("✓", "good"), "warn": ("!", "look at this"), "bad": ("✗", "bad")}
 """A flag's mark, and what it says to those who do not see it."""
 
+_HYPHENATED = re.compile(r"\b(?:R-hat|k-hat|E-BFMI)\b")
+"""Names that a line should not break in."""
+
 
 def inline(text: str) -> Markup:
     """Escape text, with all that acts rather than shows, and set what stands in backticks as code."""
     escaped = str(escape(shown(text, lines=True)))
-    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", escaped))
+    coded = re.sub(r"`([^`]+)`", r"<code>\1</code>", escaped)
+    return Markup(_HYPHENATED.sub(r'<span class="nowrap">\g<0></span>', coded))
 
 
 def paragraphs(text: str) -> Markup:

@@ -1,10 +1,18 @@
-// Sorts and folds tables. Without it everything is shown, in the order in which it was written.
+// Sorts, folds and searches tables. Without it everything is shown, in the order in which it was written.
 (function () {
   "use strict";
   document.documentElement.classList.add("scripted");
 
+  const SHOWN = 200; // rows of a group until more are asked for: thousands take seconds to lay out
+  const SEARCHED = 30; // a table of more rows than these has a box to search in
   const SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹";
   const words = new Intl.Collator("en", { numeric: true });
+
+  function made(tag, properties, ...children) {
+    const element = Object.assign(document.createElement(tag), properties);
+    element.append(...children);
+    return element;
+  }
 
   // "1 234.5", "−0.3", "1.2·10⁻⁵", "∞": as `format_number` writes them; NaN for all else.
   function numberOf(text) {
@@ -15,15 +23,14 @@
       return Number(power[1] + "e" + (power[2] ? "-" : "") + digits);
     }
     if (/^-?∞$/.test(plain)) return plain === "∞" ? Infinity : -Infinity;
-    return plain === "" || !/^-?[\d.]+$/.test(plain) ? NaN : Number(plain);
+    return /^-?[\d.]+$/.test(plain) ? Number(plain) : NaN;
   }
 
-  const valueOf = (row, place) => (row.cells[place].firstChild || {}).textContent || "";
-
-  // A stable sort: rows without a value last, whichever way round.
+  // A stable sort by one column; rows without a number stay last, whichever way round.
   function sorted(items, place, isNumber, sign) {
     const keyed = items.map((item) => {
-      const text = valueOf(item.row, place);
+      const cell = item.row.cells[place];
+      const text = (isNumber && cell.firstChild ? cell.firstChild : cell).textContent;
       return { item, text, number: isNumber ? numberOf(text) : NaN };
     });
     keyed.sort((a, b) => {
@@ -34,34 +41,76 @@
     return keyed.map((each) => each.item);
   }
 
-  function sortable(table) {
+  // The rows that fold under one row: shows those that match what is searched for, the first of them at once.
+  function fold(body) {
+    const entries = body.nextElementSibling;
+    const rows = [...entries.rows];
+    const heading = body.rows[0];
+    const group = { row: heading, body, entries, rows, sort() {}, search() {} };
+    if (!rows.length) return group;
+    let open = !entries.classList.contains("folded");
+    let whole = false;
+    let order = rows;
+    let searched = "";
+    const button = made("button", { type: "button", className: "fold" }, ...heading.cells[0].childNodes);
+    const more = made("button", { type: "button" });
+    const moreRow = made("tr", { className: "more" }, made("td", { colSpan: heading.cells.length }, more));
+
+    function show() {
+      const fits = (row) => row.cells[0].textContent.toLowerCase().includes(searched);
+      const found = searched ? order.filter(fits) : order;
+      const shown = new Set(whole ? found : found.slice(0, SHOWN));
+      for (const row of rows) row.hidden = !shown.has(row);
+      more.textContent = `… and ${found.length - shown.size} more: show them too`;
+      moreRow.hidden = found.length === shown.size;
+      body.hidden = Boolean(searched) && !found.length;
+      const unfolded = open || Boolean(searched && found.length);
+      entries.classList.toggle("folded", !unfolded);
+      button.setAttribute("aria-expanded", String(unfolded));
+    }
+    group.sort = (sort) => {
+      order = sort(rows);
+      entries.append(...order, moreRow);
+      show();
+    };
+    group.search = (text) => {
+      searched = text;
+      show();
+    };
+    button.addEventListener("click", () => {
+      open = entries.classList.contains("folded");
+      show();
+    });
+    more.addEventListener("click", () => {
+      whole = true;
+      show();
+    });
+    heading.cells[0].append(button);
+    entries.append(moreRow);
+    show();
+    return group;
+  }
+
+  function sortable(table, groups) {
     const headings = [...table.tHead.rows[0].cells];
-    const bodies = [...table.tBodies];
-    const written = new Map(bodies.map((body) => [body, [...body.rows]]));
-    const groups = bodies
-      .filter((body) => body.classList.contains("group"))
-      .map((body) => ({ row: body.rows[0], body, entries: body.nextElementSibling }));
+    const plain = [...table.tBodies].filter((body) => !body.className);
+    const written = new Map(plain.map((body) => [body, [...body.rows]]));
 
     function sortBy(place, sign) {
       const isNumber = headings[place].classList.contains("number");
-      for (const [body, rows] of written) {
-        if (rows.length < 2) continue;
-        const items = rows.map((row) => ({ row }));
-        body.append(...(sign ? sorted(items, place, isNumber, sign) : items).map((i) => i.row));
-      }
-      const order = sign ? sorted(groups, place, isNumber, sign) : groups;
-      table.append(...order.flatMap((group) => [group.body, group.entries]));
+      const sort = (items) => (sign ? sorted(items, place, isNumber, sign) : items);
+      const sortRows = (rows) => sort(rows.map((row) => ({ row }))).map((item) => item.row);
+      for (const [body, rows] of written) body.append(...sortRows(rows));
+      for (const group of groups) group.sort(sortRows);
+      table.append(...sort(groups).flatMap((group) => [group.body, group.entries]));
     }
 
     headings.forEach((heading, place) => {
-      const button = document.createElement("button");
-      button.type = "button";
-      button.append(...heading.childNodes);
+      const button = made("button", { type: "button" }, ...heading.childNodes);
       heading.append(button);
       button.addEventListener("click", () => {
-        const next = { ascending: "descending", descending: null };
         const now = heading.getAttribute("aria-sort");
-        const then = now in next ? next[now] : "ascending";
+        const then = now ? { ascending: "descending" }[now] : "ascending";
         headings.forEach((other) => other.removeAttribute("aria-sort"));
         if (then) heading.setAttribute("aria-sort", then);
         sortBy(place, then ? (then === "ascending" ? 1 : -1) : 0);
@@ -69,25 +118,25 @@
     });
   }
 
-  function foldable(body) {
-    const entries = body.nextElementSibling;
-    if (!entries.rows.length) return;
-    const heading = body.rows[0].cells[0];
-    const button = document.createElement("button");
-    button.type = "button";
-    button.className = "fold";
-    const show = (open) => {
-      entries.classList.toggle("folded", !open);
-      button.setAttribute("aria-expanded", String(open));
-    };
-    show(!entries.classList.contains("folded"));
-    button.addEventListener("click", () => show(entries.classList.contains("folded")));
-    button.append(...heading.childNodes);
-    heading.append(button);
+  function searchable(table, groups) {
+    const label = `Search ${table.tHead.rows[0].cells[0].textContent.trim()}`;
+    const box = made("input", { type: "search", placeholder: label, className: "search" });
+    box.setAttribute("aria-label", label);
+    const plain = [...table.tBodies].filter((body) => !body.className).flatMap((body) => [...body.rows]);
+    box.addEventListener("input", () => {
+      const text = box.value.trim().toLowerCase();
+      for (const row of plain) row.hidden = !row.cells[0].textContent.toLowerCase().includes(text);
+      for (const group of groups) group.search(text);
+    });
+    table.closest(".panel").prepend(box);
   }
 
   document.addEventListener("DOMContentLoaded", () => {
-    document.querySelectorAll("table.sortable").forEach(sortable);
-    document.querySelectorAll("tbody.group").forEach(foldable);
+    for (const table of document.querySelectorAll(".panel table")) {
+      const rows = table.rows.length;
+      const groups = [...table.querySelectorAll("tbody.group")].map(fold);
+      if (rows > SEARCHED) searchable(table, groups);
+      if (table.classList.contains("sortable")) sortable(table, groups);
+    }
   });
 })();
