@@ -9,6 +9,7 @@ from typing import get_type_hints
 
 import pytest
 
+from onebasin.analysis.report.render import SCRIPT
 from onebasin.inference import NutsSettings
 from onebasin.inference.errors import AdviFailed
 from onebasin.inference.posterior import open_posterior
@@ -56,7 +57,7 @@ def test_run_leaves_posteriors_findings_and_a_page(onebasin, here, sampler):
     assert answer.err.splitlines()[0] == "[1/3] givens, NUTS, Stan"
     page = Path("run/report.html").read_text()
     assert not re.search(r"""(src|href)=["'](?!#|data:)""", page)
-    assert "<script" not in page
+    assert page.count("<script") == page.count(f"<script>{SCRIPT}</script>") == 1
     for words in ("The question", "number of effective samples", "How these numbers were made"):
         assert words in page
 
