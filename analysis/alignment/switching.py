@@ -2,8 +2,9 @@
 
 Alignment brings any draws closer, noise too. Its yardstick is the same alignment of draws whose components
 were shuffled independently: every component of such a draw is one of some real draw, but no two belong
-together, and none has a place of its own. Convention: distances are of features (variables divided by
-their scales, scalings divided out), summed over variables.
+together, and none has a place of its own. A whole variable that changes sign or becomes its complement is one
+component, which shuffling would leave as it is: its yardstick is Gaussian noise with the same second moments.
+Convention: distances are of features (variables divided by their scales, scalings divided out), summed over variables.
 """
 
 from __future__ import annotations
@@ -18,13 +19,16 @@ from jaxtyping import Bool, Float
 
 from onebasin.models import schema
 from onebasin.models.checks import check_count
-from onebasin.models.symmetry.blocks import Symmetry, axes_of, equal_modes
-from onebasin.models.symmetry.elements import Element, Permuted, permuted_parts
+from onebasin.models.symmetry.blocks import Block, Symmetry, axes_of, equal_modes
+from onebasin.models.symmetry.elements import Element, labels_of
 from onebasin.models.symmetry.group import Group
 
 from ..posterior.view import as_view
 from .align import align
 from .result import Alignment
+
+_MIXED = 400
+"""Draws that noise is mixed of: more of them have about the same second moments."""
 
 
 @dataclass(frozen=True)
@@ -42,13 +46,16 @@ class Switching:
         Variance of the aligned draws, summed over variables, over that of the same draws under
         random elements.
     noise_ratio : float or None
-        The same for draws whose components were shuffled independently.
+        The same for draws whose components were shuffled independently, or for noise.
+    yardstick : str
+        Which of them, in words.
     """
 
     reassigned: dict[int, float]
     labellings: tuple[int, ...]
     ratio: float
     noise_ratio: float | None
+    yardstick: str = "shuffled ones"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain types for JSON."""
@@ -95,32 +102,31 @@ def switching(
         )
     canonical = _canonical(alignment)
     rng = np.random.default_rng(seed)
+    moving = equal_modes(alignment.symmetry)
+    shuffled = any(several for _, several in _with_parts(moving, canonical))
     return Switching(
         reassigned={int(lag): reassigned(alignment.element, lag) for lag in lags},
         labellings=_labellings(alignment.element),
         ratio=_ratio(alignment, canonical, rng),
         noise_ratio=_noise_ratio(alignment, canonical, rng) if noise else None,
+        yardstick="shuffled ones" if shuffled else "noise of the same size",
     )
 
 
 def reassigned(element: Element, lag: int) -> float:
     """Fraction of components with another place or sign `lag` draws later in the same chain."""
-    changes = [_changes(part, lag) for part in permuted_parts(element)]
-    flat = np.concatenate([change.ravel() for change in changes]) if changes else np.empty(0)
+    changes = [_changes(labels_of(part), lag) for part in element]
+    flat = np.concatenate([change.ravel() for change in changes])
     return float(flat.mean()) if flat.size else float("nan")
 
 
-def _changes(part: Permuted, lag: int) -> Bool[np.ndarray, "chain draw component"]:
-    changed = part.permutation[:, lag:] != part.permutation[:, :-lag]
-    if part.signs is not None:
-        changed = changed | (part.signs[:, lag:] != part.signs[:, :-lag])
-    return changed
+def _changes(labels: np.ndarray, lag: int) -> Bool[np.ndarray, "chain draw component"]:
+    return (labels[:, lag:] != labels[:, :-lag]).any(axis=3)
 
 
 def _labellings(element: Element) -> tuple[int, ...]:
-    arrays = [a for part in element for a in part if a is not None and a.dtype.kind != "f"]
-    arrays += [p.signs for p in permuted_parts(element) if p.signs is not None]
-    rows = np.concatenate([a.reshape(*a.shape[:2], -1).astype(float) for a in arrays], axis=2)
+    arrays = [labels_of(part) for part in element]
+    rows = np.concatenate([a.reshape(*a.shape[:2], -1) for a in arrays], axis=2)
     return tuple(len(np.unique(chain, axis=0)) for chain in rows)
 
 
@@ -179,20 +185,42 @@ def shuffle_parts(
     values : mapping of str to array (chain, draw, *event)
         Draws.
     symmetry : Symmetry
-        Blocks that permute; a component keeps its entries in all variables of its block together.
+        Blocks that permute; a component keeps its entries in all variables of its block together. Of a block that
+        has one component alone, noise.
     rng : Generator
         Source of the shuffling.
     """
     lead = next(iter(values.values())).shape[:2]
+    total = lead[0] * lead[1]
     group = Group(symmetry, {n: v.shape[2:] for n, v in values.items()})
     out = group.act(group.random(rng, lead), values)
     flat = {n: v.reshape(-1, *v.shape[2:]) for n, v in out.items()}
-    for block, size in zip(symmetry, group.sizes, strict=True):
-        if block.axes:
-            rows = rng.permuted(np.tile(np.arange(lead[0] * lead[1]), (size, 1)), axis=1)
+    for (block, several), size in zip(_with_parts(symmetry, values), group.sizes, strict=True):
+        if several:
+            rows = rng.permuted(np.tile(np.arange(total), (size, 1)), axis=1)
             for name, places in block.axes.items():
                 flat[name] = _regroup(flat[name], rows, axes_of(places)[0])
+        else:
+            chosen = rng.choice(total, size=min(total, _MIXED), replace=False)
+            mixing = rng.standard_normal((total, len(chosen))) / np.sqrt(len(chosen))
+            for name in block.variables:
+                flat[name] = _mixed(flat[name], mixing, chosen, name in block.complemented)
     return {n: v.reshape(*lead, *v.shape[1:]) for n, v in flat.items()}
+
+
+def _with_parts(symmetry: Symmetry, values: dict[str, np.ndarray]) -> list[tuple[Block[Any], bool]]:
+    """Every block, and whether it moves several components, which can be shuffled."""
+    shapes = {name: value.shape[2:] for name, value in values.items()}
+    return [(block, block.size(shapes) > 1) for block in symmetry]
+
+
+def _mixed(
+    values: np.ndarray, mixing: np.ndarray, chosen: np.ndarray, complemented: bool
+) -> np.ndarray:
+    """Gaussian noise with the second moments that draws (draw, *event) have about what does not move."""
+    centre = 0.5 if complemented else 0.0
+    rows = values[chosen].reshape(len(chosen), -1) - centre
+    return (mixing @ rows + centre).reshape(values.shape)
 
 
 def _regroup(values: np.ndarray, rows: np.ndarray, axis: int) -> np.ndarray:

@@ -89,7 +89,7 @@ def _cautions(diagnosis: AlignedDiagnosis) -> Iterator[str]:
     noise = diagnosis.switching.noise_ratio
     if noise is not None and diagnosis.switching.ratio > LIKE_NOISE * noise:
         yield (
-            f"Alignment brings the draws hardly closer than it brings shuffled ones (to "
+            f"Alignment brings the draws hardly closer than it brings {diagnosis.switching.yardstick} (to "
             f"{diagnosis.switching.ratio:.2f} and {noise:.2f} of their variance): one mode a labelling is not "
             "what this posterior looks like."
         )

@@ -1,8 +1,9 @@
 """Quantities that a symmetry leaves alone: what can be judged without any alignment.
 
 For every variable of an `Exchangeable` block the mean over its parts (where no sign flips) and the mean square
-over its parts; for a complemented weight its distance from one half; a network's outputs on its training
-inputs; and `lp`. They converge where the posterior does, whatever the labels did.
+over its parts; for a whole variable that changes sign its mean without the sign and its mean square; for a complemented
+weight its distance from one half; a network's outputs on its training inputs; and `lp`. They converge where the
+posterior does, whatever the labels did.
 """
 
 from __future__ import annotations
@@ -77,9 +78,18 @@ def _of_block(block: Block, view: View) -> list[tuple[str, np.ndarray]]:
         if name not in block.flipped:
             quantities.append((f"mean({name})", values.mean(axis=axes)))
         quantities.append(_mean_square(name, values, axes))
+    for name in (name for name in block.flipped if name not in block.axes):
+        quantities += _of_whole(name, _values(view, name))
     for name in block.complemented:
         quantities.append((f"|{name} - 1/2|", np.abs(_values(view, name) - 0.5)))
     return quantities
+
+
+def _of_whole(name: str, values: np.ndarray) -> list[tuple[str, np.ndarray]]:
+    if values.ndim == 2:
+        return [(f"|{name}|", np.abs(values))]
+    axes = tuple(range(2, values.ndim))
+    return [(f"|mean({name})|", np.abs(values.mean(axis=axes))), _mean_square(name, values, axes)]
 
 
 def _mean_square(name: str, values: np.ndarray, axes: tuple[int, ...]) -> tuple[str, np.ndarray]:

@@ -42,3 +42,13 @@ Element = tuple[Part, ...]
 def permuted_parts(element: Element) -> tuple[Permuted, ...]:
     """Those parts of an element that permute."""
     return tuple(part for part in element if isinstance(part, Permuted))
+
+
+def labels_of(part: Part) -> np.ndarray:
+    """What labels each component (*lead, component, what): its place and sign; nothing of what is scaled."""
+    if isinstance(part, Permuted):
+        signs = () if part.signs is None else (part.signs,)
+        return np.stack([part.permutation.astype(float), *signs], axis=-1)
+    if isinstance(part, Swapped):
+        return part.swapped[..., None, None].astype(float)
+    return np.zeros((*part.factors.shape[:-1], 0, 1))

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from .base import axes_of
 from .blocks import Block, Complement, Exchangeable, Flip
+from .elements import Shapes
 
 _PART = re.compile(
     r"(?P<sign>1-|\+-)?(?P<name>(?!1-|\+-)[^\s,:]+)(?P<whole>:$)?(?P<axes>(?::[0-9]+)*)"
@@ -94,6 +95,22 @@ def spell(block: Block) -> str:
                 f"`block` names {part.name!r}, which the command line cannot spell: {_SYNTAX}."
             )
     return ",".join(_spell_part(part) for part in parts)
+
+
+def as_meant(block: Block, shapes: Shapes) -> Block:
+    """What a block means of variables of these shapes.
+
+    Whole variables change sign together, a `Flip`, where every variable may change sign, is named without an axis, and
+    they are no parts of one another: of unequal lengths, or single numbers. Any other block is what it says.
+    """
+    signed = set(block.flipped) == set(block.axes) and block.keeps_density
+    first = all(axes_of(places) == (0,) for places in block.axes.values())
+    if not block.axes or not signed or not first or not set(block.axes) <= set(shapes):
+        return block
+    lengths = {shapes[name][0] if shapes[name] else None for name in block.axes}
+    if lengths == {None} or len(lengths) > 1:
+        return Flip(tuple(block.axes), block.complemented)
+    return block
 
 
 def _spell_part(part: _Part) -> str:

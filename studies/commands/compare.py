@@ -9,7 +9,7 @@ import typer
 
 from ..errors import StudyError, check_seed
 from . import reading
-from .symmetries import HELP, parse_exchangeable
+from .symmetries import HELP, of_view
 
 if TYPE_CHECKING:
     import numpy as np
@@ -68,7 +68,7 @@ def compare(
             y=y,
             weights=weights,
             var_names=var or None,
-            symmetry=parse_exchangeable(exchangeable or []) or None,
+            symmetry=of_view(exchangeable, views[name]),
             permutations=permutations,
             seed=seed,
             progress=progress,

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from . import reading
-from .symmetries import HELP, parse_exchangeable
+from .symmetries import HELP, of_view, parse_exchangeable
 
 Exchangeable = Annotated[
     list[str] | None,
@@ -42,7 +42,7 @@ def diagnose(
     from onebasin.analysis.diagnostics.diagnose import diagnose as diagnose_raw
 
     view = reading.chains(run)
-    symmetry = parse_exchangeable(exchangeable or []) or None
+    symmetry = of_view(exchangeable, view)
     aligned = None
     if align and not var and (symmetry or has_equal_modes(view)):
         with console.alignment_bar() as progress:
@@ -76,13 +76,15 @@ def align(
     from onebasin.models.storage.netcdf import write_tree
     from onebasin.models.storage.outputs import claim
 
-    symmetry = parse_exchangeable(exchangeable or []) or None
+    parse_exchangeable(exchangeable or [])  # refused before anything is read
     other = reading.reference(reference)
     inputs = [*reading.files_of(run), *([] if other is None else reading.files_of([other]))]
     with claim(out, force=force, error=PosteriorFileError, argument="--out", inputs=inputs):
+        view = reading.chains(run)
+        symmetry = of_view(exchangeable, view)
         with console.alignment_bar() as progress:
             alignment = align_tree(
-                reading.chains(run),
+                view,
                 symmetry,
                 reference=reference if other is None else reading.read(other, "--reference"),
                 cost=cost,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -151,6 +151,8 @@ def run(
     from onebasin.models.storage.outputs import claim
 
     target = stan.stan_program(request.program, request.data, symmetry=request.exchangeable)
+    target = replace(target, symmetry=_meant(target, say))
+    request = replace(request, exchangeable=target.symmetry)
     there = not force and _holds(request, target, say)
     with claim(
         request.out,
@@ -262,6 +264,18 @@ def _clear(request: Request, say: Callable[[str], None]) -> None:
 
     if stays := kept.remove(request.checkpoint):
         say(f"{request.checkpoint} stays: it holds {', '.join(stays)}, which is not ours")
+
+
+def _meant(target: Target, say: Callable[[str], None]) -> Symmetry:
+    """What is declared, once the lengths of what changes sign are known."""
+    from onebasin.inference.engine import engine_named
+
+    from .symmetries import as_meant
+
+    if not any(block.axes and block.flipped for block in target.symmetry):
+        return target.symmetry
+    point = engine_named("stan").density(target, say).points(1, 0)
+    return as_meant(target.symmetry, {name: value.shape[1:] for name, value in point.items()})
 
 
 def _check_symmetry(

@@ -9,7 +9,7 @@ import pytest
 from onebasin.inference.posterior import build, open_posterior, save
 from onebasin.models import Complement, Exchangeable, Flip, Group, Rescalable, Target
 from onebasin.models.symmetry.blocks import from_json, to_json
-from onebasin.models.symmetry.words import spell
+from onebasin.models.symmetry.words import as_meant, read, spell
 from onebasin.studies.commands.symmetries import parse_exchangeable
 from onebasin.studies.errors import StudyError
 
@@ -120,6 +120,26 @@ def test_block_without_a_word_is_refused(block, message):
         spell(block)
 
 
+@pytest.mark.parametrize(
+    ("word", "shapes", "meant"),
+    [
+        ("+-theta,+-a", {"theta": (60,), "a": (8,)}, Flip(("theta", "a"))),
+        ("+-theta,+-b", {"theta": (60,), "b": ()}, Flip(("theta", "b"))),
+        ("+-b", {"b": ()}, Flip(("b",))),
+        ("+-Z,+-L", {"Z": (60, 3), "L": (8, 3)}, Flip(("Z", "L"))),
+        ("+-theta,+-a,1-p", {"theta": (60,), "a": (8,)}, Flip(("theta", "a"), ("p",))),
+        ("+-theta,+-a", {"theta": (8,), "a": (8,)}, None),
+        ("+-theta,a", {"theta": (60,), "a": (8,)}, None),  # a sign of theta's own has no place
+        ("+-Z:1,+-L", {"Z": (60, 3), "L": (8, 3)}, None),  # an axis was asked for
+        ("+-theta,+-a", {"theta": (60,)}, None),
+        ("theta,a", {"theta": (60,), "a": (8,)}, None),
+        ("1-p", {"p": ()}, None),
+    ],
+)
+def test_signs_of_unlike_variables_are_those_of_whole_variables(word, shapes, meant):
+    assert as_meant(read(word), shapes) == (meant or read(word))
+
+
 # On files
 
 SHAPES = {
@@ -173,6 +193,26 @@ def test_what_is_not_declared_stays_scrambled(onebasin, here: Path, word, weaker
     clean = write_run(word)
     assert onebasin("align", "run.nc", "--out", "a.nc", "--exchangeable", weaker).code == 0
     assert deviation(open_posterior("a.nc"), clean) > 0.2
+
+
+def test_whole_variables_of_unlike_lengths_need_no_colon(onebasin, here: Path):
+    clean = write_run("+-theta:,+-a:")
+    words = ("--exchangeable", "+-theta,+-a")
+    answer = onebasin("align", "run.nc", "--out", "a.nc", *words)
+    assert answer.code == 0
+    assert (
+        "--exchangeable +-theta,+-a: theta, a have 6 and 2 entries, so that they change sign as a whole, which is also "
+        "written +-theta:,+-a:"
+    ) in " ".join(answer.err.split())
+    assert answer.err.count("change sign as a whole") == 1
+    aligned = open_posterior("a.nc")
+    assert deviation(aligned, clean) < 0.03
+    assert from_json(aligned.attrs["symmetry"]) == (Flip(("theta", "a")),)
+    found = onebasin("diagnose", "run.nc", "--json", *words).json
+    assert found["aligned"]["diagnosis"]["summary"]["rhat_value"] < 1.05
+    refused = onebasin("align", "run.nc", "--out", "b.nc", "--exchangeable", "+-theta,a")
+    assert refused.code == 1
+    assert "`--exchangeable` moves axes of unequal length together" in refused.err
 
 
 def test_word_that_cannot_be_read_is_one_line(onebasin, here: Path):

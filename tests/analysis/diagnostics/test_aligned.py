@@ -9,7 +9,15 @@ import xarray as xr
 from onebasin.analysis.diagnostics.aligned import diagnose_aligned, has_equal_modes
 from onebasin.analysis.diagnostics.invariants import invariants
 from onebasin.analysis.posterior.summary import summary
-from onebasin.models import BayesianNetwork, Complement, Exchangeable, Group, Network, Rescalable
+from onebasin.models import (
+    BayesianNetwork,
+    Complement,
+    Exchangeable,
+    Flip,
+    Group,
+    Network,
+    Rescalable,
+)
 from onebasin.models.symmetry.blocks import to_json
 from onebasin.models.symmetry.elements import Permuted
 
@@ -91,6 +99,30 @@ def test_harmless_exchangeability_is_told_from_modes(rng):
     assert found.sentences[1].startswith("Labels changed within chains: ")
 
 
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("symmetry", [Flip(("theta", "a")), Exchangeable({"L": 1}, flips=True)])
+def test_signs_of_one_part_raise_no_false_alarm(symmetry, seed):
+    rng = np.random.default_rng(seed)
+    shapes = {"theta": (30,), "a": (4,)} if "a" in symmetry.variables else {"L": (20, 1)}
+    clean = {n: rng.normal(size=s) + 0.3 * rng.normal(size=(4, 200, *s)) for n, s in shapes.items()}
+    sign = np.repeat([[1.0], [-1.0], [-1.0], [1.0]], 200, axis=1)
+    values = {n: v * sign.reshape(4, 200, *[1] * (v.ndim - 2)) for n, v in clean.items()}
+    found = diagnose_aligned(tree_of(values, symmetry=(symmetry,)))
+    assert found.raw.rhat.value > 1.5
+    assert found.aligned.rhat.value < 1.05
+    assert found.warnings == ()
+    assert found.switching.reassigned[20] == 0
+    assert found.switching.ratio < 0.5 * found.switching.noise_ratio
+
+
+def test_sign_that_is_none_is_no_closer_than_noise(rng):
+    found = diagnose_aligned(
+        tree_of({"b": rng.normal(size=(4, 400, 5))}, symmetry=(Flip("b"),))
+    ).switching
+    assert found.ratio == pytest.approx(found.noise_ratio, rel=0.05)
+    assert found.yardstick == "noise of the same size"
+
+
 def test_variables_that_were_not_declared_along_are_named(rng):
     values = mixture(rng)
     values["precision"] = values["sigma"] ** -2
@@ -130,8 +162,9 @@ def test_equal_modes_are_what_is_still_to_be_divided_out(rng, symmetry, attribut
         ((Exchangeable({"L": 1, "s": 0}, flips=("L",)),), {"L": (4, 2), "s": (2,)}),
         ((Exchangeable({"mu": 0}, complements=("theta",)),), {"mu": (2,), "theta": ()}),
         ((Complement("theta"),), {"theta": ()}),
+        ((Flip(("theta", "a", "b")),), {"theta": (6,), "a": (2, 3), "b": ()}),
     ],
-    ids=["mixture", "hidden Markov", "factors", "two components", "binary"],
+    ids=["mixture", "hidden Markov", "factors", "two components", "binary", "whole signs"],
 )
 def test_invariants_do_not_change_under_any_element(rng, symmetry, shapes):
     values = {name: rng.uniform(size=(2, 30, *shape)) for name, shape in shapes.items()}

@@ -13,6 +13,7 @@ from jax.scipy.special import logsumexp
 from onebasin import (
     BayesianNetwork,
     Exchangeable,
+    Flip,
     Network,
     Parametrisation,
     Rescalable,
@@ -74,6 +75,20 @@ def test_two_components_change_places_with_the_complement_of_their_weight():
             Target("two", numpyro_model=two_components, symmetry=(Exchangeable({"mu": 0}),)),
             points=8,
         )
+
+
+def item_response() -> None:
+    theta = numpyro.sample("theta", dist.Normal(0, 1).expand([5]).to_event(1))
+    a = numpyro.sample("a", dist.Normal(0, 1).expand([3]).to_event(1))
+    numpyro.factor("y", -jnp.square(jnp.outer(theta, a) - 0.7).sum())
+
+
+def test_whole_variables_of_unlike_lengths_change_sign_together():
+    target = Target("2PL", numpyro_model=item_response, symmetry=(Flip(("theta", "a")),))
+    assert check_symmetry(target).differences[0] < 1e-12
+    broken = dataclasses.replace(target, symmetry=(Flip("theta"),))
+    with pytest.raises(SymmetryError, match="moving theta as declared changes the log"):
+        check_symmetry(broken)
 
 
 @pytest.mark.parametrize("activation", ["tanh", "relu"])

@@ -11,7 +11,7 @@ from jax.scipy.special import logsumexp
 from numpyro import distributions as dist
 
 from onebasin.models import BayesianNetwork, Categorical, Gaussian, Network, NetworkTarget, Target
-from onebasin.models.symmetry.blocks import Complement, Exchangeable
+from onebasin.models.symmetry.blocks import Complement, Exchangeable, Flip
 
 TWO_MODES = np.array([1.5, -0.5])
 SPREAD = 0.3
@@ -87,6 +87,19 @@ def complemented() -> Target:
         numpyro.factor("data", 4.0 * jnp.square(theta - 0.5))
 
     return Target("complement", numpyro_model=model, symmetry=(Complement("theta"),))
+
+
+@cache
+def item_response() -> Target:
+    """Abilities and discriminations of unlike lengths that change sign together."""
+
+    def model() -> None:
+        theta = numpyro.sample("theta", dist.Normal(0.0, 1.0).expand([3]).to_event(1))
+        a = numpyro.sample("a", dist.Normal(0.0, 1.0).expand([2]).to_event(1))
+        b = numpyro.sample("b", dist.Normal(0.0, 1.0).expand([2]).to_event(1))
+        numpyro.factor("data", -jnp.square(jnp.outer(theta, a) - b[None] - 0.5).sum())
+
+    return Target("item response", numpyro_model=model, symmetry=(Flip(("theta", "a")),))
 
 
 @cache

@@ -22,6 +22,7 @@ from .problems import (
     chain_of_states,
     classification,
     complemented,
+    item_response,
     mixture,
     regression,
     two_modes,
@@ -37,6 +38,7 @@ TARGETS = {
     "transition matrix": chain_of_states,
     "binary weight": binary_weight,
     "complement": complemented,
+    "whole signs": item_response,
     "two modes": two_modes,
 }
 
