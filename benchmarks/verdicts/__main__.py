@@ -34,12 +34,11 @@ GOAL = 0.02
 
 def ask(family: Family, seed: int) -> dict[str, Any]:
     """Draw one posterior and hold its diagnosis against the truth."""
-    posterior = family.draw(seed)
-    tree, began = posterior.tree(), time.perf_counter()
+    tree, began = family.draw(seed).tree(), time.perf_counter()
     try:
         said = ob.diagnose(tree).to_dict()
         seconds = time.perf_counter() - began
-        faults = wrong(family.truth, said, posterior.values)
+        faults = wrong(family.truth, said)
     except Exception:
         said = {"verdict": "error", "sentence": traceback.format_exc(limit=-1)}
         faults, seconds = ["verdict"], time.perf_counter() - began

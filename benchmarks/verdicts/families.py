@@ -30,6 +30,7 @@ from .labels import (
     planes,
     regressions,
     topics,
+    two_mixtures,
     two_weights,
 )
 from .plain import (
@@ -39,12 +40,16 @@ from .plain import (
     effects,
     gaussian_process,
     heavy,
+    horseshoe,
     logits,
     metropolis,
     not_centred,
     ordered,
+    random_walk,
     regression,
+    ridge,
     simplexes,
+    some_diverge,
     square,
 )
 from .simulation import Posterior
@@ -54,6 +59,9 @@ MU = aligned("mu,sigma,theta")
 MU_ONLY = aligned("mu,sigma,theta", silent=["sigma"])
 OVERLAP = Truth(("aligned", "invariant"), ("labels",), ("mu,sigma,theta",), ("sigma", "theta"))
 """Parts two to three standard deviations apart: draws alone do not tell whether aligned means are theirs."""
+TWO = aligned("mu,sigma,theta", "nu,omega,phi")
+TWO_ONLY = aligned("mu,sigma,theta", "nu,omega,phi", silent=["sigma", "omega", "phi", "theta"])
+SLOW = unusable("short", "labels")
 WEIGHT = aligned("mu,sigma,1-theta")
 PLANE = aligned("mu:0,L:0,theta", silent=["theta"])
 BETA = aligned("beta:0,tau,weight", silent=["weight"])
@@ -108,6 +116,15 @@ TABLE: dict[str, tuple[Row, ...]] = {
         ("in the plane, Cholesky factors, every draw", planes, PLANE, {"labels": "draws"}),
         ("of regressions, chains apart", regressions, BETA),
         ("of regressions, every draw", regressions, BETA, {"labels": "draws"}),
+        ("2 components", mixture, MU, {"parts": 2}),
+        ("10 components", mixture, MU, {"parts": 10}),
+        ("250 draws a chain", mixture, MU, {"draws": 250}),
+        ("2 chains of 2000 draws", mixture, MU, {"chains": 2, "draws": 2000}),
+        ("8 chains", mixture, MU, {"chains": 8}),
+        ("beside as many coefficients", mixture, MU, {"covariates": True}),
+        ("two of them, chains apart", two_mixtures, TWO),
+        ("two of them, every draw", two_mixtures, TWO_ONLY, {"labels": "draws"}),
+        ("slow chains in unlike labellings", mixture, SLOW, {"slow": (0.96, 0.98)}),
         ("ordered", ordered, USABLE),
         ("ordered, one chain", ordered, USABLE, {"chains": 1}),
     ),
@@ -158,6 +175,11 @@ TABLE: dict[str, tuple[Row, ...]] = {
         ("log_lik of 200", regression, USABLE, {"log_lik": 200}),
         ("one chain", regression, USABLE, {"chains": 1}),
         ("no statistics", regression, USABLE, {"stats": False}),
+        ("autocorrelated draws", regression, USABLE, {"slow": (0.6, 0.75)}),
+        ("three divergences anywhere", some_diverge, USABLE),
+        ("two coefficients known by their sum", ridge, USABLE),
+        ("random walk of 60 states", random_walk, USABLE),
+        ("horseshoe", horseshoe, USABLE),
         ("300 coefficients", regression, USABLE, {"covariates": 300}),
         ("coefficients with one posterior", regression, USABLE, {"alike": True}),
         ("softmax, level under its prior", logits, USABLE),

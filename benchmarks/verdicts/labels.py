@@ -18,9 +18,11 @@ def mixture(
     stats: bool = True,
     chains: int = 4,
     draws: int = 1000,
+    slow: tuple[float, float] = (0.0, 0.6),
+    covariates: bool = False,
 ) -> Posterior:
     """A normal mixture; `apart` is the distance of neighbouring means in posterior standard deviations."""
-    walk = Walk(rng, 3 * parts, chains=chains, draws=draws)
+    walk = Walk(rng, 4 * parts, chains=chains, draws=draws, autocorrelation=slow)
     spread = rng.uniform(0.05, 0.3) * rng.uniform(0.7, 1.5, size=parts)
     centre = np.cumsum(apart * spread * rng.uniform(0.9, 1.4, size=parts))
     values = {
@@ -41,12 +43,24 @@ def mixture(
         shift[chain] -= rng.uniform(20, 80)
     where = orders(rng, labels, chains, draws, parts)
     values = relabelled(values, {"mu": (0,), "sigma": (0,), "theta": (0,)}, where)
+    if covariates:  # as many coefficients as components, which have nothing to do with them
+        values["beta"] = rng.normal(0, 1, size=parts) + 0.2 * walk.take(parts)
     if generated:
         y = rng.normal(0, 3, size=60)
         log_lik = -0.5 * y**2 + 0.1 * rng.normal(size=(chains, draws, 60))
         values |= {"log_lik": log_lik, "y_rep": y + rng.normal(size=log_lik.shape)}
         values["z"] = rng.integers(1, parts + 1, size=(chains, draws, 40))
     return Posterior(values, walk.stats(shift) if stats else {}, dict(NUTS))
+
+
+def two_mixtures(rng: np.random.Generator, *, labels: str = "chains") -> Posterior:
+    """Two mixtures in one model, of three and of two components."""
+    one, other = mixture(rng, labels=labels), mixture(rng, labels=labels, parts=2)
+    names = {"mu": "nu", "sigma": "omega", "theta": "phi"}
+    one.values |= {names[name]: array for name, array in other.values.items()}
+    for name in ("lp", "energy"):
+        one.stats[name] = one.stats[name] + other.stats[name]
+    return one
 
 
 def two_weights(rng: np.random.Generator, *, labels: str = "chains") -> Posterior:

@@ -16,9 +16,10 @@ def regression(
     stats: bool = True,
     log_lik: int = 0,
     alike: bool = False,
+    slow: tuple[float, float] = (0.0, 0.6),
 ) -> Posterior:
     """A regression; where coefficients are alike, all have one and the same posterior."""
-    walk = Walk(rng, covariates + 2, chains=chains, draws=draws)
+    walk = Walk(rng, covariates + 2, chains=chains, draws=draws, autocorrelation=slow)
     beta = walk.take(covariates) * 0.2
     if not alike:
         beta = beta * rng.uniform(0.3, 2, size=covariates) + rng.normal(0, 1, size=covariates)
@@ -150,6 +151,44 @@ def not_centred(rng: np.random.Generator) -> Posterior:
     raw, mu = walk.take(8), 4 + 3 * walk.take(1)[..., 0]
     values = {"mu": mu, "tau": tau, "eta": raw, "theta": mu[..., None] + tau[..., None] * raw}
     return Posterior(values, walk.stats(), dict(NUTS))
+
+
+def horseshoe(rng: np.random.Generator) -> Posterior:
+    """Shrunken coefficients with half-Cauchy scales of their own, some far from zero."""
+    walk = Walk(rng, 22, autocorrelation=(0.0, 0.4))
+    tau = 0.1 * np.exp(0.4 * walk.take(1)[..., 0])
+    scales = np.abs(np.tan(np.pi * (logistic(1.7 * walk.take(10)) - 0.5)))
+    signal = np.where(rng.random(10) < 0.3, rng.normal(0, 3, size=10), 0.0)
+    beta = np.where(signal != 0, signal + 0.15 * walk.take(10), 0.0)
+    beta = np.where(signal != 0, beta, tau[..., None] * scales * rng.normal(size=beta.shape))
+    values = {"beta": beta, "lambda": scales, "tau": tau}
+    return Posterior(values, walk.stats(), dict(NUTS))
+
+
+def random_walk(rng: np.random.Generator, *, steps: int = 60) -> Posterior:
+    """States of a time series, each close to its neighbours."""
+    walk = Walk(rng, steps + 2)
+    noise = np.cumsum(walk.take(steps), axis=-1)
+    bridge = noise - noise[..., -1:] * np.linspace(0, 1, steps)
+    states = np.cumsum(rng.normal(size=steps)) + 0.1 * bridge
+    values = {"x": states, "sigma": np.exp(0.1 * walk.take(1)[..., 0])}
+    return Posterior(values, walk.stats(), dict(NUTS))
+
+
+def ridge(rng: np.random.Generator) -> Posterior:
+    """Two coefficients that are known by their sum."""
+    walk = Walk(rng, 5)
+    level, rest = 5 * walk.take(1), walk.take(3)
+    beta = np.concatenate([level, 2 - level + 0.05 * rest[..., :1], rest[..., 1:]], axis=-1)
+    return Posterior({"beta": beta}, walk.stats(), dict(NUTS))
+
+
+def some_diverge(rng: np.random.Generator) -> Posterior:
+    """A regression of whose 4,000 draws three diverged, anywhere."""
+    posterior = regression(rng)
+    where = rng.choice(4000, size=3, replace=False)
+    posterior.stats["diverging"].reshape(-1)[where] = True
+    return posterior
 
 
 def banana(rng: np.random.Generator) -> Posterior:

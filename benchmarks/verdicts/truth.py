@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -70,7 +71,7 @@ class Family:
         return self.simulate(np.random.default_rng([seed, zlib.crc32(self.name.encode())]))
 
 
-def wrong(truth: Truth, said: Mapping[str, object], values: Mapping[str, np.ndarray]) -> list[str]:
+def wrong(truth: Truth, said: Mapping[str, Any]) -> list[str]:
     """What is wrong with a diagnosis's JSON: any of ``verdict``, ``cause``, ``words``."""
     found = []
     answer, causes = said["verdict"], list(said["causes"])
@@ -82,25 +83,21 @@ def wrong(truth: Truth, said: Mapping[str, object], values: Mapping[str, np.ndar
         found.append("cause")
     if answer in ("aligned", "usable") and truth.words is not None:
         wanted = truth.words if answer == "aligned" else ()
-        lengths = {name: value.shape[2:] for name, value in values.items()}
-        if not _agree(wanted, said["exchangeable"], truth.silent, lengths):
+        if not agree(wanted, said["exchangeable"], truth.silent):
             found.append("words")
     return found
 
 
-def _agree(wanted: Sequence[str], said: object, silent: Sequence[str], shapes: Mapping) -> bool:
-    ours = {frozenset(_members(block, shapes)) for block in wanted}
-    theirs = [frozenset(_members(block, shapes)) for block in said]  # type: ignore[attr-defined]
-    quiet = set(_members(",".join(silent), shapes)) if silent else set()
+def agree(wanted: Sequence[str], said: Sequence[str], silent: Sequence[str] = ()) -> bool:
+    """Tell whether blocks are those wanted, but for members that may be missing."""
+    ours = {_members(block) for block in wanted}
+    theirs = [_members(block) for block in said]
+    quiet = _members(",".join(silent)) if silent else frozenset()
     matched = [block for block in ours if any(block - quiet <= t <= block for t in theirs)]
     return len(matched) == len(ours) == len(theirs)
 
 
-def _members(block: str, shapes: Mapping[str, tuple[int, ...]]) -> list[str]:
-    """Members of a block, `mu` spelt as `mu:0`."""
-    found = []
-    for word in block.replace(" ", "").split(","):
-        name = word.removeprefix("+-").removeprefix("1-").split(":")[0]
-        plain = ":" not in word and len(shapes.get(name, ())) == 1
-        found.append(f"{word}:0" if plain else word)
-    return found
+def _members(block: str) -> frozenset[str]:
+    """Members of a block; `mu` and `mu:0` are the same."""
+    words = block.replace(" ", "").split(",")
+    return frozenset(word if ":" in word or word[:2] == "1-" else f"{word}:0" for word in words)
