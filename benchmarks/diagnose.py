@@ -3,8 +3,8 @@
     .venv/bin/python benchmarks/diagnose.py [--parameters 2000] [--draws 2000] [--rounds 3] [--json]
 
 Both run in processes of their own, turn by turn, on one file: a regression's coefficients with a hierarchical scale, as
-NUTS leaves them. `import` beside them is what the process costs before it does anything. Printed are seconds of the whole
-process by the wall clock and by the processor, and its peak of resident memory as the kernel counts it.
+NUTS leaves them. `import` beside them is what the process costs before it does anything. Printed are seconds of the
+whole process by the wall clock and by the processor, and its peak of resident memory as the kernel counts it.
 """
 
 from __future__ import annotations
