@@ -63,7 +63,7 @@ def compare_moments(
     b: Posterior,
     *,
     var_names: str | Sequence[str] | None = None,
-    rhat_threshold: float = 1.05,
+    rhat_max: float = 1.05,
     min_ess: float = 200.0,
     d_bound: float = 0.1,
 ) -> MomentComparison:
@@ -75,7 +75,7 @@ def compare_moments(
         The posteriors.
     var_names
         Variables to compare; by default all that both have.
-    rhat_threshold, min_ess
+    rhat_max, min_ess
         The gate: a parameter is compared only where both posteriors' R-hat is at most, and bulk ESS
         at least, this. A variational fit has no R-hat and passes on ESS; a single Markov chain has
         none either and does not pass.
@@ -104,7 +104,7 @@ def compare_moments(
             "compare posteriors of the same model, or choose variables with `var_names`."
         )
     free = (first.is_variational, second.is_variational)
-    table = _table(draws_a, draws_b, free, rhat_threshold, min_ess)
+    table = _table(draws_a, draws_b, free, rhat_max, min_ess)
     trusted = table.loc[~table["gated"]]
     z_bound = float(norm.isf(0.025 / max(len(trusted), 1)))
     largest_z, largest_d = _largest(trusted["z"]), _largest(trusted["d"])

@@ -120,7 +120,8 @@ def _varies(diagnosis: Diagnosis) -> Check:
         return passed(name)
     return not_judged(
         name,
-        f"Nothing varies: every draw of {_listed(diagnosis.constants)} is the same, so that R-hat and ESS have nothing "
+        f"Nothing varies: every draw of {_listed(diagnosis.constants)} is the same, so that R-hat and ESS have "
+        "nothing "
         "to judge. Look at variables that were inferred, or find out why the sampler never moved.",
     )
 
@@ -176,7 +177,8 @@ def _defined(diagnosis: Diagnosis, name: str, column: str) -> Check:
         return not_judged(
             name,
             f"{name[:1].upper() + name[1:]} cannot be computed for {_listed(missing)} "
-            f"({_count(len(missing), 'parameter')}): look at these draws, run more of them, or rescale the parameter.",
+            f"({_count(len(missing), 'parameter')}): look at these draws, run more of them, or rescale the "
+            "parameter.",
         )
     return passed(name) if len(numbers) else not_judged(name)
 
@@ -228,7 +230,7 @@ def _ess(diagnosis: Diagnosis, word: str) -> Check:
     if extreme.value < limit:
         return failed(
             name,
-            f"{word} ESS is below {limit:.0f} ({diagnosis.limits.ess_per_chain:g} a chain); "
+            f"{word} ESS is below {limit:.0f} ({limit / diagnosis.num_chains:g} a chain); "
             f"the smallest is {extreme.value:.0f} of {diagnosis.total_draws} draws "
             f"(`{extreme.parameter}`): {use} are not reliable yet. Draw more, or reparametrise.",
         )
@@ -286,7 +288,8 @@ def _bfmi(diagnosis: Diagnosis, sampler: SamplerSummary) -> Check:
     if missing and not set(missing) <= set(sampler.stuck_chains):
         return not_judged(
             name,
-            f"E-BFMI cannot be computed in {_chains(missing).lower()}, whose energy never changes: record the energies "
+            f"E-BFMI cannot be computed in {_chains(missing).lower()}, whose energy never changes: record the "
+            "energies "
             "of the sampler.",
         )
     return not_judged(name) if missing else passed(name)
@@ -301,7 +304,8 @@ def _complete(diagnosis: Diagnosis, sampler: SamplerSummary, name: str, statisti
 def _not_finite(what: str, per_chain: tuple[int, ...], diagnosis: Diagnosis) -> str:
     return (
         f"The {what} is not finite in {sum(per_chain)} of {diagnosis.total_draws} draws (by chain "
-        f"{', '.join(map(str, per_chain))}): find out where the model or the sampler loses it before using these draws."
+        f"{', '.join(map(str, per_chain))}): find out where the model or the sampler loses it before using these "
+        "draws."
     )
 
 

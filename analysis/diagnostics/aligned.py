@@ -30,6 +30,7 @@ def diagnose_aligned(
     held_out: bool = False,
     noise: bool = True,
     progress: Callable[[int, int], None] | None = None,
+    raw: Diagnosis | None = None,
     **options: Any,
 ) -> AlignedDiagnosis:
     """Diagnose a posterior raw and modulo its symmetry.
@@ -47,6 +48,8 @@ def diagnose_aligned(
         Compare with the alignment of shuffled draws, which takes as long again.
     progress
         Called with draws gone through and draws in all.
+    raw
+        What `measure` found of the draws as they came, if that is known already.
     **options
         Further arguments of `align`.
 
@@ -66,7 +69,14 @@ def diagnose_aligned(
     alignment = align(view, blocks, progress=progress, **options)
     aligned_view = as_view(alignment.posterior)
     moved = list(dict.fromkeys(name for block in blocks for name in block.variables))
-    raw, aligned = measure(view), measure(aligned_view, var_names=moved)
+    raw = measure(view) if raw is None else raw
+    aligned = measure(
+        aligned_view,
+        var_names=moved,
+        rhat_max=raw.limits.rhat,
+        ess_threshold=raw.limits.ess,
+        bfmi_threshold=raw.limits.bfmi,
+    )
     diagnosis = AlignedDiagnosis(
         raw=raw,
         aligned=aligned,

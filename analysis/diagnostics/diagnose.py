@@ -1,5 +1,128 @@
-"""May a posterior be used? Its numbers, and what they come to."""
+"""May a posterior be used? The answer, with its causes and what to do, and the numbers behind it.
 
-from .measure import measure as diagnose
+What decides and in which order is told in docs/diagnosing.md; `measure` gives the numbers alone.
+"""
 
-__all__ = ["diagnose"]
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from onebasin.models.symmetry.blocks import Symmetry, check_blocks, equal_modes
+
+from ..posterior.view import Posterior, View, as_view
+from . import answers, other_answers
+from .aligned import diagnose_aligned
+from .facts import Facts, gather
+from .judging import Case, broken, stuck
+from .labels import Labels, declared_blocks, look_for_labels
+from .measure import measure
+from .result import AlignedDiagnosis, Diagnosis
+from .verdict import Verdict
+
+
+def diagnose(
+    posterior: Posterior,
+    *,
+    var_names: str | Sequence[str] | None = None,
+    symmetry: Symmetry | None = None,
+    align: bool = True,
+    held_out: bool = False,
+    rhat_max: float = 1.01,
+    ess_threshold: float | None = None,
+    bfmi_threshold: float = 0.3,
+    progress: Callable[[int, int], None] | None = None,
+) -> Diagnosis:
+    """Say whether a posterior may be used, why, and what to do.
+
+    Parameters
+    ----------
+    posterior
+        The posterior, as an inference method returned it or as read from a file, or what ArviZ converts to one.
+    var_names
+        The variables to judge; by default its parameters, as far as it tells them from what is computed of them.
+    symmetry
+        Modulo what; by default what it declares. What else the draws show is looked for either way.
+    align
+        Whether to look at labels at all.
+    held_out
+        Also fit the reference of an alignment on the first half of the chains, and report the others' R-hat.
+    rhat_max
+        R-hat above this is warned of. At its default 1.05 decides: 1.01 is what equal chains with 100 effective draws
+        each have in the mean. A limit of one's own decides as it stands.
+    ess_threshold
+        Bulk ESS below this decides, tail ESS is warned of; by default 100 times the number of chains.
+    bfmi_threshold
+        E-BFMI below this is warned of, and speaks for a funnel.
+    progress
+        Called with draws gone through and draws in all while draws are aligned.
+
+    Returns
+    -------
+    Diagnosis
+        Its `verdict` is ``usable``, ``aligned`` (after alignment), ``invariant`` (what has no labels) or
+        ``unusable``; `judgement` holds the sentences, `aligned` the numbers modulo the symmetry.
+
+    Raises
+    ------
+    TypeError
+        If `posterior` is no `DataTree`, and ArviZ cannot make it one.
+    ValueError
+        If it has no group `posterior`, fewer than 4 draws a chain or no draw that is finite, if `var_names` or
+        `symmetry` asks for what is not there, or a threshold makes no sense.
+
+    References
+    ----------
+    Vehtari, Gelman, Simpson, Carpenter and Bürkner 2021, Bayesian Analysis 16(2) (R-hat, ESS). Stephens 2000, JRSS B
+    62(4) (labels). Betancourt 2016, arXiv:1604.00695 (E-BFMI).
+    """
+    view = as_view(posterior)
+    given = None if symmetry is None else check_blocks(symmetry)
+    raw = measure(
+        view,
+        var_names=var_names,
+        rhat_max=rhat_max,
+        ess_threshold=ess_threshold,
+        bfmi_threshold=bfmi_threshold,
+    )
+    chosen = [var_names] if isinstance(var_names, str) else var_names
+    facts = gather(view, raw, None if chosen is None else tuple(dict.fromkeys(chosen)))
+    if raw.has_chains and raw.sampler is not None and raw.sampler.sampled:
+        judgement, aligned = _judge(facts, given, align, held_out, progress)
+    else:
+        judgement, aligned = _judge_others(facts), _of_given(view, raw, given, progress)
+    return replace(raw, judgement=judgement, aligned=aligned)
+
+
+def _judge(
+    facts: Facts,
+    given: Symmetry | None,
+    align: bool,
+    held_out: bool,
+    progress: Callable[[int, int], None] | None,
+) -> tuple[Verdict, AlignedDiagnosis | None]:
+    cause = broken(facts) or stuck(facts)
+    if cause is not None:
+        return answers.of_stopped(facts, cause), None
+    if not align:
+        return answers.of_chains(Case(facts, Labels("none", facts, looked=False))), None
+    labels = look_for_labels(
+        facts, declared_blocks(facts, given), held_out=held_out, progress=progress
+    )
+    return answers.of_chains(Case(facts, labels)), labels.aligned
+
+
+def _judge_others(facts: Facts) -> Verdict:
+    if facts.raw.variational is not None:
+        return other_answers.of_fit(facts)
+    if facts.raw.sampler is not None and not facts.raw.sampler.sampled:
+        return other_answers.of_independent(facts)
+    return other_answers.of_ensemble(facts)
+
+
+def _of_given(
+    view: View, raw: Diagnosis, given: Symmetry | None, progress: Callable[[int, int], None] | None
+) -> AlignedDiagnosis | None:
+    """Draws that are no Markov chain's are aligned where that was asked for."""
+    blocks = equal_modes(given) if given else ()
+    return diagnose_aligned(view, blocks, progress=progress, raw=raw) if blocks else None

@@ -30,8 +30,8 @@ def measure(
     posterior: Posterior,
     *,
     var_names: str | Sequence[str] | None = None,
-    rhat_threshold: float = 1.01,
-    ess_per_chain: float = 100.0,
+    rhat_max: float = 1.01,
+    ess_threshold: float | None = None,
     bfmi_threshold: float = 0.3,
 ) -> Diagnosis:
     """Diagnose one posterior as its draws came, without an answer to whether it may be used.
@@ -42,10 +42,10 @@ def measure(
         The posterior, as an inference method returned it or as read from a file, or what ArviZ converts to one.
     var_names
         The variables to look at; all of them by default.
-    rhat_threshold
+    rhat_max
         R-hat above this is warned of.
-    ess_per_chain
-        Bulk or tail ESS below this times the number of chains is warned of.
+    ess_threshold
+        Bulk or tail ESS below this is warned of; by default 100 times the number of chains.
     bfmi_threshold
         E-BFMI below this is warned of.
 
@@ -68,7 +68,7 @@ def measure(
     localization: an improved R-hat, Bayesian Analysis 16(2). Betancourt 2016, Diagnosing suboptimal
     cotangent disintegrations in Hamiltonian Monte Carlo (E-BFMI).
     """
-    limits = Limits(rhat_threshold, ess_per_chain, bfmi_threshold)
+    limits = Limits(rhat_max, ess_threshold, bfmi_threshold)
     view = as_view(posterior)
     draws = _defined(view, var_names)
     table = summary(draws)

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from ..alignment import Alignment, Switching
 
 
+PER_CHAIN = 100.0
+"""Smallest ESS a chain, unless another one is asked for."""
+
+
 @dataclass(frozen=True)
 class Limits:
     """What counts as good enough.
@@ -33,24 +37,22 @@ class Limits:
     ----------
     rhat
         Largest R-hat.
-    ess_per_chain
-        Smallest bulk and tail ESS, per chain.
+    ess
+        Smallest bulk and tail ESS, of all chains together; None for `PER_CHAIN` times the number of chains.
     bfmi
         Smallest E-BFMI.
     """
 
     rhat: float = 1.01
-    ess_per_chain: float = 100.0
+    ess: float | None = None
     bfmi: float = 0.3
 
     def __post_init__(self) -> None:
         """Refuse limits that no posterior, or every posterior, would meet."""
         if not self.rhat > 1:
-            raise ValueError(f"`rhat_threshold` is {self.rhat}: it must be above 1, such as 1.01.")
-        if not self.ess_per_chain > 0:
-            raise ValueError(
-                f"`ess_per_chain` is {self.ess_per_chain}: it must be positive, such as 100."
-            )
+            raise ValueError(f"`rhat_max` is {self.rhat}: it must be above 1, such as 1.01.")
+        if self.ess is not None and not self.ess > 0:
+            raise ValueError(f"`ess_threshold` is {self.ess}: it must be positive, such as 400.")
         if not self.bfmi > 0:
             raise ValueError(f"`bfmi_threshold` is {self.bfmi}: it must be positive, such as 0.3.")
 
@@ -159,8 +161,23 @@ class Diagnosis:
 
     @property
     def min_ess(self) -> float:
-        """Smallest ESS that passes: `limits.ess_per_chain` times the number of chains."""
-        return self.limits.ess_per_chain * self.num_chains
+        """Smallest ESS that passes."""
+        return PER_CHAIN * self.num_chains if self.limits.ess is None else self.limits.ess
+
+    @property
+    def verdict(self) -> str | None:
+        """``usable``, ``aligned``, ``invariant`` or ``unusable``; None where only numbers were asked for."""
+        return self.judgement.answer if self.judgement else None
+
+    @property
+    def causes(self) -> tuple[str, ...]:
+        """What keeps it from being usable as it is, most likely first."""
+        return tuple(cause.name for cause in self.judgement.causes) if self.judgement else ()
+
+    @property
+    def exchangeable(self) -> tuple[str, ...]:
+        """What to declare with ``--exchangeable``, one text a block."""
+        return self.judgement.exchangeable if self.judgement else ()
 
     @property
     def outcome(self) -> Outcome:

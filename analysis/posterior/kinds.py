@@ -7,20 +7,16 @@ for generated quantities, all else for parameters, and that is a guess.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 import xarray as xr
 
 from onebasin.models import schema
+from onebasin.models.kinds import is_named_as_generated
 
 Kind = Literal["parameter", "transformed", "generated"]
-
-_GENERATED = re.compile(
-    r"^(log_?lik|lprior|log_prob|lp__)|(_|^)(rep|pred|hat|new|sim|tilde)$|^y_|resid"
-)
 
 
 @dataclass(frozen=True)
@@ -68,10 +64,5 @@ def kinds_of(attributes: schema.Attributes, posterior: xr.Dataset) -> Kinds:
 
 
 def _guess(name: str, variable: xr.DataArray) -> Kind:
-    computed = variable.dtype.kind in "biu" or _GENERATED.search(name)
+    computed = variable.dtype.kind in "biu" or is_named_as_generated(name)
     return "generated" if computed else "parameter"
-
-
-def variables_of(entries: Mapping[str, object] | tuple[str, ...]) -> Iterator[str]:
-    """Variables that entries such as `W1[0,1]` belong to, each once."""
-    yield from dict.fromkeys(str(entry).partition("[")[0] for entry in entries)

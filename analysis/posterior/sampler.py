@@ -95,7 +95,7 @@ def sampler_summary(view: View, draws: Draws) -> SamplerSummary:
     )
 
 
-def _recorded(view: View, name: str) -> Float[np.ndarray, "chain draw"] | None:
+def recorded(view: View, name: str) -> Float[np.ndarray, "chain draw"] | None:
     """Return a statistic, or None where it was not recorded: missing, or NaN in every draw."""
     values = view.stat(name)
     return None if values is None or np.isnan(values).all() else values
@@ -104,7 +104,7 @@ def _recorded(view: View, name: str) -> Float[np.ndarray, "chain draw"] | None:
 def _not_finite(view: View) -> dict[str, tuple[int, ...]]:
     counts = {}
     for name in JUDGED:
-        values = _recorded(view, name)
+        values = recorded(view, name)
         bad = () if values is None else (~np.isfinite(values)).sum(axis=1)
         if sum(bad):
             counts[name] = tuple(int(count) for count in bad)
@@ -112,10 +112,10 @@ def _not_finite(view: View) -> dict[str, tuple[int, ...]]:
 
 
 def _divergences(view: View) -> dict:
-    recorded = _recorded(view, schema.DIVERGING)
-    if recorded is None:
+    values = recorded(view, schema.DIVERGING)
+    if values is None:
         return {}
-    diverging = recorded > 0  # a NaN is counted as not finite, not as a divergence
+    diverging = values > 0  # a NaN is counted as not finite, not as a divergence
     per_chain = tuple(int(count) for count in diverging.sum(axis=1))
     return {
         "divergences": sum(per_chain),
@@ -125,8 +125,8 @@ def _divergences(view: View) -> dict:
 
 
 def _trees(view: View) -> dict:
-    depth, limit = _recorded(view, schema.TREE_DEPTH), view.number(schema.MAX_TREE_DEPTH)
-    reached, trees = _recorded(view, schema.REACHED_MAX_TREEDEPTH), {}
+    depth, limit = recorded(view, schema.TREE_DEPTH), view.number(schema.MAX_TREE_DEPTH)
+    reached, trees = recorded(view, schema.REACHED_MAX_TREEDEPTH), {}
     known = np.empty(0) if depth is None else depth[np.isfinite(depth)]
     if known.size:
         trees = {"mean_tree_depth": float(known.mean()), "deepest_tree": int(known.max())}
@@ -143,17 +143,17 @@ def _trees(view: View) -> dict:
 
 def _steps(view: View) -> dict:
     steps: dict = {}
-    if (acceptance := _recorded(view, schema.ACCEPTANCE_RATE)) is not None:
+    if (acceptance := recorded(view, schema.ACCEPTANCE_RATE)) is not None:
         steps["acceptance_rate"] = float(acceptance.mean())
         steps["acceptance_per_chain"] = _floats(acceptance.mean(axis=1))
-    if (step_size := _recorded(view, schema.STEP_SIZE)) is not None:
+    if (step_size := recorded(view, schema.STEP_SIZE)) is not None:
         steps["step_size"] = _floats(step_size[:, -1])
     return steps
 
 
 def _heights(view: View) -> dict:
     heights: dict = {}
-    lp = _recorded(view, schema.LP)
+    lp = recorded(view, schema.LP)
     if lp is not None:
         with np.errstate(invalid="ignore"):  # both infinities in one chain
             heights["lp_means"] = _floats(lp.mean(axis=1))
@@ -163,7 +163,7 @@ def _heights(view: View) -> dict:
 
 def _movement(view: View, draws: Draws) -> dict:
     """Which chains stand still, and whether anything was sampled at all."""
-    energy, lp = _recorded(view, schema.ENERGY), _recorded(view, schema.LP)
+    energy, lp = recorded(view, schema.ENERGY), recorded(view, schema.LP)
     height = lp if lp is not None else energy
     if height is None or height.shape[1] < 2:
         return {}
@@ -181,7 +181,7 @@ def _movement(view: View, draws: Draws) -> dict:
 def _energy(view: View) -> dict:
     from arviz_stats.base import array_stats
 
-    energy = _recorded(view, schema.ENERGY)
+    energy = recorded(view, schema.ENERGY)
     if energy is None:
         return {}
     with np.errstate(divide="ignore", invalid="ignore"):  # a chain that stands still: 0 / 0
@@ -189,8 +189,8 @@ def _energy(view: View) -> dict:
 
 
 def _gradient_evaluations(view: View) -> int | None:
-    if (recorded := view.number(schema.GRADIENT_EVALUATIONS)) is not None:
-        return int(recorded)
+    if (count := view.number(schema.GRADIENT_EVALUATIONS)) is not None:
+        return int(count)
     steps = view.stat(schema.N_STEPS)
     return None if steps is None or not np.isfinite(steps).all() else int(steps.sum())
 

@@ -8,6 +8,7 @@ default interval. A parameter that does not vary, up to rounding, has no R-hat a
 """
 
 import warnings
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
@@ -73,13 +74,30 @@ def rhats(values: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, " 
     """Return the rank-normalised split R-hat of quantities; NaN where constant or not finite, or of one chain."""
     from arviz_stats.base import array_stats
 
+    if len(values) < 2:
+        return np.full(values.shape[2], np.nan)
+    return _of_free(values, lambda free: array_stats.rhat(free, method="rank"))
+
+
+def bulk_ess(values: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, " param"]:
+    """Return the bulk ESS of quantities; NaN where constant or not finite."""
+    from arviz_stats.base import array_stats
+
+    return _of_free(values, lambda free: array_stats.ess(free, method="bulk"))
+
+
+def _of_free(
+    values: Float[np.ndarray, "chain draw param"], statistic: Callable[[np.ndarray], np.ndarray]
+) -> Float[np.ndarray, " param"]:
+    """A statistic of arrays (param, chain, draw), of those quantities that are finite and vary."""
     out = np.full(values.shape[2], np.nan)
     free = np.isfinite(values).all(axis=(0, 1))
     free[free] = ~is_constant(values[..., free])
-    if free.any() and len(values) > 1:
-        shape = (int(free.sum()), *values.shape[:2])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            out[free] = array_stats.rhat(in_rows(values[..., free]).reshape(shape), method="rank")
+    if free.any():
+        rows = in_rows(values[..., free]).reshape(int(free.sum()), *values.shape[:2])
+        with np.errstate(divide="ignore", invalid="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            out[free] = statistic(rows)
     return out
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import xarray as xr
 
 from ..diagnostics.diagnose import diagnose
-from ..diagnostics.result import Diagnosis
+from ..diagnostics.result import PER_CHAIN, Diagnosis
 from ..posterior.view import Posterior, View, as_view
 from . import posterior_figures as figures
 from .definitions import DIAGNOSTICS
@@ -130,7 +130,8 @@ def _overview(diagnoses: Mapping[str, Diagnosis]) -> Section:
     health = health_table(
         diagnoses,
         caption=f"Can the draws be trusted? Limits: R-hat {limits.rhat:g}, ESS "
-        f"{limits.ess_per_chain:g} a chain, E-BFMI {limits.bfmi:g}. A dash stands where a "
+        f"{f'{PER_CHAIN:g} a chain' if limits.ess is None else f'{limits.ess:g}'}, "
+        f"E-BFMI {limits.bfmi:g}. A dash stands where a "
         "diagnostic does not apply or was not recorded.",
     )
     cost = cost_table(diagnoses, caption="What did they cost?")

@@ -1,6 +1,6 @@
 """What is claimed of label switching, and how it is tried on every posterior that it is about."""
 
-from onebasin.analysis.diagnostics.result import Limits
+from onebasin.analysis.diagnostics.result import PER_CHAIN
 
 from ..lab import Claim, Frames, Row, each, join, select
 from ..lab.comparisons import Finding
@@ -8,7 +8,7 @@ from ..lab.comparisons import Finding
 HOPELESS = 1.1
 """R-hat above which chains are said to disagree."""
 GOOD = Limits().rhat
-ESS_PER_CHAIN = Limits().ess_per_chain
+ESS_PER_CHAIN = PER_CHAIN
 HELD_OUT = 1.02
 """R-hat that chains held out may have: there are half as many, so that chance weighs more."""
 RMS_SDS, LARGEST_SDS = 1.5, 4.0

@@ -38,13 +38,13 @@ POSTERIORS = [
     ),
     Call(
         "diagnose-rhat-below-one",
-        lambda: ANYTHING.diagnose(f.mixture(), rhat_threshold=0.5),
-        ("`rhat_threshold`",),
+        lambda: ANYTHING.diagnose(f.mixture(), rhat_max=0.5),
+        ("`rhat_max`",),
     ),
     Call(
         "diagnose-ess-nan",
-        lambda: ANYTHING.diagnose(f.mixture(), ess_per_chain=float("nan")),
-        ("`ess_per_chain`",),
+        lambda: ANYTHING.diagnose(f.mixture(), ess_threshold=float("nan")),
+        ("`ess_threshold`",),
     ),
     Call("align-undeclared", lambda: ANYTHING.align(f.mixture()), ("`symmetry`", "Exchangeable")),
     Call("align-by-a-number", lambda: ANYTHING.align(f.mixture(), 3), ("`symmetry`",)),

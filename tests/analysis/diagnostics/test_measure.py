@@ -108,12 +108,12 @@ def test_diagnose_takes_thresholds(make_mcmc, healthy):
     draws, stats = healthy
     tree = make_mcmc(draws, stats=stats)
     assert not measure(tree, bfmi_threshold=5.0).passed
-    assert not measure(tree, ess_per_chain=1000).passed
-    assert not measure(tree, rhat_threshold=1.0 + 1e-9).passed
+    assert not measure(tree, ess_threshold=4000).passed
+    assert not measure(tree, rhat_max=1.0 + 1e-9).passed
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("rhat_threshold", 1.0), ("ess_per_chain", 0), ("bfmi_threshold", -1.0)]
+    ("name", "value"), [("rhat_max", 1.0), ("ess_threshold", 0), ("bfmi_threshold", -1.0)]
 )
 def test_diagnose_refuses_thresholds_without_sense(make_mcmc, healthy, name, value):
     with pytest.raises(ValueError, match=f"`{name}` is {value}: it must be"):

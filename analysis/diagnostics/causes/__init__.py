@@ -1,0 +1,1 @@
+"""What can be wrong with a posterior, one cause a module: pure functions on arrays and numbers."""

@@ -1,0 +1,97 @@
+"""Modes: chains that are settled, each in a place of its own; and heights of the log density that are unlike.
+
+Convention: a height is the mean log density of a chain, in nats. Two are unlike where they differ by more than their
+Monte Carlo errors explain, and by more than one nat: long chains make a tenth of a nat significant.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+ERRORS = 4.5
+"""Monte Carlo errors that heights have to differ by: an ESS of 30 has an error of its own."""
+NATS = 1.0
+"""Nats that they have to differ by."""
+SETTLED_ESS, SETTLED_RHAT = 50.0, 1.1
+"""ESS within a chain, and R-hat of its halves, of a chain that has settled."""
+SETTLED_ESS_IF_UNLIKE = 30.0
+"""ESS within a chain that is enough where heights are unlike."""
+LOOKED_AT = 50
+"""Worst entries that are looked at."""
+
+
+@dataclass(frozen=True)
+class Heights:
+    """Mean log densities by chain, and which pair is unlike.
+
+    Attributes
+    ----------
+    means, errors
+        By chain.
+    lowest, highest
+        Chains of the pair that differs most beside its error.
+    unlike
+        Whether they differ by more than errors explain.
+    """
+
+    means: tuple[float, ...]
+    errors: tuple[float, ...]
+    lowest: int = 0
+    highest: int = 0
+    unlike: bool = False
+
+    @property
+    def gap(self) -> tuple[float, float]:
+        """Difference of that pair, and its Monte Carlo error."""
+        low, high = self.lowest, self.highest
+        error = float(np.hypot(self.errors[low], self.errors[high]))
+        return self.means[high] - self.means[low], error
+
+
+def heights(lp: Float[np.ndarray, "chain draw"]) -> Heights:
+    """Compare chains' mean log densities."""
+    means = lp.mean(axis=1)
+    ess = chain_ess(lp[..., None])[:, 0]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        errors = np.nan_to_num(lp.std(axis=1, ddof=1) / np.sqrt(ess), nan=0.0)
+    apart = means[:, None] - means[None, :]
+    error = np.hypot(errors[:, None], errors[None, :])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where((apart > NATS) & (apart > ERRORS * error), apart / error, -1.0)
+    highest, lowest = np.unravel_index(int(np.argmax(ratio)), ratio.shape)
+    return Heights(
+        tuple(map(float, means)),
+        tuple(map(float, errors)),
+        int(lowest),
+        int(highest),
+        bool(ratio.max() > 0),
+    )
+
+
+def chain_ess(values: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, "chain param"]:
+    """Bulk ESS of every chain by itself."""
+    from arviz_stats.base import array_stats
+
+    chains = [np.ascontiguousarray(np.moveaxis(chain, -1, 0))[:, None] for chain in values]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.stack([np.asarray(array_stats.ess(chain, method="bulk")) for chain in chains])
+
+
+def settled(
+    values: Float[np.ndarray, "chain draw param"], half_rhat: Float[np.ndarray, "chain param"]
+) -> tuple[bool, bool]:
+    """Whether chains have settled, each by itself, and whether they have if heights are known to be unlike.
+
+    Parameters
+    ----------
+    values
+        The worst entries.
+    half_rhat
+        R-hat of every chain beside itself.
+    """
+    ess = float(np.nanmedian(chain_ess(values)))
+    agrees = float(np.nanmedian(np.nanmax(half_rhat, axis=0))) < SETTLED_RHAT
+    return ess >= SETTLED_ESS and agrees, ess >= SETTLED_ESS_IF_UNLIKE

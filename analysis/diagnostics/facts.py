@@ -1,0 +1,236 @@
+"""What a verdict looks at: the draws that decide, with R-hat and ESS of their entries, log densities, divergences.
+
+Parameters decide. Integers do not (an allocation changes values, not places), nor do numbers that are whole in every
+draw, generated quantities, and entries that never vary or are finite in no draw. Where there are no parameters at all,
+everything decides. A single chain is judged by R-hat of its halves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Bool, Float
+
+from onebasin.models import schema
+
+from ..posterior.draws import entry_names
+from ..posterior.sampler import recorded
+from ..posterior.summary import bulk_ess, rhats
+from ..posterior.view import View
+from .result import Diagnosis, Extreme
+
+DECIDES = 1.05
+"""R-hat that decides where the limit is ArviZ's default of 1.01, above which it is warned of: among equal chains with
+an ESS of 400, 1.01 is the mean of R-hat, and 1.05 its quantile .99999."""
+BUDGET = 2**29
+"""Bytes of draws that are looked at together; of more every few draws are."""
+
+Values = Mapping[str, Float[np.ndarray, "chain draw *event"]]
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """What decides about one posterior.
+
+    Attributes
+    ----------
+    view
+        The posterior.
+    raw
+        Its numbers.
+    values
+        The variables that decide, in order; entries that are not finite, or broken, are 0.
+    names
+        Names of their entries.
+    table
+        R-hat and bulk ESS of their entries: `rhat`, `ess_bulk`, and `variable`.
+    left_out
+        Variables that do not decide, by reason: ``generated``, ``transformed``, ``integer``.
+    """
+
+    view: View
+    raw: Diagnosis
+    values: Values
+    names: Mapping[str, tuple[str, ...]]
+    table: pd.DataFrame
+    left_out: Mapping[str, tuple[str, ...]]
+
+    @cached_property
+    def rhat_limit(self) -> float:
+        """R-hat that decides."""
+        limit = self.raw.limits.rhat
+        return DECIDES if limit == 1.01 else limit
+
+    @cached_property
+    def bad_rhat(self) -> pd.DataFrame:
+        """Entries whose R-hat is bad."""
+        return self.table[self.table["rhat"] > self.rhat_limit]
+
+    @cached_property
+    def bad(self) -> pd.DataFrame:
+        """Entries whose R-hat or bulk ESS is bad."""
+        low = self.table["ess_bulk"] < self.raw.min_ess
+        return self.table[(self.table["rhat"] > self.rhat_limit) | low]
+
+    @cached_property
+    def worst_rhat(self) -> Extreme:
+        """The largest R-hat."""
+        return Extreme.of(self.table["rhat"])
+
+    @cached_property
+    def least_ess(self) -> Extreme:
+        """The smallest bulk ESS."""
+        return Extreme.of(self.table["ess_bulk"], smallest=True)
+
+    @cached_property
+    def lp(self) -> Float[np.ndarray, "chain draw"] | None:
+        """The log density, where it was recorded, is finite and varies."""
+        lp = recorded(self.view, schema.LP)
+        if lp is None or not np.isfinite(lp).all() or (lp == lp.flat[0]).all():
+            return None
+        return lp
+
+    @cached_property
+    def lp_numbers(self) -> tuple[float, float]:
+        """R-hat and bulk ESS of the log density; NaN where there is none."""
+        if self.lp is None:
+            return float("nan"), float("nan")
+        return float(rhat_of_entries(self.lp[..., None])[0]), float(bulk_ess(self.lp[..., None])[0])
+
+    @property
+    def lp_is_bad(self) -> bool:
+        """Whether the log density's R-hat or ESS is bad; one that is not known is not."""
+        rhat, ess = self.lp_numbers
+        return rhat > self.rhat_limit or ess < self.raw.min_ess
+
+    @cached_property
+    def diverging(self) -> Bool[np.ndarray, "chain draw"] | None:
+        """Which draws diverged, of those in `values`; None where that was not recorded."""
+        diverging = recorded(self.view, schema.DIVERGING)
+        return None if diverging is None else diverging[:, :: self.step] > 0
+
+    @property
+    def step(self) -> int:
+        """Every how many-th draw is in `values`."""
+        kept = next(iter(self.values.values())).shape[1] if self.values else self.raw.num_draws
+        return -(-self.raw.num_draws // max(kept, 1))
+
+    def columns(self, entries: Sequence[str]) -> Float[np.ndarray, "chain draw param"]:
+        """Draws of some entries side by side."""
+        wanted = set(entries)
+        found = {
+            entry: drawn.reshape(*drawn.shape[:2], -1)[..., place]
+            for name, drawn in self.values.items()
+            for place, entry in enumerate(self.names[name])
+            if entry in wanted
+        }
+        return np.stack([found[entry] for entry in entries], axis=-1)
+
+    def moved(self, values: Values) -> Facts:
+        """The same posterior with some variables' draws in other places."""
+        there = {name: drawn for name, drawn in values.items() if name in self.values}
+        if not there:
+            return self
+        table = self.table.copy()
+        for name, drawn in there.items():
+            flat = drawn.reshape(*drawn.shape[:2], -1)
+            numbers = {"rhat": rhat_of_entries(flat), "ess_bulk": bulk_ess(flat)}
+            own = pd.DataFrame(numbers, index=list(self.names[name]))
+            known = table.index[table["variable"] == name]
+            table.loc[known, ["rhat", "ess_bulk"]] = own.loc[known]
+        return replace(self, values={**self.values, **there}, table=table)
+
+
+def gather(view: View, raw: Diagnosis, chosen: Sequence[str] | None) -> Facts:
+    """Gather what decides; variables that were chosen decide whatever their kind.
+
+    Parameters
+    ----------
+    view
+        The posterior.
+    raw
+        What `measure` found of it.
+    chosen
+        Variables that were asked for; None for all.
+    """
+    decide, left_out = _deciding(view, raw, chosen)
+    step = _step(view, decide)
+    values, names = {}, {}
+    for name in decide:
+        drawn = np.asarray(view.values(name)[:, ::step], dtype=np.float64)
+        values[name] = (
+            np.where(np.isfinite(drawn), drawn, 0.0) if raw.undefined or raw.broken else drawn
+        )
+        names[name] = tuple(entry_names(view.posterior[name]))
+    return Facts(view, raw, values, names, _table(raw, values, names), left_out)
+
+
+def rhat_of_entries(values: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, " param"]:
+    """R-hat of entries; of a single chain that of its halves; NaN where it is not defined."""
+    if len(values) > 1:
+        return rhats(values)
+    half = values.shape[1] // 2
+    return rhats(np.concatenate([values[:, :half], values[:, half : 2 * half]]))
+
+
+def _deciding(
+    view: View, raw: Diagnosis, chosen: Sequence[str] | None
+) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
+    names = tuple(view.variables if chosen is None else chosen)
+    kinds = view.kinds.of
+    whole = tuple(name for name in names if _is_whole(view, name))
+    real = tuple(name for name in names if name not in whole)
+    decide = tuple(name for name in real if kinds[name] == "parameter" or chosen is not None)
+    decide = decide or real or names
+    out = {
+        "integer": tuple(name for name in whole if name not in decide),
+        **{
+            kind: tuple(n for n in real if kinds[n] == kind and n not in decide)
+            for kind in ("transformed", "generated")
+        },
+    }
+    return decide, out
+
+
+def _is_whole(view: View, name: str) -> bool:
+    """Whether a variable's numbers are whole ones, more than one of them."""
+    variable = view.posterior[name]
+    if variable.dtype.kind in "biu":
+        return True
+    some = variable.isel(draw=slice(0, 50)).values
+    some = some[np.isfinite(some)]
+    return (
+        some.size > 0 and bool((some == np.rint(some)).all()) and bool((some != some.flat[0]).any())
+    )
+
+
+def _step(view: View, names: Sequence[str]) -> int:
+    """Every how many-th draw fits into the budget."""
+    size = sum(8 * view.posterior[name].size for name in names)
+    return min(-(-size // BUDGET) or 1, max(1, view.num_draws // 100))
+
+
+def _table(raw: Diagnosis, values: Values, names: Mapping[str, tuple[str, ...]]) -> pd.DataFrame:
+    """R-hat and ESS of entries that vary and are finite."""
+    variable = {entry: name for name, entries in names.items() for entry in entries}
+    known = raw.parameters.index.difference([*raw.constants, *raw.broken], sort=False)
+    entries = [entry for entry in variable if entry in set(known)]
+    table = raw.parameters.loc[entries, ["rhat", "ess_bulk"]].copy()
+    table["variable"] = [variable[entry] for entry in entries]
+    if raw.num_chains == 1:
+        table["rhat"] = list(_half_rhats(values, names, set(entries)))
+    return table
+
+
+def _half_rhats(
+    values: Values, names: Mapping[str, tuple[str, ...]], entries: set[str]
+) -> Iterator[float]:
+    for name, drawn in values.items():
+        found = rhat_of_entries(drawn.reshape(*drawn.shape[:2], -1))
+        yield from (
+            float(r) for entry, r in zip(names[name], found, strict=True) if entry in entries
+        )

@@ -1,0 +1,175 @@
+"""From facts to a verdict on Markov chains: what is looked at, in which order, and what decides.
+
+First what makes every number meaningless (draws that are not finite, chains that stand still); then labels, modulo
+which the posterior may be sound; then what keeps it from being sound, most likely cause first: a funnel, too few draws,
+modes. The limits were set on simulated posteriors whose answers are known; `benchmarks` measures what they come to.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from . import sentences as say
+from .causes.funnel import ALONE, Funnel, find_funnel
+from .causes.modes import LOOKED_AT, Heights, heights, settled
+from .causes.not_finite import first_broken
+from .causes.short import times_as_many
+from .causes.stuck import Run, longest_run, narrow_chains
+from .facts import Facts, rhat_of_entries
+from .labels import Labels
+from .verdict import Answer, Cause
+
+DIVERGES = 0.05
+"""Share of draws that diverged from which on nothing that was drawn is trusted."""
+
+
+def broken(facts: Facts) -> Cause | None:
+    """Entries that are finite in some draws and not in others, or parameters that are finite in none."""
+    entries = [entry for entries in facts.names.values() for entry in entries]
+    name = next((entry for entry in entries if entry in facts.raw.broken), None)
+    if name is not None:
+        chain, draw = first_broken(facts.view.draws(name.partition("[")[0], finite=False).of(name))
+        return say.not_finite(name, chain, draw, sum(e in facts.raw.broken for e in entries))
+    undefined = set(facts.raw.undefined)
+    if entries and undefined.issuperset(entries):
+        return say.never_finite(tuple(facts.names))
+    return None
+
+
+def stuck(facts: Facts) -> Cause | None:
+    """Chains that stand still."""
+    entries = set(facts.table.index)
+    worst: tuple[str, Run] | None = None
+    for name, drawn in facts.values.items():
+        free = np.isin(facts.names[name], list(entries))
+        flat = drawn.reshape(*drawn.shape[:2], -1)[..., free]
+        run = longest_run(flat) if free.any() else None
+        if run is not None and (worst is None or run.length > worst[1].length):
+            worst = (name, run)
+    if worst is not None:
+        name, run = worst
+        whole = Run(run.chain, run.first * facts.step, run.length * facts.step)
+        return say.stuck_run(name, whole, facts.raw.num_draws)
+    narrow = narrow_chains(facts.values)
+    return say.stuck_narrow(narrow) if narrow else None
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A posterior whose draws are finite and move, with what is known of its labels."""
+
+    before: Facts
+    labels: Labels
+
+    @property
+    def after(self) -> Facts:
+        """The posterior modulo its symmetry."""
+        return self.labels.facts
+
+    @cached_property
+    def is_sound(self) -> bool:
+        """Whether chains agree, modulo labels, with enough effective draws."""
+        return self.after.bad.empty and not self.after.lp_is_bad
+
+    @cached_property
+    def funnel(self) -> Funnel | None:
+        """The pair of scale and vector that goes together most closely."""
+        return find_funnel(self.before.values, self.before.diverging)
+
+    @cached_property
+    def heights(self) -> Heights | None:
+        """Chains' mean log densities; None where there is nothing to compare."""
+        lp = self.before.lp
+        return None if lp is None or len(lp) < 2 else heights(lp)
+
+    @cached_property
+    def invariants_agree(self) -> bool:
+        """Whether what the symmetry leaves alone, beside the log density, agrees between chains."""
+        aligned = self.labels.aligned
+        if aligned is None or self.after.lp_is_bad:
+            return False
+        table = aligned.invariants.drop(index="lp", errors="ignore")
+        low, limit = self.before.raw.min_ess, self.before.rhat_limit
+        return bool(len(table)) and not bool(
+            ((table["rhat"] > limit) | (table["ess_bulk"] < low)).any()
+        )
+
+    @cached_property
+    def answer(self) -> Answer:
+        """The answer."""
+        state = self.labels.state
+        if self.is_sound and not self.causes:
+            return {
+                "none": "usable",
+                "stay": "usable",
+                "switch": "aligned",
+                "overlap": "invariant",
+            }[state]  # type: ignore[return-value]
+        if (
+            self.labels.state in ("switch", "overlap")
+            and self.invariants_agree
+            and not self._sampler_fails
+        ):
+            return "invariant"
+        return "unusable"
+
+    @cached_property
+    def causes(self) -> tuple[Cause, ...]:
+        """What keeps it from being sound modulo labels, most likely first; nothing where it is."""
+        if self.is_sound:
+            return self._sampler_fails
+        return (self._why(),)
+
+    @cached_property
+    def _sampler_fails(self) -> tuple[Cause, ...]:
+        """What forbids use although chains agree: many divergences, or such as lie where a scale is small."""
+        diverging = self.before.diverging
+        if diverging is None or not diverging.any():
+            return ()
+        if self.funnel is not None and self.funnel.diverges_often:
+            return (say.funnel(self.funnel, self.before.raw, facts=self.before),)
+        if diverging.mean() > DIVERGES:
+            return (say.divergences(self.before.raw),)
+        return ()
+
+    def _why(self) -> Cause:
+        after = self.after
+        if self.funnel is not None and self._is_cause(self.funnel):
+            return say.funnel(self.funnel, self.before.raw, facts=self.before)
+        if self._sampler_fails:
+            return self._sampler_fails[0]
+        agree = after.bad_rhat.empty and not after.lp_numbers[0] > after.rhat_limit
+        if not agree and self._settled():
+            return say.modes(after, self.heights)
+        return say.short(after, self._times(), agree)
+
+    def _is_cause(self, funnel: Funnel) -> bool:
+        sampler, low = self.before.raw.sampler, self.before.raw.min_ess
+        ess = self.before.table["ess_bulk"].get(funnel.scale, np.inf)
+        if self.before.diverging is None and not (sampler and sampler.bfmi):
+            return funnel.correlation > ALONE and ess < low
+        energies = bool(
+            sampler and np.nanmin(sampler.bfmi or (np.inf,)) < self.before.raw.limits.bfmi
+        )
+        return funnel.diverges or energies or (funnel.divergences > 0 and bool(ess < low))
+
+    def _settled(self) -> bool:
+        """Whether chains have settled, each in a mode of its own."""
+        if self.after.raw.num_chains < 2:
+            return False
+        worst = self.after.bad_rhat.sort_values("rhat", ascending=False).index[:LOOKED_AT]
+        if not len(worst):
+            return bool(self.heights and self.heights.unlike)
+        values = self.after.columns(tuple(worst))
+        halves = np.stack([rhat_of_entries(chain[None]) for chain in values])
+        alone, if_unlike = settled(values, halves)
+        return alone or bool(if_unlike and self.heights and self.heights.unlike)
+
+    def _times(self) -> int:
+        after = self.after
+        rhat = max(after.worst_rhat.value, np.nan_to_num(after.lp_numbers[0], nan=1.0))
+        ess = np.nanmin([after.least_ess.value, after.lp_numbers[1], np.inf])
+        return times_as_many(float(ess), after.raw.min_ess, float(rhat), after.rhat_limit)

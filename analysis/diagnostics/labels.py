@@ -1,0 +1,206 @@
+"""Whether a posterior's labels switch: modulo what is declared or given, and what the draws themselves show.
+
+What is declared is divided out first, and the search looks for the rest. A network's labels are known from its
+architecture, so that nothing is searched for there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from onebasin.models import schema
+from onebasin.models.symmetry.blocks import Block, Symmetry, axes_of, equal_modes
+
+from ..posterior.view import as_view
+from .aligned import diagnose_aligned
+from .facts import Facts, rhat_of_entries
+from .result import AlignedDiagnosis
+
+if TYPE_CHECKING:
+    from ..discovery import Candidate
+
+ALIKE = 4.0
+"""Monte Carlo errors by which means of parts may differ where all parts have one and the same posterior."""
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """What is known of labels.
+
+    Attributes
+    ----------
+    state
+        ``none``: no switching is seen; ``stay``: a symmetry is declared, and all draws have one labelling; ``switch``:
+        labels switch, and alignment sorts them; ``overlap``: they switch, and parts overlap or turn into one another.
+    facts
+        The posterior modulo the symmetry.
+    declared
+        What was declared or given, and divided out.
+    found
+        What the draws show besides: those to align by, or one that overlaps.
+    aligned
+        The posterior before and after alignment; None where nothing was aligned.
+    looked
+        Whether labels were looked for at all.
+    """
+
+    state: Literal["none", "stay", "switch", "overlap"]
+    facts: Facts
+    declared: Symmetry = ()
+    found: tuple[Candidate, ...] = ()
+    aligned: AlignedDiagnosis | None = None
+    looked: bool = True
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What to declare."""
+        return tuple(candidate.word for candidate in self.found)
+
+    @property
+    def symmetry(self) -> Symmetry:
+        """Everything that moves."""
+        return (*self.declared, *(candidate.block for candidate in self.found))
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Names of what moves, in the posterior's order."""
+        moved = {name for block in self.symmetry for name in block.variables}
+        return tuple(name for name in self.facts.view.variables if name in moved)
+
+
+def look_for_labels(
+    facts: Facts,
+    declared: Symmetry,
+    *,
+    held_out: bool = False,
+    noise: bool = True,
+    progress: Progress | None = None,
+) -> Labels:
+    """Divide out what is declared, and look for what else switches.
+
+    Parameters
+    ----------
+    facts
+        The posterior.
+    declared
+        Blocks that make equal modes, all of whose variables decide.
+    held_out, noise, progress
+        As in `diagnose_aligned`.
+    """
+    if not declared:
+        return _search(facts, facts, (), None, held_out, progress)
+    aligned = diagnose_aligned(
+        facts.view, declared, held_out=held_out, noise=noise, progress=progress, raw=facts.raw
+    )
+    after = facts.moved(_aligned_values(aligned, facts))
+    if facts.view.network is not None:
+        return Labels(_state(facts, after, declared, None), after, declared, aligned=aligned)
+    return _search(facts, after, declared, aligned, held_out, progress)
+
+
+def _search(
+    facts: Facts,
+    after: Facts,
+    declared: Symmetry,
+    aligned: AlignedDiagnosis | None,
+    held_out: bool,
+    progress: Progress | None,
+) -> Labels:
+    rest = _undeclared(_discover(after), (*declared, *_already_aligned(facts)))
+    certain = tuple(candidate for candidate in rest if candidate.certain)
+    if certain:
+        for candidate in certain:
+            after = after.moved(candidate.values)
+        blocks = (*declared, *(candidate.block for candidate in certain))
+        aligned = diagnose_aligned(
+            facts.view, blocks, held_out=held_out, noise=False, progress=progress, raw=facts.raw
+        )
+        return Labels("switch", after, declared, certain, aligned)
+    if rest:
+        return Labels("overlap", after.moved(rest[0].values), declared, rest[:1], aligned)
+    if not declared:
+        return Labels("none", after)
+    return Labels(
+        _state(facts, after, declared, _discover(facts)), after, declared, aligned=aligned
+    )
+
+
+def _discover(facts: Facts) -> tuple[Candidate, ...]:
+    from ..discovery import discover
+
+    if not facts.values:
+        return ()
+    known = {
+        name: facts.table["rhat"].reindex(list(entries)).to_numpy()
+        for name, entries in facts.names.items()
+    }
+    found = discover(facts.values, rhat_of_entries, known=known)
+    return (*found.certain, *((found.ambiguous,) if found.ambiguous else ()))
+
+
+def _already_aligned(facts: Facts) -> Symmetry:
+    """What draws were aligned by, if they were."""
+    return facts.view.declared_symmetry if schema.ALIGNMENT in facts.view.tree.attrs else ()
+
+
+def _undeclared(candidates: tuple[Candidate, ...], declared: Symmetry) -> tuple[Candidate, ...]:
+    """Candidates that share no variable with what is declared already."""
+    known = {name for block in declared for name in block.variables}
+    return tuple(c for c in candidates if not known & {slot.name for slot in c.slots})
+
+
+def _state(
+    before: Facts, after: Facts, declared: Symmetry, found: tuple[Candidate, ...] | None
+) -> Literal["stay", "switch", "overlap"]:
+    """What a declared symmetry's labels do."""
+    known = {name for block in declared for name in block.variables}
+    seen = [c for c in found or () if known & {slot.name for slot in c.slots}]
+    if seen:
+        return "switch" if all(candidate.certain for candidate in seen) else "overlap"
+    moved = before.table["variable"].isin(known)
+    if (before.table.loc[moved, "rhat"] > before.rhat_limit).any():
+        return "switch"
+    return "overlap" if all(_alike(block, before) for block in declared) else "stay"
+
+
+def _alike(block: Block, facts: Facts) -> bool:
+    """Whether parts have equal means, up to Monte Carlo errors: all of them are one posterior's, or zero."""
+    table = facts.raw.parameters
+    for name in (n for n in block.variables if n in facts.values):
+        rows = table.reindex(list(facts.names[name]))
+        shape = facts.values[name].shape[2:]
+        mean, error = (rows[c].to_numpy().reshape(shape) for c in ("mean", "mcse_mean"))
+        centre = np.zeros(shape)
+        if name in block.complemented:
+            centre = np.full(shape, 0.5)
+        elif name in block.axes and name not in block.flipped:
+            centre = np.broadcast_to(
+                mean.mean(axis=axes_of(block.axes[name]), keepdims=True), shape
+            )
+        if (np.abs(mean - centre) > ALIKE * error).any():
+            return False
+    return True
+
+
+def _aligned_values(aligned: AlignedDiagnosis, facts: Facts) -> dict[str, np.ndarray]:
+    view = as_view(aligned.alignment.posterior)
+    names = {n for block in aligned.alignment.symmetry for n in block.variables}
+    moved = {n: view.values(n)[:, :: facts.step] for n in facts.values if n in names}
+    return {n: np.asarray(np.where(np.isfinite(v), v, 0.0), np.float64) for n, v in moved.items()}
+
+
+def declared_blocks(facts: Facts, given: Symmetry | None) -> Symmetry:
+    """What is to be divided out: what was given, else what is declared, as far as all of its variables are there."""
+    view = facts.view
+    if given is not None:
+        return equal_modes(given)
+    if schema.ALIGNMENT in view.tree.attrs:
+        return ()
+    there = set(facts.values)
+    return tuple(b for b in equal_modes(view.symmetry) if there & set(b.variables))
