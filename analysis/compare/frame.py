@@ -23,6 +23,7 @@ from onebasin.models import schema
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
 
 from ..alignment import Alignment, align
+from ..posterior.columns import Columns
 from ..posterior.draws import MIN_DRAWS, Draws, checked, lay_out_columns, refuse_broken
 from ..posterior.units import units_of
 from ..posterior.view import Posterior, View, as_view
@@ -43,8 +44,8 @@ class CommonFrame:
         Of each variable that is compared, in one draw.
     chosen
         Whether these were chosen, so that a posterior may hold others too.
-    names
-        Of the scalar parameters that are compared: those that are finite.
+    places
+        Entries that are compared, counted through all variables: those that are finite; None for all.
     scale
         Standard deviation of each scalar parameter; 1 where it never varies.
     fixed
@@ -58,7 +59,7 @@ class CommonFrame:
     symmetry: Symmetry
     shapes: Mapping[str, tuple[int, ...]]
     chosen: bool
-    names: tuple[str, ...]
+    places: tuple[int, ...] | None
     scale: Float[np.ndarray, " param"]
     fixed: Float[np.ndarray, " param"]
     alignment: Alignment | None
@@ -109,11 +110,10 @@ class CommonFrame:
         """
         view = as_view(aligned)
         draws = _draws(view, tuple(self.shapes))
-        if draws.names != self.names:
-            unlike = ", ".join(sorted(set(draws.names) ^ set(self.names))[:6])
+        if _places(draws) != self.places:
             raise ValueError(
-                f"`{view.argument}` and the truth differ in which entries are finite ({unlike}): compare posteriors of "
-                "the same model, or choose variables with `var_names`."
+                f"`{view.argument}` and the truth differ in which entries are finite: compare posteriors of the same "
+                "model, or choose variables with `var_names`."
             )
         kept = thin(draws, autocorrelated=not view.is_variational, max_draws=max_draws)
         still = np.isfinite(self.fixed)
@@ -193,7 +193,7 @@ def fit_frame(
             "there is nothing to compare. Give draws, or take what they have in common off before they are stored."
         )
     return CommonFrame(
-        blocks, shapes, var_names is not None, draws.names, scale, fixed, alignment, rest
+        blocks, shapes, var_names is not None, _places(draws), scale, fixed, alignment, rest
     )
 
 
@@ -233,6 +233,11 @@ def _mean(alignment: Alignment) -> xr.Dataset:
     names = list(alignment.group.shapes)
     group = as_view(alignment.posterior).posterior[names]
     return group.mean(schema.SAMPLE_DIMS).expand_dims(chain=1, draw=1)
+
+
+def _places(draws: Draws) -> tuple[int, ...] | None:
+    kept = draws.source.kept if isinstance(draws.source, Columns) else None
+    return None if kept is None else tuple(map(int, kept))
 
 
 def _shapes(view: View, var_names: Sequence[str] | None) -> dict[str, tuple[int, ...]]:

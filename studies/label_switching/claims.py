@@ -1,6 +1,6 @@
 """What is claimed of label switching, and how it is tried on every posterior that it is about."""
 
-from onebasin.analysis.diagnostics.result import PER_CHAIN
+from onebasin.analysis.diagnostics.result import PER_CHAIN, Limits
 
 from ..lab import Claim, Frames, Row, each, join, select
 from ..lab.comparisons import Finding
@@ -8,7 +8,7 @@ from ..lab.comparisons import Finding
 HOPELESS = 1.1
 """R-hat above which chains are said to disagree."""
 GOOD = Limits().rhat
-ESS_PER_CHAIN = PER_CHAIN
+
 HELD_OUT = 1.02
 """R-hat that chains held out may have: there are half as many, so that chance weighs more."""
 RMS_SDS, LARGEST_SDS = 1.5, 4.0
@@ -22,7 +22,7 @@ _ONE_LABELLING = "Where every labelling is a mode of its own, labels do not chan
 
 def least_ess(row: Row) -> float:
     """Effective draws that the chains of a posterior must have."""
-    return ESS_PER_CHAIN * row["num_chains"]
+    return PER_CHAIN * row["num_chains"]
 
 
 def spread(labellings: list[int]) -> str:
@@ -125,7 +125,7 @@ CLAIMS = (
         "aligned draws pass",
         "The same chains, every draw in one labelling, pass the limits that every posterior is held to.",
         f"after alignment the largest R-hat is at most {GOOD:g}, and bulk and tail ESS are at least "
-        f"{ESS_PER_CHAIN:g} a chain",
+        f"{PER_CHAIN:g} a chain",
         each(APART, _passes),
     ),
     Claim(

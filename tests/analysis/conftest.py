@@ -121,6 +121,12 @@ def make_variational() -> Callable[..., xr.DataTree]:
 
 
 @pytest.fixture
+def make_network() -> Callable[..., xr.DataTree]:
+    """The builder of posteriors of two ReLU units."""
+    return relu_tree
+
+
+@pytest.fixture
 def network_tree(rng: np.random.Generator) -> xr.DataTree:
     """Two ReLU units on 1-D data: weights, sigma, data."""
     return relu_tree(rng)

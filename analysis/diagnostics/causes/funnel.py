@@ -80,7 +80,7 @@ def find_funnel(values: Values, diverging: Bool[np.ndarray, "chain draw"] | None
     )
 
 
-def _pairs(values: Values) -> Iterator[tuple[Funnel, Float[np.ndarray, " draw"]]]:
+def _pairs(values: Values) -> Iterator[tuple[Funnel, Float[np.ndarray, " all"]]]:
     spreads = {
         name: _ranks(spread) for name, v in values.items() if (spread := _spread(v)) is not None
     }
@@ -98,7 +98,7 @@ def _pairs(values: Values) -> Iterator[tuple[Funnel, Float[np.ndarray, " draw"]]
                 )
 
 
-def _scales(values: Values) -> Iterator[tuple[str, str, Float[np.ndarray, " draw"]]]:
+def _scales(values: Values) -> Iterator[tuple[str, str, Float[np.ndarray, " all"]]]:
     """Scalars, and entries of short positive vectors: variable, name, draws."""
     for name, drawn in values.items():
         if drawn.ndim == 2:
@@ -108,7 +108,7 @@ def _scales(values: Values) -> Iterator[tuple[str, str, Float[np.ndarray, " draw
                 yield name, f"{name}[{place}]", drawn[..., place].ravel()
 
 
-def _spread(drawn: Float[np.ndarray, "chain draw *event"]) -> Float[np.ndarray, " draw"] | None:
+def _spread(drawn: Float[np.ndarray, "chain draw *event"]) -> Float[np.ndarray, " all"] | None:
     """Log mean square of a vector about its mean over entries, draw by draw; None where it is no vector."""
     flat = drawn.reshape(drawn.shape[0] * drawn.shape[1], -1)
     if flat.shape[1] < 2:
@@ -117,7 +117,7 @@ def _spread(drawn: Float[np.ndarray, "chain draw *event"]) -> Float[np.ndarray, 
     return np.log(square) if square.min() > 0 else None
 
 
-def _ranks(values: Float[np.ndarray, " draw"]) -> Float[np.ndarray, " draw"]:
+def _ranks(values: Float[np.ndarray, " all"]) -> Float[np.ndarray, " all"]:
     """Ranks from 0 to 1."""
     ranks = np.empty(values.size)
     ranks[np.argsort(values, kind="stable")] = np.arange(values.size)

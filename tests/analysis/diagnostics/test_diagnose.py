@@ -1,0 +1,230 @@
+"""May it be used? Posteriors of known answers, what is said of them, and what is never passed without evidence."""
+
+import json
+
+import numpy as np
+import pytest
+
+from onebasin.analysis.diagnostics.diagnose import diagnose
+from onebasin.models import BayesianNetwork, Network
+from onebasin.models.symmetry.blocks import Exchangeable, to_json
+
+SHAPE = (4, 500)
+
+
+def regression(rng, shape=SHAPE):
+    return {
+        "alpha": rng.normal(size=shape),
+        "beta": rng.normal(np.array([-2.0, 0.5, 3.0]), size=(*shape, 3)),
+    }
+
+
+def mixture(rng, every_draw=False, apart=4.0):
+    """Means and spreads of three parts, in the order of their chain or of their draw."""
+    mu = apart * np.arange(-1, 2) + rng.normal(size=(*SHAPE, 3))
+    sigma = np.array([0.5, 1.0, 2.0]) * np.exp(0.1 * rng.normal(size=(*SHAPE, 3)))
+    orders = np.array([[0, 1, 2], [2, 1, 0], [1, 0, 2], [1, 2, 0]])
+    order = np.broadcast_to(orders[:, None], (*SHAPE, 3))
+    if every_draw:
+        order = rng.permuted(order, axis=2)
+    return {
+        name: np.take_along_axis(v, order, axis=2) for name, v in (("mu", mu), ("sigma", sigma))
+    }
+
+
+def test_a_sound_posterior_is_usable(make_mcmc, rng):
+    found = diagnose(make_mcmc(regression(rng)))
+    assert (found.verdict, found.causes, found.exchangeable) == ("usable", (), ())
+    assert found.judgement.sentence.startswith("You may use it: R-hat is at most 1.0")
+    assert [row.outcome for row in found.judgement.rows] == ["passed"] * 3
+    assert found.judgement.unjudged == ()
+    assert list(found.to_dict())[:3] == ["verdict", "causes", "exchangeable"]
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+@pytest.mark.parametrize("every_draw", [False, True])
+def test_switched_labels_are_found_from_draws_alone(make_mcmc, rng, every_draw):
+    found = diagnose(make_mcmc(mixture(rng, every_draw)))
+    assert (found.verdict, found.causes) == ("aligned", ("labels",))
+    assert found.exchangeable == ("mu,sigma",)
+    assert "--exchangeable mu,sigma" in found.judgement.causes[0].remedy
+    assert found.aligned is not None
+    assert found.aligned.aligned.rhat.value < 1.02
+    outcomes = {row.name: row.outcome for row in found.judgement.rows}
+    assert outcomes == {
+        "labels": "failed",
+        "predictions and invariants": "passed",
+        "sampler": "passed",
+    }
+    said = "labels switch all the time" if every_draw else "R-hat falls from"
+    assert said in found.judgement.sentence
+
+
+def test_a_symmetry_that_is_given_is_divided_out(make_mcmc, rng):
+    found = diagnose(make_mcmc(mixture(rng)), symmetry=(Exchangeable({"mu": 0, "sigma": 0}),))
+    assert (found.verdict, found.causes, found.exchangeable) == ("aligned", ("labels",), ())
+
+
+def test_a_given_symmetry_whose_labels_stay_leaves_draws_usable(make_mcmc, rng):
+    values = {"mu": np.arange(3) * 4 + rng.normal(size=(*SHAPE, 3))}
+    found = diagnose(make_mcmc(values), symmetry=(Exchangeable({"mu": 0}),))
+    assert (found.verdict, found.causes) == ("usable", ())
+    assert "one labelling" in found.judgement.rows[0].sentence
+
+
+def test_parts_with_one_posterior_under_a_given_symmetry_are_nobodys(make_mcmc, rng):
+    found = diagnose(
+        make_mcmc({"mu": rng.normal(size=(*SHAPE, 3))}), symmetry=(Exchangeable({"mu": 0}),)
+    )
+    assert (found.verdict, found.causes) == ("invariant", ("labels",))
+    unasked = diagnose(make_mcmc({"mu": rng.normal(size=(*SHAPE, 3))}))
+    assert unasked.verdict == "usable"
+    assert "`mu[0..2]` have one and the same posterior" in " ".join(unasked.judgement.unjudged)
+
+
+def test_a_stuck_chain_is_named_with_its_run(make_mcmc, rng):
+    values = regression(rng)
+    for drawn in values.values():
+        drawn[2, 100:300] = drawn[2, 100]
+    found = diagnose(make_mcmc(values))
+    assert (found.verdict, found.causes) == ("unusable", ("stuck",))
+    assert "Chain 2 repeats 200 of its 500 draws, from draw 100 on" in found.judgement.sentence
+    assert found.judgement.rows[2].outcome == "failed"
+
+
+def test_a_metropolis_chain_repeats_draws_honestly(make_mcmc, rng):
+    moves = rng.random(SHAPE) < 0.3
+    moves[:, 0] = True
+    last = np.maximum.accumulate(np.where(moves, np.arange(SHAPE[1]), 0), axis=1)
+    values = {"x": np.take_along_axis(rng.normal(size=SHAPE), last, axis=1)}
+    assert "stuck" not in diagnose(make_mcmc(values)).causes
+
+
+def test_what_is_finite_in_some_draws_is_named_with_chain_and_draw(make_mcmc, rng):
+    values = regression(rng)
+    values["beta"][2, 412:, 1] = np.nan
+    found = diagnose(make_mcmc(values))
+    assert (found.verdict, found.causes) == ("unusable", ("not-finite",))
+    assert "`beta[1]` is finite in some draws and not in others, first in draw 412 of chain 2" in (
+        found.judgement.sentence
+    )
+
+
+def test_a_triangle_of_nan_and_a_constant_are_structure(make_mcmc, rng):
+    factor = rng.normal(size=(*SHAPE, 3, 3)) + 5
+    factor[..., *np.triu_indices(3, 1)] = np.nan
+    factor[..., 0, 0] = 1.0
+    found = diagnose(make_mcmc({"L": factor}))
+    assert found.verdict == "usable"
+    said = " ".join(found.judgement.left_out)
+    assert "finite in no draw: `L[0,1]`, `L[0,2]` and `L[1,2]`" in said
+    assert "every draw is the same: `L[0,0]`" in said
+
+
+def test_a_funnel_is_named_with_both_variables(make_mcmc, rng):
+    log_tau = np.cumsum(0.1 * rng.normal(size=SHAPE), axis=1)
+    theta = np.exp(log_tau)[..., None] * rng.normal(size=(*SHAPE, 8))
+    diverging = log_tau < np.quantile(log_tau, 0.03)
+    found = diagnose(
+        make_mcmc({"tau": np.exp(log_tau), "theta": theta}, stats={"diverging": diverging})
+    )
+    assert found.verdict == "unusable"
+    assert found.causes[0] == "funnel"
+    (cause,) = found.judgement.causes
+    assert "where `tau` is small, `theta` becomes narrow" in cause.evidence.lower()
+    assert "60 of 60 divergences" in cause.evidence
+    assert "Non-centre `theta`" in cause.remedy
+
+
+def test_modes_of_unlike_height_are_named_and_mirror_modes_are_not(make_mcmc, rng):
+    values = regression(rng)
+    values["beta"][3] += [0.0, 9.0, 4.0]
+    lp = -0.5 * rng.chisquare(4, size=SHAPE)
+    lp[3] -= 14
+    found = diagnose(make_mcmc(values, stats={"lp": lp}))
+    assert (found.verdict, found.causes) == ("unusable", ("modes",))
+    assert "chain 3 lies 14" in found.judgement.sentence
+    mirrored = regression(rng)["beta"]
+    mirrored[::2] *= -1
+    found = diagnose(make_mcmc({"beta": mirrored}))
+    assert (found.verdict, found.exchangeable) == ("aligned", ("+-beta:",))
+
+
+def test_short_chains_are_told_how_many_draws_they_lack(make_mcmc, rng):
+    walk = np.cumsum(rng.normal(size=(*SHAPE, 2)), axis=1)
+    found = diagnose(make_mcmc({"x": walk}))
+    assert found.verdict == "unusable"
+    assert found.causes[0] == "short"
+    assert "times as many" in found.judgement.causes[0].remedy
+
+
+@pytest.mark.parametrize(
+    ("chains", "stats", "row"),
+    [
+        (1, {}, "labels"),
+        (4, {"diverging": None}, "sampler"),
+        (4, dict.fromkeys(("diverging", "tree_depth", "energy", "lp")), "sampler"),
+    ],
+)
+def test_what_was_not_seen_is_never_passed(make_mcmc, rng, chains, stats, row):
+    values = regression(rng, (chains, 1000))
+    stats = {name: None for name in stats}
+    found = diagnose(make_mcmc(values, stats=stats))
+    assert found.verdict == "usable"
+    assert {r.name: r.outcome for r in found.judgement.rows}[row] == "not judged"
+    said = "modes that it did not meet cannot be seen" if chains == 1 else "could not be judged"
+    assert said in found.judgement.sentence
+    assert found.judgement.unjudged
+
+
+def test_generated_quantities_do_not_decide(make_mcmc, rng):
+    values = regression(rng)
+    values["log_lik"] = np.cumsum(rng.normal(size=(*SHAPE, 40)), axis=1)
+    values["z"] = np.repeat(np.arange(4), 500).reshape(SHAPE) % 2
+    found = diagnose(make_mcmc(values))
+    assert found.verdict == "usable"
+    said = " ".join(found.judgement.left_out)
+    assert "does not rest on `log_lik`: generated quantities, as their names say" in said
+    assert "of their 40 entries" in said
+    assert "does not rest on `z`: whole numbers" in said
+    assert diagnose(make_mcmc(values), var_names="log_lik").verdict == "unusable"
+
+
+def test_thresholds_have_the_names_of_arviz_and_decide(make_mcmc, rng):
+    tree = make_mcmc(regression(rng))
+    assert diagnose(tree, rhat_max=1.0 + 1e-9).verdict == "unusable"
+    assert diagnose(tree, ess_threshold=1e6).causes == ("short",)
+    assert diagnose(tree, bfmi_threshold=9.0).judgement.rows[2].outcome == "failed"
+
+
+def test_a_variational_fit_rests_on_khat(make_variational, rng):
+    one = rng.normal(size=(1, 500))
+    log_q = -0.5 * one**2
+    good = diagnose(make_variational({"x": one}, lp=log_q, log_q=log_q))
+    assert good.verdict == "usable"
+    assert "rests on k-hat alone" in good.judgement.sentence
+    bad = diagnose(make_variational({"x": one}, lp=log_q + one**3, log_q=log_q))
+    assert (bad.verdict, bad.causes) == ("unusable", ("approximation",))
+    missing = make_variational({"x": one}, lp=log_q, log_q=log_q)
+    del missing["sample_stats"]["lp"]
+    found = diagnose(missing)
+    assert (found.verdict, found.causes) == ("unusable", ("unproved",))
+    assert found.judgement.rows[1].outcome == "not judged"
+
+
+def test_draws_of_a_program_without_parameters_are_independent(make_mcmc, rng):
+    flat = {"lp": np.zeros(SHAPE), "energy": np.zeros(SHAPE)}
+    found = diagnose(make_mcmc({"y_rep": rng.normal(size=(*SHAPE, 3))}, stats=flat))
+    assert found.verdict == "usable"
+    assert "independent" in found.judgement.sentence
+
+
+def test_a_networks_units_are_its_labels(make_network, rng):
+    model = BayesianNetwork(Network(1, (2,), 1, "relu"))
+    tree = make_network(
+        rng, draws=500, swap=True, model=model.describe(), symmetry=to_json(model.symmetry)
+    )
+    found = diagnose(tree)
+    assert (found.verdict, found.causes, found.exchangeable) == ("aligned", ("labels",), ())
+    assert found.judgement.rows[1].outcome == "passed"
+    assert "output[" in " ".join(found.aligned.invariants.index)
