@@ -13,7 +13,7 @@ from arviz_base import dict_to_dataset
 from onebasin.models import schema
 from onebasin.models.checks import Paths, check_class, check_path, check_paths
 from onebasin.models.formats.opening import open_tree
-from onebasin.models.storage import netcdf
+from onebasin.models.formats.writing import format_of, write_tree
 from onebasin.models.storage.outputs import claim
 from onebasin.models.target import Target
 
@@ -85,12 +85,27 @@ def _describe(target: Target, engine: str) -> dict[str, Any]:
 
 
 def save(tree: xr.DataTree, path: str | Path, *, force: bool = False) -> Path:
-    """Write a posterior as NetCDF; the file appears whole or not at all.
+    """Write a posterior in the format that the name's suffix says; it appears whole or not at all.
+
+    Parameters
+    ----------
+    tree : DataTree
+        The posterior.
+    path : path
+        ``.nc`` is NetCDF, ``.zarr`` and ``.zarr.zip`` are Zarr: these hold everything. ``.csv``, and ``.json`` and
+        ``.json.zip`` of posteriordb, hold draws alone, CSV with statistics; what they leave out is said in a notice.
+    force : bool
+        Whether what is there may be replaced.
+
+    Returns
+    -------
+    Path
+        Where it is.
 
     Raises
     ------
     TypeError, ValueError
-        If `tree` is no posterior, or `path` no path.
+        If `tree` is no posterior, `path` no path or of an unknown suffix, or the format cannot hold what is there.
     PosteriorFileError
         If the file exists and `force` is false, is no plain file, or its folder cannot be written to.
     InUse
@@ -103,8 +118,10 @@ def save(tree: xr.DataTree, path: str | Path, *, force: bool = False) -> Path:
         raise ValueError(
             f"`tree` has no group `{schema.POSTERIOR}`; give what an inference method returned."
         )
-    with claim(check_path("path", path), force=force, error=PosteriorFileError) as output:
-        return netcdf.write_tree(tree, output, new=not force)
+    place = check_path("path", path)
+    form = format_of(place)
+    with claim(place, force=force, error=PosteriorFileError, replaces=form.replaces) as output:
+        return write_tree(tree, output, new=not force)
 
 
 def open_posterior(path: Paths, *, lazy: bool = False) -> xr.DataTree:

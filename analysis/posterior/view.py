@@ -336,7 +336,7 @@ def as_view(posterior: Posterior, argument: str = "posterior") -> View:
     except (TypeError, ValueError) as error:
         raise TypeError(
             f"`{argument}` is a {type(posterior).__name__}, and an `xarray.DataTree` is needed: pass what an inference "
-            "method returned, files, or a result that ArviZ converts."
+            "method returned, files of a posterior (which `ob.open_posterior` opens), or what ArviZ converts."
         ) from error
     return View(tree, argument)
 

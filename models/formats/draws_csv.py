@@ -119,7 +119,7 @@ def write(tree: xr.DataTree, path: Path) -> None:
     FormatError
         If two columns would have one name.
     """
-    draws, stats = (_arrays(tree, group) for group in (schema.POSTERIOR, schema.SAMPLE_STATS))
+    draws, stats = (real_draws(tree, group) for group in (schema.POSTERIOR, schema.SAMPLE_STATS))
     stats = {name: values for name, values in stats.items() if values.ndim == 2}
     names = ["chain", "draw", *(_COLUMNS.get(name, f"{name}__") for name in stats)]
     names += [entry for name, values in draws.items() for entry in dotted(name, values.shape[2:])]
@@ -142,7 +142,7 @@ def write(tree: xr.DataTree, path: Path) -> None:
                 )
 
 
-def _arrays(tree: xr.DataTree, group: str) -> dict[str, xr.DataArray]:
+def real_draws(tree: xr.DataTree, group: str) -> dict[str, xr.DataArray]:
     """A group's arrays of real numbers, chain and draw first."""
     if group not in tree.children:
         return {}

@@ -18,7 +18,7 @@ from .. import schema
 from ..jsonable import parse_json
 from ..storable import check_values
 from ..storage.claims import ClaimError, check_claim
-from .draws_csv import _arrays
+from .draws_csv import real_draws
 from .entries import bracketed, gather
 from .faults import FormatError
 from .zips import member_of
@@ -166,7 +166,7 @@ def write_zipped(tree: xr.DataTree, path: Path, name: str) -> None:
 
 def _text(tree: xr.DataTree) -> Iterator[str]:
     """The JSON, an entry's draws at a time."""
-    draws = _arrays(tree, schema.POSTERIOR)
+    draws = real_draws(tree, schema.POSTERIOR)
     chains = next(iter(draws.values())).shape[0]
     for chain in range(chains):
         yield "[{" if chain == 0 else ",\n{"

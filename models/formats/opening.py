@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -89,6 +90,8 @@ def _read(files: Sequence[Path], *, lazy: bool) -> xr.DataTree:
             return _with_draws(zarr_store.read(first, lazy=lazy), first)
         raise FormatError(first, "is a folder that is no Zarr store and holds no CSV files")
     if not first.is_file():
+        if glob.has_magic(str(first)):
+            raise FormatError(first, "is a pattern that no file matches")
         return _netcdf(first, lazy=lazy)  # says so
     if zipfile.is_zipfile(first) and not _begins(first).startswith(_HDF5):
         return _zip(first, lazy=lazy)

@@ -43,7 +43,7 @@ def replacing(path: Path, *, new: bool = False) -> Iterator[Path]:
     part = unfinished(path)
     try:
         yield part
-        _flush(part)
+        flush(part)
         if new:
             place = _put_beside(part, path)
         else:
@@ -57,12 +57,12 @@ def replacing(path: Path, *, new: bool = False) -> Iterator[Path]:
         raise
     # Some file systems cannot flush a folder; the file is whole all the same.
     with suppress(OSError):
-        _flush(path.parent)
+        flush(path.parent)
     if place != path:
         raise NameTaken(path, place)
 
 
-def _flush(path: Path) -> None:
+def flush(path: Path) -> None:
     """Wait until a file's content, or a folder's names, are on the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:

@@ -28,7 +28,7 @@ _LONGEST_COMMAND = 200
 
 
 @contextmanager
-def locked(path: Path, *, argument: str) -> Iterator[None]:
+def locked(path: Path, *, argument: str, beside: bool = False) -> Iterator[None]:
     """Hold the lock of a file that is to be written, or of a folder that is there.
 
     Parameters
@@ -37,6 +37,8 @@ def locked(path: Path, *, argument: str) -> Iterator[None]:
         The file, whose folder exists; or the folder.
     argument : str
         What the message calls it.
+    beside : bool
+        Whether the lock lies beside it even where it is a folder, as that of an output does.
 
     Raises
     ------
@@ -45,7 +47,7 @@ def locked(path: Path, *, argument: str) -> Iterator[None]:
     OSError
         If no file can be made there.
     """
-    place = lock_file(path)
+    place = lock_file(path, beside=beside)
     descriptor = _acquire(place, path, argument)
     try:
         yield
@@ -57,9 +59,10 @@ def locked(path: Path, *, argument: str) -> Iterator[None]:
             os.close(descriptor)
 
 
-def lock_file(path: Path) -> Path:
+def lock_file(path: Path, *, beside: bool = False) -> Path:
     """The file that is locked for a file or folder."""
-    return path / ".lock" if path.is_dir() else path.with_name(f".{path.name}.lock")
+    inside = path.is_dir() and not beside
+    return path / ".lock" if inside else path.with_name(f".{path.name}.lock")
 
 
 def _acquire(place: Path, path: Path, argument: str) -> int | None:

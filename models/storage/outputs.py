@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -38,6 +38,7 @@ def claim(
     argument: str = "path",
     inputs: Iterable[Path] = (),
     make_folder: bool = True,
+    replaces: Callable[[Path], bool] | None = None,
 ) -> Iterator[Path]:
     """Hold an output from before the work until it is written; the parameters are those of `check_output`.
 
@@ -62,12 +63,13 @@ def claim(
         argument=argument,
         inputs=inputs,
         make_folder=make_folder,
+        replaces=replaces,
     )
     check()
     with ExitStack() as held:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            held.enter_context(locked(path, argument=argument))
+            held.enter_context(locked(path, argument=argument, beside=True))
         except OSError as reason:
             raise error(_unwritable(path, argument, reason)) from reason
         sweep(path.parent)
@@ -83,6 +85,7 @@ def check_output(
     argument: str = "path",
     inputs: Iterable[Path] = (),
     make_folder: bool = True,
+    replaces: Callable[[Path], bool] | None = None,
 ) -> None:
     """Refuse a file that cannot or must not be written, before any work is done; nothing is made or changed.
 
@@ -100,6 +103,8 @@ def check_output(
         Files that the work reads, none of which the output may be.
     make_folder : bool
         Whether a folder that is not there would be made; refused otherwise.
+    replaces : callable, optional
+        For an output that is a folder of files itself: tells which folders it may take the place of.
 
     Raises
     ------
@@ -114,6 +119,8 @@ def check_output(
     try:
         kind = _kind(path)
         same = next((given for given in inputs if _is_same(path, given)), None)
+        if replaces is not None and (kind == stat.S_IFREG or kind == stat.S_IFDIR):
+            kind = _kind_of_folder(path, argument, replaces, error)
         if kind == 0 or (kind == stat.S_IFREG and force and same is None):
             tempfile.TemporaryFile(dir=_nearest_folder(path)).close()
     except OSError as reason:
@@ -132,6 +139,21 @@ def check_output(
         raise error(
             f"`{argument}` is {path}, whose name is too long: {_LONGEST_NAME} bytes are allowed."
         )
+
+
+def _kind_of_folder(
+    path: Path, argument: str, replaces: Callable[[Path], bool], error: type[Exception]
+) -> int:
+    """Take a folder that may be replaced for a file that may; refuse any other, and a file."""
+    if not path.is_dir():
+        raise error(
+            f"`{argument}` is {path}, which is a file, and a folder is written: give another name."
+        )
+    if not replaces(path):
+        raise error(
+            f"`{argument}` is {path}, which is a folder of something else: give another name."
+        )
+    return stat.S_IFREG
 
 
 def _kind(path: Path) -> int:

@@ -56,7 +56,7 @@ def align(
         list[Path],
         typer.Argument(metavar="RUN.nc", help=f"{reading.HELP} Several are chains of one."),
     ],
-    out: Annotated[Path, typer.Option(help="The aligned posterior to write, NetCDF.")],
+    out: Annotated[Path, typer.Option(help=f"The aligned posterior to write: {reading.WRITTEN}.")],
     exchangeable: Exchangeable = None,
     reference: Annotated[
         str, typer.Option(help="gaussian, mean, draw, or another posterior file.")
@@ -73,13 +73,21 @@ def align(
     console.prepare_jax()
     from onebasin.analysis.alignment import align as align_tree
     from onebasin.inference.errors import PosteriorFileError
-    from onebasin.models.storage.netcdf import write_tree
+    from onebasin.models.formats.writing import format_of, write_tree
     from onebasin.models.storage.outputs import claim
 
     parse_exchangeable(exchangeable or [])  # refused before anything is read
     other = reading.reference(reference)
     inputs = [*reading.files_of(run), *([] if other is None else reading.files_of([other]))]
-    with claim(out, force=force, error=PosteriorFileError, argument="--out", inputs=inputs):
+    replaces = format_of(out, argument="--out").replaces
+    with claim(
+        out,
+        force=force,
+        error=PosteriorFileError,
+        argument="--out",
+        inputs=inputs,
+        replaces=replaces,
+    ):
         view = reading.chains(run)
         symmetry = of_view(exchangeable, view)
         with console.alignment_bar() as progress:

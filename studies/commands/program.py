@@ -20,6 +20,7 @@ from ..process import FAILED, INTERRUPTED, INTERRUPTION
 from . import cmdstan, console
 from .compare import compare
 from .console import show_notices
+from .convert import convert
 from .doctor import doctor
 from .options import with_options
 from .posteriors import align, diagnose, report
@@ -64,7 +65,7 @@ def program(words: Sequence[str]) -> typer.Typer:
     )
     app.callback()(options)
     sampling = sample_with_settings() if "sample" in words else with_options(sample, [])
-    for command in (doctor, sampling, diagnose, align, compare, report, study):
+    for command in (doctor, sampling, diagnose, align, compare, report, convert, study):
         app.command(cls=Command)(command)
     app.add_typer(cmdstan.app)
     return app

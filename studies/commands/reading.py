@@ -15,6 +15,7 @@ Files = tuple[Path, ...]
 
 HELP = "A posterior: NetCDF, Zarr, posteriordb's JSON, CSV files of CmdStan."
 HELP_MANY = f"{HELP} Chains NAME_1.csv, NAME_2.csv, ... are one posterior."
+WRITTEN = ".nc, .zarr, .zarr.zip, .csv, .json or .json.zip"
 _STARTS = ("gaussian", "mean", "draw")
 """What `align --reference` takes besides files."""
 

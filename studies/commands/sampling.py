@@ -107,6 +107,23 @@ def settings_for(method: str, options: Mapping[str, Any]) -> Settings:
     return METHODS[method](**given)
 
 
+def _check_netcdf(out: Path) -> None:
+    """Refuse an output that is no NetCDF by its name, before anything is sampled.
+
+    Raises
+    ------
+    StudyError
+        If its suffix is of another format, or of none.
+    """
+    from onebasin.models.formats.writing import NETCDF, format_of
+
+    if format_of(out, argument="--out") is not NETCDF:
+        raise StudyError(
+            f"`--out` is {out}, but sampling writes NetCDF: name it {out.name.split('.')[0] or 'run'}.nc, and convert "
+            "that afterwards with `onebasin convert`."
+        )
+
+
 def flag(name: str) -> str:
     """Spell an option as on the command line."""
     return "--" + name.replace("_", "-")
@@ -161,6 +178,7 @@ def run(
         argument="--out",
         inputs=_inputs(request, say),
     ):
+        _check_netcdf(request.out)
         if there:
             try:
                 tree = open_posterior(request.out)

@@ -148,7 +148,7 @@ def test_a_full_disk_says_what_is_kept(sample, sampler, monkeypatch):
         raise OSError(28, "No space left on device")
 
     sampler.before = keep
-    monkeypatch.setattr("onebasin.models.storage.atomic._flush", full)
+    monkeypatch.setattr("onebasin.models.storage.atomic.flush", full)
     answer = sample()
     assert answer.code == 1
     assert answer.err == (

@@ -70,7 +70,7 @@ def test_draws_refuses_an_empty_group():
 
 @pytest.mark.usefixtures("unchecked")
 def test_as_view_refuses_what_arviz_cannot_convert():
-    with pytest.raises(TypeError, match=r"`posterior` is a float.*open_datatree"):
+    with pytest.raises(TypeError, match=r"`posterior` is a float.*open_posterior"):
         as_view(3.0)
 
 

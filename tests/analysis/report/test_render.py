@@ -168,7 +168,7 @@ def test_write_explains_a_disk_error_and_leaves_nothing(report, tmp_path, monkey
     def full(*args):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("onebasin.models.storage.atomic._flush", full)
+    monkeypatch.setattr("onebasin.models.storage.atomic.flush", full)
     with pytest.raises(WriteError, match=r"cannot be written \(No space left on device\)"):
         write(report, tmp_path / "out.html")
     assert os.listdir(tmp_path) == []

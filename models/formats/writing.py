@@ -1,0 +1,201 @@
+"""Posteriors written as the suffix of their name says, whole or not at all; what a format cannot hold is said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import schema
+from ..notices import notice
+from ..storage import netcdf
+from ..storage.atomic import replacing
+from ..storage.folders import replacing_folder
+from . import draws_csv, draws_json, zarr_store
+from .faults import FormatError
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format that posteriors are written in.
+
+    Attributes
+    ----------
+    name : str
+        What people call it.
+    suffixes : tuple of str
+        Ends of names that ask for it.
+    groups : tuple of str
+        The only groups that it holds, of which it keeps the numbers alone; empty for one that holds all there is.
+    folder : bool
+        Whether it is a folder of files.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    groups: tuple[str, ...] = ()
+    folder: bool = False
+
+    @property
+    def replaces(self) -> Callable[[Path], bool] | None:
+        """Which folders one of this format may take the place of; None for a file."""
+        return zarr_store.is_store if self.folder else None
+
+
+NETCDF = Format("NetCDF", (".nc", ".nc4", ".netcdf", ".h5"))
+_ZARR = Format("Zarr", (".zarr",), folder=True)
+_ZARR_ZIP = Format("zipped Zarr", (".zarr.zip",))
+_CSV = Format("CSV", (".csv",), groups=(schema.POSTERIOR, schema.SAMPLE_STATS))
+_JSON = Format("posteriordb's JSON", (".json",), groups=(schema.POSTERIOR,))
+_JSON_ZIP = Format("posteriordb's zipped JSON", (".json.zip",), groups=(schema.POSTERIOR,))
+FORMATS = (NETCDF, _ZARR, _ZARR_ZIP, _CSV, _JSON, _JSON_ZIP)
+
+
+def format_of(path: Path, *, argument: str = "path") -> Format:
+    """Return the format that a name asks for: NetCDF where it has no suffix.
+
+    Raises
+    ------
+    ValueError
+        If its suffix is none of those that are written.
+    """
+    name = path.name.lower()
+    for form in reversed(FORMATS):
+        if name.endswith(form.suffixes):
+            return form
+    if not path.suffix:
+        return NETCDF
+    known = ", ".join(form.suffixes[0] for form in FORMATS)
+    raise ValueError(
+        f"`{argument}` is {path}, whose suffix {path.suffix} names no format that is written: end it in one of {known}."
+    )
+
+
+def write_tree(tree: xr.DataTree, path: Path, *, new: bool = False) -> Path:
+    """Write a posterior in the format of its name, and give notice of what that cannot hold.
+
+    It takes the place of what was there, but with `new`: see `atomic.replacing`, which also says what it raises.
+
+    Raises
+    ------
+    FormatError
+        If it holds what cannot be written in this format.
+    ValueError
+        If the suffix is of no format.
+    """
+    form = format_of(path)
+    _check_real(tree, path, form)
+    try:
+        _write(tree, path, form, new=new)
+    except (TypeError, NotImplementedError, ValueError) as error:
+        if isinstance(error, FormatError):
+            raise
+        raise FormatError(
+            path,
+            f"cannot be written as {form.name}: the posterior has an attribute or coordinate of another type",
+        ) from error
+    if lost := list(_lost(tree, form)):
+        notice(f"{path} leaves out what {form.name} has no place for: {'; '.join(lost)}")
+    return path
+
+
+def _write(tree: xr.DataTree, path: Path, form: Format, *, new: bool) -> None:
+    if form is NETCDF:
+        netcdf.write_tree(plain(tree), path, new=new)
+    elif form is _ZARR:
+        with replacing_folder(path, new=new) as part:
+            zarr_store.write(plain(tree), part)
+    else:
+        with replacing(path, new=new) as part:
+            if form is _ZARR_ZIP:
+                zarr_store.write_zipped(plain(tree), part)
+            elif form is _CSV:
+                draws_csv.write(tree, part)
+            elif form is _JSON:
+                draws_json.write(tree, part)
+            else:
+                draws_json.write_zipped(tree, part, path.name[: -len(".zip")])
+
+
+def plain(tree: xr.DataTree) -> xr.DataTree:
+    """Return a tree that any format of arrays takes: without another file's encoding, attributes as text or numbers."""
+    import xarray as xr
+
+    groups: dict[str, xr.Dataset] = {}
+    for node in tree.subtree:
+        held = node.to_dataset(inherit=False).drop_encoding()
+        held.attrs = _encoded(held.attrs)
+        for name in held.variables:
+            held[name].attrs = _encoded(held[name].attrs)
+        groups[node.path] = held
+    return xr.DataTree.from_dict(groups)
+
+
+def _encoded(attributes: Any) -> dict[str, Any]:
+    """Attributes as NetCDF keeps them: arrays, and lists of texts or of numbers, stay."""
+    return {
+        str(name): value if _is_kept(value) else schema.encode(value)
+        for name, value in attributes.items()
+    }
+
+
+def _is_kept(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return bool(value) and np.asarray(value).dtype.kind in "biufUS"
+    return isinstance(value, np.ndarray | np.generic)
+
+
+def _check_real(tree: xr.DataTree, path: Path, form: Format) -> None:
+    """Refuse complex numbers, and a format of draws for a posterior without any."""
+    for node in tree.subtree:
+        for name, variable in node.data_vars.items():
+            if variable.dtype.kind == "c":
+                raise FormatError(
+                    path,
+                    f"cannot hold the complex numbers of `{name}`: store its .real and its .imag instead",
+                )
+    if form.groups and not draws_csv.real_draws(tree, schema.POSTERIOR):
+        raise FormatError(path, "cannot be written: the posterior has no variable of real numbers")
+
+
+def _lost(tree: xr.DataTree, form: Format) -> Iterator[str]:
+    """What a format has no place for of a posterior."""
+    if not form.groups:
+        return
+    others = [name for name in tree.children if name not in form.groups]
+    if others:
+        yield f"group(s) {', '.join(others)}"
+    for group in form.groups:
+        if group in tree.children:
+            kept = draws_csv.real_draws(tree, group)
+            left = [
+                str(name)
+                for name in tree[group].data_vars
+                if name not in kept or (group == schema.SAMPLE_STATS and kept[name].ndim > 2)
+            ]
+            if left:
+                yield f"variable(s) {', '.join(left)}"
+    if tree.attrs:
+        yield f"{len(tree.attrs)} attributes"
+    posterior = tree[schema.POSTERIOR]
+    named = {
+        str(dim)
+        for name, variable in posterior.data_vars.items()
+        for axis, dim in enumerate(d for d in variable.dims if d not in schema.SAMPLE_DIMS)
+        if dim != f"{name}_dim_{axis}" or _labelled(posterior, str(dim))
+    }
+    if named:
+        yield f"names or labels of axes ({', '.join(sorted(named))})"
+
+
+def _labelled(posterior: Any, dim: str) -> bool:
+    """Whether an axis has labels besides the numbers of its places."""
+    if dim not in posterior.coords:
+        return False
+    return not np.array_equal(posterior.coords[dim].values, np.arange(posterior.sizes[dim]))
