@@ -12,14 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from .gain import Gain
-from .moving import Entries, Moving, Rhat, mask_of
+from .moving import MENDED, Entries, Moving, Rhat
 from .slots import Slot
-from .sorting import best_sorting
-
-MENDED = 0.99
-"""Share of the moved entries whose R-hat has to be good afterwards."""
-TURNS = 0.7
-"""Variance over that of draws turned at random above which components turn into one another."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +26,7 @@ class Judged:
         What moves.
     gain : Gain
         The ratios are the lesser of all together and the seed's own.
-    certain, turns : bool
+    certain : bool
         As of a `Candidate`.
     mended : int
         About how many entries' R-hat was bad and is good afterwards.
@@ -43,7 +37,6 @@ class Judged:
     moving: Moving
     gain: Gain
     certain: bool
-    turns: bool
     mended: int
     limit: float
 
@@ -66,7 +59,6 @@ def judge(
     gain: Gain,
     entries: Entries,
     rhat: Rhat,
-    rng: np.random.Generator,
     limit: float,
     *,
     first: bool,
@@ -79,8 +71,6 @@ def judge(
         The candidate, what it gains, and what it does to R-hat.
     rhat : callable
         R-hat of entries side by side.
-    rng : Generator
-        For rotations.
     limit : float
         R-hat above which an entry is bad.
     first : bool
@@ -102,8 +92,7 @@ def judge(
         ambiguous = not signed and _perhaps_switches(gain)
     if not (certain or ambiguous):
         return None
-    turns = certain and signed and moving.slots[0].size > 1 and _turns(moving, rng)
-    return Judged(moving, gain, certain and not turns, turns, mended, limit)
+    return Judged(moving, gain, certain, mended, limit)
 
 
 def _mends(gain: Gain, by_chain: Callable[[], bool]) -> bool:
@@ -135,12 +124,3 @@ def _perhaps_switches(gain: Gain) -> bool:
     certainty, beside = gain.sorting.certainty, gain.beside_noise
     overlap = (beside < 0.8 and certainty > 0.8) or (beside < 0.6 and certainty > 0.5)
     return gain.switching > 0.9 and gain.gain < 0.9 and overlap
-
-
-def _turns(moving: Moving, rng: np.random.Generator) -> bool:
-    """Whether draws turned by random rotations are sorted about as closely: factors that are not identified."""
-    features, mask = moving.features, mask_of(moving.lenses)
-    size = features.shape[1]
-    turns = np.linalg.qr(rng.standard_normal((len(features), size, size)))[0]
-    turned = np.where(mask, np.einsum("nij,njf->nif", turns, features), features)
-    return moving.sorting.spread / best_sorting(turned, mask, rng).spread > TURNS

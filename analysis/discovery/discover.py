@@ -21,10 +21,19 @@ from jaxtyping import Bool, Float
 
 from .candidate import Candidate, Discovery, Values
 from .decision import Judged, judge, rank
-from .gain import Gain, gain_of
-from .moving import Moving, bad_entries, finish, joined, judged_entries, mask_of, spread
+from .gain import Gain, gain_of, gain_together
+from .moving import (
+    Moving,
+    bad_entries,
+    finish,
+    finish_turning,
+    joined,
+    judged_entries,
+    mask_of,
+)
 from .slots import Features, Lens, Slot, slots
-from .sorting import FEW, MANY, Sorting, apply, best_sorting, sort
+from .sorting import FEW, MANY, Sorting, apply, best_sorting, sort, spread
+from .turning import find_turning
 
 SEARCHED = 400
 """Draws that are searched, evenly of all chains."""
@@ -75,7 +84,8 @@ def discover(
     for _ in range(ROUNDS):
         best = _Search(present, bad, rhat, rng, taken, first=not certain).best()
         if best is None or not best.certain:
-            return Discovery(tuple(certain), best if not certain else None, present)
+            ambiguous = best if best is not None and (best.turns or not certain) else None
+            return Discovery(tuple(certain), ambiguous, present)
         certain.append(best)
         present |= best.values
         bad |= {name: bad_entries(v, rhat, BAD_RHAT) for name, v in best.values.items()}
@@ -103,11 +113,30 @@ class _Search:
         self.lenses = [lens for slot in free if (lens := self._lens(slot)) is not None]
 
     def best(self) -> Candidate | None:
-        """The best candidate: certain, then mending most, then leaving least beside noise."""
+        """The best candidate: certain, then mending most, then leaving least beside noise; else one that turns."""
+        turning = self._turning()
+        found = self._found({(s.name, s.axes) for each in turning for s in each.slots})
+        if turning and not any(candidate.certain for candidate in found):
+            return turning[0]
+        if not found:
+            return None
+        return finish(min(found, key=rank), self.values, self.lenses, self.bad, self.rhat)
+
+    def _turning(self) -> list[Candidate]:
+        """Slots whose components turn into one another, which no order sorts."""
+        free = [lens.slot for lens in self.lenses]
+        every = find_turning(free, self.searched, self.rng, some_bad=self.num_bad > 0)
+        turned = [finish_turning(t, self.values, self.bad, self.rhat, BAD_RHAT) for t in every]
+        return [candidate for candidate in turned if candidate is not None]
+
+    def _found(self, turning: set[tuple[str, tuple[int, ...]]]) -> list[Judged]:
+        """Candidates from every seed that does not turn."""
         found: list[Judged] = []
+        self.lenses = [lens for lens in self.lenses if not _overlaps(lens.slot, turning)]
         by_size = sorted(self.lenses, key=lambda lens: lens.slot.size)
         for size, lenses in groupby(by_size, key=lambda lens: lens.slot.size):
-            if size > FEW and any(c.certain and c.mended >= self.num_bad for c in found):
+            mends_all = any(c.certain and c.mended >= self.num_bad for c in found)
+            if size > FEW and (mends_all or turning):
                 break
             seeds = sorted(self._seeds(list(lenses)), key=lambda seed: seed[1].beside_noise)
             for seed in seeds:
@@ -115,9 +144,7 @@ class _Search:
                     continue  # it would find the same again
                 candidate = self._candidate(*seed)
                 found += [candidate] if candidate is not None else []
-        if not found:
-            return None
-        return finish(min(found, key=rank), self.values, self.lenses, self.bad, self.rhat)
+        return found
 
     def _lens(self, slot: Slot) -> Lens | None:
         """A slot's lens; None where it cannot be a seed nor move along."""
@@ -157,16 +184,10 @@ class _Search:
         if seed.slot.signed and not _signs_change(sorting):
             return None
         features = joined(lenses, self.searched)
-        joint = gain_of(features, mask_of(lenses), self.rng, sorting)
-        gain = Gain(
-            sorting,
-            min(joint.gain, alone.gain),
-            alone.switching,
-            min(joint.beside_noise, alone.beside_noise),
-        )
+        gain = gain_together(alone, features, mask_of(lenses), self.rng, sorting)
         moving = Moving(tuple(lenses), sorting, features)
         entries = judged_entries(moving, self.values, self.bad)
-        return judge(moving, gain, entries, self.rhat, self.rng, BAD_RHAT, first=self.first)
+        return judge(moving, gain, entries, self.rhat, BAD_RHAT, first=self.first)
 
     def _along(self, seed: Lens, sorting: Sorting) -> list[Lens]:
         """Of every other variable the slot, if any, that the seed's elements bring closest."""

@@ -10,7 +10,7 @@ the least counts, as a local optimum would let noise look bad.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -47,6 +47,25 @@ def gain_of(features: Features, signed: Mask, rng: np.random.Generator, sorting:
     left = sorting.spread
     beside = _beside_noise(left / total, features, signed, rng)
     return Gain(sorting, left / before, before / total, beside)
+
+
+def gain_together(
+    alone: Gain, features: Features, signed: Mask, rng: np.random.Generator, sorting: Sorting
+) -> Gain:
+    """Measure what a seed and what moves along gain: the lesser ratios, as slots that barely differ dilute them.
+
+    What the seed alone leaves beside noise is enough to know where it is clear.
+    """
+    if alone.beside_noise < CLEAR:
+        left = sorting.spread / float(features.var(axis=0).mean())
+        return replace(alone, sorting=sorting, gain=min(left, alone.gain))
+    joint = gain_of(features, signed, rng, sorting)
+    return Gain(
+        sorting,
+        min(joint.gain, alone.gain),
+        alone.switching,
+        min(joint.beside_noise, alone.beside_noise),
+    )
 
 
 def _beside_noise(left: float, features: Features, signed: Mask, rng: np.random.Generator) -> float:

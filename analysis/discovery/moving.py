@@ -12,10 +12,13 @@ from jaxtyping import Bool, Float, Int
 from .candidate import Candidate, Numbers, Values
 from .slots import Features, Lens, Permutations, Signs, Slot
 from .sorting import Mask, Sorting, sort_by
+from .turning import Turning
 
 if TYPE_CHECKING:
     from .decision import Judged
 
+MENDED = 0.99
+"""Share of the moved entries whose R-hat has to be good afterwards."""
 JUDGED = 256
 """Entries whose R-hat is computed to judge a candidate, evenly of all that move."""
 COMES_A_LITTLE_CLOSER = 0.99
@@ -127,13 +130,12 @@ def finish(
     before = np.concatenate([rhat(_flat(values[name])) for name in own])
     after = np.concatenate([rhat(_flat(value)) for value in own.values()])
     was_bad = np.concatenate([bad[name] for name in own])
-    gain = judged.gain
     closest, distance = _closest(moving)
     numbers = Numbers(
-        gain=gain.gain,
-        switching=gain.switching,
-        beside_noise=gain.beside_noise,
-        certainty=gain.sorting.certainty,
+        gain=judged.gain.gain,
+        switching=judged.gain.switching,
+        beside_noise=judged.gain.beside_noise,
+        certainty=judged.gain.sorting.certainty,
         bad=int(was_bad.sum()),
         mended=int((was_bad & ~(after > judged.limit)).sum()),
         rhat_before=_largest(before),
@@ -141,7 +143,38 @@ def finish(
         closest=closest,
         distance=distance,
     )
-    return Candidate(together, numbers, judged.certain, judged.turns, own)
+    return Candidate(together, numbers, judged.certain, False, own)
+
+
+def finish_turning(
+    turning: Turning,
+    values: Values,
+    bad: Mapping[str, Bool[np.ndarray, " param"]],
+    rhat: Rhat,
+    limit: float,
+) -> Candidate | None:
+    """Turn all draws; None where that leaves R-hat as bad as it was."""
+    own = turning.move(values)
+    was_bad = np.concatenate([bad[name] for name in own])
+    after = np.concatenate([rhat(_flat(value)) for value in own.values()])
+    if was_bad.any() and np.mean(after > limit) > 1 - MENDED:
+        return None
+    before = np.concatenate([rhat(_flat(values[name])) for name in own])
+    numbers = Numbers(
+        gain=turning.gain,
+        switching=turning.switching,
+        beside_noise=turning.beside_noise,
+        certainty=turning.sorting.certainty,
+        bad=int(was_bad.sum()),
+        mended=int((was_bad & ~(after > limit)).sum()),
+        rhat_before=_largest(before),
+        rhat_after=_largest(after),
+        closest=(0, 1),
+        distance=0.0,
+    )
+    order = list(values)
+    slots = tuple(sorted(turning.slots, key=lambda slot: order.index(slot.name)))
+    return Candidate(slots, numbers, False, True, own)
 
 
 def _left_over(
@@ -189,11 +222,6 @@ def joined(
 def mask_of(lenses: Sequence[Lens]) -> Mask:
     """Which of their features change sign."""
     return np.concatenate([np.full(lens.matrix.shape[1], lens.slot.signed) for lens in lenses])
-
-
-def spread(values: np.ndarray) -> float:
-    """Mean variance over the first axis."""
-    return float(values.var(axis=0).mean())
 
 
 def _spread_of_all(values: np.ndarray) -> float:

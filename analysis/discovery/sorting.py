@@ -130,6 +130,11 @@ def noise_like(features: Features, signed: Mask, rng: np.random.Generator) -> Fe
     return np.where(signed, drawn, centred)
 
 
+def spread(values: np.ndarray) -> float:
+    """Mean variance over the first axis."""
+    return float(values.var(axis=0).mean())
+
+
 def identity(features: Features) -> tuple[Permutations, Signs]:
     """The element that moves nothing."""
     shape = features.shape[:2]

@@ -121,10 +121,17 @@ def factors(rng: Rng, switch: str) -> Values:
 
 
 def turning_factors(rng: Rng, switch: str) -> Values:
-    """Loadings that nothing identifies."""
-    loadings = 1.5 * rng.normal(size=(10, 2)) + 0.2 * rng.normal(size=(*LEAD, 10, 2))
-    turns = np.linalg.qr(rng.normal(size=(*LEAD, 2, 2)))[0]
-    return {"L": loadings @ turns, "psi": np.exp(rng.normal(size=(*LEAD, 10)))}
+    """Loadings and scores that nothing identifies: turned at random at every draw, or each chain to its own place."""
+    angle = rng.uniform(0, 2 * np.pi, size=LEAD)
+    if switch == "chain":
+        angle = np.array([0.0, 0.7, 2.0, 4.0])[:, None] + 0.1 * rng.normal(size=LEAD)
+    cos, sin = np.cos(angle), np.sin(angle)
+    turns = np.stack([np.stack([cos, -sin], -1), np.stack([sin, cos], -1)], -2)
+    loadings, scores = (
+        1.5 * rng.normal(size=(rows, 2)) + 0.2 * rng.normal(size=(*LEAD, rows, 2))
+        for rows in (10, 25)
+    )
+    return {"L": loadings @ turns, "F": scores @ turns, "psi": np.exp(rng.normal(size=(*LEAD, 10)))}
 
 
 def regression(rng: Rng, switch: str) -> Values:
@@ -181,5 +188,4 @@ HONEST: dict[str, Callable[..., Values]] = {
     "simplexes": simplexes,
     "lost chain": lost_chain,
     "unlike modes": unlike_modes,
-    "turning factors": turning_factors,
 }

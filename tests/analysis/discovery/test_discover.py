@@ -18,6 +18,7 @@ from .families import (
     orders,
     placed,
     rhat,
+    turning_factors,
 )
 
 HEAVY = ("odd network", "item response", "mixture of six")
@@ -61,8 +62,7 @@ def test_a_symmetry_is_found_with_its_words(family, switch, seed):
 def test_nothing_is_found_where_nothing_is(family, seed):
     values = HONEST[family](np.random.default_rng(seed), "never")
     found = discover(values, rhat)
-    assert found.words == ()
-    assert found.ambiguous is None or family == "turning factors"
+    assert (found.words, found.ambiguous) == ((), None)
     assert all(found.values[name] is value for name, value in values.items())
 
 
@@ -114,6 +114,22 @@ def test_overlapping_parts_are_ambiguous():
     assert found.ambiguous is not None
     assert found.ambiguous.word == "mu"
     assert 1.5 < found.ambiguous.numbers.distance < 3.5  # sorting makes two look like three
+
+
+@pytest.mark.parametrize("seed", [0, 1, *SEEDS[2:]])
+@pytest.mark.parametrize("switch", ["chain", "draw"])
+def test_factors_that_turn_are_sorted_by_no_order(switch, seed):
+    values = turning_factors(np.random.default_rng(seed), switch)
+    found = discover(values, rhat)
+    assert found.words == ()
+    turning = found.ambiguous
+    assert turning is not None
+    assert (turning.word, turning.turns, turning.certain) == ("+-L:1,+-F:1", True, False)
+    assert turning.numbers.mended == turning.numbers.bad
+    assert turning.numbers.rhat_after < 1.05
+    for name in ("L", "F"):  # turned, L L' is what it was
+        moved, raw = turning.values[name], values[name]
+        np.testing.assert_allclose(moved @ moved.swapaxes(2, 3), raw @ raw.swapaxes(2, 3))
 
 
 def test_known_r_hat_is_not_computed_again():

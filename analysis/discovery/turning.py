@@ -1,0 +1,173 @@
+"""Components that turn into one another by continuous rotations, as factors that nothing identifies do.
+
+No order and no signs sort such draws; rotations do (Procrustes: Gower 1975, Psychometrika 40). A rotation brings any
+draws closer than an order with signs does, and by how much is known from Gaussian draws with the moments of the sorted
+ones: only where rotations gain far more than on those, components turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from .candidate import Values
+from .slots import Features, Slot
+from .sorting import Sorting, best_sorting, noise_like, spread
+
+MOST = 12
+"""Components that are turned at most."""
+FAR_MORE = 0.5
+"""What rotations leave over what they leave of draws that do not turn, below which components turn."""
+BESIDE_NOISE = 0.6
+"""What rotations leave over what they leave of noise, below which they do more than turn noise."""
+
+_ENTRIES = 48
+_ROUNDS = 12
+
+Rotations = Float[np.ndarray, "draw component component"]
+
+
+@dataclass(frozen=True, eq=False)
+class Turning:
+    """Slots that turn together.
+
+    Attributes
+    ----------
+    slots : tuple of Slot
+        Signed ones of one size.
+    mean : Features
+        What draws are turned to (component, entry), of all slots' entries side by side, in their units.
+    gain, switching, beside_noise : float
+        As of a `Gain`, by rotations.
+    sorting : Sorting
+        The best order and signs, which leave much more.
+    """
+
+    slots: tuple[Slot, ...]
+    mean: Float[np.ndarray, "component entry"]
+    gain: float
+    switching: float
+    beside_noise: float
+    sorting: Sorting
+
+    def move(self, values: Values) -> dict[str, np.ndarray]:
+        """All draws, turned."""
+        chains = len(next(iter(values.values())))
+        out: dict[str, list[np.ndarray]] = {slot.name: [] for slot in self.slots}
+        for chain in range(chains):
+            draws = {slot.name: values[slot.name][chain] for slot in self.slots}
+            turns = _towards(_entries(self.slots, draws), self.mean)
+            for slot in self.slots:
+                out[slot.name].append(turn(slot, draws[slot.name], turns))
+        return {name: np.stack(each) for name, each in out.items()}
+
+
+def find_turning(
+    slots: Sequence[Slot],
+    searched: Mapping[str, Float[np.ndarray, draw * event]],
+    rng: np.random.Generator,
+    *,
+    some_bad: bool,
+) -> list[Turning]:
+    """Find slots that turn, together with those that turn with them.
+
+    Parameters
+    ----------
+    slots : sequence of Slot
+        All that are free.
+    searched : mapping of str to array (draw, *event)
+        The searched draws.
+    rng : Generator
+        Of noise.
+    some_bad : bool
+        Whether R-hat is bad anywhere; where it is not, only what turns all the time can be seen.
+    """
+    able = [slot for slot in slots if _can_turn(slot, searched)]
+    found: list[Turning] = []
+    for slot in able:
+        if any(slot.name == other.name for each in found for other in each.slots):
+            continue
+        features = _entries((slot,), searched)
+        if not some_bad and spread(features) < 0.9 * np.mean(features**2):
+            continue
+        if (each := _turning(slot, features, able, searched, rng)) is not None:
+            found.append(each)
+    return found
+
+
+def _can_turn(slot: Slot, searched: Mapping[str, np.ndarray]) -> bool:
+    if not slot.signed or len(slot.axes) != 1 or slot.size > MOST:
+        return False
+    value = searched[slot.name]
+    return value[0].size // slot.size >= slot.size
+
+
+def _turning(
+    slot: Slot,
+    features: Features,
+    able: Sequence[Slot],
+    searched: Mapping[str, np.ndarray],
+    rng: np.random.Generator,
+) -> Turning | None:
+    signed = np.ones(features.shape[2], bool)
+    total, before = float(np.mean(features**2)), spread(features)
+    turned, turns = procrustes(features)
+    left = spread(turned)
+    noise = procrustes(noise_like(features, signed, rng))[0]
+    beside = left / total / (spread(noise) / float(np.mean(noise**2)))
+    if beside >= BESIDE_NOISE:
+        return None
+    sorting = best_sorting(features, signed, rng)
+    like = sorting.mean + np.sqrt(sorting.variance) * rng.standard_normal(features.shape)
+    expected = spread(procrustes(like)[0]) / spread(like)
+    if left / sorting.spread >= FAR_MORE * expected:
+        return None
+    along = [other for other in able if _comes_along(other, slot, searched, turns)]
+    together = (slot, *{other.name: other for other in along}.values())
+    joint = procrustes(_entries(together, searched))[0]
+    return Turning(together, joint.mean(axis=0), left / before, before / total, beside, sorting)
+
+
+def _comes_along(
+    other: Slot, slot: Slot, searched: Mapping[str, np.ndarray], turns: Rotations
+) -> bool:
+    if other.name == slot.name or other.size != slot.size:
+        return False
+    value = searched[other.name]
+    return spread(turn(other, value, turns)) < 0.95 * spread(value)
+
+
+def procrustes(features: Features) -> tuple[Features, Rotations]:
+    """Turn every draw to the mean of all, until the mean rests; the first draw stays about where it is."""
+    mean = features[0]
+    for _ in range(_ROUNDS):
+        turns = _towards(features, mean)
+        turned = turns @ features
+        mean = turned.mean(axis=0)
+    return turned, turns
+
+
+def _towards(features: Features, mean: Float[np.ndarray, "component entry"]) -> Rotations:
+    left, _, right = np.linalg.svd(np.einsum("jf,nkf->njk", mean, features))
+    return left @ right
+
+
+def turn(
+    slot: Slot, values: Float[np.ndarray, draw * event], turns: Rotations
+) -> Float[np.ndarray, draw * event]:
+    """Turn the components of a slot."""
+    front = np.moveaxis(values, slot.axes[0] + 1, 1)
+    turned = (turns @ front.reshape(*front.shape[:2], -1)).reshape(front.shape)
+    return np.moveaxis(turned, 1, slot.axes[0] + 1)
+
+
+def _entries(slots: Sequence[Slot], draws: Mapping[str, np.ndarray]) -> Features:
+    """Some entries of each component, of all slots side by side."""
+    return np.concatenate([_some(slot.raw(draws[slot.name])) for slot in slots], axis=2)
+
+
+def _some(raw: Features) -> Features:
+    return raw[..., :: -(-raw.shape[2] // _ENTRIES)]
