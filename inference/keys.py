@@ -25,6 +25,7 @@ class Purpose(IntEnum):
     FIT_DRAWS = 10
     OPTIMUM_START = 11
     LAPLACE_DRAWS = 12
+    PREDICTIVE = 13
 
 
 def keys_for(purpose: Purpose, seed: int, count: int) -> jax.Array:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import inspect
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from onebasin.models import schema
 from onebasin.models.data_hash import data_sha256
 from onebasin.models.kinds import GENERATED, PARAMETER, TRANSFORMED, is_named_as_generated
-from onebasin.models.target import Target
+from onebasin.models.numpyro_target import NumpyroTarget
+from onebasin.models.target import Named, Target
 
 
 @dataclass(frozen=True)
@@ -28,17 +31,23 @@ class Origin:
         Hash of the data; empty where none are known.
     kinds : mapping of str to str
         Of variables, where the program tells them before it runs.
+    dims : mapping of str to tuple of str
+        Axes of variables and of observed data, where they have names.
+    observed, constant : mapping of str to (axes, array)
+        The data of a NumPyro model: what its sites observe, and the numbers and arrays among its other arguments.
     """
 
     program: str = ""
     program_name: str = ""
     data_sha256: str = ""
-    kinds: Mapping[str, str] | None = None
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    observed: Mapping[str, Named] = field(default_factory=dict)
+    constant: Mapping[str, Named] = field(default_factory=dict)
 
     def attributes(self, variables: Iterable[str]) -> dict[str, Any]:
         """The root attributes of a posterior that holds these variables."""
-        known = self.kinds or {}
-        kinds = {name: known.get(name, PARAMETER) for name in variables}
+        kinds = {name: self.kinds.get(name, PARAMETER) for name in variables}
         said = {
             schema.PROGRAM: self.program,
             schema.PROGRAM_NAME: self.program_name,
@@ -70,42 +79,94 @@ def origin_of(target: Target, engine: str, progress: Callable[[str], None] | Non
     StanError
         If there is no CmdStan, or the program does not parse.
     """
-    data = {n: values for n, (_, values) in (target.inputs | target.outputs).items()}
     if target.is_network:
-        return Origin(data_sha256=data_sha256(data))
-    return _of_stan(target, progress) if engine == "stan" else _of_numpyro(target, data)
+        named = target.inputs | target.outputs
+        digest = data_sha256({name: values for name, (_, values) in named.items()})
+        return Origin(data_sha256=digest, dims=target.dims)
+    return _of_stan(target, progress) if engine == "stan" else _of_numpyro(target)
 
 
 def _of_stan(target: Target, progress: Callable[[str], None] | None) -> Origin:
     from onebasin.stan.home.search import find_cmdstan
     from onebasin.stan.program import definition
+    from onebasin.stan.roles import check_roles
     from onebasin.stan.source import full_text
     from onebasin.stan.translation import inspect as declarations
 
     program = definition(target)
     info = declarations(program.path, find_cmdstan(progress=progress))
+    check_roles(program.roles, info.derived, program.path.name)
     kinds = dict.fromkeys(info.parameters, PARAMETER)
     kinds |= dict.fromkeys(info.transformed, TRANSFORMED)
     kinds |= dict.fromkeys(info.generated, GENERATED)
     return Origin(
-        full_text(program.path, info), program.path.name, data_sha256(program.data), kinds
+        full_text(program.path, info),
+        program.path.name,
+        data_sha256(program.data),
+        kinds,
+        target.dims,
     )
 
 
-def _of_numpyro(target: Target, data: Mapping[str, Any]) -> Origin:
+def _of_numpyro(target: Target) -> Origin:
     from .density.numpyro import is_observation, sites_of
+    from .density.plates import plate_dims
     from .precision import precision
 
     with precision("float64"):  # whatever the run's, as in fingerprints
         sites = sites_of(target)
-    kinds = {
-        name: GENERATED if is_named_as_generated(name) else TRANSFORMED
-        for name, site in sites.items()
-        if site["type"] == "deterministic"
+        seen = {
+            name: np.asarray(site["value"]) for name, site in sites.items() if is_observation(site)
+        }
+        dims = plate_dims(sites, target.dims)
+    given = dict(target.data) if isinstance(target, NumpyroTarget) else {}
+    numbers = {
+        name: array for name, value in given.items() if (array := as_numbers(value)) is not None
     }
-    observed = {name: site["value"] for name, site in sites.items() if is_observation(site)}
+    constant = {
+        name: array
+        for name, array in numbers.items()
+        if not any(_are_equal(array, values) for values in seen.values())
+    }
     text, name = _source(target.numpyro_model)
-    return Origin(text, name, data_sha256(data or observed), kinds)
+    return Origin(
+        text,
+        name,
+        data_sha256(given or seen),
+        {
+            name: GENERATED if is_named_as_generated(name) else TRANSFORMED
+            for name, site in sites.items()
+            if site["type"] == "deterministic"
+        },
+        dims,
+        with_axes(seen, dims),
+        with_axes(constant, dims),
+    )
+
+
+def as_numbers(value: Any) -> np.ndarray | None:
+    """A value as an array, where it is one of numbers."""
+    if isinstance(value, bool | int | float) or hasattr(value, "__array__"):
+        array = np.asarray(value)
+        return array if array.dtype.kind in "biuf" else None
+    return None
+
+
+def with_axes(
+    arrays: Mapping[str, np.ndarray], dims: Mapping[str, tuple[str, ...]]
+) -> dict[str, Named]:
+    """Arrays with their axes: named ones, or those that ArviZ would give them."""
+    named = {}
+    for name, array in arrays.items():
+        axes = tuple(dims.get(name, ()))
+        if len(axes) != array.ndim:
+            axes = tuple(f"{name}_dim_{place}" for place in range(array.ndim))
+        named[name] = (axes, array)
+    return named
+
+
+def _are_equal(a: np.ndarray, b: np.ndarray) -> bool:
+    return a.shape == b.shape and bool(np.array_equal(a, b, equal_nan=True))
 
 
 def _source(model: Any) -> tuple[str, str]:

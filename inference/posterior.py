@@ -14,9 +14,11 @@ from onebasin.models import schema
 from onebasin.models.checks import Paths, check_class, check_path, check_paths
 from onebasin.models.formats.opening import open_tree
 from onebasin.models.formats.writing import format_of, write_tree
+from onebasin.models.pointwise import LIMIT_MB, DrawGroup
 from onebasin.models.storage.outputs import claim
 from onebasin.models.target import Target
 
+from .beside.groups import beside
 from .errors import PosteriorFileError
 from .origin import NOWHERE, Origin
 from .provenance import machine, versions
@@ -30,6 +32,7 @@ def build(
     *,
     origin: Origin = NOWHERE,
     variational: xr.Dataset | None = None,
+    predictive_mb: float = LIMIT_MB,
 ) -> xr.DataTree:
     """Put draws and statistics into a posterior.
 
@@ -44,29 +47,40 @@ def build(
     attributes : mapping
         How it was made: numbers and text, or anything that JSON can say.
     origin : Origin, optional
-        What the target was made of when the run began.
+        What the target was made of when the run began; without it, nothing is computed beside the draws.
     variational : Dataset, optional
         Parameters and ELBO trace of a variational fit.
+    predictive_mb : float
+        Megabytes that log likelihoods, predictions and log priors may take together; see `models.pointwise`.
 
     Returns
     -------
     DataTree
         With the groups and attributes of docs/architecture.md.
     """
-    dims: Any = {name: list(target.dims[name]) for name in draws if name in target.dims}
+    engine = attributes.get(schema.ENGINE, "numpyro")
+    rest = beside(
+        target,
+        draws,
+        origin,
+        engine=engine,
+        seed=attributes.get(schema.SEED, 0),
+        dtype=(attributes.get(schema.SETTINGS) or {}).get("dtype", "float64"),
+        limit_mb=predictive_mb,
+    )
     groups = {
-        schema.POSTERIOR: dict_to_dataset(dict(draws), dims=dims),
+        schema.POSTERIOR: DrawGroup(rest.draws, {**target.dims, **origin.dims}).to_dataset(
+            target.coords
+        ),
         schema.SAMPLE_STATS: dict_to_dataset(dict(stats)),
+        **rest.datasets(target.coords),
     }
     if variational is not None:
         groups[schema.VARIATIONAL] = variational
-    if target.outputs:
-        groups[schema.OBSERVED_DATA] = xr.Dataset(target.outputs)
-    if target.inputs:
-        groups[schema.CONSTANT_DATA] = xr.Dataset(target.inputs)
     tree = xr.DataTree.from_dict(groups)
-    described = _describe(target, attributes.get(schema.ENGINE, "numpyro"))
-    described |= origin.attributes(draws)
+    described = _describe(target, engine) | origin.attributes(rest.draws)
+    if rest.left_out:
+        described[schema.LEFT_OUT] = rest.left_out
     tree.attrs = {k: schema.encode(v) for k, v in {**described, **attributes}.items()}
     return tree
 

@@ -10,6 +10,7 @@ from .networks.likelihood import Gaussian as Gaussian
 from .networks.parametrisation import Parametrisation as Parametrisation
 from .networks.prediction import predict as predict
 from .networks.prior import NormalPrior as NormalPrior
+from .numpyro_target import numpyro_model as numpyro_model
 from .symmetry.blocks import Complement as Complement
 from .symmetry.blocks import Exchangeable as Exchangeable
 from .symmetry.blocks import Flip as Flip

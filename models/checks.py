@@ -88,6 +88,13 @@ def check_positive(argument: str, value: object) -> None:
         raise ValueError(f"`{argument}` must be a positive finite number; got {value!r}.")
 
 
+def check_not_negative(argument: str, value: object) -> None:
+    """Refuse anything but a finite number that is 0 or more."""
+    good = isinstance(value, Real) and not isinstance(value, bool)
+    if not good or not math.isfinite(value) or value < 0:  # type: ignore[arg-type, operator]
+        raise ValueError(f"`{argument}` must be a finite number, 0 or more; got {value!r}.")
+
+
 def check_count(argument: str, value: object, *, least: int = 1) -> None:
     """Refuse anything but a whole number of at least `least`."""
     whole = isinstance(value, Integral) and not isinstance(value, bool)

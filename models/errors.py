@@ -18,6 +18,10 @@ class OnebasinError(Exception):
     has_lines: ClassVar[bool] = False
 
 
+class ModelDataError(OnebasinError, ValueError):
+    """Data that a NumPyro model cannot take: a missing file, malformed JSON, no or too many arguments."""
+
+
 class RunCancelled(OnebasinError, RuntimeError):
     """A run that was told to stop before its end."""
 

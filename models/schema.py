@@ -32,9 +32,14 @@ TRAINING = "training"
 DISTILLED = "distilled"
 POSTERIOR_PREDICTIVE = "posterior_predictive"
 LOG_LIKELIHOOD = "log_likelihood"
+LOG_PRIOR = "log_prior"
 OBSERVED_DATA = "observed_data"
 CONSTANT_DATA = "constant_data"
 DATA_GROUPS = (CONSTANT_DATA, OBSERVED_DATA)
+DRAW_GROUPS = (LOG_LIKELIHOOD, POSTERIOR_PREDICTIVE, LOG_PRIOR)
+"""Functions of the draws, whose axis `draw` may hold some of them alone, under their numbers."""
+EVERY = "every"
+"""Attribute of such a group: every how many-th draw it holds, where not all."""
 
 # Dimensions of draws, and variables of the data groups
 SAMPLE_DIMS = ("chain", "draw")
@@ -69,6 +74,8 @@ PROGRAM = "program"
 """Text of the Stan program, with what it includes, or of the NumPyro model."""
 PROGRAM_NAME = "program_name"
 DATA_SHA256 = "data_sha256"
+LEFT_OUT = "left_out"
+"""JSON: group that the posterior could have and has not, and why."""
 OF_A_TARGET = (
     TARGET,
     MODEL,

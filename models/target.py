@@ -32,7 +32,10 @@ class Target:
     symmetry : Symmetry
         Blocks under which the posterior (or its likelihood) is invariant.
     dims : mapping
-        Axis names of variables, where they have some.
+        Axis names of variables, where they have some; the axes of a NumPyro model's sites have the names of their
+        plates, if nothing else is said here.
+    coords : mapping
+        Labels of axes, where they have some: name of an axis to an entry for each place.
 
     Raises
     ------
@@ -49,11 +52,13 @@ class Target:
     stan_program: Any = None
     symmetry: Symmetry = ()
     dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    coords: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Refuse parts of the wrong kind."""
         check_class("name", self.name, str, remedy="give text")
         check_class("dims", self.dims, Mapping, remedy="map variables to names of their axes")
+        check_class("coords", self.coords, Mapping, remedy="map names of axes to their labels")
         object.__setattr__(self, "symmetry", check_blocks(self.symmetry))
         if self.numpyro_model is not None:
             _check_model(self.numpyro_model)
@@ -90,7 +95,8 @@ def check_target(target: Any) -> None:
         "target",
         target,
         Target,
-        remedy="give Target('name', numpyro_model=model), stan_program(path, data), or a network's condition(x, y)",
+        remedy="give Target('name', numpyro_model=model), numpyro_model(model, data), stan_program(path, data), or a "
+        "network's condition(x, y)",
     )
 
 
@@ -103,7 +109,8 @@ def _check_model(model: Any) -> None:
         inspect.signature(model).bind()
     except TypeError:
         raise TypeError(
-            "`numpyro_model` takes arguments; give a function without any, such as lambda: model(data)."
+            "`numpyro_model` takes arguments; give onebasin.numpyro_model(model, data) as the target, or a function "
+            "without any, such as lambda: model(data)."
         ) from None
     except ValueError:  # some built-in callables do not tell
         pass

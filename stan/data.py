@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from onebasin.models.jsonable import parse_json
+from onebasin.models.json_file import read_json_file
 
 from .errors import StanDataError
 
@@ -22,27 +21,7 @@ def read_data(path: Path) -> dict[str, Any]:
     StanDataError
         If it is no file, no JSON or no object, or gives a variable twice.
     """
-    if path.is_dir():
-        raise StanDataError(f"`data` is {path}, which is a folder; name a JSON file.")
-    try:
-        values = parse_json(path.read_text(encoding="utf-8-sig"), once=True)
-    except FileNotFoundError:
-        raise StanDataError(f"`data` is {path}, which does not exist.") from None
-    except OSError as error:
-        raise StanDataError(f"`data` is {path}, which cannot be read: {error.strerror}.") from error
-    except json.JSONDecodeError as error:
-        raise StanDataError(f"`data` is {path}, which is not JSON: {error}.") from error
-    except UnicodeDecodeError as error:
-        raise StanDataError(
-            f"`data` is {path}, which is not JSON: it is no text in UTF-8."
-        ) from error
-    except KeyError as error:
-        raise StanDataError(
-            f"`data` is {path}, which gives {error.args[0]} twice; give every variable once."
-        ) from None
-    if not isinstance(values, dict):
-        raise StanDataError(f"`data` is {path}, which holds no JSON object of variables.")
-    return values
+    return read_json_file(path, error=StanDataError)
 
 
 def check_finite(values: Mapping[str, Any]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -20,6 +20,7 @@ from .compile import compile_program
 from .data import check_finite, check_numbers, read_data
 from .errors import StanDataError, StanProgramError
 from .home.directory import Progress
+from .roles import Roles, roles_of
 from .translation import ProgramInfo
 
 if TYPE_CHECKING:
@@ -36,10 +37,13 @@ class StanProgram:
         The ``.stan`` file; its includes are looked up beside it.
     data : mapping
         The `data` block's variables: numbers, lists or arrays.
+    roles : Roles
+        Which generated quantities are log likelihoods and predictions, where it is said.
     """
 
     path: Path
     data: Mapping[str, Any] = field(default_factory=dict)
+    roles: Roles = field(default_factory=Roles)
 
 
 def stan_program(
@@ -49,6 +53,10 @@ def stan_program(
     symmetry: Symmetry = (),
     name: str | None = None,
     dims: Mapping[str, tuple[str, ...]] | None = None,
+    coords: Mapping[str, Any] | None = None,
+    log_likelihood: str | Mapping[str, str] | None = None,
+    posterior_predictive: str | Mapping[str, str] | None = None,
+    observed: str | Sequence[str] = (),
 ) -> Target:
     """Take a Stan program with its data as a target.
 
@@ -64,6 +72,16 @@ def stan_program(
         The target's name; the file's name without its ending if not given.
     dims : mapping, optional
         Axis names of variables.
+    coords : mapping, optional
+        Labels of axes: name of an axis to an entry for each place.
+    log_likelihood : str or mapping, optional
+        The quantity that holds the log likelihood of each observation, for the group `log_likelihood`; or the name of
+        data to the quantity that is of them. If not given, what is called `log_lik`.
+    posterior_predictive : str or mapping, optional
+        The same for predictions like the data, of the group `posterior_predictive`; if not given, `y_rep` (or `y_pred`,
+        `y_tilde`, `y_sim`) for data `y`.
+    observed : str or sequence of str, optional
+        Which of the data are observed; if not given, those that the two above are of, or `y`. The others are constant.
 
     Returns
     -------
@@ -75,7 +93,7 @@ def stan_program(
     StanProgramError
         If the file is not there or is not a ``.stan`` file.
     StanDataError
-        If the data are not to be read, or hold a value that is not finite.
+        If the data are not to be read, hold a value that is not finite, or lack what is said to be observed.
     """
     path = check_path("path", path).resolve()
     if path.suffix != ".stan" or not path.is_file():
@@ -84,9 +102,12 @@ def stan_program(
     check_finite(values)
     return Target(
         name=name or path.stem,
-        stan_program=StanProgram(path, values),
+        stan_program=StanProgram(
+            path, values, roles_of(values, log_likelihood, posterior_predictive, observed)
+        ),
         symmetry=symmetry,
         dims=dims or {},
+        coords=coords or {},
     )
 
 

@@ -69,11 +69,19 @@ def _facts(model: BayesianNetwork | None) -> dict[str, object]:
 
 
 def _check_data(name: str, view: View, truth: str, other: View) -> None:
-    for group in schema.DATA_GROUPS:
+    """Refuse other data.
+
+    Networks' data are all alike; what other programs call their data, and which constants they take, such as the scale
+    of a prior, is their own, so that of those the observed data of one name are compared.
+    """
+    network = other.network is not None
+    for group in schema.DATA_GROUPS if network else (schema.OBSERVED_DATA,):
         ours, theirs = view.group(group), other.group(group)
         if ours is None or theirs is None:
             continue
         names = [sorted(map(str, data.data_vars)) for data in (ours, theirs)]
+        if not network:
+            names = [sorted({*names[0]} & {*names[1]})] * 2
         if names[0] != names[1]:
             raise ValueError(
                 f"`posteriors` hold `{name}` fitted to data named {', '.join(names[0])}, and `{truth}` to "

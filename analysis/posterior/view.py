@@ -168,15 +168,17 @@ class View:
 
     @property
     def x(self) -> np.ndarray | None:
-        """The inputs that a network was fitted to; None where none are kept."""
+        """The inputs that a network was fitted to; None where none are kept, or where there is no network."""
         return self._kept(schema.CONSTANT_DATA, schema.INPUTS)
 
     @property
     def y(self) -> np.ndarray | None:
-        """The targets or labels that a network was fitted to; None where none are kept."""
+        """The targets or labels that a network was fitted to; None likewise."""
         return self._kept(schema.OBSERVED_DATA, schema.OUTPUTS)
 
     def _kept(self, group: str, name: str) -> np.ndarray | None:
+        if not self.attribute(schema.MODEL):
+            return None
         dataset = self.group(group)
         return None if dataset is None or name not in dataset else dataset[name].values
 
@@ -297,8 +299,9 @@ class View:
 
     def part(self, dim: str, which: slice) -> View:
         """Return some of the chains or of the draws, without an alignment's elements."""
+        kept = self.posterior[dim].values[which]
         groups = {
-            name: group.to_dataset().isel({dim: which}, missing_dims="ignore")
+            name: _those(group.to_dataset(), dim, which, kept)
             for name, group in self.tree.children.items()
             if name != schema.ALIGNMENT
         }
@@ -362,6 +365,13 @@ def view_of_files(paths: Sequence[Path], *, argument: str = "posterior", name: s
     view = View(tree, name or str(paths[0]))
     weakref.finalize(view, tree.close)  # a tree's nodes know each other, and outlive its last use
     return view
+
+
+def _those(group: xr.Dataset, dim: str, which: slice, kept: np.ndarray) -> xr.Dataset:
+    """Some chains or draws of a group, which may hold some of the draws alone, under their numbers."""
+    if dim in group.sizes and schema.EVERY in group.attrs:
+        return group.sel({dim: np.isin(group[dim].values, kept)})
+    return group.isel({dim: which}, missing_dims="ignore")
 
 
 def _choose(there: tuple[str, ...], var_names: str | Sequence[str] | None) -> Sequence[str]:

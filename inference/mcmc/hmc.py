@@ -6,6 +6,7 @@ from pathlib import Path
 
 import xarray as xr
 
+from onebasin.models.pointwise import LIMIT_MB
 from onebasin.models.settings import given_or_default
 from onebasin.models.target import Target
 
@@ -20,6 +21,7 @@ def hmc(
     settings: HmcSettings | None = None,
     seed: int = 0,
     checkpoint: str | Path | None = None,
+    predictive_mb: float = LIMIT_MB,
     progress: bool = False,
 ) -> xr.DataTree:
     """Sample a target's posterior with static HMC.
@@ -39,6 +41,10 @@ def hmc(
         The same seed gives the same draws on the same engine.
     checkpoint : path, optional
         A folder for finished chains.
+    predictive_mb : float
+        Megabytes that the groups `log_likelihood`, `posterior_predictive` and `log_prior` may take together; beyond
+        them every second, third, ... draw is kept there, and 0 leaves the groups out. What a Stan program computes
+        itself is kept whole.
     progress : bool
         Whether to show a bar a chain on stderr.
 
@@ -54,5 +60,6 @@ def hmc(
         settings=given_or_default(settings, HmcSettings, taker="hmc"),
         seed=seed,
         checkpoint=checkpoint,
+        predictive_mb=predictive_mb,
         progress=progress,
     )

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import xarray as xr
 
+from onebasin.models.pointwise import LIMIT_MB
 from onebasin.models.settings import given_or_default
 from onebasin.models.target import Target
 
@@ -20,6 +21,7 @@ def nuts(
     settings: NutsSettings | None = None,
     seed: int = 0,
     checkpoint: str | Path | None = None,
+    predictive_mb: float = LIMIT_MB,
     progress: bool = False,
 ) -> xr.DataTree:
     """Sample a target's posterior with NUTS.
@@ -38,6 +40,10 @@ def nuts(
         A folder for finished chains. When the same call is made again, chains found there are not run anew; so a
         run that was interrupted can be finished. The same call is one of the same fingerprint, for which see
         docs/architecture.md.
+    predictive_mb : float
+        Megabytes that the groups `log_likelihood`, `posterior_predictive` and `log_prior` may take together; beyond
+        them every second, third, ... draw is kept there, and 0 leaves the groups out. What a Stan program computes
+        itself is kept whole.
     progress : bool
         Whether to show a bar a chain on stderr.
 
@@ -62,5 +68,6 @@ def nuts(
         settings=given_or_default(settings, NutsSettings, taker="nuts"),
         seed=seed,
         checkpoint=checkpoint,
+        predictive_mb=predictive_mb,
         progress=progress,
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 import xarray as xr
 
 from onebasin.models.checks import check_path, check_seed
+from onebasin.models.pointwise import check_limit
 from onebasin.models.storable import check_amount
 from onebasin.models.storage.leftovers import working_folder
 from onebasin.models.target import Target, check_target
@@ -33,12 +34,13 @@ def sample(
     settings: Settings,
     seed: int,
     checkpoint: str | Path | None,
+    predictive_mb: float,
     progress: bool,
 ) -> xr.DataTree:
     """Run the chains of a method; `nuts` and `hmc` say what the arguments mean."""
     check_target(target)
     chains_of = engine_named(engine).chains
-    seed = check_seed(seed)
+    seed, limit = check_seed(seed), check_limit(predictive_mb)
     check_amount(settings.chains, settings.draws)
     kept = None if checkpoint is None else check_path("checkpoint", checkpoint)
     started = time.perf_counter()
@@ -58,7 +60,7 @@ def sample(
     wall_time = time.perf_counter() - started
     said = _attributes(chains, settings)
     said |= {"engine": engine, "method": method, "seed": seed, "wall_time": wall_time}
-    return build(target, chains.draws, chains.stats, said, origin=origin)
+    return build(target, chains.draws, chains.stats, said, origin=origin, predictive_mb=limit)
 
 
 def _chain_settings(settings: Settings) -> dict[str, object]:

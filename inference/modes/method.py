@@ -10,6 +10,7 @@ from typing import Any
 import xarray as xr
 
 from onebasin.models.checks import check_seed
+from onebasin.models.pointwise import check_limit
 from onebasin.models.storable import check_amount
 from onebasin.models.target import Target, check_target
 
@@ -29,11 +30,12 @@ def approximate[S: Settings](
     engine: str,
     settings: S,
     seed: int,
+    predictive_mb: float,
     progress: bool,
 ) -> xr.DataTree:
     """Run a method; `optimize`, `laplace` and `pathfinder` say what the arguments mean."""
     run = ask(engine_named(engine))
-    seed = check_seed(seed)
+    seed, limit = check_seed(seed), check_limit(predictive_mb)
     check_target(target)
     check_amount(1, 1 if isinstance(settings, OptimizeSettings) else settings.draws)
     started = time.perf_counter()
@@ -49,5 +51,11 @@ def approximate[S: Settings](
         "converged": int(found.converged),
     }
     return build(
-        target, found.draws, found.stats, how, origin=origin, variational=found.variational
+        target,
+        found.draws,
+        found.stats,
+        how,
+        origin=origin,
+        variational=found.variational,
+        predictive_mb=limit,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import xarray as xr
 
+from onebasin.models.pointwise import LIMIT_MB
 from onebasin.models.settings import given_or_default
 from onebasin.models.target import Target
 
@@ -17,6 +18,7 @@ def optimize(
     engine: str = "numpyro",
     settings: OptimizeSettings | None = None,
     seed: int = 0,
+    predictive_mb: float = LIMIT_MB,
     progress: bool = False,
 ) -> xr.DataTree:
     """Find the highest point of a target's log density: a point estimate, and no posterior.
@@ -31,6 +33,10 @@ def optimize(
         Starting points, iterations, and whether the log Jacobian is added.
     seed : int
         Of the starting points.
+    predictive_mb : float
+        Megabytes that the groups `log_likelihood`, `posterior_predictive` and `log_prior` may take together; beyond
+        them every second, third, ... draw is kept there, and 0 leaves the groups out. What a Stan program computes
+        itself is kept whole.
     progress : bool
         Whether to show a bar on stderr.
 
@@ -56,5 +62,6 @@ def optimize(
         engine=engine,
         settings=given_or_default(settings, OptimizeSettings, taker="optimize"),
         seed=seed,
+        predictive_mb=predictive_mb,
         progress=progress,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import xarray as xr
 
+from onebasin.models.pointwise import LIMIT_MB
 from onebasin.models.settings import given_or_default
 from onebasin.models.target import Target
 
@@ -17,6 +18,7 @@ def pathfinder(
     engine: str = "stan",
     settings: PathfinderSettings | None = None,
     seed: int = 0,
+    predictive_mb: float = LIMIT_MB,
     progress: bool = False,
 ) -> xr.DataTree:
     """Fit Gaussians along the ways to optima, and draw from the best of each.
@@ -31,6 +33,10 @@ def pathfinder(
         Paths and draws.
     seed : int
         Of everything.
+    predictive_mb : float
+        Megabytes that the groups `log_likelihood`, `posterior_predictive` and `log_prior` may take together; beyond
+        them every second, third, ... draw is kept there, and 0 leaves the groups out. What a Stan program computes
+        itself is kept whole.
     progress : bool
         Whether to show a bar on stderr.
 
@@ -57,5 +63,6 @@ def pathfinder(
         engine=engine,
         settings=given_or_default(settings, PathfinderSettings, taker="pathfinder"),
         seed=seed,
+        predictive_mb=predictive_mb,
         progress=progress,
     )

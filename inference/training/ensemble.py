@@ -26,6 +26,7 @@ from numpyro.handlers import trace
 from onebasin.models.checks import check_seed
 from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.networks.likelihood import Gaussian
+from onebasin.models.pointwise import LIMIT_MB, check_limit
 from onebasin.models.settings import given_or_default
 from onebasin.models.target import Target, check_target
 
@@ -48,6 +49,7 @@ def ensemble(
     settings: EnsembleSettings | None = None,
     seed: int = 0,
     checkpoint: str | Path | None = None,
+    predictive_mb: float = LIMIT_MB,
     progress: bool = False,
 ) -> xr.DataTree:
     """Train a deep ensemble of a network on the NumPyro engine.
@@ -63,6 +65,10 @@ def ensemble(
     checkpoint : path, optional
         A folder in which the state of training is kept. When the same call is made again, training goes on from there
         to the same members.
+    predictive_mb : float
+        Megabytes that the groups `log_likelihood`, `posterior_predictive` and `log_prior` may take together; beyond
+        them every second, third, ... draw is kept there, and 0 leaves the groups out. What a Stan program computes
+        itself is kept whole.
     progress : bool
         Whether to show a bar on stderr.
 
@@ -86,7 +92,7 @@ def ensemble(
             "BayesianNetwork(...).condition(x, y)."
         )
     settings = given_or_default(settings, EnsembleSettings, taker="ensemble")
-    seed = check_seed(seed)
+    seed, limit = check_seed(seed), check_limit(predictive_mb)
     check_batches(target, settings.batch_size)
     started = time.perf_counter()
     mark = partial(
@@ -102,7 +108,7 @@ def ensemble(
             keeper=keeper_in(checkpoint, mark),
             watch=lambda epochs: bars.move(bar, epochs),
         )
-    return _tree(target, trained, settings, seed, time.perf_counter() - started)
+    return _tree(target, trained, settings, seed, time.perf_counter() - started, limit)
 
 
 def first_values(
@@ -139,7 +145,12 @@ def _he(target: NetworkTarget, key: jax.Array) -> dict[str, jax.Array]:
 
 
 def _tree(
-    target: NetworkTarget, trained: Trained, settings: EnsembleSettings, seed: int, seconds: float
+    target: NetworkTarget,
+    trained: Trained,
+    settings: EnsembleSettings,
+    seed: int,
+    seconds: float,
+    predictive_mb: float,
 ) -> xr.DataTree:
     how: dict[str, Any] = {
         "engine": "numpyro",
@@ -151,6 +162,7 @@ def _tree(
     }
     draws = {name: value[None] for name, value in trained.values.items()}
     stats = {"lp": trained.log_density[None]}
-    tree = build(target, draws, stats, how, origin=origin_of(target, "numpyro"))
+    origin = origin_of(target, "numpyro")
+    tree = build(target, draws, stats, how, origin=origin, predictive_mb=predictive_mb)
     tree["training"] = xr.DataTree(xr.Dataset({"loss": (("member", "epoch"), trained.losses)}))
     return tree

@@ -12,6 +12,7 @@ import numpy as np
 import xarray as xr
 
 from onebasin.models.checks import check_seed, choose
+from onebasin.models.pointwise import LIMIT_MB, check_limit
 from onebasin.models.settings import given_or_default
 from onebasin.models.storable import check_amount
 from onebasin.models.target import Target, check_target
@@ -33,6 +34,7 @@ def advi(
     settings: AdviSettings | None = None,
     start: Mapping[str, Any] | None = None,
     seed: int = 0,
+    predictive_mb: float = LIMIT_MB,
     progress: bool = False,
 ) -> xr.DataTree:
     """Fit a Gaussian in the unconstrained space.
@@ -52,6 +54,10 @@ def advi(
         mean of an aligned posterior, for one. Without it, the fit starts at random.
     seed : int
         Of the starting point, the gradients, the batches and the draws.
+    predictive_mb : float
+        Megabytes that the groups `log_likelihood`, `posterior_predictive` and `log_prior` may take together; beyond
+        them every second, third, ... draw is kept there, and 0 leaves the groups out. What a Stan program computes
+        itself is kept whole.
     progress : bool
         Whether to show a bar on stderr.
 
@@ -75,7 +81,7 @@ def advi(
     """
     choose("family", family, GAUSSIANS)
     fit_by = engine_named(engine).fit
-    seed = check_seed(seed)
+    seed, limit = check_seed(seed), check_limit(predictive_mb)
     check_target(target)
     settings = given_or_default(settings, AdviSettings, taker="advi")
     check_amount(1, settings.draws)
@@ -95,7 +101,15 @@ def advi(
     }
     if start is not None:
         how["start"] = _digest(start)
-    return build(target, fit.draws, fit.stats, how, origin=origin, variational=fit.variational)
+    return build(
+        target,
+        fit.draws,
+        fit.stats,
+        how,
+        origin=origin,
+        variational=fit.variational,
+        predictive_mb=limit,
+    )
 
 
 def _digest(start: Mapping[str, Any]) -> str:

@@ -26,6 +26,7 @@ import xarray as xr
 from onebasin.models import schema
 from onebasin.models.checks import check_seed, choose
 from onebasin.models.networks.bayesian import NetworkTarget
+from onebasin.models.pointwise import LIMIT_MB, check_limit
 from onebasin.models.settings import given_or_default
 from onebasin.models.symmetry.blocks import to_json
 from onebasin.models.target import Target, check_target
@@ -64,6 +65,7 @@ def symmetrised_vi(
     start: Mapping[str, Any] | None = None,
     seed: int = 0,
     checkpoint: str | Path | None = None,
+    predictive_mb: float = LIMIT_MB,
     progress: bool = False,
 ) -> xr.DataTree:
     """Fit a Gaussian whose average over the target's symmetry approximates the posterior (NumPyro engine).
@@ -88,6 +90,10 @@ def symmetrised_vi(
         Of starts, noise, batches and draws.
     checkpoint : path, optional
         A folder in which the state of training is kept; the same call goes on from there to the same fit.
+    predictive_mb : float
+        Megabytes that the groups `log_likelihood`, `posterior_predictive` and `log_prior` may take together; beyond
+        them every second, third, ... draw is kept there, and 0 leaves the groups out. What a Stan program computes
+        itself is kept whole.
     progress : bool
         Whether to show a bar on stderr.
 
@@ -116,7 +122,7 @@ def symmetrised_vi(
     check_target(target)
     settings = given_or_default(settings, SymmetrisedSettings, taker="symmetrised_vi")
     choose("family", family, FAMILIES)
-    seed = check_seed(seed)
+    seed, limit = check_seed(seed), check_limit(predictive_mb)
     check_batches(target, settings.batch_size)
     started = time.perf_counter()
     with precision(settings.dtype), ProgressBars(progress) as bars:
@@ -163,7 +169,15 @@ def symmetrised_vi(
         "gradient_evaluations": fit.gradient_evaluations,
         "converged": int(fit.converged),
     }
-    tree = build(target, fit.draws, fit.stats, how, origin=origin, variational=fit.variational)
+    tree = build(
+        target,
+        fit.draws,
+        fit.stats,
+        how,
+        origin=origin,
+        variational=fit.variational,
+        predictive_mb=limit,
+    )
     if not target.is_network:  # whose symmetry follows from its architecture
         with precision(settings.dtype):
             found = check_fit(target, layout, density, tree, evidence)

@@ -1,0 +1,1 @@
+"""What a posterior holds beside its draws: data, log likelihoods, predictions, log priors."""

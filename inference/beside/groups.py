@@ -1,0 +1,132 @@
+"""All that a posterior holds beside its draws, whatever the model is stated in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from onebasin.models import schema
+from onebasin.models.networks.bayesian import NetworkTarget
+from onebasin.models.networks.pointwise import bytes_a_draw, network_groups
+from onebasin.models.notices import notice
+from onebasin.models.pointwise import DrawGroup, labelled, why_left_out
+from onebasin.models.target import Named, Target
+
+from ..origin import NOWHERE, Origin, with_axes
+from ..precision import precision
+
+POINTWISE = (schema.LOG_LIKELIHOOD, schema.POSTERIOR_PREDICTIVE)
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What is beside the draws, and what of the draws is left.
+
+    Attributes
+    ----------
+    draws : mapping of str to array (chain, draw, ...)
+        The group `posterior`.
+    groups : mapping of str to DrawGroup
+        Log likelihoods, predictions, log priors.
+    observed, constant : mapping of str to (axes, array)
+        The data.
+    left_out : mapping of str to str
+        Group that is not there although it could be, and why.
+    """
+
+    draws: Mapping[str, np.ndarray]
+    groups: Mapping[str, DrawGroup] = field(default_factory=dict)
+    observed: Mapping[str, Named] = field(default_factory=dict)
+    constant: Mapping[str, Named] = field(default_factory=dict)
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+    def datasets(self, coords: Mapping[str, Any]) -> dict[str, xr.Dataset]:
+        """The groups beside `posterior`."""
+        found = {name: group.to_dataset(coords) for name, group in self.groups.items()}
+        data = {schema.OBSERVED_DATA: self.observed, schema.CONSTANT_DATA: self.constant}
+        for name, arrays in data.items():
+            if arrays:
+                found[name] = labelled(xr.Dataset(dict(arrays)), coords)
+        return found
+
+
+def beside(
+    target: Target,
+    draws: Mapping[str, np.ndarray],
+    origin: Origin,
+    *,
+    engine: str,
+    seed: int,
+    dtype: str,
+    limit_mb: float,
+) -> Beside:
+    """Find or compute all that goes beside a run's draws.
+
+    Draws are never lost over it: where a log likelihood or a prediction cannot be computed, a notice says why, and so
+    does `left_out`.
+    """
+    if origin is NOWHERE:
+        return Beside(draws, observed=target.outputs, constant=target.inputs)
+    if isinstance(target, NetworkTarget):
+        return _of_network(target, draws, seed, dtype, limit_mb)
+    if engine == "stan":
+        return _of_stan(target, draws, origin)
+    return _of_numpyro(target, draws, origin, seed, dtype, limit_mb)
+
+
+def _of_network(
+    target: NetworkTarget, draws: Mapping[str, np.ndarray], seed: int, dtype: str, limit_mb: float
+) -> Beside:
+    with precision(dtype):
+        groups = network_groups(
+            target.model, draws, target.x, target.y, seed=seed, limit_mb=limit_mb
+        )
+    why = "" if groups else why_left_out(bytes_a_draw(target.model, target.y), limit_mb)
+    left = dict.fromkeys(POINTWISE, why) if why else {}
+    return Beside(draws, groups or {}, target.outputs, target.inputs, left)
+
+
+def _of_stan(target: Target, draws: Mapping[str, np.ndarray], origin: Origin) -> Beside:
+    from onebasin.stan.program import definition
+
+    from .stan import arrays_of, axes_of, stan_groups
+
+    stays, groups, found = stan_groups(target, draws, origin)
+    arrays = arrays_of(definition(target).data)
+    axes = {name: axes_of(target, found, name) or () for name in arrays}
+    named = with_axes(arrays, axes)
+    return Beside(
+        stays,
+        groups,
+        {name: named[name] for name in found.observed},
+        {name: value for name, value in named.items() if name not in found.observed},
+    )
+
+
+def _of_numpyro(
+    target: Target,
+    draws: Mapping[str, np.ndarray],
+    origin: Origin,
+    seed: int,
+    dtype: str,
+    limit_mb: float,
+) -> Beside:
+    from .numpyro import numpyro_groups
+
+    groups: dict[str, DrawGroup] = {}
+    why = ""
+    if origin.observed:
+        try:
+            with precision(dtype):
+                groups, why = numpyro_groups(
+                    target, draws, origin.dims, seed=seed, limit_mb=limit_mb
+                )
+        except Exception as error:
+            why = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+            notice(f"{target.name!r} has no log likelihood and no predictions beside it: {why}")
+    left = {name: why for name in POINTWISE if why and name not in groups}
+    return Beside(draws, groups, origin.observed, origin.constant, left)

@@ -1,0 +1,126 @@
+"""A network's log likelihood of every observation, and outputs drawn from its posterior predictive, draw by draw.
+
+Outputs come from `predict`; the likelihood and its noise are NumPy's work, so that nothing is compiled for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from scipy.special import log_softmax
+
+from ..pointwise import DrawGroup, every_which
+from ..schema import LOG_LIKELIHOOD, OUTPUTS, POSTERIOR_PREDICTIVE
+from .bayesian import BayesianNetwork
+from .prediction import predict
+
+BLOCK = 2**22
+"""Outputs that are computed at once."""
+PURPOSE = 1001
+"""Beside the seed of a run: random numbers for predictions, which no method draws for anything else."""
+
+
+def bytes_a_draw(model: BayesianNetwork, y: np.ndarray) -> int:
+    """What one draw's log likelihoods and predictions take."""
+    return len(y) * 8 + y.size * (2 if model.is_classifier else 4)
+
+
+def network_groups(
+    model: BayesianNetwork,
+    draws: Mapping[str, np.ndarray],
+    x: np.ndarray,
+    y: np.ndarray,
+    *,
+    seed: int,
+    limit_mb: float,
+) -> dict[str, DrawGroup] | None:
+    """Log likelihood and posterior predictive at the data that a network was conditioned on.
+
+    Parameters
+    ----------
+    model : BayesianNetwork
+        The network.
+    draws : mapping of str to array (chain, draw, ...)
+        Its weights, and ``sigma`` where the noise is inferred.
+    x, y : array
+        The data.
+    seed : int
+        Of the run; what is drawn here shares nothing with it.
+    limit_mb : float
+        Megabytes that both may take together.
+
+    Returns
+    -------
+    dict or None
+        The groups, with `y` in each: `log_likelihood (obs)`, summed over outputs, and `posterior_predictive` like the
+        data, in single precision; None where the limit leaves too few draws.
+    """
+    names = [*model.network.shapes, *(["sigma"] if model.infers_noise else [])]
+    chains, num_draws = np.shape(draws[names[0]])[:2]
+    every = every_which(chains, num_draws, bytes_a_draw(model, y), limit_mb)
+    if every is None:
+        return None
+    kept = {name: np.asarray(draws[name])[:, ::every] for name in names}
+    shape = (chains, kept[names[0]].shape[1])
+    log_likelihood = np.empty((*shape, len(y)))
+    replicated = np.empty((*shape, *y.shape), np.int16 if model.is_classifier else np.float32)
+    rng = np.random.default_rng((seed, PURPOSE))
+    for chain, rows in _blocks(shape, len(y) * model.network.out_dim):
+        part = {name: value[chain, rows] for name, value in kept.items()}
+        output = predict(model, part, x).astype(np.float64)
+        fill = _of_labels if model.is_classifier else _of_numbers
+        fill(model, part, output, y, rng, log_likelihood[chain, rows], replicated[chain, rows])
+    dims = ("obs", "out")[: y.ndim]
+    return {
+        LOG_LIKELIHOOD: DrawGroup({OUTPUTS: log_likelihood}, {OUTPUTS: ("obs",)}, every),
+        POSTERIOR_PREDICTIVE: DrawGroup({OUTPUTS: replicated}, {OUTPUTS: dims}, every),
+    }
+
+
+def _blocks(shape: tuple[int, int], size: int) -> list[tuple[slice, slice]]:
+    """Parts of chains and draws: all at once where that is little, else a chain's draws some at a time.
+
+    The last block of a chain begins earlier rather than to be shorter, as another length would be compiled anew.
+    """
+    chains, draws = shape
+    if chains * draws * size <= BLOCK:
+        return [(slice(None), slice(None))]
+    step = min(draws, max(1, BLOCK // size))
+    firsts = [min(first, draws - step) for first in range(0, draws, step)]
+    return [(slice(c, c + 1), slice(f, f + step)) for c in range(chains) for f in firsts]
+
+
+def _of_numbers(
+    model: BayesianNetwork,
+    draws: Mapping[str, np.ndarray],
+    output: np.ndarray,
+    y: np.ndarray,
+    rng: np.random.Generator,
+    log_likelihood: np.ndarray,
+    replicated: np.ndarray,
+) -> None:
+    """Fill a block for a Gaussian likelihood."""
+    known: Any = getattr(model.likelihood, "noise_sd", None)
+    sigma = draws["sigma"][..., None, None] if known is None else np.float64(known)
+    residual = (y - output) / sigma
+    terms = -0.5 * residual**2 - np.log(sigma) - 0.5 * np.log(2 * np.pi)
+    log_likelihood[...] = terms.sum(axis=-1)
+    replicated[...] = output + sigma * rng.standard_normal(output.shape)
+
+
+def _of_labels(
+    model: BayesianNetwork,
+    draws: Mapping[str, np.ndarray],
+    output: np.ndarray,
+    y: np.ndarray,
+    rng: np.random.Generator,
+    log_likelihood: np.ndarray,
+    replicated: np.ndarray,
+) -> None:
+    """Fill a block for a categorical likelihood; labels are drawn as the largest of logits with Gumbel noise."""
+    del model, draws
+    log_probability = log_softmax(output, axis=-1)
+    log_likelihood[...] = log_probability[..., np.arange(len(y)), y]
+    replicated[...] = (output + rng.gumbel(size=output.shape)).argmax(axis=-1)

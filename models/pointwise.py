@@ -1,0 +1,101 @@
+"""What a posterior keeps beside its draws, a number an observation and draw: log likelihoods and predictions.
+
+They have as many numbers as draws and observations together, so that a limit holds them to some megabytes: above it
+every second, third, ... draw is kept, the same ones in all groups, and where too few would be left, none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .checks import check_not_negative
+from .notices import notice
+from .schema import EVERY
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+LIMIT_MB = 256.0
+"""Megabytes that the groups may take together, if nothing else is asked for."""
+FEWEST = 100
+"""Draws of which something can still be said; groups of fewer are left out."""
+
+
+@dataclass(frozen=True)
+class DrawGroup:
+    """A group of a posterior whose variables are functions of its draws.
+
+    Attributes
+    ----------
+    values : mapping of str to array (chain, kept draw, ...)
+        Its variables.
+    dims : mapping of str to tuple of str
+        Names of the axes after chain and draw, where they have some.
+    every : int
+        Every how many-th draw is kept.
+    """
+
+    values: Mapping[str, np.ndarray]
+    dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    every: int = 1
+
+    def to_dataset(self, coords: Mapping[str, Any] | None = None) -> xr.Dataset:
+        """Give the group; draws keep the numbers that they have in the posterior."""
+        from arviz_base import dict_to_dataset
+
+        dims: Any = {name: list(axes) for name, axes in self.dims.items() if name in self.values}
+        dataset = labelled(dict_to_dataset(dict(self.values), dims=dims), coords or {})
+        if self.every > 1:
+            dataset = dataset.assign_coords(draw=dataset["draw"] * self.every)
+            dataset.attrs[EVERY] = self.every
+        return dataset
+
+
+def labelled(dataset: xr.Dataset, coords: Mapping[str, Any]) -> xr.Dataset:
+    """Give the axes of a dataset their labels.
+
+    Labels of another number than the axis has places are left out, as no draws are lost over them; a notice says so.
+    """
+    fitting = {}
+    for axis, labels in coords.items():
+        if axis in dataset.sizes and len(labels) != (size := dataset.sizes[axis]):
+            notice(
+                f"`coords` has {len(labels)} labels for {axis}, which has {size} places: left out"
+            )
+        elif axis in dataset.sizes:
+            fitting[axis] = np.asarray(labels)
+    return dataset.assign_coords(fitting)
+
+
+def check_limit(limit_mb: Any) -> float:
+    """Return megabytes as a number; 0 is one.
+
+    Raises
+    ------
+    ValueError
+        If it is negative, not finite or no number.
+    """
+    check_not_negative("predictive_mb", limit_mb)
+    return float(limit_mb)
+
+
+def every_which(chains: int, draws: int, bytes_a_draw: int, limit_mb: float) -> int | None:
+    """Every how many-th draw of each chain stays within a limit; None where too few would be left."""
+    if not limit_mb:
+        return None
+    every = max(1, math.ceil(chains * draws * bytes_a_draw / (limit_mb * 1e6)))
+    if every > 1 and chains * math.ceil(draws / every) < FEWEST:
+        return None
+    return every
+
+
+def why_left_out(bytes_a_draw: int, limit_mb: float) -> str:
+    """Say why groups are left out that `every_which` has no draws for."""
+    if not limit_mb:
+        return "predictive_mb=0 leaves it out"
+    return f"{FEWEST} draws of {bytes_a_draw / 1e6:.3g} MB are more than predictive_mb={limit_mb:g} megabytes"
