@@ -10,8 +10,8 @@ import numpy as np
 import xarray as xr
 
 from onebasin.models import schema
+from onebasin.models.network_groups import bytes_a_draw, network_groups
 from onebasin.models.networks.bayesian import NetworkTarget
-from onebasin.models.networks.pointwise import bytes_a_draw, network_groups
 from onebasin.models.notices import notice
 from onebasin.models.pointwise import DrawGroup, labelled, why_left_out
 from onebasin.models.target import Named, Target
@@ -85,8 +85,10 @@ def _of_network(
         groups = network_groups(
             target.model, draws, target.x, target.y, seed=seed, limit_mb=limit_mb
         )
-    why = "" if groups else why_left_out(bytes_a_draw(target.model, target.y), limit_mb)
-    left = dict.fromkeys(POINTWISE, why) if why else {}
+    left = {}
+    if groups is None:
+        why = why_left_out(bytes_a_draw(target.model, target.y), limit_mb)
+        left = dict.fromkeys(POINTWISE, why)
     return Beside(draws, groups or {}, target.outputs, target.inputs, left)
 
 
@@ -115,18 +117,19 @@ def _of_numpyro(
     dtype: str,
     limit_mb: float,
 ) -> Beside:
-    from .numpyro import numpyro_groups
+    from .numpyro import numpyro_groups, reason
 
     groups: dict[str, DrawGroup] = {}
-    why = ""
+    left: dict[str, str] = {}
     if origin.observed:
         try:
             with precision(dtype):
-                groups, why = numpyro_groups(
+                groups, left = numpyro_groups(
                     target, draws, origin.dims, seed=seed, limit_mb=limit_mb
                 )
         except Exception as error:
-            why = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
-            notice(f"{target.name!r} has no log likelihood and no predictions beside it: {why}")
-    left = {name: why for name in POINTWISE if why and name not in groups}
+            left = dict.fromkeys(POINTWISE, reason(error))
+        if limit_mb:
+            for group, why in left.items():
+                notice(f"The posterior of {target.name!r} has no group {group}: {why}.")
     return Beside(draws, groups, origin.observed, origin.constant, left)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -22,6 +22,8 @@ from ..keys import Purpose, keys_for
 BLOCK = 2**24
 """Bytes that are computed at once."""
 
+POINTWISE = (LOG_LIKELIHOOD, POSTERIOR_PREDICTIVE)
+
 Arrays = dict[str, jax.Array]
 Groups = dict[str, Arrays]
 
@@ -36,11 +38,14 @@ class Sites:
         The model, with what is neither a variable nor data as it was in the run.
     latent, observed : tuple of str
         Names of its variables and of its data.
+    draws : bool
+        Whether it can draw data anew.
     """
 
     model: Callable[[], None]
     latent: tuple[str, ...]
     observed: tuple[str, ...]
+    draws: bool = True
 
     @classmethod
     def of(cls, target: Target) -> Sites:
@@ -63,21 +68,36 @@ class Sites:
         sites = trace(run).get_trace()
         terms = {n: sites[n]["fn"].log_prob(sites[n]["value"]) for n in self.observed}
         prior = {n: jnp.sum(sites[n]["fn"].log_prob(sites[n]["value"])) for n in self.latent}
-        return {
-            LOG_LIKELIHOOD: terms,
-            POSTERIOR_PREDICTIVE: self._predicted(values, key),
-            LOG_PRIOR: prior,
-        }
+        groups = {LOG_LIKELIHOOD: terms, LOG_PRIOR: prior}
+        return groups | ({POSTERIOR_PREDICTIVE: self.predicted(values, key)} if self.draws else {})
 
-    def _predicted(self, values: Mapping[str, Any], key: jax.Array) -> Arrays:
-        """Data drawn anew; none where the model cannot draw them, as of `scan`."""
+    def predicted(self, values: Mapping[str, Any], key: jax.Array) -> Arrays:
+        """Data drawn anew, in single precision.
+
+        Raises
+        ------
+        ValueError
+            If NumPyro leaves them as they were observed, as it does within `scan`.
+        """
         run = uncondition(seeded(substitute(self.model, data=dict(values)), key))
-        try:
-            sites = trace(run).get_trace()
-        except NotImplementedError:  # a distribution without `sample`
-            return {}
-        drawn = {n: sites[n]["value"] for n in self.observed if not sites[n]["is_observed"]}
+        sites = trace(run).get_trace()
+        if fixed := [name for name in self.observed if sites[name]["is_observed"]]:
+            raise ValueError(f"{', '.join(fixed)} stays as it was observed")
+        drawn = {name: jnp.asarray(sites[name]["value"]) for name in self.observed}
         return {n: v.astype(jnp.float32) if v.dtype == jnp.float64 else v for n, v in drawn.items()}
+
+    def trying(self, like: Mapping[str, Any]) -> tuple[Sites, str]:
+        """The same without predictions where the model cannot make them, and why."""
+        try:
+            jax.eval_shape(self.predicted, like, jax.random.key(0))
+        except Exception as error:
+            return replace(self, draws=False), reason(error)
+        return self, ""
+
+
+def reason(error: Exception) -> str:
+    """What an error of somebody's model says, in a line."""
+    return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
 
 
 def numpyro_groups(
@@ -87,7 +107,7 @@ def numpyro_groups(
     *,
     seed: int,
     limit_mb: float,
-) -> tuple[dict[str, DrawGroup], str]:
+) -> tuple[dict[str, DrawGroup], dict[str, str]]:
     """Groups of a model's draws.
 
     Parameters
@@ -105,34 +125,33 @@ def numpyro_groups(
 
     Returns
     -------
-    dict, str
-        The groups by name; and why there are none, where there are none.
+    dict, dict
+        The groups by name; and why one is left out, where one is.
     """
     sites = Sites.of(target)
     values = {name: np.asarray(draws[name]) for name in sites.latent}
     chains, num_draws = next(iter(values.values())).shape[:2]
     like = {n: jax.ShapeDtypeStruct(v.shape[2:], v.dtype) for n, v in values.items()}
+    sites, why = sites.trying(like)
     shapes = jax.eval_shape(sites.at, like, jax.random.key(0))
     size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(shapes))
     every = every_which(chains, num_draws, size, limit_mb)
     if every is None:
-        return {}, why_left_out(size, limit_mb)
+        return {}, dict.fromkeys(POINTWISE, why_left_out(size, limit_mb))
     kept = {name: value[:, ::every] for name, value in values.items()}
     filled = _filled(sites, kept, keys_for(Purpose.PREDICTIVE, seed, chains), shapes, size, every)
-    return {
-        group: DrawGroup(
-            arrays, {n: dims[n][: arrays[n].ndim - 2] for n in arrays if n in dims}, every
-        )
-        for group, arrays in filled.items()
-        if arrays
-    }, ""
+    groups = {}
+    for group, arrays in filled.items():
+        axes = {name: dims[name][: arrays[name].ndim - 2] for name in arrays if name in dims}
+        groups[group] = DrawGroup(arrays, {} if group == LOG_PRIOR else axes, every)
+    return groups, {POSTERIOR_PREDICTIVE: why} if why else {}
 
 
 def _filled(
     sites: Sites,
     values: Mapping[str, np.ndarray],
     keys: jax.Array,
-    shapes: Groups,
+    shapes: Any,
     size: int,
     every: int,
 ) -> dict[str, dict[str, np.ndarray]]:

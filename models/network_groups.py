@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from scipy.special import log_softmax
 
-from ..pointwise import DrawGroup, every_which
-from ..schema import LOG_LIKELIHOOD, OUTPUTS, POSTERIOR_PREDICTIVE
-from .bayesian import BayesianNetwork
-from .prediction import predict
+from .networks.bayesian import BayesianNetwork
+from .networks.prediction import predict
+from .pointwise import DrawGroup, every_which
+from .schema import LOG_LIKELIHOOD, OUTPUTS, POSTERIOR_PREDICTIVE
 
 BLOCK = 2**22
 """Outputs that are computed at once."""

@@ -1,0 +1,196 @@
+"""NumPyro models with arguments and plates: axes, data, log likelihoods and predictions of their own sites."""
+
+from __future__ import annotations
+
+import json
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import pytest
+import xarray as xr
+from numpyro import distributions as dist
+from numpyro.infer import log_likelihood
+from scipy.stats import norm
+
+import onebasin as ob
+from onebasin.inference.fingerprint import fingerprint
+from onebasin.inference.origin import origin_of
+from onebasin.models.errors import ModelDataError
+
+Y = np.array([28.0, 8, -3, 7, -1, 1, 18, 12])
+SIGMA = np.array([15.0, 10, 16, 11, 9, 11, 10, 18])
+SETTINGS = ob.NutsSettings(chains=2, warmup=100, draws=120)
+
+
+def schools(num_schools, sigma, y=None):
+    mu = numpyro.sample("mu", dist.Normal(0, 5))
+    tau = numpyro.sample("tau", dist.HalfCauchy(5))
+    with numpyro.plate("school", num_schools):
+        z = numpyro.sample("z", dist.Normal())
+        theta = numpyro.deterministic("theta", mu + tau * z)
+        numpyro.sample("effect", dist.Normal(theta, sigma), obs=y)
+
+
+DATA = {"num_schools": 8, "sigma": SIGMA, "y": Y}
+
+
+@pytest.fixture(scope="module")
+def target() -> ob.Target:
+    return ob.numpyro_model(schools, DATA, coords={"school": list("abcdefgh")})
+
+
+@pytest.fixture(scope="module")
+def tree(target) -> xr.DataTree:
+    return ob.nuts(target, settings=SETTINGS, seed=3)
+
+
+def test_plates_are_axes(tree):
+    for name in ("z", "theta"):
+        assert tree["posterior"][name].dims == ("chain", "draw", "school")
+    for group in ("log_likelihood", "posterior_predictive"):
+        assert tree[group]["effect"].dims == ("chain", "draw", "school")
+        assert "".join(tree[group]["school"].values) == "abcdefgh"
+    assert tree["observed_data"]["effect"].dims == ("school",)
+
+
+def test_what_a_site_observes_is_observed_and_the_rest_constant(tree):
+    np.testing.assert_array_equal(tree["observed_data"]["effect"], Y)
+    assert set(tree["constant_data"].data_vars) == {"num_schools", "sigma"}
+    np.testing.assert_array_equal(tree["constant_data"]["sigma"], SIGMA)
+
+
+def test_log_likelihood_and_prior_are_those_of_the_model(tree):
+    theta = tree["posterior"]["theta"].values
+    terms = norm.logpdf(Y, theta, SIGMA)
+    np.testing.assert_allclose(tree["log_likelihood"]["effect"], terms, rtol=1e-10)
+    latent = {n: tree["posterior"][n].values for n in ("mu", "tau", "z")}
+    theirs = log_likelihood(schools, latent, batch_ndims=2, **DATA)["effect"]
+    np.testing.assert_allclose(tree["log_likelihood"]["effect"], theirs, rtol=1e-5)
+    prior = norm.logpdf(latent["z"]).sum(axis=-1)
+    np.testing.assert_allclose(tree["log_prior"]["z"], prior, rtol=1e-10)
+
+
+def test_predictions_are_of_their_draw(tree):
+    predicted = tree["posterior_predictive"]["effect"]
+    assert predicted.dtype == np.float32
+    standard = (predicted.values - tree["posterior"]["theta"].values) / SIGMA
+    assert abs(standard.mean()) < 5 / np.sqrt(standard.size)
+    assert abs(standard.std() - 1) < 5 / np.sqrt(2 * standard.size)
+    assert len(np.unique(standard)) > 0.99 * standard.size
+
+
+def test_the_seed_decides_predictions_and_a_limit_thins_them_without_changing_them(target, tree):
+    thinned = ob.nuts(target, settings=SETTINGS, seed=3, predictive_mb=0.0145)
+    predicted = thinned["posterior_predictive"]
+    assert predicted.attrs["every"] == thinned["log_likelihood"].attrs["every"] == 2
+    np.testing.assert_array_equal(predicted["draw"], range(0, 120, 2))
+    whole = tree["posterior_predictive"]["effect"].sel(draw=predicted["draw"])
+    np.testing.assert_array_equal(predicted["effect"], whole)
+    xr.testing.assert_equal(thinned["posterior"]["mu"], tree["posterior"]["mu"])
+
+
+@pytest.mark.parametrize(("limit", "why"), [(0, "predictive_mb=0"), (0.002, "100 draws of")])
+def test_without_room_there_are_no_predictions(target, limit, why):
+    settings = ob.AdviSettings(iterations=20, draws=200, elbo_samples=2)
+    fit = ob.advi(target, settings=settings, predictive_mb=limit)
+    assert not {"log_likelihood", "posterior_predictive"} & set(fit.children)
+    left = json.loads(fit.attrs["left_out"])
+    assert why in left["log_likelihood"]
+    assert "effect" in fit["observed_data"]
+
+
+@pytest.mark.parametrize("limit", [-1, float("nan"), True])
+def test_a_limit_is_a_number(target, limit):
+    with pytest.raises(ValueError, match="`predictive_mb` must be a finite number, 0 or more"):
+        ob.nuts(target, settings=SETTINGS, predictive_mb=limit)
+
+
+def test_arguments_count_in_the_fingerprint_and_the_hash(target):
+    def both(**other):
+        again = ob.numpyro_model(schools, DATA | other)
+        return fingerprint(again, engine="numpyro"), origin_of(again, "numpyro").data_sha256
+
+    here = both()
+    assert here == both(y=list(Y))
+    assert not set(here) & set(both(sigma=SIGMA + 1e-9))
+
+
+def test_arguments_come_from_json_too(tmp_path):
+    path = tmp_path / "data.json"
+    path.write_text(json.dumps({k: np.asarray(v).tolist() for k, v in DATA.items()}))
+    given = origin_of(ob.numpyro_model(schools, path), "numpyro")
+    assert given.data_sha256 == origin_of(ob.numpyro_model(schools, DATA), "numpyro").data_sha256
+    assert set(given.constant) == {"num_schools", "sigma"}
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (
+            {"sigma": SIGMA},
+            r"`data` lacks num_schools, which the model schools takes; it holds sig",
+        ),
+        (
+            DATA | {"z": 1},
+            r"`data` holds z, which is no argument of the model schools; it takes nu",
+        ),
+        ("nowhere.json", r"`data` is nowhere.json, which does not exist"),
+    ],
+)
+def test_data_that_are_not_the_models_are_refused(data, message):
+    with pytest.raises(ModelDataError, match=message):
+        ob.numpyro_model(schools, data)
+
+
+def nested():
+    """Two plates with a gap, an event axis, a plate called like an axis of all, a factor, several observations."""
+    with numpyro.plate("rater", 3, dim=-3):
+        numpyro.sample("gap", dist.Normal())
+        with numpyro.plate("item", 2, dim=-1):
+            numpyro.sample("a", dist.Normal().expand([4]).to_event(1), infer={"event_dims": ["k"]})
+            numpyro.deterministic("b", jnp.ones((3, 1, 2, 5)))
+    with numpyro.plate("draw", 2):
+        numpyro.sample("other", dist.Normal())
+    numpyro.factor("nothing", jnp.zeros(()))
+    numpyro.sample("counts", dist.Poisson(2.0), obs=np.array([1, 2, 3]))
+    numpyro.sample("pairs", dist.Normal(jnp.zeros((4, 2)), 1).to_event(1), obs=np.ones((4, 2)))
+
+
+@pytest.fixture(scope="module")
+def fitted() -> xr.DataTree:
+    settings = ob.AdviSettings(iterations=20, draws=120, elbo_samples=2)
+    return ob.advi(ob.Target("nested", numpyro_model=nested), settings=settings)
+
+
+def test_axes_of_nested_plates(fitted):
+    dims = {n: v.dims[2:] for n, v in fitted["posterior"].data_vars.items()}
+    assert dims["gap"] == ("rater", "gap_dim_1", "gap_dim_2")
+    assert dims["a"] == ("rater", "a_dim_1", "item", "k")
+    assert dims["b"] == ("rater", "b_dim_1", "item", "b_dim_3")
+    assert dims["other"] == ("other_dim_0",)
+
+
+def test_every_observed_site_has_its_own_terms(fitted):
+    assert set(fitted["observed_data"].data_vars) == {"counts", "pairs"}
+    assert fitted["log_likelihood"]["counts"].shape == (1, 120, 3)
+    assert fitted["log_likelihood"]["pairs"].shape == (1, 120, 4)
+    assert fitted["posterior_predictive"]["pairs"].shape == (1, 120, 4, 2)
+    assert fitted["posterior_predictive"]["counts"].dtype.kind == "i"
+
+
+def test_draws_are_not_lost_over_a_model_that_cannot_predict(caplog):
+    class Odd(dist.Normal):
+        def sample(self, key, sample_shape=()):
+            raise RuntimeError("cannot be drawn")
+
+    def model():
+        mu = numpyro.sample("mu", dist.Normal())
+        numpyro.sample("y", Odd(mu, 1), obs=np.arange(3.0))
+
+    settings = ob.AdviSettings(iterations=20, draws=20, elbo_samples=2)
+    fit = ob.advi(ob.Target("odd", numpyro_model=model), settings=settings)
+    assert fit["posterior"].sizes["draw"] == 20
+    assert "cannot be drawn" in json.loads(fit.attrs["left_out"])["posterior_predictive"]
+    assert "'odd' has no group posterior_predictive: RuntimeError: cannot be drawn" in caplog.text
+    assert fit["log_likelihood"]["y"].shape == (1, 20, 3)
