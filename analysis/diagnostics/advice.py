@@ -13,6 +13,7 @@ import numpy as np
 
 from ..posterior.sampler import SamplerSummary
 from ..posterior.variational import MIN_DRAWS_FOR_KHAT, VariationalSummary
+from .causes.modes import compare_heights
 from .checks import Check, failed, not_judged, passed
 from .result import Diagnosis
 
@@ -190,13 +191,7 @@ def _log_density(diagnosis: Diagnosis, sampler: SamplerSummary) -> Check:
     if not sampler.lp_means:
         return not_judged(name, "Log densities were not recorded.", NOT_RECORDED)
     if sampler.lp_rhat > diagnosis.limits.rhat:
-        heights = ", ".join(f"{mean:.1f}" for mean in sampler.lp_means)
-        return failed(
-            name,
-            f"The chains' log densities disagree (R-hat of `lp` {sampler.lp_rhat:.3g}; means by "
-            f"chain {heights}): some chains sit in modes of unlike height, or have not arrived. "
-            "Run longer, or start from other points.",
-        )
+        return failed(name, _heights(sampler))
     if math.isnan(sampler.lp_rhat) and diagnosis.num_chains > 1 and not sampler.stuck_chains:
         return not_judged(
             name,
@@ -204,6 +199,20 @@ def _log_density(diagnosis: Diagnosis, sampler: SamplerSummary) -> Check:
             "sampled from.",
         )
     return passed(name)
+
+
+def _heights(sampler: SamplerSummary) -> str:
+    """What log densities that disagree mean: heights are unlike only where errors do not explain it."""
+    found = compare_heights(sampler.lp_means, sampler.lp_errors)
+    means = ", ".join(f"{mean:.1f}" for mean in sampler.lp_means)
+    disagree = f"The chains' log densities disagree (R-hat of `lp` {sampler.lp_rhat:.3g}; means by chain {means})"
+    if not found.unlike:
+        return f"{disagree}, by no more than their Monte Carlo errors explain: draw more."
+    gap, error = found.gap
+    return (
+        f"{disagree}: chain {found.lowest} lies {gap:.3g} ± {error:.1g} nats below chain {found.highest}, in a mode of "
+        "unlike height, or has not arrived. Run longer, or start from other points."
+    )
 
 
 def _remedy(symmetric: bool, lp_agrees: bool) -> str:

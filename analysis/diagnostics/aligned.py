@@ -69,7 +69,8 @@ def diagnose_aligned(
     alignment = align(view, blocks, progress=progress, **options)
     aligned_view = as_view(alignment.posterior)
     moved = list(dict.fromkeys(name for block in blocks for name in block.variables))
-    raw = measure(view) if raw is None else raw
+    if raw is None or not set(moved) <= set(raw.variables):
+        raw = measure(view)
     aligned = measure(
         aligned_view,
         var_names=moved,

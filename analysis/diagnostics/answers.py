@@ -65,7 +65,7 @@ def _headline(case: Case, answer: Answer, causes: tuple[Cause, ...]) -> Iterator
             f"Use only what has no labels: predictions, densities, sums over parts. {_overlap(labels)}"
         )
     else:
-        yield f"Do not use it. {causes[0].evidence} {causes[0].remedy}"
+        yield f"Do not use it. {causes[0].evidence}"
         if labels.state == "switch":
             yield f"Besides, labels of {listed(labels.variables)} switch."
 

@@ -87,7 +87,12 @@ def diagnose(
     )
     chosen = [var_names] if isinstance(var_names, str) else var_names
     facts = gather(view, raw, None if chosen is None else tuple(dict.fromkeys(chosen)))
-    if raw.has_chains and raw.sampler is not None and raw.sampler.sampled:
+    cause = broken(facts)
+    judgement: Verdict
+    aligned: AlignedDiagnosis | None = None
+    if cause is not None:
+        judgement = answers.of_stopped(facts, cause)
+    elif raw.has_chains and raw.sampler is not None and raw.sampler.sampled:
         judgement, aligned = _judge(facts, given, align, held_out, progress)
     else:
         judgement, aligned = _judge_others(facts), _of_given(view, raw, given, progress)
@@ -101,7 +106,7 @@ def _judge(
     held_out: bool,
     progress: Callable[[int, int], None] | None,
 ) -> tuple[Verdict, AlignedDiagnosis | None]:
-    cause = broken(facts) or stuck(facts)
+    cause = stuck(facts)
     if cause is not None:
         return answers.of_stopped(facts, cause), None
     if not align:

@@ -14,7 +14,7 @@ import numpy as np
 
 from . import sentences as say
 from .causes.funnel import ALONE, Funnel, find_funnel
-from .causes.modes import LOOKED_AT, Heights, heights, settled
+from .causes.modes import LOOKED_AT, Heights, compare_heights, settled
 from .causes.not_finite import first_broken
 from .causes.short import times_as_many
 from .causes.stuck import Run, longest_run, narrow_chains
@@ -82,8 +82,10 @@ class Case:
     @cached_property
     def heights(self) -> Heights | None:
         """Chains' mean log densities; None where there is nothing to compare."""
-        lp = self.before.lp
-        return None if lp is None or len(lp) < 2 else heights(lp)
+        sampler = self.before.raw.sampler
+        if sampler is None or len(sampler.lp_errors) < 2:
+            return None
+        return compare_heights(sampler.lp_means, sampler.lp_errors)
 
     @cached_property
     def invariants_agree(self) -> bool:

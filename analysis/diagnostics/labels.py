@@ -202,5 +202,9 @@ def declared_blocks(facts: Facts, given: Symmetry | None) -> Symmetry:
         return equal_modes(given)
     if schema.ALIGNMENT in view.tree.attrs:
         return ()
-    there = set(facts.values)
-    return tuple(b for b in equal_modes(view.symmetry) if there & set(b.variables))
+    decide, measured = set(facts.values), set(facts.raw.variables)
+    return tuple(
+        block
+        for block in equal_modes(view.symmetry)
+        if decide & set(block.variables) and measured >= set(block.variables)
+    )

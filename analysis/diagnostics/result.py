@@ -155,6 +155,12 @@ class Diagnosis:
     aligned: AlignedDiagnosis | None = None
 
     @property
+    def variables(self) -> tuple[str, ...]:
+        """Names of the variables that were looked at."""
+        entries = (*self.parameters.index, *self.undefined)
+        return tuple(dict.fromkeys(str(entry).partition("[")[0] for entry in entries))
+
+    @property
     def total_draws(self) -> int:
         """Draws of all chains."""
         return self.num_chains * self.num_draws

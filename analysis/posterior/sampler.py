@@ -13,7 +13,7 @@ from jaxtyping import Float
 from onebasin.models import schema
 
 from .draws import Draws
-from .summary import rhat_of
+from .summary import bulk_ess, rhat_of
 from .view import View
 
 NAN = float("nan")
@@ -38,8 +38,8 @@ class SamplerSummary:
         Mean acceptance statistic.
     step_size
         Step size of each chain at its last draw.
-    lp_means, lp_rhat
-        Mean log density of each chain, and R-hat of the log density.
+    lp_means, lp_errors, lp_rhat
+        Mean log density of each chain with its Monte Carlo error, and R-hat of the log density.
     stuck_chains
         Chains (counted from 0) whose log density, or failing that energy, and draws never changed.
     sampled
@@ -65,6 +65,7 @@ class SamplerSummary:
     acceptance_per_chain: tuple[float, ...] = ()
     step_size: tuple[float, ...] = ()
     lp_means: tuple[float, ...] = ()
+    lp_errors: tuple[float, ...] = ()
     lp_rhat: float = NAN
     stuck_chains: tuple[int, ...] = ()
     sampled: bool = True
@@ -158,7 +159,14 @@ def _heights(view: View) -> dict:
         with np.errstate(invalid="ignore"):  # both infinities in one chain
             heights["lp_means"] = _floats(lp.mean(axis=1))
         heights["lp_rhat"] = rhat_of(lp) if np.isfinite(lp).all() else NAN
+        heights["lp_errors"] = _floats(mean_errors(lp)) if np.isfinite(lp).all() else ()
     return heights
+
+
+def mean_errors(values: Float[np.ndarray, "chain draw"]) -> Float[np.ndarray, " chain"]:
+    """Monte Carlo error of the mean of every chain by itself; 0 where it never varies."""
+    ess = np.concatenate([bulk_ess(chain[None, :, None]) for chain in values])
+    return np.nan_to_num(values.std(axis=1, ddof=1) / np.sqrt(ess), nan=0.0)
 
 
 def _movement(view: View, draws: Draws) -> dict:

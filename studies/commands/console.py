@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -17,15 +17,11 @@ from onebasin.models.notices import LOGGER
 from onebasin.models.text import shown
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from rich.console import Console
     from rich.text import Text
 
-    from onebasin.analysis.diagnostics.result import AlignedDiagnosis, Diagnosis
     from onebasin.analysis.report import Column, Table, TableCell
 
-WORST_SHOWN = 10
 _PLAIN_WIDTH = 160
 """Width where stdout is no terminal: a file or a pipe has none of its own."""
 _MARKS = {"good": ("✓", "green"), "warn": ("!", "yellow"), "bad": ("✗", "red")}
@@ -162,50 +158,52 @@ def write_table(table: Table) -> None:
     stdout().print(drawn)
 
 
-def write_diagnosis(diagnosis: Diagnosis, *, name: str) -> None:
-    """Write what the diagnostics say of one posterior: tables, then warnings and notes."""
-    from onebasin.analysis.report import health_table, parameter_table
+def write_headline(heading: str, sentence: str, flag: str) -> None:
+    """Write an answer to stdout: a heading in the colour of its flag, and what it means."""
+    from rich.text import Text
 
-    write_table(health_table({name: diagnosis}))
-    varying = len(diagnosis.parameters) - len(diagnosis.constants)
-    shown = min(WORST_SHOWN, varying)
-    caption = f"{shown} of {varying} parameters, worst first" if shown < varying else ""
-    write_table(parameter_table(diagnosis, worst=WORST_SHOWN, caption=caption))
-    for sentence in diagnosis.warnings:
-        write_remark(sentence, "bad")
-    for sentence in diagnosis.notes:
-        write_remark(sentence, "warn")
-    if diagnosis.outcome != "failed":
-        write_remark(diagnosis.checks_in_words, "good" if diagnosis.passed else "warn")
+    mark, colour = _MARKS[flag]
+    head = Text.assemble((f"{mark} {plain(heading)}", f"bold {colour}"))
+    stdout().print(head)
+    stdout().print(Text(plain(sentence)))
 
 
-def write_findings(
-    file: Path, diagnosis: Diagnosis, aligned: AlignedDiagnosis | None, *, json: bool
-) -> None:
-    """Write what is known of one posterior file, raw and, where there is one, modulo its symmetry."""
-    if json:
-        also = {"aligned": aligned.to_dict()} if aligned else {}
-        write_json({"file": str(file), **diagnosis.to_dict(), **also})
-        return
-    write_diagnosis(diagnosis, name=file.stem)
-    if aligned:
-        write_aligned(aligned)
+def write_rows(rows: Sequence[tuple[str, str, str]]) -> None:
+    """Write lines of a flag (or none), a name and a text; texts wrap beside their names."""
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    drawn = RichTable.grid(padding=(0, 1))
+    drawn.add_column(width=1)
+    drawn.add_column(no_wrap=True, overflow="ellipsis")
+    drawn.add_column(ratio=1, overflow="fold")
+    for flag, name, text in rows:
+        mark, colour = _MARKS[flag] if flag else (" ", "")
+        drawn.add_row(Text(mark, colour), Text(plain(name)), Text(plain(text)))
+    console = stdout()
+    console.print()
+    console.print(drawn)
 
 
-def write_aligned(diagnosis: AlignedDiagnosis) -> None:
-    """Write the diagnosis of draws in one labelling beside that of the draws as they came."""
-    from onebasin.analysis.report import aligned_table, parameter_table
+def write_columns(caption: str, names: Sequence[str], columns: Mapping[str, Sequence[str]]) -> None:
+    """Write columns of numbers beside names; neither words nor numbers are broken, long names are cut."""
+    import rich.box
+    from rich.table import Table as RichTable
+    from rich.text import Text
 
-    write_table(aligned_table(diagnosis))
-    shown = min(WORST_SHOWN, len(diagnosis.aligned.parameters))
-    caption = f"aligned: {shown} of {len(diagnosis.aligned.parameters)} parameters, worst first"
-    write_table(parameter_table(diagnosis.aligned, worst=WORST_SHOWN, caption=caption))
-    for sentence in diagnosis.sentences:
-        write_sentence(sentence)
-    if diagnosis.caveat and diagnosis.caveat not in diagnosis.raw.notes:
-        write_remark(diagnosis.caveat, "warn")
-    for sentence in diagnosis.warnings:
-        write_remark(sentence, "warn")
+    drawn = RichTable(
+        box=rich.box.SIMPLE_HEAD,
+        title=Text(plain(caption)),
+        title_justify="left",
+        padding=(0, 1, 0, 0),
+    )
+    drawn.add_column("", overflow="fold")
+    for heading, cells in columns.items():
+        width = max(len(heading), *map(len, cells))
+        drawn.add_column(Text(heading), justify="right", no_wrap=True, min_width=width)
+    for place, name in enumerate(names):
+        drawn.add_row(Text(name), *(Text(cells[place]) for cells in columns.values()))
+    stdout().print(drawn)
 
 
 def write_remark(sentence: str, flag: str) -> None:

@@ -20,11 +20,12 @@ def diagnose(
         typer.Argument(metavar="RUN.nc", help=f"{reading.HELP} Several are chains of one."),
     ],
     var: Annotated[
-        list[str] | None, typer.Option(help="Look at this variable alone, as it is; repeatable.")
+        list[str] | None,
+        typer.Option(help="Judge this variable alone; repeatable. By default all parameters."),
     ] = None,
     exchangeable: Exchangeable = None,
     align: Annotated[
-        bool, typer.Option("--align/--raw", help="Also modulo the symmetry, where there is one.")
+        bool, typer.Option("--align/--raw", help="Look for labels that switch, and align them.")
     ] = True,
     held_out: Annotated[
         bool,
@@ -32,23 +33,40 @@ def diagnose(
             "--held-out", help="Fit the reference on half of the chains, judge the others."
         ),
     ] = False,
+    rhat_max: Annotated[float, typer.Option(help="R-hat above this is warned of.")] = 1.01,
+    ess_threshold: Annotated[
+        float | None, typer.Option(help="Least ESS that is enough; by default 100 a chain.")
+    ] = None,
+    bfmi_threshold: Annotated[float, typer.Option(help="E-BFMI below this is warned of.")] = 0.3,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 1 where the answer is not 'usable'.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Write JSON instead of tables.")] = False,
 ) -> None:
-    """Show R-hat, effective sample sizes, divergences, tree depths and E-BFMI; raw and modulo symmetry."""
+    """Say whether a posterior may be used, why, and what to do; then show its numbers."""
     from . import console
+    from .findings import write_findings
 
     console.prepare_jax()
-    from onebasin.analysis.diagnostics.aligned import diagnose_aligned, has_equal_modes
-    from onebasin.analysis.diagnostics.diagnose import diagnose as diagnose_raw
+    from onebasin.analysis.diagnostics.diagnose import diagnose as judge
 
     view = reading.chains(run)
-    symmetry = of_view(exchangeable, view)
-    aligned = None
-    if align and not var and (symmetry or has_equal_modes(view)):
-        with console.alignment_bar() as progress:
-            aligned = diagnose_aligned(view, symmetry, held_out=held_out, progress=progress)
-    diagnosis = aligned.raw if aligned else diagnose_raw(view, var_names=var or None)
-    console.write_findings(reading.title(run), diagnosis, aligned, json=json)
+    with console.alignment_bar() as progress:
+        diagnosis = judge(
+            view,
+            var_names=var or None,
+            symmetry=of_view(exchangeable, view),
+            align=align,
+            held_out=held_out,
+            rhat_max=rhat_max,
+            ess_threshold=ess_threshold,
+            bfmi_threshold=bfmi_threshold,
+            progress=progress,
+        )
+    title = reading.title(run)
+    write_findings(str(title), diagnosis, name=title.stem, json=json)
+    if strict and diagnosis.verdict != "usable":
+        raise typer.Exit(1)
 
 
 def align(

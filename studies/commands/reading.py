@@ -49,7 +49,8 @@ def chains(run: Sequence[Path]) -> View:
 
     if len(run) > 1 and (others := [path for path in run if not (is_csv(path) or path.is_dir())]):
         raise UsageError(
-            f"`RUN.nc` is one posterior, of which only CSV files of CmdStan may be several, a chain each: there is no "
+            "`RUN.nc` is one posterior, of which only CSV files of CmdStan may be several, a chain each: there "
+            "is no "
             f"place for {others[-1]} beside {run[0] if run[0] != others[-1] else run[1]}."
         )
     return read(run)

@@ -37,11 +37,11 @@ def sample(
 
     console.prepare_jax()
     console.quieten_stan()
-    from onebasin.analysis.diagnostics.aligned import diagnose_aligned, has_equal_modes
     from onebasin.analysis.diagnostics.diagnose import diagnose
     from onebasin.analysis.posterior.view import as_view
 
     from . import sampling
+    from .findings import write_findings
 
     request = sampling.Request(
         program=program,
@@ -65,11 +65,10 @@ def sample(
         return
     with interruption_says(lambda: f"{out} is written"):
         try:
-            aligned = diagnose_aligned(view) if has_equal_modes(view) else None
-            diagnosis = aligned.raw if aligned else diagnose(view)
+            diagnosis = diagnose(view)
         except ValueError as error:
             raise StudyError(f"`{out}` is written, but cannot be judged: {error}") from error
-        console.write_findings(out, diagnosis, aligned, json=json)
+        write_findings(str(out), diagnosis, name=out.stem, json=json)
         if not json:
             console.write_remark(f"wrote {out}", "good")
     evidence = view.symmetry_evidence

@@ -260,3 +260,39 @@ def test_no_check_is_passed_without_evidence(onebasin, runs, change, said):
     found = onebasin("diagnose", "changed.nc", "--json")
     assert found.json["outcome"] == ("not judged" if value is None else "failed")
     assert "NaN" not in found.out
+
+
+# The answer
+
+
+def test_the_answer_stands_first_and_fits_eighty_columns(onebasin, mixture, monkeypatch):
+    monkeypatch.setattr("onebasin.studies.commands.console._PLAIN_WIDTH", 80)
+    lines = onebasin("diagnose", "run.nc").out.splitlines()
+    assert lines[0].strip() == "✓ Usable after alignment"
+    assert lines[1].startswith("Chains agree once labels are aligned: at least mu and sigma move")
+    text = " ".join(" ".join(lines).split())
+    assert "--exchangeable mu,sigma" in text
+    for row in ("✗ labels", "✓ predictions and invariants", "! sampler"):
+        assert row in text
+    assert "Divergences were not recorded." in text
+    assert max(map(len, lines)) <= 80
+    heading = next(line for line in lines if "median" in line)
+    assert heading.split()[-2:] == ["bulk", "ESS"]
+    assert "tail ESS" not in heading  # left out: less important, and there is no room
+
+
+def test_strict_exits_with_one_where_a_posterior_is_not_usable(onebasin, mixture):
+    assert onebasin("diagnose", "run.nc").code == 0
+    assert onebasin("diagnose", "run.nc", "--strict").code == 1
+    assert onebasin("diagnose", "run.nc", "--strict", "--var", "noise").code == 0
+
+
+def test_json_begins_with_the_answer(onebasin, mixture):
+    found = onebasin("diagnose", "run.nc", "--json").json
+    assert list(found)[:3] == ["verdict", "causes", "exchangeable"]
+    assert (found["verdict"], found["causes"]) == ("aligned", ["labels"])
+    assert found["exchangeable"] == ["mu,sigma"]
+    strict = onebasin("diagnose", "run.nc", "--json", "--var", "noise", "--rhat-max", "1.0000001")
+    assert strict.json["verdict"] == "unusable"
+    assert "`" not in onebasin("diagnose", "run.nc", "--rhat-max", "0.9").out
+    assert "--rhat-max" in onebasin("diagnose", "run.nc", "--rhat-max", "0.9").err

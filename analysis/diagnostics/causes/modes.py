@@ -6,6 +6,7 @@ Monte Carlo errors explain, and by more than one nat: long chains make a tenth o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,24 +52,16 @@ class Heights:
         return self.means[high] - self.means[low], error
 
 
-def heights(lp: Float[np.ndarray, "chain draw"]) -> Heights:
-    """Compare chains' mean log densities."""
-    means = lp.mean(axis=1)
-    ess = chain_ess(lp[..., None])[:, 0]
+def compare_heights(means: Sequence[float], errors: Sequence[float]) -> Heights:
+    """Compare chains' mean log densities, beside their Monte Carlo errors."""
+    mean, error = np.asarray(means, np.float64), np.asarray(errors, np.float64)
+    apart = mean[:, None] - mean[None, :]
+    both = np.hypot(error[:, None], error[None, :])
     with np.errstate(divide="ignore", invalid="ignore"):
-        errors = np.nan_to_num(lp.std(axis=1, ddof=1) / np.sqrt(ess), nan=0.0)
-    apart = means[:, None] - means[None, :]
-    error = np.hypot(errors[:, None], errors[None, :])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where((apart > NATS) & (apart > ERRORS * error), apart / error, -1.0)
+        ratio = np.where((apart > NATS) & (apart > ERRORS * both), apart / both, -1.0)
     highest, lowest = np.unravel_index(int(np.argmax(ratio)), ratio.shape)
-    return Heights(
-        tuple(map(float, means)),
-        tuple(map(float, errors)),
-        int(lowest),
-        int(highest),
-        bool(ratio.max() > 0),
-    )
+    unlike = bool(ratio.max() > 0)
+    return Heights(tuple(means), tuple(errors), int(lowest), int(highest), unlike)
 
 
 def chain_ess(values: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, "chain param"]:
