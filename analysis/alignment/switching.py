@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int, Num
 
 from onebasin.models import schema
 from onebasin.models.checks import check_count
@@ -124,10 +124,30 @@ def _changes(labels: np.ndarray, lag: int) -> Bool[np.ndarray, "chain draw compo
     return (labels[:, lag:] != labels[:, :-lag]).any(axis=3)
 
 
+def labelling_numbers(element: Element) -> Int[np.ndarray, "chain draw"]:
+    """Number the labellings of draws, 0 for the one that most draws have, 1 for the next, ..."""
+    rows = _discrete(element)
+    _, first, inverse, counts = np.unique(
+        rows.reshape(-1, rows.shape[2]),
+        axis=0,
+        return_index=True,
+        return_inverse=True,
+        return_counts=True,
+    )
+    order = np.lexsort((first, -counts))
+    numbers = np.empty(len(order), np.int64)
+    numbers[order] = np.arange(len(order))
+    return numbers[inverse.reshape(rows.shape[:2])]
+
+
 def _labellings(element: Element) -> tuple[int, ...]:
+    return tuple(len(np.unique(chain, axis=0)) for chain in _discrete(element))
+
+
+def _discrete(element: Element) -> Num[np.ndarray, "chain draw entry"]:
+    """What tells elements apart but for scalings, side by side."""
     arrays = [labels_of(part) for part in element]
-    rows = np.concatenate([a.reshape(*a.shape[:2], -1) for a in arrays], axis=2)
-    return tuple(len(np.unique(chain, axis=0)) for chain in rows)
+    return np.concatenate([a.reshape(*a.shape[:2], -1) for a in arrays], axis=2)
 
 
 def _canonical(alignment: Alignment) -> dict[str, np.ndarray]:

@@ -1,10 +1,18 @@
 """What the words of a report mean, for readers who meet them for the first time."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .subject import Subject
+
 DIAGNOSTICS: tuple[tuple[str, str], ...] = (
     (
         "Parameter",
-        "One scalar entry of a variable. Indices count from 0: `W1[0,1]` is the weight from the "
-        "first input to the second hidden unit.",
+        "One scalar entry of a variable. Indices count from 0, unless the file names them otherwise: `A[0,1]` "
+        "stands in the first row and the second column of `A`.",
     ),
     (
         "R-hat",
@@ -15,8 +23,8 @@ DIAGNOSTICS: tuple[tuple[str, str], ...] = (
     (
         "Bulk ESS, tail ESS",
         "Effective sample size: how many independent draws would estimate the centre (rank-"
-        "normalised), or the 5 % and 95 % quantiles (the smaller of the two), as well. At least "
-        "100 a chain. (As above.)",
+        "normalised), or the 5 % and 95 % quantiles (the smaller of the two; ArviZ's own table takes the ends "
+        "of its interval), as well. At least 100 a chain. (As above.)",
     ),
     (
         "MCSE",
@@ -73,3 +81,51 @@ PREDICTION: tuple[tuple[str, str], ...] = (
         "Mean width of the central predictive interval; narrower is better at equal coverage.",
     ),
 )
+
+ALIGNMENT: tuple[tuple[str, str], ...] = (
+    (
+        "Labelling, aligned",
+        "Parts that are interchangeable have no names of their own: draws that differ in the order of the parts say "
+        "the same. Aligned draws are all brought into one order.",
+    ),
+    (
+        "Invariant",
+        "A quantity that no change of labels changes, such as a mean over the parts.",
+    ),
+)
+
+CROSS_VALIDATION: tuple[tuple[str, str], ...] = (
+    (
+        "PSIS-LOO, elpd, Pareto k",
+        "Log predictive density of each observation under the posterior of all others, estimated from the draws by "
+        "Pareto smoothed importance sampling. Where an observation's k is above the limit, its estimate is not to be "
+        "trusted. (Vehtari, Gelman and Gabry 2017.)",
+    ),
+)
+
+_OF_CHAINS = (
+    "R-hat",
+    "Bulk ESS, tail ESS",
+    "Divergences",
+    "Tree depth, saturated",
+    "E-BFMI",
+    "ESS per second, per gradient",
+)
+_OF_FITS = ("k-hat", "ELBO")
+
+
+def definitions_of(subjects: Sequence[Subject]) -> tuple[tuple[str, str], ...]:
+    """Choose the definitions of the words that stand on a page."""
+    from onebasin.models import schema
+
+    chains = any(subject.has_chains for subject in subjects)
+    fits = any(subject.view.is_variational for subject in subjects)
+    left = set(() if chains else _OF_CHAINS) | set(() if fits else _OF_FITS)
+    chosen = tuple(entry for entry in DIAGNOSTICS if entry[0] not in left)
+    if any(subject.aligned for subject in subjects):
+        chosen += ALIGNMENT
+    if any(subject.view.group(schema.LOG_LIKELIHOOD) is not None for subject in subjects):
+        chosen += CROSS_VALIDATION
+    if len(subjects) > 1 and any(subject.view.network for subject in subjects):
+        chosen += PREDICTION
+    return chosen

@@ -9,16 +9,16 @@ from onebasin.models import schema
 from ..diagnostics.result import Diagnosis
 from ..figures.elbo import ElboTrace, plot_elbo
 from ..figures.trace_rank import plot_trace_rank, trace_rank
-from ..figures.tree_depth import depth_shares, plot_tree_depth
-from ..figures.weight_scatter import WeightPair, plot_weight_scatter
+from ..figures.tree_depth import DepthShares, depth_shares, plot_tree_depth
 from ..posterior.variational import elbo_trace
-from ..posterior.view import Posterior, View, as_view
+from ..posterior.view import Posterior, as_view
+from . import seen
+from .numbers import format_number
 from .page import FigureItem
 from .tables import worst_parameters
 
 WORST_TRACED = 3
 _USUAL = ("sigma",)  # traced whether or not they are among the worst
-_WEIGHTS = ("W1", "W2")
 
 
 def trace_figure(posterior: Posterior, diagnosis: Diagnosis) -> FigureItem | None:
@@ -40,7 +40,7 @@ def trace_figure(posterior: Posterior, diagnosis: Diagnosis) -> FigureItem | Non
         plot_trace_rank(quantities),
         caption=f"Left, traces of {listed}; right, how each chain's draws rank among all draws. "
         "Where the chains agree, every chain's histogram lies near the dashed line.",
-        alt=f"Traces and rank histograms, chain by chain, of {listed.replace('`', '')}",
+        alt=seen.traces({quantity.name: quantity.draws for quantity in quantities}),
     )
 
 
@@ -58,25 +58,7 @@ def elbo_figure(posteriors: Mapping[str, Posterior]) -> FigureItem | None:
         plot_elbo(traces),
         caption="ELBO during optimisation; larger is better, and only fits of the same model can "
         "be compared.",
-        alt=f"ELBO against iteration of {', '.join(traces)}",
-    )
-
-
-def scatter_figure(posteriors: Mapping[str, Posterior]) -> FigureItem | None:
-    """Draw the first weight into and out of the first hidden unit, for networks."""
-    pairs = {}
-    for name, posterior in posteriors.items():
-        pair = _weight_pair(as_view(posterior))
-        if pair is not None:
-            pairs[name] = pair
-    if not pairs:
-        return None
-    return FigureItem(
-        plot_weight_scatter(pairs, columns=3 if len(pairs) < 7 else 4),
-        caption="Draws of the first hidden unit's weight from the first input, `W1[0,0]`, against "
-        "its weight to the first output, `W2[0,0]` (W₁[1,1] and W₂[1] where one counts from 1). "
-        "A hyperbola shows scaling freedom, separate clouds show other modes or swapped units.",
-        alt=f"Scatter of W1[0,0] against W2[0,0] for {', '.join(pairs)}",
+        alt=" ".join(_elbo_in_words(name, trace) for name, trace in traces.items()),
     )
 
 
@@ -95,7 +77,7 @@ def depth_figure(posteriors: Mapping[str, Posterior]) -> FigureItem | None:
         plot_tree_depth(depths, max_tree_depth=_common_limit(limits)),
         caption="NUTS tree depths. One level more costs twice the gradients; bars at the limit, "
         "where trajectories were cut short, are orange.",
-        alt=f"Histograms of tree depth of {', '.join(depths)}",
+        alt=" ".join(_depths_in_words(name, shares) for name, shares in depths.items()),
     )
 
 
@@ -104,10 +86,16 @@ def _common_limit(limits: set) -> int | None:
     return known.pop() if len(known) == 1 else None
 
 
-def _weight_pair(view: View) -> WeightPair | None:
-    if any(name not in view.variables for name in _WEIGHTS):
-        return None
-    first, second = (view.draws(name) for name in _WEIGHTS)
-    if not first.names or not second.names:
-        return None
-    return WeightPair(first.of(first.names[0]), second.of(second.names[0]))
+def _elbo_in_words(name: str, trace: ElboTrace) -> str:
+    known = np.asarray(trace.elbo)[np.isfinite(trace.elbo)]
+    if not known.size:
+        return f"{name}: no ELBO is finite."
+    first, last = format_number(float(known[0])), format_number(float(known[-1]))
+    return f"{name}: the ELBO goes from {first} to {last} in {format_number(int(trace.iteration[-1]))} iterations."
+
+
+def _depths_in_words(name: str, shares: DepthShares) -> str:
+    told = ", ".join(
+        f"{100 * s:.0f} % at depth {d}" for d, s in zip(shares.depth, shares.share, strict=True)
+    )
+    return f"{name}: {told}."

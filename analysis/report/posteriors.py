@@ -1,22 +1,32 @@
 """The report of one or more posteriors, as a page or as a file."""
 
-from collections.abc import Mapping
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
 from ..diagnostics.diagnose import diagnose
-from ..diagnostics.result import PER_CHAIN, Diagnosis
-from ..posterior.view import Posterior, View, as_view
-from . import posterior_figures as figures
-from .definitions import DIAGNOSTICS
-from .page import Note, Report, Section
-from .provenance import describe_run
+from ..posterior.view import Posterior, as_view
+from .definitions import definitions_of
+from .page import Report, Section
+from .provenance import describe_run, program_section
 from .render import write
-from .tables import cost_table, health_table, parameter_table
+from .sections.answer import answer_card
+from .sections.chains import chains
+from .sections.cost import cost
+from .sections.fits import fits
+from .sections.labels import labels
+from .sections.parameters import parameters
+from .sections.predictions import predictions
+from .sections.sampler import sampler
+from .sections.several import one_of_several, several
+from .subject import Subject
 
-WORST_SHOWN = 12
-NAMED_IN_LEDE = 4
+if TYPE_CHECKING:
+    from onebasin.models.symmetry.blocks import Symmetry
 
 
 def report(
@@ -57,7 +67,12 @@ def report(
 
 
 def posterior_report(
-    posteriors: Mapping[str, Posterior], *, title: str = "Posterior report"
+    posteriors: Mapping[str, Posterior],
+    *,
+    title: str = "Posterior report",
+    var_names: Sequence[str] | None = None,
+    symmetry: Symmetry | None = None,
+    truth: str | None = None,
 ) -> Report:
     """Build the report of one or more posteriors.
 
@@ -67,111 +82,82 @@ def posterior_report(
         The posteriors, by the name that the report shall use.
     title
         Heading of the page.
+    var_names
+        Variables to look at; all by default.
+    symmetry
+        Modulo what; by default what a posterior declares, or what is found in its draws.
+    truth
+        Of several: the one that the others are held against, by default the first.
 
     Returns
     -------
     Report
-        Overview, warnings, worst parameters, traces, ELBO, weight scatter, provenance.
+        Of one posterior: the answer, labels, parameters, sampler, chains, predictions, cost. Of several: an answer
+        each, the comparison, checks and cost. And how they were made.
 
     Raises
     ------
     ValueError
-        If there is no posterior, or one of them cannot be diagnosed; the message names it.
+        If there is no posterior, one of them cannot be diagnosed, or `truth` is none of them; the message names it.
     """
     if not posteriors:
         raise ValueError("`posteriors` is empty: give at least one posterior to report on.")
-    views = {
-        name: as_view(posterior, f"posteriors[{name!r}]") for name, posterior in posteriors.items()
-    }
-    diagnoses = {name: diagnose(view) for name, view in views.items()}
-    shared = (
-        _overview(diagnoses),
-        _warnings(diagnoses),
-        _optimisation(views),
-        _weights(views),
-    )
-    single = (_details(name, views[name], diagnosis) for name, diagnosis in diagnoses.items())
-    sections = [section for section in (*shared, *single) if section is not None]
+    if truth is not None and truth not in posteriors:
+        raise ValueError(
+            f"`truth` is {truth!r}, which is none of the posteriors: choose one of {', '.join(posteriors)}."
+        )
+    options: dict[str, Any] = {"var_names": var_names, "symmetry": symmetry}
+    options = {name: value for name, value in options.items() if value is not None}
+    subjects = [_subject(name, posterior, options) for name, posterior in posteriors.items()]
+    cards = [answer_card(subject, named=len(subjects) > 1) for subject in subjects]
+    costs = cost({subject.name: subject.diagnosis for subject in subjects})
+    if len(subjects) == 1:
+        sections = (*_alone(subjects[0]), costs)
+    else:
+        beside = several(
+            subjects, truth=truth or subjects[0].name, symmetry=symmetry, var_names=var_names
+        )
+        sections = (*beside, costs, *map(one_of_several, subjects))
+    programs = program_section(subjects)
     return Report(
         title=title,
-        lede=_lede(diagnoses),
-        sections=tuple(sections),
-        provenance=tuple(describe_run(name, view) for name, view in views.items()),
-        definitions=DIAGNOSTICS,
+        lede=_lede(subjects),
+        sections=tuple(s for s in (*sections, programs) if s is not None),
+        provenance=tuple(describe_run(subject.name, subject.view) for subject in subjects),
+        definitions=definitions_of(subjects),
+        answers=tuple(card for card in cards if card is not None),
     )
 
 
-def _lede(diagnoses: Mapping[str, Diagnosis]) -> str:
-    total = len(diagnoses)
-    sound = [name for name, diagnosis in diagnoses.items() if diagnosis.passed]
-    if total == 1:
-        verdict = _in_words(next(iter(diagnoses.values())))
-        return f"One posterior, which {verdict}; below is what was checked and what was found."
-    if len(sound) == total:
-        return f"{total} posteriors, all of which pass every check."
-    unjudged = sum(diagnosis.outcome == "not judged" for diagnosis in diagnoses.values())
-    more = f" Of {unjudged} not every check could be judged." if unjudged else ""
-    if not sound:
-        return f"{total} posteriors, none of which passes every check.{more}"
-    named = f": {'; '.join(sound)}" if len(sound) <= NAMED_IN_LEDE else ""
-    return f"{total} posteriors; {len(sound)} of them pass every check{named}.{more}"
+def _subject(name: str, posterior: Posterior, options: dict[str, Any]) -> Subject:
+    view = as_view(posterior, f"posteriors[{name!r}]")
+    return Subject(name, view, diagnose(view, **options))
 
 
-def _in_words(diagnosis: Diagnosis) -> str:
-    if diagnosis.passed:
-        return "passes every check"
-    if diagnosis.outcome == "failed":
-        return "does not pass every check"
-    return f"fails no check, but not every check could be judged ({diagnosis.checks_in_words.partition('; ')[2]})"
-
-
-def _overview(diagnoses: Mapping[str, Diagnosis]) -> Section:
-    limits = next(iter(diagnoses.values())).limits
-    health = health_table(
-        diagnoses,
-        caption=f"Can the draws be trusted? Limits: R-hat {limits.rhat:g}, ESS "
-        f"{f'{PER_CHAIN:g} a chain' if limits.ess is None else f'{limits.ess:g}'}, "
-        f"E-BFMI {limits.bfmi:g}. A dash stands where a "
-        "diagnostic does not apply or was not recorded.",
+def _alone(subject: Subject) -> tuple[Section | None, ...]:
+    return (
+        labels(subject),
+        fits(subject),
+        parameters(subject),
+        sampler(subject),
+        chains(subject),
+        predictions(subject),
     )
-    cost = cost_table(diagnoses, caption="What did they cost?")
-    tables = (health, cost) if len(cost.columns) > 1 else (health,)
-    return Section("Overview", tables=tables)
 
 
-def _warnings(diagnoses: Mapping[str, Diagnosis]) -> Section | None:
-    many = len(diagnoses) > 1
-    notes = tuple(
-        Note("\n\n".join(diagnosis.warnings), "bad", name if many else "")
-        for name, diagnosis in diagnoses.items()
-        if diagnosis.warnings
+def _lede(subjects: Sequence[Subject]) -> str:
+    """What the page is of; whether it may be used, the answer says."""
+    if len(subjects) > 1:
+        return f"{len(subjects)} posteriors: " + "; ".join(map(_made, subjects)) + "."
+    return f"{_made(subjects[0])}."
+
+
+def _made(subject: Subject) -> str:
+    diagnosis = subject.diagnosis
+    name = f"`{diagnosis.target or subject.name}`"
+    how = " ".join(
+        word
+        for word in (diagnosis.method, f"({diagnosis.engine})" if diagnosis.engine else "")
+        if word
     )
-    return Section("What needs attention", notes=notes) if notes else None
-
-
-def _optimisation(views: Mapping[str, View]) -> Section | None:
-    item = figures.elbo_figure(views)
-    return None if item is None else Section("Optimisation", figures=(item,))
-
-
-def _weights(views: Mapping[str, View]) -> Section | None:
-    items = (figures.scatter_figure(views), figures.depth_figure(views))
-    shown = tuple(item for item in items if item is not None)
-    return Section("Shape of the posterior", figures=shown) if shown else None
-
-
-def _details(name: str, view: View, diagnosis: Diagnosis) -> Section:
-    varying = len(diagnosis.parameters) - len(diagnosis.constants)
-    shown = min(WORST_SHOWN, varying)
-    caption = (
-        f"All {varying} parameters, worst first."
-        if shown == varying
-        else f"The {shown} worst of {varying} parameters, by R-hat and then by bulk ESS."
-    )
-    trace = figures.trace_figure(view, diagnosis)
-    return Section(
-        title=name,
-        notes=tuple(Note(text) for text in diagnosis.notes),
-        tables=(parameter_table(diagnosis, worst=WORST_SHOWN, caption=caption),),
-        figures=() if trace is None else (trace,),
-    )
+    return f"{name} by {how}" if how else name

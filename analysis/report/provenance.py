@@ -1,16 +1,24 @@
 """How a posterior was made, read from its attributes, for the page's last section."""
 
+from __future__ import annotations
+
+import hashlib
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from onebasin.models import schema
 
 from ..posterior.view import Posterior, View, as_view
 from .numbers import format_number
-from .page import Provenance
+from .page import Code, Details, Provenance, Section
+
+if TYPE_CHECKING:
+    from .subject import Subject
 
 _TEXT = (
+    (schema.CREATED_AT, "Made"),
+    (schema.COMMAND, "Command"),
     (schema.TARGET, "Target"),
     (schema.ENGINE, "Engine"),
     (schema.METHOD, "Method"),
@@ -39,10 +47,43 @@ def describe_run(name: str, posterior: Posterior) -> Provenance:
     facts.append(("Draws", f"{view.num_chains} × {format_number(view.num_draws)}"))
     facts += [(label, _listed(view.parsed(key))) for key, label in _JSON]
     facts.append(("Symmetry", _blocks(view.parsed(schema.SYMMETRY))))
+    facts += _hashes(view)
     facts.append(("Machine", _text(view.attribute(schema.MACHINE))))
     facts += _costs(view)
     facts += _outcome(view)
     return Provenance(name, tuple((label, value) for label, value in facts if value))
+
+
+def program_section(subjects: Sequence[Subject]) -> Section | None:
+    """Show the programs that posteriors were made by, folded; None where none was kept."""
+    by_text: dict[str, list[str]] = {}
+    for subject in subjects:
+        if text := _text(subject.view.attribute(schema.PROGRAM)):
+            by_text.setdefault(text, []).append(subject.name)
+    if not by_text:
+        return None
+    parts = tuple(
+        Details(
+            f"Program of {', '.join(names)}" if len(subjects) > 1 else "The program",
+            (Code(text),),
+            note=f"{format_number(len(text.splitlines()))} lines, SHA-256 {_sha256(text)[:12]}",
+        )
+        for text, names in by_text.items()
+    )
+    return Section("Model", parts=parts)
+
+
+def _hashes(view: View) -> list[tuple[str, str]]:
+    program = _text(view.attribute(schema.PROGRAM))
+    name = _text(view.attribute(schema.PROGRAM_NAME))
+    return [
+        ("Program", f"{name} (SHA-256 {_sha256(program)})".strip() if program else name),
+        ("SHA-256 of the data", _text(view.attribute(schema.DATA_SHA256))),
+    ]
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def common_facts(runs: Sequence[Provenance]) -> tuple[tuple[str, str], ...]:

@@ -1,0 +1,248 @@
+"""ArviZ's own plots, as figures of ours: its drawing, our colours, sizes and legends.
+
+Convention: what is drawn is a few scalar quantities, each a variable of its own whose name is its label, so that any
+posterior's names and axes will do. ArviZ draws with pyplot: a figure is taken out of it at once, and Matplotlib's
+settings are put back.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Bool, Float
+from matplotlib import colors
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.collections import Collection, PathCollection
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.text import Text
+
+from onebasin.models import schema
+
+from .style import (
+    CHAIN_COLOURS,
+    GRID,
+    INK,
+    MUTED,
+    POINTS_TO_RASTERISE,
+    RASTER_DPI,
+    TEXT_SIZE,
+    TITLE_SIZE,
+    add_chain_legend,
+    add_legend,
+    literal,
+)
+
+if TYPE_CHECKING:
+    from arviz_plots import PlotCollection
+
+Quantity = Float[np.ndarray, "chain draw"]
+LONGEST_LABEL = 26
+WIDTH = 7.6
+_GREY = 0.06  # spread of red, green and blue up to which a colour is a grey
+_LIGHT, _MIDDLE = 0.8, 0.3  # of a grey's lightness: from which on it is a grid's, and a remark's
+
+
+def few(
+    quantities: Mapping[str, Quantity],
+    *,
+    diverging: Bool[np.ndarray, "chain draw"] | None = None,
+    longest: int = LONGEST_LABEL,
+) -> xr.DataTree:
+    """Put quantities into a posterior of their own, under labels that fit into a picture.
+
+    Parameters
+    ----------
+    quantities
+        Draws by name.
+    diverging
+        Which draws diverged, to be marked.
+    longest
+        Characters of a label.
+    """
+    names = labels(quantities, longest=longest)
+    groups = {"posterior": _dataset({names[name]: v for name, v in quantities.items()})}
+    if diverging is not None and diverging.any():
+        groups["sample_stats"] = _dataset({schema.DIVERGING: diverging})
+    return xr.DataTree.from_dict(groups)
+
+
+def of_stats(statistics: Mapping[str, Quantity]) -> xr.DataTree:
+    """Put statistics of draws into a posterior of their own."""
+    return xr.DataTree.from_dict({schema.SAMPLE_STATS: _dataset(statistics)})
+
+
+def labels(names: Mapping[str, Any], *, longest: int = LONGEST_LABEL) -> dict[str, str]:
+    """Give every name a label of its own of at most so many characters, its middle left out where it is longer."""
+    given: dict[str, str] = {}
+    for name in names:
+        label = shortened(name, longest)
+        number = 2
+        while label in given.values():
+            label = f"{shortened(name, longest - 4)} ({number})"
+            number += 1
+        given[name] = label
+    return {name: literal(label) for name, label in given.items()}
+
+
+def shortened(name: str, longest: int) -> str:
+    """Leave out the middle of a name that is too long; its end, where the indices are, stays."""
+    if len(name) <= longest:
+        return name
+    head = (longest - 1) // 2
+    return f"{name[:head]}…{name[len(name) - (longest - 1 - head) :]}"
+
+
+def drawn(
+    plot: Callable[..., PlotCollection],
+    data: Any,
+    *,
+    height: float,
+    width: float = WIDTH,
+    chains: int = 0,
+    legend: Sequence[str] = (),
+    hidden: Sequence[str] = (),
+    title: str = "",
+    **options: Any,
+) -> Figure:
+    """Draw with one of ArviZ's plots.
+
+    Parameters
+    ----------
+    plot
+        Such as `arviz_plots.plot_rank`.
+    data
+        What it takes.
+    height, width
+        Inches.
+    chains
+        Of how many chains a legend tells the colours; none where there are fewer than two.
+    legend
+        What the first colours stand for, where they are no chains'.
+    hidden
+        Marks of the plot that are left out, by ArviZ's names.
+    title
+        Over the figure.
+    **options
+        Further arguments of the plot.
+    """
+    from matplotlib import pyplot  # here: a page without such figures does without pyplot
+
+    size = {"figsize": (width, height), "layout": "constrained"}
+    with _our_settings(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of densities that cannot be estimated, and the like
+        collection = plot(data, backend="matplotlib", figure_kwargs=size, **options)
+        figure = collection.viz["figure"].item()
+        pyplot.close(figure)
+    _hide(collection, hidden)
+    dress(figure)
+    if title:
+        figure.suptitle(
+            literal(title), x=0.01, ha="left", fontsize=TITLE_SIZE, color=INK, fontweight="bold"
+        )
+    add_chain_legend(figure, chains)
+    if legend:
+        add_legend(figure, [Patch(color=c) for c in CHAIN_COLOURS[: len(legend)]], legend)
+    return figure
+
+
+@contextmanager
+def _our_settings() -> Iterator[None]:
+    import matplotlib
+    from matplotlib import pyplot
+
+    settings = {
+        "axes.prop_cycle": matplotlib.cycler(color=list(CHAIN_COLOURS)),
+        "font.size": TEXT_SIZE,
+        "axes.titlesize": TEXT_SIZE,
+        "axes.labelsize": TEXT_SIZE,
+        "xtick.labelsize": TEXT_SIZE - 1,
+        "ytick.labelsize": TEXT_SIZE - 1,
+        "figure.facecolor": "white",
+        "lines.linewidth": 1.2,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+    }
+    with matplotlib.rc_context(settings), pyplot.ioff():
+        yield
+
+
+def _hide(collection: PlotCollection, names: Sequence[str]) -> None:
+    for name in names:
+        marks = collection.viz.children.get(name)
+        for variable in marks.data_vars.values() if marks is not None else ():
+            for mark in variable.values.ravel():
+                if isinstance(mark, Artist):
+                    mark.set_visible(False)
+
+
+def dress(figure: Figure) -> None:
+    """Give a figure that ArviZ drew the look of ours: no background, our greys, heavy marks as images."""
+    figure.patch.set_alpha(0.0)
+    figure.set_dpi(RASTER_DPI)
+    for artist in figure.findobj():
+        _regrey(artist)
+    for axes in figure.axes:
+        _dress_axes(axes)
+
+
+def _dress_axes(axes: Axes) -> None:
+    axes.set_facecolor("none")
+    axes.tick_params(colors=INK, labelsize=TEXT_SIZE - 1, length=3, width=0.6)
+    for spine in axes.spines.values():
+        spine.set_color(INK)
+        spine.set_linewidth(0.6)
+    for text in (axes.title, axes.xaxis.label, axes.yaxis.label):
+        text.set_fontsize(TEXT_SIZE)
+        text.set_color(INK)
+    marks = [artist for artist in axes.get_children() if isinstance(artist, Line2D | Collection)]
+    heavy = sum(map(_points, marks)) > POINTS_TO_RASTERISE
+    for artist in marks:
+        artist.set_rasterized(heavy and _points(artist) > 2)
+
+
+def _points(artist: Artist) -> int:
+    if isinstance(artist, Line2D):
+        return len(artist.get_xdata(orig=False))
+    if isinstance(artist, PathCollection):
+        return len(artist.get_offsets())
+    return 0
+
+
+def _regrey(artist: Artist) -> None:
+    """Turn every grey into the nearest of ours, which a page can show in light and in dark."""
+    if isinstance(artist, Text | Line2D):
+        if (grey := _grey(artist.get_color())) is not None:
+            artist.set_color(grey)
+    elif isinstance(artist, Collection):
+        for get, put in (
+            (artist.get_facecolor, artist.set_facecolor),
+            (artist.get_edgecolor, artist.set_edgecolor),
+        ):
+            present = get()
+            if len(present) == 1 and present[0][3] and (grey := _grey(present[0])) is not None:
+                put(colors.to_rgba(grey, present[0][3]))
+
+
+def _grey(colour: Any) -> str | None:
+    try:
+        *parts, _ = colors.to_rgba(colour)
+    except (ValueError, TypeError):
+        return None
+    if max(parts) - min(parts) > _GREY:
+        return None
+    lightness = sum(parts) / 3
+    return GRID if lightness > _LIGHT else MUTED if lightness > _MIDDLE else INK
+
+
+def _dataset(quantities: Mapping[str, np.ndarray]) -> xr.Dataset:
+    first = next(iter(quantities.values()))
+    coords = {d: np.arange(n) for d, n in zip(schema.SAMPLE_DIMS, first.shape, strict=True)}
+    return xr.Dataset({n: (schema.SAMPLE_DIMS, v) for n, v in quantities.items()}, coords=coords)

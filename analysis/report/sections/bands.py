@@ -1,0 +1,77 @@
+"""What networks of one input predict along it, with bands, over the data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ...figures.predictive_band import Curve, PredictiveBand, plot_predictive_band, predictive_band
+from ...posterior.view import View
+from ..numbers import format_number
+from ..page import FigureItem
+from ..subject import thinned
+
+DRAWS = 1000
+"""Draws of all chains that a band is made of at most."""
+PLACES = 80
+MOST = 8
+
+
+def bands(views: Mapping[str, View]) -> FigureItem | None:
+    """Draw predictive bands of regression networks of one input that keep their data; None for anything else."""
+    drawn = {name: view for name, view in views.items() if _can_be_drawn(view)}
+    if not drawn:
+        return None
+    first = next(iter(drawn.values()))
+    x, y = np.asarray(first.x, float)[:, 0], first.y
+    places = np.linspace(x.min(), x.max(), PLACES)
+    made = {name: _band(view, places) for name, view in list(drawn.items())[:MOST]}
+    data = Curve(x, np.asarray(y, float).reshape(len(x), -1)[:, 0]) if y is not None else None
+    return FigureItem(
+        plot_predictive_band(made, data=data),
+        caption="Predictions with noise along the input, over the data: mean, 50 % and 95 % bands.",
+        alt=" ".join(_in_words(name, band, data) for name, band in made.items()),
+    )
+
+
+def _can_be_drawn(view: View) -> bool:
+    if view.network is None or view.x is None:
+        return False
+    from onebasin.models.networks.likelihood import Gaussian  # here: it loads JAX
+
+    model, x = view.network, view.x
+    return (
+        not model.is_classifier
+        and isinstance(model.likelihood, Gaussian)
+        and model.network.in_dim == 1
+        and np.isfinite(x).all()
+    )
+
+
+def _band(view: View, places: np.ndarray) -> PredictiveBand:
+    from onebasin.models.networks.prediction import predict
+
+    from ...predictive.points import sigma_of
+
+    model = view.network
+    assert model is not None  # see `_can_be_drawn`
+    most = max(1, DRAWS // view.num_chains)
+    draws = {name: thinned(view.values(name), most) for name in view.variables}
+    function = np.asarray(predict(model, draws, places[:, None]), dtype=np.float64)[..., 0]
+    noise = np.random.default_rng(0).normal(size=function.shape)
+    return predictive_band(places, function + sigma_of(model, draws)[..., None] * noise)
+
+
+def _in_words(name: str, band: PredictiveBand, data: Curve | None) -> str:
+    ends = ", ".join(
+        f"{format_number(float(band.mean[k]))} (95 % band {format_number(float(band.outer[0][k]))} to "
+        f"{format_number(float(band.outer[1][k]))}) at {format_number(float(band.coordinate[k]))}"
+        for k in (0, len(band.mean) // 2, len(band.mean) - 1)
+    )
+    told = f"{name}: the mean is {ends}."
+    if data is None:
+        return told
+    low, high = (np.interp(data.x, band.coordinate, end) for end in band.outer)
+    inside = 100 * float(((data.y >= low) & (data.y <= high)).mean())
+    return f"{told} {inside:.0f} % of the data lie in the 95 % band."

@@ -1,0 +1,148 @@
+"""How the chains moved: traces, ranks, growth of the effective sample size and autocorrelation of what is worst."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from onebasin.models import schema
+
+from ...figures.by_arviz import drawn, few
+from .. import seen
+from ..numbers import format_number
+from ..page import FigureItem, Part, Section
+from ..subject import Quantity, Subject, listed, thinned
+
+WORST = 3
+"""Parameters that are drawn, besides the log density."""
+TRACED = 1000
+"""Draws of a chain that a trace shows at most."""
+LAGS = 100
+MOST_CHAINS = 8
+"""Chains beyond which only so many are drawn."""
+
+
+def chains(subject: Subject) -> Section | None:
+    """Show how the chains of the worst parameters moved; None where there are no chains."""
+    if not subject.has_chains:
+        return None
+    quantities = _worst(subject)
+    if not quantities:
+        return None
+    parts: list[Part] = [_which(subject, quantities), _traced(quantities)]
+    first = next(iter(quantities.values()))
+    if len(first) > 1:
+        parts.append(_ranks(subject, quantities))
+    parts += [_growth(subject, quantities), _autocorrelation(quantities)]
+    return Section("Chains", parts=tuple(parts))
+
+
+def traces(subject: Subject) -> FigureItem | None:
+    """Show densities and traces of the worst parameters; None where there are no chains."""
+    quantities = _worst(subject) if subject.has_chains else {}
+    return _traced(quantities) if quantities else None
+
+
+def _worst(subject: Subject) -> dict[str, Quantity]:
+    quantities = subject.several(subject.worst[:WORST])
+    lp = subject.stat(schema.LP)
+    if lp is not None and np.ptp(lp) > 0 and schema.LP not in quantities:
+        quantities = {schema.LP: lp, **quantities}
+    return {name: values[:MOST_CHAINS] for name, values in quantities.items()}
+
+
+def _which(subject: Subject, quantities: Mapping[str, Quantity]) -> str:
+    names = [name for name in quantities if name != schema.LP]
+    of = format_number(len(subject.worst))
+    which = f"Shown are {listed(names)}, the worst of {of} parameters by R-hat and then by bulk ESS"
+    if len(names) == len(subject.worst):
+        which = f"Shown are all {of} parameters" if len(names) > 1 else f"Shown is {listed(names)}"
+    density = ", and the log density `lp`" if schema.LP in quantities else ""
+    aligned = ", aligned where the symmetry moves them" if subject.is_shown_aligned else ""
+    more = subject.view.num_chains - MOST_CHAINS
+    some = (
+        f" Of {subject.view.num_chains} chains the first {MOST_CHAINS} are drawn."
+        if more > 0
+        else ""
+    )
+    return f"{which}{aligned}{density}.{some}"
+
+
+def _traced(quantities: dict[str, Quantity]) -> FigureItem:
+    from arviz_plots import plot_trace_dist
+
+    shown = {name: thinned(values, TRACED) for name, values in quantities.items()}
+    figure = drawn(
+        plot_trace_dist,
+        few(shown),
+        height=1.35 * len(shown) + 0.5,
+        chains=len(next(iter(quantities.values()))),
+        compact=False,
+        combined=False,
+    )
+    full = next(iter(quantities.values())).shape[1]
+    kept = next(iter(shown.values())).shape[1]
+    some = f" Every {round(full / kept)}th draw is drawn." if kept < full else ""
+    return FigureItem(
+        figure,
+        caption=f"Densities (left) and traces (right), chain by chain; where chains agree they cover each other.{some}",
+        alt=seen.traces(quantities),
+    )
+
+
+def _ranks(subject: Subject, quantities: dict[str, Quantity]) -> FigureItem:
+    from arviz_plots import plot_rank
+
+    rhats = {name: float(subject.table["rhat"].get(name, np.nan)) for name in quantities}
+    return FigureItem(
+        drawn(
+            plot_rank,
+            few(quantities),
+            height=2.3,
+            chains=len(next(iter(quantities.values()))),
+            hidden=("suspicious_points", "p_value_text"),
+        ),
+        caption="Ranks of each chain's draws among all draws, as the difference of their distribution from "
+        "an even one. Chains that agree stay near zero.",
+        alt=seen.ranks(quantities, rhats),
+    )
+
+
+def _growth(subject: Subject, quantities: dict[str, Quantity]) -> FigureItem:
+    from arviz_plots import plot_ess_evolution
+
+    limit = subject.diagnosis.min_ess
+    figure = drawn(plot_ess_evolution, few(quantities), height=2.3, min_ess=limit)
+    return FigureItem(
+        figure,
+        caption="Effective sample size (blue: bulk, orange: tail) of the first draws, more of them further right. "
+        f"It should grow in a straight line, above the limit of {format_number(limit, digits=4)} (dashed).",
+        alt=" ".join(_grown(name, subject, values, limit) for name, values in quantities.items()),
+    )
+
+
+def _grown(name: str, subject: Subject, values: Quantity, limit: float) -> str:
+    if name in subject.table.index:
+        bulk, tail = (float(subject.table[column][name]) for column in ("ess_bulk", "ess_tail"))
+        side = "above" if min(bulk, tail) >= limit else "below"
+        return (
+            f"{name}: bulk ESS grows to {format_number(bulk, decimals=0)}, tail ESS to "
+            f"{format_number(tail, decimals=0)} of {format_number(values.size)} draws, {side} the limit."
+        )
+    from arviz_stats.base import array_stats
+
+    bulk = float(array_stats.ess(values, chain_axis=0, draw_axis=1, method="bulk"))
+    return f"{name}: bulk ESS grows to {format_number(bulk, decimals=0)} of {format_number(values.size)} draws."
+
+
+def _autocorrelation(quantities: dict[str, Quantity]) -> FigureItem:
+    from arviz_plots import plot_autocorr
+
+    first = next(iter(quantities.values()))
+    lags = min(LAGS, first.shape[1] - 1)
+    return FigureItem(
+        drawn(plot_autocorr, few(quantities), height=2.3, chains=len(first), max_lag=lags),
+        caption="Autocorrelation of each chain by lag; the sooner it falls to zero, the more a draw is worth.",
+        alt=seen.autocorrelation(quantities, most=lags),
+    )

@@ -1,0 +1,60 @@
+"""How a fit came about: the ELBO of a variational one, the training loss of an ensemble."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from onebasin.models import schema
+
+from ...figures.training import plot_loss
+from ..numbers import format_number
+from ..page import FigureItem, Note, Section
+from ..posterior_figures import elbo_figure
+from ..subject import Subject
+
+
+def fits(subject: Subject) -> Section | None:
+    """Show how a fit was optimised or trained; None for Markov chains."""
+    items = [
+        item
+        for item in (elbo_figure({subject.name: subject.view}), _loss(subject))
+        if item is not None
+    ]
+    notes = () if subject.has_chains else tuple(Note(text, "warn") for text in _findings(subject))
+    if not items and not notes:
+        return None
+    return Section("Optimisation", text=_khat(subject), notes=notes, figures=tuple(items))
+
+
+def _findings(subject: Subject) -> tuple[str, ...]:
+    checks = (check for check in subject.diagnosis.checks if check.outcome == "failed")
+    return tuple(sentence for check in checks for sentence in check.sentences)
+
+
+def _khat(subject: Subject) -> str:
+    fit = subject.diagnosis.variational
+    if fit is None or np.isnan(fit.khat):
+        return ""
+    side = "within" if fit.khat <= fit.khat_limit else "above"
+    khat, limit = (format_number(value, decimals=2) for value in (fit.khat, fit.khat_limit))
+    return f"Pareto k-hat is {khat}, {side} its limit of {limit}."
+
+
+def _loss(subject: Subject) -> FigureItem | None:
+    training = subject.view.group(schema.TRAINING)
+    if training is None or "loss" not in training:
+        return None
+    loss = np.asarray(training["loss"].transpose(..., "epoch").values, dtype=np.float64)
+    loss = loss.reshape(-1, loss.shape[-1])
+    if not loss.size or not np.isfinite(loss).any():
+        return None
+    ends = loss[:, -1]
+    members = format_number(len(loss))
+    low, high = (format_number(float(value)) for value in (np.nanmin(ends), np.nanmax(ends)))
+    return FigureItem(
+        plot_loss(loss),
+        caption=f"Training loss of {members} members, in nats an observation or as it was trained; smaller is better.",
+        alt=f"{members} members start between {format_number(float(np.nanmin(loss[:, 0])))} and "
+        f"{format_number(float(np.nanmax(loss[:, 0])))} and end between {low} and {high} after "
+        f"{format_number(loss.shape[1])} epochs.",
+    )

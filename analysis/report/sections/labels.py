@@ -1,0 +1,135 @@
+"""Labels before and after alignment: traces, densities, switches over time; what no relabelling changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ...diagnostics.result import AlignedDiagnosis
+from ...figures.by_arviz import drawn, few
+from ...figures.labellings import plot_labellings
+from ...posterior.draws import Draws
+from .. import seen
+from ..numbers import format_number
+from ..page import Details, FigureItem, Note, Part, Section
+from ..parameter_tables import grouped_table, quantity_table
+from ..subject import Quantity, Subject, listed, thinned, variable_of
+
+DRAWN = 4
+"""Entries that are drawn before and after."""
+TRACED = 1000
+"""Draws of a chain that are drawn at most."""
+INVARIANTS = 12
+
+
+def labels(subject: Subject) -> Section | None:
+    """Show what alignment did to a posterior; None where no symmetry is declared, given or found."""
+    aligned = subject.aligned
+    if aligned is None or subject.aligned_draws is None:
+        return None
+    names = _drawn(subject, aligned)
+    before = _several(subject.raw_draws, names)
+    after = _several(subject.aligned_draws, names)
+    rule, *happened = aligned.sentences
+    parts: list[Part] = [" ".join(happened)]
+    if aligned.caveat:
+        parts.append(Note(aligned.caveat))
+    parts += [Note(text, "warn") for text in aligned.warnings]
+    if before and after:
+        rhats = aligned.raw.parameters["rhat"], aligned.aligned.parameters["rhat"]
+        parts.append(_traced(before, "As they came", _worst(rhats[0], before)))
+        parts.append(_traced(after, "Aligned", _worst(rhats[1], after)))
+    parts.append(_switches(aligned))
+    parts.append(
+        grouped_table(
+            aligned.aligned,
+            aligned.aligned.parameters,
+            raw=aligned.raw.parameters,
+            caption="Aligned parameters. R-hat stands before and after; medians and intervals are of aligned draws.",
+        )
+    )
+    if len(aligned.invariants):
+        parts.append(_invariants(aligned))
+    parts.append(Details("How draws were aligned", (rule,)))
+    return Section("Labels before and after alignment", parts=tuple(parts))
+
+
+def _drawn(subject: Subject, aligned: AlignedDiagnosis) -> tuple[str, ...]:
+    """Entries of the variable that disagreed most before, in their order; the first ones where there are many."""
+    moved = list(map(str, aligned.aligned.parameters.index))
+    rhat = aligned.raw.parameters["rhat"].reindex(moved).fillna(0.0)
+    worst = variable_of(rhat.idxmax())
+    return tuple([name for name in moved if variable_of(name) == worst][:DRAWN])
+
+
+def _several(draws: Draws, names: tuple[str, ...]) -> dict[str, Quantity]:
+    values = {name: draws.of(name) for name in names if name in draws.names}
+    return {n: v for n, v in values.items() if np.isfinite(v).all() and np.ptp(v) > 0}
+
+
+def _worst(rhats: Mapping, quantities: Mapping[str, Quantity]) -> float:
+    return float(np.nanmax([rhats[name] for name in quantities], initial=-np.inf))
+
+
+def _traced(quantities: dict[str, Quantity], what: str, rhat: float) -> FigureItem:
+    from arviz_plots import plot_trace_dist
+
+    chains = len(next(iter(quantities.values())))
+    shown = {name: thinned(values, TRACED) for name, values in quantities.items()}
+    figure = drawn(
+        plot_trace_dist,
+        few(shown),
+        height=1.35 * len(shown) + 0.5,
+        chains=chains,
+        title=what,
+        compact=False,
+        combined=False,
+    )
+    known = f" R-hat is at most {format_number(rhat, decimals=3)}." if np.isfinite(rhat) else ""
+    return FigureItem(
+        figure,
+        caption=f"{what}: densities (left) and traces (right) of {listed(list(quantities))}, chain by chain.{known}",
+        alt=f"{what}. {seen.traces(quantities)}",
+    )
+
+
+def _switches(aligned: AlignedDiagnosis) -> FigureItem:
+    from ...alignment.switching import labelling_numbers  # here: it loads JAX
+
+    numbers = labelling_numbers(aligned.alignment.element)
+    return FigureItem(
+        plot_labellings(numbers),
+        caption="The labelling that every draw came with, one strip a chain. A strip of one colour never switched; "
+        "strips of unlike colours lie in mirror images of one mode.",
+        alt=_switches_in_words(numbers),
+    )
+
+
+def _switches_in_words(numbers: np.ndarray) -> str:
+    told = []
+    for chain, row in enumerate(numbers):
+        jumps = np.flatnonzero(np.diff(row)) + 1
+        if not len(jumps):
+            told.append(f"chain {chain} keeps labelling {row[0]}")
+        elif len(jumps) <= 3:
+            steps = ", ".join(f"to {row[jump]} at draw {jump}" for jump in jumps)
+            told.append(f"chain {chain} starts in labelling {row[0]} and switches {steps}")
+        else:
+            seen_ones = len(np.unique(row))
+            told.append(
+                f"chain {chain} switches {format_number(len(jumps))} times among {format_number(seen_ones)} labellings"
+            )
+    total = format_number(int(numbers.max()) + 1)
+    return f"{total} labelling{'s' if numbers.max() else ''} in all: {'; '.join(told)}."
+
+
+def _invariants(aligned: AlignedDiagnosis) -> Part:
+    table = aligned.invariants.sort_values("rhat", ascending=False, na_position="last")
+    shown = table.head(INVARIANTS)
+    caption = "What no relabelling changes: it can be used whatever the labels did."
+    first = quantity_table(aligned.raw, shown, heading="quantity", caption=caption)
+    if len(table) <= INVARIANTS:
+        return first
+    summary = f"What no relabelling changes: the {INVARIANTS} worst of {format_number(len(table))} quantities"
+    return Details(summary, (first,), open=True)

@@ -1,0 +1,124 @@
+"""All parameters by variable, and where they lie: parameters first, what is computed of them apart."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from ...diagnostics.result import Diagnosis
+from ...figures.by_arviz import drawn, few
+from ...posterior.summary import COLUMNS
+from .. import seen
+from ..numbers import format_number
+from ..page import Details, FigureItem, Note, Part, Section
+from ..parameter_tables import grouped_table
+from ..subject import Subject, listed, thinned, variable_of
+
+IN_FOREST = 24
+"""Parameters that the forest shows at most."""
+LONGEST_IN_FOREST = 44
+DRAWS = 2000
+"""Draws of a chain that intervals are made of at most."""
+
+_KINDS = {
+    "parameter": "Parameters",
+    "transformed": "Transformed parameters",
+    "generated": "Generated quantities",
+}
+
+
+def parameters(subject: Subject) -> Section:
+    """Tabulate all parameters by variable, and draw where the first of them lie."""
+    parts: list[Part] = []
+    diagnosis, table = subject.diagnosis, _varying(subject)
+    for kind, heading in _KINDS.items():
+        chosen = [
+            n for n in table.index if diagnosis.kinds.of.get(variable_of(n), "parameter") == kind
+        ]
+        if not chosen:
+            continue
+        shown = grouped_table(
+            diagnosis, table.loc[chosen], caption=_caption(subject, heading, len(chosen))
+        )
+        if kind == "parameter":
+            parts.append(shown)
+        else:
+            count = f"{format_number(len(chosen))}, which decide nothing"
+            parts.append(Details(heading, (shown,), note=count))
+    if (forest := _forest(subject)) is not None:
+        parts.append(forest)
+    parts += [Note(text) for text in _left_out(diagnosis)]
+    return Section("Parameters", parts=tuple(parts))
+
+
+def _varying(subject: Subject) -> pd.DataFrame:
+    table = subject.table
+    constant = [name for name in subject.diagnosis.constants if name in table.index]
+    columns = [name for name in COLUMNS if name in table]
+    return table.drop(index=constant)[columns]
+
+
+def _caption(subject: Subject, heading: str, count: int) -> str:
+    limits = subject.diagnosis.limits
+    chains = (
+        f" R-hat above {limits.rhat:g} and effective sample sizes below {subject.diagnosis.min_ess:g} are marked."
+        if subject.has_chains
+        else ""
+    )
+    aligned = ""
+    if subject.is_shown_aligned:
+        names = tuple(dict.fromkeys(map(variable_of, sorted(subject.moved))))
+        aligned = f" {listed(names)} {'is' if len(names) == 1 else 'are'} aligned."
+    return f"{heading}: {format_number(count)}.{aligned}{chains}"
+
+
+def _forest(subject: Subject) -> FigureItem | None:
+    from arviz_plots import plot_forest
+
+    decisive = set(subject.worst)
+    names = [n for n in map(str, subject.table.index) if n in decisive][:IN_FOREST]
+    quantities = {n: thinned(v, DRAWS) for n, v in subject.several(names).items()}
+    if not quantities:
+        return None
+    data = few(quantities, longest=LONGEST_IN_FOREST)
+    figure = drawn(
+        plot_forest,
+        data,
+        height=0.28 * len(quantities) + 0.7,
+        combined=True,
+        ci_kind="eti",
+        ci_probs=(0.5, 0.9),
+        point_estimate="median",
+        visuals={"ticklabels": False},
+    )
+    names_beside = figure.axes[0]
+    names_beside.xaxis.set_visible(False)
+    names_beside.spines["bottom"].set_visible(False)
+    rows = subject.table.loc[list(quantities)]
+    which = (
+        "All"
+        if len(quantities) == len(decisive)
+        else f"The first {len(quantities)} of {len(decisive)}"
+    )
+    return FigureItem(
+        figure,
+        caption=f"{which} parameters: medians (points) and where 50 % and 90 % of draws lie (lines)."
+        + (" They are aligned." if subject.is_shown_aligned else ""),
+        alt=seen.intervals(list(quantities), *(rows[c].tolist() for c in ("q5", "median", "q95"))),
+    )
+
+
+def _left_out(diagnosis: Diagnosis) -> tuple[str, ...]:
+    """What no table has: constants and entries that are finite in no draw, by name."""
+    sentences = []
+    if diagnosis.constants:
+        sentences.append(f"Left out, because they never vary: {listed(diagnosis.constants)}.")
+    if diagnosis.undefined:
+        sentences.append(
+            f"Left out, because they are finite in no draw: {listed(diagnosis.undefined)}."
+        )
+    if diagnosis.kinds.is_guess:
+        guessed = [n for n in diagnosis.kinds.guessed if diagnosis.kinds.of[n] == "generated"]
+        sentences.append(
+            f"Taken for generated quantities by their names or types, which is a guess: {listed(guessed)}."
+        )
+    return tuple(sentences)

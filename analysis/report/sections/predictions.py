@@ -1,0 +1,301 @@
+"""Predictions against data, leave-one-out and sensitivity, each where the groups are there that it needs."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from onebasin.models import schema
+
+from ...figures.by_arviz import drawn
+from ..cells import Column, Row, Table, TableCell
+from ..numbers import format_number
+from ..page import FigureItem, Note, Part, Section
+from ..subject import Subject, listed
+
+LOG_PRIOR = "log_prior"
+SAMPLES = 50
+"""Predictive data sets that are drawn."""
+COUNTED = 400
+"""Predictive data sets that statistics are made of, at most."""
+MOST_VALUES = 2**22
+"""Values of a group that are read at most; beyond, every k-th draw is taken."""
+VARIABLES = 3
+"""Variables of a group that are shown at most."""
+SENSITIVE = 20
+_STATISTICS = {"mean": np.mean, "sd": np.std, "smallest": np.min, "largest": np.max}
+
+
+def predictions(subject: Subject) -> Section:
+    """Show predictive checks, PSIS-LOO and sensitivity, and say in one line what is missing for them."""
+    parts: list[Part] = [*_checks(subject), *_leave_one_out(subject), *_sensitivity(subject)]
+    if missing := _missing(subject):
+        parts.append(missing)
+    return Section("Predictions against data", parts=tuple(parts))
+
+
+def _missing(subject: Subject) -> str:
+    """What to store for what is not shown, in one line."""
+    there = {name for name in _GROUPS if subject.view.group(name) is not None}
+    wanted = {
+        "predictive checks": (schema.POSTERIOR_PREDICTIVE, schema.OBSERVED_DATA),
+        "PSIS-LOO": (schema.LOG_LIKELIHOOD,),
+        "power-scaling sensitivity": (LOG_PRIOR, schema.LOG_LIKELIHOOD),
+    }
+    lines = []
+    for what, groups in wanted.items():
+        absent = [f"`{name}`" for name in groups if name not in there]
+        if absent:
+            lines.append(f"{what} (store {' and '.join(absent)})")
+    return f"Not here, for want of groups in the file: {'; '.join(lines)}." if lines else ""
+
+
+_GROUPS = (schema.POSTERIOR_PREDICTIVE, schema.OBSERVED_DATA, schema.LOG_LIKELIHOOD, LOG_PRIOR)
+
+
+def _checks(subject: Subject) -> Iterator[Part]:
+    predicted, observed = map(subject.view.group, _GROUPS[:2])
+    if predicted is None or observed is None:
+        return
+    common = [str(n) for n in predicted.data_vars if n in observed and _is_numeric(observed[n])]
+    if not common:
+        held = listed(list(map(str, predicted.data_vars)))
+        yield f"No predictive check: `{schema.OBSERVED_DATA}` holds none of {held}, which are predicted."
+    for name in common[:VARIABLES]:
+        draws, data = _read(predicted[name], COUNTED), np.asarray(observed[name].values, float)
+        if (
+            draws.shape[2:] != data.shape
+            or not np.isfinite(draws).all()
+            or not np.isfinite(data).all()
+        ):
+            yield f"No predictive check of `{name}`: its shape differs from the data's, or a value is not finite."
+            continue
+        yield from _check(name, draws, data)
+
+
+def _check(name: str, draws: np.ndarray, data: np.ndarray) -> Iterator[Part]:
+    from arviz_plots import plot_ppc_dist
+
+    flat, points = draws.reshape(-1, data.size), data.ravel()
+    step = max(1, -(-points.size // 4000))
+    tree = xr.DataTree.from_dict(
+        {
+            schema.POSTERIOR_PREDICTIVE: _labelled(
+                {name: flat[None, :SAMPLES, ::step]}, ("chain", "draw", "obs")
+            ),
+            schema.OBSERVED_DATA: _labelled({name: points[::step]}, ("obs",)),
+        }
+    )
+    inside = _inside(flat, points)
+    rows = tuple(
+        _statistic_row(word, statistic, flat, points) for word, statistic in _STATISTICS.items()
+    )
+    figure = drawn(
+        plot_ppc_dist,
+        tree,
+        height=2.7,
+        kind=_kind(points),
+        num_samples=min(SAMPLES, len(flat)),
+        legend=("predicted data sets",),
+    )
+    alt = [
+        f"{row[0]}: observed {format_number(row[1])}, predicted {format_number(row[2])} to {format_number(row[3])}"
+        for row in rows
+    ]
+    yield FigureItem(
+        figure,
+        caption=f"Predictive check of `{name}`: the data (dark) among {min(SAMPLES, len(flat))} data sets that the "
+        f"posterior predicts. {100 * inside:.0f} % of the observations lie in their own central 90 % interval.",
+        alt=f"{name}. {'; '.join(alt)}. {100 * inside:.0f} % of observations lie in their 90 % intervals.",
+    )
+    columns = (
+        "statistic of a data set",
+        Column("observed"),
+        Column("5 %", unit="predicted"),
+        Column("95 %", unit="predicted"),
+        Column("share", decimals=2, unit="predicted above"),
+    )
+    yield Table(
+        columns,
+        rows,
+        f"Statistics of `{name}`, observed and as predicted; a share near 0 or 1 is a misfit.",
+    )
+
+
+def _kind(points: np.ndarray) -> str:
+    return "ecdf" if points.size < 30 or np.array_equal(points, np.round(points)) else "kde"
+
+
+def _inside(flat: np.ndarray, points: np.ndarray) -> float:
+    low, high = np.quantile(flat, [0.05, 0.95], axis=0)
+    return float(((points >= low) & (points <= high)).mean())
+
+
+def _statistic_row(word: str, statistic: Any, flat: np.ndarray, points: np.ndarray) -> Row:
+    predicted, observed = statistic(flat, axis=1), float(statistic(points))
+    above = float((predicted > observed).mean() + 0.5 * (predicted == observed).mean())
+    low, high = np.quantile(predicted, [0.05, 0.95])
+    flag = "warn" if min(above, 1 - above) < 0.01 else ""
+    return (word, observed, float(low), float(high), TableCell(above, flag))
+
+
+def _leave_one_out(subject: Subject) -> Iterator[Part]:
+    group = subject.view.group(schema.LOG_LIKELIHOOD)
+    if group is None:
+        return
+    for name in list(map(str, group.data_vars))[:VARIABLES]:
+        yield from _left_out(subject, name, group[name])
+
+
+def _left_out(subject: Subject, name: str, variable: xr.DataArray) -> Iterator[Part]:
+    from arviz_plots import plot_khat
+    from arviz_stats import loo
+
+    values = _read(variable, _affordable(variable))
+    if values.ndim < 3 or not np.isfinite(values).all():
+        yield f"No PSIS-LOO of `{name}`: it is one number a draw, not one an observation, or not finite in some draws."
+        return
+    flat = values.reshape(*values.shape[:2], -1)
+    tree = xr.DataTree.from_dict(
+        {schema.LOG_LIKELIHOOD: _labelled({name: flat}, ("chain", "draw", "obs"))}
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of large k: told below
+        elpd = loo(tree, var_name=name, pointwise=True, reff=_efficiency(subject))
+    khat, limit = np.asarray(elpd.pareto_k).ravel(), float(elpd.good_k)
+    bad = int((khat > limit).sum())
+    rows: tuple[Row, ...] = (
+        ("elpd", float(elpd.elpd), float(elpd.se)),
+        ("effective parameters", float(elpd.p), None),
+        ("observations", khat.size, None),
+        (
+            TableCell("of them with k-hat above " + format_number(limit, digits=2)),
+            TableCell(bad, "warn" if bad else ""),
+            None,
+        ),
+    )
+    part = (
+        f" Computed from every {-(-variable.sizes['draw'] // values.shape[1])}th draw."
+        if values.shape[1] < variable.sizes["draw"]
+        else ""
+    )
+    yield Table(
+        ("PSIS-LOO", Column("estimate"), Column("standard error")),
+        rows,
+        f"Leave-one-out predictive density of `{name}`, in nats; larger is better.{part}",
+    )
+    worst = int(khat.argmax())
+    told = f"The largest Pareto k is {format_number(float(khat[worst]), decimals=2)}, of observation {worst}"
+    yield FigureItem(
+        drawn(plot_khat, elpd, height=2.5, legend=False),
+        caption=f"Pareto k of every observation of `{name}`. {told}; "
+        + (
+            f"{bad} lie above {limit:.2f}, where the estimate cannot be trusted."
+            if bad
+            else f"all lie below {limit:.2f}."
+        ),
+        alt=f"{told}. {bad} of {khat.size} lie above the limit {limit:.2f}; the median is "
+        f"{format_number(float(np.median(khat)), decimals=2)}.",
+    )
+
+
+def _efficiency(subject: Subject) -> float:
+    """Effective draws a draw, as PSIS asks for."""
+    known = subject.diagnosis.parameters["ess_bulk"].dropna()
+    if not subject.has_chains or known.empty:
+        return 1.0
+    return float(min(known.mean() / subject.diagnosis.total_draws, 1.0))
+
+
+def _sensitivity(subject: Subject) -> Iterator[Part]:
+    prior, likelihood = subject.view.group(LOG_PRIOR), subject.view.group(schema.LOG_LIKELIHOOD)
+    if prior is None or likelihood is None:
+        return
+    from arviz_stats import psense_summary
+
+    step = _step(subject)
+    names = subject.worst[: 3 * SENSITIVE]
+    posterior = {name: v[:, ::step] for name, v in subject.several(names).items()}
+    groups = {"posterior": _labelled(posterior, schema.SAMPLE_DIMS)}
+    for word, group in ((LOG_PRIOR, prior), (schema.LOG_LIKELIHOOD, likelihood)):
+        totals = {}
+        for name in map(str, group.data_vars):
+            values = _read(group[name], -(-group.sizes["draw"] // step))
+            totals[name] = values.reshape(*values.shape[:2], -1).sum(axis=2)
+        groups[word] = _labelled(totals, schema.SAMPLE_DIMS)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            table = psense_summary(xr.DataTree.from_dict(groups))
+    except (ValueError, FloatingPointError) as error:
+        yield f"No power-scaling sensitivity: {str(error).splitlines()[0]}"
+        return
+    worst = table.assign(most=table[["prior", "likelihood"]].max(axis=1)).nlargest(
+        SENSITIVE, "most"
+    )
+    rows: tuple[Row, ...] = tuple(
+        (
+            f"`{name}`",
+            float(row["prior"]),
+            float(row["likelihood"]),
+            _diagnosed(str(row["diagnosis"])),
+        )
+        for name, row in worst.iterrows()
+    )
+    yield Table(
+        (
+            "parameter",
+            Column("prior", decimals=3),
+            Column("likelihood", decimals=3),
+            "what it says",
+        ),
+        rows,
+        f"Power-scaling sensitivity, the {len(rows)} largest of {len(table)}: how far each parameter moves as "
+        "the prior's or the likelihood's weight changes; above 0.05 it matters.",
+    )
+    if any(isinstance(row[3], TableCell) and row[3].flag for row in rows):
+        yield Note(
+            "Some parameters depend on the prior as much as on the data: see whether it is meant so.",
+            "warn",
+        )
+
+
+def _diagnosed(text: str) -> TableCell:
+    return TableCell("as it should be") if text == "✓" else TableCell(text, "warn")
+
+
+def _step(subject: Subject) -> int:
+    group = subject.view.group(schema.LOG_LIKELIHOOD)
+    if group is None:
+        return 1
+    return max(
+        -(-variable.sizes["draw"] // _affordable(variable)) for variable in group.data_vars.values()
+    )
+
+
+def _affordable(variable: xr.DataArray) -> int:
+    """Draws of a chain that may be read at once."""
+    each = max(1, variable.size // max(variable.sizes["draw"], 1))
+    return max(4, MOST_VALUES // each)
+
+
+def _read(variable: xr.DataArray, most: int) -> np.ndarray:
+    """Read every k-th draw of a variable, chain and draw first."""
+    ordered = variable.transpose(*schema.SAMPLE_DIMS, ...)
+    return np.asarray(
+        ordered[:, :: max(1, -(-ordered.sizes["draw"] // most))].values, dtype=np.float64
+    )
+
+
+def _labelled(variables: dict[str, np.ndarray], dims: tuple[str, ...]) -> xr.Dataset:
+    first = next(iter(variables.values()))
+    coords = {dim: np.arange(size) for dim, size in zip(dims, first.shape, strict=True)}
+    return xr.Dataset({name: (dims, values) for name, values in variables.items()}, coords=coords)
+
+
+def _is_numeric(variable: xr.DataArray) -> bool:
+    return variable.dtype.kind in "biuf"

@@ -1,0 +1,147 @@
+"""What the sampler met: pairs of parameters with divergences marked, and the energy."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.ticker import MaxNLocator
+
+from onebasin.models import schema
+
+from ...figures.by_arviz import drawn, few, of_stats
+from ...figures.style import CHAIN_COLOURS
+from .. import seen
+from ..numbers import format_number
+from ..page import Details, FigureItem, Note, Part, Section
+from ..posterior_figures import depth_figure
+from ..subject import Quantity, Subject, listed, variable_of
+
+PAIRED = 4
+"""Parameters that are drawn against each other."""
+POINTS = 1500
+"""Draws that a scatter shows at most, besides those that diverged."""
+_ABOUT_CHAINS = ("R-hat", "bulk ESS", "tail ESS", "finite draws")
+
+
+def sampler(subject: Subject) -> Section | None:
+    """Show pairs with divergences, and the energy; None where there are no chains."""
+    if not subject.has_chains:
+        return None
+    parts: list[Part] = [Note(text, "warn") for text in _findings(subject)]
+    if (paired := _pairs(subject)) is not None:
+        parts.append(paired)
+    if (energy := _energy(subject)) is not None:
+        parts.append(energy)
+    else:
+        parts.append("No energy is drawn: store `energy` in the group `sample_stats`.")
+    if (depths := depth_figure({subject.name: subject.view})) is not None:
+        parts.append(Details("Tree depths", (depths,)))
+    return Section("Sampler", parts=tuple(parts))
+
+
+def _findings(subject: Subject) -> tuple[str, ...]:
+    """What failed of the sampler's own checks; what is said of parameters, the answer and the tables say."""
+    checks = (
+        c for c in subject.diagnosis.checks if c.outcome == "failed" and c.name not in _ABOUT_CHAINS
+    )
+    return tuple(sentence for check in checks for sentence in check.sentences)
+
+
+def _pairs(subject: Subject) -> FigureItem | None:
+    from arviz_plots import plot_pair
+
+    quantities = subject.several(_paired(subject))
+    if len(quantities) < 2:
+        return None
+    diverging = subject.diverging
+    shown, marks = _some(quantities, diverging)
+    figure = drawn(
+        plot_pair,
+        few(shown, diverging=marks),
+        height=1.5 * len(shown) + 0.5,
+        width=1.7 * len(shown) + 0.6,
+        visuals={
+            "scatter": {"alpha": 0.3, "size": 6},
+            "divergence": {"color": CHAIN_COLOURS[5], "alpha": 0.9, "size": 14},
+        },
+    )
+    several = int(diverging.sum()) if diverging is not None else None
+    marked = (
+        "Divergences were not recorded"
+        if several is None
+        else f"{format_number(several)} draws that diverged are marked in red"
+        if several
+        else "No draw diverged"
+    )
+    return FigureItem(
+        figure,
+        caption=f"{listed(list(quantities))} against each other, densities on the diagonal. {marked}.",
+        alt=seen.pairs(quantities, diverging),
+    )
+
+
+def _paired(subject: Subject) -> tuple[str, ...]:
+    """What goes most clearly with divergences, else the worst; one entry of a variable before a second one."""
+    candidates = list(subject.worst[:40])
+    scalars = [name for name in subject.worst if variable_of(name) == name][:12]
+    candidates = list(dict.fromkeys([*candidates, *scalars]))
+    diverging = subject.diverging
+    if diverging is not None and 1 < diverging.sum() < diverging.size:
+        apart = {n: _apart(v, diverging) for n, v in subject.several(candidates).items()}
+        candidates = sorted(apart, key=lambda name: -apart[name])
+    first_of = {variable_of(name): name for name in reversed(candidates)}
+    ordered = [n for n in candidates if n in first_of.values()]
+    ordered += [n for n in candidates if n not in ordered]
+    return tuple(ordered[:PAIRED])
+
+
+def _apart(values: Quantity, diverging: np.ndarray) -> float:
+    """How far from even the ranks of draws that diverged are."""
+    ranks = np.argsort(np.argsort(values, axis=None)).reshape(values.shape) / values.size
+    return abs(float(np.median(ranks[diverging])) - 0.5)
+
+
+def _some(
+    quantities: dict[str, Quantity], diverging: np.ndarray | None
+) -> tuple[dict[str, Quantity], np.ndarray | None]:
+    """Every k-th draw, and each that diverged up to as many."""
+    first = next(iter(quantities.values()))
+    draws = first.shape[1]
+    kept = np.zeros(draws, bool)
+    kept[:: max(1, -(-first.size // POINTS))] = True
+    if diverging is None:
+        return {n: v[:, kept] for n, v in quantities.items()}, None
+    there = np.flatnonzero(diverging.any(axis=0))
+    kept[there[:: max(1, -(-len(there) // POINTS))]] = True
+    return {n: v[:, kept] for n, v in quantities.items()}, diverging[:, kept]
+
+
+def _energy(subject: Subject) -> FigureItem | None:
+    from arviz_plots import plot_energy
+
+    energy = subject.stat(schema.ENERGY)
+    if energy is None or not np.ptp(energy) or subject.diagnosis.sampler is None:
+        return None
+    bfmi, limit = subject.diagnosis.sampler.bfmi, subject.diagnosis.limits.bfmi
+    told = ", ".join(format_number(value, decimals=2) for value in bfmi)
+    low = [k for k, value in enumerate(bfmi) if value < limit]
+    judged = (
+        f"below {limit:g} in chain {', '.join(map(str, low))}"
+        if low
+        else f"at least {limit:g} in every chain"
+    )
+    figure = drawn(
+        plot_energy,
+        of_stats({schema.ENERGY: energy}),
+        height=2.5,
+        threshold=limit,
+        visuals={"legend": False},
+        legend=("energy", "its changes"),
+    )
+    figure.axes[0].yaxis.set_major_locator(MaxNLocator(integer=True))
+    return FigureItem(
+        figure,
+        caption="Left, E-BFMI of each chain and its limit (dashed); right, the energy and its changes "
+        "from draw to draw. "
+        "Where the changes spread much less than the energy itself, the tails are explored too slowly.",
+        alt=f"E-BFMI by chain: {told}, {judged}.",
+    )

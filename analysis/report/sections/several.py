@@ -1,0 +1,190 @@
+"""Several posteriors: what `compare` says, marginals over each other in one labelling, and predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...figures.by_arviz import drawn, few
+from ...figures.style import CHAIN_COLOURS
+from ...posterior.view import View
+from ..numbers import format_number
+from ..page import Details, FigureItem, Note, Part, Section
+from ..parameter_tables import grouped_table
+from ..posterior_figures import elbo_figure
+from ..subject import Quantity, Subject, listed, thinned
+from ..tables import comparison_table, health_table
+from .bands import bands
+from .chains import traces
+
+if TYPE_CHECKING:
+    from onebasin.models.symmetry.blocks import Symmetry
+
+OVERLAID = 8
+"""Parameters whose marginals are drawn."""
+MOST = len(CHAIN_COLOURS)
+DRAWS = 2000
+"""Draws of a chain that a density is made of at most."""
+
+
+def several(
+    subjects: Sequence[Subject],
+    *,
+    truth: str,
+    symmetry: Symmetry | None = None,
+    var_names: Sequence[str] | None = None,
+) -> tuple[Section | None, ...]:
+    """Hold posteriors against one of them, side by side.
+
+    Parameters
+    ----------
+    subjects
+        At least two.
+    truth
+        The name of the one that the others are held against.
+    symmetry
+        Modulo what; by default what the truth declares.
+    var_names
+        Variables to look at; all by default.
+    """
+    views = {subject.name: subject.view for subject in subjects}
+    beside = _comparison(views, truth, symmetry, var_names)
+    diagnoses = {subject.name: subject.diagnosis for subject in subjects}
+    health = health_table(
+        diagnoses,
+        caption="Checks of the draws as they came. A dash stands where one does not apply.",
+    )
+    return (beside, Section("Checks", parts=(health,)), _optimisation(views))
+
+
+def one_of_several(subject: Subject) -> Section:
+    """Show the parameters of one of several posteriors, and traces of the worst."""
+    diagnosis = subject.diagnosis
+    parts: list[Part] = [
+        Note(text, "warn") for text in diagnosis.warnings if not subject.is_shown_aligned
+    ]
+    table = subject.table.drop(index=[n for n in diagnosis.constants if n in subject.table.index])
+    caption = f"R-hat above {diagnosis.limits.rhat:g} and too small an ESS are marked."
+    aligned = ", aligned where the symmetry moves them" if subject.is_shown_aligned else ""
+    count = f"{format_number(len(table))}{aligned}"
+    parts.append(
+        Details("Parameters", (grouped_table(diagnosis, table, caption=caption),), note=count)
+    )
+    if (item := traces(subject)) is not None:
+        parts.append(item)
+    return Section(subject.name, parts=tuple(parts))
+
+
+def _optimisation(views: Mapping[str, View]) -> Section | None:
+    item = elbo_figure(views)
+    return None if item is None else Section("Optimisation", figures=(item,))
+
+
+def _comparison(
+    views: Mapping[str, View],
+    truth: str,
+    symmetry: Symmetry | None,
+    var_names: Sequence[str] | None,
+) -> Section:
+    from ...compare.compare import compare  # here: it loads JAX
+
+    title = f"Beside {truth}"
+    try:
+        comparison = compare(views, truth=truth, symmetry=symmetry, var_names=var_names)
+    except ValueError as error:
+        return Section(title, notes=(Note(f"They are not compared: {error}", "warn"),))
+    parts: list[Part] = [comparison_table(comparison)]
+    parts += [Note(text, "warn") for text in comparison.warnings]
+    for item in (_marginals(views, truth, symmetry, var_names), bands(views)):
+        if item is not None:
+            parts.append(item)
+    parts.append("\n\n".join(comparison.notes))
+    return Section(title, parts=tuple(parts))
+
+
+def _marginals(
+    views: Mapping[str, View],
+    truth: str,
+    symmetry: Symmetry | None,
+    var_names: Sequence[str] | None,
+) -> FigureItem | None:
+    """Densities of the parameters whose medians lie furthest apart, in the truth's labelling."""
+    from ...compare.frame import fit_frame  # here: it loads JAX
+
+    frame = fit_frame(views[truth], symmetry, var_names=var_names)
+    chosen = {truth: views[truth]} | dict(views)
+    draws = {}
+    for name, view in chosen.items():
+        try:
+            draws[name] = frame.align(view).draws(tuple(frame.shapes), finite=False)
+        except ValueError:
+            continue  # of another parametrisation: the comparison says so
+    shown = dict(list(draws.items())[:MOST])
+    if len(shown) < 2:
+        return None
+    places = {name: _places(each) for name, each in shown.items()}
+    common = [n for n in places[truth] if all(n in each for each in places.values())]
+    apart = {n: _apart([each[n] for each in places.values()]) for n in common}
+    worst = set(sorted(apart, key=lambda name: -apart[name])[:OVERLAID])
+    names = [name for name in common if name in worst]
+    quantities = {
+        name: {n: thinned(each.of(n), DRAWS) for n in names} for name, each in shown.items()
+    }
+    return _overlaid(quantities, len(common), modulo=frame.alignment is not None)
+
+
+def _places(draws) -> dict[str, tuple[float, float]]:
+    """Median and spread of every parameter that varies."""
+    places: dict[str, tuple[float, float]] = {}
+    for part, values in zip(draws.parts(), draws.blocks(), strict=True):
+        flat = values.reshape(-1, values.shape[2])
+        low, middle, high = np.quantile(flat, [0.16, 0.5, 0.84], axis=0)
+        for name, centre, spread in zip(draws.names[part], middle, high - low, strict=True):
+            if np.isfinite(spread) and spread > 0:
+                places[name] = (float(centre), float(spread))
+    return places
+
+
+def _apart(places: list[tuple[float, float]]) -> float:
+    middles, spreads = zip(*places, strict=True)
+    return float(np.ptp(middles) / min(spreads))
+
+
+def _overlaid(
+    quantities: dict[str, dict[str, Quantity]], total: int, *, modulo: bool
+) -> FigureItem | None:
+    from arviz_plots import plot_dist
+
+    names = list(next(iter(quantities.values())))
+    if not names:
+        return None
+    columns = min(len(names), 4)
+    rows = -(-len(names) // columns)
+    figure = drawn(
+        plot_dist,
+        {name: few(each, longest=20) for name, each in quantities.items()},
+        height=1.7 * rows + 0.5,
+        legend=tuple(quantities),
+        col_wrap=columns,
+        kind="kde",
+        visuals={"point_estimate_text": False, "point_estimate": False, "credible_interval": False},
+    )
+    which = "All" if len(names) == total else f"The {len(names)} of {total} that lie furthest apart"
+    labels = ", in the truth's labelling" if modulo else ""
+    return FigureItem(
+        figure,
+        caption=f"Marginal densities{labels}. {which}: {listed(names, most=OVERLAID)}.",
+        alt=" ".join(_in_words(name, quantities) for name in names),
+    )
+
+
+def _in_words(name: str, quantities: dict[str, dict[str, Quantity]]) -> str:
+    told = []
+    for posterior, each in quantities.items():
+        low, middle, high = (
+            format_number(float(q)) for q in np.quantile(each[name], [0.05, 0.5, 0.95])
+        )
+        told.append(f"{posterior} {middle} ({low} to {high})")
+    return f"{name}, medians and 90 % intervals: {'; '.join(told)}."

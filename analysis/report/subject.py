@@ -1,0 +1,159 @@
+"""One posterior as a page sees it: its name, its view, its diagnosis, and the draws that its numbers rest on.
+
+Convention: where the answer is "usable after alignment", parameters that the symmetry moves are shown aligned, and all
+others as they came; else everything is shown as it came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+from onebasin.models import schema
+
+from ..diagnostics.result import AlignedDiagnosis, Diagnosis
+from ..diagnostics.verdict import Verdict
+from ..posterior.draws import Draws
+from ..posterior.view import View, as_view
+from .numbers import format_number
+
+Quantity = Float[np.ndarray, "chain draw"]
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A posterior that a page is about.
+
+    Attributes
+    ----------
+    name
+        What the page calls it.
+    view
+        The posterior.
+    diagnosis
+        Its numbers, and the answer where there is one.
+    """
+
+    name: str
+    view: View
+    diagnosis: Diagnosis
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The answer to whether it may be used; None where nobody asked."""
+        return self.diagnosis.judgement
+
+    @property
+    def aligned(self) -> AlignedDiagnosis | None:
+        """The diagnosis modulo the symmetry that is declared or was found."""
+        return self.diagnosis.aligned
+
+    @property
+    def is_shown_aligned(self) -> bool:
+        """Whether what the symmetry moves is shown aligned."""
+        return (
+            self.aligned is not None
+            and self.verdict is not None
+            and self.verdict.answer == "aligned"
+        )
+
+    @cached_property
+    def moved(self) -> frozenset[str]:
+        """Parameters that the symmetry moves."""
+        return (
+            frozenset(map(str, self.aligned.aligned.parameters.index))
+            if self.aligned
+            else frozenset()
+        )
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """The table of parameters, with the aligned rows where those are shown."""
+        raw = self.diagnosis.parameters
+        if not self.is_shown_aligned or self.aligned is None:
+            return raw
+        table = raw.copy()
+        aligned = self.aligned.aligned.parameters
+        rows = [name for name in aligned.index if name in table.index]
+        table.loc[rows, aligned.columns] = aligned.loc[rows]
+        return table
+
+    @cached_property
+    def raw_draws(self) -> Draws:
+        """All parameters as they came."""
+        return self.view.draws(self._chosen, finite=False)
+
+    @cached_property
+    def aligned_draws(self) -> Draws | None:
+        """The parameters that the symmetry moves, aligned."""
+        if self.aligned is None:
+            return None
+        names = dict.fromkeys(variable_of(name) for name in self.aligned.aligned.parameters.index)
+        return as_view(self.aligned.alignment.posterior).draws(tuple(names), finite=False)
+
+    def draws_of(self, name: str) -> Quantity:
+        """Draws of one parameter, as they are shown."""
+        if self.is_shown_aligned and name in self.moved and self.aligned_draws is not None:
+            return self.aligned_draws.of(name)
+        return self.raw_draws.of(name)
+
+    def several(self, names: Iterable[str]) -> dict[str, Quantity]:
+        """Draws of some parameters, as they are shown; without those that are not finite or never vary."""
+        values = {name: self.draws_of(name) for name in names}
+        return {n: v for n, v in values.items() if np.isfinite(v).all() and np.ptp(v) > 0}
+
+    @property
+    def _chosen(self) -> tuple[str, ...] | None:
+        """The variables that were asked for; None where all were, which the diagnosis has laid out already."""
+        asked = tuple(dict.fromkeys(map(variable_of, self.diagnosis.parameters.index)))
+        return None if len(asked) >= len(self.view.variables) else asked
+
+    @cached_property
+    def worst(self) -> tuple[str, ...]:
+        """Parameters that decide, largest R-hat first and then smallest bulk ESS; others only where there are none."""
+        table = self.table[np.isfinite(self.table["sd"])]
+        varying = table.drop(index=[n for n in self.diagnosis.constants if n in table.index])
+        known = self.diagnosis.kinds.of
+        own = [name for name in varying.index if known.get(variable_of(name)) != "generated"]
+        ranked = (varying.loc[own] if own else varying).sort_values(
+            ["rhat", "ess_bulk"], ascending=[False, True], na_position="last"
+        )
+        return tuple(map(str, ranked.index))
+
+    @property
+    def has_chains(self) -> bool:
+        """Whether the draws are Markov chains."""
+        return self.diagnosis.has_chains
+
+    def stat(self, name: str) -> Quantity | None:
+        """A statistic of the draws that is finite throughout; None where there is none."""
+        values = self.view.stat(name)
+        return values if values is not None and np.isfinite(values).all() else None
+
+    @property
+    def diverging(self) -> np.ndarray | None:
+        """Which draws diverged; None where that was not recorded."""
+        values = self.view.stat(schema.DIVERGING)
+        return None if values is None else values > 0
+
+
+def variable_of(name: object) -> str:
+    """Give the variable that a scalar parameter such as `W1[0,1]` is an entry of."""
+    return str(name).partition("[")[0]
+
+
+def listed(names: Sequence[str], *, most: int = 6) -> str:
+    """List names in code type, the first few where there are many."""
+    said = ", ".join(f"`{name}`" for name in names[:most])
+    rest = len(names) - most
+    return f"{said} and {format_number(rest)} more" if rest > 0 else said
+
+
+def thinned(values: np.ndarray, most: int) -> np.ndarray:
+    """Keep every k-th draw of each chain, k as small as leaves at most so many."""
+    return values[:, :: max(1, -(-values.shape[1] // most))]
