@@ -6,6 +6,7 @@ Everything that comes from files goes through `shown` on its way: it is shown, n
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 
     from onebasin.analysis.report import Column, Table, TableCell
 
-_PLAIN_WIDTH = 160
-"""Width where stdout is no terminal: a file or a pipe has none of its own."""
+_PAGE = 80
+"""Width where stdout is no terminal and nobody has said another."""
 _MARKS = {"good": ("✓", "green"), "warn": ("!", "yellow"), "bad": ("✗", "red")}
 
 
@@ -141,21 +142,21 @@ def write_json(value: Any) -> None:
 
 
 def write_table(table: Table) -> None:
-    """Write a table to stdout."""
-    import rich.box
-    from rich.table import Table as RichTable
+    """Write a table to stdout, in parts where it is wider than the terminal, or than a page where there is none."""
     from rich.text import Text
 
-    columns = table.headings
-    drawn = RichTable(
-        box=rich.box.SIMPLE_HEAD, title=Text(plain(table.caption)) or None, title_justify="left"
-    )
-    for column, numeric in zip(columns, table.numeric, strict=True):
-        heading = plain(column.name) + (f"\n{column.unit}" if column.unit else "")
-        drawn.add_column(Text(heading), justify="right" if numeric else "left", overflow="fold")
-    for row in table.cells:
-        drawn.add_row(*(_cell(cell, column) for cell, column in zip(row, columns, strict=True)))
-    stdout().print(drawn)
+    from .tables import drawn
+
+    out = stdout()
+    headings = [
+        Text(plain(c.name) + (f"\n{plain(c.unit)}" if c.unit else "")) for c in table.headings
+    ]
+    rows = [
+        [_cell(cell, c) for cell, c in zip(r, table.headings, strict=True)] for r in table.cells
+    ]
+    title = Text(plain(table.caption)) if table.caption else None
+    for part in drawn(headings, rows, table.numeric, title=title, width=out.width):
+        out.print(part)
 
 
 def write_headline(heading: str, sentence: str, flag: str) -> None:
@@ -163,26 +164,20 @@ def write_headline(heading: str, sentence: str, flag: str) -> None:
     from rich.text import Text
 
     mark, colour = _MARKS[flag]
-    head = Text.assemble((f"{mark} {plain(heading)}", f"bold {colour}"))
-    stdout().print(head)
-    stdout().print(Text(plain(sentence)))
+    _write(Text.assemble((f"{mark} {plain(heading)}", f"bold {colour}")))
+    _write(Text(plain(sentence)))
 
 
 def write_rows(rows: Sequence[tuple[str, str, str]]) -> None:
     """Write lines of a flag (or none), a name and a text; texts wrap beside their names."""
-    from rich.table import Table as RichTable
     from rich.text import Text
 
-    drawn = RichTable.grid(padding=(0, 1))
-    drawn.add_column(width=1)
-    drawn.add_column(no_wrap=True, overflow="ellipsis")
-    drawn.add_column(ratio=1, overflow="fold")
+    widest = max((len(plain(name)) for _, name, _ in rows), default=0)
+    stdout().print()
     for flag, name, text in rows:
-        mark, colour = _MARKS[flag] if flag else (" ", "")
-        drawn.add_row(Text(mark, colour), Text(plain(name)), Text(plain(text)))
-    console = stdout()
-    console.print()
-    console.print(drawn)
+        mark = _MARKS[flag] if flag else (" ", "")
+        line = Text.assemble(mark, f" {plain(name):<{widest}} ", plain(text))
+        _write(line, indent=widest + 3)
 
 
 def write_columns(caption: str, names: Sequence[str], columns: Mapping[str, Sequence[str]]) -> None:
@@ -211,14 +206,24 @@ def write_remark(sentence: str, flag: str) -> None:
     from rich.text import Text
 
     mark, colour = _MARKS[flag]
-    stdout().print(Text.assemble((f"{mark} ", colour), plain(sentence)))
+    _write(Text.assemble((f"{mark} ", colour), plain(sentence)), indent=2)
 
 
-def write_sentence(sentence: str) -> None:
-    """Write a sentence to stdout."""
+def write_sentence(sentence: str, *, indent: int = 0) -> None:
+    """Write a sentence to stdout; lines after the first are indented."""
     from rich.text import Text
 
-    stdout().print(Text(plain(sentence)))
+    _write(Text(plain(sentence)), indent=indent)
+
+
+def _write(text: Text, *, indent: int = 0) -> None:
+    """Write a text in lines of a terminal's width; as one line where nobody said how wide lines are."""
+    from .tables import wrapped
+
+    out = stdout()
+    if sys.stdout.isatty() or "COLUMNS" in os.environ:
+        text = wrapped(text, out.width, indent=indent)
+    out.print(text, soft_wrap=True)
 
 
 def plain(text: str) -> str:
@@ -227,20 +232,25 @@ def plain(text: str) -> str:
 
 
 def stdout() -> Console:
-    """Give a console that writes to stdout as it now is; what it is given is `plain` text, and `Text`, never markup."""
+    """Give a console that writes to stdout as it now is; what it is given is `plain` text, and `Text`, never markup.
+
+    Its width is that of the terminal, or what COLUMNS says; a page of 80 columns where there is neither.
+    """
     from rich.console import Console
 
-    terminal = sys.stdout.isatty()
-    return Console(width=None if terminal else _PLAIN_WIDTH, highlight=False, markup=False)
+    known = sys.stdout.isatty() or "COLUMNS" in os.environ
+    return Console(width=None if known else _PAGE, highlight=False, markup=False)
 
 
 def _cell(cell: TableCell, column: Column) -> Text:
     from rich.text import Text
 
+    from .tables import NO_BREAK
+
     parts: list[str | tuple[str, str]] = [plain(column.write(cell.value))]
     if cell.flag:
         mark, colour = _MARKS[cell.flag]
-        parts.append((f" {mark}", colour))
+        parts.append((f"{NO_BREAK}{mark}", colour))
     if cell.note:
         parts.append((f" {plain(cell.note)}", "dim"))
     return Text.assemble(*parts)

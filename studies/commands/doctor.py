@@ -26,11 +26,14 @@ def doctor(
         from onebasin.analysis.report import Table, TableCell
 
         rows = tuple(
-            (check.name, TableCell(check.detail, _flag(check.ok, check.matters)), check.remedy)
+            (check.name, TableCell(check.detail, _flag(check.ok, check.matters)))
             for check in checks
         )
-        table = Table(("part", "found", "to do"), rows).without_empty_columns()
-        console.write_table(table)
+        console.write_table(Table(("part", "found"), rows))
+        for check in checks:
+            if check.remedy:
+                flag = _flag(check.ok, check.matters)
+                console.write_remark(f"{check.name}: {check.remedy}", flag)
         for engine, works in engines.items():
             verdict = "works" if works else "does not work"
             console.write_remark(f"the {engine} engine {verdict}", "good" if works else "bad")

@@ -1,4 +1,4 @@
-"""`onebasin sample`: any Stan program with its data; the options beside those below are fields of settings."""
+"""`onebasin sample`: any Stan program or NumPyro model; the options beside those below are fields of settings."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,10 +13,19 @@ from .symmetries import HELP, parse_exchangeable
 
 def sample(
     context: typer.Context,
-    program: Annotated[Path, typer.Argument(metavar="PROGRAM.stan", help="A Stan program.")],
+    program: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PROGRAM.stan",
+            help="A Stan program; or MODEL.py:NAME, a function that states a NumPyro model.",
+        ),
+    ],
     out: Annotated[Path, typer.Option(help="The posterior file to write, NetCDF.")],
     data: Annotated[
-        Path | None, typer.Argument(metavar="[DATA.json]", help="Its data, as JSON.")
+        Path | None,
+        typer.Argument(
+            metavar="[DATA.json]", help="Its data, as JSON; a function's arguments by name."
+        ),
     ] = None,
     method: Annotated[
         str,
@@ -32,7 +41,7 @@ def sample(
     progress: Annotated[bool, typer.Option(help="Show bars while it runs.")] = True,
     **given: Any,
 ) -> None:
-    """Sample any Stan program; Ctrl-C keeps the finished chains."""
+    """Sample any Stan program or NumPyro model; Ctrl-C keeps the finished chains."""
     from . import console
 
     console.prepare_jax()
@@ -42,13 +51,16 @@ def sample(
 
     from . import sampling
     from .findings import write_findings
+    from .method_settings import settings_for
+    from .model_file import model_file_in
 
+    engine = "stan" if model_file_in(program) is None else "numpyro"
     request = sampling.Request(
         program=program,
         data=data,
         out=out,
         method=method,
-        settings=sampling.settings_for(method, given),
+        settings=settings_for(method, given, engine=engine),
         seed=seed,
         exchangeable=parse_exchangeable(exchangeable or []),
         command=context.obj or "",
@@ -78,8 +90,8 @@ def sample(
 
 
 def sample_with_settings() -> Callable[..., None]:
-    """Give the command with an option for every field of its methods' settings that Stan has a use for."""
-    from .sampling import METHODS, NUMPYRO_ALONE
+    """Give the command with an option for every field of settings that programs and models have a use for."""
+    from .method_settings import METHODS, NETWORKS_ALONE
 
-    options = [each for each in setting_options(METHODS) if each.name not in NUMPYRO_ALONE]
+    options = [each for each in setting_options(METHODS) if each.name not in NETWORKS_ALONE]
     return with_options(sample, options)

@@ -1,20 +1,21 @@
-"""Any Stan program, sampled: from the command line's words to a posterior file."""
+"""Any Stan program or NumPyro model, sampled: from the command line's words to a posterior file."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from onebasin.inference import HmcSettings, NutsSettings
 from onebasin.models import schema
-from onebasin.models.checks import choose
 from onebasin.models.errors import NameTaken, WriteError
 
 from ..errors import StudyError, check_seed
-from ..methods import METHODS, NETWORK_METHODS, Settings, infer
+from ..methods import Settings, infer
+from .model_file import ModelFile, loaded, model_file_in
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from onebasin.models.symmetry.blocks import Symmetry
     from onebasin.models.symmetry.evidence import Evidence
     from onebasin.models.target import Target
-
-NUMPYRO_ALONE = ("batch_size", "dtype", "init_scale", "learning_rate", "max_steps")
-"""Fields of settings that Stan has no use for."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +32,9 @@ class Request:
     Attributes
     ----------
     program : Path
-        The ``.stan`` file.
+        The ``.stan`` file, or ``FILE.py:NAME`` of a NumPyro model.
     data : Path or None
-        The JSON file of its data.
+        The JSON file of its data, or of the model's arguments.
     out : Path
         The posterior file to write.
     method : str
@@ -65,74 +63,31 @@ class Request:
         check_seed(self.seed)
 
     @property
+    def model(self) -> ModelFile | None:
+        """Where the NumPyro model is; None for a Stan program."""
+        return model_file_in(self.program)
+
+    @property
+    def engine(self) -> str:
+        """Who runs it."""
+        return "stan" if self.model is None else "numpyro"
+
+    @property
+    def inputs(self) -> list[Path]:
+        """The files that it names."""
+        program = self.program if self.model is None else self.model.path
+        return [program, *([self.data] if self.data else [])]
+
+    @property
     def checkpoint(self) -> Path:
         """Folder beside `out` in which finished chains are kept until all are."""
         return self.out.with_name(f"{self.out.name}.chains")
 
 
-def settings_for(method: str, options: Mapping[str, Any]) -> Settings:
-    """Make a method's settings from the options that were given.
-
-    Parameters
-    ----------
-    method : str
-        One of `methods.METHODS`.
-    options : mapping
-        Field name to value; None where the option was not given.
-
-    Raises
-    ------
-    ValueError
-        If there is no such method, it has no such option or needs a network, or a value is not allowed.
-    """
-    if method in NETWORK_METHODS:
-        raise StudyError(
-            f"`--method` is {method}, which trains networks, and a Stan program has none; choose one of "
-            f"{', '.join(METHODS)}."
-        )
-    choose("method", method, METHODS)
-    known = [field.name for field in fields(METHODS[method])]
-    given = {name: value for name, value in options.items() if value is not None}
-    for name in given:
-        if name not in known:
-            allowed = ", ".join(flag(n) for n in known if n not in NUMPYRO_ALONE)
-            raise StudyError(
-                f"`{flag(name)}` does not apply to --method {method}, which takes {allowed}."
-            )
-    if "init_starts" in given and given.get("init") != "optimum":
-        raise StudyError(
-            f"`--init-starts` is {given['init_starts']}, but only --init optimum looks from several starting points; "
-            "give both."
-        )
-    return METHODS[method](**given)
-
-
-def _check_netcdf(out: Path) -> None:
-    """Refuse an output that is no NetCDF by its name, before anything is sampled.
-
-    Raises
-    ------
-    StudyError
-        If its suffix is of another format, or of none.
-    """
-    from onebasin.models.formats.writing import NETCDF, format_of
-
-    if format_of(out, argument="--out") is not NETCDF:
-        raise StudyError(
-            f"`--out` is {out}, but sampling writes NetCDF: name it {out.name.split('.')[0] or 'run'}.nc, and convert "
-            "that afterwards with `onebasin convert`."
-        )
-
-
-def flag(name: str) -> str:
-    """Spell an option as on the command line."""
-    return "--" + name.replace("_", "-")
-
-
 def run(
     request: Request, *, force: bool, progress: bool, say: Callable[[str], None]
 ) -> xr.DataTree:
-    """Sample the program and write the posterior, unless this very request has been written before.
+    """Sample the program or the model and write the posterior, unless this very request has been written before.
 
     The output is held from before the first draw until the kept chains are deleted, which is the last thing done: a
     run that was killed at any moment is finished by the same command.
@@ -162,12 +117,38 @@ def run(
     StudyError
         If a file cannot be written; the message says what is kept.
     """
-    from onebasin import stan
+    with target_of(request) as target:
+        return _run(request, target, force=force, progress=progress, say=say)
+
+
+@contextmanager
+def target_of(request: Request) -> Iterator[Target]:
+    """Take the program or the model with its data; the model's file can be run meanwhile."""
+    symmetry = request.exchangeable
+    if request.model is None:
+        from onebasin import stan
+
+        yield stan.stan_program(request.program, request.data, symmetry=symmetry)
+        return
+    from onebasin.models.numpyro_target import numpyro_model
+
+    with loaded(request.model) as model:
+        yield numpyro_model(model, request.data, symmetry=symmetry)
+
+
+def _run(
+    request: Request,
+    target: Target,
+    *,
+    force: bool,
+    progress: bool,
+    say: Callable[[str], None],
+) -> xr.DataTree:
+    """The same, of a target."""
     from onebasin.inference.errors import PosteriorFileError
     from onebasin.inference.posterior import open_posterior
     from onebasin.models.storage.outputs import claim
 
-    target = stan.stan_program(request.program, request.data, symmetry=request.exchangeable)
     target = replace(target, symmetry=_meant(target, say))
     request = replace(request, exchangeable=target.symmetry)
     there = not force and _holds(request, target, say)
@@ -194,6 +175,23 @@ def run(
     return tree
 
 
+def _check_netcdf(out: Path) -> None:
+    """Refuse an output that is no NetCDF by its name, before anything is sampled.
+
+    Raises
+    ------
+    StudyError
+        If its suffix is of another format, or of none.
+    """
+    from onebasin.models.formats.writing import NETCDF, format_of
+
+    if format_of(out, argument="--out") is not NETCDF:
+        raise StudyError(
+            f"`--out` is {out}, but sampling writes NetCDF: name it {out.name.split('.')[0] or 'run'}.nc, and convert "
+            "that afterwards with `onebasin convert`."
+        )
+
+
 def _sample(
     request: Request,
     target: Target,
@@ -213,7 +211,7 @@ def _sample(
         tree = infer(
             target,
             request.method,
-            engine="stan",
+            engine=request.engine,
             settings=request.settings,
             seed=request.seed,
             checkpoint=request.checkpoint,
@@ -239,7 +237,9 @@ def _inputs(request: Request, say: Callable[[str], None]) -> list[Path]:
     from onebasin import stan
     from onebasin.stan.translation import inspect
 
-    given = [request.program, *([request.data] if request.data else [])]
+    given = request.inputs
+    if request.model is not None:
+        return given
     # `os.path`, as a name that no file can have is refused by `claim`, in words of its own
     if not os.path.isfile(request.out) or any(request.out.samefile(path) for path in given):
         return given
@@ -267,7 +267,7 @@ def _fingerprint(request: Request, target: Target, say: Callable[[str], None]) -
 
     return fingerprint(
         target,
-        engine="stan",
+        engine=request.engine,
         progress=say,
         method=request.method,
         settings=asdict(request.settings),
@@ -302,8 +302,16 @@ def _check_symmetry(
     """Refuse what the program does not declare, or its density does not have, before anything is sampled."""
     if not request.exchangeable:
         return None
-    from onebasin import stan
     from onebasin.inference import check_symmetry
+
+    if request.model is None:
+        _check_names(request, say)
+    return check_symmetry(target, engine=request.engine, seed=request.seed).evidence
+
+
+def _check_names(request: Request, say: Callable[[str], None]) -> None:
+    """Refuse a symmetry of variables that the program does not declare."""
+    from onebasin import stan
     from onebasin.stan.translation import inspect
 
     declared = inspect(request.program.resolve(), stan.find_cmdstan(progress=say))
@@ -314,14 +322,13 @@ def _check_symmetry(
                 f"`--exchangeable` names {name}, which {request.program.name} does not declare; "
                 f"it has: {', '.join(names)}."
             )
-    return check_symmetry(target, engine="stan", seed=request.seed).evidence
 
 
 def _try_draws(request: Request, target: Target, tree: xr.DataTree, evidence: Evidence) -> Evidence:
     """Try the symmetry on the draws too; they are valid, and are written, whatever comes of it."""
     from onebasin.inference.density.symmetry import evidence_at_draws
 
-    return evidence_at_draws(target, tree, evidence, engine="stan", seed=request.seed)
+    return evidence_at_draws(target, tree, evidence, engine=request.engine, seed=request.seed)
 
 
 def what_is_kept(request: Request) -> str:

@@ -124,7 +124,8 @@ def _write_list(json: bool) -> None:
         return
     width = max(map(len, STUDIES))
     for name, entry in STUDIES.items():
-        typer.echo(f"{name:<{width}}  {entry.summary}\n{'':<{width}}  {entry.paper}")
+        console.write_sentence(f"{name:<{width}}  {entry.summary}", indent=width + 2)
+        console.write_sentence(f"{'':<{width}}  {entry.paper}", indent=width + 2)
     console.say("run one with: onebasin study NAME")
 
 

@@ -22,6 +22,7 @@ from onebasin.inference.posterior import open_posterior
 from onebasin.models.symmetry.blocks import from_json
 from onebasin.models.symmetry.evidence import Evidence
 from onebasin.studies.commands import sampling
+from onebasin.studies.commands.method_settings import NETWORKS_ALONE
 from onebasin.studies.methods import infer
 
 from .conftest import DATA
@@ -82,12 +83,12 @@ def test_every_option_changes_the_settings(sample, sampler, words, settings):
 
 
 def test_options_are_the_fields_of_settings(onebasin):
-    """One word for one thing: every field that Stan has a use for, with its default, and nothing else."""
+    """One word for one thing: every field that programs and models have a use for, and nothing else."""
     shown = set(re.findall(r"--([a-z-]+)", onebasin("sample", "--help").out))
     classes = (NutsSettings, HmcSettings, AdviSettings)
     classes += (PathfinderSettings, LaplaceSettings, OptimizeSettings)
     fields_of = {f.name for s in classes for f in fields(s)}
-    expected = {name.replace("_", "-") for name in fields_of - set(sampling.NUMPYRO_ALONE)}
+    expected = {name.replace("_", "-") for name in fields_of - set(NETWORKS_ALONE)}
     rest = [
         "method",
         "seed",
@@ -102,7 +103,7 @@ def test_options_are_the_fields_of_settings(onebasin):
         "init",
     ]
     assert shown == expected | set(rest)
-    for name in fields_of & set(sampling.NUMPYRO_ALONE):
+    for name in fields_of & set(NETWORKS_ALONE):
         answer = onebasin("sample", "a.stan", "--out", "b.nc", f"--{name.replace('_', '-')}", "1")
         assert "No such option" in answer.err
 
@@ -186,6 +187,10 @@ def test_table_ends_with_the_file(sample, sampler):
             "`--init` does not apply to --method meanfield, which takes --iterations, --gradient-samples",
         ),
         (["--method", "ensemble"], "`--method` is ensemble, which trains networks, and a Stan"),
+        (
+            ["--dtype", "float32"],
+            "`--dtype` is for NumPyro models; --method nuts of a Stan program takes --chains",
+        ),
         (["--max-tree-depth", "0"], "`--max-tree-depth` must be a whole number of at least 1"),
         (
             ["--trajectory-length", "2"],

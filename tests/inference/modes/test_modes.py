@@ -129,9 +129,11 @@ def test_khat_of_pathfinder_is_that_of_the_draws_before_they_were_resampled() ->
 
 
 @pytest.mark.stan
-def test_pathfinder_and_laplace_are_cmdstans_own(tmp_path) -> None:
+def test_pathfinder_and_laplace_are_cmdstans_own(tmp_path, monkeypatch) -> None:
     """The same seed by cmdstanpy gives the same draws: nothing is lost on the way."""
     import cmdstanpy
+
+    monkeypatch.chdir(tmp_path)  # CmdStan drops a profile.csv where it runs
 
     from onebasin.stan.program import make_ready
 

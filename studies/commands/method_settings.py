@@ -1,0 +1,78 @@
+"""A method's settings from the options of `onebasin sample`: which apply to which method and engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from onebasin.inference import PathfinderSettings
+from onebasin.models.checks import choose
+
+from ..errors import StudyError
+from ..methods import METHODS, NETWORK_METHODS, Settings
+
+NUMPYRO_ALONE = ("dtype", "init_scale", "learning_rate", "max_steps")
+"""Fields of settings that Stan has no use for."""
+NETWORKS_ALONE = ("batch_size",)
+"""Fields of settings that neither a program nor a model of one's own has a use for."""
+
+
+def settings_for(method: str, options: Mapping[str, Any], *, engine: str = "stan") -> Settings:
+    """Make a method's settings from the options that were given.
+
+    Parameters
+    ----------
+    method : str
+        One of `methods.METHODS`.
+    options : mapping
+        Field name to value; None where the option was not given.
+    engine : {"numpyro", "stan"}
+        What runs it.
+
+    Raises
+    ------
+    ValueError
+        If there is no such method, it has no such option or needs a network, or a value is not allowed.
+    """
+    if method in NETWORK_METHODS:
+        raise StudyError(
+            f"`--method` is {method}, which trains networks, and a Stan program has none; choose one of "
+            f"{', '.join(METHODS)}."
+        )
+    choose("method", method, METHODS)
+    if engine == "numpyro" and METHODS[method] is PathfinderSettings:
+        rest = ", ".join(name for name in METHODS if METHODS[name] is not PathfinderSettings)
+        raise StudyError(
+            f"`--method` is {method}, which runs Stan programs alone; for a NumPyro model choose one of {rest}."
+        )
+    given = {name: value for name, value in options.items() if value is not None}
+    _check_fields(method, given, engine)
+    if "init_starts" in given and given.get("init") != "optimum":
+        raise StudyError(
+            f"`--init-starts` is {given['init_starts']}, but only --init optimum looks from several starting points; "
+            "give both."
+        )
+    return METHODS[method](**given)
+
+
+def _check_fields(method: str, given: Mapping[str, Any], engine: str) -> None:
+    """Refuse an option that the method, or the engine, has no use for."""
+    known = [field.name for field in fields(METHODS[method]) if field.name not in NETWORKS_ALONE]
+    taken = [name for name in known if engine == "numpyro" or name not in NUMPYRO_ALONE]
+    for name in given:
+        if name in taken:
+            continue
+        allowed = ", ".join(map(flag, taken))
+        if name in known:
+            raise StudyError(
+                f"`{flag(name)}` is for NumPyro models; --method {method} of a Stan program takes {allowed}."
+            )
+        raise StudyError(
+            f"`{flag(name)}` does not apply to --method {method}, which takes {allowed}."
+        )
+
+
+def flag(name: str) -> str:
+    """Spell an option as on the command line."""
+    return "--" + name.replace("_", "-")

@@ -1,0 +1,159 @@
+"""Tables and sentences within a width: lines end between words, and neither numbers nor names are broken.
+
+A table that is too wide, with every cell wrapped at its words, is drawn in parts below each other, each with the first
+column. Only what has no room by itself is cut, after punctuation where there is some: paths and endless names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import rich.box
+from rich.cells import cell_len
+from rich.table import Table as RichTable
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from rich.console import JustifyMethod
+
+_WORD = re.compile(r"(?:[^ \n\[]*\[[^\]\n]{0,24}\][^ \n]*)|[^ \n]+")
+"""What stands between blanks; an index has blanks of its own, and a no-break space is none."""
+_PUNCTUATION = re.compile(r"(?<=[/\-_,.:;=|])(?=.)")
+NO_BREAK = "\u00a0"
+"""A blank at which no line ends; written as a plain one."""
+_LONG = 24
+"""Longer words may be cut after punctuation."""
+_SHORT = 12
+"""Headings up to this are not broken."""
+_FRAME = 3
+"""What a column takes beside its text; the frame of a table takes one more."""
+
+
+def wrapped(text: Text, width: int, *, indent: int = 0) -> Text:
+    """Break a text's lines between words.
+
+    Parameters
+    ----------
+    text : Text
+        With its styles.
+    width : int
+        Of the lines.
+    indent : int
+        Blanks before every line but the first.
+    """
+    lines: list[tuple[int, int]] = []
+    for start, end, fresh in _pieces(text.plain, width - indent, cut=True):
+        room = width - (indent if len(lines) > 1 else 0)
+        if lines and not fresh and end - (lines[-1][0] if len(lines) > 1 else 0) <= room:
+            lines[-1] = (lines[-1][0], end)
+        else:
+            lines.append((start, end))
+    if lines:
+        lines[0] = (0, lines[0][1])  # blanks before the first word
+    out = Text("\n" + " " * indent).join([text[start:end] for start, end in lines])
+    out.plain = out.plain.replace(NO_BREAK, " ")  # has done its work
+    return out
+
+
+def drawn(
+    headings: Sequence[Text],
+    rows: Sequence[Sequence[Text]],
+    numeric: Sequence[bool],
+    *,
+    title: Text | None,
+    width: int,
+) -> Iterator[RichTable]:
+    """Draw a table, in as many parts as the width asks for.
+
+    Parameters
+    ----------
+    headings, rows, numeric
+        Of the columns; numbers are set flush right.
+    title : Text or None
+        Above the first part.
+    width : int
+        Of the terminal.
+    """
+    columns = [[heading, *(row[i] for row in rows)] for i, heading in enumerate(headings)]
+    least = [max(map(_least_width, cells)) for cells in columns]
+    least = [max(w, _heading_width(heading)) for w, heading in zip(least, headings, strict=True)]
+    most = [max(_width(cell) for cell in cells) for cells in columns]
+    beside = max((w + _FRAME for w in least[1:]), default=0)
+    least[0] = min(least[0], max(width - 1 - _FRAME - beside, _LONG))
+    alone = max(width - 1 - 2 * _FRAME - least[0], 1)
+    least[1:] = [min(w, alone) for w in least[1:]]
+    for part in _parts(least, width):
+        widths = _share([least[i] for i in part], [most[i] for i in part], width)
+        table = RichTable(box=rich.box.SIMPLE_HEAD, title=title, title_justify="left")
+        title = None
+        for i, column_width in zip(part, widths, strict=True):
+            justify: JustifyMethod = "right" if numeric[i] else "left"
+            heading = wrapped(headings[i], column_width)
+            table.add_column(heading, justify=justify, width=column_width, overflow="fold")
+        for row in rows:
+            cells = zip(part, widths, strict=True)
+            table.add_row(*(wrapped(row[i], column_width) for i, column_width in cells))
+        yield table
+
+
+def _parts(least: Sequence[int], width: int) -> Iterator[list[int]]:
+    """Columns that stand beside each other, always with the first."""
+    part = [0]
+    for i in range(1, len(least)):
+        taken = 1 + sum(least[j] + _FRAME for j in (*part, i))
+        if taken > width and len(part) > 1:
+            yield part
+            part = [0]
+        part.append(i)
+    yield part
+
+
+def _share(least: Sequence[int], most: Sequence[int], width: int) -> list[int]:
+    """Widths of columns: what each needs, and the rest evenly to those that would take more."""
+    widths = list(least)
+    room = width - 1 - sum(w + _FRAME for w in widths)
+    wanting = [i for i in range(len(widths)) if widths[i] < most[i]]
+    while room > 0 and wanting:
+        for i in wanting[:room]:
+            widths[i] += 1
+            room -= 1
+        wanting = [i for i in wanting if widths[i] < most[i]]
+    return widths
+
+
+def _width(text: Text) -> int:
+    return max((line.cell_len for line in text.split()), default=0)
+
+
+def _least_width(text: Text) -> int:
+    """Width of the longest piece that is not cut."""
+    pieces = _pieces(text.plain, _LONG, cut=False)
+    return max((cell_len(text.plain[start:end]) for start, end, _ in pieces), default=1)
+
+
+def _heading_width(heading: Text) -> int:
+    """Width of a heading's first line, where it is short enough to be left whole."""
+    first = cell_len(heading.plain.partition("\n")[0])
+    return first if first <= _SHORT else 0
+
+
+def _pieces(text: str, width: int, *, cut: bool) -> Iterator[tuple[int, int, bool]]:
+    """Where words begin and end, and whether a new line begins before them.
+
+    Words longer than the width come in pieces that end after punctuation; pieces that are longer still are cut, if
+    that is asked for.
+    """
+    before = 0
+    for word in _WORD.finditer(text):
+        fresh = "\n" in text[before : word.start()]
+        before = word.end()
+        places = [word.start()]
+        if len(word[0]) > width:
+            places += [word.start() + mark.start() for mark in _PUNCTUATION.finditer(word[0])]
+        for start, end in pairwise([*places, word.end()]):
+            step = max(width if cut else end - start, 1)
+            for place in range(start, end, step):
+                yield place, min(place + step, end), fresh and place == word.start()

@@ -1,0 +1,190 @@
+"""`onebasin sample model.py:NAME`: a NumPyro model of the user's own, its data and its errors."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from onebasin.inference.posterior import open_posterior
+from onebasin.studies.commands.model_file import ModelFile, loaded, model_file_in
+
+MODEL = """
+import numpyro
+import numpyro.distributions as dist
+
+
+def model(y, scale=1.0):
+    mu = numpyro.sample("mu", dist.Normal(0.0, 2.0).expand([2]).to_event(1))
+    with numpyro.plate("obs", len(y)):
+        numpyro.sample("y", dist.Normal(mu.sum(), scale), obs=y)
+
+
+def untaught(y):
+    raise KeyError(f"no teacher for {len(y)} values")
+
+
+answer = 42
+"""
+Y = [1.0, 2.0, 3.0, 6.0]
+SHORT = ("--warmup", "50", "--draws", "50", "--chains", "2", "--no-progress")
+
+
+@pytest.fixture
+def model(here) -> Path:
+    """A file of models, and data."""
+    (here / "my_model.py").write_text(MODEL)
+    (here / "y.json").write_text(json.dumps({"y": Y}))
+    return here / "my_model.py"
+
+
+@pytest.fixture
+def run(onebasin, model):
+    """Sample the model, shortly."""
+
+    def sample(*words: str, short: bool = True):
+        word = () if any(".py" in w for w in words) else ("my_model.py:model", "y.json")
+        return onebasin("sample", *word, "--out", "run.nc", *(SHORT if short else ()), *words)
+
+    return sample
+
+
+@pytest.mark.parametrize(
+    ("word", "found"),
+    [
+        ("m.py:f", ModelFile(Path("m.py"), "f")),
+        ("a/b c.py:f", ModelFile(Path("a/b c.py"), "f")),
+        ("m.py", ModelFile(Path("m.py"), "")),
+        ("m.py:", ModelFile(Path("m.py"), "")),
+        ("m.stan", None),
+        ("m.py.stan", None),
+        ("m", None),
+    ],
+)
+def test_words_of_a_model(word, found):
+    assert model_file_in(word) == found
+
+
+def test_a_model_is_sampled_by_name_of_its_arguments(run):
+    answer = run("--seed", "3")
+    assert answer.code == 0, answer.err
+    tree = open_posterior("run.nc")
+    assert tree.attrs["engine"] == "numpyro"
+    assert tree.attrs["method"] == "nuts"
+    assert tree.posterior["mu"].shape == (2, 50, 2)
+    # The sum of both has the mean 8 sum(y) / (1 + 8 n), by conjugacy.
+    total = float(tree.posterior["mu"].sum("mu_dim_0").mean())
+    assert abs(total - 8 * sum(Y) / (1 + 8 * len(Y))) < 0.4
+
+
+def test_a_changed_source_or_data_is_another_run(run, model):
+    assert run().code == 0
+    before = Path("run.nc").read_bytes()
+    again = run()
+    assert again.code == 0
+    assert "run.nc holds what this command makes" in again.err
+    assert Path("run.nc").read_bytes() == before
+    Path("y.json").write_text(json.dumps({"y": [*Y[:-1], 7.0]}))
+    assert "exists" in run().err
+    Path("y.json").write_text(json.dumps({"y": Y}))
+    assert "holds what this command makes" in run().err
+    model.write_text(MODEL.replace("2.0)", "2.5)"))
+    assert run().code == 1
+    assert Path("run.nc").read_bytes() == before
+
+
+@pytest.mark.parametrize("method", ["hmc", "meanfield", "laplace", "optimize"])
+def test_methods_run_on_a_model(run, method):
+    few = {
+        "hmc": [*SHORT, "--max-steps", "20"],
+        "meanfield": ["--iterations", "200", "--draws", "50", "--learning-rate", "0.05"],
+        "laplace": ["--draws", "50"],
+    }
+    answer = run("--method", method, *few.get(method, []), short=False)
+    assert answer.code == 0, answer.err
+    assert open_posterior("run.nc").attrs["engine"] == "numpyro"
+
+
+def test_symmetry_is_held_against_the_density(run):
+    assert run("--exchangeable", "mu").code == 0
+    assert run("--exchangeable", "+-mu", "--force").code == 1
+    answer = run("--exchangeable", "nu", "--force")
+    assert answer.code == 1
+    assert "nu" in answer.err and "mu" in answer.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["absent.py:model"], ["`absent.py:model`", "does not exist"]),
+        (["my_model.py"], ["`my_model.py`", "my_model.py:model", "untaught"]),
+        (["my_model.py:modle"], ["`my_model.py:modle`", "no function", "model, untaught"]),
+        (["my_model.py:answer"], ["no function of my_model.py"]),
+        (["my_model.py:model"], ["y"]),
+        (
+            ["my_model.py:untaught", "y.json"],
+            ["`my_model.py:untaught` fails: my_model.py:13: KeyError: 'no teacher for 4 values'."],
+        ),
+        (["my_model.py:model", "y.json", "--method", "pathfinder"], ["`--method` is pathfinder"]),
+        (
+            ["my_model.py:model", "y.json", "--method", "laplace", "--chains", "2"],
+            ["`--chains` does not apply to --method laplace, which takes --starts"],
+        ),
+    ],
+)
+def test_what_cannot_be_sampled_is_one_sentence(onebasin, model, words, said):
+    answer = onebasin("sample", *words, "--out", "run.nc")
+    assert answer.code == 1
+    assert answer.err.count("onebasin: ") == 1
+    for word in said:
+        assert word in answer.err
+    assert "Traceback" not in answer.err
+    assert not Path("run.nc").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("import numpy\n\nx = jnp.zeros(3)\n", "bad.py:3: NameError: name 'jnp' is not defined."),
+        ("def model(:\n    pass\n", "bad.py:1: SyntaxError: "),
+        ("import no_such_package_here\n", "bad.py:1: ModuleNotFoundError: "),
+        ("raise SystemExit(3)\n", "ends the process as it is imported (exit code 3)"),
+        ("import helper\n", "helper.py:2: ZeroDivisionError: division by zero."),
+    ],
+)
+def test_a_file_that_fails_says_where(onebasin, here, text, said):
+    (here / "bad.py").write_text(text)
+    (here / "helper.py").write_text("\n1 / 0\n")
+    answer = onebasin("sample", "bad.py:model", "--out", "run.nc")
+    assert answer.code == 1
+    assert said in answer.err
+    assert answer.err.count("\n") == 1
+
+
+def test_modules_beside_the_file_are_found_and_the_path_is_left_as_it_was(here):
+    (here / "beside_the_model.py").write_text("value = 3\n")
+    (here / "m.py").write_text(
+        "import beside_the_model\n\ndef f():\n    return beside_the_model.value\n"
+    )
+    before = list(sys.path)
+    with loaded(ModelFile(Path("m.py"), "f")) as function:
+        assert function() == 3
+    assert sys.path == before
+    del sys.modules["beside_the_model"]
+
+
+def test_arguments_are_arrays_of_their_types(here):
+    (here / "m.py").write_text(
+        "seen = {}\n\ndef f(**data):\n    seen.update(data)\n    raise ValueError('stop')\n"
+    )
+    from onebasin.models.numpyro_target import numpyro_model
+
+    (here / "d.json").write_text('{"n": 3, "k": [1, 2], "x": [[0.5], [1]], "s": 2.0}')
+    with loaded(ModelFile(Path("m.py"), "f")) as function:
+        data = numpyro_model(function, here / "d.json").data
+    assert data["n"] == 3
+    assert data["k"].dtype == np.int64
+    assert data["x"].dtype == np.float64 and data["x"].shape == (2, 1)
