@@ -149,7 +149,7 @@ def _run(
     from onebasin.inference.posterior import open_posterior
     from onebasin.models.storage.outputs import claim
 
-    target = replace(target, symmetry=_meant(target, say))
+    target = replace(target, symmetry=_meant(request, target, say))
     request = replace(request, exchangeable=target.symmetry)
     there = not force and _holds(request, target, say)
     with claim(
@@ -284,7 +284,7 @@ def _clear(request: Request, say: Callable[[str], None]) -> None:
         say(f"{request.checkpoint} stays: it holds {', '.join(stays)}, which is not ours")
 
 
-def _meant(target: Target, say: Callable[[str], None]) -> Symmetry:
+def _meant(request: Request, target: Target, say: Callable[[str], None]) -> Symmetry:
     """What is declared, once the lengths of what changes sign are known."""
     from onebasin.inference.engine import engine_named
 
@@ -292,7 +292,7 @@ def _meant(target: Target, say: Callable[[str], None]) -> Symmetry:
 
     if not any(block.axes and block.flipped for block in target.symmetry):
         return target.symmetry
-    point = engine_named("stan").density(target, say).points(1, 0)
+    point = engine_named(request.engine).density(target, say).points(1, 0)
     return as_meant(target.symmetry, {name: value.shape[1:] for name, value in point.items()})
 
 
