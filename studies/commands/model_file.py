@@ -145,14 +145,12 @@ def _saying_where(model: Callable[..., Any], file: ModelFile) -> Callable[..., A
 
 
 def _where(error: Exception, path: Path) -> str:
-    """The last place in the user's file that an error passed, and the error's last line."""
+    """The last place in the user's file, or one beside it, that an error passed, and the error's first line."""
     if isinstance(error, SyntaxError):
         place = f"{Path(error.filename or path).name}:{error.lineno}"
     else:
         frames = traceback.extract_tb(error.__traceback__)
-        ours = [f for f in frames if Path(f.filename) == path] or [
-            f for f in frames if Path(f.filename).parent == path.parent
-        ]
+        ours = [f for f in frames if Path(f.filename).parent == path.parent]
         place = f"{Path(ours[-1].filename).name}:{ours[-1].lineno}" if ours else path.name
     said = str(error).strip().partition("\n")[0]
     words = f"{type(error).__name__}: {said}" if said else type(error).__name__
