@@ -15,6 +15,9 @@ from .gain import Gain
 from .moving import MENDED, Entries, Moving, Rhat
 from .slots import Slot
 
+CLEAR_ELEMENTS = 0.95
+"""Certainty from which a candidate comes before others that mend as much."""
+
 
 @dataclass(frozen=True, eq=False)
 class Judged:
@@ -42,16 +45,25 @@ class Judged:
 
     @property
     def slots(self) -> tuple[Slot, ...]:
-        """What moves."""
+        """What moves, the seed first."""
         return self.moving.slots
+
+    @property
+    def places(self) -> set[tuple[str, tuple[int, ...]]]:
+        """Where that is."""
+        return {(slot.name, slot.axes) for slot in self.slots}
 
 
 def rank(candidate: Judged) -> tuple[bool, int, bool, float]:
     """Order candidates: certain, mending most, clear, leaving least beside noise; signs count against one."""
-    signs = any(slot.signed for slot in candidate.slots)
-    unclear = candidate.gain.sorting.certainty < 0.95
-    beside = candidate.gain.beside_noise * (1.7 if signs else 1)
-    return (not candidate.certain, -candidate.mended, unclear, beside)
+    unclear = candidate.gain.sorting.certainty < CLEAR_ELEMENTS
+    left = beside(candidate.slots[0], candidate.gain)
+    return (not candidate.certain, -candidate.mended, unclear, left)
+
+
+def beside(seed: Slot, gain: Gain) -> float:
+    """What is left beside noise, counted higher where signs may change, which are freer to gain."""
+    return gain.beside_noise * (1.7 if seed.signed else 1)
 
 
 def judge(
@@ -97,17 +109,15 @@ def judge(
 
 def _mends(gain: Gain, by_chain: Callable[[], bool]) -> bool:
     """Some entry was bad: labels differ between chains, which whole chains' elements or sure draws' mend."""
-    certainty, beside = gain.sorting.certainty, gain.beside_noise
+    certainty, left = gain.sorting.certainty, gain.beside_noise
     if gain.gain >= 0.9:
         return False
-    return (certainty >= 0.985 and beside < 0.75) or (
-        certainty >= 0.8 and beside < 0.9 and by_chain()
-    )
+    return (certainty >= 0.985 and left < 0.75) or (certainty >= 0.8 and left < 0.9 and by_chain())
 
 
 def _perhaps_mends(gain: Gain, mended: int, *, signed: bool) -> bool:
-    beside = gain.beside_noise < (0.6 if signed else 0.8)
-    return beside and gain.sorting.certainty > 0.8 and (gain.switching > 0.8 or mended > 0)
+    little = gain.beside_noise < (0.6 if signed else 0.8)
+    return little and gain.sorting.certainty > 0.8 and (gain.switching > 0.8 or mended > 0)
 
 
 def _switches(gain: Gain) -> bool:
@@ -121,6 +131,6 @@ def _switches(gain: Gain) -> bool:
 
 
 def _perhaps_switches(gain: Gain) -> bool:
-    certainty, beside = gain.sorting.certainty, gain.beside_noise
-    overlap = (beside < 0.8 and certainty > 0.8) or (beside < 0.6 and certainty > 0.5)
+    certainty, left = gain.sorting.certainty, gain.beside_noise
+    overlap = (left < 0.8 and certainty > 0.8) or (left < 0.6 and certainty > 0.5)
     return gain.switching > 0.9 and gain.gain < 0.9 and overlap

@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from .candidate import Candidate, Discovery, Values
-from .decision import Judged, judge, rank
+from .decision import CLEAR_ELEMENTS, Judged, beside, judge, rank
 from .gain import Gain, gain_of, gain_together
 from .moving import (
     Moving,
@@ -32,7 +32,7 @@ from .moving import (
     mask_of,
 )
 from .slots import Features, Lens, Slot, slots
-from .sorting import FEW, MANY, Sorting, apply, best_sorting, sort, spread
+from .sorting import FEW, Sorting, apply, best_sorting, may_be_sorted, sort, spread
 from .turning import find_turning
 
 SEARCHED = 400
@@ -135,16 +135,21 @@ class _Search:
         self.lenses = [lens for lens in self.lenses if not _overlaps(lens.slot, turning)]
         by_size = sorted(self.lenses, key=lambda lens: lens.slot.size)
         for size, lenses in groupby(by_size, key=lambda lens: lens.slot.size):
-            mends_all = any(c.certain and c.mended >= self.num_bad for c in found)
-            if size > FEW and (mends_all or turning):
+            if size > FEW and (turning or any(map(self._mends_all, found))):
                 break
-            seeds = sorted(self._seeds(list(lenses)), key=lambda seed: seed[1].beside_noise)
+            seeds = sorted(
+                self._seeds(list(lenses)), key=lambda seed: beside(seed[0].slot, seed[1])
+            )
             for seed in seeds:
-                if any(c.certain and seed[0].slot in c.slots for c in found):
-                    continue  # it would find the same again
+                if any(self._mends_all(c) and _overlaps(seed[0].slot, c.places) for c in found):
+                    continue  # which left less
                 candidate = self._candidate(*seed)
                 found += [candidate] if candidate is not None else []
         return found
+
+    def _mends_all(self, candidate: Judged) -> bool:
+        clear = candidate.certain and candidate.gain.sorting.certainty >= CLEAR_ELEMENTS
+        return clear and candidate.mended >= self.num_bad
 
     def _lens(self, slot: Slot) -> Lens | None:
         """A slot's lens; None where it cannot be a seed nor move along."""
@@ -164,9 +169,10 @@ class _Search:
             if not self.num_bad and spread(features) < 0.85 * np.mean(features**2):
                 continue
             mask = mask_of([lens])
+            if not may_be_sorted(features, mask, self.rng):
+                continue
             sorting = best_sorting(features, mask, self.rng)
-            unclear = lens.slot.size > MANY and sorting.certainty <= 0.5
-            if unclear or sorting.spread >= 0.85 * spread(features):
+            if sorting.spread >= 0.85 * spread(features):
                 continue
             if lens.slot.signed and not _signs_change(sorting):
                 continue  # the slot without signs says the same

@@ -118,9 +118,12 @@ class Lens:
         raw = slot.raw(values)
         scale = np.sqrt(np.mean(raw**2, axis=(0, 1)))
         kept = scale > 1e-12 * float(scale.max(initial=0.0))
-        matrix = np.diag(1 / np.where(kept, scale, 1.0))[:, kept]
-        if matrix.shape[1] > DIRECTIONS:
-            matrix = matrix @ _leading((raw @ matrix).reshape(-1, matrix.shape[1]))
+        unit = 1 / scale[kept]
+        if len(unit) <= DIRECTIONS:
+            return cls(slot, np.diag(1 / np.where(kept, scale, 1.0))[:, kept])
+        directions = _leading((raw[..., kept] * unit).reshape(-1, len(unit)))
+        matrix = np.zeros((len(scale), directions.shape[1]))
+        matrix[kept] = unit[:, None] * directions
         return cls(slot, matrix)
 
     def __call__(self, values: Float[np.ndarray, draw * event]) -> Features:

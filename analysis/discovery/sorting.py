@@ -29,8 +29,10 @@ MANY = 12
 """From more components on, starts and noises are fewer: assignments take longer, and their means differ less."""
 
 _ROUNDS = 25
+_FEW_ROUNDS = 10
+"""The same for many components."""
 _AT_REST = 0.005
-"""Share of the draws that still move below which a sorting has come to rest."""
+"""Share of the components that still move below which a sorting has come to rest."""
 _FLOOR = 1e-6
 """Least variance, of features whose mean square is 1."""
 
@@ -76,14 +78,14 @@ def sort(
     start: tuple[Permutations, Signs],
     rounds: int = _ROUNDS,
 ) -> Sorting:
-    """Sort from one start until hardly a draw moves."""
+    """Sort from one start until hardly a component moves."""
     permutation, signs = start
     for _ in range(rounds):
         mean, variance = _moments(apply(features, signed, permutation, signs))
         prices, sign_of = _prices(features, mean, variance, signed)
         new = _assign(prices)
         new_signs = _taken(sign_of, new)
-        moved = ((new != permutation) | (new_signs != signs)).any(axis=1).mean()
+        moved = ((new != permutation) | (new_signs != signs)).mean()
         permutation, signs = new, new_signs
         if moved <= _AT_REST:
             break
@@ -105,10 +107,18 @@ def sort_by(
 
 def best_sorting(features: Features, signed: Mask, rng: np.random.Generator) -> Sorting:
     """The best sorting from a few starts."""
+    rounds = _ROUNDS if features.shape[1] <= MANY else _FEW_ROUNDS
     return min(
-        (sort(features, signed, start) for start in _starts(features, signed, rng)),
+        (sort(features, signed, start, rounds) for start in _starts(features, signed, rng)),
         key=lambda sorting: sorting.cost,
     )
+
+
+def may_be_sorted(features: Features, signed: Mask, rng: np.random.Generator) -> bool:
+    """Whether it is worth it to sort many components: whether half of the draws are clear about theirs."""
+    if features.shape[1] <= MANY:
+        return True
+    return best_sorting(features[::2], signed, rng).certainty > 0.5
 
 
 def quick_sorting(features: Features, signed: Mask) -> Sorting:
@@ -150,14 +160,21 @@ def _prices(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Cost of component k at place j (draw, place, component), by the better sign, and that sign."""
     weight = 1 / variance
-    own = np.einsum("nkf,jf->njk", features**2, weight)
-    plain = np.einsum("nkf,jf->njk", features[..., ~signed], (mean * weight)[:, ~signed])
-    cross = np.einsum("nkf,jf->njk", features[..., signed], (mean * weight)[:, signed])
-    level = ((mean**2) * weight + np.log(variance)).sum(axis=1)[None, :, None]
-    return own - 2 * (plain + np.abs(cross)) + level, np.where(cross < 0, -1.0, 1.0)
+    aim = mean * weight
+    level = ((mean**2) * weight + np.log(variance)).sum(axis=1)
+    prices = features**2 @ weight.T + level
+    if not signed.all():
+        prices -= 2 * (features[..., ~signed] @ aim[:, ~signed].T)
+    if not signed.any():
+        return prices.swapaxes(1, 2), np.ones((1, 1, 1))
+    cross = features[..., signed] @ aim[:, signed].T
+    prices -= 2 * np.abs(cross)
+    return prices.swapaxes(1, 2), np.where(cross < 0, -1.0, 1.0).swapaxes(1, 2)
 
 
 def _taken(table: np.ndarray, permutation: Permutations) -> np.ndarray:
+    if table.size == 1:
+        return np.broadcast_to(table[0, 0], permutation.shape)
     return np.take_along_axis(table, permutation[..., None], axis=2)[..., 0]
 
 
@@ -167,6 +184,7 @@ def _assign(prices: np.ndarray) -> Permutations:
         orders = np.array(list(permutations(range(size))))
         totals = prices[:, np.arange(size), orders].sum(axis=2)
         return orders[totals.argmin(axis=1)]
+    prices = np.ascontiguousarray(prices)
     best = prices.argmin(axis=2)
     clash = (np.sort(best, axis=1) != np.arange(size)).any(axis=1)
     for row in np.flatnonzero(clash):  # elsewhere every place has a cheapest component of its own
