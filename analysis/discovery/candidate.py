@@ -13,7 +13,7 @@ from onebasin.models.symmetry.words import spell
 
 from .slots import Slot
 
-Values = Mapping[str, Float[np.ndarray, "chain draw *event"]]
+Values = Mapping[str, Float[np.ndarray, "chain draw ..."]]
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,9 @@ class Numbers:
         What sorting leaves over what it leaves of noise: 1 for noise.
     certainty : float
         Mean probability, over draws, of the element that was chosen against swaps of two parts and changes of one sign.
-    bad, mended : int
-        Entries whose R-hat was bad before, and those of them whose R-hat is good afterwards.
+    entries, bad, mended, left : int
+        Entries that move; those whose R-hat was bad; those of them whose R-hat is good afterwards; all whose R-hat is
+        bad afterwards.
     rhat_before, rhat_after : float
         Worst R-hat of the entries that move; NaN where it is not defined.
     closest : tuple of int
@@ -44,8 +45,10 @@ class Numbers:
     switching: float
     beside_noise: float
     certainty: float
+    entries: int
     bad: int
     mended: int
+    left: int
     rhat_before: float
     rhat_after: float
     closest: tuple[int, int]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .gain import Gain
-from .moving import MENDED, Entries, Moving, Rhat
+from .moving import MENDED, Entries, Moving, split_rhat
 from .slots import Slot
 
 CLEAR_ELEMENTS = 0.95
@@ -70,7 +70,6 @@ def judge(
     moving: Moving,
     gain: Gain,
     entries: Entries,
-    rhat: Rhat,
     limit: float,
     *,
     first: bool,
@@ -81,27 +80,27 @@ def judge(
     ----------
     moving, gain, entries
         The candidate, what it gains, and what it does to R-hat.
-    rhat : callable
-        R-hat of entries side by side.
     limit : float
         R-hat above which an entry is bad.
     first : bool
         Whether nothing was found before.
     """
     signed = any(slot.signed for slot in moving.slots)
-    after = rhat(entries.own) > limit
+    after = split_rhat(entries.own) > limit
     mended = round(float((entries.before & ~after).sum()) / entries.share)
     if entries.before.any():
 
         def by_chain() -> bool:
-            return bool(np.mean(~(rhat(entries.common()) > limit)) >= MENDED)
+            return bool(np.mean(~(split_rhat(entries.common()) > limit)) >= MENDED)
 
         repairs = bool(np.mean(~after) >= MENDED)
         certain = repairs and _mends(gain, by_chain)
         ambiguous = first and repairs and _perhaps_mends(gain, mended, signed=signed)
     else:
         certain = _switches(gain)
-        ambiguous = not signed and _perhaps_switches(gain)
+        # An entry of a square belongs to two parts, so that noise of single parts is no yardstick for squares alone.
+        squares = all(len(slot.axes) == 2 for slot in moving.slots)
+        ambiguous = not signed and not squares and _perhaps_switches(gain)
     if not (certain or ambiguous):
         return None
     return Judged(moving, gain, certain, mended, limit)

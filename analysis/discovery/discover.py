@@ -55,7 +55,7 @@ def discover(
     rhat: Rhat,
     *,
     seed: int = 0,
-    known: Mapping[str, Float[np.ndarray, " param"]] | None = None,
+    known: Mapping[str, Float[np.ndarray, "..."]] | None = None,
 ) -> Discovery:
     """Find which components change labels between or within chains.
 
@@ -99,7 +99,7 @@ class _Search:
     def __init__(
         self,
         values: Values,
-        bad: Mapping[str, Bool[np.ndarray, " param"]],
+        bad: Mapping[str, Bool[np.ndarray, "_"]],
         rhat: Rhat,
         rng: np.random.Generator,
         taken: set[tuple[str, tuple[int, ...]]],
@@ -118,9 +118,9 @@ class _Search:
         found = self._found({(s.name, s.axes) for each in turning for s in each.slots})
         if turning and not any(candidate.certain for candidate in found):
             return turning[0]
-        if not found:
-            return None
-        return finish(min(found, key=rank), self.values, self.lenses, self.bad, self.rhat)
+        in_turn = sorted(found, key=rank)
+        finished = (finish(c, self.values, self.lenses, self.bad, self.rhat) for c in in_turn)
+        return next((candidate for candidate in finished if candidate is not None), None)
 
     def _turning(self) -> list[Candidate]:
         """Slots whose components turn into one another, which no order sorts."""
@@ -141,7 +141,8 @@ class _Search:
                 self._seeds(list(lenses)), key=lambda seed: beside(seed[0].slot, seed[1])
             )
             for seed in seeds:
-                if any(self._mends_all(c) and _overlaps(seed[0].slot, c.places) for c in found):
+                place = (seed[0].slot.name, seed[0].slot.axes)
+                if any(self._mends_all(c) and place in c.places for c in found):
                     continue  # which left less
                 candidate = self._candidate(*seed)
                 found += [candidate] if candidate is not None else []
@@ -193,7 +194,7 @@ class _Search:
         gain = gain_together(alone, features, mask_of(lenses), self.rng, sorting)
         moving = Moving(tuple(lenses), sorting, features)
         entries = judged_entries(moving, self.values, self.bad)
-        return judge(moving, gain, entries, self.rhat, BAD_RHAT, first=self.first)
+        return judge(moving, gain, entries, BAD_RHAT, first=self.first)
 
     def _along(self, seed: Lens, sorting: Sorting) -> list[Lens]:
         """Of every other variable the slot, if any, that the seed's elements bring closest."""
@@ -228,14 +229,14 @@ class _Search:
         return spread(apply(features, mask_of([lens]), *element)) / spread(features)
 
 
-def thinned(values: Float[np.ndarray, "chain draw *event"]) -> Float[np.ndarray, draw * event]:
+def thinned(values: Float[np.ndarray, "chain draw *event"]) -> Float[np.ndarray, "draw ..."]:
     """The draws that are searched, evenly of all chains."""
     chains, draws = values.shape[:2]
     rows = np.linspace(0, draws - 1, min(draws, max(SEARCHED // chains, 2))).round().astype(int)
     return values[:, rows].reshape(-1, *values.shape[2:])
 
 
-def _switches(slot: Slot, values: Float[np.ndarray, draw * event]) -> bool:
+def _switches(slot: Slot, values: Float[np.ndarray, "draw ..."]) -> bool:
     """Whether entries are spread about as wide as they are large, as where labels change all the time."""
     raw = slot.raw(values)
     squares = np.mean(raw**2, axis=(0, 1))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -94,7 +94,7 @@ class Entries:
 
 
 def judged_entries(
-    moving: Moving, values: Values, bad: Mapping[str, Bool[np.ndarray, " param"]]
+    moving: Moving, values: Values, bad: Mapping[str, Bool[np.ndarray, "_"]]
 ) -> Entries:
     """Move all draws, and take some of the entries."""
     elements = moving.elements(values)
@@ -117,64 +117,76 @@ def finish(
     judged: Judged,
     values: Values,
     lenses: Sequence[Lens],
-    bad: Mapping[str, Bool[np.ndarray, " param"]],
+    bad: Mapping[str, Bool[np.ndarray, "_"]],
     rhat: Rhat,
-) -> Candidate:
-    """Move all draws, with slots that come a little closer, and look at every entry's R-hat."""
+) -> Candidate | None:
+    """Move all draws, with slots that come a little closer; None where R-hat of all entries is not mended."""
     moving = judged.moving.like_first(values)
     elements = moving.elements(values)
     found = [*moving.slots, *_left_over(moving, values, lenses, elements)]
-    order = list(values)
-    together = tuple(sorted(found, key=lambda slot: order.index(slot.name)))
-    own = {slot.name: moved_values(slot, values[slot.name], elements) for slot in together}
-    before = np.concatenate([rhat(_flat(values[name])) for name in own])
-    after = np.concatenate([rhat(_flat(value)) for value in own.values()])
-    was_bad = np.concatenate([bad[name] for name in own])
+    own = {slot.name: moved_values(slot, values[slot.name], elements) for slot in found}
     closest, distance = _closest(moving)
     numbers = Numbers(
         gain=judged.gain.gain,
         switching=judged.gain.switching,
         beside_noise=judged.gain.beside_noise,
         certainty=judged.gain.sorting.certainty,
-        bad=int(was_bad.sum()),
-        mended=int((was_bad & ~(after > judged.limit)).sum()),
-        rhat_before=_largest(before),
-        rhat_after=_largest(after),
         closest=closest,
         distance=distance,
+        **_mended(own, values, bad, rhat, judged.limit),
     )
-    return Candidate(together, numbers, judged.certain, False, own)
+    if numbers.left > (1 - MENDED) * numbers.entries and numbers.bad:
+        return None
+    return Candidate(_in_order(found, values), numbers, judged.certain, False, own)
 
 
 def finish_turning(
     turning: Turning,
     values: Values,
-    bad: Mapping[str, Bool[np.ndarray, " param"]],
+    bad: Mapping[str, Bool[np.ndarray, "_"]],
     rhat: Rhat,
     limit: float,
 ) -> Candidate | None:
     """Turn all draws; None where that leaves R-hat as bad as it was."""
     own = turning.move(values)
-    was_bad = np.concatenate([bad[name] for name in own])
-    after = np.concatenate([rhat(_flat(value)) for value in own.values()])
-    if was_bad.any() and np.mean(after > limit) > 1 - MENDED:
-        return None
-    before = np.concatenate([rhat(_flat(values[name])) for name in own])
     numbers = Numbers(
         gain=turning.gain,
         switching=turning.switching,
         beside_noise=turning.beside_noise,
         certainty=turning.sorting.certainty,
-        bad=int(was_bad.sum()),
-        mended=int((was_bad & ~(after > limit)).sum()),
-        rhat_before=_largest(before),
-        rhat_after=_largest(after),
         closest=(0, 1),
         distance=0.0,
+        **_mended(own, values, bad, rhat, limit),
     )
+    if numbers.left > (1 - MENDED) * numbers.entries and numbers.bad:
+        return None
+    return Candidate(_in_order(turning.slots, values), numbers, False, True, own)
+
+
+def _mended(
+    own: Values,
+    values: Values,
+    bad: Mapping[str, Bool[np.ndarray, "_"]],
+    rhat: Rhat,
+    limit: float,
+) -> dict[str, Any]:
+    """What moving does to the R-hat of every entry."""
+    before = np.concatenate([rhat(_flat(values[name])) for name in own])
+    after = np.concatenate([rhat(_flat(value)) for value in own.values()])
+    was_bad = np.concatenate([bad[name] for name in own])
+    return {
+        "entries": after.size,
+        "bad": int(was_bad.sum()),
+        "mended": int((was_bad & ~(after > limit)).sum()),
+        "left": int((after > limit).sum()),
+        "rhat_before": _largest(before),
+        "rhat_after": _largest(after),
+    }
+
+
+def _in_order(slots: Sequence[Slot], values: Values) -> tuple[Slot, ...]:
     order = list(values)
-    slots = tuple(sorted(turning.slots, key=lambda slot: order.index(slot.name)))
-    return Candidate(slots, numbers, False, True, own)
+    return tuple(sorted(slots, key=lambda slot: order.index(slot.name)))
 
 
 def _left_over(
@@ -205,6 +217,16 @@ def moved_values(
     return np.stack([slot.moved(v, *e) for v, e in zip(values, elements, strict=True)])
 
 
+def split_rhat(values: Float[np.ndarray, "chain draw entry"]) -> Float[np.ndarray, " entry"]:
+    """R-hat of halves of chains, without ranks: quick, to choose among candidates; NaN where nothing varies."""
+    half = values.shape[1] // 2
+    halves = np.concatenate([values[:, :half], values[:, half : 2 * half]])
+    within = halves.var(axis=1, ddof=1).mean(axis=0)
+    between = halves.mean(axis=1).var(axis=0, ddof=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.sqrt((half - 1) / half + between / within)
+
+
 def bad_entries(
     values: Float[np.ndarray, "chain draw *event"], rhat: Rhat, limit: float
 ) -> Bool[np.ndarray, " param"]:
@@ -212,9 +234,7 @@ def bad_entries(
     return np.asarray(rhat(_flat(values))) > limit
 
 
-def joined(
-    lenses: Sequence[Lens], values: Mapping[str, Float[np.ndarray, draw * event]]
-) -> Features:
+def joined(lenses: Sequence[Lens], values: Mapping[str, Float[np.ndarray, "draw ..."]]) -> Features:
     """The features of slots side by side."""
     return np.concatenate([lens(values[lens.slot.name]) for lens in lenses], axis=2)
 

@@ -52,15 +52,15 @@ class Slot:
     signed: bool = False
     complement: bool = False
 
-    def raw(self, values: Float[np.ndarray, draw * event]) -> Features:
+    def raw(self, values: Float[np.ndarray, "draw ..."]) -> Features:
         """Entries of each component side by side, without their common level where no sign changes."""
         values = np.asarray(values, np.float64)
         raw = self._by_component(values)
         return raw if self.signed else raw - raw.mean(axis=1, keepdims=True)
 
     def moved(
-        self, values: Float[np.ndarray, draw * event], permutation: Permutations, signs: Signs
-    ) -> Float[np.ndarray, draw * event]:
+        self, values: Float[np.ndarray, "draw ..."], permutation: Permutations, signs: Signs
+    ) -> Float[np.ndarray, "draw ..."]:
         """Draws with component i replaced by `signs[i]` times component `permutation[i]`."""
         if self.complement:
             swapped = permutation[:, 0] == 1
@@ -113,7 +113,7 @@ class Lens:
     matrix: Float[np.ndarray, "entry feature"]
 
     @classmethod
-    def of(cls, slot: Slot, values: Float[np.ndarray, draw * event]) -> Lens:
+    def of(cls, slot: Slot, values: Float[np.ndarray, "draw ..."]) -> Lens:
         """Units and directions of these draws."""
         raw = slot.raw(values)
         scale = np.sqrt(np.mean(raw**2, axis=(0, 1)))
@@ -126,7 +126,7 @@ class Lens:
         matrix[kept] = unit[:, None] * directions
         return cls(slot, matrix)
 
-    def __call__(self, values: Float[np.ndarray, draw * event]) -> Features:
+    def __call__(self, values: Float[np.ndarray, "draw ..."]) -> Features:
         """Features of draws."""
         return self.slot.raw(values) @ self.matrix
 
@@ -141,7 +141,7 @@ def _leading(flat: Float[np.ndarray, "row entry"]) -> Float[np.ndarray, "entry d
     return flat.T @ left[:, -DIRECTIONS:] / scale
 
 
-def slots(values: Mapping[str, Float[np.ndarray, draw * event]]) -> Iterator[Slot]:
+def slots(values: Mapping[str, Float[np.ndarray, "draw ..."]]) -> Iterator[Slot]:
     """Every axis of 2 to `MOST` components with and without signs, both axes of a square, and every whole variable.
 
     Signs are those of variables that take both.

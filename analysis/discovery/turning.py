@@ -67,7 +67,7 @@ class Turning:
 
 def find_turning(
     slots: Sequence[Slot],
-    searched: Mapping[str, Float[np.ndarray, draw * event]],
+    searched: Mapping[str, Float[np.ndarray, "draw ..."]],
     rng: np.random.Generator,
     *,
     some_bad: bool,
@@ -156,8 +156,8 @@ def _towards(features: Features, mean: Float[np.ndarray, "component entry"]) -> 
 
 
 def turn(
-    slot: Slot, values: Float[np.ndarray, draw * event], turns: Rotations
-) -> Float[np.ndarray, draw * event]:
+    slot: Slot, values: Float[np.ndarray, "draw ..."], turns: Rotations
+) -> Float[np.ndarray, "draw ..."]:
     """Turn the components of a slot."""
     front = np.moveaxis(values, slot.axes[0] + 1, 1)
     turned = (turns @ front.reshape(*front.shape[:2], -1)).reshape(front.shape)
