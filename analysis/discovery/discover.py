@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from .candidate import Candidate, Discovery, Values
 from .decision import CLEAR_ELEMENTS, Judged, beside, judge, rank
@@ -55,7 +55,7 @@ def discover(
     rhat: Rhat,
     *,
     seed: int = 0,
-    known: Mapping[str, Float[np.ndarray, "..."]] | None = None,
+    known: Mapping[str, np.ndarray] | None = None,
 ) -> Discovery:
     """Find which components change labels between or within chains.
 
@@ -99,7 +99,7 @@ class _Search:
     def __init__(
         self,
         values: Values,
-        bad: Mapping[str, Bool[np.ndarray, "_"]],
+        bad: Mapping[str, np.ndarray],
         rhat: Rhat,
         rng: np.random.Generator,
         taken: set[tuple[str, tuple[int, ...]]],

@@ -93,9 +93,7 @@ class Entries:
     share: float
 
 
-def judged_entries(
-    moving: Moving, values: Values, bad: Mapping[str, Bool[np.ndarray, "_"]]
-) -> Entries:
+def judged_entries(moving: Moving, values: Values, bad: Mapping[str, np.ndarray]) -> Entries:
     """Move all draws, and take some of the entries."""
     elements = moving.elements(values)
     total = sum(bad[slot.name].size for slot in moving.slots)
@@ -117,7 +115,7 @@ def finish(
     judged: Judged,
     values: Values,
     lenses: Sequence[Lens],
-    bad: Mapping[str, Bool[np.ndarray, "_"]],
+    bad: Mapping[str, np.ndarray],
     rhat: Rhat,
 ) -> Candidate | None:
     """Move all draws, with slots that come a little closer; None where R-hat of all entries is not mended."""
@@ -143,7 +141,7 @@ def finish(
 def finish_turning(
     turning: Turning,
     values: Values,
-    bad: Mapping[str, Bool[np.ndarray, "_"]],
+    bad: Mapping[str, np.ndarray],
     rhat: Rhat,
     limit: float,
 ) -> Candidate | None:
@@ -166,7 +164,7 @@ def finish_turning(
 def _mended(
     own: Values,
     values: Values,
-    bad: Mapping[str, Bool[np.ndarray, "_"]],
+    bad: Mapping[str, np.ndarray],
     rhat: Rhat,
     limit: float,
 ) -> dict[str, Any]:
