@@ -4,12 +4,13 @@ from typing import Annotated
 
 import typer
 
+from .examples import Group
 from .spelling import Command
 
 app = typer.Typer(
     name="cmdstan",
     help="The CmdStan assembled from the httpstan wheel: build it, point other tools to it, remove it.",
-    no_args_is_help=True,
+    cls=Group,
 )
 
 

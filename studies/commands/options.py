@@ -62,7 +62,10 @@ def _option(name: str, holders: Mapping[str, type], methods: int) -> inspect.Par
         default=None,
         annotation=Annotated[
             (str if words else _plain(annotation)) | None,
-            typer.Option(help=f"{meaning}.{allowed}{scope} By default {_defaults(name, holders)}."),
+            typer.Option(
+                help=f"{meaning}.{allowed}{scope} By default {_defaults(name, holders)}.",
+                autocompletion=lambda: list(words),
+            ),
         ],
     )
 

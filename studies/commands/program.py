@@ -19,9 +19,11 @@ from ..errors import Interrupted, UsageError
 from ..process import FAILED, INTERRUPTED, INTERRUPTION
 from . import cmdstan, console
 from .compare import compare
+from .completion import asked_words
 from .console import show_notices
 from .convert import convert
 from .doctor import doctor
+from .examples import Group
 from .options import with_options
 from .posteriors import align, diagnose, report
 from .sample import sample, sample_with_settings
@@ -59,8 +61,7 @@ def program(words: Sequence[str]) -> typer.Typer:
     app = typer.Typer(
         name="onebasin",
         help="Inference for models whose parts are interchangeable, in NumPyro and in Stan.",
-        no_args_is_help=True,
-        add_completion=False,
+        cls=Group,
         pretty_exceptions_enable=False,
     )
     app.callback()(options)
@@ -78,12 +79,16 @@ def run(arguments: Sequence[str]) -> int:
     show_notices()
     try:
         with _warnings_as_asked(debug):
-            code = typer.main.get_command(program(words)).main(
+            code = typer.main.get_command(program(asked_words() or words)).main(
                 args=[word for word in words if word != "--debug"],
                 prog_name="onebasin",
                 standalone_mode=False,
                 obj=command_line(words),
             )
+    except SystemExit as end:  # of what shells ask for completion
+        if isinstance(end.code, int) and _is_completion(words):
+            return end.code
+        raise
     except Exception as error:
         if debug:
             raise (error.error if isinstance(error, CommandError) else error) from None
@@ -91,6 +96,11 @@ def run(arguments: Sequence[str]) -> int:
     if code == INTERRUPTED:  # by a command that has nothing to say of what it keeps
         return _explain(Interrupted(INTERRUPTION))
     return code if isinstance(code, int) else 0
+
+
+def _is_completion(words: Sequence[str]) -> bool:
+    """Whether a shell asks for completions, or the user for the script that makes it ask."""
+    return asked_words() is not None or any(word.endswith("-completion") for word in words)
 
 
 @contextmanager

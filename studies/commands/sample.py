@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import StudyError, interruption_says
+from .completion import methods
 from .options import setting_options, with_options
 from .symmetries import HELP, parse_exchangeable
 
@@ -29,7 +30,10 @@ def sample(
     ] = None,
     method: Annotated[
         str,
-        typer.Option(help="nuts, hmc, meanfield, fullrank, pathfinder, laplace or optimize."),
+        typer.Option(
+            help="nuts, hmc, meanfield, fullrank, pathfinder, laplace or optimize.",
+            autocompletion=methods,
+        ),
     ] = "nuts",
     seed: Annotated[int, typer.Option(help="Seed.")] = 0,
     exchangeable: Annotated[

@@ -19,6 +19,7 @@ from typer.core import TyperArgument, TyperCommand
 from onebasin.models.errors import OnebasinError
 
 from ..errors import Interrupted
+from .examples import examples_text
 
 if TYPE_CHECKING:
     from typer import Context
@@ -63,7 +64,12 @@ class CommandError(OnebasinError):
 
 
 class Command(TyperCommand):
-    """A command whose errors are in its own spelling."""
+    """A command whose errors are in its own spelling, and whose help ends with examples."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help."""
+        super().format_help(ctx, formatter)
+        formatter.write(examples_text(ctx.command_path))
 
     def invoke(self, ctx: Any) -> Any:
         """Run it."""

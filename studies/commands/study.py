@@ -7,19 +7,24 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import UsageError, interruption_says
+from .completion import engines, studies
 
 if TYPE_CHECKING:
     from ..lab.folder import Run
 
 
 def study(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="See --list.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="See --list.", autocompletion=studies)
+    ] = None,
     list_: Annotated[bool, typer.Option("--list", help="List the studies.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="Run it small, in minutes.")] = False,
     full: Annotated[
         bool, typer.Option("--full", help="Run it at the paper's size, where that takes long.")
     ] = False,
-    engine: Annotated[str | None, typer.Option(help="numpyro, stan or both.")] = None,
+    engine: Annotated[
+        str | None, typer.Option(help="numpyro, stan or both.", autocompletion=engines)
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the data and of the samplers.")] = 0,
     chains: Annotated[int | None, typer.Option(help="Chains of NUTS.")] = None,
     warmup: Annotated[int | None, typer.Option(help="Warmup of a chain.")] = None,

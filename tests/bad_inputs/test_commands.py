@@ -24,7 +24,6 @@ def _option(words: str, *says: str) -> Case:
 
 @table(
     [
-        _misused("no-command", "", "Missing command"),
         _misused("unknown-command", "smaple", "Did you mean 'sample'?"),
         _misused("unknown-command-of-cmdstan", "cmdstan biuld", "Did you mean 'build'?"),
         _misused("cmdstan-alone", "cmdstan", "Missing command"),

@@ -1,0 +1,122 @@
+"""Examples that stand under every `--help`: what a command is for, and the line to type."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+Examples = tuple[tuple[str, str], ...]
+"""What it does, and the line."""
+
+EXAMPLES: Mapping[str, Examples] = {
+    "onebasin": (
+        ("what this machine has", "onebasin doctor"),
+        ("sample a Stan program", "onebasin sample mixture.stan data.json --out run.nc"),
+        ("may the draws be used?", "onebasin diagnose run.nc"),
+        ("one page about them", "onebasin report run.nc --out report.html"),
+    ),
+    "onebasin doctor": (
+        ("look at everything, change nothing", "onebasin doctor"),
+        ("assemble CmdStan, too, if there is none", "onebasin doctor --build"),
+    ),
+    "onebasin sample": (
+        (
+            "NUTS, four chains of 1,000 draws",
+            "onebasin sample mixture.stan data.json --out run.nc",
+        ),
+        (
+            "components whose labels may switch",
+            "onebasin sample mixture.stan data.json --out run.nc --exchangeable mu,sigma",
+        ),
+        (
+            "a NumPyro model: the function `model` of a file",
+            "onebasin sample model.py:model data.json --out run.nc",
+        ),
+        (
+            "approximate it in seconds",
+            "onebasin sample mixture.stan data.json --method pathfinder --out fast.nc",
+        ),
+        (
+            "the mode alone",
+            "onebasin sample mixture.stan data.json --method optimize --out mode.nc",
+        ),
+    ),
+    "onebasin diagnose": (
+        ("may the posterior be used?", "onebasin diagnose run.nc"),
+        ("modulo switching labels", "onebasin diagnose run.nc --exchangeable mu,sigma,theta"),
+        ("chains as CmdStan wrote them", "onebasin diagnose chain_1.csv chain_2.csv"),
+        ("everything, for a program", "onebasin diagnose run.nc --json"),
+    ),
+    "onebasin align": (
+        (
+            "by the symmetry that the file declares",
+            "onebasin align run.nc --out aligned.nc",
+        ),
+        (
+            "by one that is said here",
+            "onebasin align run.nc --exchangeable mu,sigma --out aligned.nc",
+        ),
+    ),
+    "onebasin compare": (
+        ("the first file is the truth", "onebasin compare nuts.nc advi.nc"),
+        (
+            "a network's predictions at other points",
+            "onebasin compare nuts.nc advi.nc --points test.npz",
+        ),
+    ),
+    "onebasin report": (
+        ("one posterior", "onebasin report run.nc --out report.html"),
+        ("several beside each other", "onebasin report nuts.nc advi.nc --out both.html"),
+    ),
+    "onebasin convert": (
+        ("to Zarr", "onebasin convert run.nc --out run.zarr"),
+        ("chains of CmdStan to one file", "onebasin convert chain_1.csv chain_2.csv --out run.nc"),
+    ),
+    "onebasin study": (
+        ("what there is", "onebasin study --list"),
+        ("one of them, small", "onebasin study relu-teacher --quick"),
+        (
+            "go on where it was stopped: the same line again",
+            "onebasin study relu-teacher --quick --out runs/mine",
+        ),
+    ),
+    "onebasin cmdstan": (
+        ("build it now, once a machine", "onebasin cmdstan build"),
+        ("let other tools find it", "export CMDSTAN=$(onebasin cmdstan path)"),
+    ),
+    "onebasin cmdstan build": (
+        ("as fast as this machine can", "onebasin cmdstan build"),
+        ("with one compiler at a time", "onebasin cmdstan build --jobs 1"),
+    ),
+    "onebasin cmdstan path": (
+        ("for cmdstanpy, cmdstanr and brms", "export CMDSTAN=$(onebasin cmdstan path)"),
+        ("without building anything", "onebasin cmdstan path --no-build"),
+    ),
+    "onebasin cmdstan info": (("what is there, and what it takes", "onebasin cmdstan info"),),
+    "onebasin cmdstan clean": (("remove it", "onebasin cmdstan clean"),),
+}
+
+
+def examples_text(path: str) -> str:
+    """The examples of a command, by its words; empty where it has none."""
+    lines = [f"  # {what}\n  {line}\n" for what, line in EXAMPLES.get(path, ())]
+    return "\n".join([" Examples:\n", *lines]) if lines else ""
+
+
+class Group(TyperGroup):
+    """A group of commands whose help ends with examples."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help."""
+        super().format_help(ctx, formatter)
+        formatter.write(examples_text(ctx.command_path))
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words; `onebasin` alone shows the help, which is no mistake."""
+        if not args and ctx.parent is None and not ctx.resilient_parsing:
+            typer.echo(ctx.get_help())
+            ctx.exit()
+        return super().parse_args(ctx, args)
