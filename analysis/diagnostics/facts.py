@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float
 
 from onebasin.models import schema
 
-from ..posterior.draws import entry_names
+from ..posterior.draws import checked, entry_names
 from ..posterior.sampler import recorded
 from ..posterior.summary import bulk_ess, rhats
 from ..posterior.view import View
@@ -26,8 +26,9 @@ from .result import Diagnosis, Extreme
 DECIDES = 1.05
 """R-hat that decides where the limit is ArviZ's default of 1.01, above which it is warned of: among equal chains with
 an ESS of 400, 1.01 is the mean of R-hat, and 1.05 its quantile .99999."""
-BUDGET = 2**29
-"""Bytes of draws that are looked at together; of more every few draws are."""
+BUDGET = 2**26
+"""Bytes of draws that are looked at together; of more every few draws are, `KEPT` a chain at least."""
+KEPT = 500
 
 Values = Mapping[str, Float[np.ndarray, "chain draw *event"]]
 
@@ -161,7 +162,8 @@ def gather(view: View, raw: Diagnosis, chosen: Sequence[str] | None) -> Facts:
     step = _step(view, decide)
     values, names = {}, {}
     for name in decide:
-        drawn = np.asarray(view.values(name)[:, ::step], dtype=np.float64)
+        thinned = checked(view.posterior[name], view.argument).isel(draw=slice(None, None, step))
+        drawn = np.asarray(thinned.values, dtype=np.float64)
         values[name] = (
             np.where(np.isfinite(drawn), drawn, 0.0) if raw.undefined or raw.broken else drawn
         )
@@ -211,15 +213,15 @@ def _is_whole(view: View, name: str) -> bool:
 def _step(view: View, names: Sequence[str]) -> int:
     """Every how many-th draw fits into the budget."""
     size = sum(8 * view.posterior[name].size for name in names)
-    return min(-(-size // BUDGET) or 1, max(1, view.num_draws // 100))
+    return min(-(-size // BUDGET) or 1, max(1, view.num_draws // KEPT))
 
 
 def _table(raw: Diagnosis, values: Values, names: Mapping[str, tuple[str, ...]]) -> pd.DataFrame:
     """R-hat and ESS of entries that vary and are finite."""
     variable = {entry: name for name, entries in names.items() for entry in entries}
-    known = raw.parameters.index.difference([*raw.constants, *raw.broken], sort=False)
-    entries = [entry for entry in variable if entry in set(known)]
-    table = raw.parameters.loc[entries, ["rhat", "ess_bulk"]].copy()
+    unknown = {*raw.constants, *raw.broken, *raw.undefined}
+    entries = [entry for entry in variable if entry not in unknown]
+    table = raw.parameters[["rhat", "ess_bulk"]].reindex(entries)
     table["variable"] = [variable[entry] for entry in entries]
     if raw.num_chains == 1:
         table["rhat"] = list(_half_rhats(values, names, set(entries)))

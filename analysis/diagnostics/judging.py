@@ -44,9 +44,8 @@ def stuck(facts: Facts) -> Cause | None:
     entries = set(facts.table.index)
     worst: tuple[str, Run] | None = None
     for name, drawn in facts.values.items():
-        free = np.isin(facts.names[name], list(entries))
-        flat = drawn.reshape(*drawn.shape[:2], -1)[..., free]
-        run = longest_run(flat) if free.any() else None
+        free = np.array([entry in entries for entry in facts.names[name]], bool)
+        run = longest_run(drawn.reshape(*drawn.shape[:2], -1), free) if free.any() else None
         if run is not None and (worst is None or run.length > worst[1].length):
             worst = (name, run)
     if worst is not None:

@@ -11,14 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
 import pandas as pd
 
 from onebasin.models import schema
 
 from ..posterior.draws import Draws
 from ..posterior.sampler import NAN, sampler_summary
-from ..posterior.summary import constants, summary
+from ..posterior.summary import tabulate
 from ..posterior.symmetry_caveat import symmetry_caveat
 from ..posterior.variational import variational_summary
 from ..posterior.view import Posterior, View, as_view
@@ -71,10 +70,10 @@ def measure(
     limits = Limits(rhat_max, ess_threshold, bfmi_threshold)
     view = as_view(posterior)
     draws = _defined(view, var_names)
-    table = summary(draws)
+    table, still = tabulate(draws)
     if view.is_variational:  # draws of one approximation agree, however far off it is
         table["rhat"] = NAN
-    diagnosis = _assemble(view, draws, table, limits)
+    diagnosis = _assemble(view, draws, table, still, limits)
     checks = judge(diagnosis)
     return replace(diagnosis, checks=checks, warnings=warn(checks), notes=note(diagnosis, checks))
 
@@ -85,10 +84,11 @@ def _defined(view: View, var_names: str | Sequence[str] | None) -> Draws:
     return draws if draws.names else view.draws(var_names)
 
 
-def _assemble(view: View, draws: Draws, table: pd.DataFrame, limits: Limits) -> Diagnosis:
+def _assemble(
+    view: View, draws: Draws, table: pd.DataFrame, still: tuple[str, ...], limits: Limits
+) -> Diagnosis:
     sampler = None if view.is_variational else sampler_summary(view, draws)
     ess_bulk = Extreme.of(table["ess_bulk"], smallest=True)
-    still = np.asarray(draws.names)[constants(draws)]
     return Diagnosis(
         target=str(view.attribute(schema.TARGET, "")),
         engine=str(view.attribute(schema.ENGINE, "")),
@@ -99,7 +99,7 @@ def _assemble(view: View, draws: Draws, table: pd.DataFrame, limits: Limits) -> 
         rhat=Extreme.of(table["rhat"]),
         ess_bulk=ess_bulk,
         ess_tail=Extreme.of(table["ess_tail"], smallest=True),
-        constants=tuple(str(name) for name in still),
+        constants=still,
         undefined=draws.undefined,
         broken=draws.broken,
         kinds=view.kinds,

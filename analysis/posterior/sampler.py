@@ -175,10 +175,13 @@ def _movement(view: View, draws: Draws) -> dict:
     height = lp if lp is not None else energy
     if height is None or height.shape[1] < 2:
         return {}
+    level = (height == height[:, :1]).all(axis=1)
+    if not level.any():
+        return {}
     moves = np.zeros(draws.num_chains, bool)
     for values in draws.blocks():
         moves |= (values != values[:, :1]).any(axis=(1, 2))
-    still = (height == height[:, :1]).all(axis=1) & ~moves
+    still = level & ~moves
     flat = all(s is None or (s == s.flat[0]).all() for s in (lp, energy))
     return {
         "stuck_chains": tuple(np.flatnonzero(still).tolist()),

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from .draws import Draws
 from .units import in_rows, is_constant, units_of
@@ -37,20 +37,24 @@ def summary(draws: Draws) -> pd.DataFrame:
         One row per parameter, indexed by name, with the columns of `COLUMNS`. R-hat is NaN where
         there is one chain only; R-hat, ESS and MCSEs are NaN where the parameter is constant.
     """
-    rows = [_rows(values) for values in draws.blocks()]
-    index = pd.Index(draws.names, name="parameter")
-    return pd.DataFrame(
-        np.concatenate(rows) if rows else np.empty((0, len(COLUMNS))), index, list(COLUMNS)
+    return tabulate(draws)[0]
+
+
+def tabulate(draws: Draws) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Give the table of `summary`, and the names of parameters that never vary, up to rounding."""
+    blocks = [_rows(values) for values in draws.blocks()]
+    rows = [np.empty((0, len(COLUMNS))), *(row for row, _ in blocks)]
+    still = np.concatenate([np.empty(0, bool), *(constant for _, constant in blocks)])
+    table = pd.DataFrame(
+        np.concatenate(rows), pd.Index(draws.names, name="parameter"), list(COLUMNS)
     )
+    return table, tuple(draws.names[place] for place in np.flatnonzero(still))
 
 
-def constants(draws: Draws) -> Bool[np.ndarray, " param"]:
-    """Tell which parameters never vary, up to rounding."""
-    return np.concatenate([is_constant(v) for v in draws.blocks()] or [np.empty(0, bool)])
-
-
-def _rows(values: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, "param column"]:
-    """The rows of some parameters."""
+def _rows(
+    values: Float[np.ndarray, "chain draw param"],
+) -> tuple[Float[np.ndarray, "param column"], Bool[np.ndarray, " param"]]:
+    """The rows of some parameters, and which of them never vary."""
     out = np.full((values.shape[2], len(COLUMNS)), np.nan)
     finite = np.isfinite(values).all(axis=(0, 1))
     values = values if finite.all() else values[..., finite]
@@ -61,7 +65,9 @@ def _rows(values: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, "p
     rows[:, 3], rows[:, 4] = low, high
     rows[~units.constant, len(PLACES) :] = _diagnostics(values[..., ~units.constant])
     out[finite] = rows
-    return out
+    still = np.zeros(len(out), bool)
+    still[finite] = units.constant
+    return out, still
 
 
 def rhat_of(values: Float[np.ndarray, "chain draw"]) -> float:

@@ -28,19 +28,23 @@ class Run:
     length: int
 
 
-def longest_run(values: Float[np.ndarray, "chain draw param"]) -> Run | None:
+def longest_run(
+    values: Float[np.ndarray, "chain draw param"], free: Bool[np.ndarray, " param"]
+) -> Run | None:
     """Find the longest run of equal draws that is too long to be honest; None where there is none.
 
     Parameters
     ----------
     values
-        Entries that vary.
+        Draws of entries.
+    free
+        Which of them vary.
     """
     draws = values.shape[1]
     same = values[:, 1:] == values[:, :-1]
     share = same.mean(axis=1)
     honest = _honest(np.median(share, axis=0), draws)
-    chains, entries = np.nonzero(share * (draws - 1) + 1 > honest)
+    chains, entries = np.nonzero((share * (draws - 1) + 1 > honest) & free)
     runs = [(_longest(same[c, :, p]), int(c), int(p)) for c, p in zip(chains, entries, strict=True)]
     long = [(length, chain, first) for (length, first), chain, p in runs if length > honest[p]]
     if not long:
@@ -53,7 +57,7 @@ def narrow_chains(values: Mapping[str, np.ndarray]) -> dict[str, int]:
     """Name variables (chain, draw, *event) that hardly vary in one chain of three or more, with that chain."""
     found = {}
     for name, drawn in values.items():
-        variance = drawn.reshape(*drawn.shape[:2], -1).var(axis=1).sum(axis=1)
+        variance = np.array([chain.var(axis=0).sum() for chain in drawn])
         if len(variance) > 2 and variance.min() < NARROW * np.median(variance):
             found[name] = int(variance.argmin())
     return found
