@@ -18,19 +18,20 @@ LABELS, PREDICTIONS, SAMPLER = "labels", "predictions and invariants", "sampler"
 _SAMPLER_CHECKS = ("moving chains", "divergences", "tree depth", "E-BFMI")
 
 
-def of_stopped(facts: Facts, cause: Cause) -> Verdict:
+def of_stopped(facts: Facts, *causes: Cause) -> Verdict:
     """Draws that are not finite, or chains that stand still: nothing else is looked at."""
-    why = "Not judged: " + (
-        "draws are not finite." if cause.name == "not-finite" else "a chain stands still."
-    )
-    sampler = _sampler(facts.raw)
-    if cause.name == "stuck":
-        sampler = Row(SAMPLER, "failed", cause.evidence)
+    first, last = causes[0], causes[-1]
+    broken = last.name == "not-finite"
+    why = f"Not judged: {'draws are not finite' if broken else 'a chain stands still'}."
     return Verdict(
         "unusable",
-        f"Do not use it. {cause.evidence}",
-        (Row(LABELS, "not judged", why), Row(PREDICTIONS, "failed", cause.evidence), sampler),
-        (cause,),
+        f"Do not use it. {first.evidence}",
+        (
+            Row(LABELS, "not judged", why),
+            Row(PREDICTIONS, "failed", first.evidence),
+            _sampler(facts.raw) if broken else Row(SAMPLER, "failed", last.evidence),
+        ),
+        causes,
         unjudged=unjudged(facts.raw),
         left_out=left_out(facts),
     )
@@ -105,9 +106,9 @@ def _usable(case: Case) -> Iterator[str]:
 def _aligned(case: Case) -> str:
     labels, after = case.labels, case.after
     before, now = case.before.worst_rhat.value, after.worst_rhat.value
-    names = listed(labels.variables, code=True)
+    names = listed(labels.variables)
     least = "at least " if labels.found else ""
-    words = f" (`{' '.join(labels.words)}`)" if labels.words else ""
+    words = f" (declare `{_options(labels)}`)" if labels.words else ""
     move = "move together" if len(labels.variables) > 1 else "moves"
     if before > case.before.rhat_limit:
         return (
@@ -146,13 +147,13 @@ def _overlap(labels: Labels) -> str:
 def _labels_cause(labels: Labels, case: Case) -> Cause:
     before, after = case.before.worst_rhat.value, case.after.worst_rhat.value
     names = listed(labels.variables)
-    shown = f"The parts of {names} change places"
+    shown = _moves(labels, names)
     if before > case.before.rhat_limit:
         shown += f": R-hat {rhat(before)} as the draws came, {rhat(after)} with labels aligned"
     elif labels.found:
         kept = labels.found[0].numbers.beside_noise
         shown += f" at every draw: alignment leaves {kept:.2f} of what it would leave of noise"
-    words = " ".join(f"--exchangeable {word}" for word in labels.words)
+    words = _options(labels)
     if labels.state == "overlap":
         remedy = (
             "Use what has no labels, or tell the parts apart in the model: an order, unlike priors."
@@ -169,6 +170,21 @@ def _labels_cause(labels: Labels, case: Case) -> Cause:
     return Cause(
         "labels", f"{shown}.", "Use aligned draws (`onebasin align`), or what has no labels."
     )
+
+
+def _moves(labels: Labels, names: str) -> str:
+    """What the labels do."""
+    together = " together" if len(labels.variables) > 1 else ""
+    if any(candidate.turns for candidate in labels.found):
+        return f"The parts of {names} turn into one another"
+    if labels.symmetry and not any(block.axes for block in labels.symmetry):
+        return f"{names} change sign{together}" if together else f"{names} changes sign"
+    return f"The parts of {names} change places"
+
+
+def _options(labels: Labels) -> str:
+    """How to declare what was found."""
+    return " ".join(f"--exchangeable {word}" for word in labels.words)
 
 
 def _labels_row(labels: Labels, raw: Diagnosis) -> Row:
@@ -203,8 +219,8 @@ def _predictions_row(case: Case, answer: Answer) -> Row:
     )
     if facts.lp_is_bad:
         return Row(PREDICTIONS, "failed", f"Log densities do not agree: {lp}{apart}.")
-    if case.labels.aligned is not None:
-        worst = case.labels.aligned.invariant_rhat
+    if case.labels.aligned is not None or case.labels.state == "overlap":
+        worst = Extreme.of(case.labels.invariants["rhat"])
         said = f"R-hat of what the symmetry leaves alone is at most {rhat(worst.value)}"
         if math.isnan(worst.value):
             return Row(

@@ -107,8 +107,10 @@ def _judge(
     progress: Callable[[int, int], None] | None,
 ) -> tuple[Verdict, AlignedDiagnosis | None]:
     cause = stuck(facts)
-    if cause is not None:
-        return answers.of_stopped(facts, cause), None
+    if cause is not None:  # a chain may also stand still because it sits in the neck of a funnel
+        funnel = Case(facts, Labels("none", facts, looked=False)).funnel_cause
+        first = (funnel,) if funnel and "never moves" not in cause.evidence else ()
+        return answers.of_stopped(facts, *first, cause), None
     if not align:
         return answers.of_chains(Case(facts, Labels("none", facts, looked=False))), None
     labels = look_for_labels(

@@ -39,15 +39,22 @@ def broken(facts: Facts) -> Cause | None:
     return None
 
 
+_BESIDE = 256
+"""Entries whose repeats are counted at a time."""
+
+
 def stuck(facts: Facts) -> Cause | None:
     """Chains that stand still."""
     entries = set(facts.table.index)
     worst: tuple[str, Run] | None = None
     for name, drawn in facts.values.items():
         free = np.array([entry in entries for entry in facts.names[name]], bool)
-        run = longest_run(drawn.reshape(*drawn.shape[:2], -1), free) if free.any() else None
-        if run is not None and (worst is None or run.length > worst[1].length):
-            worst = (name, run)
+        flat = drawn.reshape(*drawn.shape[:2], -1)
+        for first in range(0, flat.shape[2], _BESIDE):
+            part = slice(first, first + _BESIDE)
+            run = longest_run(flat[..., part], free[part])
+            if run is not None and (worst is None or run.length > worst[1].length):
+                worst = (name, run)
     if worst is not None:
         name, run = worst
         whole = Run(run.chain, run.first * facts.step, run.length * facts.step)
@@ -71,7 +78,12 @@ class Case:
     @cached_property
     def is_sound(self) -> bool:
         """Whether chains agree, modulo labels, with enough effective draws."""
-        return self.after.bad.empty and not self.after.lp_is_bad
+        bad = self.after.bad
+        if (
+            self.labels.state == "overlap"
+        ):  # entries that no alignment finds need not be sampled well
+            bad = bad[~bad["variable"].isin(self.labels.variables)]
+        return bad.empty and not self.after.lp_is_bad
 
     @cached_property
     def funnel(self) -> Funnel | None:
@@ -89,10 +101,9 @@ class Case:
     @cached_property
     def invariants_agree(self) -> bool:
         """Whether what the symmetry leaves alone, beside the log density, agrees between chains."""
-        aligned = self.labels.aligned
-        if aligned is None or self.after.lp_is_bad:
+        if self.after.lp_is_bad:
             return False
-        table = aligned.invariants.drop(index="lp", errors="ignore")
+        table = self.labels.invariants.drop(index="lp", errors="ignore")
         low, limit = self.before.raw.min_ess, self.before.rhat_limit
         return bool(len(table)) and not bool(
             ((table["rhat"] > limit) | (table["ess_bulk"] < low)).any()
@@ -102,7 +113,7 @@ class Case:
     def answer(self) -> Answer:
         """The answer."""
         state = self.labels.state
-        if self.is_sound and not self.causes:
+        if self.is_sound and not self.causes and (state != "overlap" or self.invariants_agree):
             return {
                 "none": "usable",
                 "stay": "usable",
@@ -136,10 +147,17 @@ class Case:
             return (say.divergences(self.before.raw),)
         return ()
 
+    @property
+    def funnel_cause(self) -> Cause | None:
+        """The funnel, where it is what keeps chains from agreeing."""
+        if self.funnel is None or not self._is_cause(self.funnel):
+            return None
+        return say.funnel(self.funnel, self.before.raw, facts=self.before)
+
     def _why(self) -> Cause:
         after = self.after
-        if self.funnel is not None and self._is_cause(self.funnel):
-            return say.funnel(self.funnel, self.before.raw, facts=self.before)
+        if (cause := self.funnel_cause) is not None:
+            return cause
         if self._sampler_fails:
             return self._sampler_fails[0]
         agree = after.bad_rhat.empty and not after.lp_numbers[0] > after.rhat_limit

@@ -8,16 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+import pandas as pd
 
 from onebasin.models import schema
 from onebasin.models.symmetry.blocks import Block, Symmetry, axes_of, equal_modes
 
+from ..posterior.summary import summary
 from ..posterior.view import as_view
 from .aligned import diagnose_aligned
 from .facts import Facts, rhat_of_entries
+from .invariants import invariants
 from .result import AlignedDiagnosis
 
 if TYPE_CHECKING:
@@ -56,6 +60,13 @@ class Labels:
     found: tuple[Candidate, ...] = ()
     aligned: AlignedDiagnosis | None = None
     looked: bool = True
+
+    @cached_property
+    def invariants(self) -> pd.DataFrame:
+        """Numbers of what the symmetry leaves alone."""
+        if self.aligned is not None:
+            return self.aligned.invariants
+        return summary(invariants(self.facts.view, self.symmetry))
 
     @property
     def words(self) -> tuple[str, ...]:

@@ -57,9 +57,9 @@ def _left_out(facts: Facts) -> Iterator[str]:
         yield f"The answer does not rest on {listed(names)}: {_WHY[reason]}{guess}.{bad}"
     constants = _of(raw.constants, facts)
     if constants:
-        yield f"Left out, because every draw is the same: {listed(constants)} ({len(constants)} in all)."
+        yield f"{listed(constants)}: the same in every draw."
     if raw.undefined:
-        yield f"Left out, because it is finite in no draw: {listed(raw.undefined)} ({len(raw.undefined)} in all)."
+        yield f"{listed(raw.undefined)}: finite in no draw."
     broken = tuple(name for name in raw.broken if name.partition("[")[0] not in facts.names)
     if broken:
         yield f"Finite in some draws only: {listed(broken)}."

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 WORST_SHOWN = 10
 """Entries that are shown of parameters; of what is computed of them, `WORST_BESIDE`."""
 WORST_BESIDE = 4
+DOUBTFUL = 1.05
+"""R-hat above which a table begins with the worst entries, however few there are."""
 LONGEST_NAME = 32
 """Characters of a name, at least, before a table leaves columns out for it."""
 
@@ -140,12 +142,11 @@ def _write_remarks(diagnosis: Diagnosis) -> None:
 
 
 def _write_table(table: pd.DataFrame, title: str, shown: int) -> None:
-    worst = table.sort_values(
-        ["rhat", "ess_bulk"], ascending=[False, True], na_position="last"
-    ).head(shown)
-    caption = (
-        f"{title}: {len(worst)} of {len(table)}, worst first" if len(worst) < len(table) else title
-    )
+    worst, caption = table, title
+    if len(table) > shown or (table["rhat"] > DOUBTFUL).any():
+        order = ["rhat", "ess_bulk"]
+        worst = table.sort_values(order, ascending=[False, True], na_position="last").head(shown)
+        caption = f"{title}: {len(worst)} of {len(table)}, worst first"
     columns = {
         heading: [_number(value, decimals) for value in worst[column]]
         for column, heading, decimals, _ in _COLUMNS

@@ -266,7 +266,7 @@ def test_no_check_is_passed_without_evidence(onebasin, runs, change, said):
 
 
 def test_the_answer_stands_first_and_fits_eighty_columns(onebasin, mixture, monkeypatch):
-    monkeypatch.setattr("onebasin.studies.commands.console._PLAIN_WIDTH", 80)
+    monkeypatch.setenv("COLUMNS", "80")
     lines = onebasin("diagnose", "run.nc").out.splitlines()
     assert lines[0].strip() == "✓ Usable after alignment"
     assert lines[1].startswith("Chains agree once labels are aligned: at least mu and sigma move")

@@ -117,8 +117,8 @@ def test_a_triangle_of_nan_and_a_constant_are_structure(make_mcmc, rng):
     found = diagnose(make_mcmc({"L": factor}))
     assert found.verdict == "usable"
     said = " ".join(found.judgement.left_out)
-    assert "finite in no draw: `L[0,1]`, `L[0,2]` and `L[1,2]`" in said
-    assert "every draw is the same: `L[0,0]`" in said
+    assert "`L[0,1]`, `L[0,2]` and `L[1,2]`: finite in no draw" in said
+    assert "`L[0,0]`: the same in every draw" in said
 
 
 def test_a_funnel_is_named_with_both_variables(make_mcmc, rng):
@@ -228,3 +228,16 @@ def test_a_networks_units_are_its_labels(make_network, rng):
     assert (found.verdict, found.causes, found.exchangeable) == ("aligned", ("labels",), ())
     assert found.judgement.rows[1].outcome == "passed"
     assert "output[" in " ".join(found.aligned.invariants.index)
+
+
+def test_a_chain_that_sticks_in_the_neck_of_a_funnel_is_a_funnels(make_mcmc, rng):
+    log_tau = np.cumsum(0.1 * rng.normal(size=SHAPE), axis=1)
+    theta = np.exp(log_tau)[..., None] * rng.normal(size=(*SHAPE, 8))
+    low = int(log_tau[0, :400].argmin())
+    log_tau[0, low : low + 70], theta[0, low : low + 70] = log_tau[0, low], theta[0, low]
+    diverging = log_tau < np.quantile(log_tau, 0.03)
+    found = diagnose(
+        make_mcmc({"tau": np.exp(log_tau), "theta": theta}, stats={"diverging": diverging})
+    )
+    assert found.causes == ("funnel", "stuck")
+    assert found.judgement.rows[2].outcome == "failed"
