@@ -1,13 +1,16 @@
-"""A figure as markup for one page: inline SVG, or a PNG in base64 where the SVG would be heavy.
+"""A figure as markup for one page: inline SVG. What would make it heavy becomes an image inside it.
 
 The SVG loses its header, metadata and namespaces, so that it asks for nothing outside the page; its
 ids get a prefix, because all figures share one document; and the ink, muted, grid and accent
-colours of `analysis.figures.style` become the page's own, which change with light and dark.
+colours of `analysis.figures.style` become the page's own, which change with light and dark, as do
+black and white, in which other libraries draw text and ground.
 """
 
 import base64
 import io
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from markupsafe import Markup
 from matplotlib.figure import Figure
@@ -16,12 +19,14 @@ from onebasin.models.text import shown
 
 from ..figures.style import ACCENT, GRID, INK, MUTED
 
-MAX_SVG_BYTES = 400_000
+MAX_SVG_BYTES = 250_000
 _PAGE_COLOURS = {
     ACCENT: "var(--figure-accent)",
     INK: "var(--figure-ink)",
     MUTED: "var(--figure-muted)",
     GRID: "var(--figure-grid)",
+    "#000000": "var(--figure-ink)",
+    "#ffffff": "var(--figure-ground)",
 }
 _DROPPED = (
     re.compile(r"<metadata>.*?</metadata>", re.S),
@@ -42,7 +47,7 @@ def embed(figure: Figure, *, prefix: str, alt: str, max_svg_bytes: int = MAX_SVG
     alt
         What stands for it where it cannot be seen.
     max_svg_bytes
-        Above this, a PNG is embedded instead.
+        Above this, lines, points and areas are drawn as an image inside it; if that is not enough, all is one image.
 
     Returns
     -------
@@ -51,13 +56,34 @@ def embed(figure: Figure, *, prefix: str, alt: str, max_svg_bytes: int = MAX_SVG
     """
     width = round(96 * float(figure.get_figwidth()))
     view_box, body = _for_page(_svg_text(figure), prefix)
-    if len(body.encode()) > max_svg_bytes:
+    if len(body) > max_svg_bytes:
+        with _marks_rasterised(figure):
+            view_box, body = _for_page(_svg_text(figure), prefix)
+    if len(body) > max_svg_bytes:
         image = '<img class="raster" src="data:image/png;base64,{}" alt="{}" width="{}">'
         return Markup(image).format(_png_text(figure), shown(alt), width)
     head = '<svg role="img" aria-label="{}" style="--natural:{}px" viewBox="{}">{}</svg>'
     return Markup(head).format(
         shown(alt), width, view_box, Markup(body)
     )  # matplotlib escapes its text
+
+
+@contextmanager
+def _marks_rasterised(figure: Figure) -> Iterator[None]:
+    """Have everything in the axes drawn as images, but for text, axes and frame."""
+    marks = [
+        artist
+        for axes in figure.axes
+        for artist in (*axes.lines, *axes.collections, *axes.patches, *axes.images)
+        if not artist.get_rasterized()
+    ]
+    for artist in marks:
+        artist.set_rasterized(True)
+    try:
+        yield
+    finally:
+        for artist in marks:
+            artist.set_rasterized(False)
 
 
 def _svg_text(figure: Figure) -> str:

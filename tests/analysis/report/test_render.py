@@ -21,6 +21,7 @@ from onebasin.analysis.report import (
     render,
     write,
 )
+from onebasin.analysis.report.pictures import embed
 from onebasin.analysis.report.render import SCRIPT
 from onebasin.models.errors import WriteError
 
@@ -120,14 +121,32 @@ def test_render_escapes_what_users_name():
     assert page.text.count(evil) >= 12
 
 
-def test_render_embeds_a_heavy_figure_as_an_image(rng):
+def test_render_draws_what_is_heavy_as_an_image_inside_its_figure(rng):
     figure = Figure(figsize=(3, 2))
     figure.subplots().plot(rng.normal(size=30_000), rng.normal(size=30_000), ".")
     html = render(Report("T", sections=(Section("S", figures=(FigureItem(figure, "c", "dots"),)),)))
     page = Page(html)
-    (image,) = page.all("img")
-    assert image["alt"] == "dots"
+    assert len(html) < 300_000
+    assert page.all("svg")[0]["aria-label"] == "dots"
+    assert len(page.all("image")) == 1
     assert_self_contained(page, html)
+
+
+def test_a_figure_that_stays_heavy_is_one_image():
+    (image,) = Page(embed(_figure(), prefix="f1", alt='a "line"', max_svg_bytes=100)).all("img")
+    assert image["alt"] == 'a "line"'
+    assert image["src"].startswith("data:image/png;base64,")
+
+
+def test_figures_of_other_libraries_have_the_pages_ink_and_ground():
+    figure = Figure(figsize=(3, 2))  # matplotlib's own colours: black on white
+    figure.subplots().set_title("title")
+    page = Page(
+        render(Report("T", sections=(Section("S", figures=(FigureItem(figure, "", ""),)),)))
+    )
+    styles = " ".join(page.values("style"))
+    assert "var(--figure-ground)" in styles and "var(--figure-ink)" in styles
+    assert "#fff" not in styles and "#000" not in styles
 
 
 def test_write_makes_one_readable_file(report, tmp_path):
