@@ -53,7 +53,7 @@ def compare(
     if len(files) < 2:
         what = "one file" if len(runs) < 2 else "one posterior, in chains"
         raise StudyError(f"`RUN.nc` is {what}, and a comparison needs two or more: add another.")
-    name = _truth(files, truth)
+    name = reading.truth(files, truth)
     x, y = _read_points(points) if points else (None, None)
     views = {name: reading.read(run) for name, run in files.items()}
     if points and views[name].network is None:
@@ -81,21 +81,6 @@ def compare(
         console.write_sentence(sentence)
     for sentence in comparison.warnings:
         console.write_remark(sentence, "warn")
-
-
-def _truth(files: dict[str, reading.Files], truth: Path | None) -> str:
-    """Name of the file that is the truth."""
-    if truth is None:
-        return next(iter(files))
-    wanted = {file.resolve() for file in reading.files_of([truth])}
-    for name, group in files.items():
-        if truth.name == name or wanted & {file.resolve() for file in group}:
-            return name
-    there = ", ".join(str(group[0]) for group in files.values())
-    raise StudyError(
-        f"`--truth` is {truth}, which is none of the files to compare ({there}); "
-        "name it among them too."
-    )
 
 
 def _read_points(path: Path) -> tuple[np.ndarray, np.ndarray | None]:

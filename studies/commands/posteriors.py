@@ -138,9 +138,17 @@ def report(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN.nc...", help=reading.HELP_MANY)],
     out: Annotated[Path, typer.Option(help="The page to write.")],
     title: Annotated[str, typer.Option(help="Heading of the page.")] = "Posterior report",
+    var: Annotated[
+        list[str] | None, typer.Option(help="Report on this variable alone; repeatable.")
+    ] = None,
+    exchangeable: Exchangeable = None,
+    truth: Annotated[
+        Path | None,
+        typer.Option(help="Of several: what the others are held against; by default the first."),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
-    """Write one self-contained page with tables and pictures of posteriors."""
+    """Write one self-contained page: whether posteriors may be used, and the tables and pictures that show why."""
     from . import console
 
     console.prepare_jax()
@@ -148,6 +156,12 @@ def report(
 
     named = reading.posteriors(runs)
     with claimed(out, force=force, argument="--out", inputs=reading.files_of(runs)):
-        trees = {name: reading.read(files) for name, files in named.items()}
-        put(posterior_report(trees, title=title), out, force=force)
+        page = posterior_report(
+            {name: reading.read(files) for name, files in named.items()},
+            title=title,
+            var_names=var or None,
+            symmetry=parse_exchangeable(exchangeable or []) or None,
+            truth=reading.truth(named, truth),
+        )
+        put(page, out, force=force)
     console.say(f"wrote {out}")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import UsageError
+from ..errors import StudyError, UsageError
 
 if TYPE_CHECKING:
     from onebasin.analysis.posterior.view import View
@@ -87,6 +87,26 @@ def files_of(runs: Sequence[Path]) -> list[Path]:
     from onebasin.models.formats.naming import expanded
 
     return [file for run in runs for file in expanded(run)]
+
+
+def truth(posteriors: Mapping[str, Files], chosen: Path | None) -> str:
+    """Name the posterior that `--truth` chooses: by one of its files, or by its name; the first by default.
+
+    Raises
+    ------
+    StudyError
+        If it is none of them.
+    """
+    if chosen is None:
+        return next(iter(posteriors))
+    wanted = {file.resolve() for file in files_of([chosen])}
+    for name, group in posteriors.items():
+        if chosen.name == name or wanted & {file.resolve() for file in group}:
+            return name
+    there = ", ".join(str(group[0]) for group in posteriors.values())
+    raise StudyError(
+        f"`--truth` is {chosen}, which is none of the files to compare ({there}); name it among them too."
+    )
 
 
 def title(runs: Sequence[Path]) -> Path:
