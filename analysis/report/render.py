@@ -26,8 +26,12 @@ from .page import Report
 from .provenance import common_facts
 from .text import MARKS, inline, paragraphs
 
-SCRIPT = (resources.files("onebasin.analysis") / "templates" / "report.js").read_text("utf-8")
+_TEMPLATES = resources.files("onebasin.analysis") / "templates"
+SCRIPT = (_TEMPLATES / "report.js").read_text("utf-8")
 """The page's only script; its hash stands in the page's policy, so that no other runs."""
+
+FONT = base64.b64encode((_TEMPLATES / "inter.woff2").read_bytes()).decode()
+"""The page's typeface, in the page, so that it looks alike everywhere."""
 
 
 OUTCOMES: dict[Outcome, Flag] = {"passed": "good", "failed": "bad", "not judged": "warn"}
@@ -72,6 +76,7 @@ def render(report: Report) -> str:
         marks=MARKS,
         outcomes=OUTCOMES,
         script=Markup(SCRIPT),
+        font=FONT,
         script_hash=_sha256(SCRIPT),
     )
 

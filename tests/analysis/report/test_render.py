@@ -203,6 +203,7 @@ def test_a_page_may_load_and_run_nothing(report):
         "script-src": f"'sha256-{b64encode(sha256(SCRIPT.encode()).digest()).decode()}'",
         "style-src": "'unsafe-inline'",  # figures set their colours element by element
         "img-src": "data:",
+        "font-src": "data:",
         "base-uri": "'none'",
         "form-action": "'none'",
     }
