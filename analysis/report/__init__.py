@@ -6,6 +6,7 @@ from the parts (`Report`, `Section`, `Table`, `FigureItem`, `Details`, ...: see 
 """
 
 from .cells import Column, RowGroup, Table, TableCell
+from .inline import InlineReport, report
 from .numbers import format_number
 from .page import (
     AnswerCard,
@@ -21,7 +22,7 @@ from .page import (
     Stat,
     Stats,
 )
-from .posteriors import posterior_report, report
+from .posteriors import posterior_report
 from .provenance import describe_run
 from .render import OutputError, claimed, put, render, write
 from .tables import aligned_table, comparison_table, cost_table, health_table, parameter_table
@@ -33,6 +34,7 @@ __all__ = [
     "Details",
     "FigureItem",
     "FigureRow",
+    "InlineReport",
     "Note",
     "OutputError",
     "Part",

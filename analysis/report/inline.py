@@ -5,18 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 import xarray as xr
 from markupsafe import Markup
 
-from onebasin.models.symmetry.blocks import Symmetry
-
 from ..posterior.view import Posterior
 from .page import Report
 from .posteriors import posterior_report
-from .render import render, write
+from .render import claimed, put_text, render, write
+
+if TYPE_CHECKING:
+    from onebasin.models.symmetry.blocks import Symmetry
 
 Posteriors = Posterior | Mapping[str, Posterior]
 
@@ -35,7 +37,7 @@ class InlineReport:
 
     page: Report
 
-    @property
+    @cached_property
     def html(self) -> str:
         """The page: a whole HTML document."""
         return render(self.page)
@@ -48,7 +50,8 @@ class InlineReport:
         OutputError
             If the file exists and `force` is not set, or the folder is missing or not writable.
         """
-        return write(self.page, path, force=force)
+        with claimed(path, force=force) as output:
+            return put_text(self.html, output, force=force)
 
     def _repr_html_(self) -> str:
         # A frame of its own origin: neither the notebook's styles nor its page are within reach.

@@ -32,8 +32,15 @@ class Layout:
         ]
 
     def answer(self, card: AnswerCard) -> dict[str, Any]:
-        """Lay out an answer card."""
-        return {"card": card, "verdict": card.verdict, "stats": [_stat(s) for s in card.stats]}
+        """Lay out an answer card; what is to be declared is listed where no remedy says it."""
+        verdict = card.verdict
+        said = " ".join(cause.remedy for cause in verdict.causes)
+        return {
+            "card": card,
+            "verdict": verdict,
+            "stats": [_stat(stat) for stat in card.stats],
+            "declare": [words for words in verdict.exchangeable if words not in said],
+        }
 
     def part(self, part: Part) -> dict[str, Any]:
         """Lay out one part, with those inside it."""

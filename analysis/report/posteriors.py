@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import xarray as xr
 
 from ..diagnostics.diagnose import diagnose
 from ..posterior.view import Posterior, as_view
 from .definitions import definitions_of
 from .page import Report, Section
 from .provenance import describe_run, program_section
-from .render import write
 from .sections.answer import answer_card
 from .sections.chains import chains
 from .sections.cost import cost
@@ -27,43 +23,6 @@ from .subject import Subject
 
 if TYPE_CHECKING:
     from onebasin.models.symmetry.blocks import Symmetry
-
-
-def report(
-    posteriors: Posterior | Mapping[str, Posterior],
-    path: str | Path,
-    *,
-    title: str = "Posterior report",
-    force: bool = False,
-) -> Path:
-    """Write one self-contained page with tables and pictures of one or more posteriors.
-
-    Parameters
-    ----------
-    posteriors
-        The posteriors, by the name that the page shall use; one alone is called ``posterior``.
-    path
-        The HTML file.
-    title
-        Heading of the page.
-    force
-        Whether a file that is there may be replaced.
-
-    Returns
-    -------
-    pathlib.Path
-        The file.
-
-    Raises
-    ------
-    ValueError
-        If there is no posterior, or one of them cannot be diagnosed; the message names it.
-    OutputError
-        If the file exists and `force` is not set, or the folder is missing or not writable.
-    """
-    alone = isinstance(posteriors, xr.DataTree | xr.Dataset) or not isinstance(posteriors, Mapping)
-    named = {"posterior": posteriors} if alone else posteriors
-    return write(posterior_report(named, title=title), path, force=force)
 
 
 def posterior_report(

@@ -24,7 +24,7 @@ from .cells import Flag
 from .layout import Layout
 from .page import Report
 from .provenance import common_facts
-from .text import MARKS, inline, paragraphs
+from .text import inline, mark, paragraphs
 
 _TEMPLATES = resources.files("onebasin.analysis") / "templates"
 SCRIPT = (_TEMPLATES / "report.js").read_text("utf-8")
@@ -64,6 +64,7 @@ def render(report: Report) -> str:
     )
     environment.filters["inline"] = inline
     environment.filters["paragraphs"] = paragraphs
+    environment.filters["mark"] = mark
     environment.filters["capitalised"] = lambda text: inline(text[:1].upper() + text[1:])
     layout = Layout()
     body = layout.sections(report.sections)
@@ -73,7 +74,6 @@ def render(report: Report) -> str:
         answers=[layout.answer(card) for card in report.answers],
         common=common_facts(report.provenance),
         version=_version(),
-        marks=MARKS,
         outcomes=OUTCOMES,
         script=Markup(SCRIPT),
         font=FONT,
@@ -120,9 +120,13 @@ def claimed(
 
 def put(report: Report, output: Path, *, force: bool) -> Path:
     """Write the page to a file that is held."""
+    return put_text(render(report), output, force=force)
+
+
+def put_text(page: str, output: Path, *, force: bool) -> Path:
+    """Write a page that is rendered to a file that is held."""
     from onebasin.models.storage.atomic import replacing
 
-    page = render(report)
     with replacing(output, new=not force) as part:
         part.write_text(page, encoding="utf-8")
     return output

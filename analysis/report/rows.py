@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from .cells import Column, Row, Table, TableCell
+from .cells import Column, Row, RowGroup, Table, TableCell
+from .numbers import EMPTY
 from .text import inline, mark
 
 _NO_MARK = '<span class="mark"></span>'
@@ -29,11 +30,18 @@ class RowWriter:
     numeric: tuple[bool, ...]
     flagged: tuple[bool, ...]
 
-    def write(self, row: Row, scope: str = "row", kind: str = "") -> str:
-        """Write one row; `kind` is its class."""
+    def write(self, row: Row) -> str:
+        """Write one row."""
         first, *others = (self._cell(cell, place) for place, cell in enumerate(row))
-        opened = f'<tr class="{kind}">' if kind else "<tr>"
-        return f'{opened}<th scope="{scope}">{first[1]}</th>{"".join(map(_entry, others))}</tr>'
+        return f'<tr><th scope="row">{first[1]}</th>{"".join(map(_entry, others))}</tr>'
+
+    def write_heading(self, group: RowGroup) -> str:
+        """Write the row of a group; what does not apply to all of its rows stays blank, and is no dash."""
+        scope = "rowgroup" if group.rows else "row"
+        first, *others = (self._cell(cell, place) for place, cell in enumerate(group.heading))
+        blank = (("", "") if text == EMPTY else (kind, text) for kind, text in others)
+        entries = others if scope == "row" else blank
+        return f'<tr><th scope="{scope}">{first[1]}</th>{"".join(map(_entry, entries))}</tr>'
 
     def _cell(self, cell: object, place: int) -> tuple[str, str]:
         value, flag, note = (
@@ -72,8 +80,7 @@ def _bodies(table: Table, writer: RowWriter) -> Iterator[str]:
     if table.rows or not table.groups:
         yield _body("", map(writer.write, table.rows))
     for group in table.groups:
-        heading = writer.write(group.heading, scope="rowgroup" if group.rows else "row")
-        yield _body("group", [heading])
+        yield _body("group", [writer.write_heading(group)])
         yield _body("entries" if group.open else "entries folded", map(writer.write, group.rows))
 
 

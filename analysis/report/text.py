@@ -31,4 +31,5 @@ def mark(flag: str) -> Markup:
     if not flag:
         return Markup("")
     sign, words = MARKS[flag]
-    return Markup('<span class="mark" role="img" aria-label="{}">{}</span>').format(words, sign)
+    element = '<span class="mark {}" role="img" aria-label="{}">{}</span>'
+    return Markup(element).format(flag, words, sign)

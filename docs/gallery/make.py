@@ -1,0 +1,114 @@
+"""Make the reports of the gallery, and pictures of their first screens: `python docs/gallery/make.py FOLDER`.
+
+Six posteriors (one of them compared with others) are sampled and reported on as a user would, by the command line;
+the network is sampled in Python. Pictures go to `docs/images`, reports stay in FOLDER. Needs Chromium.
+"""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+HERE = Path(__file__).parent
+IMAGES = HERE.parent / "images"
+SCREEN = {"width": 1280, "height": 800}
+SCHOOLS = {
+    "J": 8,
+    "y": [28, 8, -3, 7, -1, 1, 18, 12],
+    "sigma": [15, 10, 16, 11, 9, 11, 10, 18],
+}
+REPORTS = {
+    "mixture": ("A mixture whose labels switch", ["mixture"]),
+    "item-response": ("An item-response model", ["item_response"]),
+    "schools": ("Eight schools, centred", ["schools_centred"]),
+    "regression": ("A regression", ["regression"]),
+    "network": ("A Bayesian neural network", ["network"]),
+    "several": ("Eight schools, three ways", ["schools", "schools_centred", "schools_advi"]),
+}
+
+
+def data() -> dict[str, dict]:
+    """Simulate the data of the programs."""
+    rng = np.random.default_rng(5)
+    parts = rng.choice(2, p=[0.4, 0.6], size=200)
+    y = np.array([-2.7, 2.8])[parts] + rng.normal(size=200)
+    a, b, theta = rng.lognormal(0.3, 0.3, 8), rng.normal(size=8), rng.normal(size=60)
+    right = rng.random((8, 60)) < 1 / (1 + np.exp(b[:, None] - a[:, None] * theta))
+    x = rng.normal(size=(100, 5))
+    line = 1 + x @ [1.0, -0.5, 0.0, 2.0, 0.3] + rng.normal(size=100)
+    return {
+        "mixture": {"N": 200, "y": y.tolist()},
+        "item_response": {"I": 8, "J": 60, "y": right.astype(int).tolist()},
+        "schools": SCHOOLS,
+        "regression": {"N": 100, "P": 5, "X": x.tolist(), "y": line.tolist()},
+    }
+
+
+def onebasin(*words: str, folder: Path) -> None:
+    """Call the command line in a folder."""
+    command = [sys.executable, "-c", "from onebasin.studies.cli import main; main()", *words]
+    subprocess.run(command, check=True, cwd=folder)
+
+
+def sample(folder: Path) -> None:
+    """Sample what is not there yet."""
+    for name, values in data().items():
+        (folder / f"{name}.json").write_text(json.dumps(values))
+    for program in HERE.glob("*.stan"):
+        shutil.copy(program, folder)
+    runs = {
+        "mixture": ("mixture.stan", "mixture.json", "--seed", "1"),
+        "item_response": ("item_response.stan", "item_response.json", "--seed", "1"),
+        "schools_centred": ("schools_centred.stan", "schools.json", "--seed", "1"),
+        "schools": ("schools.stan", "schools.json", "--seed", "1"),
+        "schools_advi": ("schools.stan", "schools.json", "--method", "meanfield", "--seed", "1"),
+        "regression": ("regression.stan", "regression.json", "--seed", "1"),
+    }
+    for name, words in runs.items():
+        if not (folder / f"{name}.nc").exists():
+            onebasin("sample", *words, "--out", f"{name}.nc", folder=folder)
+    if not (folder / "network.nc").exists():
+        sample_network(folder / "network.nc")
+
+
+def sample_network(path: Path) -> None:
+    """Sample a network of four hidden units, a curve fitted to 60 points."""
+    import onebasin as ob
+
+    rng = np.random.default_rng(7)
+    x = np.sort(rng.uniform(-3, 3, size=(60, 1)), axis=0)
+    y = np.sin(1.5 * x) + 0.2 * rng.normal(size=x.shape)
+    model = ob.BayesianNetwork(ob.Network(1, (4,), 1, activation="tanh"))
+    ob.save(ob.nuts(model.condition(x, y), seed=1), path)
+
+
+def photograph(page: Path, picture: Path) -> None:
+    """Write a page's first screen as a PNG."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+        )
+        shown = chromium.new_page(viewport=SCREEN)
+        shown.goto(page.resolve().as_uri())
+        shown.screenshot(path=picture)
+        chromium.close()
+
+
+def main(folder: Path) -> None:
+    """Sample, report, photograph."""
+    folder.mkdir(parents=True, exist_ok=True)
+    sample(folder)
+    for name, (title, runs) in REPORTS.items():
+        files = [f"{run}.nc" for run in runs]
+        page = f"{name}.html"
+        onebasin("report", *files, "--out", page, "--title", title, "--force", folder=folder)
+        photograph(folder / page, IMAGES / f"report-{name}.png")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
