@@ -154,14 +154,17 @@ def report(
     console.prepare_jax()
     from onebasin.analysis.report import claimed, posterior_report, put
 
+    parse_exchangeable(exchangeable or [])  # refused before anything is read
     named = reading.posteriors(runs)
+    against = reading.truth(named, truth)
     with claimed(out, force=force, argument="--out", inputs=reading.files_of(runs)):
+        views = {name: reading.read(files) for name, files in named.items()}
         page = posterior_report(
-            {name: reading.read(files) for name, files in named.items()},
+            views,
             title=title,
             var_names=var or None,
-            symmetry=parse_exchangeable(exchangeable or []) or None,
-            truth=reading.truth(named, truth),
+            symmetry=of_view(exchangeable, views[against]),
+            truth=against,
         )
         put(page, out, force=force)
     console.say(f"wrote {out}")

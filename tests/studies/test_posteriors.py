@@ -94,6 +94,28 @@ def test_report_is_one_page_that_asks_for_nothing_outside(onebasin, runs):
     assert page.count("<script") == page.count(f"<script>{SCRIPT}</script>") == 1
 
 
+def test_report_looks_at_the_variables_that_are_asked_for(onebasin, runs):
+    answer = onebasin("report", "a/run.nc", "--out", "page.html", "--var", "b1")
+    assert (answer.code, answer.out) == (0, "")
+    page = Path("page.html").read_text()
+    assert "b1[0]" in page and "W1[0,0]" not in page
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--truth", "c.nc"), "`--truth` is c.nc, which is none of the files"),
+        (("--exchangeable", "W1,,b1"), "`--exchangeable`"),
+        (("--var", "W9"), "`--var`"),
+    ],
+)
+def test_report_refuses_what_its_options_name_in_vain(onebasin, runs, words, said):
+    answer = onebasin("report", "a/run.nc", "b/run.nc", "--out", "page.html", *words)
+    assert answer.code == 1
+    assert said in answer.err
+    assert not Path("page.html").exists()
+
+
 def test_report_is_replaced_only_by_force(onebasin, runs):
     Path("page.html").write_text("precious")
     answer = onebasin("report", "a/run.nc", "--out", "page.html")

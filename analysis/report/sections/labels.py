@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+import pandas as pd
 
 from ...diagnostics.result import AlignedDiagnosis
 from ...figures.by_arviz import drawn, few
@@ -68,7 +69,7 @@ def _several(draws: Draws, names: tuple[str, ...]) -> dict[str, Quantity]:
     return {n: v for n, v in values.items() if np.isfinite(v).all() and np.ptp(v) > 0}
 
 
-def _worst(rhats: Mapping, quantities: Mapping[str, Quantity]) -> float:
+def _worst(rhats: Mapping | pd.Series, quantities: Mapping[str, Quantity]) -> float:
     return float(np.nanmax([rhats[name] for name in quantities], initial=-np.inf))
 
 
