@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-NUMBERS = 1 << 19
+NUMBERS = 1 << 21
 """Numbers that are parsed at once: a table's text and its arrays do not fit into memory beside each other."""
 
 _HEAD = 1 << 20
@@ -91,7 +91,12 @@ def survey(path: Path) -> Survey:
     )
 
 
-def blocks(path: Path, width: int, *, numbers: int = NUMBERS) -> Iterator[np.ndarray]:
+def rows_at_once(width: int, *, numbers: int | None = None) -> int:
+    """How many rows of a table of this width are parsed at once."""
+    return max(1, (numbers or NUMBERS) // max(width, 1))
+
+
+def blocks(path: Path, width: int, *, numbers: int | None = None) -> Iterator[np.ndarray]:
     """Read the rows after the header, about so many numbers at a time, each as its text says to the last bit.
 
     Raises
@@ -102,7 +107,7 @@ def blocks(path: Path, width: int, *, numbers: int = NUMBERS) -> Iterator[np.nda
     with path.open() as file:
         lines = (line for line in file if not line.startswith("#") and not line.isspace())
         next(lines, None)
-        while chunk := list(islice(lines, max(1, numbers // width))):
+        while chunk := list(islice(lines, rows_at_once(width, numbers=numbers))):
             table = np.loadtxt(chunk, delimiter=",", comments=None, ndmin=2)
             if table.shape[1] != width:
                 raise ValueError(f"a row has {table.shape[1]} numbers instead of {width}")

@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import schema
 from ..storage.claims import ClaimError
-from .csv_blocks import blocks
+from .csv_blocks import blocks, rows_at_once
 from .entries import Entries, dotted, gather
 from .faults import FormatError
 from .scratch import Scratch
@@ -55,7 +55,8 @@ def read(file: ChainFile, *, lazy: bool) -> xr.DataTree:
     }
     held = {name: group for name, group in groups.items() if group}
     try:
-        scratch = Scratch(len(chains), next(iter(chains.values())), held)
+        rows = rows_at_once(len(header))
+        scratch = Scratch(len(chains), next(iter(chains.values())), held, rows=rows)
     except ClaimError as error:
         raise FormatError(file.path, str(error)) from None
     try:

@@ -25,6 +25,12 @@ Shapes = Mapping[str, Mapping[str, tuple[tuple[int, ...], np.dtype]]]
 """Of every group: its variables, with the shape of one draw and the type."""
 
 
+_READ_AT_ONCE = 2**21
+"""Bytes of draws that readers take at a time: some entries of all draws, where text has all entries of some draws."""
+_LEAST_CHUNK = 2**13
+"""Numbers below which a chunk is not worth its entry in the file's index."""
+
+
 class Scratch:
     """A place for the draws of some chains.
 
@@ -34,6 +40,8 @@ class Scratch:
         How many.
     groups : mapping
         What there will be of each draw.
+    rows : int
+        How many draws of a chain are put there at a time.
 
     Raises
     ------
@@ -41,9 +49,12 @@ class Scratch:
         If the disk has no room for them.
     """
 
-    def __init__(self, chains: int, draws: int, groups: Shapes) -> None:
+    def __init__(self, chains: int, draws: int, groups: Shapes, *, rows: int) -> None:
         import h5netcdf  # here: what reads no files does without
 
+        self._rows = max(1, min(rows, draws))
+        entries = max(1, _READ_AT_ONCE // (8 * chains * max(draws, 1)))
+        self._entries = max(entries, _LEAST_CHUNK // self._rows)
         self.folder = temporary_folder("draws")
         self.path = self.folder / "draws.nc"
         try:
@@ -80,9 +91,21 @@ class Scratch:
             group.create_variable(axis, (axis,), np.int64, data=np.arange(length))
         for variable, (_, dtype) in variables.items():
             stored = np.dtype(np.int8) if dtype.kind == "b" else dtype
-            made = group.create_variable(variable, dims[variable], stored)
+            chunks = self._chunks(variables[variable][0])
+            made = group.create_variable(variable, dims[variable], stored, chunks=chunks)
             if dtype.kind == "b":
                 made.attrs["dtype"] = "bool"  # how xarray keeps truth values
+
+    def _chunks(self, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+        """What is written and read together of a variable with many entries; None for one that is small."""
+        if np.prod(shape, dtype=int) <= self._entries:
+            return None
+        sizes: list[int] = []
+        left = self._entries
+        for length in reversed(shape):
+            sizes.insert(0, min(length, left))
+            left = max(1, left // length)
+        return (1, self._rows, *sizes)
 
     def put(self, group: str, name: str, chain: int, first: int, values: np.ndarray) -> None:
         """Write draws of a variable, (draw, ...), from the draw `first` on."""

@@ -17,7 +17,7 @@ import numpy as np
 from .. import schema
 from ..storable import check_names
 from ..storage.claims import ClaimError
-from .csv_blocks import Survey, blocks, survey
+from .csv_blocks import Survey, blocks, rows_at_once, survey
 from .entries import Entries, gather
 from .faults import FormatError
 from .scratch import Scratch
@@ -125,7 +125,8 @@ def read(paths: Sequence[Path], *, lazy: bool) -> xr.DataTree:
         del shapes[schema.SAMPLE_STATS]
     draws = files[0].draws
     try:
-        scratch = Scratch(len(files), draws, shapes)
+        rows = rows_at_once(len(files[0].survey.header))
+        scratch = Scratch(len(files), draws, shapes, rows=rows)
     except ClaimError as error:
         raise FormatError(paths[0], str(error)) from None
     try:
