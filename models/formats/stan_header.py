@@ -114,16 +114,16 @@ def attributes(headers: Sequence[Header], draws: int) -> dict[str, Any]:
     first = headers[0]
     if not first.is_stans:
         return {}
-    settings = {
-        "chains": len(headers),
-        "draws": draws,
-        "warmup": first.count("num_warmup"),
-        "thin": first.count("thin"),
-        "target_acceptance": first.number("delta"),
-        "max_tree_depth": first.count("max_depth"),
-        "metric": first.entries.get("metric"),
-        "step_size": first.number("stepsize"),
-    }
+    settings: dict[str, Any] = {"chains": len(headers), "draws": draws}
+    if first.method in ("nuts", "hmc"):
+        settings |= {
+            "warmup": first.count("num_warmup"),
+            "thin": first.count("thin"),
+            "target_acceptance": first.number("delta"),
+            "max_tree_depth": first.count("max_depth"),
+            "metric": first.entries.get("metric"),
+            "step_size": first.number("stepsize"),
+        }
     version = [first.entries.get(f"stan_version_{part}") for part in ("major", "minor", "patch")]
     sampled = first.entries.get("method") == "sample"
     said: dict[str, Any] = {
@@ -135,12 +135,17 @@ def attributes(headers: Sequence[Header], draws: int) -> dict[str, Any]:
         schema.SETTINGS: {k: v for k, v in settings.items() if v is not None},
         schema.MAX_TREE_DEPTH: first.count("max_depth") if first.method == "nuts" else None,
         schema.VERSIONS: {"stan": ".".join(filter(None, version))} if all(version) else None,
-        schema.CREATED_AT: first.entries.get("start_datetime"),
+        schema.CREATED_AT: _as_iso(first.entries.get("start_datetime", "")),
     }
     if sampled:
         said[schema.WARMUP_SECONDS] = _times(headers, "Warm-up")
         said[schema.SAMPLING_SECONDS] = _times(headers, "Sampling")
     return {name: schema.encode(value) for name, value in said.items() if value not in (None, "")}
+
+
+def _as_iso(moment: str) -> str:
+    """CmdStan's `2026-01-31 12:00:00 UTC` as ISO 8601 writes it."""
+    return re.sub(r"^(\S+) (\S+) UTC$", r"\1T\2+00:00", moment)
 
 
 def _times(headers: Sequence[Header], phase: str) -> list[float] | None:

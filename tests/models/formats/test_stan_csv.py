@@ -1,0 +1,239 @@
+"""CSV files of CmdStan: what is read of them, and what is refused."""
+
+import json
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from onebasin.inference.errors import PosteriorFileError
+from onebasin.inference.posterior import open_posterior
+from onebasin.models.formats import csv_blocks
+
+from . import chains
+
+
+def test_chains_become_arrays_under_arviz_names(tmp_path):
+    tree = open_posterior(chains.write(tmp_path))
+    assert dict(tree.posterior.sizes) == {"chain": 4, "draw": 40, "mu_dim_0": 2}
+    for number in range(4):
+        table = chains.numbers(number + 1, 40)
+        np.testing.assert_array_equal(tree.posterior.mu.values[number], table[:, 7:9])
+        np.testing.assert_array_equal(tree.posterior.sigma.values[number], table[:, 9])
+        np.testing.assert_array_equal(tree.sample_stats.lp.values[number], table[:, 0])
+    stats = tree.sample_stats
+    assert (stats.diverging.dtype, stats.tree_depth.dtype) == (np.dtype(bool), np.dtype(np.int64))
+    assert stats.diverging.values.any()
+    assert set(stats.data_vars) == {
+        "lp",
+        "acceptance_rate",
+        "step_size",
+        "tree_depth",
+        "n_steps",
+        "diverging",
+        "energy",
+    }
+
+
+def test_comments_become_attributes(tmp_path):
+    said = open_posterior(chains.write(tmp_path, chains=2)).attrs
+    settings = json.loads(said.pop("settings"))
+    assert settings == {
+        "chains": 2,
+        "draws": 40,
+        "warmup": 10,
+        "thin": 1,
+        "target_acceptance": 0.9,
+        "max_tree_depth": 9,
+        "metric": "diag_e",
+        "step_size": 1.0,
+    }
+    assert said == {
+        "target": "mix",
+        "program_name": "mix",
+        "engine": "stan",
+        "method": "nuts",
+        "seed": 7,
+        "max_tree_depth": 9,
+        "versions": '{"stan": "2.39.0"}',
+        "created_at": "2026-01-31T12:00:00+00:00",
+        "warmup_seconds": "[0.25, 0.25]",
+        "sampling_seconds": "[0.5, 0.5]",
+    }
+
+
+def test_rows_of_warmup_are_left_out(tmp_path):
+    tree = open_posterior(chains.write(tmp_path, keep_warmup=True))
+    assert tree.posterior.sizes["draw"] == 40
+    table = chains.numbers(2, 50)[10:]
+    np.testing.assert_array_equal(tree.posterior.sigma.values[1], table[:, 9])
+
+
+def test_warmup_of_a_run_that_did_not_adapt_is_left_out(tmp_path):
+    path = tmp_path / "run.csv"
+    path.write_text(chains.text(keep_warmup=True).replace("# Adaptation terminated\n", ""))
+    assert open_posterior(path).posterior.sizes["draw"] == 40
+
+
+@pytest.mark.parametrize("numbers", [1, 25, 70, 10**6])
+@pytest.mark.parametrize("lazy", [False, True])
+def test_blocks_are_what_is_read_at_once(tmp_path, monkeypatch, numbers, lazy):
+    paths = chains.write(tmp_path, keep_warmup=True)
+    whole = open_posterior(paths)
+    monkeypatch.setattr(csv_blocks, "NUMBERS", numbers)
+    pieces = open_posterior(paths, lazy=lazy)
+    assert pieces.load().identical(whole)
+    pieces.close()
+
+
+def test_many_draws_take_little_memory(tmp_path):
+    names = ",".join(f"theta.{place + 1}" for place in range(500))
+    rows = chains.lines(chains.numbers(1, 100, 507)) * 40
+    (tmp_path / "run.csv").write_text(f"{chains.STATS},{names}\n" + "".join(rows))
+    open_posterior(chains.write(tmp_path, chains=1)[0])  # what is loaded once
+    tracemalloc.start()
+    try:
+        monkey = csv_blocks.NUMBERS
+        csv_blocks.NUMBERS = 2**15
+        tree = open_posterior(tmp_path / "run.csv", lazy=True)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        csv_blocks.NUMBERS = monkey
+        tracemalloc.stop()
+    assert tree.posterior.theta.nbytes == 16_000_000
+    assert peak < 8_000_000
+    np.testing.assert_array_equal(
+        tree.posterior.theta[0, 150].values, chains.numbers(1, 100, 507)[50, 7:]
+    )
+    tree.close()
+
+
+def test_what_is_read_lazily_is_gone_when_it_is_closed(tmp_path, monkeypatch):
+    place = tmp_path / "temporary"
+    place.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(place))
+    tree = open_posterior(chains.write(tmp_path), lazy=True)
+    assert list(place.iterdir())
+    tree.close()
+    assert not list(place.iterdir())
+    open_posterior(chains.write(tmp_path))
+    assert not list(place.iterdir())
+
+
+def _text(method: str, columns: str, table: np.ndarray) -> str:
+    said = f"# stan_version_major = 2\n# model = m_model\n# method = {method}\n"
+    return said + columns + "\n" + "".join(chains.lines(table))
+
+
+def test_files_of_other_methods(tmp_path, rng):
+    table = rng.normal(size=(9, 4))
+    path = tmp_path / "run.csv"
+    path.write_text(_text("variational\n# algorithm = meanfield", "lp__,log_p__,log_g__,x", table))
+    tree = open_posterior(path)
+    assert tree.attrs["method"] == "advi-meanfield"
+    np.testing.assert_array_equal(tree.posterior.x.values[0], table[1:, 3])  # the first is the mean
+    np.testing.assert_array_equal(tree.sample_stats.lp.values[0], table[1:, 1])
+    np.testing.assert_array_equal(tree.sample_stats.log_q.values[0], table[1:, 2])
+    path.write_text(_text("pathfinder", "lp_approx__,lp__,path__,x", table))
+    np.testing.assert_array_equal(open_posterior(path).sample_stats.log_q.values[0], table[:, 0])
+    path.write_text(_text("laplace", "log_p__,log_q__,x,y", table))
+    assert set(open_posterior(path).sample_stats.data_vars) == {"lp", "log_q"}
+    path.write_text(_text("sample\n# algorithm = fixed_param", "lp__,accept_stat__,x,y", table))
+    assert open_posterior(path).attrs["method"] == "fixed-param"
+    path.write_text(_text("generate_quantities", "x,y,z.1,z.2", table))
+    tree = open_posterior(path)
+    assert (list(tree.children), tree.posterior.z.shape) == (["posterior"], (1, 9, 2))
+
+
+def test_a_table_without_comments_is_read(tmp_path):
+    path = tmp_path / "plain.csv"
+    path.write_text('"mu[1]","mu[2]"\n1,2\n3,nan\n5,-inf\n7,8')
+    tree = open_posterior(path)
+    np.testing.assert_array_equal(tree.posterior.mu[0], [[1, 2], [3, np.nan], [5, -np.inf], [7, 8]])
+    assert tree.attrs == {}
+
+
+def refusal(*paths) -> str:
+    with pytest.raises(PosteriorFileError) as caught:
+        open_posterior(list(paths))
+    message = str(caught.value)
+    assert message.startswith("`path` must name a posterior, and ") and "\n" not in message
+    return message
+
+
+WHOLE = chains.text()
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("", "holds no draws"),
+        ("# method = sample\n", "holds no draws"),
+        (WHOLE.split("\n# Adaptation")[0] + "\n", "holds no draws"),
+        (WHOLE[: len(WHOLE) // 2], "of the 40 draws that its run was to write"),
+        (WHOLE[: WHOLE.index("# \n#  Elapsed") - 30], "is cut short"),
+        (WHOLE[: WHOLE.index("# \n#  Elapsed") - 3], "is cut short"),
+        (WHOLE.replace("method = sample", "method = optimize"), "holds an optimum"),
+        (WHOLE.replace("mu.1,mu.2", "mu.1,mu.1"), "two columns of the name 'mu.1'"),
+        (WHOLE.replace("sigma", "draw"), "which is the name of an axis"),
+        (WHOLE.replace("sigma", "a/b"), "a name that no file can store"),
+        ("name,Mean\nmu,0.5\n", "holds text"),
+        ("a,b\n1,2\n3\n4,5\n", "a line is cut short"),
+        ("lp__,energy__\n1,2\n", "holds no variables"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_refused(tmp_path, content, says):
+    path = tmp_path / "bad.csv"
+    path.write_text(content)
+    message = refusal(path)
+    assert says in message
+    assert str(path) in message
+
+
+def test_bytes_that_are_no_text_are_refused(tmp_path):
+    (tmp_path / "bad.csv").write_bytes(b"\xff\xfe\x00\x01\n" * 9)
+    assert "is no text" in refusal(tmp_path / "bad.csv")
+
+
+@pytest.mark.parametrize(
+    ("other", "says"),
+    [
+        (chains.text(2, model="other"), "is of the model other"),
+        (chains.text(2, names="mu.1,mu.2,tau"), "has no column sigma"),
+        (chains.text(2, names="mu.1,mu.2,sigma,tau"), "has a column tau"),
+        (chains.text(2, draws=30), "has 30 draws and"),
+        (chains.text(2).replace("engine = nuts", "engine = static"), "is of the method hmc"),
+        (chains.text(1), "holds the same draws as"),
+    ],
+)
+def test_files_that_are_not_chains_of_one_posterior_are_refused(tmp_path, other, says):
+    first, second = tmp_path / "a_1.csv", tmp_path / "a_2.csv"
+    first.write_text(chains.text(1))
+    second.write_text(other)
+    message = refusal(first, second)
+    assert says in message
+    assert str(second) in message
+
+
+def test_a_file_that_is_given_twice_or_is_no_chain_is_refused(tmp_path):
+    first, second = chains.write(tmp_path, chains=2)
+    assert "is given twice" in refusal(first, second, first)
+    (tmp_path / "run.nc").write_bytes(b"")
+    assert "only CSV files of CmdStan are chains" in refusal(first, tmp_path / "run.nc")
+    assert "does not exist" in refusal(first, tmp_path / "absent.csv")
+
+
+def test_a_folder_and_a_pattern_stand_for_their_files(tmp_path):
+    whole = open_posterior(chains.write(tmp_path, chains=11, draws=5))
+    assert open_posterior(tmp_path).identical(whole)
+    assert open_posterior(tmp_path / "chain_*.csv").identical(whole)  # 10 after 9
+    assert "a pattern that no file matches" in refusal(tmp_path / "other_*.csv")
+    (tmp_path / "empty").mkdir()
+    assert "is no Zarr store and holds no CSV files" in refusal(tmp_path / "empty")
+
+
+def test_a_disk_without_room_is_named_before_anything_is_read(tmp_path, monkeypatch):
+    paths = chains.write(tmp_path)
+    free = type("Usage", (), {"free": 100})
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: free)
+    assert "more than the 100 bytes that are free" in refusal(*paths)
