@@ -68,7 +68,7 @@ def read(path: Path) -> xr.DataTree:
     return xr.DataTree.from_dict({schema.POSTERIOR: dict_to_dataset(draws)})
 
 
-def draws_of_one(draws: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def draws_of_one(draws: Mapping[str, np.ndarray]) -> dict[str, Any]:
     """The first draw of the first chain."""
     return {name: values[0, 0] for name, values in draws.items()}
 

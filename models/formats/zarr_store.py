@@ -97,7 +97,7 @@ def _check(path: Path, store: Any, place: str) -> None:
     """Refuse a store that claims more than it can hold."""
     import zarr
 
-    root = zarr.open_group(store, mode="r", path=place or None)
+    root = zarr.open_group(store, mode="r", path=place or None, use_consolidated=False)
     claimed = sum(
         math.prod(array.shape) * array.dtype.itemsize for array in _arrays(root) if array.shape
     )

@@ -1,0 +1,184 @@
+"""What is written in a format is what is read of it, and what it has no place for is said."""
+
+import json
+import logging
+import zipfile
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from onebasin.inference.errors import PosteriorFileError
+from onebasin.inference.posterior import open_posterior, save
+from onebasin.models.errors import InUse, NameTaken
+from onebasin.models.formats import writing
+from onebasin.models.storage.locks import locked
+
+WHOLE = ("run.nc", "run.zarr", "run.zarr.zip", "run")
+DRAWS = ("run.csv", "run.json", "run.json.zip")
+
+
+@pytest.fixture
+def tree(rng):
+    shape, dims = (3, 20), ("chain", "draw")
+    coords = {"chain": np.arange(3), "draw": np.arange(20)}
+    posterior = xr.Dataset(
+        {
+            "mu": ((*dims, "part"), rng.normal(size=(*shape, 2))),
+            "L": ((*dims, "L_dim_0", "L_dim_1"), rng.normal(size=(*shape, 2, 3))),
+            "tau": (dims, np.exp(300 * rng.normal(size=shape))),
+            "k": (dims, rng.integers(0, 9, size=shape)),
+        },
+        coords={**coords, "part": ["low <b>", "h\x1b[31m"]},
+        attrs={"note": "of draws"},
+    )
+    posterior["mu"].attrs["units"] = "m"
+    stats = xr.Dataset(
+        {
+            "diverging": (dims, rng.random(shape) < 0.2),
+            "tree_depth": (dims, rng.integers(1, 9, size=shape)),
+            "lp": (dims, rng.normal(size=shape)),
+            "own": (dims, rng.normal(size=shape)),
+        },
+        coords=coords,
+    )
+    data = xr.Dataset({"y": ("obs", np.arange(4.0))})
+    tree = xr.DataTree.from_dict(
+        {"posterior": posterior, "sample_stats": stats, "observed_data": data}
+    )
+    tree.attrs = {"target": "t", "seed": 3, "settings": json.dumps({"draws": 20})}
+    return tree
+
+
+@pytest.mark.parametrize("name", WHOLE)
+@pytest.mark.parametrize("lazy", [False, True])
+def test_formats_of_arrays_hold_everything(tree, tmp_path, name, lazy, caplog):
+    again = open_posterior(save(tree, tmp_path / name), lazy=lazy)
+    xr.testing.assert_identical(again.load(), tree)
+    again.close()
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_formats_of_draws_hold_their_values(tree, tmp_path, name, caplog):
+    with caplog.at_level(logging.WARNING, "onebasin"):
+        again = open_posterior(save(tree, tmp_path / name))
+    for variable, values in tree.posterior.data_vars.items():
+        np.testing.assert_array_equal(again.posterior[variable].values, values.values)
+        assert again.posterior[variable].dims[:2] == ("chain", "draw")
+    (record,) = caplog.records
+    said = record.getMessage()
+    assert "observed_data" in said and "3 attributes" in said and "(part)" in said
+    if name == "run.csv":
+        for variable, values in tree.sample_stats.data_vars.items():
+            np.testing.assert_array_equal(again.sample_stats[variable].values, values.values)
+        assert again.sample_stats.diverging.dtype == bool
+    else:
+        assert "sample_stats" in said
+
+
+def test_what_a_format_holds_whole_needs_no_notice(tree, tmp_path, caplog):
+    plain = xr.DataTree.from_dict(
+        {"posterior": tree.posterior.to_dataset().drop_vars(["mu", "part"])}
+    )
+    with caplog.at_level(logging.WARNING, "onebasin"):
+        for name in DRAWS:
+            save(plain, tmp_path / name)
+    assert not caplog.records
+
+
+def test_posteriordbs_json_is_a_list_of_chains_of_scalars(tree, tmp_path):
+    with zipfile.ZipFile(save(tree, tmp_path / "eight.json.zip")) as archive:
+        assert archive.namelist() == ["eight.json"]
+        chains = json.loads(archive.read("eight.json"))
+    assert len(chains) == 3
+    assert list(chains[0])[:4] == ["mu[1]", "mu[2]", "L[1,1]", "L[1,2]"]
+    assert chains[2]["L[2,3]"] == tree.posterior.L.values[2, :, 1, 2].tolist()
+
+
+def test_a_table_has_a_row_a_draw(tree, tmp_path):
+    first, *rows = save(tree, tmp_path / "run.csv").read_text().splitlines()
+    assert first.startswith("chain,draw,divergent__,treedepth__,lp__,own__,mu.1,mu.2,L.1.1,L.1.2")
+    assert len(rows) == 60
+    assert [row.split(",")[:2] for row in rows[19:21]] == [["1", "20"], ["2", "1"]]
+
+
+def test_a_table_of_r_is_read(tmp_path):
+    (tmp_path / "r.csv").write_text(
+        '"","a[1]","a[2]",".chain",".iteration",".draw"\n'
+        + "".join(f"{i},{i},{-i},{1 + i % 2},{i // 2 + 1},{i}\n" for i in range(10))
+    )
+    found = open_posterior(tmp_path / "r.csv").posterior
+    assert list(found.data_vars) == ["a"]
+    np.testing.assert_array_equal(found.a.values[1, :, 0], [1, 3, 5, 7, 9])
+
+
+@pytest.mark.parametrize("name", [*WHOLE, *DRAWS])
+def test_what_is_there_is_replaced_by_force_alone(tree, tmp_path, name):
+    path = save(tree, tmp_path / name)
+    with pytest.raises(PosteriorFileError, match="which exists"):
+        save(tree, path)
+    other = tree.isel(chain=slice(0, 2))
+    save(other, path, force=True)
+    assert open_posterior(path).posterior.sizes["chain"] == 2
+    assert [each.name for each in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize("name", [*WHOLE, *DRAWS])
+def test_a_write_that_fails_leaves_what_was_there(tree, tmp_path, name, monkeypatch):
+    path = save(tree, tmp_path / name)
+
+    def full(part):
+        raise OSError(28, "No space left on device")
+
+    for module in ("atomic", "folders"):
+        monkeypatch.setattr(f"onebasin.models.storage.{module}.flush", full)
+    with pytest.raises(OSError, match=r"cannot be written \(No space left on device\)"):
+        save(tree.isel(chain=[0]), path, force=True)
+    assert open_posterior(path).posterior.sizes["chain"] == 3
+    assert [each.name for each in tmp_path.iterdir()] == [name]
+
+
+def test_a_store_takes_the_place_of_a_store_alone(tree, tmp_path):
+    notes = tmp_path / "notes.zarr"
+    notes.mkdir()
+    (notes / "mine.txt").write_text("precious")
+    with pytest.raises(PosteriorFileError, match="is a folder of something else"):
+        save(tree, notes, force=True)
+    assert (notes / "mine.txt").read_text() == "precious"
+    (tmp_path / "file.zarr").write_text("precious")
+    with pytest.raises(PosteriorFileError, match="is a file, and a folder is written"):
+        save(tree, tmp_path / "file.zarr", force=True)
+    (tmp_path / "folder.nc").mkdir()
+    with pytest.raises(PosteriorFileError, match="is a folder, and a file is needed"):
+        save(tree, tmp_path / "folder.nc", force=True)
+
+
+def test_a_store_that_appears_meanwhile_stays(tree, tmp_path):
+    path = save(tree, tmp_path / "run.zarr")
+    with pytest.raises(NameTaken) as caught:
+        writing.write_tree(tree.isel(chain=[0]), path, new=True)
+    assert caught.value.kept.name == "run-1.zarr"
+    assert open_posterior(path).posterior.sizes["chain"] == 3
+    assert open_posterior(caught.value.kept).posterior.sizes["chain"] == 1
+
+
+def test_a_store_has_one_writer_at_a_time(tree, tmp_path):
+    path = save(tree, tmp_path / "run.zarr")
+    with locked(path, argument="path", beside=True), pytest.raises(InUse):
+        save(tree, path, force=True)
+
+
+@pytest.mark.parametrize("name", ["run.pkl", "run.xyz", "run.2"])
+def test_an_unknown_suffix_is_refused(tree, tmp_path, name):
+    with pytest.raises(ValueError, match=r"names no format that is written: end it in one of \.nc"):
+        save(tree, tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", [*WHOLE, *DRAWS])
+def test_complex_numbers_are_refused(tree, tmp_path, name):
+    tree["posterior"] = tree.posterior.to_dataset().assign(z=tree.posterior.tau * 1j)
+    with pytest.raises(ValueError, match="cannot hold the complex numbers of `z`"):
+        save(tree, tmp_path / name)
+    assert not list(tmp_path.iterdir())
