@@ -110,6 +110,8 @@ ATTEMPTS = "attempts"
 CONVERGED = "converged"
 OF_A_RUN = (
     COMMAND,
+    CREATED_AT,
+    LEFT_OUT,
     WALL_TIME,
     WARMUP_SECONDS,
     SAMPLING_SECONDS,

@@ -44,12 +44,15 @@ def infer(
     settings: Settings | EnsembleSettings,
     seed: int,
     checkpoint: Path | None,
+    predictive_mb: float | None = None,
     progress: bool,
 ) -> xr.DataTree:
     """Run one of `METHODS` or `NETWORK_METHODS`; chains and training are kept in the folder `checkpoint`, if any."""
     from onebasin import inference
 
     shared: dict[str, Any] = {"settings": settings, "seed": seed, "progress": progress}
+    if predictive_mb is not None:
+        shared["predictive_mb"] = predictive_mb
     if isinstance(settings, EnsembleSettings):
         if engine != "numpyro":
             raise ValueError(

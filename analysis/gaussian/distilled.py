@@ -11,8 +11,13 @@ import xarray as xr
 from jaxtyping import Float
 
 from onebasin.models import schema
+from onebasin.models.pointwise import LIMIT_MB, check_limit
 
-from ..posterior.view import Posterior, as_view
+from ..posterior.view import Posterior, View, as_view
+from .predictions import prediction_groups
+
+PURPOSE = 1002
+"""Beside a seed: random numbers for the noise of predictions."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +46,14 @@ class Distilled:
             for name, mean in self.mean.items()
         }
 
-    def to_posterior(self, source: Posterior, num_draws: int, *, seed: int = 0) -> xr.DataTree:
+    def to_posterior(
+        self,
+        source: Posterior,
+        num_draws: int,
+        *,
+        seed: int = 0,
+        predictive_mb: float = LIMIT_MB,
+    ) -> xr.DataTree:
         """Draw a posterior of one chain.
 
         Parameters
@@ -52,12 +64,15 @@ class Distilled:
             Draws.
         seed : int
             Of the draws.
+        predictive_mb : float
+            Megabytes that log likelihoods and predictions may take, see `inference.nuts`; 0 leaves them out. Noise that
+            is inferred is no weight, and has the source's draws for them.
 
         Returns
         -------
         DataTree
-            With the groups `posterior` and `distilled` (`mean_W1`, `sd_W1`, ..., `loss`), method
-            `distilled`.
+            With the groups `posterior`, `distilled` (`mean_W1`, `sd_W1`, ..., `loss`), `log_likelihood` and
+            `posterior_predictive`, method `distilled`.
         """
         view = as_view(source, "source")
         first = view.posterior.transpose(*schema.SAMPLE_DIMS, ...)
@@ -68,11 +83,23 @@ class Distilled:
             fit[f"mean_{name}"] = (dims[2:], self.mean[name])
             fit[f"sd_{name}"] = (dims[2:], self.sd[name])
         groups = {schema.POSTERIOR: xr.Dataset(variables), schema.DISTILLED: xr.Dataset(fit)}
-        tree = xr.DataTree.from_dict(groups | view.data)
+        with_noise = draws | _noise(view, num_draws, seed)
+        limit = check_limit(predictive_mb)
+        groups |= view.data | prediction_groups(view, with_noise, seed=seed, limit_mb=limit)
+        tree = xr.DataTree.from_dict(groups)
         kept = {n: v for n, v in view.attributes.items() if n in schema.OF_A_TARGET}
         tree.attrs = kept | {
             schema.METHOD: "distilled",
             schema.SEED: seed,
-            schema.CREATED_AT: schema.now(),
         }
         return tree
+
+
+def _noise(source: View, num_draws: int, seed: int) -> dict[str, np.ndarray]:
+    """The noise's standard deviation, drawn from those of the source; nothing where it is known or not kept."""
+    model = source.network
+    if model is None or not model.infers_noise or "sigma" not in source.variables:
+        return {}
+    there = source.values("sigma").reshape(-1)
+    rng = np.random.default_rng((seed, PURPOSE))
+    return {"sigma": rng.choice(there, (1, num_draws))}

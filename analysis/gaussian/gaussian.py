@@ -19,9 +19,11 @@ from jaxtyping import Float
 
 from onebasin.models import schema
 from onebasin.models.checks import check_count, check_positive, check_seed
+from onebasin.models.pointwise import LIMIT_MB, check_limit
 
-from ..posterior.view import as_view
+from ..posterior.view import View, as_view
 from .layout import Layout, Rows
+from .predictions import prediction_groups
 from .structures import Structure
 
 Draws = xr.DataTree | xr.Dataset | Mapping[str, Any]
@@ -112,7 +114,13 @@ class GaussianFit:
         return mean, sd
 
     def sample(
-        self, num_draws: int, *, seed: int = 0, chains: int = 1, temperature: float = 1.0
+        self,
+        num_draws: int,
+        *,
+        seed: int = 0,
+        chains: int = 1,
+        temperature: float = 1.0,
+        predictive_mb: float = LIMIT_MB,
     ) -> xr.DataTree:
         """Draw independent samples.
 
@@ -126,6 +134,8 @@ class GaussianFit:
             Number of chains.
         temperature : float
             By what the covariance (of the logarithms, where there are some) is multiplied.
+        predictive_mb : float
+            Megabytes that a network's log likelihoods and predictions may take, as in `inference.nuts`; 0 for none.
 
         Returns
         -------
@@ -146,7 +156,12 @@ class GaussianFit:
         u = np.stack([self.structure.draw(rng, num_draws) for rng in streams])
         rows = self.loc + math.sqrt(temperature) * self.scale * u
         facts = {"num_draws": num_draws, "chains": chains, "temperature": float(temperature)}
-        return self._tree(rows, facts, seed=seed, temperature=temperature)
+        tree = self._tree(rows, facts, seed=seed, temperature=temperature)
+        limit = check_limit(predictive_mb)
+        drawn = {str(name): values.values for name, values in tree[schema.POSTERIOR].items()}
+        for name, group in prediction_groups(View(tree), drawn, seed=seed, limit_mb=limit).items():
+            tree[name] = xr.DataTree(group)
+        return tree
 
     def mean_draw(self) -> xr.DataTree:
         """The mean as a posterior of one chain with one draw, for its predictions."""
@@ -215,6 +230,5 @@ class GaussianFit:
             schema.SEED: seed,
             schema.SETTINGS: schema.encode({**self.settings, **facts}),
             schema.GRADIENT_EVALUATIONS: 0,
-            schema.CREATED_AT: schema.now(),
         }
         return tree

@@ -37,7 +37,14 @@ def stan_groups(
         if (kinds.get(name) == GENERATED and name not in moved) or name in named
     }
     derived = [n for n in draws if kinds.get(n, PARAMETER) != PARAMETER and n not in moved]
-    found = find_roles(program.roles, arrays_of(program.data), shapes, priors=derived)
+    data = arrays_of(program.data)
+    found = find_roles(program.roles, data, shapes, priors=derived)
+    whole = {
+        own: _as_whole(draws[own])
+        for of, own in found.posterior_predictive.items()
+        if of in data and data[of].dtype.kind in "biu"
+    }
+    draws = {**draws, **whole}
     groups = {
         LOG_LIKELIHOOD: _group(draws, found.log_likelihood, target, found),
         POSTERIOR_PREDICTIVE: _group(draws, found.posterior_predictive, target, found),
@@ -61,6 +68,13 @@ def axes_of(target: Target, found: Found, name: str) -> tuple[str, ...] | None:
         if of is not None and of in target.dims:
             return tuple(target.dims[of])
     return None
+
+
+def _as_whole(values: np.ndarray) -> np.ndarray:
+    """Whole numbers as such, which CmdStan's files do not tell from others; so ArviZ knows counts from measurements."""
+    if values.dtype.kind == "f" and bool((values == np.rint(values)).all()):
+        return values.astype(np.int64)
+    return values
 
 
 def _group(

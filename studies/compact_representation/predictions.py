@@ -110,7 +110,8 @@ def _sampled(fit: GaussianFit, num: int, seed: int) -> Iterator[Draws]:
     sizes = [min(BATCH, num - at) for at in range(0, num, BATCH)]
     streams = np.random.SeedSequence(seed).generate_state(len(sizes))
     for size, state in zip(sizes, streams, strict=True):
-        yield _arrays(fit.sample(size, seed=int(state))["posterior"].to_dataset())
+        drawn = fit.sample(size, seed=int(state), predictive_mb=0)
+        yield _arrays(drawn["posterior"].to_dataset())
 
 
 def _chosen(posterior: xr.Dataset, settings: RowSettings, seed: int) -> list[Iterator[Draws]]:

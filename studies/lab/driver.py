@@ -103,6 +103,7 @@ def sample(cell: Cell, context: Context) -> xr.DataTree:
         settings=cell.settings,
         seed=cell.seed,
         checkpoint=context.checkpoint,
+        predictive_mb=0,  # studies predict at points of their own
         progress=context.progress,
     )
 

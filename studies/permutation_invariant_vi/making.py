@@ -58,6 +58,7 @@ def fit(cell: Cell, context: Context) -> xr.DataTree:
             settings=settings.vi,
             seed=cell.seed,
             checkpoint=context.checkpoint,
+            predictive_mb=0,
             progress=context.progress,
         )
     except InferenceError as error:

@@ -138,7 +138,8 @@ def test_samples_are_a_posterior(planted_network):
         assert draws["posterior"][name].dims == variable.dims
     for group in ("constant_data", "observed_data"):
         assert draws[group].to_dataset().identical(source[group].to_dataset())
-    assert set(draws.children) == {"posterior", "sample_stats", "constant_data", "observed_data"}
+    groups = {"posterior", "sample_stats", "constant_data", "observed_data"}
+    assert set(draws.children) == groups | {"log_likelihood", "posterior_predictive"}
     assert (draws["posterior"]["sigma"] > 0).all()
     for name in ("model", "symmetry", "target", "engine", "versions", "machine"):
         assert draws.attrs[name] == source.attrs[name]

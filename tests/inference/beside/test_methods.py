@@ -1,0 +1,133 @@
+"""What every method saves is what ArviZ's summaries, cross-validation and predictive checks ask for."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import arviz_plots
+import arviz_stats
+import numpy as np
+import pytest
+import xarray as xr
+from scipy.special import log_softmax
+from scipy.stats import norm
+
+import onebasin as ob
+from onebasin.models.network_groups import network_groups
+
+pytestmark = pytest.mark.filterwarnings("ignore:Estimated shape parameter")
+RNG = np.random.default_rng(4)
+X = RNG.normal(size=(12, 2))
+REGRESSION = ob.BayesianNetwork(ob.Network(2, (2,), 1, activation="tanh"))
+CLASSES = ob.BayesianNetwork(ob.Network(2, (2,), 3, activation="tanh"), likelihood=ob.Categorical())
+NUMBERS = REGRESSION.condition(X, X[:, 0])
+LABELS = CLASSES.condition(X, RNG.integers(0, 3, 12))
+CHAINS = {"chains": 2, "warmup": 30, "draws": 30}
+
+METHODS = {
+    "nuts": lambda t: ob.nuts(t, settings=ob.NutsSettings(**CHAINS, max_tree_depth=4)),
+    "hmc": lambda t: ob.hmc(t, settings=ob.HmcSettings(**CHAINS, max_steps=8)),
+    "advi": lambda t: ob.advi(t, settings=ob.AdviSettings(iterations=20, draws=60)),
+    "symmetrised": lambda t: ob.symmetrised_vi(
+        t, settings=ob.SymmetrisedSettings(steps=20, draws=30, fits=2, report_draws=20)
+    ),
+    "ensemble": lambda t: ob.ensemble(t, settings=ob.EnsembleSettings(members=40, epochs=3)),
+    "laplace": lambda t: ob.laplace(t, settings=ob.LaplaceSettings(draws=60)),
+}
+
+
+def taken_by_arviz(tree: xr.DataTree, tmp_path) -> xr.DataTree:
+    again = ob.open_posterior(ob.save(tree, tmp_path / "run.nc"))
+    assert len(arviz_stats.summary(again)) > 1
+    assert np.isfinite(arviz_stats.loo(again).elpd)
+    arviz_plots.plot_ppc_dist(again, backend="none")
+    return again
+
+
+@pytest.fixture(scope="module")
+def chains() -> xr.DataTree:
+    return METHODS["nuts"](NUMBERS)
+
+
+def test_chains_of_a_network(chains, tmp_path):
+    again = taken_by_arviz(chains, tmp_path)
+    output = ob.predict(REGRESSION, again["posterior"].to_dataset(), X)[..., 0]
+    sigma = again["posterior"]["sigma"].values[..., None]
+    terms = norm.logpdf(NUMBERS.y[:, 0], output, sigma)
+    np.testing.assert_allclose(again["log_likelihood"]["y"], terms, rtol=1e-5)
+    assert again["log_likelihood"]["y"].dims == ("chain", "draw", "obs")
+    replicated = again["posterior_predictive"]["y"]
+    assert replicated.dims == ("chain", "draw", "obs", "out")
+    standard = (replicated.values[..., 0] - output) / sigma
+    assert abs(standard.mean()) < 5 / np.sqrt(standard.size)
+    assert abs(standard.std() - 1) < 5 / np.sqrt(2 * standard.size)
+
+
+def test_labels_of_a_network():
+    draws = {n: RNG.normal(size=(2, 40, *shape)) for n, shape in CLASSES.network.shapes.items()}
+    groups = network_groups(CLASSES, draws, LABELS.x, LABELS.y, seed=1, limit_mb=1)
+    terms = log_softmax(ob.predict(CLASSES, draws, X), axis=-1)[..., np.arange(12), LABELS.y]
+    found = groups["log_likelihood"].values["y"]
+    np.testing.assert_allclose(found, terms, rtol=1e-5, atol=1e-7)
+    replicated = groups["posterior_predictive"].values["y"]
+    assert replicated.dtype == np.int16
+    expected = np.exp(terms)
+    error = np.sqrt((expected * (1 - expected)).sum()) / expected.size
+    assert abs((replicated == LABELS.y).mean() - expected.mean()) < 5 * error
+
+
+def test_a_gaussian(chains, tmp_path):
+    taken_by_arviz(ob.fit_gaussian(chains).sample(60, seed=1), tmp_path)
+
+
+def test_a_block_of_draws_is_like_all_at_once(chains, monkeypatch):
+    draws = {str(n): v.values for n, v in chains["posterior"].items()}
+    monkeypatch.setattr("onebasin.models.network_groups.BLOCK", 12 * 7)
+    found = network_groups(REGRESSION, draws, NUMBERS.x, NUMBERS.y, seed=0, limit_mb=1)
+    whole = chains["log_likelihood"]["y"].values
+    np.testing.assert_allclose(found["log_likelihood"].values["y"], whole, rtol=1e-5)
+
+
+def test_the_limit_holds_for_networks(chains):
+    draws = {
+        str(n): np.tile(v.values, (1, 8, *[1] * (v.ndim - 2)))
+        for n, v in chains["posterior"].items()
+    }
+    here = partial(network_groups, REGRESSION, draws, NUMBERS.x, NUMBERS.y, seed=0)
+    found = here(limit_mb=0.03)
+    sizes = {name: group.values["y"].nbytes for name, group in found.items()}
+    assert set(sizes) == {"log_likelihood", "posterior_predictive"}
+    assert 0.015e6 < sum(sizes.values()) <= 0.03e6
+    dataset = found["log_likelihood"].to_dataset()
+    assert list(dataset["draw"].values[:2]) == [0, dataset.attrs["every"]]
+    assert here(limit_mb=0) is None
+    assert here(limit_mb=0.005) is None
+
+
+@pytest.mark.slow
+def test_what_is_distilled(chains, tmp_path):
+    settings = ob.DistillationSettings(iterations=20)
+    distilled = ob.distil(chains, X, settings=settings, seed=1)
+    again = taken_by_arviz(distilled.to_posterior(chains, 60, seed=1), tmp_path)
+    assert "kinds" in again.attrs
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("target", [NUMBERS, LABELS], ids=["numbers", "labels"])
+def test_every_method(method, target, tmp_path):
+    taken_by_arviz(METHODS[method](target), tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.stan
+@pytest.mark.parametrize("target", [NUMBERS, LABELS], ids=["numbers", "labels"])
+@pytest.mark.parametrize("method", ["nuts", "advi", "pathfinder", "laplace"])
+def test_every_method_on_stan(method, target, tmp_path):
+    run = {
+        "nuts": lambda: ob.nuts(target, engine="stan", settings=ob.NutsSettings(**CHAINS)),
+        "advi": lambda: ob.advi(target, engine="stan", settings=ob.AdviSettings(draws=60)),
+        "pathfinder": lambda: ob.pathfinder(target),
+        "laplace": lambda: ob.laplace(target, engine="stan"),
+    }
+    taken_by_arviz(run[method](), tmp_path)
