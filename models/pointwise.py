@@ -15,7 +15,7 @@ import numpy as np
 
 from .checks import check_not_negative
 from .notices import notice
-from .schema import EVERY
+from .schema import CREATED_AT, EVERY
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -50,7 +50,7 @@ class DrawGroup:
 
         dims: Any = {name: list(axes) for name, axes in self.dims.items() if name in self.values}
         dataset = labelled(dict_to_dataset(dict(self.values), dims=dims), coords or {})
-        dataset.attrs.pop("created_at", None)  # equal draws give equal groups; the root says when
+        dataset.attrs.pop(CREATED_AT, None)  # equal draws give equal groups; the root says when
         if self.every > 1:
             dataset = dataset.assign_coords(draw=dataset["draw"] * self.every)
             dataset.attrs[EVERY] = self.every
