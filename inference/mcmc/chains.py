@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -43,6 +44,15 @@ class Chain:
     stats: dict[str, np.ndarray]
     warmup_seconds: float
     sampling_seconds: float
+
+
+def how_it_went(stats: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """What is said of a chain that has ended, by its statistics."""
+    diverging = stats.get("diverging")
+    return {
+        "step_size": float(stats["step_size"][-1]),
+        "divergences": None if diverging is None else int(diverging.sum()),
+    }
 
 
 class Gathered:

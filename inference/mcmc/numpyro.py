@@ -18,7 +18,6 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpyro.infer import HMC, NUTS
 from numpyro.infer.hmc import HMCState
-from rich.progress import TaskID
 
 from onebasin.models.errors import RunCancelled
 
@@ -27,7 +26,8 @@ from ..density.numpyro import NumpyroDensity
 from ..density.start import random_starts
 from ..keys import Purpose, keys_for
 from ..precision import precision
-from .chains import Chain, ChainsRequest
+from ..progress import ChainBar
+from .chains import Chain, ChainsRequest, how_it_went
 from .optimum import BestOptimum
 from .settings import HmcSettings, NutsSettings
 
@@ -88,27 +88,24 @@ class ChainRunner:
         """Run one chain; see `chains.RunChain`."""
         with precision(self.settings.dtype):
             s = self.settings
-            bar = self.bars.add(f"chain {number + 1} warmup", s.warmup + s.draws)
-            show = partial(self._show, bar, number)
+            bar = self.bars.chain(number, warmup=s.warmup, draws=s.draws)
             state = jax.block_until_ready(self._state(number))
             started = time.perf_counter()
-            state = self._iterate(state, s.warmup, cancel, partial(show, 0), None)
+            state = self._iterate(state, s.warmup, cancel, _Shown(bar, 0), None)
             warm = time.perf_counter()
             kept = _Kept(s.draws, partial(self._room, number))
-            self._iterate(state, s.draws, cancel, partial(show, s.warmup), kept)
+            self._iterate(state, s.draws, cancel, _Shown(bar, s.warmup), kept)
             ended = time.perf_counter()
-            return self._finish(kept, warm - started, ended - warm)
-
-    def _show(self, bar: TaskID, number: int, before: int, done: int) -> None:
-        phase = "sampling" if before else "warmup"
-        self.bars.move(bar, before + done, f"chain {number + 1} {phase}")
+            chain = self._finish(kept, warm - started, ended - warm)
+            bar.end(ended - started, **how_it_went(chain.stats))
+            return chain
 
     def _iterate(
         self,
         state: HMCState,
         total: int,
         cancel: threading.Event,
-        show: Callable[[int], None],
+        shown: _Shown,
         kept: _Kept | None,
     ) -> HMCState:
         for start in range(0, total, SLICE):
@@ -118,9 +115,9 @@ class ChainRunner:
             # JAX hands back before it has computed: without waiting, a warmup would end as soon as it is queued, and
             # its time be counted as sampling.
             state, ended = jax.block_until_ready(self._advance(state, num))
+            shown(start + num, num, ended)
             if kept is not None:
                 kept.put(start, num, {"draws": self._constrain(ended.pop("z")), "stats": ended})
-            show(start + num)
         return state
 
     def _finish(self, kept: _Kept, warmup: float, sampling: float) -> Chain:
@@ -129,6 +126,32 @@ class ChainRunner:
             # A tree of depth d takes 2^d - 1 leapfrog steps, plus those of a last subtree that is thrown away.
             stats["tree_depth"] = np.floor(np.log2(stats["n_steps"] + 1)).astype(np.int64)
         return Chain(kept.parts["draws"], stats, warmup, sampling)
+
+
+class _Shown:
+    """Shows how far a chain is, after each slice of a phase.
+
+    Parameters
+    ----------
+    bar : ChainBar
+        Where.
+    before : int
+        Iterations of the phases before.
+    """
+
+    def __init__(self, bar: ChainBar, before: int) -> None:
+        self._bar, self._before, self._divergences = bar, before, 0
+
+    def __call__(self, done: int, num: int, ended: dict[str, Any]) -> None:
+        """Take in a slice; what the warmup's divergences were says nothing of the draws."""
+        if not self._bar.moving:
+            return
+        self._divergences += int(np.asarray(ended["diverging"])[:num].sum())
+        self._bar.show(
+            self._before + done,
+            step_size=float(np.asarray(ended["step_size"])[num - 1]),
+            divergences=self._divergences,
+        )
 
 
 class _Kept:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-import re
 import tempfile
 import threading
+import time
 from functools import partial
 from pathlib import Path
 
@@ -18,8 +18,9 @@ from onebasin.stan.output import Output, read
 from onebasin.stan.program import make_ready, name_draws
 from onebasin.stan.run import run
 
-from .chains import Chain, ChainsRequest
+from .chains import Chain, ChainsRequest, how_it_went
 from .settings import HmcSettings, NutsSettings
+from .stan_progress import ChainWatch
 from .stan_starts import best_optimum, seeds_of
 
 STATS = {
@@ -35,7 +36,6 @@ STATS = {
 
 KINDS = {"tree_depth": np.int64, "n_steps": np.int64, "diverging": np.bool_}
 SIGNIFICANT_FIGURES = 12
-_ITERATION = re.compile(r"Iteration:\s+(\d+) /")
 
 
 class ChainRunner:
@@ -58,22 +58,20 @@ class ChainRunner:
 
     def __call__(self, number: int, cancel: threading.Event) -> Chain:
         """Run one chain; see `chains.RunChain`."""
-        total = self.settings.warmup + self.settings.draws
-        bar = self.bars.add(f"chain {number + 1}", total)
-
-        def watch(printed: str) -> None:
-            if numbers := _ITERATION.findall(printed):
-                self.bars.move(bar, int(numbers[-1]))
-
+        started = time.perf_counter()
+        s = self.settings
+        bar = self.bars.chain(number, warmup=s.warmup, draws=s.draws)
         place = Path(tempfile.mkdtemp(dir=self.request.folder))
         csv = place / "draws.csv"
         arguments = self._arguments(number, csv, self._init(number, place, cancel))
+        watch = ChainWatch(bar, csv)
         printed = run(self.ready, arguments, place, cancel=cancel, watch=watch)
-        self.bars.move(bar, total)
         output = read(csv, partial(self._room, number), printed=printed)
         _check_complete(output, self.settings, csv)
         csv.unlink()  # twice the size of the draws, where other chains are still to write theirs
-        return _chain(self.request.target, self.settings, output)
+        chain = _chain(self.request.target, self.settings, output)
+        bar.end(time.perf_counter() - started, **how_it_went(chain.stats))
+        return chain
 
     def _room(self, number: int, name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         """Where a chain's draws are read to: their last place, but those of networks, which get other names."""
