@@ -12,12 +12,21 @@ MARKS = {"good": ("✓", "good"), "warn": ("!", "look at this"), "bad": ("✗", 
 _HYPHENATED = re.compile(r"\b(?:R-hat|k-hat|E-BFMI)\b")
 """Names that a line should not break in."""
 
+_UNBROKEN = 28
+"""Characters of code that fit in a line of a phone, and stay in one."""
+
 
 def inline(text: str) -> Markup:
     """Escape text, with all that acts rather than shows, and set what stands in backticks as code."""
     escaped = str(escape(shown(text, lines=True)))
-    coded = re.sub(r"`([^`]+)`", r"<code>\1</code>", escaped)
+    coded = re.sub(r"`([^`]+)`", _coded, escaped)
     return Markup(_HYPHENATED.sub(r'<span class="nowrap">\g<0></span>', coded))
+
+
+def _coded(found: re.Match[str]) -> str:
+    # Hyphens inside would let a line break in what is to be typed as it stands.
+    opened = '<code class="nowrap">' if len(found[1]) <= _UNBROKEN else "<code>"
+    return f"{opened}{found[1]}</code>"
 
 
 def paragraphs(text: str) -> Markup:
