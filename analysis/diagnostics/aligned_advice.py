@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from ..alignment.labelling import one_labelling
+from ..posterior.symmetry_caveat import symmetry_status
+from .causes.modes import Heights, compare_heights
 from .result import AlignedDiagnosis
 
 APART = 1.2
@@ -32,6 +35,8 @@ def _events(diagnosis: AlignedDiagnosis) -> Iterator[str]:
     labellings = diagnosis.switching.labellings
     if max(labellings, default=1) == 1:
         yield "Labels never changed within a chain."
+        if (one := one_labelling(diagnosis.alignment)) is not None and not one.improbable:
+            yield one.sentence
     else:
         share = diagnosis.switching.reassigned
         lag = max((lag for lag, value in share.items() if math.isfinite(value)), default=None)
@@ -42,6 +47,7 @@ def _events(diagnosis: AlignedDiagnosis) -> Iterator[str]:
         )
         counts = f"{min(labellings)} to {max(labellings)} labellings a chain"
         yield f"Labels changed within chains: {counts}{later}."
+    yield symmetry_status(diagnosis.alignment.source, diagnosis.alignment.symmetry)
     yield _rhats(diagnosis)
 
 
@@ -65,8 +71,11 @@ def _cautions(diagnosis: AlignedDiagnosis) -> Iterator[str]:
             f"{len(diagnosis.basins)} groups of chains stay apart after alignment ({groups}): modes that "
             "the symmetry does not join." + _heights(diagnosis)
         )
-    elif _spread(diagnosis) > NATS:
+    elif (heights := _compared(diagnosis)) is not None and _far(heights):
         yield "The chains' log densities lie far apart." + _heights(diagnosis)
+    one = one_labelling(diagnosis.alignment)
+    if one is not None and one.improbable:
+        yield one.sentence
     left = _left_out(diagnosis)
     if left:
         yield (
@@ -108,15 +117,24 @@ def _left_out(diagnosis: AlignedDiagnosis) -> list[str]:
     return list(dict.fromkeys(str(name).partition("[")[0] for name in rhat[rhat > APART].index))
 
 
-def _spread(diagnosis: AlignedDiagnosis) -> float:
-    return max(diagnosis.chain_lp) - min(diagnosis.chain_lp) if diagnosis.chain_lp else 0.0
+def _compared(diagnosis: AlignedDiagnosis) -> Heights | None:
+    sampler = diagnosis.raw.sampler
+    if sampler is None or len(sampler.lp_errors) < 2:
+        return None
+    return compare_heights(sampler.lp_means, sampler.lp_errors)
+
+
+def _far(heights: Heights) -> bool:
+    """Whether the lower mode is negligible, and not for Monte Carlo errors alone."""
+    return heights.unlike and heights.gap[0] > NATS
 
 
 def _heights(diagnosis: AlignedDiagnosis) -> str:
-    if not diagnosis.chain_lp:
+    heights = _compared(diagnosis)
+    if not diagnosis.chain_lp or heights is None:
         return ""
     means = ", ".join(f"{mean:.1f}" for mean in diagnosis.chain_lp)
-    heights = f" Mean log density by chain: {means}."
-    if _spread(diagnosis) > NATS:
-        heights += " Chains far below the highest sit in negligible modes: start from an optimum."
-    return heights
+    if not heights.unlike:
+        return f" Mean log density by chain: {means}, alike within Monte Carlo errors."
+    negligible = " Chains far below the highest sit in negligible modes: start from an optimum."
+    return f" Mean log density by chain: {means}." + negligible * _far(heights)

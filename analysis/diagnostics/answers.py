@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from ..alignment.labelling import one_labelling
 from .causes.modes import Heights
 from .facts import Facts
 from .judging import Case
@@ -198,7 +199,8 @@ def _labels_row(labels: Labels, raw: Diagnosis) -> Row:
             LABELS, "failed", f"Labels of {names} switch, and alignment cannot tell the parts."
         )
     if labels.state == "stay":
-        caveat = "" if raw.num_chains > 1 else " One chain cannot show others."
+        one = one_labelling(labels.aligned.alignment) if labels.aligned is not None else None
+        caveat = f" {one.sentence}" if one is not None else ""
         return Row(LABELS, "passed", f"All draws have one labelling of {names}.{caveat}")
     if raw.num_chains == 1:
         return Row(

@@ -229,7 +229,7 @@ class _Search:
         return spread(apply(features, mask_of([lens]), *element)) / spread(features)
 
 
-def thinned(values: Float[np.ndarray, "chain draw *event"]) -> Float[np.ndarray, "row *event"]:
+def thinned(values: Float[np.ndarray, "chain draw *event"]) -> Float[np.ndarray, row * event]:
     """The draws that are searched, evenly of all chains."""
     chains, draws = values.shape[:2]
     rows = np.linspace(0, draws - 1, min(draws, max(SEARCHED // chains, 2))).round().astype(int)

@@ -13,11 +13,11 @@ from typing import Any
 SHOWN = 4
 """Names listed in a sentence."""
 
-DECLARED = "declared for this call, not checked: no log density was at hand"
+DECLARED = "declared for this call, not checked: it cannot be checked on draws alone, as there is no program"
 """Of a symmetry that was given beside a file."""
 UNRECORDED = (
-    "declared, not checked: this file records no check of it against the log density, as `check_symmetry` and "
-    "`onebasin sample --exchangeable` make one"
+    "declared, not checked: this file records no check of it against the log density and it cannot be checked here, "
+    "as there is no program; `check_symmetry` and `onebasin sample --exchangeable` check"
 )
 """Of a symmetry that a file declares and nobody held against anything."""
 
@@ -57,6 +57,16 @@ class Evidence:
     def holds(self) -> bool:
         """Whether nothing contradicts the symmetry."""
         return not self.refuted
+
+    @property
+    def size(self) -> str:
+        """How large the test was, such as "at 5 random points and 8 draws"."""
+        tried = [
+            f"{count} {noun}{'s' * (count != 1)}"
+            for count, noun in ((self.points, "random point"), (self.draws, "draw"))
+            if count
+        ]
+        return f"at {' and '.join(tried)}" if tried else "at no point"
 
     @property
     def sentence(self) -> str:

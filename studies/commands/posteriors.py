@@ -90,6 +90,7 @@ def align(
 
     console.prepare_jax()
     from onebasin.analysis.alignment import align as align_tree
+    from onebasin.analysis.alignment.labelling import one_labelling
     from onebasin.inference.errors import PosteriorFileError
     from onebasin.models.formats.writing import format_of, write_tree
     from onebasin.models.storage.outputs import claim
@@ -123,6 +124,8 @@ def align(
     console.write_remark(alignment.text, "good")
     if alignment.caveat:
         console.write_remark(alignment.caveat, "warn")
+    if (one := one_labelling(alignment)) is not None:
+        console.write_remark(one.sentence, "warn" if one.improbable else "good")
     before, after = alignment.distance_before.mean(), alignment.distance_after.mean()
     console.write_remark(
         f"mean squared distance to the reference: {before:.4g}, now {after:.4g}", "good"

@@ -192,3 +192,26 @@ def test_invariants_of_a_network_are_its_outputs(rng):
     assert before.names[0] == "output[0,0]"
     assert len(before.names) == 50
     np.testing.assert_allclose(before.values, after.values, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_heights_within_their_errors_are_no_alarm(seed):
+    """A funnel's log density wanders: means 30 nats apart, and as uncertain as that."""
+    rng = np.random.default_rng(seed)
+    walk = np.cumsum(rng.normal(size=(4, 400)), axis=1) * 3
+    found = diagnose_aligned(tree_of(mixture(rng), walk), noise=False)
+    assert np.ptp(walk.mean(axis=1)) > 20
+    assert not any("log densities lie far apart" in warning for warning in found.warnings)
+    assert not any("negligible" in warning for warning in found.warnings)
+
+
+def test_heights_far_apart_are_told(rng):
+    lp = rng.normal(size=(4, 400)) - np.array([0.0, 0.0, 50.0, 0.0])[:, None]
+    found = diagnose_aligned(tree_of(mixture(rng), lp), noise=False)
+    assert any("log densities lie far apart" in warning for warning in found.warnings)
+
+
+def test_unlike_parts_that_are_declared_alike_are_told(rng):
+    beta = np.array([-3.0, 0.0, 4.0]) + rng.normal(size=(4, 400, 3)) * 0.3
+    found = diagnose_aligned(tree_of({"beta": beta}, symmetry=(Exchangeable({"beta": 0}),)))
+    assert any("once in 216 times" in warning for warning in found.warnings)

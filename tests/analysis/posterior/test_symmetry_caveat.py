@@ -9,7 +9,7 @@ from onebasin.analysis.alignment import align
 from onebasin.analysis.compare.compare import compare
 from onebasin.analysis.diagnostics.aligned import diagnose_aligned, has_equal_modes
 from onebasin.analysis.diagnostics.diagnose import diagnose
-from onebasin.analysis.posterior.symmetry_caveat import symmetry_caveat
+from onebasin.analysis.posterior.symmetry_caveat import symmetry_caveat, symmetry_status
 from onebasin.analysis.posterior.view import as_view
 from onebasin.analysis.report.posteriors import posterior_report
 from onebasin.models.symmetry.blocks import Exchangeable, to_json
@@ -82,3 +82,29 @@ def test_refuted_symmetry_aligns_nothing_unless_it_is_asked_for(make):
     ):
         align(tree)
     assert "does not hold" in align(tree, BLOCKS).caveat
+
+
+def test_status_says_how_large_the_test_was(make):
+    said = symmetry_status(as_view(make(WHOLE)))
+    assert (
+        said == "The declared symmetry was checked on the density, at 5 random points and 8 draws."
+    )
+    assert said in diagnose_aligned(make(WHOLE), noise=False).sentences
+
+
+def test_status_says_what_breaks_a_symmetry(make):
+    assert symmetry_status(as_view(make(REFUTED))) == (
+        "The declared symmetry is broken by this posterior's draws: moving mu as declared changes the log density by "
+        "3 nats."
+    )
+
+
+def test_status_says_that_there_is_no_program(make):
+    for status in (
+        symmetry_status(as_view(make())),
+        symmetry_status(as_view(make(symmetry=())), BLOCKS),
+    ):
+        assert "not checked" in status
+        assert "cannot be checked" in status
+        assert "no program" in status
+    assert symmetry_status(as_view(make(symmetry=()))) == ""
