@@ -204,6 +204,11 @@ class Diagnosis:
         """What came of one check; None where it does not apply."""
         return next((check.outcome for check in self.checks if check.name == name), None)
 
+    def _repr_html_(self) -> str:
+        from .notebook import of_diagnosis
+
+        return of_diagnosis(self)
+
     def summary(self) -> dict[str, Any]:
         """Return the headline numbers as one flat mapping, NaN and None kept as they are."""
         fits = {
@@ -311,6 +316,11 @@ class AlignedDiagnosis:
     def invariant_rhat(self) -> Extreme:
         """The largest R-hat of what the symmetry leaves alone."""
         return Extreme.of(self.invariants["rhat"])
+
+    def _repr_html_(self) -> str:
+        from .notebook import of_aligned
+
+        return of_aligned(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the raw diagnosis as plain types for JSON."""
