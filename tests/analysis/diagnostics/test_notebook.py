@@ -24,7 +24,7 @@ class Tags(HTMLParser):
 
 
 def test_a_notebook_shows_the_answer_first_and_no_markup_of_names(make_mcmc, rng):
-    name = "<script>alert(1)</script>\x1b[31m"
+    name = "<script>alert(1)<b>\x1b[31m"
     page = diagnose(make_mcmc({name: rng.normal(size=(4, 500))}))._repr_html_()
     assert page.index("Usable") < page.index("You may use it") < page.index("<caption>")
     assert "<script" not in page
