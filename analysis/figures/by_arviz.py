@@ -89,7 +89,8 @@ def labels(names: Mapping[str, Any], *, longest: int = LONGEST_LABEL) -> dict[st
             label = f"{shortened(name, longest - 4)} ({number})"
             number += 1
         given[name] = label
-    return {name: literal(label) for name, label in given.items()}
+    # A slash would be a path in a tree: the sign for a fraction looks the same.
+    return {name: literal(label).replace("/", "\u2215") for name, label in given.items()}
 
 
 def shortened(name: str, longest: int) -> str:

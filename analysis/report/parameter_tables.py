@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from ..diagnostics.facts import DECIDES
 from ..diagnostics.result import Diagnosis
 from .cells import Column, Flag, Row, RowGroup, Table, TableCell
 from .numbers import format_number
@@ -146,6 +147,8 @@ def _worst(column: pd.Series, *, largest: bool = False) -> float:
 
 
 def _rhat(diagnosis: Diagnosis, value: float) -> TableCell:
+    if diagnosis.limits.rhat < value <= DECIDES:  # the answer does not rest on it
+        return TableCell(value, "warn")
     return _flagged(value, value <= diagnosis.limits.rhat)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..diagnostics.diagnose import diagnose
 from ..posterior.view import Posterior, as_view
 from .definitions import definitions_of
+from .numbers import format_number
 from .page import Report, Section
 from .provenance import describe_run, program_section
 from .sections.answer import answer_card
@@ -69,7 +70,7 @@ def posterior_report(
     options = {name: value for name, value in options.items() if value is not None}
     subjects = [_subject(name, posterior, options) for name, posterior in posteriors.items()]
     cards = [answer_card(subject, named=len(subjects) > 1) for subject in subjects]
-    costs = cost({subject.name: subject.diagnosis for subject in subjects})
+    costs = cost({subject.name: subject.shown for subject in subjects})
     if len(subjects) == 1:
         sections = (*_alone(subjects[0]), costs)
     else:
@@ -104,19 +105,23 @@ def _alone(subject: Subject) -> tuple[Section | None, ...]:
     )
 
 
+_ENGINES = {"stan": "Stan", "numpyro": "NumPyro"}
+_METHODS = {"nuts": "NUTS", "hmc": "HMC"}
+
+
 def _lede(subjects: Sequence[Subject]) -> str:
     """What the page is of; whether it may be used, the answer says."""
-    if len(subjects) > 1:
-        return f"{len(subjects)} posteriors: " + "; ".join(map(_made, subjects)) + "."
-    return f"{_made(subjects[0])}."
+    if len(subjects) == 1:
+        return f"{_made(subjects[0])}."
+    return f"{len(subjects)} posteriors. " + " ".join(f"`{s.name}`: {_made(s)}." for s in subjects)
 
 
 def _made(subject: Subject) -> str:
     diagnosis = subject.diagnosis
-    name = f"`{diagnosis.target or subject.name}`"
-    how = " ".join(
-        word
-        for word in (diagnosis.method, f"({diagnosis.engine})" if diagnosis.engine else "")
-        if word
-    )
-    return f"{name} by {how}" if how else name
+    chains = "1 chain" if diagnosis.num_chains == 1 else f"{diagnosis.num_chains} chains"
+    draws = format_number(diagnosis.num_draws)
+    size = f"{chains} of {draws} draws" if subject.has_chains else f"{draws} draws"
+    target = f" of `{diagnosis.target}`" if diagnosis.target else ""
+    method = f" by {_METHODS.get(diagnosis.method, diagnosis.method)}" if diagnosis.method else ""
+    engine = f" on {_ENGINES.get(diagnosis.engine, diagnosis.engine)}" if diagnosis.engine else ""
+    return f"{size}{target}{method}{engine}"

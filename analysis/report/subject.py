@@ -7,7 +7,7 @@ others as they came; else everything is shown as it came.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -16,7 +16,8 @@ from jaxtyping import Float
 
 from onebasin.models import schema
 
-from ..diagnostics.result import AlignedDiagnosis, Diagnosis
+from ..diagnostics.advice import judge, warn
+from ..diagnostics.result import AlignedDiagnosis, Diagnosis, Extreme
 from ..diagnostics.verdict import Verdict
 from ..posterior.draws import Draws
 from ..posterior.view import View, as_view
@@ -84,6 +85,25 @@ class Subject:
         return table
 
     @cached_property
+    def shown(self) -> Diagnosis:
+        """The diagnosis of what is shown: its worst values and checks are of aligned parameters where those are."""
+        if not self.is_shown_aligned:
+            return self.diagnosis
+        table, sampler = self.table, self.diagnosis.sampler
+        ess = Extreme.of(table["ess_bulk"], smallest=True)
+        shown = replace(
+            self.diagnosis,
+            parameters=table,
+            rhat=Extreme.of(table["rhat"]),
+            ess_bulk=ess,
+            ess_tail=Extreme.of(table["ess_tail"], smallest=True),
+            ess_per_second=_per(ess.value, sampler.sampling_seconds if sampler else None),
+            ess_per_gradient=_per(ess.value, sampler.gradient_evaluations if sampler else None),
+        )
+        checks = judge(shown)
+        return replace(shown, checks=checks, warnings=warn(checks))
+
+    @cached_property
     def raw_draws(self) -> Draws:
         """All parameters as they came."""
         return self.view.draws(self._chosen, finite=False)
@@ -140,6 +160,10 @@ class Subject:
         """Which draws diverged; None where that was not recorded."""
         values = self.view.stat(schema.DIVERGING)
         return None if values is None else values > 0
+
+
+def _per(value: float, cost: float | None) -> float:
+    return value / cost if cost else float("nan")
 
 
 def variable_of(name: object) -> str:

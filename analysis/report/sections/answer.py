@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 
+from ...diagnostics.facts import DECIDES
 from ..cells import Flag
 from ..numbers import format_number
 from ..page import AnswerCard, Stat
 from ..subject import Subject
-
-DECIDES = 1.05
-"""R-hat above which chains disagree, rather than are short: where the answer is decided."""
 
 
 def answer_card(subject: Subject, *, named: bool) -> AnswerCard | None:

@@ -69,7 +69,7 @@ def _several(draws: Draws, names: tuple[str, ...]) -> dict[str, Quantity]:
     return {n: v for n, v in values.items() if np.isfinite(v).all() and np.ptp(v) > 0}
 
 
-def _worst(rhats: Mapping | pd.Series, quantities: Mapping[str, Quantity]) -> float:
+def _worst(rhats: pd.Series, quantities: Mapping[str, Quantity]) -> float:
     return float(np.nanmax([rhats[name] for name in quantities], initial=-np.inf))
 
 

@@ -17,7 +17,6 @@ from ..numbers import format_number
 from ..page import FigureItem, Note, Part, Section
 from ..subject import Subject, listed
 
-LOG_PRIOR = "log_prior"
 SAMPLES = 50
 """Predictive data sets that are drawn."""
 COUNTED = 400
@@ -44,17 +43,26 @@ def _missing(subject: Subject) -> str:
     wanted = {
         "predictive checks": (schema.POSTERIOR_PREDICTIVE, schema.OBSERVED_DATA),
         "PSIS-LOO": (schema.LOG_LIKELIHOOD,),
-        "power-scaling sensitivity": (LOG_PRIOR, schema.LOG_LIKELIHOOD),
+        "power-scaling sensitivity": (schema.LOG_PRIOR, schema.LOG_LIKELIHOOD),
     }
+    kept = subject.view.parsed(schema.LEFT_OUT)
+    reasons = kept if isinstance(kept, dict) else {}
     lines = []
     for what, groups in wanted.items():
-        absent = [f"`{name}`" for name in groups if name not in there]
+        absent = [name for name in groups if name not in there]
         if absent:
-            lines.append(f"{what} (store {' and '.join(absent)})")
+            why = "; ".join(f"{n}: {str(reasons[n]).rstrip('.')}" for n in absent if n in reasons)
+            store = f"store {' and '.join(f'`{name}`' for name in absent)}"
+            lines.append(f"{what} ({why or store})")
     return f"Not here, for want of groups in the file: {'; '.join(lines)}." if lines else ""
 
 
-_GROUPS = (schema.POSTERIOR_PREDICTIVE, schema.OBSERVED_DATA, schema.LOG_LIKELIHOOD, LOG_PRIOR)
+_GROUPS = (
+    schema.POSTERIOR_PREDICTIVE,
+    schema.OBSERVED_DATA,
+    schema.LOG_LIKELIHOOD,
+    schema.LOG_PRIOR,
+)
 
 
 def _checks(subject: Subject) -> Iterator[Part]:
@@ -191,7 +199,7 @@ def _left_out(subject: Subject, name: str, variable: xr.DataArray) -> Iterator[P
     worst = int(khat.argmax())
     told = f"The largest Pareto k is {format_number(float(khat[worst]), decimals=2)}, of observation {worst}"
     yield FigureItem(
-        drawn(plot_khat, elpd, height=2.5, legend=False),
+        drawn(plot_khat, elpd, height=2.5, hline_values=[limit]),
         caption=f"Pareto k of every observation of `{name}`. {told}; "
         + (
             f"{bad} lie above {limit:.2f}, where the estimate cannot be trusted."
@@ -212,21 +220,26 @@ def _efficiency(subject: Subject) -> float:
 
 
 def _sensitivity(subject: Subject) -> Iterator[Part]:
-    prior, likelihood = subject.view.group(LOG_PRIOR), subject.view.group(schema.LOG_LIKELIHOOD)
+    prior, likelihood = (
+        subject.view.group(schema.LOG_PRIOR),
+        subject.view.group(schema.LOG_LIKELIHOOD),
+    )
     if prior is None or likelihood is None:
         return
     from arviz_stats import psense_summary
 
-    step = _step(subject)
+    chosen = _common_draws(subject, prior, likelihood)
+    if chosen is None:
+        yield "No power-scaling sensitivity: the groups do not tell which of the posterior's draws they hold."
+        return
     names = subject.worst[: 3 * SENSITIVE]
-    posterior = {name: v[:, ::step] for name, v in subject.several(names).items()}
-    groups = {"posterior": _labelled(posterior, schema.SAMPLE_DIMS)}
-    for word, group in ((LOG_PRIOR, prior), (schema.LOG_LIKELIHOOD, likelihood)):
-        totals = {}
-        for name in map(str, group.data_vars):
-            values = _read(group[name], -(-group.sizes["draw"] // step))
-            totals[name] = values.reshape(*values.shape[:2], -1).sum(axis=2)
-        groups[word] = _labelled(totals, schema.SAMPLE_DIMS)
+    posterior = {name: v[:, chosen[0]] for name, v in subject.several(names).items()}
+    groups = {schema.POSTERIOR: _labelled(posterior, schema.SAMPLE_DIMS)}
+    for word, group, places in (
+        (schema.LOG_PRIOR, prior, chosen[1]),
+        (schema.LOG_LIKELIHOOD, likelihood, chosen[2]),
+    ):
+        groups[word] = _labelled(_totals(group, places), schema.SAMPLE_DIMS)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -268,13 +281,33 @@ def _diagnosed(text: str) -> TableCell:
     return TableCell("as it should be") if text == "✓" else TableCell(text, "warn")
 
 
-def _step(subject: Subject) -> int:
-    group = subject.view.group(schema.LOG_LIKELIHOOD)
-    if group is None:
-        return 1
-    return max(
-        -(-variable.sizes["draw"] // _affordable(variable)) for variable in group.data_vars.values()
-    )
+def _totals(group: xr.Dataset, draws: np.ndarray) -> dict[str, np.ndarray]:
+    """Sums over all that is not a draw, of some draws."""
+    totals = {}
+    for name in map(str, group.data_vars):
+        values = group[name].transpose(*schema.SAMPLE_DIMS, ...)[:, draws].values
+        totals[name] = (
+            np.asarray(values, dtype=np.float64).reshape(*values.shape[:2], -1).sum(axis=2)
+        )
+    return totals
+
+
+def _common_draws(subject: Subject, *groups: xr.Dataset) -> tuple[np.ndarray, ...] | None:
+    """Places of the draws that the posterior and all groups hold, in each of them; None where that cannot be told."""
+    numbers = [_numbers(dataset) for dataset in (subject.view.posterior, *groups)]
+    common = numbers[0]
+    for others in numbers[1:]:
+        common = common[np.isin(common, others)]
+    if len(common) < 4 or any(len(np.unique(each)) < len(each) for each in numbers):
+        return None
+    most = min(_affordable(variable) for group in groups for variable in group.data_vars.values())
+    common = common[:: max(1, -(-len(common) // most))]
+    return tuple(np.flatnonzero(np.isin(each, common)) for each in numbers)
+
+
+def _numbers(dataset: xr.Dataset) -> np.ndarray:
+    """Numbers of a group's draws: as its coordinate says, else counted."""
+    return dataset["draw"].values if "draw" in dataset.coords else np.arange(dataset.sizes["draw"])
 
 
 def _affordable(variable: xr.DataArray) -> int:

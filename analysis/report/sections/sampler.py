@@ -43,7 +43,8 @@ def _findings(subject: Subject) -> tuple[str, ...]:
     checks = (
         c for c in subject.diagnosis.checks if c.outcome == "failed" and c.name not in _ABOUT_CHAINS
     )
-    return tuple(sentence for check in checks for sentence in check.sentences)
+    said = " ".join(row.sentence for row in subject.verdict.rows) if subject.verdict else ""
+    return tuple(s for check in checks for s in check.sentences if s not in said)
 
 
 def _pairs(subject: Subject) -> FigureItem | None:

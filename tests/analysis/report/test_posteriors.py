@@ -4,9 +4,30 @@ import json
 
 import numpy as np
 import pytest
+import xarray as xr
+from matplotlib.figure import Figure
 
-from onebasin.analysis.report import Note, posterior_report, render
+from onebasin.analysis.report import (
+    Code,
+    Details,
+    FigureItem,
+    Note,
+    Table,
+    posterior_report,
+    render,
+)
+from onebasin.analysis.report.sections import (
+    chains,
+    labels,
+    parameters,
+    predictions,
+    sampler,
+    several,
+)
+from onebasin.models.symmetry import Exchangeable
+from onebasin.models.symmetry.blocks import to_json
 
+from ..conftest import dataset
 from .conftest import Page, assert_self_contained
 
 
@@ -18,7 +39,7 @@ def posteriors(network_tree, make_variational, rng):
     return {"nuts": network_tree, "advi": fit}
 
 
-def test_posterior_report_shows_both_kinds_of_posterior(posteriors):
+def test_posterior_report_shows_both_kinds_of_posterior(posteriors, blank_figures):
     report = posterior_report(posteriors, title="Two ways")
     html = render(report)
     page = Page(html)
@@ -36,7 +57,7 @@ def test_posterior_report_shows_both_kinds_of_posterior(posteriors):
         assert text in page.text
 
 
-def test_posterior_report_flags_what_diagnose_warns_of(posteriors):
+def test_posterior_report_flags_what_diagnose_warns_of(posteriors, blank_figures):
     diverging = np.zeros((4, 100), bool)
     diverging[1, :5] = True
     posteriors["nuts"]["sample_stats"]["diverging"].values[:] = diverging
@@ -49,7 +70,7 @@ def test_posterior_report_flags_what_diagnose_warns_of(posteriors):
     assert any(row[0].startswith("nuts") and "5✗" in row for row in page.cells)
 
 
-def test_posterior_report_works_on_any_stan_program(make_mcmc, rng):
+def test_posterior_report_works_on_any_stan_program(make_mcmc, rng, blank_figures):
     tree = make_mcmc({"theta": rng.normal(size=(2, 50, 2))}, attrs={"engine": "stan"})
     del tree["sample_stats"]
     for name in ("settings", "versions", "wall_time", "sampling_seconds", "warmup_seconds"):
@@ -58,7 +79,7 @@ def test_posterior_report_works_on_any_stan_program(make_mcmc, rng):
     assert "theta[1]" in page.text
 
 
-def test_posterior_report_lists_the_attempts_before_a_fit(make_variational, rng):
+def test_posterior_report_lists_the_attempts_before_a_fit(make_variational, rng, blank_figures):
     one = rng.normal(size=(1, 50))
     attempts = json.dumps([{"eta": 1.0, "outcome": "NaN"}])
     tree = make_variational({"mu": one}, lp=one, log_q=one, attrs={"attempts": attempts})
@@ -67,7 +88,9 @@ def test_posterior_report_lists_the_attempts_before_a_fit(make_variational, rng)
     assert facts["Converged"] == "yes"
 
 
-def test_posterior_report_names_the_posterior_that_cannot_be_diagnosed(make_mcmc, rng):
+def test_posterior_report_names_the_posterior_that_cannot_be_diagnosed(
+    make_mcmc, rng, blank_figures
+):
     good, bad = rng.normal(size=(2, 50)), np.full((2, 50), np.nan)
     trees = {"good": make_mcmc({"mu": good}), "bad.nc": make_mcmc({"mu": bad})}
     with pytest.raises(
@@ -79,3 +102,190 @@ def test_posterior_report_names_the_posterior_that_cannot_be_diagnosed(make_mcmc
 def test_posterior_report_refuses_nothing():
     with pytest.raises(ValueError, match="`posteriors` is empty"):
         posterior_report({})
+
+
+def _mixture(make_mcmc, rng, **attrs):
+    """Two components; chain 1 has them the other way round, chain 2 from draw 150 on."""
+    mu = np.asarray([-2.0, 2.0]) + 0.1 * rng.normal(size=(4, 250, 2))
+    sigma = np.asarray([0.5, 1.5]) * np.exp(0.05 * rng.normal(size=(4, 250, 2)))
+    for values in (mu, sigma):
+        values[1] = values[1][:, ::-1]
+        values[2, 150:] = values[2, 150:, ::-1]
+    symmetry = to_json((Exchangeable({"mu": 0, "sigma": 0}),))
+    return make_mcmc(
+        {"mu": mu, "sigma": sigma}, attrs={"symmetry": symmetry, "target": "mixture", **attrs}
+    )
+
+
+@pytest.fixture
+def small_figures(monkeypatch):
+    """Fewer panels a picture: drawing is what takes the time."""
+    monkeypatch.setattr(sampler, "PAIRED", 2)
+    monkeypatch.setattr(chains, "WORST", 1)
+
+
+@pytest.fixture
+def blank_figures(monkeypatch):
+    """Empty figures, for tests of what stands beside them."""
+
+    def blank(*_, **__):
+        figure = Figure(figsize=(1, 1))
+        figure.subplots()
+        return figure
+
+    for module in (chains, labels, parameters, predictions, sampler, several):
+        monkeypatch.setattr(module, "drawn", blank)
+
+
+def _parts(section):
+    for part in section.all_parts:
+        yield part
+        if isinstance(part, Details):
+            yield from part.parts
+
+
+def _pictures(report):
+    return [part for s in report.sections for part in _parts(s) if isinstance(part, FigureItem)]
+
+
+def test_a_mixture_is_shown_before_and_after_alignment(make_mcmc, rng, blank_figures):
+    report = posterior_report({"run": _mixture(make_mcmc, rng)})
+    (section,) = [s for s in report.sections if s.title.startswith("Labels")]
+    before, after, switches = [p for p in _parts(section) if isinstance(p, FigureItem)]
+    assert "chain 2 sits at" in before.alt
+    assert "until draw 150" in before.alt
+    assert "all chains mix around" in after.alt
+    assert "chain 2 starts in labelling 0 and switches to 1 at draw 150" in switches.alt
+    tables = [p for p in _parts(section) if isinstance(p, Table)]
+    assert [c.name for c in tables[0].headings].count("R-hat") == 2
+    assert any(row[0] == "`lp`" for row in tables[1].rows)
+    page = Page(render(report))
+    words = page.text.lower()
+    assert "hidden unit" not in words
+    assert "shape of the posterior" not in words
+    assert "none of which passes" not in words
+
+
+def test_what_is_usable_after_alignment_is_shown_without_a_cross(make_mcmc, rng, blank_figures):
+    report = posterior_report({"run": _mixture(make_mcmc, rng)})
+    assert report.answers[0].verdict.answer == "aligned"
+    (section,) = [s for s in report.sections if s.title == "Parameters"]
+    assert not any(
+        cell.flag == "bad"
+        for p in _parts(section)
+        if isinstance(p, Table)
+        for row in p.cells
+        for cell in row
+    )
+    assert not any(stat.flag == "bad" for stat in report.answers[0].stats)
+
+
+def test_every_picture_says_in_numbers_what_is_seen(make_mcmc, rng, small_figures):
+    pictures = _pictures(posterior_report({"run": _mixture(make_mcmc, rng)}))
+    assert len(pictures) >= 9
+    for picture in pictures:
+        assert any(character.isdigit() for character in picture.alt), picture.caption
+        assert picture.caption
+
+
+def test_generated_quantities_and_what_is_no_number_stand_apart(make_mcmc, rng, blank_figures):
+    matrix = np.full((4, 50, 2, 2), np.nan)
+    matrix[..., 0, 0] = 1.0
+    matrix[..., 1, 0], matrix[..., 1, 1] = rng.normal(size=(2, 4, 50))
+    tree = make_mcmc(
+        {"mu": rng.normal(size=(4, 50)), "L": matrix, "log_lik": rng.normal(size=(4, 50, 30))}
+    )
+    (section,) = [s for s in posterior_report({"run": tree}).sections if s.title == "Parameters"]
+    first = next(p for p in section.parts if isinstance(p, Table))
+    assert [row[0] for row in first.rows] == ["`mu`"]
+    assert [group.heading[0].value for group in first.groups] == ["`L`"]
+    (folded,) = [p for p in section.parts if isinstance(p, Details)]
+    assert folded.summary == "Generated quantities"
+    notes = " ".join(p.text for p in section.parts if isinstance(p, Note))
+    assert "never vary: `L[0,0]`" in notes
+    assert "finite in no draw: `L[0,1]`" in notes
+    assert "guess: `log_lik`" in notes
+
+
+def test_predictive_checks_leave_one_out_and_sensitivity_stand_where_their_groups_do(
+    make_mcmc, rng, small_figures
+):
+    mu = rng.normal(size=(2, 60, 1)) * 0.2
+    y = rng.normal(size=12)
+    of_draws = ("chain", "draw", "obs")
+    groups = {
+        "posterior_predictive": xr.Dataset({"y": (of_draws, mu + rng.normal(size=(2, 60, 12)))}),
+        "observed_data": xr.Dataset({"y": ("obs", y)}),
+        "log_likelihood": xr.Dataset({"y": (of_draws, -0.5 * (y - mu) ** 2)}),
+        "log_prior": dataset({"mu": -0.5 * mu[..., 0] ** 2}),
+    }
+    tree = make_mcmc({"mu": mu[..., 0]}, **groups)
+    (section,) = [
+        s for s in posterior_report({"run": tree}).sections if s.title.startswith("Predictions")
+    ]
+    tables = [p.headings[0].name for p in section.parts if isinstance(p, Table)]
+    assert tables == ["statistic of a data set", "PSIS-LOO", "parameter"]
+    assert not any(isinstance(p, str) and "store" in p for p in section.parts)
+    for name in groups:
+        del tree[name]
+    (section,) = [
+        s for s in posterior_report({"run": tree}).sections if s.title.startswith("Predictions")
+    ]
+    (line,) = section.parts
+    assert "PSIS-LOO (store `log_likelihood`)" in line
+    assert "store `posterior_predictive` and `observed_data`" in line
+
+
+@pytest.mark.parametrize(("chains_", "draws"), [(1, 50), (4, 4)])
+def test_one_chain_and_few_draws_have_a_page(make_mcmc, rng, chains_, draws, blank_figures):
+    tree = make_mcmc(
+        {"mu": rng.normal(size=(chains_, draws)), "b": rng.normal(size=(chains_, draws, 2))}
+    )
+    assert "May I use this posterior?" in Page(render(posterior_report({"run": tree}))).text
+
+
+def test_names_with_markup_and_long_ones_are_shown_as_they_are(make_mcmc, rng, small_figures):
+    name = "<img src=x onerror=alert(1)> [bold]$x^2$ " + "long" * 10
+    tree = make_mcmc({name: rng.normal(size=(4, 50, 2)), "tau": rng.normal(size=(4, 50))})
+    page = Page(render(posterior_report({"run": tree})))
+    assert not any("onerror" in attributes for _, attributes in page.elements)
+    assert name in page.text
+
+
+def test_several_are_held_against_the_chosen_truth(make_mcmc, rng, blank_figures):
+    trees = {name: _mixture(make_mcmc, rng) for name in ("first", "second")}
+    report = posterior_report(trees, truth="second")
+    assert [card.name for card in report.answers] == ["first", "second"]
+    beside = report.sections[0]
+    assert beside.title == "Beside second"
+    (densities,) = [p for p in beside.parts if isinstance(p, FigureItem)]
+    assert "in the truth's labelling" in densities.caption
+    assert (
+        "second −2.0" in densities.alt
+        or "second 2.0" in densities.alt
+        or "second 1.9" in densities.alt
+    )
+    (checks,) = [s for s in report.sections if s.title == "Checks"]
+    (table,) = checks.parts
+    places = [k for k, column in enumerate(table.headings) if column.name in ("R-hat", "bulk ESS")]
+    assert not any(row[k].flag == "bad" for row in table.cells for k in places if row[k].note)
+    with pytest.raises(ValueError, match="`truth` is 'third', which is none of the posteriors"):
+        posterior_report(trees, truth="third")
+
+
+def test_provenance_tells_date_command_and_hashes_and_folds_the_program(
+    make_mcmc, rng, small_figures
+):
+    program = "parameters { real mu; } model { mu ~ normal(0, 1); } // <b>"
+    attrs = {"program": program, "program_name": "normal.stan", "data_sha256": "ab" * 32}
+    attrs |= {"command": "onebasin sample normal.stan", "created_at": "2026-11-22T05:00:00+00:00"}
+    report = posterior_report({"run": make_mcmc({"mu": rng.normal(size=(4, 50))}, attrs=attrs)})
+    facts = dict(report.provenance[0].facts)
+    assert facts["Command"] == "onebasin sample normal.stan"
+    assert facts["Made"] == "2026-11-22T05:00:00+00:00"
+    assert facts["SHA-256 of the data"] == "ab" * 32
+    assert facts["Program"].startswith("normal.stan (SHA-256 ")
+    (model,) = [s for s in report.sections if s.title == "Model"]
+    (folded,) = model.parts
+    assert folded.parts == (Code(program),)
+    assert "// <b>" in Page(render(report)).text
