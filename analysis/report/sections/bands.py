@@ -45,7 +45,7 @@ def _can_be_drawn(view: View) -> bool:
         not model.is_classifier
         and isinstance(model.likelihood, Gaussian)
         and model.network.in_dim == 1
-        and np.isfinite(x).all()
+        and bool(np.isfinite(x).all())
     )
 
 

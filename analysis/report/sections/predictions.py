@@ -16,6 +16,7 @@ from ..cells import Column, Row, Table, TableCell
 from ..numbers import format_number
 from ..page import FigureItem, Note, Part, Section
 from ..subject import Subject, listed
+from .bands import bands
 
 SAMPLES = 50
 """Predictive data sets that are drawn."""
@@ -31,7 +32,9 @@ _STATISTICS = {"mean": np.mean, "sd": np.std, "smallest": np.min, "largest": np.
 
 def predictions(subject: Subject) -> Section:
     """Show predictive checks, PSIS-LOO and sensitivity, and say in one line what is missing for them."""
-    parts: list[Part] = [*_checks(subject), *_leave_one_out(subject), *_sensitivity(subject)]
+    band = bands({subject.name: subject.view})
+    parts: list[Part] = [band] if band is not None else []
+    parts += [*_checks(subject), *_leave_one_out(subject), *_sensitivity(subject)]
     if missing := _missing(subject):
         parts.append(missing)
     return Section("Predictions against data", parts=tuple(parts))

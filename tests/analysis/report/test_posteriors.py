@@ -24,6 +24,7 @@ from onebasin.analysis.report.sections import (
     sampler,
     several,
 )
+from onebasin.models import BayesianNetwork, Network
 from onebasin.models.symmetry import Exchangeable
 from onebasin.models.symmetry.blocks import to_json
 
@@ -77,6 +78,31 @@ def test_posterior_report_works_on_any_stan_program(make_mcmc, rng, blank_figure
         del tree.attrs[name]
     page = Page(render(posterior_report({"eight schools": tree})))
     assert "theta[1]" in page.text
+
+
+def test_a_network_of_one_input_is_drawn_along_it_over_its_data(network_tree, blank_figures):
+    (section,) = [
+        s
+        for s in posterior_report({"run": network_tree}).sections
+        if s.title.startswith("Predictions")
+    ]
+    band = next((p for p in section.parts if isinstance(p, FigureItem)), None)
+    assert band is None  # the fixture's file does not describe its network
+    network = Network(1, (2,), 1, activation="relu")
+    network_tree.attrs["model"] = BayesianNetwork(network).describe()
+    (section,) = [
+        s
+        for s in posterior_report({"run": network_tree}).sections
+        if s.title.startswith("Predictions")
+    ]
+    (band, *_) = [p for p in section.parts if isinstance(p, FigureItem)]
+    assert "% of the data lie in the 95 % band" in band.alt
+
+
+@pytest.mark.parametrize("draws", [1, 3])
+def test_a_few_draws_are_refused_in_a_sentence(make_mcmc, rng, draws):
+    with pytest.raises(ValueError, match=rf"has {draws} draws a chain, and at least 4 are needed"):
+        posterior_report({"run": make_mcmc({"mu": rng.normal(size=(4, draws))})})
 
 
 def test_posterior_report_lists_the_attempts_before_a_fit(make_variational, rng, blank_figures):
