@@ -112,3 +112,16 @@ def test_commands_that_the_readme_names_exist() -> None:
         r"\]\((docs/[^)]+|[A-Z]+\.?[a-z]*|studies/results)\)", (ROOT / "README.md").read_text()
     ):
         assert (ROOT / link).exists(), link
+
+
+def test_commands_of_the_readme_can_be_typed_again() -> None:
+    """A run that is there is taken as it is; whatever else writes a file says that it may replace it."""
+    lines = [line for line in "\n".join(_blocks("sh")).splitlines() if " --out " in line]
+    made: dict[str, str] = {}
+    for line in lines:
+        words = line.partition("#")[0].split()
+        out = words[words.index("--out") + 1]
+        assert words[1] in ("sample", "study") or "--force" in words, line
+        assert out not in made, f"{line} writes over what {made[out]} made"
+        made[out] = line
+    assert lines
