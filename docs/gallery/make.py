@@ -105,9 +105,10 @@ def main(folder: Path) -> None:
     sample(folder)
     for name, (title, runs) in REPORTS.items():
         files = [f"{run}.nc" for run in runs]
-        page = f"{name}.html"
-        onebasin("report", *files, "--out", page, "--title", title, "--force", folder=folder)
-        photograph(folder / page, IMAGES / f"report-{name}.png")
+        variables = ["--var", "mu", "--var", "tau", "--var", "theta"] if len(runs) > 1 else []
+        words = (*files, *variables, "--title", title, "--out", f"{name}.html", "--force")
+        onebasin("report", *words, folder=folder)
+        photograph(folder / f"{name}.html", IMAGES / f"report-{name}.png")
 
 
 if __name__ == "__main__":
