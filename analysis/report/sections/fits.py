@@ -12,6 +12,9 @@ from ..page import FigureItem, Note, Section
 from ..posterior_figures import elbo_figure
 from ..subject import Subject
 
+_OF_CHAINS = ("R-hat", "bulk ESS", "tail ESS")
+"""Checks that say nothing of members that were trained apart, nor of independent draws of a fit."""
+
 
 def fits(subject: Subject) -> Section | None:
     """Show how a fit was optimised or trained; None for Markov chains."""
@@ -27,7 +30,9 @@ def fits(subject: Subject) -> Section | None:
 
 
 def _findings(subject: Subject) -> tuple[str, ...]:
-    checks = (check for check in subject.diagnosis.checks if check.outcome == "failed")
+    checks = (
+        c for c in subject.diagnosis.checks if c.outcome == "failed" and c.name not in _OF_CHAINS
+    )
     return tuple(sentence for check in checks for sentence in check.sentences)
 
 

@@ -315,3 +315,16 @@ def test_provenance_tells_date_command_and_hashes_and_folds_the_program(
     (folded,) = model.parts
     assert folded.parts == (Code(program),)
     assert "// <b>" in Page(render(report)).text
+
+
+def test_an_ensemble_shows_its_training_and_no_sample_sizes(make_mcmc, rng, blank_figures):
+    loss = np.exp(-np.linspace(0, 3, 50)) + 0.01 * rng.random((20, 50))
+    training = xr.Dataset({"loss": (("member", "epoch"), loss)})
+    tree = make_mcmc(
+        {"W1": rng.normal(size=(1, 20, 1, 2))}, attrs={"method": "ensemble"}, training=training
+    )
+    report = posterior_report({"run": tree})
+    (section,) = [s for s in report.sections if s.title == "Optimisation"]
+    assert section.notes == ()
+    assert "20 members start between 1.0" in section.figures[0].alt
+    assert not {"Chains", "Sampler"} & {s.title for s in report.sections}
