@@ -72,6 +72,17 @@ def two_components(rng: Rng, switch: str) -> Values:
     }
 
 
+def mirrored(rng: Rng, switch: str) -> Values:
+    """A mixture of two whose means are -m and m: a change of sign would do for them alone."""
+    order = orders(rng, 2, switch)
+    theta = rng.beta(60, 40, size=LEAD)
+    return {
+        "mu": placed(rng.normal(size=(*LEAD, 2)) * 0.1 + [-2.0, 2.0], order),
+        "sigma": placed(np.exp(rng.normal(size=(*LEAD, 2)) * 0.1 + [0, 0.7]), order),
+        "theta": np.where(order[..., 0] == 1, 1 - theta, theta),
+    }
+
+
 def item_response(rng: Rng, switch: str) -> Values:
     """Abilities and discriminations that change sign together; difficulties that do not."""
     sign = signs_of(rng, 1, switch)
@@ -175,6 +186,7 @@ SYMMETRIC: dict[str, tuple[Callable[..., Values], str]] = {
     "mixture": (mixture, "mu,sigma,theta"),
     "mixture of six": (lambda rng, switch: mixture(rng, switch, 6), "mu,sigma,theta"),
     "two components": (two_components, "mu,1-theta"),
+    "mirrored means": (mirrored, "mu,sigma,1-theta"),
     "item response": (item_response, "+-theta:,+-a:"),
     "odd network": (network, "+-W1:1,+-b1,+-W2"),
     "network": (lambda rng, switch: network(rng, switch, odd=False), "W1:1,b1,W2"),
