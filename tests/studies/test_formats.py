@@ -1,0 +1,106 @@
+"""Commands on posteriors of every format: which words are one posterior, and what is written."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from onebasin.inference.posterior import open_posterior
+
+COLUMNS = (
+    "lp__,accept_stat__,stepsize__,treedepth__,n_leapfrog__,divergent__,energy__,mu.1,mu.2,<b>"
+)
+HEADER = "# stan_version_major = 2\n# model = {model}_model\n# method = sample\n# id = {chain}\n"
+
+
+def write(
+    stem: str, seed: int, *, model: str = "m", chains: int = 2, columns: str = COLUMNS
+) -> None:
+    rng = np.random.default_rng(seed)
+    for chain in range(1, chains + 1):
+        rows = rng.normal(size=(50, 10))
+        rows[:, 3:6] = [2, 3, 0]
+        text = "".join(",".join(map(repr, row)) + "\n" for row in rows.tolist())
+        said = HEADER.format(model=model, chain=chain)
+        Path(f"{stem}_{chain}.csv").write_text(f"{said}{columns}\n{text}")
+
+
+@pytest.fixture
+def runs(here):
+    write("a", 1)
+    write("b", 2)
+
+
+def test_several_csv_files_are_the_chains_of_one_posterior(onebasin, runs):
+    found = onebasin("diagnose", "a_1.csv", "a_2.csv", "--raw", "--json")
+    assert found.code == 0, found.err
+    whole = onebasin("diagnose", "a_*.csv", "--raw", "--json").json  # in quotes
+    assert {**found.json, "file": ""} == {**whole, "file": ""}
+    assert onebasin("diagnose", "a_1.csv", "--raw", "--json").json != whole
+
+
+def test_every_command_takes_them_and_tells_the_posteriors_apart(onebasin, runs):
+    files = ["a_1.csv", "a_2.csv", "b_1.csv", "b_2.csv"]
+    found = onebasin("compare", *files, "--permutations", "19", "--json", "--truth", "b_1.csv")
+    assert found.code == 0, found.err
+    assert found.json["truth"] == "b"
+    answer = onebasin("report", *files, "--out", "page.html")
+    assert answer.code == 0, answer.err
+    assert "<b>[" not in Path("page.html").read_text()
+    assert onebasin("align", "a_*.csv", "--exchangeable", "mu", "--out", "one.zarr").code == 0
+    assert open_posterior("one.zarr").attrs["alignment"]
+
+
+def test_a_posterior_is_converted_and_back(onebasin, runs):
+    assert onebasin("convert", "a_1.csv", "a_2.csv", "--out", "a.nc").code == 0
+    for first, then in (("a.nc", "a.zarr"), ("a.zarr", "a.zarr.zip"), ("a.zarr.zip", "again.nc")):
+        answer = onebasin("convert", first, "--out", then)
+        assert (answer.code, answer.err) == (0, "")
+    assert open_posterior("again.nc").identical(open_posterior("a.nc"))
+    answer = onebasin("convert", "a.nc", "--out", "a.json.zip")
+    assert answer.code == 0
+    assert (
+        "leaves out what posteriordb's zipped JSON has no place for: group(s) sample_stats"
+        in answer.err
+    )
+    found = onebasin("diagnose", "a.json.zip", "--raw", "--json")
+    assert found.code == 0, found.err
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        ("convert a.nc --out a.nc --force", 1, "which is also the input"),
+        ("convert a.nc --out b.xyz", 1, "names no format that is written"),
+        ("convert a.nc --out a.zarr", 1, "which exists"),
+        ("convert absent.nc --out b.nc", 1, "absent.nc does not exist"),
+        ("convert a_1.csv b.nc --out c.nc", 2, "no place for b.nc"),
+        ("convert a.nc --out", 2, "--out"),
+        ("compare a_1.csv a_2.csv", 1, "one posterior, in chains"),
+        ("sample m.stan --out run.zarr", 1, "sampling writes NetCDF"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_and_nothing_is_lost(onebasin, runs, words, code, says):
+    assert onebasin("convert", "a_*.csv", "--out", "a.nc").code == 0
+    assert onebasin("convert", "a_*.csv", "--out", "a.zarr").code == 0
+    Path("m.stan").write_text("parameters { real x; } model { x ~ normal(0, 1); }")
+    before = {path: path.stat().st_mtime_ns for path in Path().rglob("*")}
+    answer = onebasin(*words.split())
+    assert (answer.code, says in answer.err) == (code, True), answer.err
+    assert {path: path.stat().st_mtime_ns for path in Path().rglob("*")} == before
+
+
+def test_a_store_is_a_posterior_and_another_folder_is_none(onebasin, runs):
+    onebasin("convert", "a_*.csv", "--out", "a.zarr")
+    Path("chains").mkdir()
+    for path in Path().glob("a_*.csv"):
+        shutil.copy(path, "chains")
+    folder = onebasin("diagnose", "chains", "--raw", "--json").json
+    store = onebasin("diagnose", "a.zarr", "--raw", "--json").json
+    assert json.dumps({**folder, "file": ""}) == json.dumps({**store, "file": ""})
+    Path("empty").mkdir()
+    answer = onebasin("diagnose", "empty")
+    assert (answer.code, answer.err.count("\n")) == (1, 1)
+    assert "is a folder that is no Zarr store and holds no CSV files" in answer.err
