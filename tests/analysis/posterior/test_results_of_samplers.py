@@ -74,7 +74,9 @@ def test_files_stand_in_the_place_of_a_tree(chains, tmp_path):
     assert (found.num_chains, found.num_draws) == (2, 30)
     assert ob.diagnose(tmp_path / "m_*.csv").rhat.value == found.rhat.value
     ob.save(ob.open_posterior(chains), tmp_path / "m.zarr")
-    compared = ob.compare({"csv": chains, "zarr": tmp_path / "m.zarr"}, permutations=19)
+    compared = ob.compare(
+        {"csv": chains, "zarr": tmp_path / "m.zarr"}, truth="csv", permutations=19
+    )
     assert compared.to_dict()
     with pytest.raises(
         PosteriorFileError, match=r"`posterior` must name .*absent\.nc does not exist"
