@@ -1,0 +1,55 @@
+"""What is said of posteriors whose answer is known: some quickly, all in `make slow`.
+
+docs/benchmarks.md holds the whole table, of more seeds.
+"""
+
+import pytest
+
+import onebasin as ob
+
+from .conftest import FAMILIES, load
+
+QUICK = (
+    "mixtures: chains in unlike labellings",
+    "mixtures: weight theta, every draw",
+    "mixtures: one component lost in one chain, one labelling",
+    "hidden Markov: chains apart",
+    "2PL: sign by chain",
+    "funnels: 8 groups",
+    "regressions: 6 coefficients",
+    "regressions: coefficients with one posterior",
+    "other shapes: Metropolis, 2 coefficients",
+    "stuck: a chain repeats 350 draws",
+    "short: 60 draws a chain",
+    "modes: one chain in a lower mode",
+    "not finite: NaN from some draw on",
+)
+wrong = load("truth").wrong
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_what_is_said_is_true(name, draw):
+    assert wrong(FAMILIES[name].truth, ob.diagnose(draw(name, 7)).to_dict()) == []
+
+
+@pytest.mark.slow
+def test_at_most_two_in_a_hundred_verdicts_are_wrong():
+    answers = {
+        (name, seed): wrong(family.truth, ob.diagnose(family.draw(seed).tree()).to_dict())
+        for name, family in FAMILIES.items()
+        for seed in (20, 21)
+    }
+    faults = {asked: found for asked, found in answers.items() if "verdict" in found}
+    assert len(answers) >= 200
+    assert len(faults) <= 0.02 * len(answers), faults
+
+
+def test_a_truth_is_held_against_every_part_of_an_answer():
+    aligned = load("truth").aligned
+    said = {"verdict": "aligned", "causes": ["labels"], "exchangeable": ["sigma,mu:0"]}
+    assert wrong(aligned("mu,sigma"), said) == []
+    assert wrong(aligned("mu,sigma,theta"), said) == ["words"]
+    assert wrong(aligned("mu,sigma,theta", silent=["theta"]), said) == []
+    assert wrong(aligned("mu", silent=["sigma"]), said) == ["words"]
+    assert wrong(load("truth").USABLE, said) == ["verdict", "cause", "words"]
+    assert wrong(load("truth").unusable("modes"), said) == ["verdict", "cause"]
