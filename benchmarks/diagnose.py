@@ -35,7 +35,7 @@ COMMANDS = {
     "az.summary": lambda path: ["-c", ARVIZ, path],
     "ob.diagnose": lambda path: [
         "-c",
-        "import sys, onebasin as ob\nprint(ob.diagnose(ob.open_posterior(sys.argv[1])).rhat)",
+        "import sys, onebasin as ob\nprint(ob.diagnose(ob.open_posterior(sys.argv[1])).judgement.sentence)",
         path,
     ],
     "onebasin diagnose": lambda path: [
