@@ -90,7 +90,7 @@ def schools(_: np.random.Generator) -> Data:
     return {"J": 8, "y": y, "sigma": sigma}
 
 
-WEIGHT = aligned("mu,sigma,1-theta")
+WEIGHT = aligned("mu,sigma,1-theta", silent=["sigma"])
 OVERLAP = Truth(("aligned", "invariant"), ("labels",), None)
 SHORT = Truth(("usable", "unusable"), ("short",))
 """With defaults the scales' effective draws are about the limit: some seeds pass it, some do not."""
