@@ -155,7 +155,8 @@ def write_table(table: Table) -> None:
         [_cell(cell, c) for cell, c in zip(r, table.headings, strict=True)] for r in table.cells
     ]
     title = Text(plain(table.caption)) if table.caption else None
-    for part in drawn(headings, rows, table.numeric, title=title, width=out.width):
+    for part, least in drawn(headings, rows, table.numeric, title=title, width=out.width):
+        out.width = max(out.width, least)
         out.print(part)
 
 

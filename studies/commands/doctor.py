@@ -23,13 +23,9 @@ def doctor(
     if json:
         console.write_json({"engines": engines, "checks": [asdict(check) for check in checks]})
     else:
-        from onebasin.analysis.report import Table, TableCell
-
-        rows = tuple(
-            (check.name, TableCell(check.detail, _flag(check.ok, check.matters)))
-            for check in checks
+        console.write_rows(
+            [(_flag(check.ok, check.matters), check.name, check.detail) for check in checks]
         )
-        console.write_table(Table(("part", "found"), rows))
         for check in checks:
             if check.remedy:
                 flag = _flag(check.ok, check.matters)

@@ -1,14 +1,13 @@
-"""Tables and sentences within a width: lines end between words, and neither numbers nor names are broken.
+"""Tables and sentences within a width: lines end between words, and no word, number or name is ever broken.
 
 A table that is too wide, with every cell wrapped at its words, is drawn in parts below each other, each with the first
-column. Only what has no room by itself is cut, after punctuation where there is some: paths and endless names.
+column. A word that has no room by itself, a path for one, stands whole and reaches beyond: it may be copied.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import rich.box
@@ -21,11 +20,8 @@ if TYPE_CHECKING:
 
 _WORD = re.compile(r"(?:[^ \n\[]*\[[^\]\n]{0,24}\][^ \n]*)|[^ \n]+")
 """What stands between blanks; an index has blanks of its own, and a no-break space is none."""
-_PUNCTUATION = re.compile(r"(?<=[/\-_,.:;=|])(?=.)")
 NO_BREAK = "\u00a0"
 """A blank at which no line ends; written as a plain one."""
-_LONG = 24
-"""Longer words may be cut after punctuation."""
 _SHORT = 12
 """Headings up to this are not broken."""
 _FRAME = 3
@@ -45,7 +41,7 @@ def wrapped(text: Text, width: int, *, indent: int = 0) -> Text:
         Blanks before every line but the first.
     """
     lines: list[tuple[int, int]] = []
-    for start, end, fresh in _pieces(text.plain, width - indent, cut=True):
+    for start, end, fresh in _words(text.plain):
         room = width - (indent if len(lines) > 1 else 0)
         if lines and not fresh and end - (lines[-1][0] if len(lines) > 1 else 0) <= room:
             lines[-1] = (lines[-1][0], end)
@@ -65,7 +61,7 @@ def drawn(
     *,
     title: Text | None,
     width: int,
-) -> Iterator[RichTable]:
+) -> Iterator[tuple[RichTable, int]]:
     """Draw a table, in as many parts as the width asks for.
 
     Parameters
@@ -76,15 +72,16 @@ def drawn(
         Above the first part.
     width : int
         Of the terminal.
+
+    Yields
+    ------
+    tuple
+        A part, and the width that it takes at least.
     """
     columns = [[heading, *(row[i] for row in rows)] for i, heading in enumerate(headings)]
     least = [max(map(_least_width, cells)) for cells in columns]
     least = [max(w, _heading_width(heading)) for w, heading in zip(least, headings, strict=True)]
     most = [max(_width(cell) for cell in cells) for cells in columns]
-    beside = max((w + _FRAME for w in least[1:]), default=0)
-    least[0] = min(least[0], max(width - 1 - _FRAME - beside, _LONG))
-    alone = max(width - 1 - 2 * _FRAME - least[0], 1)
-    least[1:] = [min(w, alone) for w in least[1:]]
     for part in _parts(least, width):
         widths = _share([least[i] for i in part], [most[i] for i in part], width)
         table = RichTable(box=rich.box.SIMPLE_HEAD, title=title, title_justify="left")
@@ -96,7 +93,7 @@ def drawn(
         for row in rows:
             cells = zip(part, widths, strict=True)
             table.add_row(*(wrapped(row[i], column_width) for i, column_width in cells))
-        yield table
+        yield table, 1 + sum(w + _FRAME for w in widths)
 
 
 def _parts(least: Sequence[int], width: int) -> Iterator[list[int]]:
@@ -129,9 +126,9 @@ def _width(text: Text) -> int:
 
 
 def _least_width(text: Text) -> int:
-    """Width of the longest piece that is not cut."""
-    pieces = _pieces(text.plain, _LONG, cut=False)
-    return max((cell_len(text.plain[start:end]) for start, end, _ in pieces), default=1)
+    """Width of the longest word."""
+    words = _words(text.plain)
+    return max((cell_len(text.plain[start:end]) for start, end, _ in words), default=1)
 
 
 def _heading_width(heading: Text) -> int:
@@ -140,20 +137,9 @@ def _heading_width(heading: Text) -> int:
     return first if first <= _SHORT else 0
 
 
-def _pieces(text: str, width: int, *, cut: bool) -> Iterator[tuple[int, int, bool]]:
-    """Where words begin and end, and whether a new line begins before them.
-
-    Words longer than the width come in pieces that end after punctuation; pieces that are longer still are cut, if
-    that is asked for.
-    """
+def _words(text: str) -> Iterator[tuple[int, int, bool]]:
+    """Where words begin and end, and whether a new line begins before them."""
     before = 0
     for word in _WORD.finditer(text):
-        fresh = "\n" in text[before : word.start()]
+        yield word.start(), word.end(), "\n" in text[before : word.start()]
         before = word.end()
-        places = [word.start()]
-        if len(word[0]) > width:
-            places += [word.start() + mark.start() for mark in _PUNCTUATION.finditer(word[0])]
-        for start, end in pairwise([*places, word.end()]):
-            step = max(width if cut else end - start, 1)
-            for place in range(start, end, step):
-                yield place, min(place + step, end), fresh and place == word.start()

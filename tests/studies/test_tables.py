@@ -57,6 +57,14 @@ def test_every_part_of_a_table_begins_with_its_first_column(rendered):
     assert sum("a wide one" in line for line in lines) == 1
 
 
+def test_a_path_stands_whole_in_a_table_too_narrow_for_it(rendered):
+    path = "/root/" + "very-long-name/" * 8
+    table = Table(("part", "found"), (("CmdStan", f"2.39.0 at {path} (assembled)"), ("a", "b c")))
+    lines = rendered(console.write_table, table)
+    assert any(path in line for line in lines)
+    assert any("CmdStan" in line for line in lines)
+
+
 def test_a_narrow_table_is_left_alone(rendered):
     table = Table(("parameter", "mean"), (("mu", 1.5), ("sigma", 0.25)))
     assert [line.split() for line in rendered(console.write_table, table) if line.strip()] == [
@@ -84,9 +92,9 @@ def test_a_sentence_is_wrapped_between_words_and_whole_where_no_width_is_known(r
     [
         ("one two three", 7, ["one two", "three"]),
         ("theta[1, 2] here", 12, ["theta[1, 2]", "here"]),
-        ("/usr/share/a/very/long/path", 12, ["/usr/share/", "a/very/long/", "path"]),
+        ("at /usr/share/a/very/long-path now", 12, ["at", "/usr/share/a/very/long-path", "now"]),
         ("a\nb c", 9, ["a", "b c"]),
-        ("x" * 10, 4, ["xxxx", "xxxx", "xx"]),
+        ("x" * 10, 4, ["x" * 10]),
         ("1\u202f234\u00a0✗ mu", 7, ["1\u202f234 ✗", "mu"]),
         ("", 5, [""]),
     ],
