@@ -57,7 +57,7 @@ def of_chains(case: Case) -> Verdict:
 
 
 def _headline(case: Case, answer: Answer, causes: tuple[Cause, ...]) -> Iterator[str]:
-    labels = case.labels
+    labels, checks = case.labels, case.before.raw.checks
     if answer == "usable":
         yield from _usable(case)
     elif answer == "aligned":
@@ -70,6 +70,9 @@ def _headline(case: Case, answer: Answer, causes: tuple[Cause, ...]) -> Iterator
         yield f"Do not use it. {causes[0].evidence}"
         if labels.state == "switch":
             yield f"Besides, labels of {listed(labels.variables)} switch."
+        return
+    failures = (c for c in checks if c.name in _SAMPLER_CHECKS and c.outcome == "failed")
+    yield from (sentence for check in failures for sentence in check.sentences[:1])
 
 
 def _usable(case: Case) -> Iterator[str]:
@@ -280,9 +283,8 @@ def _sampler(raw: Diagnosis) -> Row:
     checks = [check for check in raw.checks if check.name in _SAMPLER_CHECKS]
     failures = [check for check in checks if check.outcome == "failed"]
     if failures:
-        return Row(
-            SAMPLER, "failed", " ".join(s for check in failures for s in check.sentences[:1])
-        )
+        facts = (_fact(sentence) for check in failures for sentence in check.sentences[:1])
+        return Row(SAMPLER, "failed", " ".join(facts))
     if missing := _missing(raw):
         return Row(SAMPLER, "not judged", f"{missing} could not be judged.")
     if not checks or raw.sampler is None:
@@ -290,6 +292,12 @@ def _sampler(raw: Diagnosis) -> Row:
     energy = f"; E-BFMI is at least {raw.sampler.min_bfmi:.2f}" if raw.sampler.bfmi else ""
     tree = ", no tree at its limit" if raw.outcome_of("tree depth") == "passed" else ""
     return Row(SAMPLER, "passed", f"No divergences{tree}{energy}.")
+
+
+def _fact(sentence: str) -> str:
+    """What a check's sentence states, without what it means and what to do."""
+    head, numbers, _ = sentence.partition("): ")
+    return f"{head})." if numbers else f"{sentence.partition(': ')[0].rstrip('.')}."
 
 
 def _missing(raw: Diagnosis) -> str:

@@ -156,9 +156,11 @@ def test_integers_are_judged_like_other_numbers(make_mcmc, rng):
 def test_a_number_that_cannot_be_computed_is_not_judged(make_mcmc, draws, monkeypatch):
     from onebasin.analysis.diagnostics import measure as module
 
-    monkeypatch.setattr(
-        module, "summary", lambda draws, whole=module.summary: whole(draws).assign(ess_bulk=np.nan)
-    )
+    def without_ess(draws, whole=module.tabulate):
+        table, constants = whole(draws)
+        return table.assign(ess_bulk=np.nan), constants
+
+    monkeypatch.setattr(module, "tabulate", without_ess)
     found = measure(make_mcmc(draws))
     assert found.outcome_of("bulk ESS") == "not judged"
     assert "Bulk ESS cannot be computed for `mu[0]`, `mu[1]` (2 parameters)" in found.notes[0]
