@@ -65,7 +65,7 @@ def build(
         origin,
         engine=engine,
         seed=attributes.get(schema.SEED, 0),
-        dtype=(attributes.get(schema.SETTINGS) or {}).get("dtype", "float64"),
+        dtype=_dtype(attributes.get(schema.SETTINGS)),
         limit_mb=predictive_mb,
     )
     groups = {
@@ -83,6 +83,11 @@ def build(
         described[schema.LEFT_OUT] = rest.left_out
     tree.attrs = {k: schema.encode(v) for k, v in {**described, **attributes}.items()}
     return tree
+
+
+def _dtype(settings: Any) -> str:
+    """The precision that a run was asked for, in which its predictions are computed too."""
+    return settings.get("dtype", "float64") if isinstance(settings, Mapping) else "float64"
 
 
 def _describe(target: Target, engine: str) -> dict[str, Any]:
