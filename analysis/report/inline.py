@@ -66,11 +66,29 @@ class InlineReport:
 
 
 @overload
-def report(posteriors: Posteriors, path: None = None, **options) -> InlineReport: ...
+def report(
+    posteriors: Posteriors,
+    path: None = None,
+    *,
+    title: str = ...,
+    var_names: Sequence[str] | None = ...,
+    symmetry: Symmetry | None = ...,
+    truth: str | None = ...,
+    force: bool = ...,
+) -> InlineReport: ...
 
 
 @overload
-def report(posteriors: Posteriors, path: str | os.PathLike[str], **options) -> Path: ...
+def report(
+    posteriors: Posteriors,
+    path: str | os.PathLike[str],
+    *,
+    title: str = ...,
+    var_names: Sequence[str] | None = ...,
+    symmetry: Symmetry | None = ...,
+    truth: str | None = ...,
+    force: bool = ...,
+) -> Path: ...
 
 
 def report(

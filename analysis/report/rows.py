@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from .cells import Column, Row, RowGroup, Table, TableCell
+from .cells import Column, Row, RowGroup, Table, TableCell, Value
 from .numbers import EMPTY
 from .text import inline, mark
 
@@ -43,7 +43,7 @@ class RowWriter:
         entries = others if scope == "row" else blank
         return f'<tr><th scope="{scope}">{first[1]}</th>{"".join(map(_entry, entries))}</tr>'
 
-    def _cell(self, cell: object, place: int) -> tuple[str, str]:
+    def _cell(self, cell: TableCell | Value, place: int) -> tuple[str, str]:
         value, flag, note = (
             (cell.value, cell.flag, cell.note) if isinstance(cell, TableCell) else (cell, "", "")
         )
