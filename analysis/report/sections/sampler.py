@@ -103,7 +103,7 @@ def _apart(values: Quantity, diverging: np.ndarray) -> float:
 
 def _some(
     quantities: dict[str, Quantity], diverging: np.ndarray | None
-) -> tuple[dict[str, Quantity], np.ndarray | None]:
+) -> tuple[dict[str, np.ndarray], np.ndarray | None]:
     """Every k-th draw, and each that diverged up to as many."""
     first = next(iter(quantities.values()))
     draws = first.shape[1]
