@@ -159,23 +159,3 @@ def test_unlike_coefficients_are_not_aligned_without_a_warning(
     path = write(posterior.tree())
     said = words(onebasin("align", path, "--exchangeable", "beta", "--out", tmp_path / "a.nc"))
     assert "✗" in said or "!" in said
-
-
-def test_a_variable_may_be_asked_for_alone(generator, write, onebasin, tmp_path):
-    one, two = (plain.regression(generator, log_lik=5).tree() for _ in range(2))
-    paths = write(one, "one.nc"), write(two, "two.nc")
-    said = onebasin("compare", *paths, "--var", "sigma", "--json")
-    assert said[0] == 0, said
-    page = tmp_path / "page.html"
-    said = onebasin("report", paths[0], "--var", "beta", "--out", page)
-    assert said[0] == 0, said
-    assert "beta" in page.read_text()
-
-
-def test_a_report_knows_the_symmetry_that_is_given(generator, write, onebasin, tmp_path):
-    path, page = write(small_mixture(generator, "chains")), tmp_path / "page.html"
-    said = onebasin("report", path, "--exchangeable", "mu,sigma,theta", "--out", page)
-    assert said[0] == 0, said
-    text = page.read_text()
-    assert "aligned" in text
-    assert "none of which passes every check" not in text
