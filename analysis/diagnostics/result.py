@@ -15,6 +15,7 @@ import pandas as pd
 
 from onebasin.models.jsonable import json_safe
 
+from ..posterior.draws import variable_of
 from ..posterior.kinds import Kinds
 from ..posterior.sampler import NAN, SamplerSummary
 from ..posterior.variational import VariationalSummary
@@ -158,7 +159,7 @@ class Diagnosis:
     def variables(self) -> tuple[str, ...]:
         """Names of the variables that were looked at."""
         entries = (*self.parameters.index, *self.undefined)
-        return tuple(dict.fromkeys(str(entry).partition("[")[0] for entry in entries))
+        return tuple(dict.fromkeys(variable_of(entry, self.kinds.of) for entry in entries))
 
     @property
     def total_draws(self) -> int:

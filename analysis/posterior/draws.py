@@ -9,7 +9,8 @@ time, as `blocks` gives them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
@@ -195,3 +196,12 @@ def check_dims(variable: xr.DataArray, argument: str) -> None:
             f"`{argument}` holds `{variable.name}` with dimensions ({dims}), without "
             f"{' and '.join(missing)}: every variable needs (chain, draw, ...)."
         )
+
+
+_INDEX = re.compile(r"\[[^\[\]]*\]$")
+
+
+def variable_of(entry: object, known: Container[str] = ()) -> str:
+    """The variable that a scalar parameter such as `W1[0,1]` is an entry of; a known one may have brackets itself."""
+    name = str(entry)
+    return name if name in known else _INDEX.sub("", name)

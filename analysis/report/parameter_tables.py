@@ -7,9 +7,9 @@ import pandas as pd
 
 from ..diagnostics.facts import DECIDES
 from ..diagnostics.result import Diagnosis
+from ..posterior.draws import variable_of
 from .cells import Column, Flag, Row, RowGroup, Table, TableCell
 from .numbers import format_number
-from .subject import variable_of
 
 OPEN = 16
 """Rows up to which a table's groups are open from the start."""
@@ -69,7 +69,7 @@ def grouped_table(
     rows = dict(zip(map(str, table.index), _rows(diagnosis, table, before), strict=True))
     by_variable: dict[str, list[str]] = {}
     for name in rows:
-        by_variable.setdefault(variable_of(name), []).append(name)
+        by_variable.setdefault(variable_of(name, diagnosis.kinds.of), []).append(name)
     alone = tuple(rows[names[0]] for variable, names in by_variable.items() if names == [variable])
     groups = tuple(
         RowGroup(

@@ -19,7 +19,7 @@ from onebasin.models import schema
 from ..diagnostics.advice import judge, warn
 from ..diagnostics.result import AlignedDiagnosis, Diagnosis, Extreme
 from ..diagnostics.verdict import Verdict
-from ..posterior.draws import Draws
+from ..posterior.draws import Draws, variable_of
 from ..posterior.view import View, as_view
 from .numbers import format_number
 
@@ -113,7 +113,10 @@ class Subject:
         """The parameters that the symmetry moves, aligned."""
         if self.aligned is None:
             return None
-        names = dict.fromkeys(variable_of(name) for name in self.aligned.aligned.parameters.index)
+        names = dict.fromkeys(
+            variable_of(name, self.diagnosis.kinds.of)
+            for name in self.aligned.aligned.parameters.index
+        )
         return as_view(self.aligned.alignment.posterior).draws(tuple(names), finite=False)
 
     def draws_of(self, name: str) -> Quantity:
@@ -130,7 +133,12 @@ class Subject:
     @property
     def _chosen(self) -> tuple[str, ...] | None:
         """The variables that were asked for; None where all were, which the diagnosis has laid out already."""
-        asked = tuple(dict.fromkeys(map(variable_of, self.diagnosis.parameters.index)))
+        asked = tuple(
+            dict.fromkeys(
+                variable_of(name, self.diagnosis.kinds.of)
+                for name in self.diagnosis.parameters.index
+            )
+        )
         return None if len(asked) >= len(self.view.variables) else asked
 
     @cached_property
@@ -139,7 +147,7 @@ class Subject:
         table = self.table[np.isfinite(self.table["sd"])]
         varying = table.drop(index=[n for n in self.diagnosis.constants if n in table.index])
         known = self.diagnosis.kinds.of
-        own = [name for name in varying.index if known.get(variable_of(name)) != "generated"]
+        own = [name for name in varying.index if known.get(variable_of(name, known)) != "generated"]
         ranked = (varying.loc[own] if own else varying).sort_values(
             ["rhat", "ess_bulk"], ascending=[False, True], na_position="last"
         )
@@ -164,11 +172,6 @@ class Subject:
 
 def _per(value: float, cost: float | None) -> float:
     return value / cost if cost else float("nan")
-
-
-def variable_of(name: object) -> str:
-    """Give the variable that a scalar parameter such as `W1[0,1]` is an entry of."""
-    return str(name).partition("[")[0]
 
 
 def listed(names: Sequence[str], *, most: int = 6) -> str:
