@@ -158,9 +158,10 @@ def drawn(
 def _our_settings() -> Iterator[None]:
     import matplotlib
     from matplotlib import pyplot
+    from matplotlib.rcsetup import cycler
 
-    settings = {
-        "axes.prop_cycle": matplotlib.cycler(color=list(CHAIN_COLOURS)),
+    settings: Any = {
+        "axes.prop_cycle": cycler(color=list(CHAIN_COLOURS)),
         "font.size": TEXT_SIZE,
         "axes.titlesize": TEXT_SIZE,
         "axes.labelsize": TEXT_SIZE,
@@ -211,9 +212,9 @@ def _dress_axes(axes: Axes) -> None:
 
 def _points(artist: Artist) -> int:
     if isinstance(artist, Line2D):
-        return len(artist.get_xdata(orig=False))
+        return np.size(artist.get_xdata(orig=False))
     if isinstance(artist, PathCollection):
-        return len(artist.get_offsets())
+        return len(np.atleast_2d(artist.get_offsets()))
     return 0
 
 
@@ -227,9 +228,9 @@ def _regrey(artist: Artist) -> None:
             (artist.get_facecolor, artist.set_facecolor),
             (artist.get_edgecolor, artist.set_edgecolor),
         ):
-            present = get()
-            if len(present) == 1 and present[0][3] and (grey := _grey(present[0])) is not None:
-                put(colors.to_rgba(grey, present[0][3]))
+            present = np.atleast_2d(np.asarray(get()))
+            if len(present) == 1 and present[0, 3] and (grey := _grey(present[0])) is not None:
+                put(colors.to_rgba(grey, float(present[0, 3])))
 
 
 def _grey(colour: Any) -> str | None:

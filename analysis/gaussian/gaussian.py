@@ -158,7 +158,9 @@ class GaussianFit:
         facts = {"num_draws": num_draws, "chains": chains, "temperature": float(temperature)}
         tree = self._tree(rows, facts, seed=seed, temperature=temperature)
         limit = check_limit(predictive_mb)
-        drawn = {str(name): values.values for name, values in tree[schema.POSTERIOR].items()}
+        drawn = {
+            str(name): values.values for name, values in tree[schema.POSTERIOR].data_vars.items()
+        }
         for name, group in prediction_groups(View(tree), drawn, seed=seed, limit_mb=limit).items():
             tree[name] = xr.DataTree(group)
         return tree

@@ -27,7 +27,8 @@ class ChainWatch:
 
     def __init__(self, bar: ChainBar, csv: Path) -> None:
         self._bar, self._csv = bar, csv
-        self._place, self._columns = 0, None
+        self._place = 0
+        self._columns: list[bytes] | None = None
         self._step_size: float | None = None
         self._divergences: int | None = None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -49,7 +49,7 @@ def read(file: ChainFile, *, lazy: bool) -> xr.DataTree:
     variables, stats = layout(file, without=_COUNTING)
     place = next(header.index(name) for name in CHAIN_COLUMNS if name in header)
     chains = _chains(file, place)
-    groups = {
+    groups: dict[str, Any] = {
         schema.POSTERIOR: {n: (e.shape, np.dtype(np.float64)) for n, e in variables.items()},
         schema.SAMPLE_STATS: {name: ((), np.dtype(kind)) for name, (_, kind) in stats.items()},
     }

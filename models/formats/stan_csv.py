@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -115,7 +115,7 @@ def read(paths: Sequence[Path], *, lazy: bool) -> xr.DataTree:
         file.check()
     _check_together(files)
     variables, stats = layout(files[0])
-    shapes = {
+    shapes: dict[str, Any] = {
         schema.POSTERIOR: {
             name: (entries.shape, np.dtype(np.float64)) for name, entries in variables.items()
         },

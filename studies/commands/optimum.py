@@ -21,7 +21,7 @@ SHOWN = 20
 def write_optimum(file: Path, tree: xr.DataTree, *, json: bool) -> None:
     """Write the optimum, its log density and whether the optimiser was content."""
     optimum = {str(n): v.values[0, 0] for n, v in tree[schema.POSTERIOR].data_vars.items()}
-    height = float(tree[schema.SAMPLE_STATS][schema.LP].values[0, 0])
+    height = float(tree[schema.SAMPLE_STATS].data_vars[schema.LP].values[0, 0])
     converged = bool(tree.attrs[schema.CONVERGED])
     if json:
         values = {name: np.asarray(value).tolist() for name, value in optimum.items()}

@@ -102,9 +102,7 @@ def _check(name: str, draws: np.ndarray, data: np.ndarray) -> Iterator[Part]:
         }
     )
     inside = _inside(flat, points)
-    rows = tuple(
-        _statistic_row(word, statistic, flat, points) for word, statistic in _STATISTICS.items()
-    )
+    statistics = [(word, *_statistic(of, flat, points)) for word, of in _STATISTICS.items()]
     figure = drawn(
         plot_ppc_dist,
         tree,
@@ -114,8 +112,8 @@ def _check(name: str, draws: np.ndarray, data: np.ndarray) -> Iterator[Part]:
         legend=("predicted data sets",),
     )
     alt = [
-        f"{row[0]}: observed {format_number(row[1])}, predicted {format_number(row[2])} to {format_number(row[3])}"
-        for row in rows
+        f"{word}: observed {format_number(observed)}, predicted {format_number(low)} to {format_number(high)}"
+        for word, observed, low, high, _ in statistics
     ]
     yield FigureItem(
         figure,
@@ -132,7 +130,16 @@ def _check(name: str, draws: np.ndarray, data: np.ndarray) -> Iterator[Part]:
     )
     yield Table(
         columns,
-        rows,
+        tuple(
+            (
+                word,
+                observed,
+                low,
+                high,
+                TableCell(above, "warn" if min(above, 1 - above) < 0.01 else ""),
+            )
+            for word, observed, low, high, above in statistics
+        ),
         f"Statistics of `{name}`, observed and as predicted; a share near 0 or 1 is a misfit.",
     )
 
@@ -146,12 +153,14 @@ def _inside(flat: np.ndarray, points: np.ndarray) -> float:
     return float(((points >= low) & (points <= high)).mean())
 
 
-def _statistic_row(word: str, statistic: Any, flat: np.ndarray, points: np.ndarray) -> Row:
+def _statistic(
+    statistic: Any, flat: np.ndarray, points: np.ndarray
+) -> tuple[float, float, float, float]:
+    """A statistic of the data, the 5 % and 95 % quantiles of it in predictions, and how many of those lie above."""
     predicted, observed = statistic(flat, axis=1), float(statistic(points))
     above = float((predicted > observed).mean() + 0.5 * (predicted == observed).mean())
     low, high = np.quantile(predicted, [0.05, 0.95])
-    flag = "warn" if min(above, 1 - above) < 0.01 else ""
-    return (word, observed, float(low), float(high), TableCell(above, flag))
+    return observed, float(low), float(high), above
 
 
 def _leave_one_out(subject: Subject) -> Iterator[Part]:
