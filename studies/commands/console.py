@@ -75,6 +75,11 @@ def say(text: str) -> None:
     typer.echo(shown(text), err=True)
 
 
+def is_terminal() -> bool:
+    """Whether somebody sees what is written to stderr as it is written."""
+    return sys.stderr.isatty()
+
+
 def complain(message: str, *, lines: bool = False) -> None:
     """Write what went wrong to stderr: a sentence, or lines where a program's own words are part of it."""
     typer.echo(f"onebasin: {shown(message, lines=lines)}", err=True)
@@ -92,7 +97,7 @@ def stages() -> Iterator[Callable[[str], None]]:
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    if not sys.stderr.isatty():
+    if not is_terminal():
         yield say
         return
     columns = (
@@ -126,7 +131,7 @@ def alignment_bar() -> Iterator[Callable[[int, int], None] | None]:
     from rich.console import Console
     from rich.progress import Progress
 
-    if not sys.stderr.isatty():
+    if not is_terminal():
         yield None
         return
     with Progress(console=Console(stderr=True), transient=True) as progress:

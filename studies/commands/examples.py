@@ -36,6 +36,10 @@ EXAMPLES: Mapping[str, Examples] = {
             "onebasin sample model.py:model data.json --out run.nc",
         ),
         (
+            "a log likelihood that is not called log_lik, of the data y",
+            "onebasin sample any.stan data.json --log-likelihood y=ll --out run.nc",
+        ),
+        (
             "approximate it in seconds",
             "onebasin sample mixture.stan data.json --method pathfinder --out fast.nc",
         ),

@@ -8,6 +8,7 @@ import typer
 
 from ..errors import StudyError, interruption_says
 from .completion import methods
+from .groups import LogLikelihood, Observed, PosteriorPredictive, PredictiveMb, groups_for
 from .options import setting_options, with_options
 from .symmetries import HELP, parse_exchangeable
 
@@ -40,6 +41,10 @@ def sample(
         list[str] | None,
         typer.Option(help=HELP),
     ] = None,
+    log_likelihood: LogLikelihood = None,
+    posterior_predictive: PosteriorPredictive = None,
+    observed: Observed = None,
+    predictive_mb: PredictiveMb = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Write JSON instead of tables.")] = False,
     progress: Annotated[bool, typer.Option(help="Show bars while it runs.")] = True,
@@ -67,8 +72,17 @@ def sample(
         settings=settings_for(method, given, engine=engine),
         seed=seed,
         exchangeable=parse_exchangeable(exchangeable or []),
+        groups=groups_for(
+            engine,
+            log_likelihood=log_likelihood,
+            posterior_predictive=posterior_predictive,
+            observed=observed,
+            predictive_mb=predictive_mb,
+        ),
         command=context.obj or "",
     )
+    # whoever reads JSON is a program: bars where somebody sees them move, but no lines in a file or a pipe
+    progress = progress and (not json or console.is_terminal())
     with interruption_says(lambda: sampling.what_is_kept(request)):
         tree = sampling.run(request, force=force, progress=progress, say=console.say)
     view = as_view(tree, str(out))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from onebasin.models.errors import NameTaken, WriteError
 
 from ..errors import StudyError, check_seed
 from ..methods import Settings, infer
+from .groups import Groups
 from .model_file import ModelFile, loaded, model_file_in
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ class Request:
         Seed.
     exchangeable : Symmetry
         The declared symmetry.
+    groups : Groups
+        What is said of the groups beside the draws.
     command : str
         The command line, as it was typed.
     """
@@ -56,6 +59,7 @@ class Request:
     settings: Settings
     seed: int
     exchangeable: Symmetry = ()
+    groups: Groups = field(default_factory=Groups)
     command: str = ""
 
     def __post_init__(self) -> None:
@@ -128,7 +132,9 @@ def target_of(request: Request) -> Iterator[Target]:
     if request.model is None:
         from onebasin import stan
 
-        yield stan.stan_program(request.program, request.data, symmetry=symmetry)
+        yield stan.stan_program(
+            request.program, request.data, symmetry=symmetry, **request.groups.roles
+        )
         return
     from onebasin.models.numpyro_target import numpyro_model
 
@@ -215,6 +221,7 @@ def _sample(
             settings=request.settings,
             seed=request.seed,
             checkpoint=request.checkpoint,
+            predictive_mb=request.groups.predictive_mb,
             progress=progress,
         )
         if evidence is not None:
@@ -273,6 +280,7 @@ def _fingerprint(request: Request, target: Target, say: Callable[[str], None]) -
         settings=asdict(request.settings),
         seed=request.seed,
         symmetry=schema.encode_symmetry(request.exchangeable),
+        **request.groups.said,
     )
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from typer import Context
 
 ALIASES: Mapping[str, str] = {
+    "data": "DATA.json",
     "path": "PROGRAM.stan",
     "posteriors": "RUN.nc",
     "symmetry": "--exchangeable",

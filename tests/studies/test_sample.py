@@ -101,6 +101,10 @@ def test_options_are_the_fields_of_settings(onebasin):
         "no-jacobian",
         "help",
         "init",
+        "log-likelihood",
+        "predictive",
+        "observed",
+        "predictive-mb",
     ]
     assert shown == expected | set(rest)
     for name in fields_of & set(NETWORKS_ALONE):
@@ -149,6 +153,24 @@ def test_seed_progress_and_symmetry_reach_the_run(sample, sampler, program, monk
     assert sampler.last["checkpoint"] == Path("run.nc.chains")
     (block,) = sampler.last["target"].symmetry
     assert block.axes == {"mu": 0, "other": 0}
+
+
+@pytest.mark.parametrize(
+    ("words", "terminal", "told"),
+    [
+        ([], False, True),
+        (["--no-progress"], False, False),
+        (["--no-progress"], True, False),
+        (["--json"], False, False),
+        (["--json"], True, True),
+    ],
+)
+def test_a_program_that_reads_json_is_told_no_progress(
+    sample, sampler, monkeypatch, words, terminal, told
+):
+    monkeypatch.setattr("onebasin.studies.commands.console.is_terminal", lambda: terminal)
+    assert sample(*words).code == 0
+    assert sampler.last["progress"] is told
 
 
 @pytest.mark.parametrize("word", ["", "mu,,x", "W1:one", "W1:-1", ":1"])

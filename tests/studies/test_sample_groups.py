@@ -1,0 +1,143 @@
+"""`onebasin sample`: which quantities of a program are log likelihoods and predictions, and which data are observed."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from onebasin.inference.posterior import open_posterior
+from onebasin.stan.roles import Roles
+from onebasin.studies.commands.groups import Groups, groups_for
+
+COUNTS = Path(__file__).parents[1] / "stan" / "programs" / "known" / "counts.stan"
+NOTHING = dict.fromkeys(("log_likelihood", "posterior_predictive", "observed", "predictive_mb"))
+MODEL = """
+import numpyro
+import numpyro.distributions as dist
+
+
+def model(y):
+    numpyro.sample("y", dist.Normal(numpyro.sample("mu", dist.Normal()), 1.0), obs=y)
+"""
+
+
+@pytest.fixture
+def sample_model(onebasin, here):
+    """Sample a NumPyro model."""
+    (here / "m.py").write_text(MODEL)
+    (here / "y.json").write_text('{"y": [1.0, 2.0]}')
+    return lambda *words: onebasin("sample", "m.py:model", "y.json", "--out", "run.nc", *words)
+
+
+@pytest.mark.parametrize(
+    ("words", "roles"),
+    [
+        ([], Roles()),
+        (["--log-likelihood", "ll"], Roles(log_likelihood={"": "ll"})),
+        (["--log-likelihood", "y=ll"], Roles(log_likelihood={"y": "ll"})),
+        (
+            ["--predictive", "y=a", "--predictive", "n=b", "--observed", "n"],
+            Roles(posterior_predictive={"y": "a", "n": "b"}, observed=("n",)),
+        ),
+    ],
+)
+def test_what_is_named_reaches_the_program(sample, sampler, words, roles):
+    assert sample(*words).code == 0
+    assert sampler.last["target"].stan_program.roles == roles
+
+
+def test_the_limit_reaches_the_run_of_a_model(sample_model, sampler):
+    assert sample_model("--predictive-mb", "1.5").code == 0
+    assert sampler.last["predictive_mb"] == 1.5
+
+
+def test_runs_that_name_other_quantities_are_others(sample, sampler):
+    words = ("--observed", "y")
+    assert sample(*words).code == 0
+    assert sample(*words).err == "run.nc holds what this command makes\n"
+    for others in ((), ("--observed", "n"), (*words, "--log-likelihood", "ll")):
+        answer = sample(*others)
+        assert answer.code == 1
+        assert "run.nc, which exists" in answer.err
+    assert len(sampler.calls) == 1
+
+
+def test_what_is_not_given_is_no_part_of_a_fingerprint():
+    """Files that were made before these options are known again."""
+    assert groups_for("stan", **NOTHING) == Groups()
+    assert Groups().said == {}
+    given = groups_for("stan", **NOTHING | {"observed": ["y"]})
+    assert given.said == {"observed": ("y",)}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--log-likelihood", "=ll"], "`--log-likelihood` is '=ll'; give a quantity's name"),
+        (["--log-likelihood", "y="], "`--log-likelihood` is 'y='; give a quantity's name"),
+        (["--log-likelihood", ""], "`--log-likelihood` is ''; give a quantity's name"),
+        (
+            ["--predictive", "a", "--predictive", "b"],
+            "`--predictive` is given as a and b; say which data each is of, such as y=b",
+        ),
+        (
+            ["--log-likelihood", "y=a", "--log-likelihood", "y=b"],
+            "`--log-likelihood` is given as a and b for y;",
+        ),
+        (
+            ["--observed", "z"],
+            "`--observed` names the data z, which `DATA.json` lacks; it holds n, y.",
+        ),
+        (
+            ["--log-likelihood", "z=ll"],
+            "`--log-likelihood` names the data z, which `DATA.json` lacks; it holds n, y.",
+        ),
+        (["--predictive-mb", "5"], "`--predictive-mb` is for NumPyro models; what a Stan program"),
+    ],
+)
+def test_what_cannot_be_meant_of_a_program_is_refused(sample, sampler, words, said):
+    answer = sample(*words)
+    assert answer.code == 1
+    assert said in answer.err
+    assert answer.err.count("\n") == 1
+    assert sampler.calls == []
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--log-likelihood", "ll"], "`--log-likelihood` is for Stan programs; of a NumPyro model"),
+        (["--predictive", "y=a"], "`--predictive` is for Stan programs"),
+        (["--observed", "y"], "`--observed` is for Stan programs"),
+        (["--predictive-mb", "-1"], "`--predictive-mb` must"),
+        (["--predictive-mb", "nan"], "`--predictive-mb` must"),
+    ],
+)
+def test_what_cannot_be_meant_of_a_model_is_refused(sample_model, sampler, words, said):
+    answer = sample_model(*words)
+    assert answer.code == 1
+    assert said in answer.err
+    assert answer.err.count("\n") == 1
+    assert sampler.calls == []
+
+
+@pytest.mark.stan
+@pytest.mark.usefixtures("cmdstan_is_there")
+def test_named_quantities_are_in_their_groups(onebasin, here):
+    shutil.copy(COUNTS, here)
+    (here / "data.json").write_text(json.dumps({"N": 10, "successes": 4}))
+    words = ("sample", "counts.stan", "data.json", "--out", "run.nc", "--no-progress")
+    refused = onebasin(*words, "--predictive", "successes=more")
+    assert refused.code == 1
+    assert refused.err.startswith(
+        "onebasin: `--predictive` names more, which is no generated quantity of counts.stan; it computes"
+    )
+    short = ("--chains", "2", "--warmup", "50", "--draws", "60")
+    answer = onebasin(*words, *short, "--predictive", "successes=again")
+    assert (answer.code, answer.err) == (0, "")
+    tree = open_posterior("run.nc")
+    assert set(tree["posterior"].data_vars) == {"theta", "dice"}
+    assert set(tree["posterior_predictive"].data_vars) == {"successes"}
+    assert int(tree["observed_data"]["successes"]) == 4
+    assert set(tree["constant_data"].data_vars) == {"N"}
