@@ -47,7 +47,10 @@ def infer(
     predictive_mb: float | None = None,
     progress: bool,
 ) -> xr.DataTree:
-    """Run one of `METHODS` or `NETWORK_METHODS`; chains and training are kept in the folder `checkpoint`, if any."""
+    """Run one of `METHODS` or `NETWORK_METHODS`; chains and training are kept in the folder `checkpoint`, if any.
+
+    A declared symmetry is checked by whoever calls, in words and at a time of their own.
+    """
     from onebasin import inference
 
     shared: dict[str, Any] = {"settings": settings, "seed": seed, "progress": progress}
@@ -59,6 +62,7 @@ def infer(
                 f"`engine` is {engine!r}, but --method {method} trains networks with JAX; use engine='numpyro'."
             )
         return inference.ensemble(target, checkpoint=checkpoint, **shared)
+    shared["check_symmetry"] = False
     if isinstance(settings, AdviSettings):
         return inference.advi(target, family=method, engine=engine, **shared)
     if isinstance(settings, ModeSettings):

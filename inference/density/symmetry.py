@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from onebasin.models.errors import OnebasinError
 from onebasin.models.symmetry.base import Block
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
 from onebasin.models.symmetry.elements import Part
@@ -30,6 +29,8 @@ Values = dict[str, np.ndarray]
 
 ELEMENTS_A_DRAW = 3
 """Elements that every draw is moved by: one alone may leave the part in its place that is unlike the others."""
+TOLERANCE = 1e-8
+"""Nats; what rounding does comes on top."""
 DERIVED_AT = 4
 """Points at which derived quantities are computed: of Stan a process each, several times."""
 
@@ -76,7 +77,7 @@ def check_symmetry(
     engine: str = "numpyro",
     points: int = 5,
     seed: int = 0,
-    tolerance: float = 1e-8,
+    tolerance: float = TOLERANCE,
     draws: xr.DataTree | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> SymmetryCheck:
@@ -123,6 +124,19 @@ def check_symmetry(
     density = engine_named(engine).density(target, progress)
     if points < 1:
         raise ValueError(f"`points` is {points}; it has to be 1 or more.")
+    return hold(target, density, points=points, seed=seed, tolerance=tolerance, draws=draws)
+
+
+def hold(
+    target: Target,
+    density: ValueDensity,
+    *,
+    points: int,
+    seed: int,
+    tolerance: float = TOLERANCE,
+    draws: xr.DataTree | None = None,
+) -> SymmetryCheck:
+    """The same on a density that is there already; `check_symmetry` says what the arguments mean."""
     blocks = target.symmetry if draws is None else equal_modes(target.symmetry)
     if not blocks:
         return SymmetryCheck((), points)
@@ -164,7 +178,7 @@ def evidence_at_draws(
     tree: xr.DataTree,
     found: Evidence,
     *,
-    engine: str,
+    density: ValueDensity,
     seed: int = 0,
     points: int = 8,
 ) -> Evidence:
@@ -174,12 +188,10 @@ def evidence_at_draws(
     says that it is refuted, and by what.
     """
     try:
-        return found.joined(
-            check_symmetry(target, engine=engine, points=points, seed=seed, draws=tree).evidence
-        )
+        return found.joined(hold(target, density, points=points, seed=seed, draws=tree).evidence)
     except SymmetryError as error:
         return replace(found, refuted=error.reason)
-    except (OnebasinError, ValueError, OSError) as error:  # no reason to lose draws
+    except Exception as error:  # whatever it is, it is no reason to lose draws
         words = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
         return replace(found, skipped=(*found.skipped, f"trying draws failed ({words})"))
 
@@ -219,7 +231,8 @@ def _of_derived(
     target: Target, block: Block[Any], derived: Derived, part: Part, at: str
 ) -> Evidence:
     """Hold derived quantities at moved points against what the block says of them."""
-    few = each_array(lambda array: array[:DERIVED_AT], part)
+    tried = len(next(iter(derived.points.values())))  # of an optimum, one
+    few = each_array(lambda array: array[:tried], part)
     moved = block.act(derived.points | derived.values, *few)
     random, left = [], []
     for name, difference in derived.misfits(moved):

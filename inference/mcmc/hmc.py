@@ -22,6 +22,7 @@ def hmc(
     seed: int = 0,
     checkpoint: str | Path | None = None,
     predictive_mb: float = LIMIT_MB,
+    check_symmetry: bool = True,
     progress: bool = False,
 ) -> xr.DataTree:
     """Sample a target's posterior with static HMC.
@@ -45,6 +46,10 @@ def hmc(
         Megabytes that the groups `log_likelihood`, `posterior_predictive` and `log_prior` may take together; beyond
         them every second, third, ... draw is kept there, and 0 leaves the groups out. What a Stan program computes
         itself is kept whole.
+    check_symmetry : bool
+        Whether a declared symmetry is held against the log density before the run and at its draws afterwards, as by
+        `onebasin.check_symmetry`; a network's, which its architecture has, is not. It changes no draw; False leaves it
+        out.
     progress : bool
         Whether to show a bar a chain on stderr.
 
@@ -52,6 +57,14 @@ def hmc(
     -------
     DataTree
         See docs/architecture.md.
+
+    Raises
+    ------
+    SymmetryError
+        If the log density does not have the declared symmetry. What draws alone contradict is recorded in the attribute
+        `symmetry_evidence` and said in a notice.
+    TypeError, ValueError, InferenceError, StanError
+        As `nuts`.
     """
     return sample(
         target,
@@ -61,5 +74,6 @@ def hmc(
         seed=seed,
         checkpoint=checkpoint,
         predictive_mb=predictive_mb,
+        check_symmetry=check_symmetry,
         progress=progress,
     )

@@ -15,6 +15,7 @@ from onebasin.models.storable import check_amount
 from onebasin.models.storage.leftovers import working_folder
 from onebasin.models.target import Target, check_target
 
+from .. import declared
 from ..engine import engine_named
 from ..fingerprint import fingerprint
 from ..origin import origin_of
@@ -35,6 +36,7 @@ def sample(
     seed: int,
     checkpoint: str | Path | None,
     predictive_mb: float,
+    check_symmetry: bool,
     progress: bool,
 ) -> xr.DataTree:
     """Run the chains of a method; `nuts` and `hmc` say what the arguments mean."""
@@ -43,6 +45,9 @@ def sample(
     seed, limit = check_seed(seed), check_limit(predictive_mb)
     check_amount(settings.chains, settings.draws)
     kept = None if checkpoint is None else check_path("checkpoint", checkpoint)
+    trial = declared.begin(
+        target, engine=engine, seed=seed, progress=progress, wanted=check_symmetry
+    )
     started = time.perf_counter()
     with ProgressBars(progress) as bars, working_folder("chains") as folder:
         mark = None
@@ -60,7 +65,10 @@ def sample(
     wall_time = time.perf_counter() - started
     said = _attributes(chains, settings)
     said |= {"engine": engine, "method": method, "seed": seed, "wall_time": wall_time}
-    return build(target, chains.draws, chains.stats, said, origin=origin, predictive_mb=limit)
+    tree = build(target, chains.draws, chains.stats, said, origin=origin, predictive_mb=limit)
+    if trial is not None:
+        trial.end(tree)
+    return tree
 
 
 def _chain_settings(settings: Settings) -> dict[str, object]:

@@ -14,6 +14,7 @@ from onebasin.models.pointwise import check_limit
 from onebasin.models.storable import check_amount
 from onebasin.models.target import Target, check_target
 
+from .. import declared
 from ..engine import Engine, engine_named
 from ..origin import origin_of
 from ..posterior import build
@@ -31,6 +32,7 @@ def approximate[S: Settings](
     settings: S,
     seed: int,
     predictive_mb: float,
+    check_symmetry: bool,
     progress: bool,
 ) -> xr.DataTree:
     """Run a method; `optimize`, `laplace` and `pathfinder` say what the arguments mean."""
@@ -38,6 +40,9 @@ def approximate[S: Settings](
     seed, limit = check_seed(seed), check_limit(predictive_mb)
     check_target(target)
     check_amount(1, 1 if isinstance(settings, OptimizeSettings) else settings.draws)
+    trial = declared.begin(
+        target, engine=engine, seed=seed, progress=progress, wanted=check_symmetry
+    )
     started = time.perf_counter()
     with ProgressBars(progress) as bars:
         origin = origin_of(target, engine, bars.say)
@@ -50,7 +55,7 @@ def approximate[S: Settings](
         "wall_time": time.perf_counter() - started,
         "converged": int(found.converged),
     }
-    return build(
+    tree = build(
         target,
         found.draws,
         found.stats,
@@ -59,3 +64,6 @@ def approximate[S: Settings](
         variational=found.variational,
         predictive_mb=limit,
     )
+    if trial is not None:
+        trial.end(tree)
+    return tree

@@ -19,6 +19,7 @@ def optimize(
     settings: OptimizeSettings | None = None,
     seed: int = 0,
     predictive_mb: float = LIMIT_MB,
+    check_symmetry: bool = True,
     progress: bool = False,
 ) -> xr.DataTree:
     """Find the highest point of a target's log density: a point estimate, and no posterior.
@@ -37,6 +38,10 @@ def optimize(
         Megabytes that the groups `log_likelihood`, `posterior_predictive` and `log_prior` may take together; beyond
         them every second, third, ... draw is kept there, and 0 leaves the groups out. What a Stan program computes
         itself is kept whole.
+    check_symmetry : bool
+        Whether a declared symmetry is held against the log density before the run and at its draws afterwards, as by
+        `onebasin.check_symmetry`; a network's, which its architecture has, is not. It changes no draw; False leaves it
+        out.
     progress : bool
         Whether to show a bar on stderr.
 
@@ -52,6 +57,9 @@ def optimize(
         If `settings` are of another class.
     ValueError
         If the engine is unknown, the seed out of range, or the target has no definition for the engine.
+    SymmetryError
+        If the log density does not have the declared symmetry. What draws alone contradict is recorded in the attribute
+        `symmetry_evidence` and said in a notice.
     InferenceError, StanError
         If no optimum is found, or Stan cannot compile or run the program.
     """
@@ -63,5 +71,6 @@ def optimize(
         settings=given_or_default(settings, OptimizeSettings, taker="optimize"),
         seed=seed,
         predictive_mb=predictive_mb,
+        check_symmetry=check_symmetry,
         progress=progress,
     )

@@ -19,6 +19,7 @@ def pathfinder(
     settings: PathfinderSettings | None = None,
     seed: int = 0,
     predictive_mb: float = LIMIT_MB,
+    check_symmetry: bool = True,
     progress: bool = False,
 ) -> xr.DataTree:
     """Fit Gaussians along the ways to optima, and draw from the best of each.
@@ -37,6 +38,10 @@ def pathfinder(
         Megabytes that the groups `log_likelihood`, `posterior_predictive` and `log_prior` may take together; beyond
         them every second, third, ... draw is kept there, and 0 leaves the groups out. What a Stan program computes
         itself is kept whole.
+    check_symmetry : bool
+        Whether a declared symmetry is held against the log density before the run and at its draws afterwards, as by
+        `onebasin.check_symmetry`; a network's, which its architecture has, is not. It changes no draw; False leaves it
+        out.
     progress : bool
         Whether to show a bar on stderr.
 
@@ -53,6 +58,9 @@ def pathfinder(
         If `settings` are of another class.
     ValueError
         If the engine is not Stan, the seed out of range, or the target has no Stan side.
+    SymmetryError
+        If the log density does not have the declared symmetry. What draws alone contradict is recorded in the attribute
+        `symmetry_evidence` and said in a notice.
     StanError
         If Stan cannot compile or run the program, or no path has come anywhere.
     """
@@ -64,5 +72,6 @@ def pathfinder(
         settings=given_or_default(settings, PathfinderSettings, taker="pathfinder"),
         seed=seed,
         predictive_mb=predictive_mb,
+        check_symmetry=check_symmetry,
         progress=progress,
     )

@@ -17,6 +17,7 @@ from onebasin.models.settings import given_or_default
 from onebasin.models.storable import check_amount
 from onebasin.models.target import Target, check_target
 
+from .. import declared
 from ..engine import engine_named
 from ..origin import origin_of
 from ..posterior import build
@@ -35,6 +36,7 @@ def advi(
     start: Mapping[str, Any] | None = None,
     seed: int = 0,
     predictive_mb: float = LIMIT_MB,
+    check_symmetry: bool = True,
     progress: bool = False,
 ) -> xr.DataTree:
     """Fit a Gaussian in the unconstrained space.
@@ -58,6 +60,10 @@ def advi(
         Megabytes that the groups `log_likelihood`, `posterior_predictive` and `log_prior` may take together; beyond
         them every second, third, ... draw is kept there, and 0 leaves the groups out. What a Stan program computes
         itself is kept whole.
+    check_symmetry : bool
+        Whether a declared symmetry is held against the log density before the run and at its draws afterwards, as by
+        `onebasin.check_symmetry`; a network's, which its architecture has, is not. It changes no draw; False leaves it
+        out.
     progress : bool
         Whether to show a bar on stderr.
 
@@ -74,6 +80,9 @@ def advi(
     ValueError
         If a word is unknown, the target has no definition for the engine, `start` does not fit it, or a batch is asked
         for where there is no network, on the Stan engine, or larger than the data.
+    SymmetryError
+        If the log density does not have the declared symmetry. What draws alone contradict is recorded in the attribute
+        `symmetry_evidence` and said in a notice.
     AdviFailed
         If every attempt failed (see `variational.stan.ATTEMPTS`); the message says so in one line.
     StanError
@@ -85,6 +94,9 @@ def advi(
     check_target(target)
     settings = given_or_default(settings, AdviSettings, taker="advi")
     check_amount(1, settings.draws)
+    trial = declared.begin(
+        target, engine=engine, seed=seed, progress=progress, wanted=check_symmetry
+    )
     started = time.perf_counter()
     with ProgressBars(progress) as bars:
         origin = origin_of(target, engine, bars.say)
@@ -101,7 +113,7 @@ def advi(
     }
     if start is not None:
         how["start"] = _digest(start)
-    return build(
+    tree = build(
         target,
         fit.draws,
         fit.stats,
@@ -110,6 +122,9 @@ def advi(
         variational=fit.variational,
         predictive_mb=limit,
     )
+    if trial is not None:
+        trial.end(tree)
+    return tree
 
 
 def _digest(start: Mapping[str, Any]) -> str:

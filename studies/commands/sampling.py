@@ -21,8 +21,8 @@ from .model_file import ModelFile, loaded, model_file_in
 if TYPE_CHECKING:
     import xarray as xr
 
+    from onebasin.inference.declared import Trial
     from onebasin.models.symmetry.blocks import Symmetry
-    from onebasin.models.symmetry.evidence import Evidence
     from onebasin.models.target import Target
 
 
@@ -209,7 +209,7 @@ def _sample(
     """Draw and write; what breaks off says what is kept."""
     from onebasin.models.storage.netcdf import write_tree
 
-    evidence = _check_symmetry(request, target, say)
+    trial = _check_symmetry(request, target, say)
     mark = _fingerprint(
         request, target, say
     )  # of the files as they are now, whatever becomes of them
@@ -224,10 +224,8 @@ def _sample(
             predictive_mb=request.groups.predictive_mb,
             progress=progress,
         )
-        if evidence is not None:
-            tree.attrs[schema.SYMMETRY_EVIDENCE] = _try_draws(
-                request, target, tree, evidence
-            ).to_json()
+        if trial is not None:
+            tree.attrs[schema.SYMMETRY_EVIDENCE] = trial.at_draws(tree).to_json()
         tree.attrs[schema.FINGERPRINT] = mark or ""
         tree.attrs[schema.COMMAND] = request.command
         write_tree(tree, request.out, new=not force)
@@ -304,17 +302,15 @@ def _meant(request: Request, target: Target, say: Callable[[str], None]) -> Symm
     return as_meant(target.symmetry, {name: value.shape[1:] for name, value in point.items()})
 
 
-def _check_symmetry(
-    request: Request, target: Target, say: Callable[[str], None]
-) -> Evidence | None:
+def _check_symmetry(request: Request, target: Target, say: Callable[[str], None]) -> Trial | None:
     """Refuse what the program does not declare, or its density does not have, before anything is sampled."""
     if not request.exchangeable:
         return None
-    from onebasin.inference import check_symmetry
+    from onebasin.inference import declared
 
     if request.model is None:
         _check_names(request, say)
-    return check_symmetry(target, engine=request.engine, seed=request.seed).evidence
+    return declared.begin(target, engine=request.engine, seed=request.seed, progress=False)
 
 
 def _check_names(request: Request, say: Callable[[str], None]) -> None:
@@ -330,13 +326,6 @@ def _check_names(request: Request, say: Callable[[str], None]) -> None:
                 f"`--exchangeable` names {name}, which {request.program.name} does not declare; "
                 f"it has: {', '.join(names)}."
             )
-
-
-def _try_draws(request: Request, target: Target, tree: xr.DataTree, evidence: Evidence) -> Evidence:
-    """Try the symmetry on the draws too; they are valid, and are written, whatever comes of it."""
-    from onebasin.inference.density.symmetry import evidence_at_draws
-
-    return evidence_at_draws(target, tree, evidence, engine=request.engine, seed=request.seed)
 
 
 def what_is_kept(request: Request) -> str:

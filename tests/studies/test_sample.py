@@ -4,6 +4,7 @@ import math
 import re
 from dataclasses import fields
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -366,8 +367,8 @@ def test_symmetry_that_draws_refute_is_written_said_and_ends_in_1(
     sample, sampler, program, monkeypatch
 ):
     found = Evidence(points=5, refuted="moving mu as declared changes the log density by 3 nats")
-    monkeypatch.setattr(sampling, "_check_symmetry", lambda *_: Evidence(points=5))
-    monkeypatch.setattr(sampling, "_try_draws", lambda *_: found)
+    trial = SimpleNamespace(at_draws=lambda tree: found)
+    monkeypatch.setattr(sampling, "_check_symmetry", lambda *_: trial)
     answer = sample("--exchangeable", "mu")
     assert answer.code == 1
     assert "wrote run.nc" in answer.out

@@ -16,6 +16,7 @@ from onebasin.inference.density.symmetry import (
     check_symmetry,
     evidence_at_draws,
 )
+from onebasin.inference.density.values import NumpyroValues
 from onebasin.inference.posterior import build
 from onebasin.models.symmetry.evidence import Evidence
 
@@ -43,6 +44,10 @@ def target(block=BLOCK, **how):
 def tree_of(draws, **more):
     stats = {"lp": np.zeros(draws.shape[:2])}
     return build(target(), {"mu": draws, **more}, stats, {"engine": "numpyro", "method": "nuts"})
+
+
+def at_draws(what, draws, found):
+    return evidence_at_draws(what, tree_of(draws), found, density=NumpyroValues(what))
 
 
 @pytest.mark.parametrize("constant", [0.0, 1e9, -1e9])
@@ -118,14 +123,12 @@ def test_draws_see_what_starts_do_not():
     assert (found.evidence.points, found.evidence.draws) == (5, 0)
     assert "tried at random points, not at draws" in found.evidence.sentence
     draws = np.random.default_rng(0).normal(size=(4, 100, 3)).clip(-2.9, 2.9)
-    assert evidence_at_draws(
-        unlike, tree_of(draws), found.evidence, engine="numpyro"
-    ).holds  # none beyond 3
+    assert at_draws(unlike, draws, found.evidence).holds  # none beyond 3
     draws[2, 17, 0] = 4.5  # one of 400
     with pytest.raises(SymmetryError, match="nats at draws") as caught:
         check_symmetry(unlike, draws=tree_of(draws))
     assert caught.value.difference == pytest.approx(1.5)
-    refuted = evidence_at_draws(unlike, tree_of(draws), found.evidence, engine="numpyro")
+    refuted = at_draws(unlike, draws, found.evidence)
     assert not refuted.holds
     assert "does not hold at this posterior's draws (moving mu" in refuted.sentence
 
@@ -134,7 +137,7 @@ def test_symmetry_that_holds_everywhere_leaves_nothing_to_say():
     whole = target()
     draws = np.random.default_rng(0).normal(size=(4, 100, 3))
     start = check_symmetry(whole).evidence
-    found = evidence_at_draws(whole, tree_of(draws), start, engine="numpyro")
+    found = at_draws(whole, draws, start)
     assert (found.points, found.draws, found.sentence) == (5, 10, "")
 
 
@@ -148,7 +151,7 @@ def test_draws_without_the_variables_are_refused():
 def test_a_check_that_breaks_off_loses_no_draws():
     tree = tree_of(np.zeros((1, 5, 3)))
     tree["posterior"] = tree["posterior"].to_dataset().rename({"mu": "nu"})
-    found = evidence_at_draws(target(), tree, Evidence(points=5), engine="numpyro")
+    found = evidence_at_draws(target(), tree, Evidence(points=5), density=NumpyroValues(target()))
     assert found.holds
     assert "not at draws; trying draws failed (`draws` lack mu" in found.sentence
 

@@ -1,0 +1,97 @@
+"""A declared symmetry beside a run: held against the log density before it, and against its draws afterwards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import xarray as xr
+
+from onebasin.models import schema
+from onebasin.models.notices import notice
+from onebasin.models.symmetry.evidence import Evidence
+from onebasin.models.target import Target
+
+from .density.base import ValueDensity
+from .density.symmetry import evidence_at_draws, hold
+from .engine import engine_named
+from .precision import precision
+from .progress import ProgressBars
+
+POINTS = 5
+"""Random points at which the density is compared before a run."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What a run needs to try its target's symmetry twice; made by `begin`.
+
+    Attributes
+    ----------
+    target : Target
+        What is inferred.
+    density : ValueDensity
+        Its log density, taken and compiled once for both times.
+    seed : int
+        Of points and elements.
+    before : Evidence
+        What was found before the run.
+    """
+
+    target: Target
+    density: ValueDensity
+    seed: int
+    before: Evidence
+
+    def at_draws(self, tree: xr.DataTree) -> Evidence:
+        """Try the draws too, which are valid whatever comes of it; what came of both."""
+        with precision("float64"):
+            return evidence_at_draws(
+                self.target, tree, self.before, density=self.density, seed=self.seed
+            )
+
+    def end(self, tree: xr.DataTree) -> None:
+        """Keep with a posterior what came of trying its draws; where they contradict the symmetry, say so."""
+        found = self.at_draws(tree)
+        tree.attrs[schema.SYMMETRY_EVIDENCE] = found.to_json()
+        if not found.holds:
+            notice(found.sentence)
+
+
+def begin(
+    target: Target, *, engine: str, seed: int, progress: bool, wanted: bool = True
+) -> Trial | None:
+    """Hold a target's declared symmetry against its log density, before a run.
+
+    In double precision whatever the run's own, so that rounding hides as little as it can.
+
+    Parameters
+    ----------
+    target : Target
+        What is to be inferred.
+    engine : str
+        Whose definition is evaluated.
+    seed : int
+        Of points and elements; the run's draws do not depend on what is tried here.
+    progress : bool
+        Whether to say what takes long.
+    wanted : bool
+        Whether to try anything.
+
+    Returns
+    -------
+    Trial or None
+        None where nothing is to be tried: no symmetry, or that of a network, which its architecture has.
+
+    Raises
+    ------
+    SymmetryError
+        If the log density, or a derived quantity, does not have the symmetry.
+    ValueError
+        If a block does not fit the target's variables, or the target has no definition for the engine.
+    """
+    if not wanted or not target.symmetry or target.is_network:
+        return None
+    with ProgressBars(progress) as bars, precision("float64"):
+        density = engine_named(engine).density(target, bars.say)
+        found = hold(target, density, points=POINTS, seed=seed)
+    return Trial(target, density, seed, found.evidence)
