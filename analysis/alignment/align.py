@@ -22,7 +22,7 @@ from onebasin.models.checks import choose
 from onebasin.models.symmetry.blocks import Symmetry, check_blocks
 
 from ..posterior.view import Posterior, as_view
-from .costs import distance
+from .costs import Reference, distance
 from .descent import Problem, match
 from .draws import Arrays
 from .features import Features
@@ -34,6 +34,7 @@ from .preparation import declared_symmetry, prepare, whole_element
 from .result import Alignment
 from .rule import REFERENCES, Rule
 from .scales import choose_scales
+from .target import Target
 from .units import FeatureUnits
 from .workers import workers
 
@@ -44,7 +45,7 @@ def align(
     posterior: Posterior,
     symmetry: Symmetry | None = None,
     *,
-    reference: str | Posterior = "gaussian",
+    reference: str | Alignment | Posterior = "gaussian",
     reference_draw: tuple[int, int] = (0, 0),
     cost: str = "weights",
     x: Any = None,
@@ -65,10 +66,11 @@ def align(
         Draws (chain, draw, ...). It is computed in the precision that the draws are stored in.
     symmetry : Symmetry, optional
         Modulo what; by default what the attribute `symmetry` declares.
-    reference : {"gaussian", "mean", "draw"}, DataTree or Dataset
+    reference : {"gaussian", "mean", "draw"}, Alignment, DataTree or Dataset
         What draws are matched with: a diagonal Gaussian fitted to the aligned draws, iterated
         (Stephens 2000); their mean likewise, which takes components of unlike spread for one another;
-        one draw; or the mean of another posterior, aligned by then.
+        one draw; what another posterior's draws were aligned with, weights and scales included; or the mean
+        of another posterior, aligned by then.
     reference_draw : tuple of int
         Chain and draw: the reference, or where the iteration starts. Its components keep their labels.
     cost : {"weights", "activations"}
@@ -76,8 +78,8 @@ def align(
     x : array (obs, in), optional
         Inputs for activations; by default the group `constant_data`'s.
     scales : mapping of str to float, optional
-        By what variables are divided; by default the prior's standard deviations for networks, and
-        else the draws' spread.
+        By what variables are divided; by default those of the alignment that is the reference, the prior's
+        standard deviations for networks, and else the draws' spread.
     gauge : {"balanced", "unit", "keep"}
         How positive scalings (`Rescalable`) are divided out first: |incoming| = |outgoing| of every
         unit, |incoming| = 1, or not at all.
@@ -116,8 +118,9 @@ def align(
     activations).
     """
     words = choose("reference", reference, REFERENCES) if isinstance(reference, str) else None
+    earlier = reference if isinstance(reference, Alignment) else None
     rule = Rule(
-        reference=words or "posterior",
+        reference=words or ("alignment" if earlier else "posterior"),
         reference_draw=reference_draw,
         cost=cost,
         gauge=gauge,
@@ -130,12 +133,22 @@ def align(
     prepared = prepare(view, declared, cost, x, gauge, max_bytes)
     features = prepared.features(view.posterior, view.argument).in_units()
     units = features.units
-    rule = replace(rule, scales=choose_scales(scales, prepared.model, features, units))
+    fixed = _reference_of(earlier, rule, features) if earlier else None
+    rule = replace(
+        rule,
+        scales=choose_scales(
+            earlier.rule.scales if earlier and scales is None else scales,
+            prepared.model,
+            features,
+            units,
+        ),
+    )
     inner = units.scales_into(rule.scales)
-    centre = None if words is not None else prepared.mean_of(reference, features)
+    if fixed is None and not isinstance(reference, str):
+        fixed = about(prepared.mean_of(reference, features), inner)
     with workers(threads) as team:
         problem = Problem(features, team, _reporter(progress, rule, features.total))
-        matched = _find(problem, rule, inner, centre)
+        matched = _find(problem, rule, inner, fixed)
         before, after = _distances(problem, matched, inner)
     if progress:
         progress(features.total, features.total)
@@ -144,7 +157,7 @@ def align(
         symmetry=prepared.symmetry,
         rule=rule,
         element=whole_element(features, matched.parts),
-        reference=units.back(matched.reference.mean),
+        target=Target(matched.reference, units),
         cost=_as_came(matched, features, units),
         converged=matched.converged,
         distance_before=before.reshape(features.reader.lead),
@@ -156,18 +169,39 @@ def _find(
     problem: Problem,
     rule: Rule,
     scales: Mapping[str, float],
-    centre: Mapping[str, np.ndarray] | None,
+    fixed: Reference | None,
 ) -> Iterated:
-    """Match the draws as the rule says; `centre` is another posterior's mean."""
+    """Match the draws as the rule says; `fixed` is what another posterior gives."""
     limits = {"max_sweeps": rule.max_sweeps, "restarts": rule.restarts, "seed": rule.seed}
     start = _row(rule.reference_draw, problem.features)
     if rule.reference in ("mean", "gaussian"):
         starts = _starts(start, problem.features.total, rule)
         return iterate(problem, rule.reference, scales, starts, **limits)
-    reference = about(centre or problem.features.read_one(start), scales)
+    reference = fixed or about(problem.features.read_one(start), scales)
     matched = match(problem, reference, **limits)
     swept = matched.swept
-    return Iterated(swept.parts, reference, matched.trace, matched.converged, swept.cost)
+    # What a draw costs is its distance, unless weights are another alignment's.
+    distances = None if rule.reference == "alignment" else swept.cost
+    return Iterated(swept.parts, reference, matched.trace, matched.converged, distances)
+
+
+def _reference_of(earlier: Alignment, rule: Rule, features: Features) -> Reference:
+    """What an alignment matched its draws with, in the units of other draws."""
+    for word in ("cost", "gauge"):
+        theirs, ours = getattr(earlier.rule, word), getattr(rule, word)
+        if theirs != ours:
+            raise ValueError(
+                f"`reference` is an alignment with {word}={theirs!r}, and `{word}` is {ours!r}: give the same."
+            )
+    theirs = {name: np.shape(mean) for name, mean in earlier.target.reference.mean.items()}
+    for name, shape in features.shapes.items():
+        if theirs.get(name) != shape:
+            there = f"{name} of shape {theirs[name]}" if name in theirs else f"no {name}"
+            raise ValueError(
+                f"`reference` is an alignment that matched {there}, and `{features.reader.argument}` holds it with "
+                f"shape {shape}: give one of the same model and symmetry."
+            )
+    return earlier.target.into(features.units)
 
 
 def _as_came(matched: Iterated, features: Features, units: FeatureUnits) -> tuple[float, ...]:

@@ -24,6 +24,7 @@ from onebasin.models.symmetry.group import Group
 from ..posterior.symmetry_caveat import declares, symmetry_caveat
 from ..posterior.view import View
 from .rule import Rule
+from .target import Target
 
 PerDraw = Float[np.ndarray, "chain draw"]
 
@@ -42,8 +43,8 @@ class Alignment:
         How; `text` says it in plain words.
     element : Element
         One group element a draw, leading axes (chain, draw).
-    reference : mapping of str to array
-        Centre that draws were matched with, under the names of what was matched.
+    target : Target
+        What draws were matched with: centres, and how much each entry counts.
     cost : tuple of float
         Mean cost of a draw after each sweep, each against that sweep's reference.
     converged : bool
@@ -57,7 +58,7 @@ class Alignment:
     symmetry: Symmetry
     rule: Rule
     element: Element
-    reference: Mapping[str, np.ndarray]
+    target: Target
     cost: tuple[float, ...]
     converged: bool
     distance_before: PerDraw
@@ -67,6 +68,11 @@ class Alignment:
     def text(self) -> str:
         """The rule in plain words."""
         return self.rule.describe(self.symmetry)
+
+    @cached_property
+    def reference(self) -> Mapping[str, np.ndarray]:
+        """Centre that draws were matched with, under the names of what was matched."""
+        return self.target.centre
 
     @property
     def sweeps(self) -> int:

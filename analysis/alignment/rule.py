@@ -18,6 +18,7 @@ _SAID = {
     "mean": "the mean of the aligned draws, iterated from chain {0}, draw {1}",
     "gaussian": "a diagonal Gaussian fitted to the aligned draws, iterated from chain {0}, draw {1}",
     "posterior": "the mean of another posterior",
+    "alignment": "what another posterior's draws were aligned with",
 }
 
 
@@ -27,8 +28,9 @@ class Rule:
 
     Attributes
     ----------
-    reference : {"draw", "mean", "gaussian", "posterior"}
-        What draws are matched with; `posterior` is another one's mean.
+    reference : {"draw", "mean", "gaussian", "posterior", "alignment"}
+        What draws are matched with; `posterior` is another one's mean, `alignment` what another one's draws were
+        matched with.
     reference_draw : tuple of int
         Chain and draw: the reference, or where the iteration starts.
     cost : {"weights", "activations"}
@@ -57,7 +59,7 @@ class Rule:
 
     def __post_init__(self) -> None:
         """Check words and numbers."""
-        choose("reference", self.reference, (*REFERENCES, "posterior"))
+        choose("reference", self.reference, (*REFERENCES, "posterior", "alignment"))
         choose("cost", self.cost, COSTS)
         choose("gauge", self.gauge, GAUGES)
         check_count("restarts", self.restarts)

@@ -1,10 +1,11 @@
 """One labelling and one scale for the draws of several posteriors, fitted on draws that are then set aside.
 
-A posterior that chooses its labels by the mean of some draws is pulled towards those draws: the distance between them
+A posterior that chooses its labels by some draws is pulled towards those draws: the distance between them
 comes out too small, below zero on average where both are of one distribution. Likewise scales that one of two samples
 had no part in choosing favour neither. So the reference posterior is halved (chains, or the draws of a single one): the
-first half gives the centre (its iterated mean, `analysis.alignment`) and the standard deviations; only the second is
-compared, aligned with that centre as every other posterior is.
+first half gives the reference (the Gaussian of its aligned draws, `analysis.alignment`: by the mean alone, parts of
+unlike spread are taken for one another) and the standard deviations; only the second is compared, aligned with that
+reference as every other posterior is.
 
 Convention: positive scalings (`Rescalable`) are left out, as no symmetry of a posterior. An entry that never varies in
 the first half, up to rounding, has scale 1; it is compared by its distance from what it is there, as a share of that.
@@ -16,7 +17,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import xarray as xr
 from jaxtyping import Float
 
 from onebasin.models import schema
@@ -27,6 +27,7 @@ from ..posterior.columns import Columns
 from ..posterior.draws import MIN_DRAWS, Draws, checked, lay_out_columns, refuse_broken
 from ..posterior.units import units_of
 from ..posterior.view import Posterior, View, as_view
+from .labels import labelled_as
 from .thinning import MAX_DRAWS, thin
 
 Progress = Callable[[int, int], None]
@@ -66,7 +67,7 @@ class CommonFrame:
     rest: View
 
     def align(self, posterior: Posterior, *, progress: Progress | None = None) -> View:
-        """Bring a posterior of the same variables into the common labelling.
+        """Bring a posterior of the same variables into the common labelling, its entries under the reference's names.
 
         Raises
         ------
@@ -75,15 +76,10 @@ class CommonFrame:
         """
         view = as_view(posterior)
         self.check(view)
+        view = labelled_as(view, self.rest, tuple(self.shapes))
         if self.alignment is None:
             return view
-        aligned = align(
-            view,
-            self.symmetry,
-            reference=_mean(self.alignment),
-            scales=self.alignment.rule.scales,
-            progress=progress,
-        )
+        aligned = align(view, self.symmetry, reference=self.alignment, progress=progress)
         return as_view(aligned.posterior, view.argument)
 
     def sample(
@@ -171,7 +167,7 @@ def fit_frame(
     Returns
     -------
     CommonFrame
-        Centre, scale, and the half that was not used.
+        Reference, scale, and the half that was not used.
 
     Raises
     ------
@@ -182,7 +178,7 @@ def fit_frame(
     shapes = _shapes(view, var_names)
     first, rest = halves(view)
     blocks = equal_modes(view.symmetry if symmetry is None else symmetry)
-    alignment = align(first, blocks, reference="mean", progress=progress) if blocks else None
+    alignment = align(first, blocks, progress=progress) if blocks else None
     draws = _draws(
         as_view(alignment.posterior, view.argument) if alignment else first, tuple(shapes)
     )
@@ -226,13 +222,6 @@ def halves(posterior: Posterior) -> tuple[View, View]:
             f"{MIN_DRAWS} draws a chain are needed: sample longer."
         )
     return view.part(dim, slice(0, middle)), view.part(dim, slice(middle, None))
-
-
-def _mean(alignment: Alignment) -> xr.Dataset:
-    """The mean of aligned draws, as a posterior of one draw."""
-    names = list(alignment.group.shapes)
-    group = as_view(alignment.posterior).posterior[names]
-    return group.mean(schema.SAMPLE_DIMS).expand_dims(chain=1, draw=1)
 
 
 def _places(draws: Draws) -> tuple[int, ...] | None:

@@ -20,6 +20,7 @@ from ..posterior.sampler import NAN
 from ..posterior.summary import summary
 from ..posterior.units import in_rows, units_of
 from ..posterior.view import Posterior, View, as_view
+from .labels import labelled_as
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +97,7 @@ def compare_moments(
 
     first, second = as_view(a, "a"), as_view(b, "b")
     names = _shared(first, second, var_names)
+    second = labelled_as(second, first, [names] if isinstance(names, str) else names)
     draws_a, draws_b = first.draws(names), second.draws(names)
     if draws_a.names != draws_b.names:
         unlike = sorted(set(draws_a.names) ^ set(draws_b.names))

@@ -1,0 +1,51 @@
+"""Entries of equal shapes correspond whatever a file calls its axes and labels."""
+
+import numpy as np
+import pytest
+
+from onebasin.analysis.compare.compare import compare
+from onebasin.analysis.compare.labels import labelled_as
+from onebasin.analysis.compare.moments import compare_moments
+from onebasin.analysis.posterior.view import as_view
+
+
+@pytest.fixture
+def labelled(make_mcmc, rng):
+    """The same draws of `mu`, with an axis and labels of one's own where they are given."""
+    values = rng.normal(size=(4, 300, 2)) * [0.1, 3.0] + [0.0, 5.0]
+
+    def make(labels=(), dim="group"):
+        tree = make_mcmc({"mu": values, "tau": values[..., 0]})
+        if labels:
+            (own,) = (str(d) for d in tree["posterior"]["mu"].dims if d not in ("chain", "draw"))
+            renamed = tree["posterior"].to_dataset().rename({own: dim})
+            tree["posterior"] = type(tree)(renamed.assign_coords({dim: list(labels)}))
+        return tree
+
+    return make
+
+
+@pytest.mark.parametrize("other", [{}, {"labels": (1, 2), "dim": "mu_dim_0"}])
+def test_labels_of_another_file_are_no_difference(labelled, other):
+    found = compare({"a": labelled(("a", "b")), "b": labelled(**other)}, truth="a", permutations=19)
+    assert found.table.loc["b", "verdict"] in ("agree", "undecided")
+    assert found.table.loc["b", "max_abs_d"] < 0.1
+    table = compare_moments(labelled(("a", "b")), labelled(**other)).table
+    assert list(table.index) == ["mu[a]", "mu[b]", "tau"]
+    assert (table["difference"] == 0).all()
+
+
+def test_the_same_labels_in_another_order_are_found_by_name(labelled):
+    mean = compare_moments(labelled(("a", "b")), labelled(("b", "a"))).table["mean_b"]
+    assert mean["mu[a]"] == pytest.approx(5.0, abs=0.5)
+    assert mean["mu[b]"] == pytest.approx(0.0, abs=0.5)
+
+
+def test_a_posterior_with_these_names_stays_what_it_is(labelled):
+    view = as_view(labelled())
+    assert labelled_as(view, as_view(labelled()), ("mu", "tau")) is view
+
+
+def test_other_shapes_are_left_to_the_comparison(make_mcmc, labelled):
+    wide = make_mcmc({"mu": np.zeros((2, 9, 3))})
+    assert labelled_as(as_view(wide), as_view(labelled()), ("mu",)).tree is wide
