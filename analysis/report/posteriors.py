@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..diagnostics.diagnose import diagnose
 from ..posterior.view import Posterior, as_view
 from .definitions import definitions_of
 from .numbers import format_number
@@ -90,6 +89,8 @@ def posterior_report(
 
 
 def _subject(name: str, posterior: Posterior, options: dict[str, Any]) -> Subject:
+    from ..diagnostics.diagnose import diagnose  # here: it loads JAX
+
     view = as_view(posterior, f"posteriors[{name!r}]")
     return Subject(name, view, diagnose(view, **options))
 

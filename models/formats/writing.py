@@ -90,7 +90,7 @@ def write_tree(tree: xr.DataTree, path: Path, *, new: bool = False) -> Path:
         If the suffix is of no format.
     """
     form = format_of(path)
-    _check_real(tree, path, form)
+    _check_draws(tree, path, form)
     try:
         _write(tree, path, form, new=new)
     except (TypeError, NotImplementedError, ValueError) as error:
@@ -151,9 +151,9 @@ def _is_kept(value: Any) -> bool:
     return isinstance(value, np.ndarray | np.generic)
 
 
-def _check_real(tree: xr.DataTree, path: Path, form: Format) -> None:
-    """Refuse complex numbers, and a format of draws for a posterior without any."""
-    for node in tree.subtree:
+def _check_draws(tree: xr.DataTree, path: Path, form: Format) -> None:
+    """Refuse complex numbers in all but NetCDF, and a format of draws for a posterior without any."""
+    for node in () if form is NETCDF else tree.subtree:
         for name, variable in node.data_vars.items():
             if variable.dtype.kind == "c":
                 raise FormatError(

@@ -7,7 +7,7 @@ import pytest
 
 from . import files as f
 from .cases import DONE, Case, table
-from .test_posterior_files import BROKEN_DRAWS, LEFT_ALONE
+from .test_posterior_files import BROKEN_DRAWS, FINDINGS, LEFT_ALONE, STRUCTURE
 from .test_programs import GAUSS, KEPT, SAMPLE, WHOLE
 
 ALIGN = "align run.nc --out out.nc --exchangeable mu,sigma"
@@ -58,6 +58,21 @@ def _plus(name: str, values: np.ndarray) -> object:
         _diagnosed("variable-asked-for-twice", f.good, "mu[0]", options="--var mu --var mu"),
         _diagnosed("text-left-out", BROKEN_DRAWS["text"], "mu[0]", options="--var mu"),
         _diagnosed("nan-left-out", BROKEN_DRAWS["all-nan"], "mu[0]", options="--var mu"),
+        *(_diagnosed(f"{name}-is-left-out", BROKEN_DRAWS[name], "finite") for name in STRUCTURE),
+        *(_diagnosed(f"{name}-is-found", BROKEN_DRAWS[name], "Not usable") for name in FINDINGS),
+        *(
+            _taken(
+                f"{reader}-leaves-out-{name}",
+                words,
+                {"run.nc": BROKEN_DRAWS[name], "b.nc": BROKEN_DRAWS[name]},
+                makes=makes,
+            )
+            for name in STRUCTURE
+            for reader, words, makes in (
+                ("compare", "compare run.nc b.nc --permutations 9", ()),
+                ("report", "report run.nc --out out.html", ("out.html",)),
+            )
+        ),
         _diagnosed(
             "variable-named-like-an-argument",
             _plus("posterior", np.random.default_rng(1).normal(size=SHAPE)),

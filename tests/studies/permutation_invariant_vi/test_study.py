@@ -162,7 +162,9 @@ def test_moments_of_q_are_laid_out_by_variable(rng):
     assert found["b1"].values[1].tolist() == [size + 20.0, size + 21, size + 22, size + 23]
 
 
-def stand_in(target, *, family, mutual_information, settings, seed, checkpoint, progress):
+def stand_in(
+    target, *, family, mutual_information, settings, seed, checkpoint, predictive_mb, progress
+):
     """Answer as `inference.symmetrised_vi` does, at once: draws of independent normals."""
     assert family == "meanfield"
     rng = np.random.default_rng([seed, len(mutual_information), settings.permutations])
@@ -213,7 +215,7 @@ def run_toy(onebasin, here):
     return answer
 
 
-def quick_ensemble(target, *, settings, seed, checkpoint, progress):
+def quick_ensemble(target, *, settings, seed, checkpoint, predictive_mb, progress):
     """Answer as `inference.ensemble` does, at once."""
     rng = np.random.default_rng(seed)
     shapes = target.model.network.shapes
