@@ -72,7 +72,7 @@ def _headline(case: Case, answer: Answer, causes: tuple[Cause, ...]) -> Iterator
             yield f"Besides, labels of {listed(labels.variables)} switch."
         return
     failures = (c for c in checks if c.name in _SAMPLER_CHECKS and c.outcome == "failed")
-    yield from (sentence for check in failures for sentence in check.sentences[:1])
+    yield from (_in_short(sentence) for check in failures for sentence in check.sentences[:1])
 
 
 def _usable(case: Case) -> Iterator[str]:
@@ -298,6 +298,11 @@ def _fact(sentence: str) -> str:
     """What a check's sentence states, without what it means and what to do."""
     head, numbers, _ = sentence.partition("): ")
     return f"{head})." if numbers else f"{sentence.partition(': ')[0].rstrip('.')}."
+
+
+def _in_short(sentence: str) -> str:
+    """What a check's sentence states, and what to do, without what it means between them."""
+    return f"{_fact(sentence)} {sentence.rpartition('. ')[2]}"
 
 
 def _missing(raw: Diagnosis) -> str:

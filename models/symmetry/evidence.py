@@ -13,7 +13,7 @@ from typing import Any
 SHOWN = 4
 """Names listed in a sentence."""
 
-DECLARED = "declared for this call, not checked: it cannot be checked on draws alone, as there is no program"
+DECLARED = "this call's, not the file's, and not checked: it cannot be checked on draws alone, as there is no program"
 """Of a symmetry that was given beside a file."""
 UNRECORDED = (
     "declared, not checked: this file records no check of it against the log density and it cannot be checked here, "

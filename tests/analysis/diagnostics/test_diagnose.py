@@ -136,6 +136,16 @@ def test_a_funnel_is_named_with_both_variables(make_mcmc, rng):
     assert "Non-centre `theta`" in cause.remedy
 
 
+def test_few_divergences_are_said_in_short_beside_an_answer_that_stands(make_mcmc, rng):
+    diverging = np.zeros(SHAPE, bool)
+    diverging[1, 7] = True
+    found = diagnose(make_mcmc(regression(rng), stats={"diverging": diverging}))
+    assert found.verdict == "usable"
+    assert "draws diverged (" in found.judgement.sentence
+    assert found.judgement.sentence.endswith("(0.95 or 0.99), or reparametrise.")
+    assert "curvature" not in found.judgement.sentence
+
+
 def test_modes_of_unlike_height_are_named_and_mirror_modes_are_not(make_mcmc, rng):
     values = regression(rng)
     values["beta"][3] += [0.0, 9.0, 4.0]

@@ -52,7 +52,7 @@ def test_symmetry_without_a_record_is_declared_not_checked(make):
 def test_symmetry_given_beside_a_file_is_declared_not_checked(make):
     tree = make(WHOLE, symmetry=())
     found = diagnose_aligned(tree, BLOCKS, noise=False)
-    assert found.caveat.startswith("The symmetry is declared for this call, not checked")
+    assert found.caveat.startswith("The symmetry is this call's, not the file's, and not checked")
     assert json.loads(json.dumps(found.to_dict()))["caveat"] == found.caveat
     kept = align(make(WHOLE, (Exchangeable({"nu": 0}),)), BLOCKS).posterior
     assert "symmetry_evidence" not in kept.attrs
