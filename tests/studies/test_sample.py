@@ -148,7 +148,7 @@ def test_help_says_the_default_of_each_method_where_they_differ(onebasin, monkey
 def test_seed_progress_and_symmetry_reach_the_run(sample, sampler, program, monkeypatch):
     monkeypatch.setattr(sampling, "_check_symmetry", lambda *_: None)
     # The program has no `other`, which a diagnosis would refuse.
-    monkeypatch.setattr("onebasin.analysis.diagnostics.labels.declared_blocks", lambda *_: ())
+    monkeypatch.setattr("onebasin.analysis.diagnostics.diagnose.declared_blocks", lambda *_: ())
     assert sample("--seed", "7", "--no-progress", "--exchangeable", "mu,other").code == 0
     assert sampler.last["seed"] == 7
     assert sampler.last["progress"] is False
