@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
+from ..posterior.draws import variable_of
 from . import sentences as say
 from .causes.funnel import ALONE, Funnel, find_funnel
 from .causes.modes import LOOKED_AT, Heights, compare_heights, settled
@@ -31,7 +32,9 @@ def broken(facts: Facts) -> Cause | None:
     entries = [entry for entries in facts.names.values() for entry in entries]
     name = next((entry for entry in entries if entry in facts.raw.broken), None)
     if name is not None:
-        chain, draw = first_broken(facts.view.draws(name.partition("[")[0], finite=False).of(name))
+        chain, draw = first_broken(
+            facts.view.draws(variable_of(name, facts.names), finite=False).of(name)
+        )
         return say.not_finite(name, chain, draw, sum(e in facts.raw.broken for e in entries))
     undefined = set(facts.raw.undefined)
     if entries and undefined.issuperset(entries):

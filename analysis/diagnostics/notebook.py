@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from onebasin.models.text import shown
 
+from ..posterior.draws import variable_of
 from .verdict import Verdict
 
 if TYPE_CHECKING:
@@ -60,7 +61,9 @@ def _diagnosis(diagnosis: Diagnosis) -> Iterator[str]:
     if aligned is not None and diagnosis.verdict in ("aligned", "invariant"):
         yield _table("aligned parameters", aligned.aligned.parameters)
         table = table.drop(index=aligned.aligned.parameters.index, errors="ignore")
-    kinds = [diagnosis.kinds.of.get(str(n).partition("[")[0], "parameter") for n in table.index]
+    kinds = [
+        diagnosis.kinds.of.get(variable_of(n, diagnosis.kinds.of), "parameter") for n in table.index
+    ]
     own = table[[kind == "parameter" for kind in kinds]].drop(
         index=[*diagnosis.constants, *diagnosis.broken], errors="ignore"
     )

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
+from ..posterior.draws import variable_of
 from .facts import Facts
 from .result import Diagnosis
 from .sentences import listed
@@ -60,14 +61,14 @@ def _left_out(facts: Facts) -> Iterator[str]:
         yield f"{listed(constants)}: the same in every draw."
     if raw.undefined:
         yield f"{listed(raw.undefined)}: finite in no draw."
-    broken = tuple(name for name in raw.broken if name.partition("[")[0] not in facts.names)
+    broken = tuple(name for name in raw.broken if variable_of(name, facts.names) not in facts.names)
     if broken:
         yield f"Finite in some draws only: {listed(broken)}."
 
 
 def _of(entries: tuple[str, ...], facts: Facts) -> tuple[str, ...]:
     """Entries of the variables that decide."""
-    return tuple(entry for entry in entries if entry.partition("[")[0] in facts.names)
+    return tuple(entry for entry in entries if variable_of(entry, facts.names) in facts.names)
 
 
 def _bad(facts: Facts, names: tuple[str, ...]) -> str:

@@ -97,12 +97,17 @@ def _write_numbers(diagnosis: Diagnosis, name: str) -> None:
 
 def _tables(diagnosis: Diagnosis) -> Iterator[tuple[pd.DataFrame, str, int]]:
     """Tables by kind, parameters first; without those that are shown aligned."""
+    from onebasin.analysis.posterior.draws import variable_of
+
     known = {*diagnosis.constants, *diagnosis.broken}
     aligned = diagnosis.aligned
     if aligned and diagnosis.verdict in ("aligned", "invariant"):
         known |= set(aligned.aligned.parameters.index)
     varying = diagnosis.parameters[~diagnosis.parameters.index.isin(known)]
-    kinds = [diagnosis.kinds.of.get(str(n).partition("[")[0], "parameter") for n in varying.index]
+    kinds = [
+        diagnosis.kinds.of.get(variable_of(n, diagnosis.kinds.of), "parameter")
+        for n in varying.index
+    ]
     for kind, title in _TITLES.items():
         own = varying[[each == kind for each in kinds]]
         if len(own):
