@@ -15,7 +15,7 @@ from onebasin.studies.cli import main
 
 ROOT = Path(__file__).parents[1]
 ROOMS = ("models", "stan", "inference", "analysis", "studies")
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 page = pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 
 
@@ -98,7 +98,7 @@ def test_commands_exist_with_their_options(path, capfd):
 
 
 def test_every_public_name_is_listed():
-    text = (ROOT / "docs" / "names.md").read_text()
+    text = (ROOT / "docs" / "reference" / "index.md").read_text()
     assert set(re.findall(r"`ob\.(\w+)`", text)) == set(ob.__all__)
     assert len(ob.__all__) < 55
 
@@ -113,7 +113,7 @@ def test_every_public_name_is_loaded_and_explains_itself():
 
 
 def test_map_of_the_rooms_names_every_inner_folder():
-    text = (ROOT / "docs" / "architecture.md").read_text()
+    text = (ROOT / "docs" / "developing" / "architecture.md").read_text()
     for room in ROOMS:
         for folder in (ROOT / room).iterdir():
             if (folder / "__init__.py").exists():

@@ -1,6 +1,6 @@
 """May a posterior be used? The answer, with its causes and what to do, and the numbers behind it.
 
-What decides and in which order is told in docs/diagnosing.md; `measure` gives the numbers alone.
+What decides and in which order is told in docs/guides/diagnosing.md; `measure` gives the numbers alone.
 """
 
 from __future__ import annotations

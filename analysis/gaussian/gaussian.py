@@ -140,7 +140,7 @@ class GaussianFit:
         Returns
         -------
         DataTree
-            A posterior as docs/architecture.md says. Its `log_q` is over logarithms of positive variables,
+            A posterior as docs/developing/architecture.md says. Its `log_q` is over logarithms of positive variables,
             as `lp` is; that of the values is `log_density`.
 
         Raises

@@ -14,6 +14,7 @@ import numpy as np
 
 HERE = Path(__file__).parent
 IMAGES = HERE.parent / "images"
+PROGRAMS = HERE.parents[1] / "notebooks" / "programs"
 SCREEN = {"width": 1280, "height": 800}
 SCHOOLS = {
     "J": 8,
@@ -57,7 +58,7 @@ def sample(folder: Path) -> None:
     """Sample what is not there yet."""
     for name, values in data().items():
         (folder / f"{name}.json").write_text(json.dumps(values))
-    for program in HERE.glob("*.stan"):
+    for program in PROGRAMS.glob("*.stan"):
         shutil.copy(program, folder)
     runs = {
         "mixture": ("mixture.stan", "mixture.json", "--seed", "1"),

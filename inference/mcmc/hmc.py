@@ -56,7 +56,7 @@ def hmc(
     Returns
     -------
     DataTree
-        See docs/architecture.md.
+        See docs/developing/architecture.md.
 
     Raises
     ------

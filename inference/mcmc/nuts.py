@@ -40,7 +40,7 @@ def nuts(
     checkpoint : path, optional
         A folder for finished chains. When the same call is made again, chains found there are not run anew; so a
         run that was interrupted can be finished. The same call is one of the same fingerprint, for which see
-        docs/architecture.md.
+        docs/developing/architecture.md.
     predictive_mb : float
         Megabytes that the groups `log_likelihood`, `posterior_predictive` and `log_prior` may take together; beyond
         them every second, third, ... draw is kept there, and 0 leaves the groups out. What a Stan program computes
@@ -55,7 +55,7 @@ def nuts(
     Returns
     -------
     DataTree
-        See docs/architecture.md. Divergences are recorded, not raised.
+        See docs/developing/architecture.md. Divergences are recorded, not raised.
 
     Raises
     ------

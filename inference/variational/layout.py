@@ -8,7 +8,7 @@ but there are no separate parts.
 
 Several hidden layers share weight matrices. `chains` says which coordinates of each block count when the blocks'
 group elements are revealed one after the other: without those shared with a block still hidden
-(docs/symmetrised-vi.md).
+(docs/explanations/symmetrised-elbo.md).
 
 Rescalable blocks are left out: positive scaling keeps the likelihood, but not the prior, so the posterior does not
 have it.

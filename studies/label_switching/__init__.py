@@ -2,7 +2,7 @@
 
 The experiment is our own: what Stephens 2000, "Dealing with label switching in mixture models" (JRSS B 62(4)),
 shows on mixtures, held here against mixtures, topics, factors, a hidden Markov model and a network, with chains of
-NUTS that know nothing of labels. What docs/label-switching.md claims is measured here.
+NUTS that know nothing of labels. What docs/guides/label-switching.md claims is measured here.
 """
 
 from ..lab import Study

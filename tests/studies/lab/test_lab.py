@@ -36,7 +36,7 @@ from onebasin.studies.lab import (
 )
 from onebasin.studies.lab.page import page
 
-TOY = Path(__file__).parents[3] / "docs" / "examples" / "toy_study.py"
+TOY = Path(__file__).parents[3] / "docs" / "developing" / "toy_study.py"
 
 CELLS = Frame.of(
     {"problem": problem, "engine": engine, "seed": seed, "ess": ess}
