@@ -4,23 +4,15 @@ Six posteriors (one of them compared with others) are sampled and reported on as
 the network is sampled in Python. Pictures go to `docs/images`, reports stay in FOLDER. Needs Chromium.
 """
 
-import json
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
-
 HERE = Path(__file__).parent
 IMAGES = HERE.parent / "images"
 PROGRAMS = HERE.parents[1] / "notebooks" / "programs"
 SCREEN = {"width": 1280, "height": 800}
-SCHOOLS = {
-    "J": 8,
-    "y": [28, 8, -3, 7, -1, 1, 18, 12],
-    "sigma": [15, 10, 16, 11, 9, 11, 10, 18],
-}
 REPORTS = {
     "mixture": ("A mixture whose labels switch", ["mixture"]),
     "item-response": ("An item-response model", ["item_response"]),
@@ -31,23 +23,6 @@ REPORTS = {
 }
 
 
-def data() -> dict[str, dict]:
-    """Simulate the data of the programs."""
-    rng = np.random.default_rng(5)
-    parts = rng.choice(2, p=[0.4, 0.6], size=200)
-    y = np.array([-2.7, 2.8])[parts] + rng.normal(size=200)
-    a, b, theta = rng.lognormal(0.3, 0.3, 8), rng.normal(size=8), rng.normal(size=60)
-    right = rng.random((8, 60)) < 1 / (1 + np.exp(b[:, None] - a[:, None] * theta))
-    x = rng.normal(size=(100, 5))
-    line = 1 + x @ [1.0, -0.5, 0.0, 2.0, 0.3] + rng.normal(size=100)
-    return {
-        "mixture": {"N": 200, "y": y.tolist()},
-        "item_response": {"I": 8, "J": 60, "y": right.astype(int).tolist()},
-        "schools": SCHOOLS,
-        "regression": {"N": 100, "P": 5, "X": x.tolist(), "y": line.tolist()},
-    }
-
-
 def onebasin(*words: str, folder: Path) -> None:
     """Call the command line in a folder."""
     command = [sys.executable, "-c", "from onebasin.studies.cli import main; main()", *words]
@@ -56,10 +31,8 @@ def onebasin(*words: str, folder: Path) -> None:
 
 def sample(folder: Path) -> None:
     """Sample what is not there yet."""
-    for name, values in data().items():
-        (folder / f"{name}.json").write_text(json.dumps(values))
-    for program in PROGRAMS.glob("*.stan"):
-        shutil.copy(program, folder)
+    for path in (*PROGRAMS.glob("*.stan"), *PROGRAMS.glob("*.json")):
+        shutil.copy(path, folder)
     runs = {
         "mixture": ("mixture.stan", "mixture.json", "--seed", "1"),
         "item_response": ("item_response.stan", "item_response.json", "--seed", "1"),
@@ -77,6 +50,8 @@ def sample(folder: Path) -> None:
 
 def sample_network(path: Path) -> None:
     """Sample a network of four hidden units, a curve fitted to 60 points."""
+    import numpy as np
+
     import onebasin as ob
 
     rng = np.random.default_rng(7)

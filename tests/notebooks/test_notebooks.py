@@ -1,0 +1,116 @@
+"""The notebooks run, and what is committed of them is what their texts say."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import json
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import nbformat
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "notebooks"
+LARGEST = 400_000
+
+
+def load(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"notebooks_{path.stem}", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+runner = load(FOLDER / "run.py")
+SOURCES = runner.sources()
+notebook = pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
+
+
+def committed(source: Path) -> nbformat.NotebookNode:
+    return nbformat.read(source.with_suffix(".ipynb"), as_version=4)
+
+
+def texts(cell: nbformat.NotebookNode) -> str:
+    """All that a cell has written, pictures left out."""
+    words = [output.get("text", "") for output in cell.get("outputs", [])]
+    for output in cell.get("outputs", []):
+        words += [str(v) for k, v in output.get("data", {}).items() if not k.startswith("image/")]
+    return "\n".join(words)
+
+
+@pytest.mark.stan
+@notebook
+def test_runs_at_quick_size(source):
+    runner.run(source, quick=True)
+
+
+@notebook
+def test_executed_notebook_is_of_this_text(source):
+    text = [(cell.cell_type, cell.source) for cell in runner.read(source).cells]
+    assert [(cell.cell_type, cell.source) for cell in committed(source).cells] == text, (
+        f"run `python -m notebooks.run {source.stem}`"
+    )
+
+
+@notebook
+def test_executed_notebook_is_whole_small_and_names_no_place(source):
+    assert source.with_suffix(".ipynb").stat().st_size < LARGEST
+    cells = [cell for cell in committed(source).cells if cell.cell_type == "code"]
+    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
+    for cell in cells:
+        kinds = [output.output_type for output in cell.outputs]
+        assert "error" not in kinds
+        assert kinds or not shows(cell.source), cell.source
+        assert "stderr" not in [output.get("name") for output in cell.outputs], cell.source
+        assert not re.search(r"(?<![\w<./])/(?:home|tmp|root|Users|usr|work|var)/", texts(cell))
+    assert not any("object at 0x" in texts(cell) for cell in cells)
+
+
+def shows(source: str) -> bool:
+    """Whether a cell ends with an expression, whose value a notebook shows."""
+    if source.rstrip().endswith(";"):
+        return False
+    return isinstance(ast.parse(source).body[-1], ast.Expr)
+
+
+@notebook
+def test_has_a_title_sizes_and_an_end(source):
+    cells = runner.read(source).cells
+    assert cells[0].source.startswith("# ")
+    assert sum("quick" in cell.metadata for cell in cells) == 1
+    assert any("what to try next" in cell.source.lower() for cell in cells)
+    assert "from onebasin" not in source.read_text()
+
+
+def test_what_fails_is_told_with_its_cell():
+    broken = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1 / 0", id="cell-01")])
+    with pytest.raises(runner.NotebookError, match="broken: cell-01 fails with ZeroDivisionError"):
+        runner.execute(broken, "broken")
+
+
+def test_a_warning_is_a_failure():
+    source = "import warnings\nwarnings.warn('beware')"
+    warning = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source, id="cell-01")])
+    with pytest.raises(runner.NotebookError, match=r"cell-01 writes to stderr: .*beware"):
+        runner.execute(warning, "warning")
+
+
+def test_unknown_notebook_is_refused():
+    with pytest.raises(ValueError, match=r"no notebook `99-none`: there are 0[0-9]-"):
+        runner.sources(["99-none"])
+
+
+def test_data_beside_the_programs_are_what_the_script_makes():
+    made = load(FOLDER / "programs" / "make.py").data()
+    assert {f"{name}.json" for name in made} == {p.name for p in FOLDER.glob("programs/*.json")}
+    for name, entries in made.items():
+        kept = json.loads((FOLDER / "programs" / f"{name}.json").read_text())
+        assert kept.keys() == entries.keys()
+        for key, value in entries.items():
+            np.testing.assert_allclose(kept[key], value, rtol=1e-12)
