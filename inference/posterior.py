@@ -149,7 +149,9 @@ def open_posterior(path: Paths, *, lazy: bool = False) -> xr.DataTree:
     Parameters
     ----------
     path : path or sequence of paths
-        A file or a store; several CSV files are the chains of one run, as is a pattern or a folder of such files.
+        A file or a store. Several are runs of one model, put together as the chains of one posterior: what they were
+        made with must agree, but for seed and number of chains. A pattern stands for the files that match, a folder for
+        its CSV files.
     lazy : bool
         Whether its files stay open and are read as far as they are asked for, until the tree is closed; otherwise it is
         read into memory.

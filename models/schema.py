@@ -107,6 +107,8 @@ SAMPLING_SECONDS = "sampling_seconds"
 GRADIENT_EVALUATIONS = "gradient_evaluations"
 MAX_TREE_DEPTH = "max_tree_depth"
 ATTEMPTS = "attempts"
+JOINED = "joined"
+"""JSON: of every run that was put together with others its file, chains, seed, command, time and machine."""
 CONVERGED = "converged"
 OF_A_RUN = (
     COMMAND,

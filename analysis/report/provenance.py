@@ -49,6 +49,7 @@ def describe_run(name: str, posterior: Posterior) -> Provenance:
     facts.append(("Symmetry", _blocks(view.parsed(schema.SYMMETRY))))
     facts += _hashes(view)
     facts.append(("Machine", _text(view.attribute(schema.MACHINE))))
+    facts.append(("Joined", _runs(view.parsed(schema.JOINED))))
     facts += _costs(view)
     facts += _outcome(view)
     return Provenance(name, tuple((label, value) for label, value in facts if value))
@@ -114,6 +115,11 @@ def _outcome(view: View) -> list[tuple[str, str]]:
     if attempts := view.parsed(schema.ATTEMPTS):
         outcome.append(("Tried before", "; ".join(map(_listed, attempts))))
     return outcome
+
+
+def _runs(joined: Any) -> str:
+    """The files that a posterior was put together from, with their seeds."""
+    return "; ".join(f"{run['file']} (seed {run.get('seed', 'unknown')})" for run in joined or ())
 
 
 def _text(value: Any) -> str:

@@ -15,6 +15,7 @@ from . import draws_csv, draws_json, stan_csv, zarr_store
 from .adopted import adopted
 from .csv_blocks import survey
 from .faults import FormatError
+from .joining import join
 from .naming import expanded, is_csv
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def open_tree(paths: Sequence[Path], *, lazy: bool = False, argument: str = "pat
     Parameters
     ----------
     paths : sequence of Path
-        A file or a store; or several CSV files, the chains of one run.
+        A file or a store; or several, whose chains become those of one posterior.
     lazy : bool
         Whether arrays are read when they are asked for, until the tree is closed; otherwise into memory.
     argument : str
@@ -67,14 +68,9 @@ def _check_many(files: Sequence[Path]) -> None:
     if len(files) == 1:
         return
     for file in files:
-        if not file.is_file():
+        if not file.is_file() and not (file.is_dir() and zarr_store.is_store(file)):
             what = "is a folder" if file.is_dir() else "does not exist or is no file"
             raise FormatError(file, what)
-        if not is_csv(file):
-            raise FormatError(
-                file,
-                "is one of several files, of which only CSV files of CmdStan are chains of one posterior",
-            )
     seen: dict[Path, Path] = {}
     for file in files:
         if seen.setdefault(file.resolve(), file) is not file:
@@ -84,7 +80,9 @@ def _check_many(files: Sequence[Path]) -> None:
 def _read(files: Sequence[Path], *, lazy: bool) -> xr.DataTree:
     first = files[0]
     if len(files) > 1:
-        return stan_csv.read(files, lazy=lazy)
+        if all(map(is_csv, files)):
+            return stan_csv.read(files, lazy=lazy)
+        return join([_read([file], lazy=False) for file in files], files)
     if first.is_dir():
         if zarr_store.is_store(first):
             return _with_draws(zarr_store.read(first, lazy=lazy), first)

@@ -11,12 +11,12 @@ from . import reading
 def convert(
     run: Annotated[
         list[Path],
-        typer.Argument(metavar="RUN.nc", help=f"{reading.HELP} Several are chains of one."),
+        typer.Argument(metavar="RUN.nc", help=f"{reading.HELP} Several are runs or chains of one."),
     ],
     out: Annotated[Path, typer.Option(help=f"What to write: {reading.WRITTEN}.")],
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
-    """Write a posterior in another format, which the suffix of --out says."""
+    """Write a posterior in another format, which the suffix of --out says; join runs of one into one file."""
     from onebasin.inference.errors import PosteriorFileError
     from onebasin.models.formats.writing import format_of, write_tree
     from onebasin.models.storage.outputs import claim
@@ -33,7 +33,7 @@ def convert(
         inputs=inputs,
         replaces=form.replaces,
     ):
-        view = reading.chains(run)
+        view = reading.read(run)
         _ = view.posterior  # which refuses what is no posterior
         write_tree(view.tree, out, new=not force)
     console.write_remark(f"wrote {out}", "good")

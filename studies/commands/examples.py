@@ -78,6 +78,7 @@ EXAMPLES: Mapping[str, Examples] = {
     "onebasin convert": (
         ("to Zarr", "onebasin convert run.nc --out run.zarr"),
         ("chains of CmdStan to one file", "onebasin convert chain_1.csv chain_2.csv --out run.nc"),
+        ("runs of many machines, each with its seed", "onebasin convert 'run-*.nc' --out run.nc"),
     ),
     "onebasin study": (
         ("what there is", "onebasin study --list"),

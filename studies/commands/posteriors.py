@@ -17,7 +17,7 @@ Exchangeable = Annotated[
 def diagnose(
     run: Annotated[
         list[Path],
-        typer.Argument(metavar="RUN.nc", help=f"{reading.HELP} Several are chains of one."),
+        typer.Argument(metavar="RUN.nc", help=f"{reading.HELP} Several are runs or chains of one."),
     ],
     var: Annotated[
         list[str] | None,
@@ -50,7 +50,7 @@ def diagnose(
     console.prepare_jax()
     from onebasin.analysis.diagnostics.diagnose import diagnose as judge
 
-    view = reading.chains(run)
+    view = reading.read(run)
     with console.alignment_bar() as progress:
         diagnosis = judge(
             view,
@@ -72,7 +72,7 @@ def diagnose(
 def align(
     run: Annotated[
         list[Path],
-        typer.Argument(metavar="RUN.nc", help=f"{reading.HELP} Several are chains of one."),
+        typer.Argument(metavar="RUN.nc", help=f"{reading.HELP} Several are runs or chains of one."),
     ],
     out: Annotated[Path, typer.Option(help=f"The aligned posterior to write: {reading.WRITTEN}.")],
     exchangeable: Exchangeable = None,
@@ -107,7 +107,7 @@ def align(
         inputs=inputs,
         replaces=replaces,
     ):
-        view = reading.chains(run)
+        view = reading.read(run)
         symmetry = of_view(exchangeable, view)
         with console.alignment_bar() as progress:
             alignment = align_tree(

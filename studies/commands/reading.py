@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import StudyError, UsageError
+from ..errors import StudyError
 
 if TYPE_CHECKING:
     from onebasin.analysis.posterior.view import View
@@ -21,39 +21,18 @@ _STARTS = ("gaussian", "mean", "draw")
 
 
 def read(files: Path | Sequence[Path], argument: str = "RUN.nc") -> View:
-    """Open a posterior, which stands on the command's line as `argument`; several files are the chains of a run.
+    """Open a posterior, which stands on the command's line as `argument`; several files are its runs or chains.
 
     Raises
     ------
     PosteriorFileError
-        If a file does not exist or holds no posterior.
+        If a file does not exist or holds no posterior, or several are not of one.
     """
     from onebasin.analysis.posterior.view import view_of_files
 
     paths = [files] if isinstance(files, Path) else list(files)
     more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
     return view_of_files(paths, argument=argument, name=f"{paths[0]}{more}")
-
-
-def chains(run: Sequence[Path]) -> View:
-    """Open the one posterior that a command takes: a file, or the CSV files of a run's chains.
-
-    Raises
-    ------
-    UsageError
-        If there are several files, and they are no chains.
-    PosteriorFileError
-        If a file does not exist or holds no posterior.
-    """
-    from onebasin.models.formats.naming import is_csv
-
-    if len(run) > 1 and (others := [path for path in run if not (is_csv(path) or path.is_dir())]):
-        raise UsageError(
-            "`RUN.nc` is one posterior, of which only CSV files of CmdStan may be several, a chain each: there "
-            "is no "
-            f"place for {others[-1]} beside {run[0] if run[0] != others[-1] else run[1]}."
-        )
-    return read(run)
 
 
 def posteriors(runs: Sequence[Path]) -> dict[str, Files]:

@@ -1,0 +1,208 @@
+"""Runs of one model in files of their own, put together: every file's chains become chains of one posterior.
+
+So many machines make one posterior: each runs a chain or some, with a seed of its own. What says how the runs were made
+must agree; what each has of its own (seed, machine, command, times) is kept in the attribute `joined`. CSV files of
+CmdStan, which are chains already, are read by `stan_csv`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import schema
+from ..symmetry.evidence import Evidence
+from .adopted import adopted
+from .faults import FormatError
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+_MCMC = ("nuts", "hmc")
+"""Methods whose draws are chains; fits, optima and members of ensembles are not."""
+
+_AGREE = {
+    schema.METHOD: "method",
+    schema.ENGINE: "engine",
+    schema.MODEL: "network",
+    schema.PROGRAM: "program",
+    schema.DATA_SHA256: "data",
+    schema.SYMMETRY: "symmetry",
+}
+"""Attributes that runs of one posterior share, and what a message calls them."""
+
+_OWN = (schema.SEED, schema.COMMAND, schema.CREATED_AT, schema.MACHINE, schema.WALL_TIME)
+"""Attributes that a run has for itself."""
+
+
+def join(trees: Sequence[xr.DataTree], paths: Sequence[Path]) -> xr.DataTree:
+    """Put runs together, their chains in the order of the files.
+
+    Parameters
+    ----------
+    trees : sequence of DataTree
+        What the files hold; their groups are read into memory.
+    paths : sequence of Path
+        The files, for messages and for the attribute `joined`.
+
+    Raises
+    ------
+    FormatError
+        If they are not runs of one model by one method with equal settings, or two hold the same chain.
+    """
+    import xarray as xr
+
+    runs = [adopted(tree) for tree in trees]
+    for run, path in zip(runs[1:], paths[1:], strict=True):
+        _check_alike(run, path, runs[0], paths[0])
+    _check_chains(runs, paths)
+    groups = {
+        name: joined
+        for name in (schema.POSTERIOR, schema.SAMPLE_STATS, *schema.DRAW_GROUPS)
+        if (
+            joined := _chains(
+                [run[name].to_dataset() for run in runs if name in run.children], len(runs)
+            )
+        )
+        is not None
+    }
+    groups |= {
+        name: runs[0][name].to_dataset() for name in schema.DATA_GROUPS if name in runs[0].children
+    }
+    tree = xr.DataTree.from_dict(groups)
+    tree.attrs = _attributes(runs, paths)
+    return tree.load()
+
+
+def _check_alike(run: xr.DataTree, path: Path, first: xr.DataTree, beside: Path) -> None:
+    """Refuse a run that is not of the first one's posterior."""
+    method = run.attrs.get(schema.METHOD) or first.attrs.get(schema.METHOD)
+    if (method and method not in _MCMC) or schema.ALIGNMENT in run.children:
+        what = (
+            "an aligned posterior"
+            if schema.ALIGNMENT in run.children
+            else f"of the method {method}"
+        )
+        raise FormatError(
+            path, f"is {what}, which is no chain beside those of {beside}: join runs of nuts or hmc"
+        )
+    for name, word in _AGREE.items():
+        if run.attrs.get(name) != first.attrs.get(name):
+            raise FormatError(
+                path,
+                f"has another {word} than {beside}: give runs of one posterior, or `compare` them",
+            )
+    for name, (value, other) in _differing(_settings(run), _settings(first)):
+        raise FormatError(
+            path,
+            f"was made with {name} {value}, and {beside} with {other}: give runs with equal settings",
+        )
+    if (shapes := _shapes(run)) != _shapes(first):
+        raise FormatError(
+            path,
+            f"holds other variables or numbers of draws than {beside}: {_first_unlike(shapes, _shapes(first))}",
+        )
+
+
+def _differing(a: dict[str, Any], b: dict[str, Any]) -> Iterator[tuple[str, tuple[Any, Any]]]:
+    for name in {**a, **b}:
+        if a.get(name) != b.get(name):
+            yield name, (a.get(name), b.get(name))
+
+
+def _settings(run: xr.DataTree) -> dict[str, Any]:
+    """A run's settings, but the number of its chains."""
+    settings = schema.decode(run.attrs, schema.SETTINGS)
+    held = settings if isinstance(settings, dict) else {}
+    return {name: value for name, value in held.items() if name != "chains"}
+
+
+def _shapes(run: xr.DataTree) -> dict[str, tuple[int, ...]]:
+    """Of every variable the number of draws and the shape of one."""
+    return {
+        str(name): tuple(size for dim, size in values.sizes.items() if dim != "chain")
+        for name, values in run[schema.POSTERIOR].data_vars.items()
+    }
+
+
+def _first_unlike(shapes: dict[str, tuple[int, ...]], other: dict[str, tuple[int, ...]]) -> str:
+    name, (here, there) = next(_differing(shapes, other))
+    return f"{name} is {here or 'missing'} here and {there or 'missing'} there"
+
+
+def _check_chains(runs: Sequence[xr.DataTree], paths: Sequence[Path]) -> None:
+    """Refuse a chain that comes twice, as of one seed in two files."""
+    seen: dict[bytes, Path] = {}
+    for run, path in zip(runs, paths, strict=True):
+        draws = run[schema.POSTERIOR].to_dataset().transpose("chain", "draw", ...)
+        for chain in range(draws.sizes["chain"]):
+            digest = hashlib.sha256()
+            for values in draws.data_vars.values():
+                digest.update(np.ascontiguousarray(values[chain].values).tobytes())
+            twin = seen.setdefault(digest.digest(), path)
+            if twin is not path:
+                raise FormatError(
+                    path, f"holds a chain of {twin} once more: give every run a seed of its own"
+                )
+
+
+def _chains(datasets: Sequence[xr.Dataset], due: int) -> xr.Dataset | None:
+    """One group of all runs; None where not every run has it, or keeps other draws of it."""
+    import xarray as xr
+
+    if len(datasets) < due:
+        return None
+    alike = all(
+        dataset.sizes["draw"] == datasets[0].sizes["draw"]
+        and set(dataset.data_vars) == set(datasets[0].data_vars)
+        and ("draw" not in dataset.coords or dataset["draw"].equals(datasets[0]["draw"]))
+        for dataset in datasets
+    )
+    if not alike:
+        return None
+    joined = xr.concat(list(datasets), dim="chain", join="override", combine_attrs="drop_conflicts")
+    return joined.assign_coords(chain=np.arange(joined.sizes["chain"]))
+
+
+def _attributes(runs: Sequence[xr.DataTree], paths: Sequence[Path]) -> dict[str, Any]:
+    """What all runs say alike, totals of what adds up, and what each has of its own."""
+    kept = {
+        name: value
+        for name, value in runs[0].attrs.items()
+        if name != schema.FINGERPRINT and all(run.attrs.get(name) == value for run in runs[1:])
+    }
+    sizes = [run[schema.POSTERIOR].sizes["chain"] for run in runs]
+    if any(schema.SETTINGS in run.attrs for run in runs):
+        kept[schema.SETTINGS] = json.dumps({**_settings(runs[0]), "chains": sum(sizes)})
+    for name in (schema.WARMUP_SECONDS, schema.SAMPLING_SECONDS):
+        lists = [schema.decode(run.attrs, name) for run in runs]
+        if all(isinstance(seconds, list) for seconds in lists):
+            kept[name] = json.dumps([second for seconds in lists for second in seconds])
+    for name in (schema.GRADIENT_EVALUATIONS, schema.WALL_TIME):
+        if all(name in run.attrs for run in runs):
+            kept[name] = sum(run.attrs[name] for run in runs)
+    found = [evidence for run in runs if (evidence := schema.evidence_of(run.attrs)) is not None]
+    if found:
+        total = found[0]
+        for evidence in found[1:]:
+            total = Evidence.joined(total, evidence)
+        kept[schema.SYMMETRY_EVIDENCE] = total.to_json()
+    kept[schema.CREATED_AT] = schema.now()
+    kept[schema.JOINED] = json.dumps(
+        [
+            {"file": path.name, "chains": size}
+            | {n: _plain(run.attrs[n]) for n in _OWN if n in run.attrs}
+            for run, path, size in zip(runs, paths, sizes, strict=True)
+        ]
+    )
+    return kept
+
+
+def _plain(value: Any) -> Any:
+    """A number of NumPy's as JSON can say it."""
+    return value.item() if isinstance(value, np.generic) else value

@@ -1,0 +1,122 @@
+"""Runs in files of their own become one posterior; what is not of one is refused."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import onebasin as ob
+from onebasin.analysis.report.provenance import describe_run
+from onebasin.inference.errors import PosteriorFileError
+from onebasin.models.symmetry.evidence import Evidence
+
+
+def run(
+    seed: int, *, chains: int = 1, draws: int = 20, part: int = 2, **attrs: object
+) -> xr.DataTree:
+    rng = np.random.default_rng(seed)
+    lead, coords = (chains, draws), {"chain": np.arange(chains), "draw": np.arange(draws)}
+    dims = ("chain", "draw")
+    posterior = xr.Dataset({"mu": ((*dims, "part"), rng.normal(size=(*lead, part)))}, coords)
+    stats = xr.Dataset({"lp": (dims, rng.normal(size=lead))}, coords)
+    data = xr.Dataset({"y": ("obs", np.arange(3.0))})
+    tree = xr.DataTree.from_dict(
+        {
+            "posterior": posterior,
+            "sample_stats": stats,
+            "log_prior": stats.rename(lp="all"),
+            "observed_data": data,
+        }
+    )
+    tree.attrs = {
+        "method": "nuts",
+        "engine": "stan",
+        "seed": seed,
+        "settings": json.dumps({"chains": chains, "draws": draws}),
+        "sampling_seconds": json.dumps([float(seed)] * chains),
+        "gradient_evaluations": 10 * seed,
+        "fingerprint": f"of {seed}",
+        "symmetry_evidence": Evidence(points=5, draws=3).to_json(),
+        **attrs,
+    }
+    return tree
+
+
+@pytest.fixture
+def files(tmp_path):
+    runs = {"one": run(1), "two": run(2, chains=2), "three": run(3)}
+    return [ob.save(tree, tmp_path / f"{name}.nc") for name, tree in runs.items()]
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_chains_stand_in_the_order_of_the_files(files, lazy):
+    tree = ob.open_posterior(files, lazy=lazy)
+    mu = [ob.open_posterior(path).posterior["mu"].values for path in files]
+    np.testing.assert_array_equal(tree.posterior["mu"], np.concatenate(mu))
+    assert list(tree.posterior["chain"]) == [0, 1, 2, 3]
+    assert {
+        name: dict(tree[name].sizes) for name in ("sample_stats", "log_prior", "observed_data")
+    } == {
+        "sample_stats": {"chain": 4, "draw": 20},
+        "log_prior": {"chain": 4, "draw": 20},
+        "observed_data": {"obs": 3},
+    }
+
+
+def test_attributes_say_what_all_share_and_what_each_had(files):
+    attrs = ob.open_posterior(files).attrs
+    assert (attrs["method"], attrs["engine"], attrs["gradient_evaluations"]) == ("nuts", "stan", 60)
+    assert json.loads(attrs["settings"]) == {"chains": 4, "draws": 20}
+    assert json.loads(attrs["sampling_seconds"]) == [1.0, 2.0, 2.0, 3.0]
+    assert Evidence.from_json(attrs["symmetry_evidence"]) == Evidence(points=15, draws=9)
+    assert "seed" not in attrs and "fingerprint" not in attrs
+    joined = [(one["file"], one["seed"], one["chains"]) for one in json.loads(attrs["joined"])]
+    assert joined == [("one.nc", 1, 1), ("two.nc", 2, 2), ("three.nc", 3, 1)]
+
+
+def test_diagnose_takes_several_files_and_a_store_among_them(files, tmp_path):
+    store = ob.save(run(4), tmp_path / "four.zarr")
+    assert ob.diagnose([*files, store]).num_chains == 5
+
+
+@pytest.mark.parametrize(
+    ("other", "says"),
+    [
+        (run(1), "holds a chain of .*one.nc once more: give every run a seed"),
+        (run(2, data_sha256="other"), "has another data than .*one.nc"),
+        (run(2, program="other"), "has another program than"),
+        (run(2, engine="numpyro"), "has another engine than"),
+        (run(2, method="advi-meanfield"), "of the method advi-meanfield, which is no chain"),
+        (
+            run(2, settings=json.dumps({"chains": 1, "draws": 20, "target_accept": 0.9})),
+            "target_accept 0.9, and",
+        ),
+        (
+            run(2, draws=30, settings=json.dumps({"chains": 1, "draws": 20})),
+            r"mu is \(30, 2\) here and \(20, 2\)",
+        ),
+        (run(2, part=3), r"mu is \(20, 3\) here and \(20, 2\) there"),
+    ],
+)
+def test_what_is_not_of_one_posterior_is_refused(other, says, tmp_path):
+    paths = [ob.save(run(1), tmp_path / "one.nc"), ob.save(other, tmp_path / "two.nc")]
+    with pytest.raises(PosteriorFileError, match=says):
+        ob.open_posterior(paths)
+
+
+def test_a_group_of_other_draws_is_left_out(tmp_path):
+    thinned = run(2)
+    thinned["log_prior"] = xr.DataTree(
+        thinned["log_prior"].to_dataset().isel(draw=slice(None, None, 2))
+    )
+    paths = [ob.save(run(1), tmp_path / "one.nc"), ob.save(thinned, tmp_path / "two.nc")]
+    tree = ob.open_posterior(paths)
+    assert "log_prior" not in tree.children and tree.posterior.sizes["chain"] == 2
+
+
+def test_a_report_says_which_runs_were_put_together(files):
+    facts = dict(describe_run("all", ob.open_posterior(files)).facts)
+    assert facts["Joined"] == "one.nc (seed 1); two.nc (seed 2); three.nc (seed 3)"
