@@ -97,7 +97,7 @@ class CommonFrame:
         Returns
         -------
         array (kept, param)
-            Every k-th draw of each chain, k by `thinning.stride`; of a variational fit all.
+            Every k-th draw of each chain, k by `thinning.stride`; all of a fit and of an ensemble, up to `max_draws`.
 
         Raises
         ------
@@ -111,7 +111,7 @@ class CommonFrame:
                 f"`{view.argument}` and the truth differ in which entries are finite: compare posteriors of the same "
                 "model, or choose variables with `var_names`."
             )
-        kept = thin(draws, autocorrelated=not view.is_variational, max_draws=max_draws)
+        kept = thin(draws, autocorrelated=not view.is_independent, max_draws=max_draws)
         still = np.isfinite(self.fixed)
         size = np.abs(self.fixed[still])
         kept = kept / self.scale

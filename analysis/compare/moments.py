@@ -105,7 +105,7 @@ def compare_moments(
             f"`a` and `b` hold different entries of the same variables ({', '.join(unlike[:6])}): "
             "compare posteriors of the same model, or choose variables with `var_names`."
         )
-    free = (first.is_variational, second.is_variational)
+    free = (first.is_independent, second.is_independent)
     table = _table(draws_a, draws_b, free, rhat_max, min_ess)
     trusted = table.loc[~table["gated"]]
     z_bound = float(norm.isf(0.025 / max(len(trusted), 1)))

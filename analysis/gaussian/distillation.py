@@ -143,7 +143,13 @@ def distil(
     points = _choose_points(check_inputs(x, model.network.in_dim), settings.points, rng)
     lesson = _teach(model, _spread_out(view, settings.draws), points)
     mean = _check_start(start, view, model.network)
-    return _optimise(model, settings, lesson, mean, jax.random.key(seed), progress)
+    state, losses = _optimise(model, settings, lesson, mean, jax.random.key(seed), progress)
+    return Distilled(
+        mean={name: np.asarray(v, np.float64) for name, v in state.mean.items()},
+        sd={name: np.exp(np.asarray(v, np.float64)) for name, v in state.log_sd.items()},
+        loss=np.asarray(losses),
+        source=view,
+    )
 
 
 def _free_network(view: View) -> BayesianNetwork:
@@ -222,8 +228,8 @@ def _optimise(
     mean: dict[str, np.ndarray],
     key: jax.Array,
     progress: Progress | None,
-) -> Distilled:
-    """Take all steps."""
+) -> tuple[_State, list[float]]:
+    """Take all steps; the losses come back too."""
     start = {name: jnp.asarray(value) for name, value in mean.items()}
     log_sd = {n: jnp.full_like(v, np.log(settings.initial_sd)) for n, v in start.items()}
     state = _State(key, start, log_sd, _adam(settings).init((start, log_sd)))
@@ -239,11 +245,7 @@ def _optimise(
             )
         if progress:
             progress(done + num, total)
-    return Distilled(
-        mean={name: np.asarray(v, np.float64) for name, v in state.mean.items()},
-        sd={name: np.exp(np.asarray(v, np.float64)) for name, v in state.log_sd.items()},
-        loss=np.asarray(losses),
-    )
+    return state, losses
 
 
 def _adam(settings: DistillationSettings) -> optax.GradientTransformation:

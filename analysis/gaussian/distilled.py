@@ -11,9 +11,10 @@ import xarray as xr
 from jaxtyping import Float
 
 from onebasin.models import schema
+from onebasin.models.checks import check_count, check_seed
 from onebasin.models.pointwise import LIMIT_MB, check_limit
 
-from ..posterior.view import Posterior, View, as_view
+from ..posterior.view import View
 from .predictions import prediction_groups
 
 PURPOSE = 1002
@@ -30,69 +31,68 @@ class Distilled:
         Of each weight and bias, under the variables' names.
     loss : array (evaluation,)
         Mean energy score over each 100 iterations; the last may be shorter.
+    source : View
+        The posterior that was distilled; names of axes, data and attributes come from it.
     """
 
     mean: Mapping[str, np.ndarray]
     sd: Mapping[str, np.ndarray]
     loss: Float[np.ndarray, " evaluation"]
+    source: View
 
     def sample(
-        self, num_draws: int, *, seed: int = 0
-    ) -> dict[str, Float[np.ndarray, "chain draw ..."]]:
-        """Draw weights, one chain of `num_draws`."""
-        rng = np.random.default_rng(seed)
-        return {
-            name: (mean + self.sd[name] * rng.standard_normal((num_draws, *mean.shape)))[None]
-            for name, mean in self.mean.items()
-        }
-
-    def to_posterior(
-        self,
-        source: Posterior,
-        num_draws: int,
-        *,
-        seed: int = 0,
-        predictive_mb: float = LIMIT_MB,
+        self, num_draws: int, *, seed: int = 0, predictive_mb: float = LIMIT_MB
     ) -> xr.DataTree:
-        """Draw a posterior of one chain.
+        """Draw a posterior of one chain, of independent draws.
 
         Parameters
         ----------
-        source
-            The posterior that was distilled; names of axes, data and attributes come from it.
         num_draws : int
             Draws.
         seed : int
             Of the draws.
         predictive_mb : float
-            Megabytes that log likelihoods and predictions may take, see `inference.nuts`; 0 leaves them out. Noise that
-            is inferred is no weight, and has the source's draws for them.
+            Megabytes that log likelihoods and predictions may take, see `inference.nuts`; 0 leaves them out.
 
         Returns
         -------
         DataTree
             With the groups `posterior`, `distilled` (`mean_W1`, `sd_W1`, ..., `loss`), `log_likelihood` and
-            `posterior_predictive`, method `distilled`.
+            `posterior_predictive`, method `distilled`. Noise that is inferred is no weight: `sigma` is drawn from the
+            source's draws of it.
+
+        Raises
+        ------
+        ValueError
+            If `num_draws` or `predictive_mb` is not a positive number, or the seed out of range.
         """
-        view = as_view(source, "source")
-        first = view.posterior.transpose(*schema.SAMPLE_DIMS, ...)
-        draws = self.sample(num_draws, seed=seed)
+        check_count("num_draws", num_draws)
+        check_seed(seed)
+        first = self.source.posterior.transpose(*schema.SAMPLE_DIMS, ...)
+        draws = self._weights(num_draws, seed) | _noise(self.source, num_draws, seed)
         variables = {name: (first[name].dims, values) for name, values in draws.items()}
         fit: dict[str, Any] = {"loss": ("evaluation", self.loss)}
-        for name, (dims, _) in variables.items():
-            fit[f"mean_{name}"] = (dims[2:], self.mean[name])
-            fit[f"sd_{name}"] = (dims[2:], self.sd[name])
+        for name in self.mean:
+            dims = first[name].dims[2:]
+            fit[f"mean_{name}"], fit[f"sd_{name}"] = (dims, self.mean[name]), (dims, self.sd[name])
         groups = {schema.POSTERIOR: xr.Dataset(variables), schema.DISTILLED: xr.Dataset(fit)}
-        with_noise = draws | _noise(view, num_draws, seed)
         limit = check_limit(predictive_mb)
-        groups |= view.data | prediction_groups(view, with_noise, seed=seed, limit_mb=limit)
+        groups |= self.source.data
+        groups |= prediction_groups(self.source, draws, seed=seed, limit_mb=limit)
         tree = xr.DataTree.from_dict(groups)
-        kept = {n: v for n, v in view.attributes.items() if n in schema.OF_A_TARGET}
+        kept = {n: v for n, v in self.source.attributes.items() if n in schema.OF_A_TARGET}
         tree.attrs = kept | {
             schema.METHOD: "distilled",
             schema.SEED: seed,
         }
         return tree
+
+    def _weights(self, num_draws: int, seed: int) -> dict[str, Float[np.ndarray, "chain draw ..."]]:
+        rng = np.random.default_rng(seed)
+        return {
+            name: (mean + self.sd[name] * rng.standard_normal((num_draws, *mean.shape)))[None]
+            for name, mean in self.mean.items()
+        }
 
 
 def _noise(source: View, num_draws: int, seed: int) -> dict[str, np.ndarray]:

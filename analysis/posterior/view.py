@@ -282,7 +282,13 @@ class View:
         """Whether the draws are independent ones from an approximation, not a Markov chain."""
         stats = self.group(schema.SAMPLE_STATS)
         recorded = stats is not None and schema.LOG_Q in stats
-        return schema.VARIATIONAL in self.tree.children or recorded
+        fitted = {schema.VARIATIONAL, schema.DISTILLED} & set(self.tree.children)
+        return bool(fitted) or recorded
+
+    @property
+    def is_independent(self) -> bool:
+        """Whether no draw depends on the one before, by how they were made: of a fit, or of an ensemble."""
+        return self.is_variational or self.is_ensemble
 
     @cached_property
     def is_point_estimate(self) -> bool:

@@ -101,7 +101,7 @@ def _distil(
     found = distil(
         draws, trained.x, start=mean_of(aligned), settings=how.distillation, seed=cell.seed
     )
-    return found.to_posterior(draws, how.draws, seed=cell.seed, predictive_mb=0)
+    return found.sample(how.draws, seed=cell.seed, predictive_mb=0)
 
 
 def mean_of(tree: xr.DataTree) -> dict[str, np.ndarray]:

@@ -106,6 +106,23 @@ def test_without_a_symmetry_draws_are_divided_and_nothing_else(make_variational,
     assert kept == {tuple(row) for row in np.round(mu[0, 20:], 9)}
 
 
+@pytest.mark.parametrize(
+    "mark", [lambda tree: tree.attrs.update(method="ensemble"), lambda tree: distilled(tree)]
+)
+def test_draws_that_were_made_one_by_one_are_all_kept(mark, make_mcmc, rng):
+    drift = np.cumsum(rng.normal(size=(1, 60)), axis=1)  # by chance like a chain that hardly moves
+    tree, truth = make_mcmc({"mu": drift}), make_mcmc({"mu": rng.normal(size=(2, 60))})
+    frame = fit_frame(truth)
+    assert len(frame.sample(frame.align(tree))) < 10
+    mark(tree)
+    assert len(frame.sample(frame.align(tree))) == 60
+
+
+def distilled(tree):
+    """Give a posterior the group that those drawn from a distilled Gaussian have."""
+    tree["distilled"] = xr.DataTree(xr.Dataset({"loss": ("evaluation", [1.0])}))
+
+
 def test_positive_scalings_are_no_symmetry_of_a_posterior(make_mcmc, rng):
     values = {"mu": rng.normal(size=(2, 20, 3)), "nu": rng.normal(size=(2, 20, 3))}
     scaling = Rescalable({"mu": 0}, {"nu": 0})

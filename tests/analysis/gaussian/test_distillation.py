@@ -5,7 +5,15 @@ import pytest
 import xarray as xr
 from scipy.special import softmax
 
-from onebasin import BayesianNetwork, Categorical, Gaussian, Network, Parametrisation, predict
+from onebasin import (
+    BayesianNetwork,
+    Categorical,
+    Gaussian,
+    Network,
+    Parametrisation,
+    diagnose,
+    predict,
+)
 from onebasin.analysis.gaussian.distillation import DistillationSettings, distil
 
 QUICK = DistillationSettings(
@@ -46,7 +54,7 @@ def test_regression_is_distilled_whatever_the_order_of_units(scrambled):
     x = np.linspace(-2, 2, 40)[:, None]
     fit = distil(tree, x, settings=QUICK)
     truth = outputs(REGRESSION, tree["posterior"].to_dataset(), x)
-    ours = outputs(REGRESSION, fit.sample(500, seed=1), x)
+    ours = outputs(REGRESSION, fit.sample(500, seed=1)["posterior"].to_dataset(), x)
     spread = truth.std(axis=0)
     assert np.abs((ours.mean(axis=0) - truth.mean(axis=0)) / spread).mean() < 0.15
     assert 0.8 < np.median(ours.std(axis=0) / spread) < 1.25
@@ -67,9 +75,28 @@ def test_classes_keep_their_spread():
     x = np.random.default_rng(1).normal(size=(60, 2))
     fit = distil(tree, x, settings=QUICK)
     truth = softmax(outputs(CLASSES, tree["posterior"].to_dataset(), x), axis=-1)
-    ours = softmax(outputs(CLASSES, fit.sample(500, seed=1), x), axis=-1)
+    ours = softmax(outputs(CLASSES, fit.sample(500, seed=1)["posterior"].to_dataset(), x), axis=-1)
     assert 0.5 * np.abs(ours.mean(0) - truth.mean(0)).sum(-1).mean() < 0.05
     assert 0.8 < ours.std(axis=0).mean() / truth.std(axis=0).mean() < 1.25
+
+
+def test_a_sample_is_a_posterior_that_proves_nothing_and_has_the_sources_noise():
+    model = BayesianNetwork(Network(1, (4,), 1, "tanh"))
+    tree = planted(model, scrambled=False)
+    sigma = np.random.default_rng(4).uniform(0.1, 0.2, size=(1, 300))
+    tree["posterior"] = tree["posterior"].to_dataset().assign(sigma=(("chain", "draw"), sigma))
+    tree.attrs["target"] = "teacher"
+    short = DistillationSettings(iterations=2, points=20, draws=10)
+    drawn = distil(tree, np.linspace(-2, 2, 10)[:, None], settings=short).sample(70, seed=1)
+    assert drawn.attrs["target"] == "teacher"
+    assert drawn.attrs["method"] == "distilled"
+    assert drawn["posterior"].sizes["draw"] == 70
+    assert np.isin(drawn["posterior"]["sigma"].values, sigma).all()
+    assert drawn["posterior"]["W1"].dims == tree["posterior"]["W1"].dims
+    found = diagnose(drawn)
+    assert [cause.name for cause in found.judgement.causes] == ["unproved"]
+    with pytest.raises(ValueError, match="`num_draws` must be a whole number, at least 1; got 0"):
+        distil(tree, np.zeros((3, 1)), settings=short).sample(0)
 
 
 def test_seed_decides_and_start_is_taken():

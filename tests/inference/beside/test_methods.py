@@ -111,7 +111,7 @@ def test_the_limit_holds_for_networks(chains):
 def test_what_is_distilled(chains, tmp_path):
     settings = ob.DistillationSettings(iterations=20)
     distilled = ob.distil(chains, X, settings=settings, seed=1)
-    again = taken_by_arviz(distilled.to_posterior(chains, 60, seed=1), tmp_path)
+    again = taken_by_arviz(distilled.sample(60, seed=1), tmp_path)
     assert "kinds" in again.attrs
 
 
