@@ -25,6 +25,7 @@ from .inference import check_symmetry as check_symmetry
 from .inference import ensemble as ensemble
 from .inference import hmc as hmc
 from .inference import laplace as laplace
+from .inference import log_density as log_density
 from .inference import nuts as nuts
 from .inference import open_posterior as open_posterior
 from .inference import optimize as optimize

@@ -1,0 +1,78 @@
+"""A log density at points is that of the closed form, the same on both engines, and refuses what it cannot take."""
+
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+import xarray as xr
+
+import onebasin as ob
+
+
+def normal() -> None:
+    numpyro.sample("mu", dist.Normal(0, 2).expand([3]).to_event(1))
+    numpyro.sample("sigma", dist.Exponential(1.5))
+
+
+TARGET = ob.Target("normal", numpyro_model=normal)
+
+
+def closed_form(mu, sigma):
+    prior = -0.5 * (mu / 2) ** 2 - np.log(2 * np.sqrt(2 * np.pi))
+    return prior.sum(axis=-1) + np.log(1.5) - 1.5 * sigma
+
+
+@pytest.fixture
+def draws(rng) -> xr.Dataset:
+    mu, sigma = rng.normal(size=(2, 5, 3)), rng.exponential(size=(2, 5))
+    return xr.Dataset({"mu": (("chain", "draw", "k"), mu), "sigma": (("chain", "draw"), sigma)})
+
+
+def test_is_the_closed_form_at_every_draw_and_at_one_point(draws):
+    found = ob.log_density(TARGET, draws)
+    assert found.dims == ("chain", "draw")
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(
+        found, closed_form(draws["mu"].values, draws["sigma"].values), rtol=1e-10
+    )
+    one = ob.log_density(TARGET, {"mu": [0.1, -0.2, 3.0], "sigma": 0.5})
+    assert one.dims == ()
+    np.testing.assert_allclose(one, closed_form(np.array([0.1, -0.2, 3.0]), 0.5), rtol=1e-10)
+
+
+def test_takes_a_posterior_and_its_group_alike(draws):
+    tree = xr.DataTree.from_dict({"posterior": draws})
+    np.testing.assert_array_equal(ob.log_density(TARGET, tree), ob.log_density(TARGET, draws))
+    np.testing.assert_array_equal(
+        ob.log_density(TARGET, tree["posterior"]), ob.log_density(TARGET, draws)
+    )
+
+
+def test_is_minus_infinity_outside_the_support():
+    assert ob.log_density(TARGET, {"mu": [0.0, 0.0, 0.0], "sigma": -1.0}) == -np.inf
+
+
+def test_missing_parameter_and_wrong_class_are_refused(draws, unchecked):
+    with pytest.raises(
+        ValueError, match=r"`points` lack `sigma`; give every parameter .*mu, sigma"
+    ):
+        ob.log_density(TARGET, draws.drop_vars("sigma"))
+    with pytest.raises(TypeError, match="`points`"):
+        ob.log_density(TARGET, [1.0])
+
+
+@pytest.mark.stan
+def test_engines_differ_by_one_constant(rng):
+    network = ob.BayesianNetwork(ob.Network(1, (3,), 1, "tanh"))
+    target = network.condition(rng.normal(size=(9, 1)), rng.normal(size=9))
+    shapes = {"W1": (1, 3), "b1": (3,), "W2": (3, 1), "b2": (1,)}
+    values = {n: rng.normal(size=(2, 4, *shape)) for n, shape in shapes.items()}
+    values["sigma"] = rng.exponential(size=(2, 4))
+    arrays = {
+        n: (("chain", "draw", *(f"{n}_{i}" for i in range(v.ndim - 2))), v)
+        for n, v in values.items()
+    }
+    draws = xr.Dataset(arrays)
+    numpyro_, stan = (ob.log_density(target, draws, engine=e) for e in ("numpyro", "stan"))
+    gap = stan - numpyro_
+    np.testing.assert_allclose(gap, float(gap[0, 0]), rtol=0, atol=1e-8)
