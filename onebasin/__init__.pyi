@@ -9,6 +9,7 @@ from .analysis.diagnostics.diagnose import diagnose as diagnose
 from .analysis.gaussian import fit_gaussian as fit_gaussian
 from .analysis.gaussian.distillation import DistillationSettings as DistillationSettings
 from .analysis.gaussian.distillation import distil as distil
+from .analysis.posterior.elbo import elbo as elbo
 from .analysis.predictive.regression import score_predictions as score_predictions
 from .analysis.report import report as report
 from .inference import AdviSettings as AdviSettings

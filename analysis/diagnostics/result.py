@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from onebasin.models.card import Card, Shown
 from onebasin.models.jsonable import json_safe
 
 from ..posterior.draws import variable_of
@@ -75,8 +76,8 @@ class Extreme:
         return cls(float(known[name]), str(name))
 
 
-@dataclass(frozen=True, eq=False)
-class Diagnosis:
+@dataclass(frozen=True, eq=False, repr=False)
+class Diagnosis(Shown):
     """Everything that the diagnostics say about one posterior.
 
     Attributes
@@ -205,8 +206,8 @@ class Diagnosis:
         """What came of one check; None where it does not apply."""
         return next((check.outcome for check in self.checks if check.name == name), None)
 
-    def _repr_html_(self) -> str:
-        from .notebook import of_diagnosis
+    def _card(self) -> Card:
+        from .cards import of_diagnosis
 
         return of_diagnosis(self)
 
@@ -270,8 +271,8 @@ class Diagnosis:
         return json_safe(parts)
 
 
-@dataclass(frozen=True, eq=False)
-class AlignedDiagnosis:
+@dataclass(frozen=True, eq=False, repr=False)
+class AlignedDiagnosis(Shown):
     """The diagnoses of a posterior before and after its draws are brought into one labelling.
 
     Attributes
@@ -318,8 +319,8 @@ class AlignedDiagnosis:
         """The largest R-hat of what the symmetry leaves alone."""
         return Extreme.of(self.invariants["rhat"])
 
-    def _repr_html_(self) -> str:
-        from .notebook import of_aligned
+    def _card(self) -> Card:
+        from .cards import of_aligned
 
         return of_aligned(self)
 

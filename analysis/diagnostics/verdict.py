@@ -10,12 +10,14 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from onebasin.models.card import Flag
+
 from .checks import Outcome
 
 Answer = Literal["usable", "aligned", "invariant", "unusable"]
 """Usable; usable after alignment; usable for what has no labels (predictions, `lp`, invariants); not usable."""
 
-COLOURS: dict[Answer, str] = {
+COLOURS: dict[Answer, Flag] = {
     "usable": "good",
     "aligned": "good",
     "invariant": "warn",
@@ -101,7 +103,7 @@ class Verdict:
     left_out: Sequence[str] = ()
 
     @property
-    def flag(self) -> str:
+    def flag(self) -> Flag:
         """``good``, ``warn`` or ``bad``."""
         return COLOURS[self.answer]
 

@@ -1,26 +1,11 @@
-"""What a notebook shows of a diagnosis: the answer first, everything escaped, nothing asked for from outside."""
-
-from html.parser import HTMLParser
+"""What a notebook and a terminal show of a diagnosis: the answer first, everything escaped."""
 
 import numpy as np
 
 from onebasin.analysis.diagnostics.diagnose import diagnose
 from onebasin.models.symmetry.blocks import Exchangeable
 
-VOID = {"br", "img", "input", "hr"}
-
-
-class Tags(HTMLParser):
-    def __init__(self):
-        super().__init__()
-        self.open, self.seen = [], []
-
-    def handle_starttag(self, tag, attrs):
-        self.seen.append((tag, dict(attrs)))
-        self.open += [tag] if tag not in VOID else []
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
+from ...cards import unclosed_tags
 
 
 def test_a_notebook_shows_the_answer_first_and_no_markup_of_names(make_mcmc, rng):
@@ -33,10 +18,8 @@ def test_a_notebook_shows_the_answer_first_and_no_markup_of_names(make_mcmc, rng
     for outside in ("http", "url(", "@import", "src="):
         assert outside not in page
     assert "light-dark(" in page
-    tags = Tags()
-    tags.feed(page)
-    assert tags.open == []
-    assert len(page) < 20_000
+    assert unclosed_tags(page) == []
+    assert len(page) < 10_000
 
 
 def test_a_notebook_shows_what_alignment_did(make_mcmc, rng):
@@ -48,3 +31,14 @@ def test_a_notebook_shows_what_alignment_did(make_mcmc, rng):
     page = found.aligned._repr_html_()
     assert "Worst R-hat" in page
     assert "left alone by the symmetry" in page
+
+
+def test_a_terminal_shows_the_answer_first_and_the_tables_after_it(make_mcmc, rng):
+    found = diagnose(make_mcmc({"\x1b[31mmu": rng.normal(size=(4, 500, 2))}))
+    text = repr(found)
+    assert text.startswith("✓ Usable\nYou may use it")
+    assert "✓ labels" in text
+    assert "R-hat  bulk ESS" in text
+    assert "\x1b" not in text
+    assert max(map(len, text.splitlines())) <= 100
+    assert "Worst R-hat" not in text

@@ -1,0 +1,183 @@
+"""How an object shows itself to a person: a card that a notebook shows as HTML and a terminal as text.
+
+Convention: a card leads with what it means, in whole sentences, and numbers follow. `Backticks` set a name in code
+type. Texts may come from files: both renderings show them and obey nothing in them (`models.text`, `models.html`).
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, SupportsFloat
+
+from .text import shown
+
+Flag = Literal["", "good", "warn", "bad"]
+"""Whether what is said is good news."""
+
+WIDTH = 88
+"""Columns of the text."""
+MARKS: dict[Flag, str] = {"": "", "good": "✓", "warn": "!", "bad": "✗"}
+
+
+@dataclass(frozen=True)
+class Words:
+    """A paragraph.
+
+    Attributes
+    ----------
+    text
+        What it says.
+    name
+        What it is of, set before it in bold.
+    flag
+        Whether it is good news.
+    small
+        Whether it is a remark beside the rest.
+    """
+
+    text: str
+    name: str = ""
+    flag: Flag = ""
+    small: bool = False
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A line of a list: a name and what is known of it; marked where it is judged."""
+
+    name: str
+    text: str
+    flag: Flag = ""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A list of named facts."""
+
+    rows: tuple[Fact, ...]
+
+    @classmethod
+    def of(cls, *rows: tuple[str, str]) -> Facts:
+        """Give facts without judgement, those without text left out."""
+        return cls(tuple(Fact(name, text) for name, text in rows if text))
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of texts: names in the first column, numbers in the others.
+
+    Attributes
+    ----------
+    caption
+        What the table is of.
+    heads
+        Names of all columns but the first.
+    rows
+        A text for each column, the first included.
+    """
+
+    caption: str
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+Part = Words | Facts | Table
+
+
+@dataclass(frozen=True)
+class Card:
+    """What is shown of an object.
+
+    Attributes
+    ----------
+    heading
+        What it is or what it comes to, in a few words.
+    parts
+        Sentences first, then numbers.
+    flag
+        Whether the heading is good news.
+    """
+
+    heading: str
+    parts: tuple[Part, ...]
+    flag: Flag = ""
+
+    def text(self) -> str:
+        """Plain text for a terminal, wrapped, without a line feed at its end."""
+        head = f"{MARKS[self.flag]} {self.heading}".lstrip()
+        return "\n".join([shown(head), *(line for part in self.parts for line in _lines(part))])
+
+
+class Shown(ABC):
+    """An object that shows itself by a card: as HTML in a notebook, as text elsewhere.
+
+    A dataclass among its children needs `repr=False`, which would otherwise bring its own.
+    """
+
+    @abstractmethod
+    def _card(self) -> Card: ...
+
+    def __repr__(self) -> str:
+        return self._card().text()
+
+    def _repr_html_(self) -> str:
+        from .html import page
+
+        return page(self._card())
+
+
+def number(value: SupportsFloat, digits: int = 3) -> str:
+    """Give a number in some digits; a dash where there is none."""
+    known = float(value)
+    if math.isnan(known):
+        return "–"
+    whole = known.is_integer() or abs(known) >= 1e4
+    return f"{known:,.0f}" if whole and abs(known) < 1e15 else f"{known:.{digits}g}"
+
+
+def measured(value: float, error: float, unit: str = "nats") -> str:
+    """Give a number with its standard error, both to the error's second digit: ``-35.21 ± 0.06 nats``."""
+    if not (math.isfinite(value) and math.isfinite(error)):
+        return f"{number(value, 5)} {unit}".rstrip()
+    places = 2 if error == 0 else max(0, 1 - math.floor(math.log10(error)))
+    return f"{value:,.{min(places, 6)}f} ± {error:,.{min(places, 6)}f} {unit}".rstrip()
+
+
+def _lines(part: Part) -> Iterator[str]:
+    if isinstance(part, Words):
+        lead = f"{part.name}: " if part.name else ""
+        yield from _wrapped(f"{lead}{part.text}")
+    elif isinstance(part, Facts):
+        width = max((len(shown(row.name)) for row in part.rows), default=0)
+        marked = any(row.flag for row in part.rows)
+        for row in part.rows:
+            lead = f"  {MARKS[row.flag]:<2}" if marked else "  "
+            lead += f"{shown(row.name):<{width}}  "
+            yield from _wrapped(row.text, lead, " " * len(lead))
+    else:
+        yield f"{shown(part.caption)}:"
+        yield from _columns((("", *part.heads), *part.rows))
+
+
+def _wrapped(text: str, first: str = "", rest: str = "") -> list[str]:
+    return textwrap.wrap(
+        shown(text),
+        WIDTH,
+        initial_indent=first,
+        subsequent_indent=rest,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _columns(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    texts = [[shown(text) for text in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+    for name, *cells in texts:
+        row = [f"{name:<{widths[0]}}"]
+        row += [f"{cell:>{width}}" for cell, width in zip(cells, widths[1:], strict=True)]
+        yield f"  {'  '.join(row)}".rstrip()

@@ -1,0 +1,82 @@
+"""Cards as HTML: small, in the colours of light and dark pages, every text escaped, nothing asked for from outside.
+
+A page's theme need not be the system's: JupyterLab, VS Code and documentation sites say theirs in an attribute or a
+class of a parent, which decides; where none does, the system's preference decides.
+"""
+
+from __future__ import annotations
+
+import re
+from html import escape
+
+from .card import MARKS, Card, Fact, Facts, Flag, Part, Table, Words
+from .text import shown
+
+STYLE = """
+.onebasin{color-scheme:light dark;max-width:52rem;line-height:1.45}
+[data-jp-theme-light=true] .onebasin,[data-theme=light] .onebasin,.vscode-light .onebasin{color-scheme:light}
+[data-jp-theme-light=false] .onebasin,[data-theme=dark] .onebasin,[theme=dark] .onebasin,
+.vscode-dark .onebasin{color-scheme:dark}
+.onebasin .good{color:light-dark(#1a7f4b,#5bd08f)}.onebasin .warn{color:light-dark(#9a6700,#e3b341)}
+.onebasin .bad{color:light-dark(#b42318,#ff8a7a)}
+.onebasin h4{margin:.2em 0;font-size:1.15em}.onebasin p{margin:.3em 0}.onebasin div{overflow-x:auto}
+.onebasin table{border-collapse:collapse;margin:.5em 0;font-size:.92em;table-layout:auto}
+.onebasin table tr:nth-child(n),.onebasin table tr:nth-child(n):hover{background:none}
+.onebasin table td,.onebasin table th{padding:.12em .6em .12em 0;text-align:left;vertical-align:top;border:0;
+background:none;white-space:normal;max-width:none}
+.onebasin table .n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
+.onebasin caption{text-align:left;font-weight:600;caption-side:top;color:inherit;padding:0}
+.onebasin small{opacity:.75}.onebasin code{overflow-wrap:anywhere}
+"""
+"""Of all cards; the rules are written to win over those that notebooks have for tables."""
+
+
+def page(card: Card) -> str:
+    """Give a card as a piece of HTML that stands for itself."""
+    parts = "".join(map(_part, card.parts))
+    head = f"<h4{_class(card.flag)}>{text(card.heading)}</h4>"
+    return f'<div class="onebasin"><style>{STYLE}</style>{head}{parts}</div>'
+
+
+def text(words: str) -> str:
+    """Give a text as HTML, what stands in backticks as code."""
+    return re.sub(r"`([^`]*)`", r"<code>\1</code>", escape(shown(words)))
+
+
+def _part(part: Part) -> str:
+    if isinstance(part, Words):
+        return _words(part)
+    return _facts(part) if isinstance(part, Facts) else _table(part)
+
+
+def _words(words: Words) -> str:
+    name = f"<b>{text(words.name)}</b> " if words.name else ""
+    inside = f"{name}{text(words.text)}"
+    return f"<p{_class(words.flag)}>{f'<small>{inside}</small>' if words.small else inside}</p>"
+
+
+def _facts(facts: Facts) -> str:
+    marked = any(row.flag for row in facts.rows)
+    return f"<table>{''.join(_fact(row, marked) for row in facts.rows)}</table>"
+
+
+def _fact(row: Fact, marked: bool) -> str:
+    mark = f"<td{_class(row.flag)}>{MARKS[row.flag]}</td>" if marked else ""
+    return f"<tr>{mark}<th>{text(row.name)}</th><td>{text(row.text)}</td></tr>"
+
+
+def _table(table: Table) -> str:
+    heads = "".join(f'<th class="n">{text(head)}</th>' for head in table.heads)
+    rows = "".join(_row(row) for row in table.rows)
+    head = f"<caption>{text(table.caption)}</caption><tr><th></th>{heads}</tr>"
+    return f"<div><table>{head}{rows}</table></div>"
+
+
+def _row(row: tuple[str, ...]) -> str:
+    name, *cells = row
+    numbers = "".join(f'<td class="n">{text(cell)}</td>' for cell in cells)
+    return f"<tr><td><code>{escape(shown(name))}</code></td>{numbers}</tr>"
+
+
+def _class(flag: Flag) -> str:
+    return f' class="{flag}"' if flag else ""
