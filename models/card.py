@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import textwrap
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, SupportsFloat
@@ -110,24 +109,6 @@ class Card:
         """Plain text for a terminal, wrapped, without a line feed at its end."""
         head = f"{MARKS[self.flag]} {self.heading}".lstrip()
         return "\n".join([shown(head), *(line for part in self.parts for line in _lines(part))])
-
-
-class Shown(ABC):
-    """An object that shows itself by a card: as HTML in a notebook, as text elsewhere.
-
-    A dataclass among its children needs `repr=False`, which would otherwise bring its own.
-    """
-
-    @abstractmethod
-    def _card(self) -> Card: ...
-
-    def __repr__(self) -> str:
-        return self._card().text()
-
-    def _repr_html_(self) -> str:
-        from .html import page
-
-        return page(self._card())
 
 
 def number(value: SupportsFloat, digits: int = 3) -> str:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from onebasin.models.card import Card, Shown
+from onebasin.models.card import Card
 from onebasin.models.jsonable import json_safe
+from onebasin.models.showing import Shown
 
 from ..posterior.draws import variable_of
 from ..posterior.kinds import Kinds

@@ -23,7 +23,8 @@ import xarray as xr
 from jaxtyping import Float
 
 from onebasin.models import schema
-from onebasin.models.card import Card, Flag, Part, Shown, Table, Words, measured, number
+from onebasin.models.card import Card, Flag, Part, Table, Words, measured, number
+from onebasin.models.showing import Shown
 
 from .view import Posterior, View, as_view
 

@@ -4,7 +4,8 @@ import dataclasses
 
 import pytest
 
-from onebasin.models.card import Card, Fact, Facts, Shown, Table, Words, measured, number
+from onebasin.models.card import Card, Fact, Facts, Table, Words, measured, number
+from onebasin.models.showing import Shown
 
 from ..cards import check_page
 
