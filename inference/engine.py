@@ -137,3 +137,10 @@ def engine_named(name: str) -> Engine:
         If there is no such engine.
     """
     return _TABLE[choose("engine", name, ENGINES)]
+
+
+def engine_for(target: Target, engine: str | None) -> str:
+    """Return the name of the engine that was asked for; else NumPyro where the target has a model for it, or Stan."""
+    if engine is not None:
+        return engine
+    return "numpyro" if target.is_network or target.numpyro_model is not None else "stan"

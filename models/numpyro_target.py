@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -15,6 +15,7 @@ from .checks import check_path
 from .errors import ModelDataError
 from .json_file import read_json_file
 from .symmetry.blocks import Symmetry
+from .symmetry.words import as_symmetry
 from .target import Target
 
 
@@ -35,7 +36,7 @@ def numpyro_model(
     model: Callable[..., Any],
     data: Mapping[str, Any] | str | Path | None = None,
     *,
-    symmetry: Symmetry = (),
+    symmetry: Symmetry | str | Sequence[str] = (),
     name: str | None = None,
     dims: Mapping[str, tuple[str, ...]] | None = None,
     coords: Mapping[str, Any] | None = None,
@@ -50,8 +51,8 @@ def numpyro_model(
         The model's arguments by name, as in ``model(**data)``, or a JSON file that holds them. They reach the model as
         they are; lists become arrays. What a site observes is kept with a posterior as observed data, the other
         numbers and arrays as constant data.
-    symmetry : tuple of blocks, optional
-        Which axes of which variables move together.
+    symmetry : tuple of blocks, str or sequence of str, optional
+        Which axes of which variables move together. Blocks, or words of them such as ``"mu,sigma,1-theta"``.
     name : str, optional
         The target's name; the function's if not given.
     dims : mapping, optional
@@ -87,7 +88,7 @@ def numpyro_model(
     return NumpyroTarget(
         name=name or own_name,
         numpyro_model=partial(model, **arguments),
-        symmetry=symmetry,
+        symmetry=as_symmetry(symmetry),
         dims=dims or {},
         coords=coords or {},
         data=arguments,

@@ -13,6 +13,7 @@ from onebasin.models.checks import check_path
 from onebasin.models.storable import check_names
 from onebasin.models.storage.atomic import replacing
 from onebasin.models.symmetry.blocks import Symmetry
+from onebasin.models.symmetry.words import as_symmetry
 from onebasin.models.target import Target
 from onebasin.models.text import shown
 
@@ -50,7 +51,7 @@ def stan_program(
     path: str | Path,
     data: Mapping[str, Any] | str | Path | None = None,
     *,
-    symmetry: Symmetry = (),
+    symmetry: Symmetry | str | Sequence[str] = (),
     name: str | None = None,
     dims: Mapping[str, tuple[str, ...]] | None = None,
     coords: Mapping[str, Any] | None = None,
@@ -66,8 +67,8 @@ def stan_program(
         The ``.stan`` file.
     data : mapping or path, optional
         The data block's variables, or a JSON file that holds them.
-    symmetry : tuple of blocks, optional
-        Which axes of which variables move together.
+    symmetry : tuple of blocks, str or sequence of str, optional
+        Which axes of which variables move together. Blocks, or words of them such as ``"mu,sigma,1-theta"``.
     name : str, optional
         The target's name; the file's name without its ending if not given.
     dims : mapping, optional
@@ -105,7 +106,7 @@ def stan_program(
         stan_program=StanProgram(
             path, values, roles_of(values, log_likelihood, posterior_predictive, observed)
         ),
-        symmetry=symmetry,
+        symmetry=as_symmetry(symmetry),
         dims=dims or {},
         coords=coords or {},
     )

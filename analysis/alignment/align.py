@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from onebasin.models.checks import choose
-from onebasin.models.symmetry.blocks import Symmetry, check_blocks
+from onebasin.models.symmetry.blocks import Symmetry
 
 from ..posterior.view import Posterior, as_view
 from .costs import Reference, distance
@@ -30,7 +30,7 @@ from .iteration import Iterated, iterate
 from .moments import about
 from .moving import move
 from .parts import take
-from .preparation import declared_symmetry, prepare, whole_element
+from .preparation import choose_symmetry, prepare, whole_element
 from .result import Alignment
 from .rule import REFERENCES, Rule
 from .scales import choose_scales
@@ -43,7 +43,7 @@ Progress = Callable[[int, int], None]
 
 def align(
     posterior: Posterior,
-    symmetry: Symmetry | None = None,
+    symmetry: Symmetry | str | Sequence[str] | None = None,
     *,
     reference: str | Alignment | Posterior = "gaussian",
     reference_draw: tuple[int, int] = (0, 0),
@@ -64,8 +64,9 @@ def align(
     ----------
     posterior : DataTree, or what ArviZ converts to one
         Draws (chain, draw, ...). It is computed in the precision that the draws are stored in.
-    symmetry : Symmetry, optional
-        Modulo what; by default what the attribute `symmetry` declares.
+    symmetry : Symmetry, str or sequence of str, optional
+        Modulo what: blocks, or words of them such as ``"mu,sigma,1-theta"`` (one, or one a block). By default what the
+        posterior declares, and where it declares nothing what its draws show (`found` says so).
     reference : {"gaussian", "mean", "draw"}, Alignment, DataTree or Dataset
         What draws are matched with: a diagonal Gaussian fitted to the aligned draws, iterated
         (Stephens 2000); their mean likewise, which takes components of unlike spread for one another;
@@ -107,8 +108,8 @@ def align(
     TypeError
         If `posterior` or `reference` is no `DataTree`, and ArviZ cannot make it one.
     ValueError
-        If there is no symmetry, a variable is missing, has no such axis or is not finite, a word is
-        unknown, the reference has other shapes, or activations have no inputs or no network.
+        If nothing is declared and the draws show no labels that switch, a variable is missing, has no such axis or is
+        not finite, a word is unknown, the reference has other shapes, or activations have no inputs or no network.
 
     References
     ----------
@@ -129,8 +130,8 @@ def align(
         seed=seed,
     )
     view = as_view(posterior)
-    declared = declared_symmetry(view) if symmetry is None else check_blocks(symmetry)
-    prepared = prepare(view, declared, cost, x, gauge, max_bytes)
+    chosen, found = choose_symmetry(view, symmetry)
+    prepared = prepare(view, chosen, cost, x, gauge, max_bytes)
     features = prepared.features(view.posterior, view.argument).in_units()
     units = features.units
     fixed = _reference_of(earlier, rule, features) if earlier else None
@@ -155,6 +156,7 @@ def align(
     return Alignment(
         source=view,
         symmetry=prepared.symmetry,
+        found=found,
         rule=rule,
         element=whole_element(features, matched.parts),
         target=Target(matched.reference, units),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,8 @@ from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.models.symmetry.elements import Element, Part
 from onebasin.models.symmetry.group import Group
 
+from ..discovery.candidate import Candidate
+from ..discovery.of_posterior import search_posterior
 from ..posterior.view import Posterior, View, as_view
 from .draws import DrawReader
 from .features import Features, activations, weights
@@ -125,22 +128,43 @@ def whole_element(features: Features, parts: Parts) -> Element:
     return lead_by(group.compose(tuple(first), tuple(then)), features.reader.lead)
 
 
-def declared_symmetry(view: View) -> Symmetry:
-    """Give the symmetry that a posterior declares.
+def choose_symmetry(view: View, symmetry: Any) -> tuple[Symmetry, tuple[str, ...]]:
+    """Return the symmetry to align by, and the words of its blocks where nothing but the draws told of them.
+
+    Parameters
+    ----------
+    view : View
+        The posterior.
+    symmetry : Symmetry, str, sequence of str or None
+        What was asked for; None for what the posterior declares, or else its draws show.
 
     Raises
     ------
+    TypeError
+        If it is none of these.
     ValueError
-        If they declare none.
+        If a word cannot be read, what the posterior declares does not hold, or there is nothing to align by.
     """
+    if symmetry is not None:
+        return view.as_symmetry(symmetry), ()
     if view.symmetry_evidence is not None and not view.symmetry_evidence.holds:
         raise ValueError(f"`posterior` cannot be aligned. {view.symmetry_evidence.sentence}")
-    if not view.symmetry:
+    if view.symmetry:
+        return view.symmetry, ()
+    seen = search_posterior(view)
+    certain = [candidate for candidate in seen if candidate.certain]
+    if not certain:
         raise ValueError(
-            "`symmetry` is not given, and `posterior` declares none in its attributes: there is "
-            "nothing to align. Give blocks, such as (Exchangeable({'mu': 0, 'sigma': 0}),)."
+            f"`symmetry` is not given, `posterior` declares none, and its draws show {_unclear(seen)}. Give blocks or "
+            "words of what is interchangeable, such as 'mu,sigma'."
         )
-    return view.symmetry
+    return tuple(each.block for each in certain), tuple(each.word for each in certain)
+
+
+def _unclear(seen: Sequence[Candidate]) -> str:
+    if not seen:
+        return "no labels that switch: there is nothing to align"
+    return f"that parts of {seen[0].word} change places and overlap, which no alignment undoes for sure"
 
 
 def _inputs(view: View, model: BayesianNetwork | None, x: Any) -> np.ndarray:

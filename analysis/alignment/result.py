@@ -28,6 +28,8 @@ from .target import Target
 
 PerDraw = Float[np.ndarray, "chain draw"]
 
+_DECLARE = "declare it before the next run, and it is checked on the log density."
+
 
 @dataclass(frozen=True, eq=False)
 class Alignment:
@@ -41,6 +43,8 @@ class Alignment:
         Modulo which it was aligned.
     rule : Rule
         How; `text` says it in plain words.
+    found : tuple of str
+        Words of the symmetry's blocks where nothing declared it and the draws themselves showed it; else empty.
     element : Element
         One group element a draw, leading axes (chain, draw).
     target : Target
@@ -63,6 +67,7 @@ class Alignment:
     converged: bool
     distance_before: PerDraw
     distance_after: PerDraw
+    found: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
@@ -82,6 +87,9 @@ class Alignment:
     @cached_property
     def caveat(self) -> str:
         """What nobody has checked of the symmetry, in a sentence; empty where nothing is left."""
+        if self.found:
+            words = ", ".join(f"`{word}`" for word in self.found)
+            return f"Nothing declares a symmetry; the draws show that labels switch in {words}: {_DECLARE}"
         return symmetry_caveat(self.source, self.symmetry)
 
     @property

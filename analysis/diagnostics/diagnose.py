@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from onebasin.models.symmetry.blocks import Symmetry, check_blocks, equal_modes
+from onebasin.models.symmetry.blocks import Symmetry, equal_modes
 
 from ..posterior.view import Posterior, View, as_view
 from . import answers, other_answers
@@ -25,7 +25,7 @@ def diagnose(
     posterior: Posterior,
     *,
     var_names: str | Sequence[str] | None = None,
-    symmetry: Symmetry | None = None,
+    symmetry: Symmetry | str | Sequence[str] | None = None,
     align: bool = True,
     held_out: bool = False,
     rhat_max: float = 1.01,
@@ -42,7 +42,8 @@ def diagnose(
     var_names
         The variables to judge; by default its parameters, as far as it tells them from what is computed of them.
     symmetry
-        Modulo what; by default what it declares. What else the draws show is looked for either way.
+        Modulo what: blocks, or words of them such as ``"mu,sigma,1-theta"``; by default what it declares. What else the
+        draws show is looked for either way.
     align
         Whether to look at labels at all.
     held_out
@@ -77,7 +78,7 @@ def diagnose(
     62(4) (labels). Betancourt 2016, arXiv:1604.00695 (E-BFMI).
     """
     view = as_view(posterior)
-    given = None if symmetry is None else check_blocks(symmetry)
+    given = None if symmetry is None else view.as_symmetry(symmetry)
     raw = measure(
         view,
         var_names=var_names,

@@ -1,8 +1,7 @@
 """What a verdict looks at: the draws that decide, with R-hat and ESS of their entries, log densities, divergences.
 
-Parameters decide. Integers do not (an allocation changes values, not places), nor do numbers that are whole in every
-draw, generated quantities, and entries that never vary or are finite in no draw. Where there are no parameters at all,
-everything decides. A single chain is judged by R-hat of its halves.
+Which variables decide is told in `analysis.posterior.deciding`; their entries that never vary or are finite in no draw
+do not. A single chain is judged by R-hat of its halves.
 """
 
 from __future__ import annotations
@@ -17,18 +16,16 @@ from jaxtyping import Bool, Float
 
 from onebasin.models import schema
 
-from ..posterior.draws import checked, entry_names
+from ..posterior.deciding import deciding, looked_at, rhat_of_entries
+from ..posterior.draws import entry_names
 from ..posterior.sampler import recorded
-from ..posterior.summary import bulk_ess, rhats
+from ..posterior.summary import bulk_ess
 from ..posterior.view import View
 from .result import Diagnosis, Extreme
 
 DECIDES = 1.05
 """R-hat that decides where the limit is ArviZ's default of 1.01, above which it is warned of: among equal chains with
 an ESS of 400, 1.01 is the mean of R-hat, and 1.05 its quantile .99999."""
-BUDGET = 2**26
-"""Bytes of draws that are looked at together; of more every few draws are, `KEPT` a chain at least."""
-KEPT = 500
 
 Values = Mapping[str, Float[np.ndarray, "chain draw *event"]]
 
@@ -158,62 +155,12 @@ def gather(view: View, raw: Diagnosis, chosen: Sequence[str] | None) -> Facts:
     chosen
         Variables that were asked for; None for all.
     """
-    decide, left_out = _deciding(view, raw, chosen)
-    step = _step(view, decide)
-    values, names = {}, {}
-    for name in decide:
-        thinned = checked(view.posterior[name], view.argument).isel(draw=slice(None, None, step))
-        drawn = np.asarray(thinned.values, dtype=np.float64)
-        values[name] = (
-            np.where(np.isfinite(drawn), drawn, 0.0) if raw.undefined or raw.broken else drawn
-        )
-        names[name] = tuple(entry_names(view.posterior[name]))
+    decide, left_out = deciding(view, chosen)
+    values = looked_at(view, decide)
+    if raw.undefined or raw.broken:
+        values = {name: np.where(np.isfinite(v), v, 0.0) for name, v in values.items()}
+    names = {name: tuple(entry_names(view.posterior[name])) for name in decide}
     return Facts(view, raw, values, names, _table(raw, values, names), left_out)
-
-
-def rhat_of_entries(values: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, " param"]:
-    """R-hat of entries; of a single chain that of its halves; NaN where it is not defined."""
-    if len(values) > 1:
-        return rhats(values)
-    half = values.shape[1] // 2
-    return rhats(np.concatenate([values[:, :half], values[:, half : 2 * half]]))
-
-
-def _deciding(
-    view: View, raw: Diagnosis, chosen: Sequence[str] | None
-) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
-    names = tuple(view.variables if chosen is None else chosen)
-    kinds = view.kinds.of
-    whole = tuple(name for name in names if _is_whole(view, name))
-    real = tuple(name for name in names if name not in whole)
-    decide = tuple(name for name in real if kinds[name] == "parameter" or chosen is not None)
-    decide = decide or real or names
-    out = {
-        "integer": tuple(name for name in whole if name not in decide),
-        **{
-            kind: tuple(n for n in real if kinds[n] == kind and n not in decide)
-            for kind in ("transformed", "generated")
-        },
-    }
-    return decide, out
-
-
-def _is_whole(view: View, name: str) -> bool:
-    """Whether a variable's numbers are whole ones, more than one of them."""
-    variable = view.posterior[name]
-    if variable.dtype.kind in "biu":
-        return True
-    some = variable.isel(draw=slice(0, 50)).values
-    some = some[np.isfinite(some)]
-    return (
-        some.size > 0 and bool((some == np.rint(some)).all()) and bool((some != some.flat[0]).any())
-    )
-
-
-def _step(view: View, names: Sequence[str]) -> int:
-    """Every how many-th draw fits into the budget."""
-    size = sum(8 * view.posterior[name].size for name in names)
-    return min(-(-size // BUDGET) or 1, max(1, view.num_draws // KEPT))
 
 
 def _table(raw: Diagnosis, values: Values, names: Mapping[str, tuple[str, ...]]) -> pd.DataFrame:

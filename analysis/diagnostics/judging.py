@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
+from ..posterior.deciding import rhat_of_entries
 from ..posterior.draws import variable_of
 from . import sentences as say
 from .causes.funnel import ALONE, Funnel, find_funnel
@@ -19,7 +20,7 @@ from .causes.modes import LOOKED_AT, Heights, compare_heights, settled
 from .causes.not_finite import first_broken
 from .causes.short import times_as_many
 from .causes.stuck import Run, longest_run, narrow_chains
-from .facts import Facts, rhat_of_entries
+from .facts import Facts
 from .labels import Labels
 from .verdict import Answer, Cause
 

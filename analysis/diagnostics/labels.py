@@ -21,7 +21,7 @@ from ..alignment.result import event_shapes
 from ..posterior.summary import summary
 from ..posterior.view import as_view
 from .aligned import diagnose_aligned
-from .facts import Facts, rhat_of_entries
+from .facts import Facts
 from .invariants import invariants
 from .result import AlignedDiagnosis
 
@@ -144,16 +144,13 @@ def _search(
 
 
 def _discover(facts: Facts) -> tuple[Candidate, ...]:
-    from ..discovery import discover
+    from ..discovery.of_posterior import search
 
-    if not facts.values:
-        return ()
     known = {
         name: facts.table["rhat"].reindex(list(entries)).to_numpy()
         for name, entries in facts.names.items()
     }
-    found = discover(facts.values, rhat_of_entries, known=known)
-    return (*found.certain, *((found.ambiguous,) if found.ambiguous else ()))
+    return search(facts.values, known)
 
 
 def _already_aligned(facts: Facts) -> Symmetry:

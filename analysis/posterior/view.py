@@ -23,6 +23,7 @@ from onebasin.models.checks import check_paths
 from onebasin.models.formats.adopted import adopted
 from onebasin.models.formats.objects import convert, names_files
 from onebasin.models.formats.opening import open_tree
+from onebasin.models.symmetry.words import as_symmetry
 
 from .draws import Draws, check_dims, checked, lay_out, refuse_broken
 from .kinds import Kinds, kinds_of
@@ -255,6 +256,21 @@ class View:
             If the attribute describes something else.
         """
         return self._described(schema.SYMMETRY, schema.symmetry_of)
+
+    def as_symmetry(self, symmetry: Any) -> Symmetry:
+        """Take blocks, or words of them, as a symmetry of these variables.
+
+        Raises
+        ------
+        TypeError
+            If it is neither.
+        ValueError
+            If a word cannot be read.
+        """
+        sizes = {str(name): each.sizes for name, each in self.posterior.data_vars.items()}
+        sample = schema.SAMPLE_DIMS
+        shapes = {n: tuple(s for d, s in s.items() if d not in sample) for n, s in sizes.items()}
+        return as_symmetry(symmetry, shapes)
 
     def _described[T](self, name: str, read: Callable[[schema.Attributes], T]) -> T:
         try:

@@ -17,7 +17,7 @@ from onebasin.models.symmetry.evidence import Evidence
 from onebasin.models.symmetry.group import Group
 from onebasin.models.target import Target, check_target
 
-from ..engine import engine_named
+from ..engine import engine_for, engine_named
 from ..errors import InferenceError
 from .base import ValueDensity
 from .changes import changes
@@ -74,7 +74,7 @@ class SymmetryCheck:
 def check_symmetry(
     target: Target,
     *,
-    engine: str = "numpyro",
+    engine: str | None = None,
     points: int = 5,
     seed: int = 0,
     tolerance: float = TOLERANCE,
@@ -92,8 +92,9 @@ def check_symmetry(
     ----------
     target : Target
         With a symmetry; one without passes.
-    engine : "numpyro" or "stan"
-        Whose definition is evaluated.
+    engine : "numpyro" or "stan", optional
+        Whose definition is evaluated; by default the one that the target
+        has a definition for, NumPyro where it has both.
     points : int
         How many points, at least 1: uniform within +-2 in the unconstrained space, or of `draws`, spread over chains.
     seed : int
@@ -121,7 +122,7 @@ def check_symmetry(
         If a block does not fit the target's variables, `engine` is unknown or `points` is not positive.
     """
     check_target(target)
-    density = engine_named(engine).density(target, progress)
+    density = engine_named(engine_for(target, engine)).density(target, progress)
     if points < 1:
         raise ValueError(f"`points` is {points}; it has to be 1 or more.")
     return hold(target, density, points=points, seed=seed, tolerance=tolerance, draws=draws)

@@ -17,7 +17,7 @@ from .settings import HmcSettings
 def hmc(
     target: Target,
     *,
-    engine: str = "numpyro",
+    engine: str | None = None,
     settings: HmcSettings | None = None,
     seed: int = 0,
     checkpoint: str | Path | None = None,
@@ -34,8 +34,9 @@ def hmc(
     ----------
     target : Target
         What to sample.
-    engine : {"numpyro", "stan"}
-        Who does it.
+    engine : {"numpyro", "stan"}, optional
+        Who does it; by default the one that the target
+        has a definition for, NumPyro where it has both.
     settings : HmcSettings, optional
         Chains, iterations, adaptation, metric, trajectory length, precision.
     seed : int

@@ -17,7 +17,7 @@ from .settings import NutsSettings
 def nuts(
     target: Target,
     *,
-    engine: str = "numpyro",
+    engine: str | None = None,
     settings: NutsSettings | None = None,
     seed: int = 0,
     checkpoint: str | Path | None = None,
@@ -31,8 +31,9 @@ def nuts(
     ----------
     target : Target
         What to sample.
-    engine : {"numpyro", "stan"}
-        Who does it; the result has the same form.
+    engine : {"numpyro", "stan"}, optional
+        Who does it; the result has the same form; by default the one that the target
+        has a definition for, NumPyro where it has both.
     settings : NutsSettings, optional
         Chains, iterations, adaptation, metric, precision.
     seed : int

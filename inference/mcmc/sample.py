@@ -16,7 +16,7 @@ from onebasin.models.storage.leftovers import working_folder
 from onebasin.models.target import Target, check_target
 
 from .. import declared
-from ..engine import engine_named
+from ..engine import engine_for, engine_named
 from ..fingerprint import fingerprint
 from ..origin import origin_of
 from ..posterior import build
@@ -31,7 +31,7 @@ def sample(
     target: Target,
     method: str,
     *,
-    engine: str,
+    engine: str | None,
     settings: Settings,
     seed: int,
     checkpoint: str | Path | None,
@@ -41,6 +41,7 @@ def sample(
 ) -> xr.DataTree:
     """Run the chains of a method; `nuts` and `hmc` say what the arguments mean."""
     check_target(target)
+    engine = engine_for(target, engine)
     chains_of = engine_named(engine).chains
     seed, limit = check_seed(seed), check_limit(predictive_mb)
     check_amount(settings.chains, settings.draws)

@@ -15,7 +15,7 @@ from .settings import LaplaceSettings
 def laplace(
     target: Target,
     *,
-    engine: str = "numpyro",
+    engine: str | None = None,
     settings: LaplaceSettings | None = None,
     seed: int = 0,
     predictive_mb: float = LIMIT_MB,
@@ -28,8 +28,9 @@ def laplace(
     ----------
     target : Target
         What to approximate.
-    engine : {"numpyro", "stan"}
-        The Hessian by JAX, or CmdStan's `laplace`.
+    engine : {"numpyro", "stan"}, optional
+        The Hessian by JAX, or CmdStan's `laplace`; by default the one that the target
+        has a definition for, NumPyro where it has both.
     settings : LaplaceSettings, optional
         The search for the mode, and draws.
     seed : int

@@ -15,7 +15,7 @@ from onebasin.models.storable import check_amount
 from onebasin.models.target import Target, check_target
 
 from .. import declared
-from ..engine import Engine, engine_named
+from ..engine import Engine, engine_for, engine_named
 from ..origin import origin_of
 from ..posterior import build
 from ..progress import ProgressBars
@@ -28,7 +28,7 @@ def approximate[S: Settings](
     method: str,
     ask: Callable[[Engine], Callable[[ModeRequest[S]], Approximation]],
     *,
-    engine: str,
+    engine: str | None,
     settings: S,
     seed: int,
     predictive_mb: float,
@@ -36,9 +36,10 @@ def approximate[S: Settings](
     progress: bool,
 ) -> xr.DataTree:
     """Run a method; `optimize`, `laplace` and `pathfinder` say what the arguments mean."""
+    check_target(target)
+    engine = engine_for(target, engine)
     run = ask(engine_named(engine))
     seed, limit = check_seed(seed), check_limit(predictive_mb)
-    check_target(target)
     check_amount(1, 1 if isinstance(settings, OptimizeSettings) else settings.draws)
     trial = declared.begin(
         target, engine=engine, seed=seed, progress=progress, wanted=check_symmetry

@@ -15,7 +15,7 @@ from .settings import OptimizeSettings
 def optimize(
     target: Target,
     *,
-    engine: str = "numpyro",
+    engine: str | None = None,
     settings: OptimizeSettings | None = None,
     seed: int = 0,
     predictive_mb: float = LIMIT_MB,
@@ -28,8 +28,9 @@ def optimize(
     ----------
     target : Target
         What to optimise.
-    engine : {"numpyro", "stan"}
-        SciPy's L-BFGS-B on the NumPyro model, or CmdStan's L-BFGS.
+    engine : {"numpyro", "stan"}, optional
+        SciPy's L-BFGS-B on the NumPyro model, or CmdStan's L-BFGS; by default the one that the target
+        has a definition for, NumPyro where it has both.
     settings : OptimizeSettings, optional
         Starting points, iterations, and whether the log Jacobian is added.
     seed : int

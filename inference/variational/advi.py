@@ -18,7 +18,7 @@ from onebasin.models.storable import check_amount
 from onebasin.models.target import Target, check_target
 
 from .. import declared
-from ..engine import engine_named
+from ..engine import engine_for, engine_named
 from ..origin import origin_of
 from ..posterior import build
 from ..progress import ProgressBars
@@ -31,7 +31,7 @@ def advi(
     target: Target,
     *,
     family: str = "meanfield",
-    engine: str = "numpyro",
+    engine: str | None = None,
     settings: AdviSettings | None = None,
     start: Mapping[str, Any] | None = None,
     seed: int = 0,
@@ -47,8 +47,9 @@ def advi(
         What to approximate.
     family : {"meanfield", "fullrank"}
         Diagonal or full covariance.
-    engine : {"numpyro", "stan"}
-        Our own Gaussian families with Adam, or Stan's own algorithm.
+    engine : {"numpyro", "stan"}, optional
+        Our own Gaussian families with Adam, or Stan's own algorithm; by default the one that the target
+        has a definition for, NumPyro where it has both.
     settings : AdviSettings, optional
         Optimiser, stopping rule, draws.
     start : mapping, optional
@@ -88,10 +89,11 @@ def advi(
     StanError
         If Stan cannot compile the program.
     """
+    check_target(target)
     choose("family", family, GAUSSIANS)
+    engine = engine_for(target, engine)
     fit_by = engine_named(engine).fit
     seed, limit = check_seed(seed), check_limit(predictive_mb)
-    check_target(target)
     settings = given_or_default(settings, AdviSettings, taker="advi")
     check_amount(1, settings.draws)
     trial = declared.begin(

@@ -57,8 +57,8 @@ def check_blocks(symmetry: Any, argument: str = "symmetry") -> Symmetry:
     """
     if not isinstance(symmetry, tuple | list) or not all(isinstance(b, Block) for b in symmetry):
         raise TypeError(
-            f"`{argument}` must be a tuple of blocks, such as (Exchangeable({{'mu': 0, 'sigma': 0}}),); got "
-            f"{symmetry!r}."
+            f"`{argument}` must be a tuple of blocks, such as (Exchangeable({{'mu': 0, 'sigma': 0}}),), or words such "
+            f"as 'mu,sigma'; got {symmetry!r}."
         )
     return tuple(symmetry)
 

@@ -10,10 +10,10 @@ declare it themselves.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .base import axes_of
-from .blocks import Block, Complement, Exchangeable, Flip
+from .blocks import Block, Complement, Exchangeable, Flip, Symmetry, check_blocks
 from .elements import Shapes
 
 _PART = re.compile(
@@ -73,6 +73,35 @@ def read(word: str) -> Block:
     axes = {part.name: part.axes if len(part.axes) > 1 else part.axes[0] for part in moved}
     flips = tuple(part.name for part in moved if part.flips)
     return Exchangeable(axes, len(flips) == len(moved) or flips or False, complements)
+
+
+def as_symmetry(symmetry: Any, shapes: Shapes | None = None) -> Symmetry:
+    """Take blocks, or words of them, as a symmetry.
+
+    Parameters
+    ----------
+    symmetry : tuple of blocks, str or sequence of str
+        Blocks, one word, or a word a block.
+    shapes : mapping of str to tuple of int, optional
+        Of variables in one draw, by which words are understood (`as_meant`).
+
+    Raises
+    ------
+    TypeError
+        If it is none of these.
+    ValueError
+        If a word cannot be read.
+    """
+    words = (symmetry,) if isinstance(symmetry, str) else symmetry
+    if not isinstance(words, tuple | list) or not words:
+        return check_blocks(symmetry)
+    if not all(isinstance(word, str) for word in words):
+        return check_blocks(symmetry)
+    try:
+        blocks = tuple(read(word) for word in words)
+    except ValueError as error:
+        raise ValueError(str(error).replace("`exchangeable`", "`symmetry`", 1)) from None
+    return tuple(as_meant(block, shapes or {}) for block in blocks)
 
 
 def spell(block: Block) -> str:

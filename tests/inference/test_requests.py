@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,11 +13,26 @@ import pytest
 from onebasin import inference
 from onebasin.analysis.gaussian.distillation import distil
 from onebasin.inference import AdviSettings, HmcSettings, NutsSettings
-from onebasin.models import BayesianNetwork, Network
+from onebasin.inference.engine import engine_for
+from onebasin.models import BayesianNetwork, Exchangeable, Network, Target
+from onebasin.models.numpyro_target import numpyro_model
+from onebasin.stan import stan_program
 
 TARGET = BayesianNetwork(Network(1, (2,))).condition(np.zeros((3, 1)), np.zeros((3, 1)), name="net")
 
 POSTERIOR = {name: np.zeros((1, 2, *shape)) for name, shape in TARGET.model.network.shapes.items()}
+
+
+def test_engine_that_is_not_named_is_the_one_that_the_target_has(tmp_path: Path) -> None:
+    (tmp_path / "m.stan").write_text("parameters { real a; } model { a ~ std_normal(); }")
+    numpyro_model = Target("m", numpyro_model=lambda: None)
+    for target, name in [
+        (TARGET, "numpyro"),  # both
+        (numpyro_model, "numpyro"),
+        (stan_program(tmp_path / "m.stan"), "stan"),
+    ]:
+        assert engine_for(target, None) == name
+        assert engine_for(target, "stan") == "stan"
 
 
 @pytest.mark.usefixtures("unchecked")
@@ -42,3 +59,13 @@ def test_settings_of_another_class_are_refused(
         name = other.__name__ if isinstance(other, type) else type(other).__name__
         with pytest.raises(TypeError, match=rf"`settings` is .*{name}.*, but \w+ takes {own};"):
             method(TARGET, settings=other)
+
+
+@pytest.mark.parametrize(
+    "words", ["mu,sigma", ["mu,sigma"], (Exchangeable({"mu": 0, "sigma": 0}),)]
+)
+def test_a_symmetry_is_given_in_blocks_or_in_words(tmp_path: Path, words: Any) -> None:
+    program = tmp_path / "m.stan"
+    program.write_text("parameters { vector[2] mu; vector[2] sigma; }")
+    for make in (partial(stan_program, program), partial(numpyro_model, lambda: None)):
+        assert make(symmetry=words).symmetry == (Exchangeable({"mu": 0, "sigma": 0}),)

@@ -213,10 +213,29 @@ def test_align_writes_a_posterior_in_one_labelling(onebasin, mixture):
     )
 
 
+def test_align_without_words_aligns_by_what_the_draws_show(onebasin, mixture):
+    answer = onebasin("align", "run.nc", "--out", "found.nc")
+    assert answer.code == 0, answer.err
+    assert "the draws show that labels switch in mu,sigma" in " ".join(answer.out.split())
+    onebasin("align", "run.nc", "--out", "asked.nc", "--exchangeable", "mu,sigma")
+    found, asked = (open_posterior(path)["posterior"]["mu"] for path in ("found.nc", "asked.nc"))
+    np.testing.assert_array_equal(found, asked)
+
+
+def test_align_says_that_there_is_nothing_to_align(onebasin, here):
+    values = {"mu": np.random.default_rng(8).normal(size=(4, 300, 3))}
+    save(build(Target("plain"), values, {}, {"engine": "stan", "method": "nuts"}), "run.nc")
+    answer = onebasin("align", "run.nc", "--out", "aligned.nc")
+    assert answer.code == 1
+    assert (
+        "`--exchangeable` is not given, `run.nc` declares none, and its draws show no" in answer.err
+    )
+    assert not Path("aligned.nc").exists()
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "`--exchangeable` is not given, and `run.nc` declares none"),
         (["--exchangeable", "mu,tau"], "tau"),
         (["--exchangeable", "mu,noise"], "noise"),
         (

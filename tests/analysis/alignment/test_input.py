@@ -22,7 +22,10 @@ def mixture(rng) -> xr.Dataset:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"symmetry": None}, "`symmetry` is not given, and `posterior` declares none"),
+        (
+            {"symmetry": None},
+            "`symmetry` is not given, `posterior` declares none, and its draws show no labels that switch",
+        ),
         ({"symmetry": ()}, "`symmetry` has no blocks"),
         (
             {"symmetry": (Exchangeable({"mu": 0, "tau": 0}),)},

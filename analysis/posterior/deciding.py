@@ -1,0 +1,93 @@
+"""Which variables of a posterior decide whether it may be used, and the draws of theirs that are looked at.
+
+Parameters decide. Integers do not (an allocation changes values, not places), nor do numbers that are whole in every
+draw and generated quantities. Where there are no parameters at all, everything decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from .draws import checked
+from .summary import rhats
+from .view import View
+
+BUDGET = 2**26
+"""Bytes of draws that are looked at together; of more every few draws are, `KEPT` a chain at least."""
+KEPT = 500
+
+
+def deciding(
+    view: View, chosen: Sequence[str] | None = None
+) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
+    """Return the variables that decide, and those that do not by reason.
+
+    Parameters
+    ----------
+    view
+        The posterior.
+    chosen
+        Variables that were asked for, which decide whatever their kind; None for all.
+
+    Returns
+    -------
+    names : tuple of str
+        What decides, in the posterior's order.
+    left_out : dict
+        Of ``integer``, ``transformed`` and ``generated``: names.
+    """
+    names = tuple(view.variables if chosen is None else chosen)
+    kinds = view.kinds.of
+    whole = tuple(name for name in names if _is_whole(view, name))
+    real = tuple(name for name in names if name not in whole)
+    decide = tuple(name for name in real if kinds[name] == "parameter" or chosen is not None)
+    decide = decide or real or names
+    out = {
+        "integer": tuple(name for name in whole if name not in decide),
+        **{
+            kind: tuple(n for n in real if kinds[n] == kind and n not in decide)
+            for kind in ("transformed", "generated")
+        },
+    }
+    return decide, out
+
+
+def looked_at(
+    view: View, names: Sequence[str]
+) -> dict[str, Float[np.ndarray, "chain draw *event"]]:
+    """Return draws of variables in double precision, every few of them where they would take more than `BUDGET`."""
+    step = _step(view, names)
+    thinned = {
+        name: checked(view.posterior[name], view.argument).isel(draw=slice(None, None, step))
+        for name in names
+    }
+    return {name: np.asarray(drawn.values, dtype=np.float64) for name, drawn in thinned.items()}
+
+
+def rhat_of_entries(values: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, " param"]:
+    """R-hat of entries; of a single chain that of its halves; NaN where it is not defined."""
+    if len(values) > 1:
+        return rhats(values)
+    half = values.shape[1] // 2
+    return rhats(np.concatenate([values[:, :half], values[:, half : 2 * half]]))
+
+
+def _is_whole(view: View, name: str) -> bool:
+    """Whether a variable's numbers are whole ones, more than one of them."""
+    variable = view.posterior[name]
+    if variable.dtype.kind in "biu":
+        return True
+    some = variable.isel(draw=slice(0, 50)).values
+    some = some[np.isfinite(some)]
+    return (
+        some.size > 0 and bool((some == np.rint(some)).all()) and bool((some != some.flat[0]).any())
+    )
+
+
+def _step(view: View, names: Sequence[str]) -> int:
+    """Every how many-th draw fits into the budget."""
+    size = sum(8 * view.posterior[name].size for name in names)
+    return min(-(-size // BUDGET) or 1, max(1, view.num_draws // KEPT))
