@@ -2,6 +2,8 @@
 
 from ._version import __version__ as __version__
 from .analysis.alignment import align as align
+from .analysis.alignment.between import barriers as barriers
+from .analysis.alignment.between import transpositions as transpositions
 from .analysis.alignment.failure_rates import PlantedComponents as PlantedComponents
 from .analysis.alignment.failure_rates import failure_rates as failure_rates
 from .analysis.compare.compare import compare as compare
@@ -9,6 +11,15 @@ from .analysis.diagnostics.diagnose import diagnose as diagnose
 from .analysis.gaussian import fit_gaussian as fit_gaussian
 from .analysis.gaussian.distillation import DistillationSettings as DistillationSettings
 from .analysis.gaussian.distillation import distil as distil
+from .analysis.plots.barriers import plot_barriers as plot_barriers
+from .analysis.plots.comparison import plot_comparison as plot_comparison
+from .analysis.plots.elbo import plot_elbo as plot_elbo
+from .analysis.plots.failure_rates import plot_failure_rates as plot_failure_rates
+from .analysis.plots.labels import plot_aligned as plot_aligned
+from .analysis.plots.labels import plot_labels as plot_labels
+from .analysis.plots.pair import plot_pair as plot_pair
+from .analysis.plots.predictive import plot_predictive as plot_predictive
+from .analysis.plots.traces import plot_traces as plot_traces
 from .analysis.posterior.elbo import elbo as elbo
 from .analysis.predictive.regression import score_predictions as score_predictions
 from .analysis.report import report as report

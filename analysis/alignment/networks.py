@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.models.networks.likelihood import Gaussian
@@ -23,7 +23,7 @@ from onebasin.models.symmetry.blocks import Exchangeable, blocks_of
 
 from .align import align
 from .barriers import Loss
-from .transpositions import transpositions_of
+from .transpositions import Transpositions, transpositions_of
 
 Values = Mapping[str, np.ndarray]
 
@@ -33,7 +33,7 @@ _AT_ONCE = 16
 
 def align_networks(
     model: BayesianNetwork, reference: Values, others: Values
-) -> tuple[dict[str, np.ndarray], Int[np.ndarray, " network"]]:
+) -> tuple[dict[str, np.ndarray], Transpositions]:
     """Align networks to one.
 
     Parameters
@@ -47,8 +47,8 @@ def align_networks(
 
     Returns
     -------
-    tuple of dict and array
-        The networks aligned, and the transpositions that it took.
+    tuple of dict and Transpositions
+        The networks aligned, and the transpositions that it took, by hidden layer (1, network).
     """
     symmetry = blocks_of(model.symmetry, Exchangeable)
     found = align(
@@ -60,7 +60,7 @@ def align_networks(
     )
     dataset = found.posterior["posterior"].to_dataset()
     moved = {name: dataset[name].values[0] for name in others}
-    return moved, transpositions_of(found.element).total[0]
+    return moved, transpositions_of(found.element)
 
 
 def as_draws(model: BayesianNetwork, networks: Values) -> xr.Dataset:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
+from .picture import Picture
 from .style import CHAIN_COLOURS, MUTED, TEXT_SIZE, add_legend, chain_colour, new_figure, style_axes
 
 
@@ -23,7 +23,7 @@ class ElboTrace:
     elbo: Float[np.ndarray, " evaluation"]
 
 
-def plot_elbo(traces: Mapping[str, ElboTrace]) -> Figure:
+def plot_elbo(traces: Mapping[str, ElboTrace]) -> Picture:
     """Draw ELBO traces.
 
     Parameters

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from ..predictive.regression import central_interval
+from .picture import Picture
 from .style import ACCENT, CHAIN_COLOURS, INK, add_legend, new_panels
 
 Line = Float[np.ndarray, " obs"]
@@ -91,7 +91,7 @@ def plot_predictive_band(
     x_label: str = "x",
     y_label: str = "y",
     columns: int = 2,
-) -> Figure:
+) -> Picture:
     """Draw predictive bands over the data, one panel per posterior.
 
     Parameters

@@ -14,6 +14,8 @@ from matplotlib.lines import Line2D
 
 from onebasin.models.text import shown
 
+from .picture import Picture
+
 INK = "#2a2f36"
 MUTED = "#6b7280"
 GRID = "#d9dde3"
@@ -40,9 +42,9 @@ def chain_colour(chain: int) -> str:
     return CHAIN_COLOURS[chain % len(CHAIN_COLOURS)]
 
 
-def new_figure(width: float, height: float) -> Figure:
+def new_figure(width: float, height: float) -> Picture:
     """Make an empty figure of this size in inches, without a background."""
-    return Figure(figsize=(width, height), layout="constrained", facecolor="none", dpi=RASTER_DPI)
+    return Picture(figsize=(width, height), layout="constrained", facecolor="none", dpi=RASTER_DPI)
 
 
 def literal(text: str) -> str:
@@ -77,7 +79,7 @@ def new_panels(
     x_label: str,
     y_label: str,
     share_axes: bool = True,
-) -> tuple[Figure, list[Axes]]:
+) -> tuple[Picture, list[Axes]]:
     """Make a figure of panels alike, one per title, in rows of at most `columns`.
 
     Sizes, width first, are in inches: of a panel, and of what the figure has besides. Where all

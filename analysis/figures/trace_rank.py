@@ -12,9 +12,9 @@ from itertools import pairwise
 import numpy as np
 from jaxtyping import Float, Int
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from scipy.stats import rankdata
 
+from .picture import Picture
 from .style import (
     INK,
     MUTED,
@@ -82,7 +82,7 @@ def trace_rank(name: str, draws: Float[np.ndarray, "chain draw"], *, bins: int =
     return TraceRank(name, draws, counts / (draws.shape[1] / bins))
 
 
-def plot_trace_rank(quantities: Sequence[TraceRank], *, title: str = "") -> Figure:
+def plot_trace_rank(quantities: Sequence[TraceRank], *, title: str = "") -> Picture:
     """Draw traces on the left and rank histograms on the right.
 
     Parameters

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
+from .picture import Picture
 from .style import GRID, POINTS_TO_RASTERISE, add_chain_legend, chain_colour, new_panels
 
 
@@ -29,7 +29,7 @@ def plot_weight_scatter(
     y_label: str = "W2[0,0]",
     share_axes: bool = True,
     columns: int = 3,
-) -> Figure:
+) -> Picture:
     """Draw the scatter of two weights for several posteriors.
 
     Parameters

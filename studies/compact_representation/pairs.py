@@ -98,7 +98,8 @@ def _compare(
 ) -> dict[str, np.ndarray]:
     """Compare the permuted twins with the first network of a run, and go along the line to the last."""
     first, others = _take(members, slice(0, 1)), _take(members, slice(1, None))
-    moved, count = align_networks(target.model, first, others)
+    moved, needed = align_networks(target.model, first, others)
+    count = needed.total[0]
     whole = {name: np.repeat(value, len(count), axis=0) for name, value in first.items()}
     line = np.linspace(0, 1, settings.points)
     between = {
@@ -111,7 +112,7 @@ def _compare(
         "distance_aligned": distances(first, moved),
         "barrier_raw": _barrier(target, whole, others, settings).height,
         "barrier_aligned": _barrier(target, whole, moved, settings).height,
-        "between": align_networks(target.model, first, between)[1],
+        "between": align_networks(target.model, first, between)[1].total[0],
     }
 
 

@@ -23,7 +23,7 @@ def test_alignment_of_a_pair_finds_the_permutation(rng):
     second |= {"W2": first["W2"][:, order], "b2": first["b2"]}
     assert distances(first, second)[0] > 1
     moved, count = align_networks(MODEL, first, second)
-    assert count.tolist() == [2]
+    assert count.total.tolist() == [[2]]
     for name, values in moved.items():
         np.testing.assert_array_equal(values, first[name])
     assert distances(first, moved).tolist() == [0]

@@ -1,0 +1,63 @@
+"""A figure that a notebook shows by itself, with its text for those who cannot see it.
+
+Matplotlib's own figures are shown by a notebook where pyplot made them. These are not pyplot's: nothing is left open,
+and a cell that ends with one shows it once.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Container
+from typing import Any
+
+from matplotlib.figure import Figure
+
+PAPER = "#ffffff"
+"""Ground of a figure that stands by itself: opaque, so that it can be read on a page of any colour."""
+NOTEBOOK_DPI = 144
+"""Pixels an inch of the image; it is shown at `SCREEN_DPI`, so that it stays sharp on dense screens."""
+SCREEN_DPI = 96
+
+
+class Picture(Figure):
+    """A figure with an alternative text.
+
+    Attributes
+    ----------
+    alt : str
+        What the picture shows, in words and numbers.
+    """
+
+    alt: str = ""
+
+    def on_paper(self, alt: str) -> Picture:
+        """Give it an opaque ground and its text, for a place that knows neither; returns itself."""
+        self.patch.set_facecolor(PAPER)
+        self.patch.set_alpha(1.0)
+        self.alt = alt
+        return self
+
+    def png(self, *, dpi: float = NOTEBOOK_DPI) -> bytes:
+        """Return the figure as an image file with few colours, which is small."""
+        from PIL import Image  # here: Matplotlib brings it along, and only images need it
+
+        buffer, small = io.BytesIO(), io.BytesIO()
+        self.savefig(buffer, format="png", dpi=dpi, facecolor=self.get_facecolor())
+        image = Image.open(buffer)
+        if image.getextrema()[3][0] == 255:
+            image = image.convert("RGB").quantize(
+                256, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE
+            )
+        image.save(small, format="png", optimize=True)
+        return small.getvalue()
+
+    def _repr_mimebundle_(
+        self, include: Container[str] | None = None, exclude: Container[str] | None = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Give a notebook the image, its size on the screen, and its text."""
+        width, height = (round(SCREEN_DPI * side) for side in self.get_size_inches())
+        text = f"<figure: {self.alt}>" if self.alt else repr(self)
+        shown: dict[str, Any] = {"width": width, "height": height}
+        if self.alt:
+            shown["alt"] = self.alt
+        return {"image/png": self.png(), "text/plain": text}, {"image/png": shown}

@@ -1,0 +1,27 @@
+"""How often alignment is wrong, against how far components lie apart."""
+
+from __future__ import annotations
+
+from ..alignment.failure_rates import FailureRates
+from ..figures.failure_rates import plot_failure_rates as draw
+from ..figures.picture import Picture
+from ..figures.style import new_figure
+
+
+def plot_failure_rates(rates: FailureRates) -> Picture:
+    """Draw what `failure_rates` found: the share of draws that each rule labels wrong, and the least there can be.
+
+    Parameters
+    ----------
+    rates : FailureRates
+        What `failure_rates` returned.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Means over repeats, the least and the largest as whiskers, against the separation of neighbouring means in
+        standard deviations.
+    """
+    figure = new_figure(6.4, 3.6)
+    draw(rates, ax=figure.subplots())
+    return figure.on_paper("")

@@ -1,0 +1,52 @@
+"""What a plot was given: one posterior, or several by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import xarray as xr
+
+from ..posterior.view import Posterior, View, as_view
+
+Posteriors = Posterior | Mapping[str, Posterior]
+
+
+def views_of(posteriors: Posteriors) -> dict[str, View]:
+    """Open one posterior, or several by name.
+
+    Raises
+    ------
+    ValueError
+        If there is none.
+    """
+    alone = not _are_several(posteriors)
+    return {
+        name: as_view(posterior, "posterior" if alone else f"posteriors[{name!r}]")
+        for name, posterior in named(posteriors).items()
+    }
+
+
+def named(posteriors: Posteriors) -> dict[str, Posterior]:
+    """Give one posterior a name, and several theirs.
+
+    Raises
+    ------
+    ValueError
+        If there is none.
+    """
+    if not _are_several(posteriors):
+        return {"posterior": posteriors}
+    if not posteriors:
+        raise ValueError(
+            "`posteriors` is empty: give a posterior, or several by name, such as {'NUTS': tree}."
+        )
+    return {str(name): posterior for name, posterior in posteriors.items()}
+
+
+def _are_several(posteriors: Posteriors) -> bool:
+    """Whether it is a mapping of posteriors; one of arrays is a single posterior."""
+    if isinstance(posteriors, xr.DataTree | xr.Dataset) or not isinstance(posteriors, Mapping):
+        return False
+    arrays = (np.ndarray, xr.DataArray)
+    return not posteriors or not all(isinstance(value, arrays) for value in posteriors.values())

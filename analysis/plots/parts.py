@@ -1,0 +1,181 @@
+"""Which entries of interchangeable parts are drawn: a row a variable, a line a part.
+
+Convention: a row has one line for every part of its block, the entry at the part's place (on the diagonal where a
+block moves two axes of one variable) and at one place along the other axes; of a block that changes whole variables,
+some entries of its own. What disagrees most between chains is taken, as it came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Float
+
+from onebasin.models.symmetry.blocks import Block, Symmetry, axes_of
+
+from ..posterior.deciding import rhat_of_entries
+from ..posterior.view import View
+
+Lines = Float[np.ndarray, "chain draw line"]
+Place = tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """Lines of one variable.
+
+    Attributes
+    ----------
+    name
+        The variable.
+    title
+        What the row is called, with the place along other axes.
+    places
+        Place of each line's entry in the variable.
+    labels
+        What each line is called.
+    block
+        Number of the block in the symmetry.
+    rhat
+        Largest R-hat of the lines; of a single chain, that of its halves.
+    """
+
+    name: str
+    title: str
+    places: tuple[Place, ...]
+    labels: tuple[str, ...]
+    block: int
+    rhat: float
+
+    def of(self, dataset: xr.Dataset) -> Lines:
+        """The row's draws in a dataset that has the variable."""
+        values = dataset[self.name].transpose("chain", "draw", ...)
+        lines = [values[(slice(None), slice(None), *place)].values for place in self.places]
+        return np.stack(lines, axis=-1).astype(np.float64)
+
+
+def rows_of(
+    view: View,
+    symmetry: Symmetry,
+    *,
+    var_names: Sequence[str] | None,
+    rows: int,
+    components: int,
+) -> tuple[Row, ...]:
+    """Choose what to draw: of every variable the row that disagrees most, and of these the worst.
+
+    Parameters
+    ----------
+    view
+        The posterior as it came.
+    symmetry
+        Its blocks.
+    var_names
+        The variables to draw, in this order; by default the worst.
+    rows, components
+        How many rows, and lines in each, at most.
+
+    Raises
+    ------
+    ValueError
+        If a variable that is asked for is not moved by the symmetry.
+    """
+    moved = list(dict.fromkeys(name for block in symmetry for name in block.variables))
+    moved = [name for name in moved if name in view.variables]
+    unknown = [name for name in var_names or () if name not in moved]
+    if unknown:
+        raise ValueError(
+            f"`var_names` asks for `{unknown[0]}`, which the symmetry does not move; it moves {', '.join(moved)}."
+        )
+    found: dict[str, Row] = {}
+    for number, block in enumerate(symmetry):
+        for name in block.variables:
+            if name in moved and (not var_names or name in var_names) and name not in found:
+                found[name] = max(_rows(view, block, number, name, components), key=_worst)
+    if var_names:
+        chosen = [found[name] for name in dict.fromkeys(var_names)]
+    else:
+        chosen = sorted(found.values(), key=_worst, reverse=True)[:rows]
+        chosen.sort(key=lambda row: moved.index(row.name))
+    return _of_few_parts(view, tuple(chosen), symmetry, components)
+
+
+def _worst(row: Row) -> float:
+    return -np.inf if np.isnan(row.rhat) else row.rhat
+
+
+def _rows(view: View, block: Block, number: int, name: str, most: int) -> Iterator[Row]:
+    variable = view.posterior[name].transpose("chain", "draw", ...)
+    shape = variable.shape[2:]
+    if name not in block.axes:
+        yield _of_entries(view, block, number, name, most)
+        return
+    moved = axes_of(block.axes[name])
+    others = [axis for axis in range(len(shape)) if axis not in moved]
+    values = np.asarray(variable.values, np.float64)
+    labels = tuple(f"component {label}" for label in _labels(variable, moved[0]))
+    for rest in product(*(range(shape[axis]) for axis in others)):
+        at: list[str] = ["·"] * len(shape)
+        places = []
+        for part in range(shape[moved[0]]):
+            place = [part] * len(shape)
+            for axis, index in zip(others, rest, strict=True):
+                place[axis] = index
+                at[axis] = str(_labels(variable, axis)[index])
+            places.append(tuple(place))
+        title = f"{name}[{', '.join(at)}]" if others else name
+        lines = np.stack([values[(..., *place)] for place in places], axis=-1)
+        yield Row(name, title, tuple(places), labels, number, _largest(rhat_of_entries(lines)))
+
+
+def _of_entries(view: View, block: Block, number: int, name: str, most: int) -> Row:
+    """Entries that change as a whole: those furthest from where the change leaves them."""
+    variable = view.posterior[name].transpose("chain", "draw", ...)
+    values = np.asarray(variable.values, np.float64)
+    flat = values.reshape(*values.shape[:2], -1) - (0.5 if name in block.complemented else 0.0)
+    apart = np.abs(flat)
+    spread = apart.std(axis=(0, 1))
+    clear = np.divide(apart.mean(axis=(0, 1)), spread, out=np.zeros_like(spread), where=spread > 0)
+    chosen = np.sort(np.argsort(-clear, kind="stable")[:most])
+    places = [tuple(map(int, np.unravel_index(k, values.shape[2:]))) for k in chosen]
+    labels = []
+    for place in places:
+        at = [str(_labels(variable, axis)[index]) for axis, index in enumerate(place)]
+        labels.append(f"{name}[{', '.join(at)}]" if at else name)
+    rhat = _largest(rhat_of_entries(flat[..., chosen]))
+    return Row(name, name, tuple(places), tuple(labels), number, rhat)
+
+
+def _labels(variable: xr.DataArray, axis: int) -> Sequence[object]:
+    dim = variable.dims[2 + axis]
+    return variable.coords[dim].values if dim in variable.coords else range(variable.sizes[dim])
+
+
+def _largest(rhats: np.ndarray) -> float:
+    known = rhats[np.isfinite(rhats)]
+    return float(known.max()) if known.size else float("nan")
+
+
+def _of_few_parts(
+    view: View, rows: tuple[Row, ...], symmetry: Symmetry, most: int
+) -> tuple[Row, ...]:
+    """Keep the same few parts in all rows of a block: those that disagree most in its worst row."""
+    kept: dict[int, np.ndarray] = {}
+    for row in sorted(rows, key=_worst, reverse=True):
+        if len(row.places) > most and row.block not in kept:
+            rhats = np.nan_to_num(rhat_of_entries(row.of(view.posterior)), nan=-np.inf)
+            kept[row.block] = np.sort(np.argsort(-rhats, kind="stable")[:most])
+    return tuple(
+        row
+        if len(row.places) <= most
+        else replace(
+            row,
+            places=tuple(row.places[k] for k in kept[row.block]),
+            labels=tuple(row.labels[k] for k in kept[row.block]),
+        )
+        for row in rows
+    )
