@@ -8,6 +8,7 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
+import tomllib
 import venv
 import zipfile
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 ROOMS = ("models", "stan", "inference", "analysis", "studies")
+VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 BUILT_FROM = ("onebasin", *ROOMS, "pyproject.toml", "MANIFEST.in", "LICENSE", "README.md")
 
 
@@ -81,7 +83,7 @@ def _contents(wheel: Path) -> dict[str, bytes]:
 
 def test_wheel_holds_one_package_and_every_file_of_it(wheel, packaged):
     names = set(_contents(wheel))
-    assert {name.split("/")[0] for name in names} == {"onebasin", "onebasin-0.1.0.dist-info"}
+    assert {name.split("/")[0] for name in names} == {"onebasin", f"onebasin-{VERSION}.dist-info"}
     assert {name for name in names if name.startswith("onebasin/")} == packaged
     assert {"onebasin/py.typed", "onebasin/__init__.pyi", "onebasin/stan/__init__.py"} <= packaged
 
@@ -97,7 +99,7 @@ def test_sdist_holds_real_files_under_the_links(sdist, packaged):
     with tarfile.open(sdist) as archive:
         members = archive.getmembers()
     assert all(member.isfile() or member.isdir() for member in members)
-    top = "onebasin-0.1.0/"
+    top = f"onebasin-{VERSION}/"
     names = {member.name.removeprefix(top) for member in members if member.isfile()}
     assert {name for name in names if name.startswith("onebasin/")} == packaged
     rest = {name for name in names - packaged if not name.startswith("onebasin.egg-info/")}
@@ -115,7 +117,7 @@ def test_sdist_builds_the_same_wheel(sdist, wheel, tmp_path):
     with tarfile.open(sdist) as archive:
         archive.extractall(tmp_path, filter="data")
     (tmp_path / "out").mkdir()
-    rebuilt = _build("wheel", tmp_path / "onebasin-0.1.0", tmp_path / "out")
+    rebuilt = _build("wheel", tmp_path / f"onebasin-{VERSION}", tmp_path / "out")
     assert _contents(rebuilt) == _contents(wheel)
 
 
@@ -150,7 +152,7 @@ from pathlib import Path
 
 assert [m.mine for m in (stan, models, inference, studies)] == ["stan", "models", "inference", "studies"]
 assert "site-packages" in ob.__file__, ob.__file__
-assert ob.__version__ == "0.1.0"
+assert ob.__version__ == "@VERSION"
 data = ob.load_data("sinc", num_obs=8)
 network = ob.BayesianNetwork(ob.Network(1, (2,), 1, "tanh"))
 settings = ob.NutsSettings(chains=2, warmup=20, draws=20)
@@ -166,14 +168,14 @@ assert (Path(ob.__file__).parent / "stan" / "cmdstan").is_dir()
 
 
 def test_installed_wheel_works_without_its_source_and_beside_others(installed, crowded):
-    _run(installed / "python", "-c", SMOKE, cwd=crowded)
+    _run(installed / "python", "-c", SMOKE.replace("@VERSION", VERSION), cwd=crowded)
     assert "<table" in (crowded / "report.html").read_text()
     assert '"rhat"' in _run(installed / "onebasin", "diagnose", "run.nc", "--json", cwd=crowded)
 
 
 def test_installed_command_answers(installed, crowded):
     assert "diagnose" in _run(installed / "onebasin", "--help", cwd=crowded)
-    assert _run(installed / "onebasin", "--version", cwd=crowded).strip() == "0.1.0"
+    assert _run(installed / "onebasin", "--version", cwd=crowded).strip() == VERSION
 
 
 def test_pystan_is_found_whoever_is_imported_first(installed, crowded):

@@ -180,3 +180,16 @@ def test_licence_is_apache_2(project):
     text = (ROOT / "LICENSE").read_text()
     assert "Apache License" in text.splitlines()[1]
     assert "END OF TERMS AND CONDITIONS" in text
+
+
+def test_citation_and_changelog_are_of_this_version(project):
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert citation["version"] == project["version"]
+    assert citation["license"] == project["license"]
+    titles = " ".join(reference["title"] for reference in citation["references"])
+    assert all(
+        word in titles for word in ("Identifiability", "Symmetries", "Compact", "Permutation")
+    )
+    newest = re.search(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert newest is not None
+    assert newest[1] == project["version"]

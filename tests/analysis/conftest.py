@@ -108,7 +108,7 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(20170101)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_mcmc() -> Callable[..., xr.DataTree]:
     """The builder of posteriors made by NUTS."""
     return mcmc_tree
