@@ -2,15 +2,14 @@
 
 A field's type says what is allowed: one of those below, a `Literal` of words, or either of them or `None`. Values are
 checked and never converted, so that what is recorded is what was given. The meaning of a field stands in the class's
-docstring under "Parameters"; `descriptions` reads it from there, for the options of the command line.
+docstring under "Parameters", where a class made of another one has the other's fields too; `descriptions` reads it from
+there, for the options of the command line.
 """
 
 from __future__ import annotations
 
-import inspect
-import re
 from collections.abc import Callable
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, is_dataclass
 from dataclasses import dataclass as plain_dataclass
 from functools import wraps
 from typing import Annotated, Any, Literal, dataclass_transform, get_args, get_origin
@@ -19,6 +18,7 @@ from pydantic import ConfigDict, Field, ValidationError, WrapValidator
 from pydantic.dataclasses import dataclass
 
 from .checks import MAX_SEED, choose
+from .docstrings import completed, entries
 
 
 @plain_dataclass(frozen=True)
@@ -82,7 +82,16 @@ def settings[T](cls: type[T]) -> type[T]:
         raise refusal
 
     made.__init__ = init
+    made.__doc__ = completed(made.__doc__, "Parameters", _inherited(cls))
     return made
+
+
+def _inherited(cls: type) -> dict[str, str]:
+    """What the bases' docstrings say of their fields, which a class of settings has too."""
+    out: dict[str, str] = {}
+    for base in reversed(cls.__mro__[1:]):
+        out |= entries(base.__doc__, "Parameters") if is_dataclass(base) else {}
+    return out
 
 
 def given_or_default[T](given: T | None, kind: type[T], *, taker: str) -> T:
@@ -115,16 +124,10 @@ def given_or_default[T](given: T | None, kind: type[T], *, taker: str) -> T:
 
 
 def descriptions(cls: type) -> dict[str, str]:
-    """The meaning of every field in one line, from the docstrings of the class and its bases."""
-    out = {}
-    for base in reversed(cls.__mro__):
-        text = inspect.cleandoc(base.__dict__.get("__doc__") or "")
-        section = text.partition("Parameters\n----------\n")[2].partition("\n\n")[0]
-        for entry in re.split(r"\n(?=\S)", section):
-            names, _, meaning = entry.partition("\n")
-            for name in names.partition(" : ")[0].split(", "):
-                out[name] = " ".join(meaning.split())
-    return {field.name: out[field.name] for field in fields(cls)}
+    """The meaning of every field in one line, from the class's docstring."""
+    documented = entries(cls.__doc__, "Parameters")
+    meanings = {name: entry.partition("\n")[2] for name, entry in documented.items()}
+    return {field.name: " ".join(meanings[field.name].split()) for field in fields(cls)}
 
 
 def _refusal(cls: Any, error: ValidationError) -> Exception:

@@ -10,10 +10,12 @@ from onebasin.models.pointwise import LIMIT_MB
 from onebasin.models.settings import given_or_default
 from onebasin.models.target import Target
 
+from ..contract import method
 from .sample import sample
 from .settings import HmcSettings
 
 
+@method
 def hmc(
     target: Target,
     *,
@@ -25,47 +27,41 @@ def hmc(
     check_symmetry: bool = True,
     progress: bool = False,
 ) -> xr.DataTree:
-    """Sample a target's posterior with static HMC.
-
-    Parameters, results and errors are those of `inference.nuts`, with `HmcSettings`. CmdStan does not say which
-    transitions of static HMC diverged, so the Stan engine's result has no `diverging`.
+    """Sample a target's posterior with static HMC: trajectories of a fixed integration time.
 
     Parameters
     ----------
-    target : Target
-        What to sample.
-    engine : {"numpyro", "stan"}, optional
-        Who does it; by default the one that the target
-        has a definition for, NumPyro where it has both.
     settings : HmcSettings, optional
-        Chains, iterations, adaptation, metric, trajectory length, precision.
+        Chains, iterations, adaptation, metric, length of a trajectory, precision; ``HmcSettings()`` by default.
     seed : int
-        The same seed gives the same draws on the same engine.
+        From 0 to 2^31 - 1. The same seed gives the same draws on the same engine; a chain depends on the seed and its
+        number alone, whatever the number of chains.
     checkpoint : path, optional
-        A folder for finished chains.
-    predictive_mb : float
-        Megabytes that the groups `log_likelihood`, `posterior_predictive` and `log_prior` may take together; beyond
-        them every second, third, ... draw is kept there, and 0 leaves the groups out. What a Stan program computes
-        itself is kept whole.
-    check_symmetry : bool
-        Whether a declared symmetry is held against the log density before the run and at its draws afterwards, as by
-        `onebasin.check_symmetry`; a network's, which its architecture has, is not. It changes no draw; False leaves it
-        out.
-    progress : bool
-        Whether to show a bar a chain on stderr.
+        A folder for finished chains, as of `nuts`.
 
     Returns
     -------
     DataTree
-        See docs/developing/architecture.md.
+        As of `nuts`, but for `tree_depth`. CmdStan does not say which transitions of static HMC diverged, so that the
+        Stan engine's has no `diverging` either.
 
     Raises
     ------
-    SymmetryError
-        If the log density does not have the declared symmetry. What draws alone contradict is recorded in the attribute
-        `symmetry_evidence` and said in a notice.
-    TypeError, ValueError, InferenceError, StanError
-        As `nuts`.
+    InferenceError
+        If no starting point of finite log density is found.
+    StanError
+        If Stan cannot compile or run the program.
+
+    References
+    ----------
+    Neal 2011, MCMC using Hamiltonian dynamics, section 5.3.2.
+
+    Examples
+    --------
+    >>> settings = ob.HmcSettings(chains=2, warmup=100, draws=50, trajectory_length=2.0)
+    >>> run = ob.hmc(target, settings=settings, seed=1)
+    >>> run["sample_stats"]["n_steps"].shape
+    (2, 50)
     """
     return sample(
         target,

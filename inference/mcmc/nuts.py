@@ -10,10 +10,12 @@ from onebasin.models.pointwise import LIMIT_MB
 from onebasin.models.settings import given_or_default
 from onebasin.models.target import Target
 
+from ..contract import method
 from .sample import sample
 from .settings import NutsSettings
 
 
+@method
 def nuts(
     target: Target,
     *,
@@ -29,46 +31,47 @@ def nuts(
 
     Parameters
     ----------
-    target : Target
-        What to sample.
-    engine : {"numpyro", "stan"}, optional
-        Who does it; the result has the same form; by default the one that the target
-        has a definition for, NumPyro where it has both.
     settings : NutsSettings, optional
-        Chains, iterations, adaptation, metric, precision.
+        Chains, iterations, adaptation, metric, precision; ``NutsSettings()`` by default.
     seed : int
-        The same seed gives the same draws on the same engine, whatever the number of chains.
+        From 0 to 2^31 - 1. The same seed gives the same draws on the same engine; a chain depends on the seed and its
+        number alone, whatever the number of chains.
     checkpoint : path, optional
-        A folder for finished chains. When the same call is made again, chains found there are not run anew; so a
-        run that was interrupted can be finished. The same call is one of the same fingerprint, for which see
-        docs/developing/architecture.md.
-    predictive_mb : float
-        Megabytes that the groups `log_likelihood`, `posterior_predictive` and `log_prior` may take together; beyond
-        them every second, third, ... draw is kept there, and 0 leaves the groups out. What a Stan program computes
-        itself is kept whole.
-    check_symmetry : bool
-        Whether a declared symmetry is held against the log density before the run and at its draws afterwards, as by
-        `onebasin.check_symmetry`; a network's, which its architecture has, is not. It changes no draw; False leaves it
-        out.
-    progress : bool
-        Whether to show a bar a chain on stderr.
+        A folder for finished chains. The same call made again takes those that it finds there and runs the rest: so a
+        run that was interrupted is finished. Anything of another model, data, settings or seed is left alone.
 
     Returns
     -------
     DataTree
-        See docs/developing/architecture.md. Divergences are recorded, not raised.
+        Group `posterior` with every variable as (chain, draw, ...), `sample_stats` with `diverging`, `tree_depth`,
+        `n_steps`, `acceptance_rate`, `step_size`, `energy` and `lp`, each (chain, draw), `energy` and `lp` in nats; and
+        the data, log likelihoods and predictions beside them. Divergences are recorded, not raised.
 
     Raises
     ------
-    TypeError
-        If `settings` are of another class.
-    ValueError
-        If the engine is unknown, the seed out of range, or the target has no definition for the engine.
-    SymmetryError
-        If the log density does not have the declared symmetry. What draws alone contradict is recorded in the attribute
-        `symmetry_evidence` and said in a notice.
-    InferenceError, StanError
-        If no starting point is found, or Stan cannot compile or run the program.
+    InferenceError
+        If no starting point of finite log density is found.
+    StanError
+        If Stan cannot compile or run the program.
+
+    See Also
+    --------
+    hmc : trajectories of a fixed length.
+    diagnose : whether the draws may be used.
+
+    References
+    ----------
+    Hoffman and Gelman 2014, The no-U-turn sampler, JMLR 15. Betancourt 2017, arXiv:1701.02434, appendix A (multinomial
+    sampling, which both engines have).
+
+    Examples
+    --------
+    >>> settings = ob.NutsSettings(chains=2, warmup=300, draws=300)
+    >>> posterior = ob.nuts(target, settings=settings, seed=1)
+    >>> posterior["posterior"]["mu"].shape
+    (2, 300, 2)
+    >>> int(posterior["sample_stats"]["diverging"].sum())
+    0
     """
     return sample(
         target,

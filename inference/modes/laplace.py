@@ -8,10 +8,12 @@ from onebasin.models.pointwise import LIMIT_MB
 from onebasin.models.settings import given_or_default
 from onebasin.models.target import Target
 
+from ..contract import method
 from .method import approximate
 from .settings import LaplaceSettings
 
 
+@method
 def laplace(
     target: Target,
     *,
@@ -26,44 +28,35 @@ def laplace(
 
     Parameters
     ----------
-    target : Target
-        What to approximate.
     engine : {"numpyro", "stan"}, optional
-        The Hessian by JAX, or CmdStan's `laplace`; by default the one that the target
-        has a definition for, NumPyro where it has both.
+        The Hessian by JAX, or CmdStan's `laplace`; by default the engine that
+        the target has a definition for, NumPyro where it has both.
     settings : LaplaceSettings, optional
-        The search for the mode, and draws.
-    seed : int
-        Of the starting points and the draws.
-    predictive_mb : float
-        Megabytes that the groups `log_likelihood`, `posterior_predictive` and `log_prior` may take together; beyond
-        them every second, third, ... draw is kept there, and 0 leaves the groups out. What a Stan program computes
-        itself is kept whole.
-    check_symmetry : bool
-        Whether a declared symmetry is held against the log density before the run and at its draws afterwards, as by
-        `onebasin.check_symmetry`; a network's, which its architecture has, is not. It changes no draw; False leaves it
-        out.
-    progress : bool
-        Whether to show a bar on stderr.
+        The search for the mode, and draws; ``LaplaceSettings()`` by default.
 
     Returns
     -------
     DataTree
-        One chain of draws, in the variables' own spaces, with `lp` and `log_q`, of which k-hat is made; attribute
-        `converged` says whether the mode was met. The NumPyro engine adds `loc` and `scale_tril` to the group
-        `variational`.
+        One chain of draws, every variable in its own space as (1, draw, ...), with `lp` and `log_q` (1, draw) in nats,
+        of which k-hat is made; attribute `converged` says whether the mode was met. The NumPyro engine adds the group
+        `variational` with `loc (param)` and `scale_tril (param, param_bis)`, in the unconstrained space.
 
     Raises
     ------
-    TypeError
-        If `settings` are of another class.
-    ValueError
-        If the engine is unknown, the seed out of range, or the target has no definition for the engine.
-    SymmetryError
-        If the log density does not have the declared symmetry. What draws alone contradict is recorded in the attribute
-        `symmetry_evidence` and said in a notice.
-    InferenceError, StanError
-        If no optimum is found, the curvature at it is not that of a peak, or Stan cannot compile or run the program.
+    InferenceError
+        If no optimum is found, or the curvature at it is not that of a peak.
+    StanError
+        If Stan cannot compile or run the program.
+
+    References
+    ----------
+    Tierney and Kadane 1986, JASA 81(393). MacKay 1992, Neural Computation 4(3), for networks.
+
+    Examples
+    --------
+    >>> fit = ob.laplace(target, settings=ob.LaplaceSettings(draws=200), seed=1)
+    >>> fit["variational"]["scale_tril"].shape
+    (3, 3)
     """
     return approximate(
         target,

@@ -8,10 +8,12 @@ from onebasin.models.pointwise import LIMIT_MB
 from onebasin.models.settings import given_or_default
 from onebasin.models.target import Target
 
+from ..contract import method
 from .method import approximate
 from .settings import PathfinderSettings
 
 
+@method
 def pathfinder(
     target: Target,
     *,
@@ -26,43 +28,33 @@ def pathfinder(
 
     Parameters
     ----------
-    target : Target
-        What to approximate, with a Stan side: a program of its own, or a network.
     engine : {"stan"}
-        CmdStan's `pathfinder`.
+        CmdStan's `pathfinder`; the target has to have a Stan side: a program of its own, or a network.
     settings : PathfinderSettings, optional
-        Paths and draws.
-    seed : int
-        Of everything.
-    predictive_mb : float
-        Megabytes that the groups `log_likelihood`, `posterior_predictive` and `log_prior` may take together; beyond
-        them every second, third, ... draw is kept there, and 0 leaves the groups out. What a Stan program computes
-        itself is kept whole.
-    check_symmetry : bool
-        Whether a declared symmetry is held against the log density before the run and at its draws afterwards, as by
-        `onebasin.check_symmetry`; a network's, which its architecture has, is not. It changes no draw; False leaves it
-        out.
-    progress : bool
-        Whether to show a bar on stderr.
+        Paths and draws; ``PathfinderSettings()`` by default.
 
     Returns
     -------
     DataTree
-        One chain of draws with `lp`, `log_q` and the number of the `path` that each is of. Draws of several paths are
-        resampled by importance; what k-hat is made of, `lp - log_q` of all paths' own draws, stands in the group
-        `variational` as `log_ratio`.
+        One chain of draws, every variable as (1, draw, ...), with `lp` and `log_q` in nats and the number of the `path`
+        that each is of, all (1, draw). Draws of several paths are resampled by importance; what k-hat is made of,
+        `lp - log_q` of all paths' own draws, stands in the group `variational` as `log_ratio (path_draw)`.
 
     Raises
     ------
-    TypeError
-        If `settings` are of another class.
-    ValueError
-        If the engine is not Stan, the seed out of range, or the target has no Stan side.
-    SymmetryError
-        If the log density does not have the declared symmetry. What draws alone contradict is recorded in the attribute
-        `symmetry_evidence` and said in a notice.
     StanError
         If Stan cannot compile or run the program, or no path has come anywhere.
+
+    References
+    ----------
+    Zhang, Carpenter, Gelman and Vehtari 2022, Pathfinder, JMLR 23, algorithms 1 and 2.
+
+    Examples
+    --------
+    >>> schools = ob.stan_program("schools.stan", "schools.json")
+    >>> draws = ob.pathfinder(schools, settings=ob.PathfinderSettings(draws=200), seed=1)
+    >>> draws["posterior"]["theta"].shape
+    (1, 200, 8)
     """
     return approximate(
         target,

@@ -31,6 +31,7 @@ from onebasin.models.settings import given_or_default
 from onebasin.models.target import Target, check_target
 
 from ..checkpoint import keeper_in
+from ..contract import method
 from ..density.network import prior_model
 from ..fingerprint import fingerprint
 from ..keys import Purpose, keys_for
@@ -43,6 +44,7 @@ from .settings import EnsembleSettings
 from .train import Trained, train
 
 
+@method
 def ensemble(
     target: Target,
     *,
@@ -57,33 +59,39 @@ def ensemble(
     Parameters
     ----------
     target : NetworkTarget
-        Network and data.
+        Network and data: `BayesianNetwork.condition(x, y)`.
     settings : EnsembleSettings, optional
-        Members, starts, epochs, batches, steps, objective, precision.
+        Members, starts, epochs, batches, steps, objective, precision; ``EnsembleSettings()`` by default.
     seed : int
-        Of the starts and the batches; a member depends on the seed and its number alone.
-    checkpoint : path, optional
-        A folder in which the state of training is kept. When the same call is made again, training goes on from there
-        to the same members.
-    predictive_mb : float
-        Megabytes that the groups `log_likelihood`, `posterior_predictive` and `log_prior` may take together; beyond
-        them every second, third, ... draw is kept there, and 0 leaves the groups out. What a Stan program computes
-        itself is kept whole.
-    progress : bool
-        Whether to show a bar on stderr.
+        Of the starts and the batches, from 0 to 2^31 - 1; a member depends on the seed and its number alone.
 
     Returns
     -------
     DataTree
-        One chain whose draws are the members, with their log posterior density in the unconstrained space as `lp`,
-        and the group `training` with `loss (member, epoch)`.
+        One chain whose draws are the members, `W1 (1, member, in, hidden1)` and so on, with their log posterior density
+        in the unconstrained space as `lp` (nats), and the group `training` with `loss (member, epoch)`. Members are
+        optima and no sample of the posterior: R-hat and ESS say nothing about them.
 
     Raises
     ------
-    TypeError
-        If `settings` are of another class.
     ValueError
         If the target is no network, the seed is out of range, or the batch is larger than the data.
+
+    Notes
+    -----
+    Members maximise the posterior density of the model as it is stated: its prior is the weight decay. There is no
+    adversarial training and no predicted variance, unlike in the paper.
+
+    References
+    ----------
+    Lakshminarayanan, Pritzel and Blundell 2017, Simple and scalable predictive uncertainty estimation using deep
+    ensembles, NeurIPS 30. He, Zhang, Ren and Sun 2015, arXiv:1502.01852, equation 10 (``init="he"``).
+
+    Examples
+    --------
+    >>> members = ob.ensemble(network, settings=ob.EnsembleSettings(members=4, epochs=200), seed=1)
+    >>> members["posterior"]["W1"].shape, members["training"]["loss"].shape
+    ((1, 4, 1, 2), (4, 200))
     """
     check_target(target)
     if not isinstance(target, NetworkTarget):

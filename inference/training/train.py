@@ -77,18 +77,18 @@ def train(
     keeper: Keeper | None = None,
     watch: Callable[[int], None] = lambda epochs: None,
 ) -> Trained:
-    """Train networks from given starts.
+    """Train networks from given starts, side by side.
 
     Parameters
     ----------
     target : NetworkTarget
-        Network and data.
-    start : mapping
-        Variable name to natural values (member, ...): one network a member.
+        Network and data: `BayesianNetwork.condition(x, y)`.
+    start : mapping of str to array (member, ...)
+        Every variable in its natural space: one network a member.
     settings : TrainSettings, optional
-        Epochs, batches, steps, objective, precision.
+        Epochs, batches, steps, objective, precision; ``TrainSettings()`` by default.
     seed : int
-        Of the order of batches. A member's order depends on the seed and its number alone.
+        Of the order of batches, from 0 to 2^31 - 1. A member's order depends on the seed and its number alone.
     same_batches : bool
         Whether all members take the batches of the first: then members that differ by a symmetry stay so.
     record_every : int, optional
@@ -101,14 +101,26 @@ def train(
     Returns
     -------
     Trained
-        Values, losses and checkpoints.
+        `values` (member, ...), `losses (member, epoch)` in nats an observation, checkpoints.
 
     Raises
     ------
     TypeError
-        If `settings` are of another class.
+        If `settings` are of another class, or the target is no network.
     ValueError
-        If `start` does not fit the target, members differ in number, or the batch is larger than the data.
+        If `start` does not fit the target, members differ in number, `record_every` is below 1, or the batch is larger
+        than the data.
+
+    References
+    ----------
+    Kingma and Ba 2015, Adam, arXiv:1412.6980.
+
+    Examples
+    --------
+    >>> start = {name: np.full((3, *shape), 0.1) for name, shape in network.model.network.shapes.items()}
+    >>> trained = ob.train(network, start, ob.TrainSettings(epochs=100), seed=1)
+    >>> trained.losses.shape
+    (3, 100)
     """
     check_class("target", target, NetworkTarget, remedy="give a network's condition(x, y)")
     settings = given_or_default(settings, TrainSettings, taker="train")

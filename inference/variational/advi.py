@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from onebasin.models.checks import check_seed, choose
-from onebasin.models.pointwise import LIMIT_MB, check_limit
+from onebasin.models.checks import choose
+from onebasin.models.pointwise import LIMIT_MB
 from onebasin.models.settings import given_or_default
-from onebasin.models.storable import check_amount
-from onebasin.models.target import Target, check_target
+from onebasin.models.target import Target
 
-from .. import declared
-from ..engine import engine_for, engine_named
-from ..origin import origin_of
-from ..posterior import build
-from ..progress import ProgressBars
+from ..contract import method
+from ..engine import engine_named
+from ..run import Found, Job, run
 from .families.table import GAUSSIANS
 from .fit import FitRequest
 from .settings import AdviSettings
 
 
+@method
 def advi(
     target: Target,
     *,
@@ -39,94 +35,83 @@ def advi(
     check_symmetry: bool = True,
     progress: bool = False,
 ) -> xr.DataTree:
-    """Fit a Gaussian in the unconstrained space.
+    """Fit a Gaussian in the unconstrained space by maximising the ELBO.
 
     Parameters
     ----------
-    target : Target
-        What to approximate.
     family : {"meanfield", "fullrank"}
         Diagonal or full covariance.
     engine : {"numpyro", "stan"}, optional
-        Our own Gaussian families with Adam, or Stan's own algorithm; by default the one that the target
-        has a definition for, NumPyro where it has both.
+        Our own Gaussian families with Adam, or Stan's own algorithm; by default the engine that
+        the target has a definition for, NumPyro where it has both.
     settings : AdviSettings, optional
-        Optimiser, stopping rule, draws.
-    start : mapping, optional
-        Value of every variable at which the mean starts, under its name and with its shape, in its natural space: the
-        mean of an aligned posterior, for one. Without it, the fit starts at random.
-    seed : int
-        Of the starting point, the gradients, the batches and the draws.
-    predictive_mb : float
-        Megabytes that the groups `log_likelihood`, `posterior_predictive` and `log_prior` may take together; beyond
-        them every second, third, ... draw is kept there, and 0 leaves the groups out. What a Stan program computes
-        itself is kept whole.
-    check_symmetry : bool
-        Whether a declared symmetry is held against the log density before the run and at its draws afterwards, as by
-        `onebasin.check_symmetry`; a network's, which its architecture has, is not. It changes no draw; False leaves it
-        out.
-    progress : bool
-        Whether to show a bar on stderr.
+        Optimiser, stopping rule, draws; ``AdviSettings()`` by default.
+    start : mapping of str to array, optional
+        Value of every variable at which the mean starts, under its name and with its shape in one draw, in its natural
+        space: the mean of an aligned posterior, for one. Without it, the fit starts at random.
 
     Returns
     -------
     DataTree
-        One chain of draws from the fit, with `lp` and `log_q`, and the group `variational` with the ELBO trace;
-        attribute `converged` says whether the stopping rule was met within `settings.iterations`.
+        One chain of draws from the fit, every variable as (1, draw, ...), with `lp` and `log_q` (1, draw) in nats, each
+        up to a constant; and the group `variational` with `elbo (evaluation)` in nats at `iteration (evaluation)`, and
+        of the NumPyro engine `loc (param)` with `scale (param)` or `scale_tril (param, param_bis)`. Attribute
+        `converged` says whether the stopping rule was met within `settings.iterations`.
 
     Raises
     ------
-    TypeError
-        If `settings` are of another class.
     ValueError
-        If a word is unknown, the target has no definition for the engine, `start` does not fit it, or a batch is asked
-        for where there is no network, on the Stan engine, or larger than the data.
-    SymmetryError
-        If the log density does not have the declared symmetry. What draws alone contradict is recorded in the attribute
-        `symmetry_evidence` and said in a notice.
+        If a word is unknown, the seed out of range, the target has no definition for the engine, `start` does not fit
+        it, or a batch is asked for where there is no network, on the Stan engine, or larger than the data.
     AdviFailed
-        If every attempt failed (see `variational.stan.ATTEMPTS`); the message says so in one line.
+        If every attempt of Stan's failed; the message says so in one line.
     StanError
         If Stan cannot compile the program.
+
+    See Also
+    --------
+    symmetrised_vi : what to use where parts are interchangeable.
+
+    References
+    ----------
+    Kucukelbir, Tran, Ranganath, Gelman and Blei 2017, Automatic differentiation variational inference, JMLR 18(14); the
+    stopping rule is that of section 2.6.
+
+    Examples
+    --------
+    >>> settings = ob.AdviSettings(iterations=2000, draws=200)
+    >>> fit = ob.advi(target, family="fullrank", settings=settings, seed=1)
+    >>> fit["posterior"]["mu"].shape, fit["variational"]["loc"].shape
+    ((1, 200, 2), (3,))
     """
-    check_target(target)
     choose("family", family, GAUSSIANS)
-    engine = engine_for(target, engine)
-    fit_by = engine_named(engine).fit
-    seed, limit = check_seed(seed), check_limit(predictive_mb)
-    settings = given_or_default(settings, AdviSettings, taker="advi")
-    check_amount(1, settings.draws)
-    trial = declared.begin(
-        target, engine=engine, seed=seed, progress=progress, wanted=check_symmetry
-    )
-    started = time.perf_counter()
-    with ProgressBars(progress) as bars:
-        origin = origin_of(target, engine, bars.say)
-        fit = fit_by(FitRequest(target, family, settings, start, seed, bars))
-    how: dict[str, Any] = {
-        "engine": engine,
-        "method": f"advi-{family}",
-        "settings": asdict(settings),
-        "seed": seed,
-        "wall_time": time.perf_counter() - started,
-        "gradient_evaluations": fit.gradient_evaluations,
-        "converged": int(fit.converged),
-        "attempts": fit.attempts,
-    }
-    if start is not None:
-        how["start"] = _digest(start)
-    tree = build(
+    chosen = given_or_default(settings, AdviSettings, taker="advi")
+
+    def work(job: Job) -> Found:
+        fit = engine_named(job.engine).fit(
+            FitRequest(target, family, chosen, start, job.seed, job.bars)
+        )
+        how: dict[str, Any] = {
+            "gradient_evaluations": fit.gradient_evaluations,
+            "converged": int(fit.converged),
+            "attempts": fit.attempts,
+        }
+        if start is not None:
+            how["start"] = _digest(start)
+        return Found(fit.draws, fit.stats, how, fit.variational)
+
+    return run(
         target,
-        fit.draws,
-        fit.stats,
-        how,
-        origin=origin,
-        variational=fit.variational,
-        predictive_mb=limit,
+        f"advi-{family}",
+        work,
+        engine=engine,
+        settings=chosen,
+        amount=(1, chosen.draws),
+        seed=seed,
+        predictive_mb=predictive_mb,
+        check_symmetry=check_symmetry,
+        progress=progress,
     )
-    if trial is not None:
-        trial.end(tree)
-    return tree
 
 
 def _digest(start: Mapping[str, Any]) -> str:

@@ -120,13 +120,32 @@ def test_values_are_kept_as_they_were_given() -> None:
 def test_descriptions_come_from_the_docstrings() -> None:
     with pytest.raises(KeyError, match="above"):
         descriptions(Plain)
-    Plain.__doc__ = Plain.__doc__.replace(
-        "Which.", "Which.\n    above, least, inside, share, sure : float\n        Numbers."
-    )
-    found = descriptions(More)
+
+    @settings
+    class Described(Plain):
+        """All of them.
+
+        Parameters
+        ----------
+        above, least, inside, share, sure : float
+            Numbers.
+        further : int
+            One more.
+        """
+
+        further: Count = 1
+
+    found = descriptions(Described)
     assert found["count"] == found["size"] == "How many, and how large."
     assert found["further"] == "One more."
     assert list(found)[-1] == "further"
+
+
+def test_a_class_made_of_another_says_what_the_other_says() -> None:
+    text = More.__doc__ or ""
+    assert text.startswith("Another.\n\nParameters\n")
+    assert text.index("count, size : int") < text.index("word : ") < text.index("further : int")
+    assert text.count("count, size : int") == 1
 
 
 @pytest.mark.parametrize(
