@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, SupportsFloat
+from typing import Any, Literal, SupportsFloat
+
+import numpy as np
 
 from .text import shown
 
 Flag = Literal["", "good", "warn", "bad"]
 """Whether what is said is good news."""
 
+MOST = 12
+"""Names that a line lists."""
 WIDTH = 88
 """Columns of the text."""
 MARKS: dict[Flag, str] = {"": "", "good": "✓", "warn": "!", "bad": "✗"}
@@ -126,6 +130,18 @@ def measured(value: float, error: float, unit: str = "nats") -> str:
         return f"{number(value, 5)} {unit}".rstrip()
     places = 2 if error == 0 else max(0, 1 - math.floor(math.log10(error)))
     return f"{value:,.{min(places, 6)}f} ± {error:,.{min(places, 6)}f} {unit}".rstrip()
+
+
+def in_sizes(arrays: Mapping[str, Any]) -> str:
+    """Give arrays by their names and shapes, numbers by their values: ```x` (30, 1), `N` = 30``."""
+    said = []
+    for name, value in list(arrays.items())[:MOST]:
+        shape = np.shape(value) if isinstance(value, np.ndarray | list | tuple) else ()
+        size = f" ({', '.join(map(str, shape))})" if shape else ""
+        known = f" = {value}" if isinstance(value, int | float) else ""
+        said.append(f"`{name}`{size}{known}")
+    more = f" and {len(arrays) - MOST} more" if len(arrays) > MOST else ""
+    return ", ".join(said) + more
 
 
 def _lines(part: Part) -> Iterator[str]:

@@ -19,7 +19,7 @@ from .symmetry.words import as_symmetry
 from .target import Target
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class NumpyroTarget(Target):
     """A NumPyro model conditioned on its arguments; made by `numpyro_model`.
 
@@ -30,6 +30,9 @@ class NumpyroTarget(Target):
     """
 
     data: Mapping[str, Any] = field(default_factory=dict)
+
+    def _data(self) -> Mapping[str, Any]:
+        return self.data
 
 
 def numpyro_model(

@@ -9,15 +9,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from .card import Card, Facts, Words, in_sizes
 from .checks import check_class
+from .showing import Shown
 from .symmetry.blocks import Symmetry, check_blocks
+from .symmetry.telling import in_words
+
+_ENGINES = {"numpyro": "NumPyro", "stan": "Stan"}
 
 Named = tuple[tuple[str, ...], np.ndarray]
 """Names of an array's axes, and the array."""
 
 
-@dataclass(frozen=True)
-class Target:
+@dataclass(frozen=True, repr=False)
+class Target(Shown):
     """What every inference method takes.
 
     Attributes
@@ -28,7 +33,7 @@ class Target:
         A NumPyro model without arguments. Let it hold data as NumPy arrays: those take the precision
         of a run's settings, while a JAX array keeps the one that it was made in.
     stan_program : object or None
-        A `stan.StanProgram`; the `models` room does not look inside.
+        A `stan.StanProgram`, of which the `models` room knows the name and the data alone.
     symmetry : Symmetry
         Blocks under which the posterior (or its likelihood) is invariant.
     dims : mapping
@@ -81,6 +86,42 @@ class Target:
     def num_obs(self) -> int:
         """Number of observations; 1 where the target does not show them."""
         return next((len(values) for _, values in self.outputs.values()), 1)
+
+    @property
+    def engines(self) -> tuple[str, ...]:
+        """The engines that it has a definition for."""
+        both = {"numpyro": self.numpyro_model, "stan": self.stan_program}
+        return tuple(name for name, definition in both.items() if definition is not None)
+
+    def __repr__(self) -> str:
+        moved = f", modulo {in_words(self.symmetry)}" if self.symmetry else ""
+        return f"<{type(self).__name__} {self.name!r}: {self._definition()}{moved}>"
+
+    def _card(self) -> Card:
+        lead = f"{_capital(self._definition())}: a model conditioned on data, which every method takes."
+        undeclared = "none is declared; `ob.diagnose` looks for interchangeable parts in the draws"
+        facts = Facts.of(
+            ("engine", " and ".join(_ENGINES[name] for name in self.engines) or "none"),
+            ("data", in_sizes(self._data())),
+            ("symmetry", in_words(self.symmetry) or undeclared),
+        )
+        return Card(self.name, (Words(lead), facts))
+
+    def _definition(self) -> str:
+        """What it is, in a few words."""
+        if self.stan_program is not None:
+            return f"Stan program {self.stan_program}"
+        return "NumPyro model" if self.numpyro_model is not None else "no model"
+
+    def _data(self) -> Mapping[str, Any]:
+        """What it is conditioned on, by name."""
+        if self.stan_program is not None:
+            return getattr(self.stan_program, "data", {})
+        return {name: array for name, (_, array) in (self.inputs | self.outputs).items()}
+
+
+def _capital(words: str) -> str:
+    return words[:1].upper() + words[1:]
 
 
 def check_target(target: Any) -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from onebasin.models.networks.bayesian import NetworkTarget
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class StanProgram:
     """A Stan file with its data.
 
@@ -45,6 +45,12 @@ class StanProgram:
     path: Path
     data: Mapping[str, Any] = field(default_factory=dict)
     roles: Roles = field(default_factory=Roles)
+
+    def __str__(self) -> str:
+        return self.path.name
+
+    def __repr__(self) -> str:
+        return f"<StanProgram {self.path.name}: data {', '.join(self.data) or 'none'}>"
 
 
 def stan_program(

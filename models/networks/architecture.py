@@ -20,6 +20,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..checks import check_count, choose
+from ..showing import Brief
 from .activations import Activation, activation
 
 READOUTS = ("linear", "sum")
@@ -51,8 +52,8 @@ class Layer:
     hidden: bool
 
 
-@dataclass(frozen=True)
-class Network:
+@dataclass(frozen=True, repr=False)
+class Network(Brief):
     """A fully connected network with any number of hidden layers.
 
     Parameters

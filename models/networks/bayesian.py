@@ -17,11 +17,15 @@ import numpy as np
 import numpyro
 from jaxtyping import Array, Float
 
+from ..card import Card
 from ..checks import check_class, check_inputs, check_labels, check_outputs
+from ..html import page
 from ..jsonable import parse_json
+from ..showing import Brief
 from ..symmetry.blocks import Block, Exchangeable, Rescalable, Symmetry
 from ..target import Named, Target
 from .architecture import Network
+from .cards import in_layers, of_network, of_target
 from .likelihood import Categorical, Gaussian, Likelihood
 from .parametrisation import Parametrisation
 from .prior import NormalPrior
@@ -32,8 +36,8 @@ _LIKELIHOODS: dict[str, type[Gaussian] | type[Categorical]] = {
 }
 
 
-@dataclass(frozen=True)
-class BayesianNetwork:
+@dataclass(frozen=True, repr=False)
+class BayesianNetwork(Brief):
     """A network whose weights are inferred.
 
     Parameters
@@ -178,6 +182,9 @@ class BayesianNetwork:
             y=y,
         )
 
+    def _repr_html_(self) -> str:
+        return page(of_network(self))
+
     def describe(self) -> str:
         """JSON text from which `from_description` rebuilds the network."""
         return json.dumps(
@@ -215,7 +222,7 @@ class BayesianNetwork:
             ) from error
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class NetworkTarget(Target):
     """A Bayesian network conditioned on `x` and `y`; both engines' definitions follow from it.
 
@@ -235,9 +242,20 @@ class NetworkTarget(Target):
     x: np.ndarray
     y: np.ndarray
 
+    @property
+    def engines(self) -> tuple[str, ...]:
+        """Both."""
+        return ("numpyro", "stan")
+
     def describe(self) -> str:
         """JSON of the network."""
         return self.model.describe()
+
+    def _definition(self) -> str:
+        return f"network {in_layers(self.model.network)}"
+
+    def _card(self) -> Card:
+        return of_target(super()._card(), self.model)
 
     @property
     def inputs(self) -> dict[str, Named]:

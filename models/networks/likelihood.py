@@ -11,10 +11,11 @@ from jaxtyping import Array, Float, Int
 from numpyro import distributions as dist
 
 from ..checks import check_positive
+from ..showing import Brief
 
 
-@dataclass(frozen=True)
-class Gaussian:
+@dataclass(frozen=True, repr=False)
+class Gaussian(Brief):
     """y ~ N(output, sigma^2), independently for every output.
 
     Parameters
@@ -55,8 +56,8 @@ class Gaussian:
         return jnp.sum(dist.Normal(output, sigma).log_prob(y), -1)
 
 
-@dataclass(frozen=True)
-class Categorical:
+@dataclass(frozen=True, repr=False)
+class Categorical(Brief):
     """y ~ Categorical(softmax(output)); labels are 0, 1, ..., out_dim - 1."""
 
     def observe(self, output: Float[Array, "obs out"], y: Int[Array, " obs"] | None) -> None:

@@ -15,6 +15,7 @@ from numpyro import distributions as dist
 
 from ..charts.distributions import UNIT_COLUMN_CHARTS, OrderedNormal, UnitColumns
 from ..checks import choose
+from ..showing import Brief
 from .activations import ACTIVATIONS
 from .architecture import Layer, Network
 
@@ -22,8 +23,8 @@ WEIGHTS = ("free", *UNIT_COLUMN_CHARTS)
 BIASES = ("free", "ordered")
 
 
-@dataclass(frozen=True)
-class Parametrisation:
+@dataclass(frozen=True, repr=False)
+class Parametrisation(Brief):
     """A choice for the hidden layers' weights and one for their biases.
 
     Parameters

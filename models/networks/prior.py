@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..checks import check_positive
+from ..showing import Brief
 
 
-@dataclass(frozen=True)
-class NormalPrior:
+@dataclass(frozen=True, repr=False)
+class NormalPrior(Brief):
     """Every weight of layer l ~ N(0, weight_scale[l]^2), every bias ~ N(0, bias_scale[l]^2).
 
     The default, N(0, 1) everywhere, is that of Pourzanjani et al. 2017, section 4.1.
