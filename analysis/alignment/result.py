@@ -28,7 +28,7 @@ from .target import Target
 
 PerDraw = Float[np.ndarray, "chain draw"]
 
-_DECLARE = "declare it before the next run, and it is checked on the log density."
+_UNDECLARED = "Labels switch in the draws, and nothing declares a symmetry"
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,8 +88,8 @@ class Alignment:
     def caveat(self) -> str:
         """What nobody has checked of the symmetry, in a sentence; empty where nothing is left."""
         if self.found:
-            words = ", ".join(f"`{word}`" for word in self.found)
-            return f"Nothing declares a symmetry; the draws show that labels switch in {words}: {_DECLARE}"
+            words = " and ".join(f"`{word}`" for word in self.found)
+            return f"{_UNDECLARED}: declare {words} before the next run, and it is checked on the log density."
         return symmetry_caveat(self.source, self.symmetry)
 
     @property
