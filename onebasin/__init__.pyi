@@ -60,4 +60,5 @@ from .models import predict as predict
 from .models.data import load_data as load_data
 from .models.errors import OnebasinError as OnebasinError
 from .models.numpyro_target import numpyro_model as numpyro_model
+from .stan import cmdstan_model as cmdstan_model
 from .stan import stan_program as stan_program

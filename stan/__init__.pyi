@@ -10,5 +10,6 @@ from .home.directory import Home as Home
 from .home.search import existing_cmdstan as existing_cmdstan
 from .home.search import find_cmdstan as find_cmdstan
 from .program import StanProgram as StanProgram
+from .program import cmdstan_model as cmdstan_model
 from .program import definition as definition
 from .program import stan_program as stan_program

@@ -25,6 +25,8 @@ from .roles import Roles, roles_of
 from .translation import ProgramInfo
 
 if TYPE_CHECKING:
+    from cmdstanpy import CmdStanModel
+
     from onebasin.models.networks.bayesian import NetworkTarget
 
 
@@ -102,9 +104,7 @@ def stan_program(
     StanDataError
         If the data are not to be read, hold a value that is not finite, or lack what is said to be observed.
     """
-    path = check_path("path", path).resolve()
-    if path.suffix != ".stan" or not path.is_file():
-        raise StanProgramError(f"`path` is {path}, which is not an existing .stan file.")
+    path = _existing(path)
     values = read_data(Path(data)) if isinstance(data, str | Path) else dict(data or {})
     check_finite(values)
     return Target(
@@ -116,6 +116,47 @@ def stan_program(
         dims=dims or {},
         coords=coords or {},
     )
+
+
+def cmdstan_model(path: str | Path) -> CmdStanModel:
+    """Compile a Stan program for cmdstanpy, once per content; CmdStan is found, or assembled where there is none.
+
+    For code that is written for cmdstanpy: whatever it returns, fits and the CSV files of their chains, every function
+    here takes in a posterior's place. `CMDSTAN` is set for this process, so that plain cmdstanpy works from then on.
+
+    Parameters
+    ----------
+    path : path
+        The ``.stan`` file.
+
+    Returns
+    -------
+    cmdstanpy.CmdStanModel
+        Compiled, from the user's cache.
+
+    Raises
+    ------
+    StanProgramError
+        If the file is not there or is not a ``.stan`` file, does not parse or compile, or declares no variables.
+    CmdStanNotFound, HomeBuildError
+        If there is no CmdStan and none can be assembled.
+
+    Examples
+    --------
+    >>> import onebasin as ob
+    >>> model = ob.cmdstan_model("mixture.stan")
+    >>> fit = model.sample("mixture.json", iter_sampling=200, seed=1, show_progress=False)
+    >>> ob.diagnose(fit).verdict in ("usable", "aligned", "invariant", "unusable")
+    True
+    """
+    return compile_program(_existing(path))[0]
+
+
+def _existing(path: str | Path) -> Path:
+    path = check_path("path", path).resolve()
+    if path.suffix != ".stan" or not path.is_file():
+        raise StanProgramError(f"`path` is {path}, which is not an existing .stan file.")
+    return path
 
 
 def definition(target: Target) -> StanProgram:

@@ -7,12 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from cmdstanpy import CmdStanModel
 from filelock import FileLock
 
 from onebasin.models.storage.cache import CacheError
 from onebasin.models.storage.makers import Maker
 from onebasin.stan.compile import compile_program, remove_compiled
 from onebasin.stan.errors import CmdStanNotFound, StanProgramError
+from onebasin.stan.program import cmdstan_model
 from onebasin.stan.translation import inspect
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -314,3 +316,13 @@ def test_two_at_once_compile_once(pretended, tmp_path):
         "compiling coin.stan (once; kept in the cache)",
         "waiting for another process, which is building it",
     ]
+
+
+def test_cmdstanpy_is_given_the_program_that_is_kept(pretended, tmp_path):
+    path = write(tmp_path / "model.stan")
+    model = cmdstan_model(path)
+    assert isinstance(model, CmdStanModel)
+    assert Path(str(model.exe_file)) == compiled(path)
+    assert len(calls(pretended)) == 1
+    with pytest.raises(StanProgramError, match=r"`path` is .*none\.stan, which is not an existing"):
+        cmdstan_model(tmp_path / "none.stan")
