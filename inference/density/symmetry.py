@@ -19,6 +19,7 @@ from onebasin.models.target import Target, check_target
 
 from ..engine import engine_for, engine_named
 from ..errors import InferenceError
+from ..precision import precision
 from .base import ValueDensity
 from .changes import changes
 from .derived import Derived
@@ -86,7 +87,7 @@ def check_symmetry(
     Each block is tried alone, by a random element for each point (three for each draw) that does move something; the
     density is that on the constrained scale, without the Jacobian. Derived quantities (transformed parameters,
     generated quantities, deterministic sites) that a block names have to follow from the moved parameters as it
-    declares.
+    declares. All is computed in double precision, whatever JAX is set to.
 
     Parameters
     ----------
@@ -122,10 +123,11 @@ def check_symmetry(
         If a block does not fit the target's variables, `engine` is unknown or `points` is not positive.
     """
     check_target(target)
-    density = engine_named(engine_for(target, engine)).density(target, progress)
     if points < 1:
         raise ValueError(f"`points` is {points}; it has to be 1 or more.")
-    return hold(target, density, points=points, seed=seed, tolerance=tolerance, draws=draws)
+    with precision("float64"):
+        density = engine_named(engine_for(target, engine)).density(target, progress)
+        return hold(target, density, points=points, seed=seed, tolerance=tolerance, draws=draws)
 
 
 def hold(

@@ -3,6 +3,7 @@
 import dataclasses
 from pathlib import Path
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro
@@ -51,6 +52,12 @@ def network_target(activation: str, *parts: str, hidden=(3, 4)):
         Network(2, hidden, 1, activation), parametrisation=Parametrisation(*parts or ("free",))
     )
     return model.condition(rng.normal(size=(9, 2)), rng.normal(size=9))
+
+
+def test_single_precision_of_the_process_hides_nothing():
+    target = Target("mixture", numpyro_model=mixture, symmetry=(WHOLE,))
+    with jax.enable_x64(False):
+        assert check_symmetry(target).differences[0] < 1e-12
 
 
 def test_mixture_has_the_whole_symmetry_and_no_part_of_it():
