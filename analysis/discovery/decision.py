@@ -1,7 +1,7 @@
 """Whether a candidate is a symmetry by which draws can be aligned, one whose parts overlap, or none.
 
 Thresholds were set on simulated posteriors of 52 families with known answers, and hold for others: see
-docs/guides/finding-symmetries.md.
+docs/explanations/finding-symmetries.md.
 """
 
 from __future__ import annotations

@@ -54,10 +54,15 @@ def network_target(activation: str, *parts: str, hidden=(3, 4)):
     return model.condition(rng.normal(size=(9, 2)), rng.normal(size=9))
 
 
+def steep() -> None:
+    mu = numpyro.sample("mu", dist.Normal(0, 10).expand([3]).to_event(1))
+    numpyro.sample("y", dist.Normal(jnp.tanh(mu).sum(), 1e-3), obs=jnp.asarray(Y))
+
+
 def test_single_precision_of_the_process_hides_nothing():
-    target = Target("mixture", numpyro_model=mixture, symmetry=(WHOLE,))
+    target = Target("steep", numpyro_model=steep, symmetry=(Exchangeable({"mu": 0}),))
     with jax.enable_x64(False):
-        assert check_symmetry(target).differences[0] < 1e-12
+        assert check_symmetry(target).differences[0] < 1e-6
 
 
 def test_mixture_has_the_whole_symmetry_and_no_part_of_it():
