@@ -12,17 +12,20 @@ DEMO := study relu-teacher --out runs/relu-teacher
 # Two workers, a file at a time, so that what a module compiles is compiled once; in the order of tests/conftest.py.
 PYTEST_FLAGS ?= -n 2 --dist loadfile --no-loadscope-reorder
 
+# tests/docs/test_site.py builds with the same.
+SPHINX_FLAGS := --fail-on-warning --keep-going --quiet --jobs auto -c docs -b html -d build/docs/doctrees
+
 # The first interpreter that runs and is new enough: a pyenv shim can exist and still refuse to run.
 ifeq ($(origin PYTHON),undefined)
 PYTHON := $(shell for p in python3.14 python3.13 python3.12 python3; do \
 	if "$$p" -c '$(NEW_ENOUGH)' >/dev/null 2>&1; then echo "$$p"; break; fi; done)
 endif
 
-.PHONY: help demo test slow lint lock clean
+.PHONY: help demo test slow lint docs notebooks lab lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1 :: \2/' \
-		| awk -F ' :: ' '{ printf "%-12s %s\n", $$1, $$2 }'
+		| awk -F ' :: ' '{ printf "%-16s %s\n", $$1, $$2 }'
 
 demo: $(STAMP) ## compare the parametrisations on the two-unit teacher in both engines, and write the report
 	$(BIN)/onebasin $(DEMO)
@@ -37,6 +40,16 @@ lint: $(DEV_STAMP) ## check style, formatting and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+docs: $(DEV_STAMP) ## build the documentation into build/docs/html; warnings are errors
+	$(BIN)/sphinx-build $(SPHINX_FLAGS) . build/docs/html
+	@echo "Open build/docs/html/index.html"
+
+notebooks: $(DEV_STAMP) ## run every notebook anew at full size, from its text into its .ipynb
+	$(BIN)/python -m notebooks.run
+
+lab: $(DEV_STAMP) ## open the notebooks in JupyterLab
+	$(BIN)/jupyter lab notebooks
 
 # The lock is installed first and alone, every file held to its hash; then the project, with the setuptools of the lock.
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
@@ -64,7 +77,7 @@ new-venv:
 		echo "$(PYTHON) cannot make a virtual environment: install its venv module (Debian and Ubuntu: apt install python3-venv) and run make again" >&2; \
 		exit 1; }
 
-UV_COMPILE := build/lock/venv/bin/uv pip compile --quiet --universal --python-version $(MIN_PYTHON) --generate-hashes \
+UV_COMPILE := build/lock/venv/bin/uv pip compile --quiet --universal --fork-strategy fewest --python-version $(MIN_PYTHON) --generate-hashes \
 	--no-header --no-annotate --no-emit-index-url --no-emit-find-links
 LOCKED_FOR := \# Exact versions for Python 3.12 to 3.14 on Linux and macOS, made by \`make lock\` from pyproject.toml:
 
@@ -73,7 +86,7 @@ lock: ## resolve requirements.lock and requirements-dev.lock anew from pyproject
 	@"$(PYTHON)" -m venv build/lock/venv
 	@build/lock/venv/bin/python -m pip install --quiet --disable-pip-version-check uv
 	@echo "setuptools>=77" | $(UV_COMPILE) --output-file build/lock/run.txt pyproject.toml - > /dev/null
-	@$(UV_COMPILE) --extra data --extra dev --constraint build/lock/run.txt \
+	@$(UV_COMPILE) --extra data --extra dev --extra docs --extra notebook --constraint build/lock/run.txt \
 		$$(sed -n 's/^\([a-z0-9.-]*\)==[^;]*$$/--no-emit-package \1/p' build/lock/run.txt) \
 		--output-file build/lock/dev.txt pyproject.toml > /dev/null
 	@{ echo "$(LOCKED_FOR) what runs."; cat build/lock/run.txt; } > requirements.lock

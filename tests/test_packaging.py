@@ -28,6 +28,8 @@ CONDA_BOUNDS = {"cmdstan": SpecifierSet(">=2.36")}
 # What only conda has to be told: the interpreter, and the tool that installs the project itself.
 CONDA_ONLY = {"python", "pip"}
 
+# What the second lock and environment.yml bring besides what runs; `cuda` is for machines that have it.
+EXTRAS = ("data", "notebook", "docs", "dev")
 LOCKS = ("requirements.lock", "requirements-dev.lock")
 
 
@@ -38,9 +40,9 @@ def project() -> dict:
 
 @pytest.fixture(scope="module")
 def required(project) -> dict[str, Requirement]:
-    """Requirements to run, to have the data sets and to develop, by name."""
+    """Requirements to run, and of every extra that the locks hold, by name."""
     extras = project["optional-dependencies"]
-    lines = project["dependencies"] + extras["data"] + extras["dev"]
+    lines = [*project["dependencies"], *(line for name in EXTRAS for line in extras[name])]
     requirements = [Requirement(line) for line in lines]
     names = [canonicalize_name(requirement.name) for requirement in requirements]
     assert len(names) == len(set(names))
@@ -101,11 +103,12 @@ def test_lock_of_what_runs_holds_no_tool_and_no_data_set(project):
     for line in project["dependencies"]:
         assert canonicalize_name(Requirement(line).name) in locked
     extras = project["optional-dependencies"]
-    # setuptools builds the project itself; packaging and pyyaml run beneath others (zarr asks for the latter).
-    unwanted = {Requirement(line).name for line in extras["data"] + extras["dev"]} - {
+    # setuptools builds the project itself; the others run beneath what runs (zarr and rich ask for them).
+    unwanted = {Requirement(line).name for name in EXTRAS for line in extras[name]} - {
         "setuptools",
         "packaging",
         "pyyaml",
+        "markdown-it-py",
     }
     assert unwanted & locked.keys() == set()
 

@@ -1,0 +1,158 @@
+"""A page's blocks, run in order in one folder: Python in a fresh interpreter, commands as a shell would."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import platformdirs
+import pytest
+
+from onebasin.studies.cli import main
+
+from .blocks import Block, blocks
+
+ROOT = Path(__file__).parents[2]
+PROGRAMS = ROOT / "notebooks" / "programs"
+
+# What one process has compiled, the next one need not.
+ENVIRONMENT = {
+    "JAX_COMPILATION_CACHE_DIR": str(platformdirs.user_cache_path("onebasin") / "jax"),
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    "MPLBACKEND": "agg",
+    "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+}
+OF_A_SHELL = re.compile(r"[|<>;&$`*]|^\s*\w+=")
+# What no test may do to the machine it runs on.
+REFUSED = re.compile(r"\b(cmdstan (build|clean)|install|git clone|make \w+|conda|sbatch|rm -)\b")
+NUMBER = re.compile(r"(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)")
+
+
+class PythonProcess:
+    """An interpreter that keeps a page's names from block to block."""
+
+    def __init__(self) -> None:
+        command = [sys.executable, str(Path(__file__).with_name("python_process.py"))]
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **ENVIRONMENT},
+        )
+
+    def run(self, source: str, *, page: Path, line: int, folder: Path, new: bool) -> str:
+        """Run a block and return what it printed; fails the test with the block's traceback."""
+        assert self.process.stdin is not None and self.process.stdout is not None
+        name = str(page.relative_to(ROOT)) if page.is_relative_to(ROOT) else page.name
+        request = {
+            "source": source,
+            "name": name,
+            "line": line,
+            "folder": str(folder),
+            "new": new,
+        }
+        self.process.stdin.write(json.dumps(request) + "\n")
+        self.process.stdin.flush()
+        answer = json.loads(self.process.stdout.readline())
+        if answer["error"]:
+            pytest.fail(f"{page.name}, block at line {line}:\n{answer['error']}", pytrace=False)
+        return answer["printed"]
+
+    def close(self) -> None:
+        """End the interpreter."""
+        with self.process as process:
+            assert process.stdin is not None
+            process.stdin.close()
+
+
+def commands(text: str) -> list[list[str]]:
+    """Words of the command lines of a block, without comments, continued lines joined."""
+    joined = text.replace("\\\n", " ")
+    return [words for line in joined.splitlines() if (words := shlex.split(line, comments=True))]
+
+
+def run_commands(text: str, folder: Path, read: Callable[[], str]) -> tuple[int, str]:
+    """Run a `sh` block and return its exit code and what it printed.
+
+    Lines of `onebasin` alone run in this process, which spares seconds for each; whatever needs a shell has one.
+    """
+    refused = REFUSED.search(text)
+    assert not refused, (
+        f"`{refused and refused[0]}` changes the machine: `<!-- not run: REASON -->`"
+    )
+    lines = commands(text)
+    bare = "\n".join(line.split(" #")[0] for line in text.replace("\\\n", " ").splitlines())
+    if all(words[0] == "onebasin" for words in lines) and not OF_A_SHELL.search(bare):
+        code = 0
+        read()
+        for words in lines:
+            assert code == 0, f"a command before `{shlex.join(words)}` ended with {code}"
+            code = main(words[1:])
+        return code, read()
+    done = subprocess.run(
+        ["sh", "-ec", text],
+        cwd=folder,
+        env={**os.environ, **ENVIRONMENT},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+class Page:
+    """A page on its way: its folder, and what the block before printed."""
+
+    def __init__(self, path: Path, folder: Path, python: PythonProcess, read: Callable[[], str]):
+        self.path, self.folder, self.python, self.read = path, folder, python, read
+        self.printed, self.new = "", True
+        for file in PROGRAMS.iterdir():
+            if file.suffix in (".stan", ".json", ".csv"):
+                shutil.copy(file, folder)
+
+    def run(self) -> None:
+        """Run all blocks in order."""
+        for block in blocks(self.path):
+            if block.one("not run") is not None:
+                continue
+            for language, text in block.setup:
+                self._run(language, text + "\n", block)
+            name = block.one("file")
+            if name is not None:
+                (self.folder / name).write_text(block.quick)
+            elif block.language == "text" and block.one("output"):
+                self._compare(block)
+            else:
+                self._run(block.language, block.quick, block, code=int(block.one("exit") or 0))
+
+    def _run(self, language: str, text: str, block: Block, code: int = 0) -> None:
+        if language == "python":
+            self.printed = self.python.run(
+                text, page=self.path, line=block.line, folder=self.folder, new=self.new
+            )
+            self.new = False
+        elif language == "sh":
+            ended, self.printed = run_commands(text, self.folder, self.read)
+            where = f"{self.path.name}, block at line {block.line}"
+            assert ended == code, f"{where} ended with {ended}:\n{self.printed}"
+
+    def _compare(self, block: Block) -> None:
+        asked = block.one("output") or ""
+        allowed = 0.0 if asked == "exact" else float(asked.removeprefix("within "))
+        same(self.printed, block.text, allowed, f"{self.path.name}, line {block.line}")
+
+
+def same(printed: str, shown: str, allowed: float, where: str) -> None:
+    """Hold what was printed against what a page shows; numbers may differ by what is allowed."""
+    came, expected = (NUMBER.split(text.strip()) for text in (printed, shown))
+    assert came[::2] == expected[::2], f"{where}: the page does not show what is printed"
+    for one, other in zip(came[1::2], expected[1::2], strict=True):
+        assert abs(float(one) - float(other)) <= allowed, f"{where}: {one} printed, {other} shown"
