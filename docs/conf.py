@@ -26,6 +26,7 @@ extensions = [
     "sphinx_copybutton",
     "mathematics",
     "public_names",
+    "results",
 ]
 
 root_doc = "docs/index"
