@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -14,6 +16,57 @@ from rich.progress import (
 )
 
 from onebasin.models.text import shown
+
+from .progress_notebook import NotebookBars
+
+
+class Bars(Protocol):
+    """Where bars are seen."""
+
+    def start(self) -> None:
+        """Begin to show them."""
+
+    def stop(self) -> None:
+        """Show them no more."""
+
+    def add(self, description: str, total: int) -> int:
+        """Add a bar; returns its number."""
+
+    def move(self, bar: int, completed: int, description: str | None) -> None:
+        """Set how much of a bar is done, and what it says."""
+
+    def say(self, message: str) -> None:
+        """Say something beside the bars."""
+
+
+class TerminalBars:
+    """Bars in a terminal, which go when they have ended; nothing where nobody sees them."""
+
+    def __init__(self, console: Console, *, seen: bool) -> None:
+        self._progress = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=12),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            console=console,
+            disable=not seen,
+            transient=True,
+        )
+        self.start, self.stop = self._progress.start, self._progress.stop
+
+    def add(self, description: str, total: int) -> int:
+        """Add a bar; returns its number."""
+        return int(self._progress.add_task(description, total=total))
+
+    def move(self, bar: int, completed: int, description: str | None) -> None:
+        """Set how much of a bar is done, and what it says."""
+        said = {} if description is None else {"description": description}
+        self._progress.update(TaskID(bar), completed=completed, **said)
+
+    def say(self, message: str) -> None:
+        """Print a line above the bars."""
+        self._progress.console.print(shown(message), highlight=False, markup=False, soft_wrap=True)
 
 
 class ProgressBars:
@@ -28,57 +81,46 @@ class ProgressBars:
     def __init__(self, enabled: bool) -> None:
         console = Console(stderr=True)
         self._enabled = enabled
-        self._progress = Progress(
-            SpinnerColumn(),
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=12),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            console=console,
-            disable=not (enabled and (console.is_terminal or console.is_jupyter)),
-            transient=True,
+        self._seen = enabled and (console.is_terminal or console.is_jupyter)
+        self._bars: Bars = (
+            NotebookBars()
+            if enabled and console.is_jupyter
+            else TerminalBars(console, seen=self._seen)
         )
 
     def __enter__(self) -> ProgressBars:
-        self._progress.start()
+        self._bars.start()
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._progress.stop()
+        self._bars.stop()
 
     @property
     def moving(self) -> bool:
         """Whether bars are seen to move."""
-        return not self._progress.disable
+        return self._seen
 
     def chain(self, number: int, *, warmup: int, draws: int) -> ChainBar:
         """Add a bar of a chain, whose number counts from 0."""
         return ChainBar(self, number, warmup, draws)
 
-    def add(self, description: str, total: int) -> TaskID:
+    def add(self, description: str, total: int) -> int:
         """Add a bar; returns its number."""
-        return self._progress.add_task(description, total=total)
+        return self._bars.add(description, total)
 
-    def move(self, bar: TaskID, completed: int, description: str | None = None) -> None:
+    def move(self, bar: int, completed: int, description: str | None = None) -> None:
         """Set how much of a bar is done, and what it says."""
-        if description is None:
-            self._progress.update(bar, completed=completed)
-        else:
-            self._progress.update(bar, completed=completed, description=description)
+        self._bars.move(bar, completed, description)
 
     def say(self, message: str) -> None:
         """Print a line above the bars."""
         if self.moving:
-            self._print(message)
+            self._bars.say(message)
 
     def note(self, message: str) -> None:
         """Print a line where no bar can say it: in a file or a pipe."""
         if self._enabled and not self.moving:
-            self._print(message)
-
-    def _print(self, message: str) -> None:
-        console = self._progress.console
-        console.print(shown(message), highlight=False, markup=False, soft_wrap=True)
+            self._bars.say(message)
 
 
 class ChainBar:

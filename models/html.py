@@ -19,23 +19,29 @@ STYLE = """
 .vscode-dark .onebasin{color-scheme:dark}
 .onebasin .good{color:light-dark(#1a7f4b,#5bd08f)}.onebasin .warn{color:light-dark(#9a6700,#e3b341)}
 .onebasin .bad{color:light-dark(#b42318,#ff8a7a)}
-.onebasin h4{margin:.2em 0;font-size:1.15em}.onebasin p{margin:.3em 0}.onebasin div{overflow-x:auto}
-.onebasin table{border-collapse:collapse;margin:.5em 0;font-size:.92em;table-layout:auto}
-.onebasin table tr:nth-child(n),.onebasin table tr:nth-child(n):hover{background:none}
-.onebasin table td,.onebasin table th{padding:.12em .6em .12em 0;text-align:left;vertical-align:top;border:0;
+.onebasin h4{margin:.2em 0;font-size:1.15em;font-weight:600}.onebasin p{margin:.3em 0}
+.onebasin div{overflow-x:auto}.onebasin small{opacity:.75}.onebasin code{overflow-wrap:anywhere}
+.onebasin.onebasin table{border-collapse:collapse;margin:.5em 0;font-size:.92em;table-layout:auto;border:0}
+.onebasin.onebasin tr:nth-child(n),.onebasin.onebasin tr:nth-child(n):hover{background:none}
+.onebasin.onebasin td,.onebasin.onebasin th{padding:.12em .8em .12em 0;text-align:left;vertical-align:top;border:0;
 background:none;white-space:normal;max-width:none}
-.onebasin table .n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
+.onebasin.onebasin .n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
+.onebasin td code{white-space:pre;background:none;padding:0}
 .onebasin caption{text-align:left;font-weight:600;caption-side:top;color:inherit;padding:0}
-.onebasin small{opacity:.75}.onebasin code{overflow-wrap:anywhere}
 """
-"""Of all cards; the rules are written to win over those that notebooks have for tables."""
+"""Of all cards; the class is doubled where notebooks have rules of their own for tables, to win over them."""
 
 
 def page(card: Card) -> str:
     """Give a card as a piece of HTML that stands for itself."""
     parts = "".join(map(_part, card.parts))
     head = f"<h4{_class(card.flag)}>{text(card.heading)}</h4>"
-    return f'<div class="onebasin"><style>{STYLE}</style>{head}{parts}</div>'
+    return framed(f"{head}{parts}")
+
+
+def framed(inside: str) -> str:
+    """Put HTML into a frame with the style of all cards."""
+    return f'<div class="onebasin"><style>{STYLE}</style>{inside}</div>'
 
 
 def text(words: str) -> str:

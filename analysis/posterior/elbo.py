@@ -185,9 +185,7 @@ class Elbo(Shown):
             "" if self.log_group_order is None else f" of at most {number(self.log_group_order, 4)}"
         )
         lower, upper = row["information_lower"], row["information_upper"]
-        gap = upper - lower
-        error = row["information_lower_mcse"] + row["information_upper_mcse"]
-        exact = gap <= max(error, 1e-6 * abs(upper))
+        exact = self._is_exact.iloc[self.best]
         gain = number(lower, 4) if exact else f"between {number(lower, 4)} and {number(upper, 4)}"
         return (
             f"Averaging over the symmetry gains {gain} nats{most}: without it the ELBO is "
@@ -202,12 +200,8 @@ class Elbo(Shown):
     def _shown_table(self) -> Table:
         columns = {"elbo": "ELBO", "elbo_mcse": "error"}
         if self.is_symmetrised:
-            columns |= {
-                "information_lower": "information ≥",
-                "information_upper": "information ≤",
-                "symmetrised_elbo_lower": "symmetrised ELBO ≥",
-                "symmetrised_elbo_upper": "symmetrised ELBO ≤",
-            }
+            columns |= _bounded("information", "gain", apart=not self._is_exact.all())
+            columns |= _bounded("symmetrised_elbo", "symmetrised", apart=not self._is_exact.all())
         columns |= {"converged": "converged"}
         order = self._lower.sort_values(ascending=False).index
         rows = tuple(
@@ -216,6 +210,19 @@ class Elbo(Shown):
         )
         more = f", {LAST} of {len(self.table)}" if len(self.table) > LAST else ""
         return Table(f"nats at the end, best fit first{more}", tuple(columns.values()), rows)
+
+    @property
+    def _is_exact(self) -> pd.Series:
+        """Whether the two bounds of the information lie within their errors."""
+        upper, lower = self.table["information_upper"], self.table["information_lower"]
+        error = self.table["information_lower_mcse"] + self.table["information_upper_mcse"]
+        return upper - lower <= np.maximum(error, 1e-6 * upper.abs())
+
+
+def _bounded(name: str, said: str, *, apart: bool) -> dict[str, str]:
+    """Columns of two bounds, or of one where they are the same."""
+    lower, upper = f"{name}_lower", f"{name}_upper"
+    return {lower: f"{said} ≥", upper: f"{said} ≤"} if apart else {lower: said}
 
 
 def elbo(posterior: Posterior) -> Elbo:

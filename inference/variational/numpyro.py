@@ -58,6 +58,8 @@ def fit(request: FitRequest) -> VariationalFit:
         state = elbo.first(loc, settings.init_scale, jax.random.key_data(key_steps)[None])
         bar = bars.add("ADVI", settings.iterations)
         found = elbo.run(state, Keeper(), lambda done: bars.move(bar, done), key_elbo)
+        if found.settled.all():
+            bars.move(bar, int(found.iteration[-1]), "ADVI, stopping rule met")
         params = jax.tree.map(lambda leaf: leaf[0], found.params)
         draws, lp, log_q = jax.jit(
             lambda p: draw_fit(density, elbo.family, p, key_draws, settings.draws)

@@ -162,6 +162,9 @@ def symmetrised_vi(
             lambda steps: bars.move(bar, steps),
             key_for(Purpose.FIT_EVALUATIONS, seed),
         )
+        if optimised.settled.all():
+            done = int(optimised.iteration[-1])
+            bars.move(bar, done, f"symmetrised VI ({choice}), stopping rule met")
         fit = finish(optimiser, optimised, seed)
     how = {
         "engine": "numpyro",
