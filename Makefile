@@ -12,7 +12,7 @@ DEMO := study relu-teacher --out runs/relu-teacher
 # Two workers, a file at a time, so that what a module compiles is compiled once; in the order of tests/conftest.py.
 PYTEST_FLAGS ?= -n 2 --dist loadfile --no-loadscope-reorder
 
-# tests/docs/test_site.py builds with the same.
+# tests/docs/site.py builds with the same. A page that was warned of is read anew the next time.
 SPHINX_FLAGS := --fail-on-warning --keep-going --quiet --jobs auto -c docs -b html -d build/docs/doctrees
 
 # The first interpreter that runs and is new enough: a pyenv shim can exist and still refuse to run.
@@ -42,7 +42,7 @@ lint: $(DEV_STAMP) ## check style, formatting and types
 	$(BIN)/mypy
 
 docs: $(DEV_STAMP) ## build the documentation into build/docs/html; warnings are errors
-	$(BIN)/sphinx-build $(SPHINX_FLAGS) . build/docs/html
+	@$(BIN)/sphinx-build $(SPHINX_FLAGS) . build/docs/html || { rm -rf build/docs/doctrees; exit 1; }
 	@echo "Open build/docs/html/index.html"
 
 notebooks: $(DEV_STAMP) ## run every notebook anew at full size, from its text into its .ipynb

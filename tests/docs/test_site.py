@@ -1,0 +1,115 @@
+"""The site builds without a warning, opens without a network, and every page is found and fits a phone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from ..analysis.report.browsing import browser
+from .site import SITE, Document, build, documents, is_elsewhere
+
+
+@pytest.fixture(scope="module")
+def site() -> list[Document]:
+    """Return the pages of the site, built as `make docs` does it; there, no warning is let pass."""
+    build()
+    return documents()
+
+
+def test_site_holds_every_kind_of_page(site):
+    names = {document.name for document in site}
+    kinds = ("docs/guides/", "docs/explanations/", "docs/reference/", "notebooks/", "studies/")
+    assert all(any(name.startswith(kind) for name in names) for kind in kinds)
+
+
+def test_nothing_is_loaded_from_elsewhere(site):
+    for document in site:
+        assert not [each for each in document.read.loaded if is_elsewhere(each)], document.name
+    for sheet in SITE.rglob("*.css"):
+        found = re.findall(r"(?:url\(|@import)\s*[\"']?((?:https?:)?//[^)\"']+)", sheet.read_text())
+        assert not found, sheet
+
+
+def test_links_within_the_site_lead_somewhere(site):
+    anchors: dict = {}
+    for document in site:
+        anchors[document.path] = document.read.anchors
+    for document in site:
+        for link in (*document.read.links, *document.read.loaded):
+            if is_elsewhere(link) or link.startswith(("mailto:", "data:")) or not link:
+                continue
+            path, anchor = document.leads_to(link)
+            assert path.is_file(), f"{document.name}: {link}"
+            if anchor and path in anchors:
+                assert anchor in anchors[path], f"{document.name}: {link}"
+
+
+def test_navigation_leads_to_every_page(site):
+    (front,) = (document for document in site if document.name == "docs/index.html")
+    listed = {front.leads_to(link)[0] for link in front.read.navigation}
+    missing = {document.name for document in site if document.path not in listed}
+    assert missing <= {front.name}
+
+
+def test_pages_have_titles_of_their_own_and_pictures_have_words(site):
+    titles = [document.read.title for document in site]
+    assert len(set(titles)) == len(titles)
+    for document in site:
+        for image in document.read.images:
+            assert "alt" in image, f"{document.name}: {image.get('src', '')[:80]}"
+
+
+PHONE = {"width": 390, "height": 844}
+
+
+@pytest.fixture(scope="module")
+def phone() -> Iterator:
+    with browser() as running:
+        context = running.new_context(viewport=PHONE, color_scheme="dark")
+        yield context
+        context.close()
+
+
+@pytest.mark.browser
+def test_pages_fit_a_phone_and_set_their_mathematics_without_a_network(site, phone):
+    page, asked, said = phone.new_page(), [], []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    wrong = []
+    for document in site:
+        page.goto(document.path.as_uri())
+        wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        unset = page.evaluate(
+            "[...document.querySelectorAll('.math, .katex-error')]"
+            ".filter((e) => !e.querySelector('.katex')).map((e) => e.textContent)"
+        )
+        if wide > 0 or unset or said:
+            wrong.append((document.name, wide, unset, list(said)))
+            said.clear()
+    page.close()
+    assert not wrong
+    assert not [address for address in asked if not address.startswith(("file:", "data:"))]
+
+
+@pytest.mark.browser
+def test_search_finds_pages_without_a_network(site, phone):
+    page = phone.new_page()
+    page.goto((SITE / "search.html").as_uri() + "?q=label+switching")
+    page.wait_for_selector("ul.search li a")
+    first = page.get_attribute("ul.search li a", "href")
+    assert first
+    page.click("ul.search li a")
+    page.wait_for_selector("article h1")
+    page.close()
+
+
+@pytest.mark.browser
+def test_pages_are_dark_in_the_dark(site, phone):
+    page = phone.new_page()
+    page.goto((SITE / "docs" / "index.html").as_uri())
+    colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert max(map(int, re.findall(r"\d+", colour)[:3])) < 60, colour
+    page.close()
