@@ -28,11 +28,8 @@ UNCONVERTED = {
     "docs/explanations/distillation.md",
     "docs/explanations/permutation-invariant-vi.md",
     "docs/explanations/symmetrised-elbo.md",
-    "docs/guides/cmdstan.md",
     "docs/guides/diagnosing.md",
     "docs/guides/files.md",
-    "docs/guides/finding-symmetries.md",
-    "docs/guides/label-switching.md",
     "docs/guides/long-runs.md",
     "docs/guides/reports.md",
 }
