@@ -9,7 +9,13 @@ from onebasin.models.errors import PosteriorFileError as PosteriorFileError
 
 
 class InferenceError(OnebasinError, RuntimeError):
-    """A method that could not run on its target; the message says why and what to do."""
+    """A method that could not run on its target; the message says why and what to do.
+
+    Examples
+    --------
+    >>> issubclass(ob.SymmetryError, ob.InferenceError)
+    True
+    """
 
 
 class AdviFailed(InferenceError):

@@ -118,7 +118,7 @@ def save(tree: xr.DataTree, path: str | Path, *, force: bool = False) -> Path:
 
     Returns
     -------
-    Path
+    pathlib.Path
         Where it is.
 
     Raises
@@ -131,6 +131,11 @@ def save(tree: xr.DataTree, path: str | Path, *, force: bool = False) -> Path:
         If somebody else is writing it.
     WriteError
         If it cannot be written, such as on a full disk.
+
+    Examples
+    --------
+    >>> ob.save(posterior, "run.nc", force=True).name
+    'run.nc'
     """
     check_class("tree", tree, xr.DataTree, remedy="give what an inference method returned")
     if schema.POSTERIOR not in tree.children:
@@ -167,5 +172,12 @@ def open_posterior(path: Paths, *, lazy: bool = False) -> xr.DataTree:
         If `path` is no path.
     PosteriorFileError
         If a file does not exist, is damaged, or holds no posterior.
+
+    Examples
+    --------
+    >>> _ = ob.save(posterior, "again.nc", force=True)
+    >>> again = ob.open_posterior("again.nc")
+    >>> again["posterior"]["mu"].equals(posterior["posterior"]["mu"])
+    True
     """
     return open_tree(check_paths("path", path), lazy=lazy)

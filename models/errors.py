@@ -13,6 +13,14 @@ class OnebasinError(Exception):
     ----------
     has_lines : bool
         Whether the message may have several lines, as where it carries a program's own words.
+
+    Examples
+    --------
+    >>> try:
+    ...     ob.open_posterior("missing.nc")
+    ... except ob.OnebasinError as error:
+    ...     print(type(error).__name__)
+    PosteriorFileError
     """
 
     has_lines: ClassVar[bool] = False
@@ -27,7 +35,13 @@ class RunCancelled(OnebasinError, RuntimeError):
 
 
 class PosteriorFileError(OnebasinError, RuntimeError):
-    """A posterior file that cannot be written or read."""
+    """A posterior file that cannot be written or read.
+
+    Examples
+    --------
+    >>> issubclass(ob.PosteriorFileError, RuntimeError)
+    True
+    """
 
 
 class WriteError(OnebasinError, OSError):

@@ -74,6 +74,14 @@ def numpyro_model(
         If `model` is no function, or `data` are neither a mapping nor a path.
     ModelDataError
         If the data are not to be read, or are not the model's arguments.
+
+    Examples
+    --------
+    >>> def normal(y):
+    ...     mu = numpyro.sample("mu", dist.Normal(0, 10))
+    ...     numpyro.sample("y", dist.Normal(mu, 1), obs=y)
+    >>> ob.numpyro_model(normal, {"y": [0.1, -0.4, 1.2]}).name
+    'normal'
     """
     if not callable(model):
         raise TypeError(f"`model` must be a function that states a NumPyro model; got {model!r}.")

@@ -23,29 +23,39 @@ Named = tuple[tuple[str, ...], np.ndarray]
 
 @dataclass(frozen=True, repr=False)
 class Target(Shown):
-    """What every inference method takes.
+    """What every inference method takes: a model conditioned on data.
 
-    Attributes
+    Made of a NumPyro model without arguments; `ob.numpyro_model` makes one of a model with arguments, `ob.stan_program`
+    of a Stan program, and `BayesianNetwork.condition` of a network.
+
+    Parameters
     ----------
     name : str
         Used in file names and tables.
     numpyro_model : callable or None
         A NumPyro model without arguments. Let it hold data as NumPy arrays: those take the precision
         of a run's settings, while a JAX array keeps the one that it was made in.
-    stan_program : object or None
-        A `stan.StanProgram`, of which the `models` room knows the name and the data alone.
-    symmetry : Symmetry
-        Blocks under which the posterior (or its likelihood) is invariant.
-    dims : mapping
+    stan_program : StanProgram or None
+        What `ob.stan_program` fills in.
+    symmetry : tuple of blocks
+        Under which the posterior (or its likelihood) is invariant.
+    dims : mapping of str to tuple of str
         Axis names of variables, where they have some; the axes of a NumPyro model's sites have the names of their
         plates, if nothing else is said here.
-    coords : mapping
+    coords : mapping of str to sequence
         Labels of axes, where they have some: name of an axis to an entry for each place.
 
     Raises
     ------
     TypeError
         If a part is of the wrong kind, or the NumPyro model takes arguments.
+
+    Examples
+    --------
+    >>> def normal():
+    ...     numpyro.sample("z", dist.Normal(0.0, 1.0))
+    >>> ob.Target("normal", numpyro_model=normal).name
+    'normal'
     """
 
     is_network: ClassVar[bool] = False

@@ -45,6 +45,8 @@ from .inference import pathfinder as pathfinder
 from .inference import save as save
 from .inference import symmetrised_vi as symmetrised_vi
 from .inference import train as train
+from .inference.density.symmetry import SymmetryError as SymmetryError
+from .inference.errors import InferenceError as InferenceError
 from .models import BayesianNetwork as BayesianNetwork
 from .models import Categorical as Categorical
 from .models import Complement as Complement
@@ -59,6 +61,8 @@ from .models import Target as Target
 from .models import predict as predict
 from .models.data import load_data as load_data
 from .models.errors import OnebasinError as OnebasinError
+from .models.errors import PosteriorFileError as PosteriorFileError
 from .models.numpyro_target import numpyro_model as numpyro_model
+from .stan import StanError as StanError
 from .stan import cmdstan_model as cmdstan_model
 from .stan import stan_program as stan_program

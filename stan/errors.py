@@ -6,7 +6,16 @@ from onebasin.models.errors import OnebasinError
 
 
 class StanError(OnebasinError, RuntimeError):
-    """Base class of everything that can go wrong on the way to a Stan program's output."""
+    """Base class of everything that can go wrong on the way to a Stan program's output.
+
+    Examples
+    --------
+    >>> try:
+    ...     ob.stan_program("missing.stan")
+    ... except ob.StanError as error:
+    ...     print(type(error).__name__)
+    StanProgramError
+    """
 
     has_lines = True
 

@@ -103,6 +103,12 @@ def stan_program(
         If the file is not there or is not a ``.stan`` file.
     StanDataError
         If the data are not to be read, hold a value that is not finite, or lack what is said to be observed.
+
+    Examples
+    --------
+    >>> target = ob.stan_program("mixture.stan", "mixture.json", symmetry="mu,sigma,1-theta")
+    >>> target.name
+    'mixture'
     """
     path = _existing(path)
     values = read_data(Path(data)) if isinstance(data, str | Path) else dict(data or {})

@@ -105,6 +105,12 @@ def barriers(
     ----------
     Ainsworth, Hayase and Srinivasa 2023, Git Re-Basin, definition 2.1 and section 3.2. Xiao, Liu and Bamler 2023,
     A compact representation for Bayesian neural networks by removing permutation symmetry, section 2.
+
+    Examples
+    --------
+    >>> found = ob.barriers(weights, pairs=2, num_points=5)
+    >>> found.aligned.loss.shape
+    (2, 5)
     """
     from .networks import align_networks, network_loss  # here: it loads JAX
 
@@ -157,6 +163,11 @@ def transpositions(posterior: Posterior | Alignment) -> Transpositions:
     ----------
     Xiao, Liu and Bamler 2023, A compact representation for Bayesian neural networks by removing permutation symmetry,
     section 2 (number of transpositions, NoT).
+
+    Examples
+    --------
+    >>> ob.transpositions(weights).total.shape
+    (4, 300)
     """
     from .align import align
 

@@ -43,7 +43,7 @@ MOST_COMPONENTS = 5
 
 @dataclass(frozen=True)
 class PlantedComponents:
-    """What is planted.
+    """What `ob.failure_rates` plants: Gaussian components whose labels are known, and then hidden.
 
     Parameters
     ----------
@@ -62,6 +62,11 @@ class PlantedComponents:
     ------
     ValueError
         If a number is out of range, or `sds` has not one entry a component.
+
+    Examples
+    --------
+    >>> ob.PlantedComponents(components=2, features=1).means(3.0).tolist()
+    [[-1.5], [1.5]]
     """
 
     components: int = 3
@@ -100,7 +105,18 @@ class PlantedComponents:
         return Group((block,), {"component": (self.components, self.features)})
 
     def means(self, separation: float) -> Float[np.ndarray, "component feature"]:
-        """Means of the components."""
+        """Means of the components (component, feature), neighbours `separation` apart along the first feature.
+
+        Parameters
+        ----------
+        separation : float
+            In units in which a component's standard deviation is 1.
+
+        Returns
+        -------
+        array (component, feature)
+            All features but the first have mean 0.
+        """
         places = np.arange(self.components) + (0.5 if self.flips else (1 - self.components) / 2)
         out = np.zeros((self.components, self.features))
         out[:, 0] = separation * places
@@ -108,7 +124,7 @@ class PlantedComponents:
 
     @property
     def widths(self) -> Float[np.ndarray, "component 1"]:
-        """Standard deviations of the components."""
+        """Standard deviations of the components (component, 1)."""
         return np.asarray(self.sds or [1.0] * self.components)[:, None]
 
 
@@ -140,21 +156,40 @@ def failure_rates(
     *,
     rules: Sequence[str] = tuple(RULES),
 ) -> FailureRates:
-    """Measure how often each reference of `analysis.alignment.align` gets a draw's labels wrong.
+    """Measure how often each reference of `ob.align` gets a draw's labels wrong, beside the best that any rule can do.
 
     Parameters
     ----------
-    separations : sequence of float
-        Distances between neighbouring means, not negative.
+    separations : sequence of float, or array (separation,)
+        Distances between neighbouring means, in units of a component's standard deviation; not negative.
     planted : PlantedComponents, optional
         What is planted; three components of two features by default.
     rules : sequence of str
         Some of ``draw``, ``mean``, ``gaussian`` and ``posterior``: another posterior, whose mean is the true one.
 
+    Returns
+    -------
+    FailureRates
+        `rates` of each rule and the `optimal` rate, each (repeat, separation), as shares of draws.
+
     Raises
     ------
     ValueError
         If a separation is negative or not finite, or a rule unknown.
+
+    Notes
+    -----
+    The best rule knows the planted means and standard deviations and takes the most probable of all elements of the
+    group: Bayes's rule under the zero-one loss.
+
+    Examples
+    --------
+    >>> planted = ob.PlantedComponents(components=2, draws=200, repeats=2)
+    >>> found = ob.failure_rates([1.0, 4.0], planted, rules=("gaussian",))
+    >>> found.optimal.shape
+    (2, 2)
+    >>> bool(found.rates["gaussian"][:, 1].mean() < found.rates["gaussian"][:, 0].mean())
+    True
     """
     planted = planted or PlantedComponents()
     distances = np.asarray(separations, np.float64)

@@ -56,35 +56,36 @@ def compare(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Comparison:
-    """Hold posteriors against one of them.
+    """Hold posteriors against one of them: in prediction, and in weight space modulo symmetry.
 
     Parameters
     ----------
-    posteriors : mapping of str to DataTree
-        At least two, of the same model and data; of networks also in different parametrisations.
-    truth
+    posteriors : mapping of str to posterior
+        At least two, of the same model and data; of networks also in different parametrisations. Each in any form that
+        `ob.diagnose` takes.
+    truth : str
         The name of the one that the others are held against.
     x : array (obs, in), optional
         Inputs to predict at; by default those that the truth was fitted to and keeps.
     y : array (obs,) or (obs, out), optional
         Labels or targets at `x`; without them nothing is scored.
-    weights
+    weights : bool
         Whether draws are compared in weight space too.
-    symmetry : Symmetry, optional
+    symmetry : tuple of blocks, optional
         Modulo what; by default what the truth declares.
-    var_names
+    var_names : sequence of str, optional
         Variables whose draws are compared; by default all, which then have to be the same ones.
-    permutations
+    permutations : int
         Behind each p-value.
-    seed
+    seed : int
         Of permutations, and of the noise of predictions.
-    progress
+    progress : callable, optional
         Called with draws gone through and draws in all, of each alignment.
 
     Returns
     -------
     Comparison
-        Table, and what it means in words.
+        Table, a row a posterior, and what it means in words.
 
     Raises
     ------
@@ -93,6 +94,19 @@ def compare(
     ValueError
         If there are fewer than two posteriors, `truth` is none of them, networks or data differ, there are
         no points to predict at, or points do not fit the network.
+
+    References
+    ----------
+    Székely and Rizzo 2013, Energy statistics, Journal of Statistical Planning and Inference 143(8), equation 2.1 (energy
+    distance). Gretton, Borgwardt, Rasch, Schölkopf and Smola 2012, A kernel two-sample test, JMLR 13 (maximum mean
+    discrepancy, permutation p-values). Gneiting and Raftery 2007, JASA 102(477) (scores).
+
+    Examples
+    --------
+    >>> fit = ob.fit_gaussian(ob.align(posterior).posterior).sample(300, seed=1)
+    >>> comparison = ob.compare({"NUTS": posterior, "Gaussian": fit}, truth="NUTS", permutations=99)
+    >>> comparison.table.index.tolist()
+    ['NUTS', 'Gaussian', 'floor']
     """
     check_count("permutations", permutations)
     check_seed(seed)

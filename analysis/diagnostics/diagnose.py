@@ -76,6 +76,14 @@ def diagnose(
     ----------
     Vehtari, Gelman, Simpson, Carpenter and Bürkner 2021, Bayesian Analysis 16(2) (R-hat, ESS). Stephens 2000, JRSS B
     62(4) (labels). Betancourt 2016, arXiv:1604.00695 (E-BFMI).
+
+    Examples
+    --------
+    >>> diagnosis = ob.diagnose(posterior)
+    >>> diagnosis.verdict, diagnosis.exchangeable
+    ('aligned', ())
+    >>> diagnosis.parameters.loc["theta", ["rhat", "ess_bulk"]].shape
+    (2,)
     """
     view = as_view(posterior)
     given = None if symmetry is None else view.as_symmetry(symmetry)

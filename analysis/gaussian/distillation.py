@@ -68,6 +68,11 @@ class DistillationSettings:
         Draws of the posterior, evenly spaced over its chains, that are learned from.
     initial_sd : float
         Standard deviation of every weight at the start.
+
+    Examples
+    --------
+    >>> ob.DistillationSettings(iterations=1000).samples
+    16
     """
 
     iterations: Count = 6000
@@ -103,19 +108,20 @@ def distil(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Distilled:
-    """Distil a network's posterior into one diagonal Gaussian.
+    """Distil a network's posterior into one diagonal Gaussian over its weights, which predicts as the posterior does.
 
     Parameters
     ----------
-    posterior
-        Draws of a network's weights; aligned or not makes no difference to what is learned from.
+    posterior : posterior
+        Draws of a network's weights, in any form that `ob.diagnose` takes; aligned or not makes no difference to what
+        is learned from.
     x : array (obs, in)
         Inputs such as the training data's, in the units that the network was conditioned on.
     start : mapping of str to array, optional
-        Where the mean starts, such as the mean of the aligned draws; by default the last draw of the
-        first chain.
+        Where the mean starts, every variable with its shape in one draw, such as the mean of the aligned draws; by
+        default the last draw of the first chain.
     settings : DistillationSettings, optional
-        Steps, sizes of batches.
+        Steps, sizes of batches; ``DistillationSettings()`` by default.
     seed : int
         Of the choice of inputs and of the gradients.
     progress : callable, optional
@@ -124,7 +130,7 @@ def distil(
     Returns
     -------
     Distilled
-        Means, standard deviations, and the loss as it fell.
+        Means and standard deviations of every weight under its name, and the loss as it fell.
 
     Raises
     ------
@@ -135,6 +141,23 @@ def distil(
         `start` lacks a variable or has another shape.
     RuntimeError
         If the loss becomes infinite or undefined.
+
+    Notes
+    -----
+    At every input the distribution of outputs over draws of the Gaussian is brought to that over the posterior's draws,
+    by stochastic gradients of the energy score, which is smallest in expectation where both are the same. The standard
+    deviations are of what predictions need, not of what is known about weights.
+
+    References
+    ----------
+    Gneiting and Raftery 2007, Strictly proper scoring rules, JASA 102(477), section 4.3 (energy score).
+
+    Examples
+    --------
+    >>> settings = ob.DistillationSettings(iterations=100, points=200, batch_size=16)
+    >>> fit = ob.distil(weights, x, settings=settings, seed=1)
+    >>> fit.mean["W1"].shape, fit.loss.shape
+    ((1, 2), (1,))
     """
     settings = given_or_default(settings, DistillationSettings, taker="distil")
     view = as_view(posterior)

@@ -81,6 +81,19 @@ def fit_gaussian(
         If a word or a variable is unknown; draws are fewer than 2, not finite, constant, not positive where
         they should be, or constrained by the network's parametrisation; `rank` or `shrinkage` is out of
         range; or `low-rank-precision` has no more draws than parameters.
+
+    References
+    ----------
+    Ledoit and Wolf 2004, A well-conditioned estimator for large-dimensional covariance matrices, Journal of
+    Multivariate Analysis 88(2) (the default shrinkage of ``full``).
+
+    Examples
+    --------
+    >>> fit = ob.fit_gaussian(ob.align(posterior).posterior, "full")
+    >>> fit.mean["mu"].shape, fit.loc.shape
+    ((2,), (3,))
+    >>> fit.log_density(fit.sample(50, chains=2)).shape
+    (2, 50)
     """
     choose("covariance", covariance, COVARIANCES)
     view = as_view(posterior)

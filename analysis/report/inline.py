@@ -45,6 +45,18 @@ class InlineReport:
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
         """Write the page to a file, which has to be new without `force`; returns its path.
 
+        Parameters
+        ----------
+        path : path
+            The HTML file.
+        force : bool
+            Whether a file that is there may be replaced.
+
+        Returns
+        -------
+        pathlib.Path
+            The file.
+
         Raises
         ------
         OutputError
@@ -105,19 +117,20 @@ def report(
 
     Parameters
     ----------
-    posteriors
-        The posteriors, by the name that the page shall use; one alone is called ``posterior``.
-    path
+    posteriors : posterior, or mapping of str to posterior
+        The posteriors, by the name that the page shall use; one alone is called ``posterior``. In any form that
+        `ob.diagnose` takes.
+    path : path, optional
         The HTML file; without one, the page is given back, for a notebook to show or to be saved.
-    title
+    title : str
         Heading of the page.
-    var_names
+    var_names : sequence of str, optional
         Variables to report on; all by default.
-    symmetry
+    symmetry : tuple of blocks, optional
         Modulo what; by default what a posterior declares, or what is found in its draws.
-    truth
+    truth : str, optional
         Of several: the one that the others are held against, by default the first.
-    force
+    force : bool
         Whether a file that is there may be replaced.
 
     Returns
@@ -131,6 +144,11 @@ def report(
         If there is no posterior, one of them cannot be diagnosed, or `truth` is none of them; the message names it.
     OutputError
         If the file exists and `force` is not set, or the folder is missing or not writable.
+
+    Examples
+    --------
+    >>> ob.report(posterior, "page.html", var_names=["theta"], force=True).name
+    'page.html'
     """
     alone = isinstance(posteriors, xr.DataTree | xr.Dataset) or not isinstance(posteriors, Mapping)
     page = posterior_report(

@@ -55,6 +55,11 @@ class NutsSettings(McmcSettings):
     ----------
     max_tree_depth : int
         A trajectory has at most 2^max_tree_depth - 1 leapfrog steps.
+
+    Examples
+    --------
+    >>> ob.NutsSettings(draws=500, target_acceptance=0.95).max_tree_depth
+    10
     """
 
     max_tree_depth: Count = 10
@@ -71,6 +76,11 @@ class HmcSettings(McmcSettings):
     max_steps : int
         Most leapfrog steps of a trajectory, which ends early rather than take more (NumPyro); without a bound, one
         unlucky step size of the warmup can take hours. Stan has no bound.
+
+    Examples
+    --------
+    >>> ob.HmcSettings(trajectory_length=3.0).chains
+    4
     """
 
     trajectory_length: Positive = 2 * math.pi

@@ -38,6 +38,11 @@ class OptimizeSettings(OptimumSettings):
     jacobian : bool
         Whether the log Jacobian of the constraints is added, which gives the mode in the unconstrained space; without
         it, as CmdStan has it, the mode in the variables' own.
+
+    Examples
+    --------
+    >>> ob.OptimizeSettings(jacobian=True).starts
+    4
     """
 
     jacobian: bool = False
@@ -51,6 +56,11 @@ class LaplaceSettings(OptimumSettings):
     ----------
     draws : int
         Draws taken from the fitted approximation.
+
+    Examples
+    --------
+    >>> ob.LaplaceSettings(draws=4000).iterations
+    2000
     """
 
     draws: Count = 1000
@@ -76,6 +86,11 @@ class PathfinderSettings:
         Steps by which the curvature is estimated.
     init_radius : float
         Starting points are uniform within +-init_radius in the unconstrained space.
+
+    Examples
+    --------
+    >>> ob.PathfinderSettings(paths=8).elbo_samples
+    25
     """
 
     paths: Count = 4

@@ -27,6 +27,11 @@ class TrainSettings:
         constrained parameter's Jacobian counts), or the likelihood alone.
     dtype : {"float64", "float32"}
         Precision.
+
+    Examples
+    --------
+    >>> ob.TrainSettings(epochs=200, batch_size=32).schedule
+    'cosine'
     """
 
     epochs: Count = 1000
@@ -49,6 +54,11 @@ class EnsembleSettings(TrainSettings):
         Where training starts: free weights ~ N(0, 2 / inputs of the unit) (He et al. 2015), free biases zero, the
         noise at the scale of its prior and what is constrained drawn from its prior; or everything drawn from the
         prior. N(0, 1) weights on many inputs saturate a wide network, so that "prior" then trains slowly.
+
+    Examples
+    --------
+    >>> ob.EnsembleSettings(members=5).epochs
+    1000
     """
 
     members: Count = 10

@@ -39,6 +39,11 @@ class AdviSettings:
         Standard deviation at the start, in every direction (NumPyro); Stan starts at 1.
     dtype : {"float64", "float32"}
         Precision of the NumPyro engine.
+
+    Examples
+    --------
+    >>> ob.AdviSettings(iterations=20_000).draws
+    1000
     """
 
     iterations: Count = 10_000
@@ -106,6 +111,11 @@ class SymmetrisedSettings:
         Draws kept of each fit.
     dtype : {"float64", "float32"}
         Precision.
+
+    Examples
+    --------
+    >>> ob.SymmetrisedSettings(fits=4, steps=5000).samples
+    8
     """
 
     fits: Count = 1

@@ -81,17 +81,17 @@ def load_data(name: str, *, seed: int = 0, **options: Any) -> Dataset:
     Parameters
     ----------
     name : str
-        One of `names()`.
+        The data set; the message of an unknown one lists all.
     seed : int
         Seed of synthetic data. Recorded data do not depend on it; `split` has a seed of its own.
-    **options
+    **options : Any
         Options of the data set's loader, listed by its signature: `noise_sd` of the synthetic ones,
         `folder` of those read from files, `precision` of MNIST.
 
     Returns
     -------
     Dataset
-        In data units.
+        Inputs `x (obs, in)` and targets `y (obs, out)`, or labels `y (obs,)`, in data units.
 
     Raises
     ------
@@ -101,6 +101,12 @@ def load_data(name: str, *, seed: int = 0, **options: Any) -> Dataset:
         If the data set has no such option.
     MissingDataError, CorruptDataError
         If the package or the files that hold it are not there, or broken.
+
+    Examples
+    --------
+    >>> wave = ob.load_data("sine", seed=1)
+    >>> wave.x.shape[0] == wave.num_obs
+    True
     """
     loader = _loader(name)
     lack = _missing_package(name)

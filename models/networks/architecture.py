@@ -63,14 +63,15 @@ class Network(Brief):
     hidden : tuple of int
         Units of each hidden layer, at least one layer.
     activation : str
-        One of `models.networks.activations.ACTIVATIONS`.
+        ``relu``, ``tanh`` or another of `models.networks.activations.ACTIVATIONS`; the message of an unknown one lists
+        them.
     biases : bool
         Whether the layers have biases.
     readout : {"linear", "sum"}
         The last layer: weights and a bias to infer, or the plain sum of the last hidden layer's
         activations (then `out_dim` is 1).
     skip : {None, "orthogonal"}
-        Fixed random semi-orthogonal skip matrices O_l in every layer (Kurle et al. 2021).
+        Fixed random semi-orthogonal skip matrices O_l in every layer.
     skip_seed : int
         Seed of the O_l.
 
@@ -79,6 +80,16 @@ class Network(Brief):
     ValueError
         If a size is not a positive whole number, a word is unknown, or ``readout="sum"`` is
         combined with skips or several outputs.
+
+    References
+    ----------
+    Kurle, Januschowski, Gasthaus and Wang 2021, On symmetries in variational Bayesian neural nets (the skip matrices).
+
+    Examples
+    --------
+    >>> net = ob.Network(in_dim=3, hidden=(8, 4), activation="tanh")
+    >>> net.shapes["W2"], net.shapes["b3"]
+    ((8, 4), (1,))
     """
 
     in_dim: int

@@ -56,6 +56,14 @@ class BayesianNetwork(Brief):
     ValueError
         If the parts do not fit together: see `Parametrisation.check`; per-layer scales of the wrong
         number; a classifier with one output.
+
+    Examples
+    --------
+    >>> model = ob.BayesianNetwork(ob.Network(1, (2,)), ob.Gaussian(noise_sd=0.1))
+    >>> [type(block).__name__ for block in model.symmetry]
+    ['Exchangeable', 'Rescalable']
+    >>> model.condition(x, np.sin(x)).y.shape
+    (20, 1)
     """
 
     network: Network
@@ -126,7 +134,15 @@ class BayesianNetwork(Brief):
         return blocks
 
     def numpyro_model(self, x: Float[Array, "obs in"], y: Array | None = None) -> None:
-        """State the model in NumPyro: sites ``W1``, ``b1``, ..., ``sigma`` and the data ``y``."""
+        """State the model in NumPyro: sites ``W1``, ``b1``, ..., ``sigma`` and the data ``y``.
+
+        Parameters
+        ----------
+        x : array (obs, in)
+            Inputs.
+        y : array (obs, out) or (obs,), optional
+            Targets; without them ``y`` is drawn.
+        """
         weights: dict[str, jax.Array] = {}
         layers = self.network.layers
         scales = zip(
@@ -199,6 +215,16 @@ class BayesianNetwork(Brief):
     @classmethod
     def from_description(cls, text: str) -> BayesianNetwork:
         """Rebuild a network from `describe`'s JSON.
+
+        Parameters
+        ----------
+        text : str
+            The JSON.
+
+        Returns
+        -------
+        BayesianNetwork
+            One that is equal to that which was described.
 
         Raises
         ------

@@ -16,19 +16,24 @@ from ..showing import Brief
 
 @dataclass(frozen=True, repr=False)
 class Gaussian(Brief):
-    """y ~ N(output, sigma^2), independently for every output.
+    """Targets of a regression: y ~ N(output, sigma^2), independently for every output.
 
     Parameters
     ----------
     noise_sd : float or None
-        The known standard deviation; `None` to infer it as ``sigma``.
+        The known standard deviation, in the units of `y`; `None` to infer it as ``sigma``.
     noise_scale : float
-        Scale of the half-normal prior on ``sigma``; unused when `noise_sd` is given.
+        Scale of the half-normal prior on ``sigma``, in the units of `y`; unused when `noise_sd` is given.
 
     Raises
     ------
     ValueError
         If either is not positive and finite.
+
+    Examples
+    --------
+    >>> ob.BayesianNetwork(ob.Network(2, (4,)), ob.Gaussian(noise_scale=0.5)).infers_noise
+    True
     """
 
     noise_sd: float | None = None
@@ -58,7 +63,13 @@ class Gaussian(Brief):
 
 @dataclass(frozen=True, repr=False)
 class Categorical(Brief):
-    """y ~ Categorical(softmax(output)); labels are 0, 1, ..., out_dim - 1."""
+    """Labels of a classifier: y ~ Categorical(softmax(output)), y = 0, 1, ..., out_dim - 1.
+
+    Examples
+    --------
+    >>> ob.BayesianNetwork(ob.Network(2, (4,), out_dim=3), ob.Categorical()).is_classifier
+    True
+    """
 
     def observe(self, output: Float[Array, "obs out"], y: Int[Array, " obs"] | None) -> None:
         """State the observation ``y`` in NumPyro."""

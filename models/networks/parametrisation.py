@@ -30,7 +30,8 @@ class Parametrisation(Brief):
     Parameters
     ----------
     weights : {"free", "givens", "givens_seamless", "unit_vector"}
-        Free, or incoming weight vectors of norm 1 in one of three charts.
+        Free, or incoming weight vectors of norm 1 in one of three charts: Givens angles with their seam or without it,
+        and normalised Gaussians.
     biases : {"free", "ordered"}
         Free, or increasing along each hidden layer.
 
@@ -38,6 +39,16 @@ class Parametrisation(Brief):
     ------
     ValueError
         If a word is unknown; the message lists what there is.
+
+    References
+    ----------
+    Pourzanjani, Jiang and Petzold 2017, Improving the identifiability of neural networks for Bayesian inference,
+    sections 3.1 (ordered biases) and 3.2 (Givens angles).
+
+    Examples
+    --------
+    >>> ob.Parametrisation(weights="givens", biases="ordered").label
+    'givens+ordered'
     """
 
     weights: str = "free"

@@ -25,8 +25,8 @@ def predict(
     ----------
     model : BayesianNetwork
         The model that the draws are of.
-    draws : mapping or Dataset
-        ``W1 (chain, draw, in, hidden1)``, ...
+    draws : mapping of str to array, or Dataset
+        ``W1 (chain, draw, in, hidden1)``, ``b1 (chain, draw, hidden1)``, ...: a posterior's group `posterior`.
     x : array (obs, in)
         Inputs, in the units that the model was conditioned on.
     batch_size : int
@@ -35,13 +35,18 @@ def predict(
     Returns
     -------
     array (chain, draw, obs, out)
-        Outputs: means for regression, logits for classification. Without observation noise.
+        Outputs: means for regression, in the units of `y`; logits for classification. Without observation noise.
 
     Raises
     ------
     ValueError
         If `x` does not fit the network or is not finite, `draws` lack a parameter or have other
         shapes, or `batch_size` is not a positive whole number.
+
+    Examples
+    --------
+    >>> ob.predict(network.model, weights["posterior"].dataset, np.zeros((5, 1))).shape
+    (4, 300, 5, 1)
     """
     check_count("batch_size", batch_size)
     x = check_inputs(x, model.network.in_dim)

@@ -24,6 +24,11 @@ class NormalPrior(Brief):
     ------
     ValueError
         If a scale is not positive and finite.
+
+    Examples
+    --------
+    >>> ob.NormalPrior(weight_scale=(1.0, 0.5)).weight_scales(2)
+    (1.0, 0.5)
     """
 
     weight_scale: float | tuple[float, ...] = 1.0

@@ -37,6 +37,13 @@ class Exchangeable(Block[Permuted]):
         If `axes` maps no names to axes, or `flips` or `complements` hold anything but names.
     ValueError
         If `flips` names a variable that has no axis, or `complements` one that has.
+
+    Examples
+    --------
+    >>> block = ob.Exchangeable({"mu": 0, "sigma": 0}, complements=("theta",))  # of a mixture of two
+    >>> moved = block.act({"mu": np.array([-1.0, 3.0]), "theta": np.array(0.25)}, np.array([1, 0]))
+    >>> moved["mu"].tolist(), float(moved["theta"])
+    ([3.0, -1.0], 0.75)
     """
 
     kind = "exchangeable"
@@ -88,6 +95,11 @@ class Exchangeable(Block[Permuted]):
             Permutations of 0, 1, ..., H - 1.
         signs : array (*lead, component) of +-1, optional
             Only with `flips`.
+
+        Returns
+        -------
+        dict of str to array (*lead, *event)
+            All values, those of the block moved.
 
         Raises
         ------

@@ -18,17 +18,25 @@ from .elements import Scaled
 class Rescalable(Block[Scaled]):
     """Positive scaling: incoming axes times a, outgoing axes divided by a.
 
-    A symmetry of the likelihood alone.
+    A symmetry of the likelihood alone, as of the weights into and out of a unit with a positively homogeneous
+    activation such as ReLU: alignment divides it out, and posteriors are not invariant under it.
 
     Parameters
     ----------
     incoming, outgoing : mapping of str to int
-        Variable name to axis.
+        Variable name to axis within a draw.
 
     Raises
     ------
     TypeError
         If one maps no names to axes.
+
+    Examples
+    --------
+    >>> block = ob.Rescalable({"W1": 1, "b1": 0}, {"W2": 0})
+    >>> moved = block.act({"W1": np.ones((1, 2)), "W2": np.ones((2, 1))}, np.array([2.0, 4.0]))
+    >>> moved["W1"].tolist(), moved["W2"].tolist()
+    ([[2.0, 4.0]], [[0.5], [0.25]])
     """
 
     kind = "rescalable"
@@ -50,7 +58,20 @@ class Rescalable(Block[Scaled]):
         return {**self.incoming, **self.outgoing}
 
     def act(self, values: Values, factors: Any) -> dict[str, Any]:
-        """Scale draws (*lead, *event) by `factors` (*lead, component), all positive."""
+        """Scale draws (*lead, *event) by `factors` (*lead, component), all positive.
+
+        Parameters
+        ----------
+        values : mapping of str to array (*lead, *event)
+            Draws, with NumPy or JAX; those of the block's variables that are there are scaled.
+        factors : array (*lead, component)
+            Positive.
+
+        Returns
+        -------
+        dict of str to array (*lead, *event)
+            All values, those of the block scaled.
+        """
         out = dict(values)
         for name, axis in self.incoming.items():
             if name in out:

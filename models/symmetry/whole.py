@@ -89,6 +89,11 @@ class Complement(_Whole):
         If a name is no text.
     ValueError
         If there is none.
+
+    Examples
+    --------
+    >>> ob.Complement("theta").complemented
+    ('theta',)
     """
 
     kind = "complement"
@@ -134,6 +139,11 @@ class Flip(_Whole):
         If a name is no text.
     ValueError
         If there is none, or one is in both.
+
+    Examples
+    --------
+    >>> ob.Flip(("theta", "a")).flipped  # abilities and discriminations of an item-response model
+    ('theta', 'a')
     """
 
     kind = "flip"

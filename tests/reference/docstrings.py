@@ -1,0 +1,49 @@
+"""What the reference shows: the public names, and the classes of what public functions return."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import onebasin as ob
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted((ROOT / "docs" / "reference").glob("*.md"))
+DIRECTIVE = re.compile(r"^\.\. auto(?:function|class|exception):: onebasin\.(\S+)\n((?: +\S.*\n)*)", re.M)
+
+
+def object_of(dotted: str) -> Any:
+    """The object of a name below `onebasin`, such as ``nuts`` or ``models.target.Target``."""
+    path, _, name = dotted.rpartition(".")
+    return getattr(import_module(f"onebasin.{path}") if path else ob, name)
+
+
+def directives() -> list[tuple[str, bool]]:
+    """Every name that a page shows by its docstring, and whether with its members."""
+    text = "".join(page.read_text() for page in PAGES)
+    return [(name, ":members:" in options) for name, options in DIRECTIVE.findall(text)]
+
+
+def members(cls: type) -> Iterator[tuple[str, Any]]:
+    """The public methods and properties that a class defines itself."""
+    for name, value in vars(cls).items():
+        if name.startswith("_"):
+            continue
+        function = getattr(value, "fget", None) or getattr(value, "func", None)
+        function = function or getattr(value, "__func__", value)
+        if inspect.isfunction(function):
+            yield name, function
+
+
+def documented() -> dict[str, Any]:
+    """Everything with a docstring in the reference, by its name."""
+    out = {}
+    for name, with_members in directives():
+        value = out[name] = object_of(name)
+        if with_members:
+            out |= {f"{name}.{member}": function for member, function in members(value)}
+    return out

@@ -1,0 +1,57 @@
+"""Every public name has an example, and all examples of the reference run."""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+import shutil
+from pathlib import Path
+
+import jax
+import pytest
+
+import onebasin as ob
+from onebasin.models.docstrings import sections
+
+from .docstrings import ROOT, documented
+
+EXAMPLES = {name: text for name, value in documented().items() if ">>>" in (text := value.__doc__ or "")}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """A folder with the example programs and their data, as on the pages."""
+    place = tmp_path_factory.mktemp("examples")
+    for file in (ROOT / "notebooks" / "programs").glob("*"):
+        if file.suffix in (".stan", ".json"):
+            shutil.copy(file, place)
+    return place
+
+
+@pytest.fixture(scope="module")
+def names(folder) -> dict[str, object]:
+    """The names that the reference's front page gives to all examples."""
+    page = (ROOT / "docs" / "reference" / "index.md").read_text()
+    (block,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    out: dict[str, object] = {}
+    with jax.numpy_rank_promotion("allow"):
+        exec(block, out)
+    return out
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_example_runs(name, names, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    test = doctest.DocTestParser().get_doctest(EXAMPLES[name], dict(names), name, None, None)
+    lines: list[str] = []
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    with jax.numpy_rank_promotion("allow"):
+        runner.run(test, out=lines.append)
+    assert not runner.failures, "".join(lines)
+    assert os.listdir(folder)
+
+
+@pytest.mark.parametrize("name", sorted(set(ob.__all__) - {"__version__"}))
+def test_every_public_name_has_an_example(name):
+    assert sections(getattr(ob, name).__doc__).get("Examples")
