@@ -78,7 +78,7 @@ def barriers(
 
     Parameters
     ----------
-    posterior
+    posterior : DataTree, path, or what a sampler returned
         Draws of a network's weights, in any form that `diagnose` takes.
     pairs : int
         Pairs of draws; of different chains where there are several.
@@ -145,7 +145,7 @@ def transpositions(posterior: Posterior | Alignment) -> Transpositions:
 
     Parameters
     ----------
-    posterior
+    posterior : Alignment, or posterior
         What `align` returned; or a posterior, which is aligned first.
 
     Returns

@@ -22,7 +22,7 @@ class Transpositions:
     Attributes
     ----------
     layers : tuple of array
-        One array, of the element's leading axes, for each block that permutes, in the symmetry's
+        One array, of the element's leading axes (chain, draw), for each block that permutes, in the symmetry's
         order: for a network, for each hidden layer.
     """
 

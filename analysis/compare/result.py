@@ -21,11 +21,11 @@ class Comparison:
 
     Attributes
     ----------
-    kind
+    kind : str
         `classification`, `regression`, or `parameters` where the posteriors are of no network.
-    truth
+    truth : str
         Name of the posterior that the others are held against.
-    table
+    table : DataFrame
         One row a posterior, the truth first, and `floor` last. Columns of a classification: agreement, total_variation
         (halved), total_variation_sum (not), accuracy, log_score, calibration_error, brier,
         single_draw_accuracy, mutual_information. Of a regression: mean_distance (root mean square over points,
@@ -33,9 +33,9 @@ class Comparison:
         parameters: max_abs_z, max_abs_d and verdict, of `moments.compare_moments`. Always:
         energy, energy_p, mmd, mmd_p of `two_sample.two_sample`, and num_draws, the draws that these
         are of (for the floor, of its second part). NaN where there is nothing to say.
-    notes
+    notes : tuple of str
         What was compared, in words.
-    warnings
+    warnings : tuple of str
         What to beware of, in words.
     """
 

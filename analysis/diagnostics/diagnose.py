@@ -37,25 +37,25 @@ def diagnose(
 
     Parameters
     ----------
-    posterior
+    posterior : DataTree, path, or what a sampler returned
         The posterior, as an inference method returned it or as read from a file, or what ArviZ converts to one.
-    var_names
+    var_names : str or sequence of str, optional
         The variables to judge; by default its parameters, as far as it tells them from what is computed of them.
-    symmetry
+    symmetry : tuple of blocks, or words of them, optional
         Modulo what: blocks, or words of them such as ``"mu,sigma,1-theta"``; by default what it declares. What else the
         draws show is looked for either way.
-    align
+    align : bool
         Whether to look at labels at all.
-    held_out
+    held_out : bool
         Also fit the reference of an alignment on the first half of the chains, and report the others' R-hat.
-    rhat_max
+    rhat_max : float
         R-hat above this is warned of. At its default 1.05 decides: 1.01 is what equal chains with 100 effective draws
         each have in the mean. A limit of one's own decides as it stands.
-    ess_threshold
+    ess_threshold : float, optional
         Bulk ESS below this decides, tail ESS is warned of; by default 100 times the number of chains.
-    bfmi_threshold
+    bfmi_threshold : float
         E-BFMI below this is warned of, and speaks for a funnel.
-    progress
+    progress : callable, optional
         Called with draws gone through and draws in all while draws are aligned.
 
     Returns

@@ -83,49 +83,49 @@ class Diagnosis(Shown):
 
     Attributes
     ----------
-    target, engine, method
+    target, engine, method : str
         What was sampled and how, from the tree's attributes; empty where it does not say.
-    num_chains, num_draws
+    num_chains, num_draws : int
         Chains, and draws in each of them.
-    parameters
-        One row per scalar parameter, with the columns of `posterior.summary.COLUMNS`.
-    rhat, ess_bulk, ess_tail
-        The worst values: largest R-hat, smallest ESS.
-    constants
+    parameters : DataFrame
+        One row per scalar parameter, named as ``mu[0]``: mean, sd, quantiles, MCSE, R-hat and ESS.
+    rhat, ess_bulk, ess_tail : Extreme
+        The worst values: largest R-hat, smallest ESS, each with its `value` and the `parameter` that has it.
+    constants : tuple of str
         Parameters that never vary, which have no R-hat and no ESS.
-    undefined
+    undefined : tuple of str
         Entries that are finite in no draw, such as an unset triangle: they are left out.
-    broken
+    broken : mapping of str to int
         Parameters that are finite in some draws and not in others, with the number of draws that are not.
-    kinds
+    kinds : Kinds
         Which variables are parameters, transformed parameters and generated quantities.
-    sampler
+    sampler : SamplerSummary or None
         What the Markov chain sampler recorded; None for a variational fit.
-    variational
+    variational : VariationalSummary or None
         How good the approximation is; None for a Markov chain.
-    ess_per_second
+    ess_per_second : float
         Smallest bulk ESS over the seconds of sampling, summed over chains.
-    ess_per_gradient
+    ess_per_gradient : float
         Smallest bulk ESS over the gradient evaluations of the kept draws.
-    wall_time
-        Seconds of the whole call.
-    symmetric
+    wall_time : float
+        Of the whole call, in seconds.
+    symmetric : bool
         Whether the target declares interchangeable parts, hence equal modes.
-    limits
+    limits : Limits
         What the warnings hold the numbers against.
-    symmetry_caveat
+    symmetry_caveat : str
         What nobody has checked of the symmetry that it declares, in a sentence; empty where nothing is left.
-    has_chains
+    has_chains : bool
         Whether the draws are Markov chains: no variational fit, and no ensemble.
-    checks
+    checks : tuple of Check
         Every check that applies, with what came of it: passed, failed or not judged.
-    warnings
+    warnings : tuple of str
         Sentences: what is wrong, and what to do next.
-    notes
+    notes : tuple of str
         Sentences: what does not apply here or could not be judged, and why.
-    judgement
+    judgement : Verdict or None
         Whether the posterior may be used, and why; None where only numbers were asked for.
-    aligned
+    aligned : AlignedDiagnosis or None
         The diagnosis modulo the symmetry that is declared or was found; None where there is none.
     """
 
@@ -204,7 +204,18 @@ class Diagnosis(Shown):
         return in_words(self.checks)
 
     def outcome_of(self, name: str) -> Outcome | None:
-        """What came of one check; None where it does not apply."""
+        """What came of one check.
+
+        Parameters
+        ----------
+        name : str
+            The check, as `checks` calls it: ``R-hat``, ``divergences``, ``E-BFMI``, ...
+
+        Returns
+        -------
+        str or None
+            ``passed``, ``failed`` or ``not judged``; None where it does not apply.
+        """
         return next((check.outcome for check in self.checks if check.name == name), None)
 
     def _card(self) -> Card:
@@ -278,27 +289,27 @@ class AlignedDiagnosis(Shown):
 
     Attributes
     ----------
-    raw, aligned
+    raw, aligned : Diagnosis
         The diagnostics before and after alignment; `aligned` looks at the moved variables.
-    alignment
+    alignment : Alignment
         Elements, reference and rule.
-    invariants
+    invariants : DataFrame
         One row per quantity that the symmetry leaves alone, with the columns of a table of parameters.
-    switching
+    switching : Switching
         How often labels changed within the chains, and whether alignment found more than noise has.
-    basins
+    basins : tuple of tuple of int
         Groups of chains that agree after alignment, as tuples of chain numbers.
-    chain_lp
-        Mean log density of each chain; empty where `lp` was not recorded.
-    shrinkage
+    chain_lp : tuple of float
+        Mean log density of each chain, in nats; empty where `lp` was not recorded.
+    shrinkage : float
         Median over moved parameters of aligned over raw standard deviation.
-    held_out_rhat
+    held_out_rhat : Extreme or None
         Worst R-hat of chains that had no part in the reference; None where it was not asked for.
-    caveat
+    caveat : str
         What nobody has checked of the symmetry, in a sentence; empty where nothing is left.
-    sentences
+    sentences : tuple of str
         What happened, in words.
-    warnings
+    warnings : tuple of str
         What to beware of, in words.
     """
 

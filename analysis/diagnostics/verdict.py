@@ -40,11 +40,11 @@ class Cause:
 
     Attributes
     ----------
-    name
+    name : str
         ``not-finite``, ``stuck``, ``labels``, ``funnel``, ``modes``, ``short``, ...
-    evidence
+    evidence : str
         What shows it, with the numbers.
-    remedy
+    remedy : str
         What to do.
     """
 
@@ -59,11 +59,11 @@ class Row:
 
     Attributes
     ----------
-    name
+    name : str
         Which of them.
-    outcome
+    outcome : str
         Passed, failed or not judged.
-    sentence
+    sentence : str
         What was found.
     """
 
@@ -78,19 +78,19 @@ class Verdict:
 
     Attributes
     ----------
-    answer
-        The answer in one word.
-    sentence
+    answer : str
+        ``usable``, ``aligned``, ``invariant`` or ``unusable``.
+    sentence : str
         The answer in one or two sentences.
-    rows
+    rows : tuple of Row
         Labels, predictions and invariants, sampler.
-    causes
+    causes : tuple of Cause
         Most likely first; empty for a posterior that is usable as it is.
-    exchangeable
+    exchangeable : tuple of str
         What to declare with ``--exchangeable``, one text a block; empty where nothing is to be declared.
-    unjudged
+    unjudged : sequence of str
         Sentences: what could not be judged, and why.
-    left_out
+    left_out : sequence of str
         Sentences: what the answer does not rest on (generated quantities, integers, constants, NaN by structure).
     """
 

@@ -112,13 +112,13 @@ def distil(
 
     Parameters
     ----------
-    posterior : posterior
+    posterior : DataTree, path, or what a sampler returned
         Draws of a network's weights, in any form that `ob.diagnose` takes; aligned or not makes no difference to what
         is learned from.
     x : array (obs, in)
         Inputs such as the training data's, in the units that the network was conditioned on.
     start : mapping of str to array, optional
-        Where the mean starts, every variable with its shape in one draw, such as the mean of the aligned draws; by
+        Where the mean starts, every weight as `W1 (in, hidden1)` and so on, such as the mean of the aligned draws; by
         default the last draw of the first chain.
     settings : DistillationSettings, optional
         Steps, sizes of batches; ``DistillationSettings()`` by default.

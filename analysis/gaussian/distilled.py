@@ -28,9 +28,10 @@ class Distilled:
     Attributes
     ----------
     mean, sd : mapping of str to array
-        Of each weight and bias, under the variables' names.
+        Of each weight and bias, under the variables' names: `W1 (in, hidden1)`, `b1 (hidden1)`, ...
     loss : array (evaluation,)
-        Mean energy score over each 100 iterations; the last may be shorter.
+        Mean energy score (no unit: of probabilities' roots, or of outputs over their standard deviation) over each 100
+        iterations; the last may be shorter.
     source : View
         The posterior that was distilled; names of axes, data and attributes come from it.
     """

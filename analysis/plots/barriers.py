@@ -18,7 +18,7 @@ def plot_barriers(posterior: Posterior | Barriers) -> Picture:
 
     Parameters
     ----------
-    posterior
+    posterior : Barriers, or posterior
         What `barriers` returned; or a network's posterior, of which `barriers` is asked with its defaults.
 
     Returns
@@ -31,6 +31,12 @@ def plot_barriers(posterior: Posterior | Barriers) -> Picture:
     ------
     ValueError
         As `barriers`.
+
+    Examples
+    --------
+    >>> figure = ob.plot_barriers(ob.barriers(weights, pairs=2, num_points=5))
+    >>> len(figure.axes)
+    2
     """
     found = posterior if isinstance(posterior, Barriers) else barriers(posterior)
     figure = new_figure(8.0, 3.1)

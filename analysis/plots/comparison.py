@@ -40,7 +40,7 @@ def plot_comparison(comparison: Comparison, *, measures: Sequence[str] | None = 
     ----------
     comparison : Comparison
         What `compare` returned.
-    measures
+    measures : sequence of str, optional
         Columns of its table; by default distances, and scores where predictions were scored.
 
     Returns
@@ -52,6 +52,12 @@ def plot_comparison(comparison: Comparison, *, measures: Sequence[str] | None = 
     ------
     ValueError
         If a measure is no column of the table, or there is none.
+
+    Examples
+    --------
+    >>> other = ob.fit_gaussian(ob.align(posterior).posterior).sample(300)
+    >>> comparison = ob.compare({"NUTS": posterior, "Gaussian": other}, truth="NUTS", permutations=99)
+    >>> figure = ob.plot_comparison(comparison, measures=["energy"])
     """
     table = comparison.table
     known = [name for name in MEASURES if name in table and table[name].notna().any()]

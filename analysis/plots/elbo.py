@@ -16,7 +16,7 @@ def plot_elbo(posteriors: Posteriors | Elbo | Mapping[str, Elbo]) -> Picture:
 
     Parameters
     ----------
-    posteriors
+    posteriors : Elbo, posterior, or mapping of str to these
         A posterior by `advi` or `symmetrised_vi`, or several by name; or what `elbo` made of them. Every fit of one
         has a line.
 
@@ -30,6 +30,11 @@ def plot_elbo(posteriors: Posteriors | Elbo | Mapping[str, Elbo]) -> Picture:
     ------
     ValueError
         If a posterior recorded no ELBO.
+
+    Examples
+    --------
+    >>> fit = ob.advi(target, settings=ob.AdviSettings(iterations=2000), seed=1)
+    >>> figure = ob.plot_elbo(fit)
     """
     several = named(posteriors)
     traces: dict[str, ElboTrace] = {}

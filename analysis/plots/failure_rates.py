@@ -21,6 +21,11 @@ def plot_failure_rates(rates: FailureRates) -> Picture:
     matplotlib.figure.Figure
         Means over repeats, the least and the largest as whiskers, against the separation of neighbouring means in
         standard deviations.
+
+    Examples
+    --------
+    >>> planted = ob.PlantedComponents(components=2, draws=100, repeats=2)
+    >>> figure = ob.plot_failure_rates(ob.failure_rates([1.0, 3.0], planted))
     """
     figure = new_figure(6.4, 3.6)
     draw(rates, ax=figure.subplots())

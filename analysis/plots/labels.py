@@ -33,14 +33,14 @@ def plot_labels(
 
     Parameters
     ----------
-    posterior
+    posterior : DataTree, path, or what a sampler returned
         The posterior, in any form that `diagnose` takes.
-    symmetry
+    symmetry : tuple of blocks, or words of them, optional
         What changes places, in blocks or words such as ``"mu,sigma"``; by default what the posterior declares, else
         what is found in its draws.
-    var_names
+    var_names : str or sequence of str, optional
         The variables to draw; by default those that disagree most between chains.
-    rows, components
+    rows, components : int
         How many variables, and lines in each, at most.
 
     Returns
@@ -52,6 +52,12 @@ def plot_labels(
     ------
     ValueError
         If no symmetry is given, declared or found, or a variable is not moved by it.
+
+    Examples
+    --------
+    >>> figure = ob.plot_labels(posterior)
+    >>> len(figure.axes)  # a row for mu, and one for theta
+    2
     """
     view = as_view(posterior)
     blocks = _blocks(view, symmetry)
@@ -71,15 +77,15 @@ def plot_aligned(
 
     Parameters
     ----------
-    posterior
+    posterior : Alignment, Diagnosis, or posterior
         The posterior, in any form that `diagnose` takes; or what `align` or `diagnose` returned, of which nothing is
         aligned again.
-    symmetry
+    symmetry : tuple of blocks, or words of them, optional
         What changes places, in blocks or words such as ``"mu,sigma"``; by default what the posterior declares, else
         what is found in its draws.
-    var_names
+    var_names : str or sequence of str, optional
         The variables to draw; by default those that disagree most between chains.
-    rows, components
+    rows, components : int
         How many variables, and lines in each, at most.
 
     Returns
@@ -91,6 +97,11 @@ def plot_aligned(
     ------
     ValueError
         If no symmetry is given, declared or found, or a variable is not moved by it.
+
+    Examples
+    --------
+    >>> figure = ob.plot_aligned(posterior, var_names="mu")
+    >>> figure.savefig("mu.png")
     """
     alignment = _alignment_of(posterior, symmetry)
     view = alignment.source

@@ -14,9 +14,9 @@ def plot_pair(
 
     Parameters
     ----------
-    posteriors
+    posteriors : DataTree, path, what a sampler returned, or a mapping of str to these
         A posterior, or several by name.
-    first, second
+    first, second : str
         Scalar parameters, such as ``W1[0,0]``: on the horizontal and on the vertical axis.
     share_axes : bool
         Whether all panels show the same ranges.
@@ -30,6 +30,10 @@ def plot_pair(
     ------
     ValueError
         If a posterior lacks one of them.
+
+    Examples
+    --------
+    >>> figure = ob.plot_pair(posterior, "mu[0]", "mu[1]")
     """
     pairs = {}
     for name, view in views_of(posteriors).items():

@@ -152,7 +152,11 @@ def _of_entries(view: View, block: Block, number: int, name: str, most: int) -> 
 
 def _labels(variable: xr.DataArray, axis: int) -> Sequence[object]:
     dim = variable.dims[2 + axis]
-    return variable.coords[dim].values if dim in variable.coords else range(variable.sizes[dim])
+    return (
+        variable.coords[dim].values.tolist()
+        if dim in variable.coords
+        else range(variable.sizes[dim])
+    )
 
 
 def _largest(rhats: np.ndarray) -> float:

@@ -27,7 +27,7 @@ def plot_predictive(
 
     Parameters
     ----------
-    posteriors
+    posteriors : DataTree, path, what a sampler returned, or a mapping of str to these
         A posterior, or several by name.
     x : array (obs, in), optional
         Inputs of a network to predict at; by default those that it was fitted to.
@@ -42,6 +42,15 @@ def plot_predictive(
     -------
     matplotlib.figure.Figure
         A panel a posterior.
+
+    Raises
+    ------
+    ValueError
+        If a posterior has nothing to predict with, or `x` does not fit the network.
+
+    Examples
+    --------
+    >>> figure = ob.plot_predictive({"NUTS": weights})
     """
     views = views_of(posteriors)
     bands = {name: _band(view, x, seed) for name, view in views.items()}

@@ -23,9 +23,9 @@ def plot_traces(
 
     Parameters
     ----------
-    posterior
+    posterior : DataTree, path, or what a sampler returned
         The posterior, in any form that `diagnose` takes.
-    var_names
+    var_names : str or sequence of str, optional
         The variables to draw; by default the log density and the parameters of largest R-hat.
     rows : int
         How many quantities at most.
@@ -39,6 +39,10 @@ def plot_traces(
     ------
     ValueError
         If a variable is unknown, or a draw is not finite.
+
+    Examples
+    --------
+    >>> figure = ob.plot_traces(posterior, rows=2)
     """
     check_count("rows", rows)
     view = as_view(posterior)

@@ -230,7 +230,7 @@ def elbo(posterior: Posterior) -> Elbo:
 
     Parameters
     ----------
-    posterior
+    posterior : DataTree, path, or what a sampler returned
         What `ob.advi` or `ob.symmetrised_vi` returned, a file of it, or any posterior whose group `variational`
         holds a trace `elbo`.
 

@@ -29,20 +29,20 @@ class PredictiveScores:
 
     Attributes
     ----------
-    num_obs, num_draws
+    num_obs, num_draws : int
         Points, and draws of all chains.
-    rmse, mse
+    rmse, mse : float
         Error of the predictive mean, in the units of `y` and in their square.
-    log_score
+    log_score : float or None
         Mean log predictive density of a point, in nats; None without a log likelihood.
-    coverage_50, coverage_95
+    coverage_50, coverage_95 : float
         Share of points inside the central 50 % and 95 % interval.
-    outside_95
+    outside_95 : float
         Share of points outside the 95 % interval: Table 2 of Pourzanjani, Jiang and Petzold 2017,
         whose caption calls it coverage.
-    width_50, width_95
+    width_50, width_95 : float
         Mean width of the intervals, in the units of `y`.
-    crps
+    crps : float
         Continuous ranked probability score, the fair form, in the units of `y`; NaN of a single draw.
     """
 

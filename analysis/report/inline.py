@@ -31,7 +31,7 @@ class InlineReport:
 
     Attributes
     ----------
-    page
+    page : Report
         The page's parts.
     """
 

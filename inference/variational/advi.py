@@ -47,8 +47,8 @@ def advi(
     settings : AdviSettings, optional
         Optimiser, stopping rule, draws; ``AdviSettings()`` by default.
     start : mapping of str to array, optional
-        Value of every variable at which the mean starts, under its name and with its shape in one draw, in its natural
-        space: the mean of an aligned posterior, for one. Without it, the fit starts at random.
+        Value (...) of every variable at which the mean starts, with its shape in one draw, in its natural space: the
+        mean of an aligned posterior, for one. Without it, the fit starts at random.
 
     Returns
     -------

@@ -87,7 +87,7 @@ def symmetrised_vi(
     settings : SymmetrisedSettings, optional
         Fits, steps, draws, batches; ``SymmetrisedSettings()`` by default.
     start : mapping of str to array, optional
-        Value of every variable at which all means start, with its shape in one draw, in its natural space.
+        Value (...) of every variable at which all means start, with its shape in one draw, in its natural space.
 
     Returns
     -------
@@ -124,7 +124,7 @@ def symmetrised_vi(
     >>> settings = ob.SymmetrisedSettings(steps=1000, draws=200)
     >>> fit = ob.symmetrised_vi(target, settings=settings, seed=1)
     >>> gain = fit["variational"]["information_lower"].item()  # of two components: log(2) at most
-    >>> 0.6 < gain < np.log(2) + 1e-6
+    >>> bool(0.6 < gain < np.log(2) + 1e-6)
     True
     """
     check_target(target)

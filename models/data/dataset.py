@@ -36,9 +36,9 @@ class Dataset:
     ----------
     name : str
         The name under which `load_data` knows it.
-    x
+    x : array (obs, in)
         Inputs, one row an observation, floating point and finite.
-    y
+    y : array (obs, out) or (obs,)
         Regression: floating-point targets, one column an output. Classification: labels, integers
         from 0 to the number of classes less one.
     feature_names : tuple of str
@@ -104,7 +104,18 @@ class Dataset:
         return len(self.target_names)
 
     def take(self, rows: Int[np.ndarray, " rows"]) -> "Dataset":
-        """Give the observations `rows`, in that order, without the held-out part."""
+        """Give some observations, in the order asked for, without the held-out part.
+
+        Parameters
+        ----------
+        rows : integer array (rows,)
+            Their numbers, from 0.
+
+        Returns
+        -------
+        Dataset
+            With these rows of `x` and `y`.
+        """
         return replace(self, x=self.x[rows], y=self.y[rows], held_out=None)
 
 

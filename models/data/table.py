@@ -104,8 +104,8 @@ def load_data(name: str, *, seed: int = 0, **options: Any) -> Dataset:
 
     Examples
     --------
-    >>> wave = ob.load_data("sine", seed=1)
-    >>> wave.x.shape[0] == wave.num_obs
+    >>> data = ob.load_data("sinc", seed=1)
+    >>> data.x.shape == (data.num_obs, data.in_dim)
     True
     """
     loader = _loader(name)

@@ -13,7 +13,9 @@ import onebasin as ob
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs" / "reference").glob("*.md"))
-DIRECTIVE = re.compile(r"^\.\. auto(?:function|class|exception):: onebasin\.(\S+)\n((?: +\S.*\n)*)", re.M)
+DIRECTIVE = re.compile(
+    r"^\.\. auto(?:function|class|exception):: onebasin\.(\S+)\n((?: +\S.*\n)*)", re.M
+)
 
 
 def object_of(dotted: str) -> Any:

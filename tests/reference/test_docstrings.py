@@ -53,7 +53,11 @@ def test_every_parameter_and_field_is_documented_with_its_type(name):
     value = CALLABLES[name]
     if is_property(name):
         return
-    title = "Attributes" if inspect.isclass(value) and not is_made_by_users(name, value) else "Parameters"
+    title = (
+        "Attributes"
+        if inspect.isclass(value) and not is_made_by_users(name, value)
+        else "Parameters"
+    )
     found = entries(value.__doc__, title)
     if title == "Attributes":
         found = entries(value.__doc__, "Parameters") | found
@@ -78,7 +82,9 @@ def test_what_comes_back_is_documented(name):
     if annotation in (None, "None", inspect.Signature.empty):
         return
     parts = sections(value.__doc__)
-    if "." in name and not set(fields_of(value)):  # a method without arguments: its one line says it
+    if "." in name and not set(
+        fields_of(value)
+    ):  # a method without arguments: its one line says it
         assert parts[""]
         return
     assert parts.get("Returns"), "no section Returns"
@@ -109,9 +115,19 @@ def test_every_public_name_is_on_one_page_of_the_reference():
     assert len(shown) == len(set(shown))
 
 
-@pytest.mark.parametrize("name", sorted(n for n in CALLABLES if "." not in n and not inspect.isclass(CALLABLES[n])))
+@pytest.mark.parametrize(
+    "name", sorted(n for n in CALLABLES if "." not in n and not inspect.isclass(CALLABLES[n]))
+)
 def test_classes_that_come_back_are_in_the_reference(name):
     returned = str(inspect.signature(CALLABLES[name]).return_annotation)
     ours = {shown.rpartition(".")[2] for shown, _ in directives()}
     for word in re.findall(r"[A-Z]\w+", returned):
-        assert word in ours | {"DataTree", "DataArray", "Path", "Float", "Picture", "None"}, word
+        assert word in ours | {
+            "DataTree",
+            "DataArray",
+            "Path",
+            "Float",
+            "Picture",
+            "None",
+            "CmdStanModel",
+        }, word

@@ -16,7 +16,9 @@ from onebasin.models.docstrings import sections
 
 from .docstrings import ROOT, documented
 
-EXAMPLES = {name: text for name, value in documented().items() if ">>>" in (text := value.__doc__ or "")}
+EXAMPLES = {
+    name: text for name, value in documented().items() if ">>>" in (text := value.__doc__ or "")
+}
 
 
 @pytest.fixture(scope="module")
