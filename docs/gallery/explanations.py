@@ -1,0 +1,228 @@
+"""Make the pictures of the explanations: `python docs/gallery/explanations.py [FOLDER]`, by default `docs/images`.
+
+They have no background and a grey that is read on white and on black alike, so that one file serves both themes.
+"""
+
+import sys
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+import onebasin as ob
+from onebasin.analysis.alignment.failure_rates import PlantedComponents
+from onebasin.analysis.gaussian.two_modes import (
+    Mixture,
+    midpoint,
+    mode,
+    saddle,
+    switching,
+    vanishing,
+)
+from onebasin.models.symmetry import Group
+
+IMAGES = Path(__file__).parents[1] / "images"
+GREY = "#7f868f"
+BLUE, ORANGE, GREEN, PINK = "#3d8fd1", "#e69f00", "#17a67d", "#cc79a7"
+POINTS = {"ms": 2.6, "mew": 0, "alpha": 0.7, "rasterized": True}
+STYLE = {
+    "svg.hashsalt": "onebasin",
+    "font.size": 9.0,
+    "axes.facecolor": "none",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.7,
+    "axes.titlesize": 9.5,
+    "axes.titlelocation": "left",
+    "legend.frameon": False,
+    **dict.fromkeys(
+        (
+            "text.color",
+            "axes.edgecolor",
+            "axes.labelcolor",
+            "axes.titlecolor",
+            "xtick.color",
+            "ytick.color",
+        ),
+        GREY,
+    ),
+}
+
+
+def panels(columns: int, *, width: float = 8.0, height: float = 2.6) -> tuple[Figure, list[Axes]]:
+    """An empty figure of panels side by side."""
+    figure = Figure(figsize=(width, height), layout="constrained", facecolor="none")
+    return figure, list(figure.subplots(1, columns, squeeze=False)[0])
+
+
+def posterior(**values: np.ndarray) -> xr.Dataset:
+    """Draws of parts, (chain, draw, part) or (chain, draw, part, entry)."""
+    dims = ("chain", "draw", "part", "entry")
+    return xr.Dataset({name: (dims[: value.ndim], value) for name, value in values.items()})
+
+
+def orders() -> Figure:
+    """Two parts with one mean and unlike widths: as drawn, cut by an order of the means, aligned."""
+    rng = np.random.default_rng(0)
+    truth = {
+        "mu": rng.normal(0, [0.15, 0.3], (2, 150, 2)),
+        "sigma": rng.normal([0.5, 2], 0.12, (2, 150, 2)),
+    }
+    block = ob.Exchangeable({"mu": 0, "sigma": 0})
+    group = Group((block,), {"mu": (2,), "sigma": (2,)})
+    drawn = group.act(group.random(rng, (2, 150)), truth)
+    by_mu = drawn["mu"].argsort(axis=2)
+    cut = {name: np.take_along_axis(value, by_mu, 2) for name, value in drawn.items()}
+    after = ob.align(posterior(**drawn), (block,)).posterior["posterior"]
+    shown = {
+        "all labellings": drawn,
+        "mu[0] < mu[1]": cut,
+        "aligned": {name: after[name].values for name in drawn},
+    }
+    figure, axes = panels(3)
+    for axis, (title, values) in zip(axes, shown.items(), strict=True):
+        for part, colour in enumerate((BLUE, ORANGE)):
+            x, y = (values[name][..., part].ravel() for name in ("mu", "sigma"))
+            axis.plot(x, y, "o", color=colour, label=f"part {part}", **POINTS)
+        axis.set(title=title, xlabel="mu", ylim=(0, 2.6))
+    axes[0].set_ylabel("sigma")
+    axes[2].legend(loc="center right", handletextpad=0.1, markerscale=2)
+    return figure
+
+
+def seam() -> Figure:
+    """A posterior across the seam: one piece on the circle, two on the line."""
+    rng = np.random.default_rng(0)
+    angle = np.pi + rng.vonmises(0, 12, 300)
+    angle = (angle + np.pi) % (2 * np.pi) - np.pi
+    x = 2 * np.arctanh(angle / np.pi)
+    figure, (circle, line) = panels(2, height=2.5)
+    around = np.linspace(-np.pi, np.pi, 200)
+    circle.plot(np.cos(around), np.sin(around), color=GREY, lw=0.8)
+    radius = 1 + 0.06 * rng.uniform(-1, 1, 300)
+    for side, colour in ((angle > 0, BLUE), (angle <= 0, ORANGE)):
+        circle.plot(
+            radius[side] * np.cos(angle[side]),
+            radius[side] * np.sin(angle[side]),
+            "o",
+            color=colour,
+            **POINTS,
+        )
+        line.hist(x[side], bins=np.linspace(-12, 12, 61), color=colour, alpha=0.8)
+    circle.plot([-1.25, -0.75], [0, 0], color=PINK, lw=2)
+    circle.annotate("seam, longitude ±π", (-0.72, 0), va="center", color=PINK)
+    circle.set(title="on the circle: one piece", aspect="equal", xticks=[], yticks=[])
+    circle.spines[:].set_visible(False)
+    line.set(title="on the line of the chart: two", xlabel="x = 2 artanh(longitude / π)")
+    line.set_yticks([])
+    line.spines["left"].set_visible(False)
+    return figure
+
+
+def two_modes() -> Figure:
+    """Where one Gaussian lies by reverse KL between two modes, and what it pays there."""
+    alphas = np.linspace(0.2, 4, 77)
+    fold, even = vanishing().alpha, switching()
+    middle = [midpoint(Mixture(a)) for a in alphas]
+    beyond = np.concatenate([[fold + 1e-4], alphas[alphas > fold + 0.01]])
+    near, between = [mode(Mixture(a)) for a in beyond], [saddle(Mixture(a)) for a in beyond]
+    figure, (left, right) = panels(2)
+    left.plot(alphas, 0 * alphas, color=BLUE, label="midway")
+    left.plot(beyond, [o.mean for o in near], color=ORANGE, label="near a mode")
+    left.plot(beyond, [o.mean for o in between], ":", color=GREY, label="saddle")
+    left.set(title="mean of the fit, in σ", xlabel="half the distance of the modes, α / σ")
+    right.plot(alphas, [o.divergence for o in middle], color=BLUE)
+    right.plot(beyond, [o.divergence for o in near], color=ORANGE)
+    right.axhline(np.log(2), color=GREY, lw=0.7, ls="--")
+    right.annotate("log 2", (0.2, np.log(2)), va="bottom")
+    right.set(title="its divergence from the posterior, nats", xlabel="α / σ", ylim=(0, 1.3))
+    for axis in (left, right):
+        for place, text in ((fold, "2.41"), (even, "2.80")):
+            axis.axvline(place, color=PINK, lw=0.8)
+            axis.annotate(
+                text, (place, axis.get_ylim()[1]), color=PINK, ha="right", va="top", rotation=90
+            )
+    left.legend(loc="upper left")
+    return figure
+
+
+def rhat() -> Figure:
+    """The entry mu[0] of four chains: each in labels of its own, in random labels, and aligned."""
+    rng = np.random.default_rng(1)
+    one = np.array([-2.0, 0.5, 3.0]) + 0.4 * rng.normal(size=(4, 150, 3))
+    block = ob.Exchangeable({"mu": 0})
+    group = Group((block,), {"mu": (3,)})
+    own = np.take_along_axis(
+        one, np.array([[0, 1, 2], [2, 0, 1], [0, 2, 1], [1, 0, 2]])[:, None], 2
+    )
+    mixed = group.act(group.random(rng, (4, 150)), {"mu": one})["mu"]
+    after = ob.align(posterior(mu=own), (block,)).posterior["posterior"]["mu"].values
+    figure, axes = panels(3)
+    shown = {
+        "labels of its own: R-hat {}": own,
+        "labels at random: {}": mixed,
+        "aligned: {}": after,
+    }
+    for axis, (title, values) in zip(axes, shown.items(), strict=True):
+        worst = ob.diagnose(posterior(mu=values[..., :1])).rhat.value
+        for chain, colour in enumerate((BLUE, ORANGE, GREEN, PINK)):
+            axis.plot(values[chain, :, 0], color=colour, lw=0.7, alpha=0.9)
+        axis.set(title=title.format(f"{worst:.2f}"), xlabel="draw", ylim=(-3.5, 4.5))
+    axes[0].set_ylabel("mu[0], four chains")
+    return figure
+
+
+def references() -> Figure:
+    """Parts of unlike spread under three references."""
+    planted = PlantedComponents(components=3, features=2, sds=(0.3, 1.0, 3.0), draws=300, repeats=1)
+    rng = np.random.default_rng(3)
+    clean = planted.means(2.0) + planted.widths * rng.standard_normal((300, 3, 2))
+    seen = planted.group.act(planted.group.random(rng, (300,)), {"component": clean})["component"]
+    figure, axes = panels(3)
+    words = {"draw": "one draw", "mean": "iterated mean", "gaussian": "iterated Gaussian"}
+    wrong = ob.failure_rates(
+        [2.0], PlantedComponents(3, 2, sds=(0.3, 1.0, 3.0), draws=4000), rules=tuple(words)
+    )
+    for axis, (rule, title) in zip(axes, words.items(), strict=True):
+        found = ob.align(
+            posterior(w=seen[None]), (ob.Exchangeable({"w": 0}),), reference=rule, scales={"w": 1.0}
+        )
+        values = found.posterior["posterior"]["w"].values[0]
+        spread = values.std(axis=0).mean(axis=1).argsort()[::-1]
+        for part, colour in zip(spread, (GREEN, ORANGE, BLUE), strict=True):
+            axis.plot(*values[:, part].T, "o", color=colour, **POINTS)
+        share = 100 * wrong.rates[rule].mean()
+        axis.set(
+            title=f"{title}: {share:.0f} % wrong",
+            xlabel="first feature",
+            xlim=(-7, 9),
+            ylim=(-8, 8),
+        )
+    axes[0].set_ylabel("second feature")
+    return figure
+
+
+FIGURES = {
+    "orders": orders,
+    "seam": seam,
+    "two-modes": two_modes,
+    "rhat": rhat,
+    "references": references,
+}
+
+
+def main() -> None:
+    """Write all pictures."""
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else IMAGES
+    with mpl.rc_context(STYLE):
+        for name, make in FIGURES.items():
+            make().savefig(
+                folder / f"explained-{name}.svg", transparent=True, dpi=200, metadata={"Date": None}
+            )
+
+
+if __name__ == "__main__":
+    main()
