@@ -26,8 +26,6 @@ UNCONVERTED = {
     "docs/developing/adding-a-study.md",
     "docs/explanations/comparing.md",
     "docs/explanations/distillation.md",
-    "docs/explanations/permutation-invariant-vi.md",
-    "docs/explanations/symmetrised-elbo.md",
     "docs/guides/diagnosing.md",
     "docs/guides/files.md",
     "docs/guides/long-runs.md",
