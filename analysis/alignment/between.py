@@ -15,21 +15,24 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int
 
+from onebasin.models.card import Card
 from onebasin.models.checks import check_count, check_seed
 from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.models.networks.likelihood import Gaussian
+from onebasin.models.showing import Shown
 
 from ..posterior.view import Posterior, View, as_view
 from ..predictive.points import Points
 from .barriers import Barrier, barrier
+from .cards import of_barriers
 from .result import Alignment
 from .transpositions import Transpositions, transpositions_of
 
 Networks = Mapping[str, np.ndarray]
 
 
-@dataclass(frozen=True, eq=False)
-class Barriers:
+@dataclass(frozen=True, eq=False, repr=False)
+class Barriers(Shown):
     """The loss between pairs of draws, before and after the second is aligned to the first.
 
     Attributes
@@ -52,6 +55,9 @@ class Barriers:
     transpositions: Int[np.ndarray, " pair"]
     layers: Int[np.ndarray, "pair layer"]
     most: int
+
+    def _card(self) -> Card:
+        return of_barriers(self)
 
     @property
     def sentence(self) -> str:

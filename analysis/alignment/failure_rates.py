@@ -22,12 +22,15 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float, Int
 
+from onebasin.models.card import Card
 from onebasin.models.checks import check_count, check_positive, check_seed
+from onebasin.models.showing import Shown
 from onebasin.models.symmetry.blocks import Exchangeable
 from onebasin.models.symmetry.elements import Element, Permuted, permuted_parts
 from onebasin.models.symmetry.group import Group
 
 from .align import align
+from .cards import of_failure_rates
 from .parts import flatten
 
 RULES = {
@@ -128,8 +131,8 @@ class PlantedComponents:
         return np.asarray(self.sds or [1.0] * self.components)[:, None]
 
 
-@dataclass(frozen=True, eq=False)
-class FailureRates:
+@dataclass(frozen=True, eq=False, repr=False)
+class FailureRates(Shown):
     """Share of draws whose labels came out wrong.
 
     Attributes
@@ -148,6 +151,9 @@ class FailureRates:
     separations: Float[np.ndarray, " separation"]
     rates: Mapping[str, Float[np.ndarray, "repeat separation"]]
     optimal: Float[np.ndarray, "repeat separation"]
+
+    def _card(self) -> Card:
+        return of_failure_rates(self)
 
 
 def failure_rates(

@@ -17,12 +17,15 @@ import xarray as xr
 from jaxtyping import Float
 
 from onebasin.models import schema
+from onebasin.models.card import Card
+from onebasin.models.showing import Shown
 from onebasin.models.symmetry.blocks import Symmetry, to_json
 from onebasin.models.symmetry.elements import Element
 from onebasin.models.symmetry.group import Group
 
 from ..posterior.symmetry_caveat import declares, symmetry_caveat
 from ..posterior.view import View
+from .cards import of_alignment
 from .rule import Rule
 from .target import Target
 
@@ -31,8 +34,8 @@ PerDraw = Float[np.ndarray, "chain draw"]
 _UNDECLARED = "Labels switch in the draws, and nothing declares a symmetry"
 
 
-@dataclass(frozen=True, eq=False)
-class Alignment:
+@dataclass(frozen=True, eq=False, repr=False)
+class Alignment(Shown):
     """A posterior brought into one labelling.
 
     Attributes
@@ -148,6 +151,9 @@ class Alignment:
         }
         attributes |= {"text": self.text, "converged": int(self.converged)}
         return xr.Dataset(variables, attrs=attributes)
+
+    def _card(self) -> Card:
+        return of_alignment(self)
 
     def to_tree(self) -> xr.DataTree:
         """Return the aligned posterior with the group `alignment` in it."""

@@ -12,11 +12,15 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Int
 
+from onebasin.models.card import Card
+from onebasin.models.showing import Shown
 from onebasin.models.symmetry.elements import Element, permuted_parts
 
+from .cards import of_transpositions
 
-@dataclass(frozen=True, eq=False)
-class Transpositions:
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Transpositions(Shown):
     """Counts for a group element, block by block.
 
     Attributes
@@ -27,6 +31,9 @@ class Transpositions:
     """
 
     layers: tuple[Int[np.ndarray, "*lead"], ...]
+
+    def _card(self) -> Card:
+        return of_transpositions(self)
 
     @property
     def total(self) -> Int[np.ndarray, "*lead"]:

@@ -35,9 +35,9 @@ from ..predictive.points import (
 from .comparable import check_comparable, stored_points, unlike_weights
 from .frame import CommonFrame, fit_frame, halves
 from .moments import compare_moments
-from .result import FLOOR, MOMENTS, WEIGHTS, Comparison
+from .result import MOMENTS, WEIGHTS, Comparison
 from .two_sample import two_sample
-from .words import Setting, say, warn
+from .words import FLOOR, Setting, say, warn
 
 Progress = Callable[[int, int], None]
 Rows = dict[str, dict[str, Any]]

@@ -7,16 +7,18 @@ from typing import Any
 
 import pandas as pd
 
+from onebasin.models.card import Card
 from onebasin.models.jsonable import json_safe
+from onebasin.models.showing import Shown
 
-FLOOR = "floor"
-"""Name of the row of the truth against itself."""
+from .cards import of_comparison, sentences
+
 WEIGHTS = ("energy", "energy_p", "mmd", "mmd_p", "num_draws")
 MOMENTS = ("max_abs_z", "max_abs_d", "verdict")
 
 
-@dataclass(frozen=True, eq=False)
-class Comparison:
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison(Shown):
     """Posteriors beside a truth.
 
     Attributes
@@ -44,6 +46,14 @@ class Comparison:
     table: pd.DataFrame
     notes: tuple[str, ...]
     warnings: tuple[str, ...]
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """A sentence on each posterior, in the table's order."""
+        return tuple(f"`{name}`: {said}" for name, said in sentences(self))
+
+    def _card(self) -> Card:
+        return of_comparison(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain types for JSON, numbers that are not finite as None."""

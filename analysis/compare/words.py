@@ -11,6 +11,8 @@ import pandas as pd
 from ..predictive.points import Points
 from .two_sample import MIN_DRAWS
 
+FLOOR = "floor"
+"""Name of the row of the truth against itself."""
 SMALL = 0.01
 """p-value of the floor below which the truth's own halves are said to differ."""
 

@@ -11,18 +11,21 @@ import xarray as xr
 from jaxtyping import Float
 
 from onebasin.models import schema
+from onebasin.models.card import Card
 from onebasin.models.checks import check_count, check_seed
 from onebasin.models.pointwise import LIMIT_MB, check_limit
+from onebasin.models.showing import Shown
 
 from ..posterior.view import View
+from .cards import of_distilled
 from .predictions import prediction_groups
 
 PURPOSE = 1002
 """Beside a seed: random numbers for the noise of predictions."""
 
 
-@dataclass(frozen=True, eq=False)
-class Distilled:
+@dataclass(frozen=True, eq=False, repr=False)
+class Distilled(Shown):
     """A diagonal Gaussian over a network's weights.
 
     Attributes
@@ -40,6 +43,9 @@ class Distilled:
     sd: Mapping[str, np.ndarray]
     loss: Float[np.ndarray, " evaluation"]
     source: View
+
+    def _card(self) -> Card:
+        return of_distilled(self)
 
     def sample(
         self, num_draws: int, *, seed: int = 0, predictive_mb: float = LIMIT_MB

@@ -18,10 +18,13 @@ import xarray as xr
 from jaxtyping import Float
 
 from onebasin.models import schema
+from onebasin.models.card import Card
 from onebasin.models.checks import check_count, check_positive, check_seed
 from onebasin.models.pointwise import LIMIT_MB, check_limit
+from onebasin.models.showing import Shown
 
 from ..posterior.view import View, as_view
+from .cards import of_fit
 from .layout import Layout, Rows
 from .predictions import prediction_groups
 from .structures import Structure
@@ -29,8 +32,8 @@ from .structures import Structure
 Draws = xr.DataTree | xr.Dataset | Mapping[str, Any]
 
 
-@dataclass(frozen=True, eq=False)
-class GaussianFit:
+@dataclass(frozen=True, eq=False, repr=False)
+class GaussianFit(Shown):
     """A Gaussian with the moments of a posterior.
 
     Attributes
@@ -59,6 +62,9 @@ class GaussianFit:
     settings: Mapping[str, Any] = field(default_factory=dict)
     attributes: Mapping[str, Any] = field(default_factory=dict)
     data: Mapping[str, xr.Dataset] = field(default_factory=dict)
+
+    def _card(self) -> Card:
+        return of_fit(self)
 
     @property
     def names(self) -> tuple[str, ...]:

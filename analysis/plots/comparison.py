@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..compare.result import FLOOR, Comparison
+from ..compare.result import Comparison
+from ..compare.words import FLOOR
 from ..figures.comparison import Measure, draw_comparison
 from ..figures.picture import Picture
 

@@ -15,6 +15,11 @@ from jaxtyping import Bool, Float
 from scipy.special import logsumexp
 from scipy.stats import norm
 
+from onebasin.models.card import Card
+from onebasin.models.showing import Shown
+
+from .cards import of_scores
+
 Predictions = Float[np.ndarray, "chain draw obs out"]
 Targets = Float[np.ndarray, "obs out"]
 LogLikelihood = Float[np.ndarray, "chain draw obs"]
@@ -23,8 +28,8 @@ _AT_ONCE = 2**22
 """Numbers that are sorted at a time: 32 MB, and a few copies."""
 
 
-@dataclass(frozen=True)
-class PredictiveScores:
+@dataclass(frozen=True, repr=False)
+class PredictiveScores(Shown):
     """Scores of a regression on one set of points.
 
     Attributes
@@ -57,6 +62,9 @@ class PredictiveScores:
     width_50: float
     width_95: float
     crps: float
+
+    def _card(self) -> Card:
+        return of_scores(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the scores as plain types for JSON."""

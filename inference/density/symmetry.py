@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from onebasin.models.card import Card
+from onebasin.models.showing import Shown
 from onebasin.models.symmetry.base import Block
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
 from onebasin.models.symmetry.elements import Part
@@ -21,6 +23,7 @@ from ..engine import engine_for, engine_named
 from ..errors import InferenceError
 from ..precision import precision
 from .base import ValueDensity
+from .cards import of_check
 from .changes import changes
 from .derived import Derived
 from .moving import each_array, moving_parts
@@ -71,8 +74,8 @@ class SymmetryError(InferenceError):
         self.reason = reason or message
 
 
-@dataclass(frozen=True)
-class SymmetryCheck:
+@dataclass(frozen=True, repr=False)
+class SymmetryCheck(Shown):
     """What was measured.
 
     Attributes
@@ -85,11 +88,17 @@ class SymmetryCheck:
         How many points were tried.
     evidence : Evidence
         The same for a posterior's attribute `symmetry_evidence`, with what was not checked.
+    symmetry : Symmetry
+        The blocks that were tried.
     """
 
     differences: tuple[float, ...]
     points: int
     evidence: Evidence = field(default_factory=Evidence)
+    symmetry: Symmetry = ()
+
+    def _card(self) -> Card:
+        return of_check(self)
 
 
 def check_symmetry(
@@ -204,7 +213,7 @@ def hold(
     )
     points, drawn = (count, 0) if draws is None else (0, count)
     evidence = replace(evidence, unresolved=unresolved, points=points, draws=drawn)
-    return SymmetryCheck(tuple(differences), count, evidence)
+    return SymmetryCheck(tuple(differences), count, evidence, symmetry)
 
 
 def evidence_at_draws(

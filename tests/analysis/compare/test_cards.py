@@ -1,0 +1,72 @@
+"""What a comparison shows of itself: each posterior in a sentence, which claims no more than its numbers do."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from onebasin.analysis.compare.result import Comparison
+
+from ...cards import check_page
+
+
+def compared(kind="regression", floor_p=0.6, **row):
+    floor = {name: np.nan for name in row} | {"energy_p": floor_p, "energy": 0.0, "num_draws": 50}
+    if "mean_distance" in row:
+        floor["mean_distance"] = 0.1
+    truth = {name: np.nan for name in row} | {"num_draws": 200}
+    rows = {"hmc": truth, "<b>fit": row, "floor": floor}
+    table = pd.DataFrame.from_dict(rows, orient="index")
+    return Comparison(kind, "hmc", table, ("A note.",), ("Beware.",))
+
+
+@pytest.mark.parametrize(
+    ("p", "said"),
+    [
+        (0.002, "draws lie elsewhere (energy test, p = 0.002)"),
+        (0.03, "draws may lie elsewhere (energy test, p = 0.03)"),
+        (0.4, "the energy test does not tell draws apart (p = 0.4)"),
+        (np.nan, "draws could not be tested"),
+    ],
+)
+def test_a_sentence_says_what_the_test_of_draws_says(p, said):
+    found = compared(mean_distance=0.25, energy=1.0, energy_p=p, num_draws=100)
+    assert found.sentences == (
+        f"`<b>fit`: mean predictions lie 0.25 sds away, the truth's own halves by 0.1; {said}.",
+    )
+
+
+def test_draws_are_not_judged_beside_a_truth_that_has_not_mixed():
+    found = compared(energy=1.0, energy_p=0.002, num_draws=100, floor_p=0.002)
+    assert found.sentences == (
+        "`<b>fit`: draws are not judged, for the truth's own halves differ.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("verdict", "said"),
+    [
+        ("agree", "means agree within their Monte Carlo errors"),
+        ("differ", "means differ, by up to 0.42 sds"),
+        ("undecided", "means are not seen to differ, but not all could be judged"),
+    ],
+)
+def test_parameters_are_said_to_agree_only_where_they_do(verdict, said):
+    found = compared("parameters", verdict=verdict, max_abs_d=0.42, max_abs_z=9.0, energy=np.nan)
+    assert found.sentences == (f"`<b>fit`: {said}.",)
+
+
+def test_a_comparison_shows_sentences_before_its_table_and_notes_after_it():
+    found = compared(mean_distance=0.25, rmse=0.5, energy=1.0, energy_p=0.4, num_draws=100)
+    text = repr(found)
+    assert text.startswith("Compared with hmc\n<b>fit: mean predictions lie 0.25 sds away")
+    order = [
+        "Beware.",
+        "regression:",
+        "distance of means (sds)",
+        "nearly independent draws",
+        "A note.",
+    ]
+    assert [text.index(part) for part in order] == sorted(text.index(part) for part in order)
+    page = found._repr_html_()
+    check_page(page)
+    assert "<b>&lt;b&gt;fit</b>" in page
