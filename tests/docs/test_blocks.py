@@ -25,7 +25,6 @@ UNCONVERTED = {
     "README.md",
     "docs/developing/adding-a-study.md",
     "docs/explanations/comparing.md",
-    "docs/explanations/distillation.md",
     "docs/guides/diagnosing.md",
     "docs/guides/files.md",
     "docs/guides/long-runs.md",
