@@ -27,6 +27,7 @@ extensions = [
     "mathematics",
     "public_names",
     "results",
+    "gallery",
 ]
 
 root_doc = "docs/index"

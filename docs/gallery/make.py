@@ -1,7 +1,8 @@
 """Make the reports of the gallery, and pictures of their first screens: `python docs/gallery/make.py FOLDER`.
 
 Six posteriors (one of them compared with others) are sampled and reported on as a user would, by the command line;
-the network is sampled in Python. Pictures go to `docs/images`, reports stay in FOLDER. Needs Chromium.
+the network is sampled in Python. Reports go beside this file, pictures to `docs/images`; posteriors stay in FOLDER.
+Needs Chromium.
 """
 
 import shutil
@@ -84,7 +85,8 @@ def main(folder: Path) -> None:
         variables = ["--var", "mu", "--var", "tau", "--var", "theta"] if len(runs) > 1 else []
         words = (*files, *variables, "--title", title, "--out", f"{name}.html", "--force")
         onebasin("report", *words, folder=folder)
-        photograph(folder / f"{name}.html", IMAGES / f"report-{name}.png")
+        shutil.copy(folder / f"{name}.html", HERE)
+        photograph(HERE / f"{name}.html", IMAGES / f"report-{name}.png")
 
 
 if __name__ == "__main__":
