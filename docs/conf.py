@@ -49,9 +49,9 @@ nb_execution_mode = "off"  # pages show what `make notebooks` has run
 nb_merge_streams = True
 math_number_all = False
 
-# Docstrings: types stand with their parameters, not in the line of the call
-autodoc_typehints = "description"
-autodoc_typehints_description_target = "documented"
+# Docstrings: they name the types of parameters themselves, and have names in single backticks
+autodoc_typehints = "none"
+default_role = "code"
 autodoc_preserve_defaults = True
 autodoc_member_order = "bysource"
 autodoc_class_signature = "mixed"
@@ -59,7 +59,6 @@ python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 88
 napoleon_google_docstring = False
 napoleon_use_rtype = False
-add_module_names = False
 
 # Look
 html_theme = "furo"

@@ -82,8 +82,8 @@ def align(
         By what variables are divided; by default those of the alignment that is the reference, the prior's
         standard deviations for networks, and else the draws' spread.
     gauge : {"balanced", "unit", "keep"}
-        How positive scalings (`Rescalable`) are divided out first: |incoming| = |outgoing| of every
-        unit, |incoming| = 1, or not at all.
+        How positive scalings (`Rescalable`) are divided out first: every unit's incoming and
+        outgoing weights get equal norms, its incoming ones norm 1, or nothing is scaled.
     restarts : int
         Starts: draws to start the iteration from, and random elements where blocks share variables.
     max_sweeps : int

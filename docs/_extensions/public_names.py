@@ -1,10 +1,11 @@
-"""A public name in code font, such as `ob.nuts`, leads to its entry in the reference."""
+"""Public names as people write them: entries are called `ob.nuts`, and `ob.nuts` in code font leads to its entry."""
 
 from __future__ import annotations
 
 import re
 
 from docutils import nodes
+from sphinx.addnodes import desc_addname
 from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.nodes import make_refnode
@@ -31,7 +32,20 @@ class LinkPublicNames(SphinxPostTransform):
             literal.replace_self(link)
 
 
+class ShortenNames(SphinxPostTransform):
+    """Call an entry as it is called after `import onebasin as ob`."""
+
+    default_priority = 400
+
+    def run(self, **_: object) -> None:
+        """Shorten the entries of one page."""
+        for prefix in self.document.findall(desc_addname):
+            if prefix.astext() == "onebasin.":
+                prefix.children = [nodes.Text("ob.")]
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Register the transform."""
+    """Register the transforms."""
     app.add_post_transform(LinkPublicNames)
+    app.add_post_transform(ShortenNames)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -100,7 +100,7 @@ class Dataset:
 
     @property
     def out_dim(self) -> int:
-        """Number of outputs: columns of `y` in regression, classes in classification."""
+        """Columns of `y` in regression, classes in classification."""
         return len(self.target_names)
 
     def take(self, rows: Int[np.ndarray, " rows"]) -> "Dataset":
