@@ -52,7 +52,6 @@ math_number_all = False
 # Docstrings: they name the types of parameters themselves, and have names in single backticks
 autodoc_typehints = "none"
 default_role = "code"
-autodoc_preserve_defaults = True
 autodoc_member_order = "bysource"
 autodoc_class_signature = "mixed"
 python_use_unqualified_type_names = True
