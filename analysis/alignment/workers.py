@@ -8,7 +8,6 @@ libraries are looked for once, since that takes longer than a small alignment.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from itertools import pairwise
 from threadpoolctl import ThreadpoolController
 
 from onebasin.models.checks import check_count
+from onebasin.models.cores import available_cores
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,7 @@ def workers(threads: int | None = None) -> Iterator[Workers]:
     """
     if threads is not None:
         check_count("threads", threads)
-    count = threads or os.cpu_count() or 1
+    count = threads or available_cores()
     with _libraries().limit(limits=1, user_api="blas"), ThreadPoolExecutor(count) as pool:
         yield Workers(pool if count > 1 else None, count)
 

@@ -7,7 +7,6 @@ as it is, and the rest run.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
@@ -17,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from onebasin.models.cores import available_cores
 from onebasin.models.errors import RunCancelled
 from onebasin.models.target import Target
 
@@ -144,7 +144,7 @@ def run_chains(
     folder: Path | None,
     fingerprint: str,
 ) -> Gathered:
-    """Run chains, as many at once as there are cores.
+    """Run chains, as many at once as there are cores for this process.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ def run_chains(
             raise RunCancelled
         _save(folder, number, fingerprint, gathered.put(number, run(number, cancel)))
 
-    with ThreadPoolExecutor(max_workers=min(os.cpu_count() or 1, num_chains)) as pool:
+    with ThreadPoolExecutor(max_workers=min(available_cores(), num_chains)) as pool:
         futures = {i: pool.submit(work, i) for i in missing}
         try:
             # In slices: a wait without an end would not let an interrupt through on every system.

@@ -13,6 +13,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from onebasin.models.cores import available_cores
 from onebasin.models.storage.cache import make_user_cache
 from onebasin.models.storage.leftovers import sweep, unfinished, working_folder
 from onebasin.models.storage.makers import is_running
@@ -192,12 +193,12 @@ def _run_make(command: list[str], folder: Path, log: Path, report: Progress) -> 
 
 
 def _default_jobs() -> int:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    cores = available_cores()
     try:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError):
         memory = _BYTES_PER_JOB
-    return max(1, min(cores or 1, memory // _BYTES_PER_JOB))
+    return max(1, min(cores, memory // _BYTES_PER_JOB))
 
 
 def _os_error_advice(root: Path, error: OSError) -> str:

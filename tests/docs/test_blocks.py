@@ -27,7 +27,6 @@ UNCONVERTED = {
     "docs/explanations/comparing.md",
     "docs/guides/diagnosing.md",
     "docs/guides/files.md",
-    "docs/guides/long-runs.md",
     "docs/guides/reports.md",
 }
 

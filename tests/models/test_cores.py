@@ -1,0 +1,39 @@
+"""Chains and threads are as many as the cores that a scheduler has left to the process."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from onebasin.analysis.alignment.workers import workers
+from onebasin.inference.mcmc.chains import Chain, Gathered, run_chains
+from onebasin.models.cores import available_cores
+
+
+@pytest.mark.parametrize("given", [1, 3])
+def test_cores_of_the_process_count_and_not_the_machines(given, monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(given)), raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    assert available_cores() == given
+    with workers() as pool:
+        assert pool.count == given
+
+
+def test_chains_take_turns_on_one_core(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0}, raising=False)
+    at_once, most = 0, 0
+
+    def run(number: int, cancel: threading.Event) -> Chain:
+        nonlocal at_once, most
+        at_once += 1
+        most = max(most, at_once)
+        time.sleep(0.01)
+        at_once -= 1
+        return Chain({"x": np.zeros(2)}, {}, 0.0, 0.0)
+
+    run_chains(lambda: run, Gathered(4), folder=None, fingerprint="")
+    assert most == 1
