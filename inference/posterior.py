@@ -1,4 +1,4 @@
-"""Posteriors as `DataTree`s: building, saving and loading. docs/developing/architecture.md says what they hold."""
+"""Posteriors as `DataTree`s: building, saving and loading. docs/reference/posterior.md says what they hold."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def build(
     Returns
     -------
     DataTree
-        With the groups and attributes of docs/developing/architecture.md.
+        With the groups and attributes of docs/reference/posterior.md.
     """
     engine = attributes.get(schema.ENGINE, "numpyro")
     rest = beside(

@@ -1,6 +1,6 @@
 """The words of a posterior: names of its groups, statistics and root attributes, and how attributes are written.
 
-A posterior is an `xarray.DataTree`; docs/developing/architecture.md says what each word means. Who writes posteriors
+A posterior is an `xarray.DataTree`; docs/reference/posterior.md says what each word means. Who writes posteriors
 and who reads them both take the words from here. NetCDF keeps text and numbers, so that anything else is JSON text
 (`encode`, `decode`). This module loads neither JAX nor xarray.
 """

@@ -103,7 +103,7 @@ class Alignment(Shown):
 
     @cached_property
     def posterior(self) -> xr.DataTree:
-        """The aligned posterior, made when first asked for: all groups, the moved variables replaced.
+        """The aligned posterior with all its groups, the moved variables replaced; made when it is first asked for.
 
         Statistics of the draws (`lp`, `energy`, ...) are those of the draws as they came. Permutations,
         signs and complements leave them as they are; rescaling does not leave `lp`, which holds the prior.

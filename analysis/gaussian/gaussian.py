@@ -88,7 +88,7 @@ class GaussianFit(Shown):
 
     @property
     def gauge(self) -> str | None:
-        """How the alignment before divided out positive scalings, if any: `balanced`, `unit` or `keep`.
+        """How the alignment before divided out positive scalings, if any (`balanced`, `unit` or `keep`).
 
         None where the draws were not aligned. With `keep`, and without alignment, the fit is to the
         parametrisation as it was sampled.
@@ -146,7 +146,7 @@ class GaussianFit(Shown):
         Returns
         -------
         DataTree
-            A posterior as docs/developing/architecture.md says. Its `log_q` is over logarithms of positive variables,
+            A posterior as docs/reference/posterior.md says. Its `log_q` is over logarithms of positive variables,
             as `lp` is; that of the values is `log_density`.
 
         Raises

@@ -95,17 +95,17 @@ class Elbo(Shown):
 
     @property
     def best(self) -> int:
-        """Number of the best fit, from 0: its chain in the posterior."""
+        """Number of the best fit, from 0, which is its chain in the posterior."""
         return int(np.argmax(np.nan_to_num(self._lower.to_numpy(), nan=-np.inf)))
 
     @property
     def value(self) -> float:
-        """Of the best fit, the best lower bound of the log evidence in nats: symmetrised where there is one."""
+        """Of the best fit, the best lower bound of the log evidence in nats (symmetrised where there is one)."""
         return float(self._lower.iloc[self.best])
 
     @property
     def mcse(self) -> float:
-        """Monte Carlo error of `value`, at most: errors of sums are added."""
+        """Monte Carlo error of `value`, at most, since errors of sums are added."""
         row = self.table.iloc[self.best]
         more = row["information_lower_mcse"] if self.is_symmetrised else 0.0
         return float(row["elbo_mcse"] + more)
@@ -117,7 +117,7 @@ class Elbo(Shown):
 
     @property
     def state(self) -> State:
-        """Of all fits together: ``converged``, ``level``, ``rising``, ``unfinished`` or ``failed``.
+        """Of all fits together, ``converged``, ``level``, ``rising``, ``unfinished`` or ``failed``.
 
         ``level`` is a fit whose stopping rule was not met, and whose ELBO rises by less than a nat all the same;
         ``rising`` one whose ELBO rises by more, whether the rule was met or not; ``unfinished`` is what is neither.

@@ -1,6 +1,6 @@
 """What a sampler recorded about itself: divergences, trees, energy, acceptance, cost.
 
-Convention: names and units of docs/developing/architecture.md (seconds; a gradient evaluation is a leapfrog
+Convention: names and units of docs/reference/posterior.md (seconds; a gradient evaluation is a leapfrog
 step of a kept draw). What was not recorded is None or NaN, never zero; a statistic that is NaN in every draw was not
 recorded. Values that are not finite are counted, and left out of counts and of the depth of trees.
 """

@@ -1,6 +1,6 @@
 """A posterior read once: its groups, draws by parameter name, statistics, network, symmetry, attributes.
 
-What a posterior holds is told in docs/developing/architecture.md, and its words are those of `models.schema`. What a
+What a posterior holds is told in docs/reference/posterior.md, and its words are those of `models.schema`. What a
 view has parsed it keeps, and it never writes to the tree.
 """
 

@@ -39,7 +39,7 @@ class InlineReport:
 
     @cached_property
     def html(self) -> str:
-        """The page: a whole HTML document."""
+        """The page as a whole HTML document."""
         return render(self.page)
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:

@@ -73,6 +73,11 @@ def test_every_parameter_and_field_is_documented_with_its_type(name):
             assert SHAPE.search(entry), f"`{key}` is an array of no known shape"
 
 
+@pytest.mark.parametrize("name", filter(is_property, CALLABLES))
+def test_no_property_begins_with_a_colon(name):  # Napoleon takes what stands before it for a type
+    assert ": " not in sections(CALLABLES[name].__doc__)[""].partition("\n")[0]
+
+
 @pytest.mark.parametrize(
     "name", [n for n, v in CALLABLES.items() if not inspect.isclass(v) and not is_property(n)]
 )

@@ -57,7 +57,7 @@ class FullRank:
         raise couples("fullrank")
 
     def describe(self, p: Parameters) -> dict[str, tuple[tuple[str, ...], jax.Array]]:
-        """Parameters under the names of docs/developing/architecture.md."""
+        """Parameters under the names of docs/reference/posterior.md."""
         return {
             "loc": (("param",), p["loc"]),
             "scale_tril": (("param", "param_bis"), lower_triangle(p["lower"])),

@@ -59,7 +59,7 @@ class MeanField:
         return mean_field(draws[:, index], p["loc"][index], scale[index], flips=flips)
 
     def describe(self, p: Parameters) -> dict[str, tuple[tuple[str, ...], jax.Array]]:
-        """Parameters under the names of docs/developing/architecture.md."""
+        """Parameters under the names of docs/reference/posterior.md."""
         return {"loc": (("param",), p["loc"]), "scale": (("param",), jnp.exp(p["log_scale"]))}
 
     def restore(self, described: Mapping[str, jax.Array]) -> Parameters:
