@@ -73,7 +73,7 @@ def test_every_parameter_and_field_is_documented_with_its_type(name):
             assert SHAPE.search(entry), f"`{key}` is an array of no known shape"
 
 
-@pytest.mark.parametrize("name", filter(is_property, CALLABLES))
+@pytest.mark.parametrize("name", [name for name in CALLABLES if is_property(name)])
 def test_no_property_begins_with_a_colon(name):  # Napoleon takes what stands before it for a type
     assert ": " not in sections(CALLABLES[name].__doc__)[""].partition("\n")[0]
 
