@@ -49,13 +49,15 @@ def plot_elbo(traces: Mapping[str, ElboTrace]) -> Picture:
     style_axes(axes, x_label="iteration", y_label="ELBO (nats)")
     axes.set_ylim(lower, upper)
     if hidden:
-        _remark(axes, f"{hidden} early values lie below the axis")
-    add_legend(figure, axes.lines, list(traces), columns=3)
+        early = "1 early value lies" if hidden == 1 else f"{hidden} early values lie"
+        _remark(axes, f"{early} below the axis")
+    if len(traces) > 1:
+        add_legend(figure, axes.lines, list(traces), columns=3)
     return figure
 
 
 def _remark(axes: Axes, text: str) -> None:
-    remark = axes.text(0.99, 0.03, text, ha="right", va="bottom", transform=axes.transAxes)
+    remark = axes.text(1.0, 1.01, text, ha="right", va="bottom", transform=axes.transAxes)
     remark.set(fontsize=TEXT_SIZE - 1, color=MUTED)
 
 

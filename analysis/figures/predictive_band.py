@@ -46,7 +46,9 @@ class Curve:
     y: Line
 
 
-def predictive_band(coordinate: Line, draws: Float[np.ndarray, "chain draw obs"]) -> PredictiveBand:
+def predictive_band(
+    coordinate: Line, draws: Float[np.ndarray, "chain draw obs"], *, mean: Line | None = None
+) -> PredictiveBand:
     """Summarise predictive draws along a coordinate.
 
     Parameters
@@ -55,6 +57,8 @@ def predictive_band(coordinate: Line, draws: Float[np.ndarray, "chain draw obs"]
         Where the predictions are made, in any order.
     draws
         Predictive draws of one output.
+    mean
+        Predictive mean, where it is known without the error that noise brings; by default the draws'.
 
     Returns
     -------
@@ -77,7 +81,7 @@ def predictive_band(coordinate: Line, draws: Float[np.ndarray, "chain draw obs"]
     inner, outer = (central_interval(draws[..., None], probability=p) for p in (0.5, 0.95))
     return PredictiveBand(
         coordinate[order],
-        draws.mean(axis=(0, 1)),
+        draws.mean(axis=(0, 1)) if mean is None else np.asarray(mean, np.float64)[order],
         (inner[0][:, 0], inner[1][:, 0]),
         (outer[0][:, 0], outer[1][:, 0]),
     )
@@ -112,7 +116,7 @@ def plot_predictive_band(
     figure, panels = new_panels(
         bands,
         columns=columns,
-        panel_size=(3.9, 2.7),
+        panel_size=(3.9, 2.7) if len(bands) > 1 else (5.8, 3.2),
         margin=(0.3, 0.5),
         x_label=x_label,
         y_label=y_label,

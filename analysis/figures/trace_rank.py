@@ -14,6 +14,7 @@ from jaxtyping import Float, Int
 from matplotlib.axes import Axes
 from scipy.stats import rankdata
 
+from .by_arviz import shortened
 from .picture import Picture
 from .style import (
     INK,
@@ -26,6 +27,7 @@ from .style import (
     style_axes,
 )
 
+LONGEST = 22  # characters of a name beside its trace
 POINTS_SHOWN = 400  # of a trace, whose panel is about 400 pixels wide
 
 
@@ -101,6 +103,8 @@ def plot_trace_rank(quantities: Sequence[TraceRank], *, title: str = "") -> Pict
         last = row == rows - 1
         _draw_trace(grid[row, 0], quantity, x_label="draw" if last else "")
         _draw_ranks(grid[row, 1], quantity, x_label="rank among all draws" if last else "")
+        for axes in grid[row]:
+            axes.tick_params(labelbottom=last)
     chains = max(quantity.draws.shape[0] for quantity in quantities)
     add_chain_legend(figure, chains)
     if title:
@@ -127,7 +131,7 @@ def envelope(
 
 
 def _draw_trace(axes: Axes, quantity: TraceRank, *, x_label: str) -> None:
-    style_axes(axes, y_label=quantity.name, x_label=x_label)
+    style_axes(axes, y_label=shortened(quantity.name, LONGEST), x_label=x_label)
     num_draws = quantity.draws.shape[1]
     for chain, values in enumerate(quantity.draws):
         shown = envelope(values)

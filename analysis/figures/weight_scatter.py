@@ -48,7 +48,7 @@ def plot_weight_scatter(
     figure, panels = new_panels(
         pairs,
         columns=columns,
-        panel_size=(2.75, 2.6),
+        panel_size=(2.75, 2.6) if len(pairs) > 1 else (4.6, 3.6),
         margin=(0.4, 0.5),
         x_label=x_label,
         y_label=y_label,

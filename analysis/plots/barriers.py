@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
 from ..alignment.between import Barriers, barriers
 from ..figures.picture import Picture
-from ..figures.style import ACCENT, CHAIN_COLOURS, INK, add_legend, new_figure, style_axes
+from ..figures.style import ACCENT, CHAIN_COLOURS, INK, MUTED, add_legend, new_figure, style_axes
 from ..posterior.view import Posterior
 
 _BEFORE, _AFTER = CHAIN_COLOURS[1], ACCENT
@@ -39,35 +40,51 @@ def plot_barriers(posterior: Posterior | Barriers) -> Picture:
     2
     """
     found = posterior if isinstance(posterior, Barriers) else barriers(posterior)
-    figure = new_figure(8.0, 3.1)
+    figure = new_figure(8.0, 3.2)
     left, right = figure.subplots(1, 2, width_ratios=(1.3, 1.0))
-    style_axes(left, x_label="from the first draw to the second", y_label="rise of the loss (nats)")
-    style_axes(right, x_label="transpositions", y_label="barrier (nats)")
+    style_axes(
+        left,
+        x_label="from the first draw to the second",
+        y_label="rise of the loss (nats per obs.)",
+    )
+    style_axes(
+        right, x_label="transpositions that alignment made", y_label="barrier (nats per obs.)"
+    )
+    beside = _spread_out(found.transpositions)
     for barrier, colour, label in (
         (found.as_they_came, _BEFORE, "as they came"),
-        (found.aligned, _AFTER, "second aligned to the first"),
+        (found.aligned, _AFTER, "second draw aligned to the first"),
     ):
         lines = left.plot(
-            barrier.position, barrier.excess.T, color=colour, linewidth=1.1, alpha=0.8
+            barrier.position, barrier.excess.T, color=colour, linewidth=1.2, alpha=0.8
         )
         lines[0].set_label(label)
-        right.plot(
-            found.transpositions, barrier.height, "o", color=colour, markersize=5, alpha=0.85
-        )
-    _join(right, found)
-    left.axhline(0.0, color=INK, linewidth=0.6)
-    right.set_ylim(bottom=min(0.0, right.get_ylim()[0]))
+        right.plot(beside, barrier.height, "o", color=colour, markersize=5, zorder=3)
+    before, after = found.as_they_came.height, found.aligned.height
+    right.vlines(beside, after, before, color=MUTED, linewidth=0.7)
+    _scale_heights(right, np.concatenate([before, after]))
+    right.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
+    right.set_xlim(float(beside.min()) - 0.5, float(beside.max()) + 0.5)
+    left.axhline(0.0, color=INK, linewidth=0.6, zorder=1)
     add_legend(figure, *left.get_legend_handles_labels())
     return figure.on_paper(found.sentence)
 
 
-def _join(axes: Axes, found: Barriers) -> None:
-    before, after = found.as_they_came.height, found.aligned.height
-    axes.vlines(
-        found.transpositions,
-        np.minimum(before, after),
-        np.maximum(before, after),
-        color=INK,
-        linewidth=0.4,
-    )
-    axes.xaxis.get_major_locator().set_params(integer=True)
+def _spread_out(counts: np.ndarray) -> np.ndarray:
+    """Counts with those that are equal side by side, so that no pair hides another."""
+    places = counts.astype(np.float64)
+    for count in np.unique(counts):
+        same = np.flatnonzero(counts == count)
+        places[same] += 0.6 * (np.arange(len(same)) - (len(same) - 1) / 2) / max(len(counts), 1)
+    return places
+
+
+def _scale_heights(axes: Axes, heights: np.ndarray) -> None:
+    """Take a logarithmic axis, linear near zero, where heights are of unlike size."""
+    known = heights[np.isfinite(heights)]
+    top = float(known.max(initial=0.0))
+    if top > 0 and float(known.min()) < top / 20:
+        near = 10.0 ** np.floor(np.log10(top / 300))
+        axes.set_yscale("symlog", linthresh=near, linscale=0.4)
+        axes.set_ylim(bottom=min(0.0, float(known.min())), top=2 * top)
+        axes.axhline(0.0, color=INK, linewidth=0.6, zorder=1)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pandas as pd
+
 from ..compare.result import Comparison
 from ..compare.words import FLOOR
 from ..figures.comparison import Measure, draw_comparison
 from ..figures.picture import Picture
+from ..report.numbers import format_number
 
 MEASURES = {
     "total_variation": Measure("total variation of predictions", better="smaller"),
@@ -47,7 +50,8 @@ def plot_comparison(comparison: Comparison, *, measures: Sequence[str] | None = 
     Returns
     -------
     matplotlib.figure.Figure
-        Shaded: the floor, the truth against itself, which nothing can be told from; dashed: the truth's own score.
+        Of distances the floor is hollow, in the truth's row: the truth's halves from each other, below which nothing
+        can be told apart. Dashed: the floor, the truth's own score, or the coverage that is right.
 
     Raises
     ------
@@ -74,4 +78,13 @@ def plot_comparison(comparison: Comparison, *, measures: Sequence[str] | None = 
         )
     rows = [str(name) for name in table.index if name != FLOOR]
     panels = {MEASURES[name]: table[name] for name in chosen}
-    return draw_comparison(panels, rows, truth=comparison.truth, floor=FLOOR).on_paper("")
+    figure = draw_comparison(panels, rows, truth=comparison.truth, floor=FLOOR)
+    told = [_in_words(measure, values, rows) for measure, values in panels.items()]
+    return figure.on_paper(f"Held against {comparison.truth}. {' '.join(told)}")
+
+
+def _in_words(measure: Measure, values: pd.Series, rows: Sequence[str]) -> str:
+    told = [f"{name} {format_number(values[name])}" for name in rows if pd.notna(values[name])]
+    if FLOOR in values and pd.notna(values[FLOOR]):
+        told.append(f"the floor {format_number(values[FLOOR])}")
+    return f"{measure.label}: {', '.join(told)}."

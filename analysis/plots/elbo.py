@@ -8,6 +8,7 @@ from ..figures.elbo import ElboTrace
 from ..figures.elbo import plot_elbo as draw
 from ..figures.picture import Picture
 from ..posterior.elbo import Elbo, elbo
+from ..report.posterior_figures import elbo_in_words
 from .given import Posteriors, named
 
 
@@ -43,4 +44,5 @@ def plot_elbo(posteriors: Posteriors | Elbo | Mapping[str, Elbo]) -> Picture:
         for k, values in enumerate(found.trace):
             fit = f"fit {k}" if len(several) == 1 else f"{name}, fit {k}"
             traces[fit if len(found.trace) > 1 else name] = ElboTrace(found.iteration, values)
-    return draw(traces).on_paper("")
+    told = [elbo_in_words(name, trace) for name, trace in traces.items()]
+    return draw(traces).on_paper(" ".join(told))

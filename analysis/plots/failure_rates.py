@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from ..alignment.failure_rates import FailureRates
+import numpy as np
+
+from ..alignment.failure_rates import RULES, FailureRates
 from ..figures.failure_rates import plot_failure_rates as draw
 from ..figures.picture import Picture
 from ..figures.style import new_figure
+from ..report.numbers import format_number
 
 
 def plot_failure_rates(rates: FailureRates) -> Picture:
@@ -29,4 +32,19 @@ def plot_failure_rates(rates: FailureRates) -> Picture:
     """
     figure = new_figure(6.4, 3.6)
     draw(rates, ax=figure.subplots())
-    return figure.on_paper("")
+    told = [
+        f"{words}: {_in_words(rates.rates[rule].mean(axis=0), rates.separations)}"
+        for rule, words in RULES.items()
+        if rule in rates.rates
+    ]
+    best = _in_words(rates.optimal.mean(axis=0), rates.separations)
+    return figure.on_paper(
+        f"Share of draws labelled wrong. {'; '.join(told)}; best possible: {best}."
+    )
+
+
+def _in_words(wrong: np.ndarray, separations: np.ndarray) -> str:
+    return ", ".join(
+        f"{format_number(float(rate), decimals=3)} at {separation:g} sds"
+        for rate, separation in zip(wrong, separations, strict=True)
+    )

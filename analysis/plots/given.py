@@ -9,6 +9,9 @@ import xarray as xr
 
 from ..posterior.view import Posterior, View, as_view
 
+ALONE = "posterior"
+"""What one posterior is called that came without a name."""
+
 Posteriors = Posterior | Mapping[str, Posterior]
 
 
@@ -36,12 +39,17 @@ def named(posteriors: Posteriors) -> dict[str, Posterior]:
         If there is none.
     """
     if not _are_several(posteriors):
-        return {"posterior": posteriors}
+        return {ALONE: posteriors}
     if not posteriors:
         raise ValueError(
             "`posteriors` is empty: give a posterior, or several by name, such as {'NUTS': tree}."
         )
     return {str(name): posterior for name, posterior in posteriors.items()}
+
+
+def titled[T](panels: Mapping[str, T]) -> dict[str, T]:
+    """Panels by title; that of a posterior that came without a name has none."""
+    return {"" if list(panels) == [ALONE] else name: panel for name, panel in panels.items()}
 
 
 def _are_several(posteriors: Posteriors) -> bool:

@@ -14,11 +14,12 @@ from ..alignment.align import align
 from ..alignment.result import Alignment
 from ..diagnostics.result import AlignedDiagnosis, Diagnosis
 from ..discovery.of_posterior import search_posterior
-from ..figures.component_traces import Column, draw_columns
+from ..figures.component_traces import Column, Kind, Lines, draw_columns
 from ..figures.picture import Picture
 from ..posterior.deciding import rhat_of_entries
 from ..posterior.view import Posterior, View, as_view
 from .parts import Row, rows_of
+from .said import lines_in_words
 
 
 def plot_labels(
@@ -27,7 +28,7 @@ def plot_labels(
     *,
     var_names: str | Sequence[str] | None = None,
     rows: int = 3,
-    components: int = 8,
+    components: int | None = None,
 ) -> Picture:
     """Draw interchangeable components as they came: where labels switch, colours change places.
 
@@ -41,7 +42,8 @@ def plot_labels(
     var_names : str or sequence of str, optional
         The variables to draw; by default those that disagree most between chains.
     rows, components : int
-        How many variables, and lines in each, at most.
+        How many variables, and lines in each, at most; by default three variables, eight components, or three entries
+        of a variable that changes as a whole.
 
     Returns
     -------
@@ -62,7 +64,7 @@ def plot_labels(
     view = as_view(posterior)
     blocks = _blocks(view, symmetry)
     chosen = _chosen(view, blocks, var_names, rows, components)
-    return _drawn([_column("", view.posterior, chosen)], chosen)
+    return _drawn([_column("", view.posterior, chosen)], chosen, view)
 
 
 def plot_aligned(
@@ -71,7 +73,7 @@ def plot_aligned(
     *,
     var_names: str | Sequence[str] | None = None,
     rows: int = 3,
-    components: int = 8,
+    components: int | None = None,
 ) -> Picture:
     """Draw interchangeable components as they came and aligned, side by side.
 
@@ -86,7 +88,8 @@ def plot_aligned(
     var_names : str or sequence of str, optional
         The variables to draw; by default those that disagree most between chains.
     rows, components : int
-        How many variables, and lines in each, at most.
+        How many variables, and lines in each, at most; by default three variables, eight components, or three entries
+        of a variable that changes as a whole.
 
     Returns
     -------
@@ -111,7 +114,7 @@ def plot_aligned(
         _column(f"{what}{_worst(view, dataset, alignment.symmetry)}", dataset, chosen)
         for what, dataset in (("As they came", view.posterior), ("Aligned", after))
     ]
-    return _drawn(columns, chosen)
+    return _drawn(columns, chosen, view)
 
 
 def _alignment_of(posterior: object, symmetry: Symmetry | str | Sequence[str] | None) -> Alignment:
@@ -146,10 +149,11 @@ def _chosen(
     symmetry: Symmetry,
     var_names: str | Sequence[str] | None,
     rows: int,
-    components: int,
+    components: int | None,
 ) -> tuple[Row, ...]:
     check_count("rows", rows)
-    check_count("components", components)
+    if components is not None:
+        check_count("components", components)
     names = [var_names] if isinstance(var_names, str) else var_names
     return rows_of(view, symmetry, var_names=names, rows=rows, components=components)
 
@@ -158,9 +162,22 @@ def _column(title: str, dataset: xr.Dataset, rows: Sequence[Row]) -> Column:
     return Column(title, tuple(row.of(dataset) for row in rows))
 
 
-def _drawn(columns: Sequence[Column], rows: Sequence[Row]) -> Picture:
-    figure = draw_columns(columns, [row.title for row in rows], [row.labels for row in rows])
-    return figure.on_paper("")
+def _drawn(columns: Sequence[Column], rows: Sequence[Row], view: View) -> Picture:
+    lines, kind = [Lines(row.title, row.labels, row.parts) for row in rows], _kind(view)
+    told = []
+    for column in columns:
+        told += [f"{column.title}."] if column.title else []
+        told += [
+            lines_in_words(row.title, row.labels, values, group=kind.group, follow=kind.follow)
+            for row, values in zip(rows, column.rows, strict=True)
+        ]
+    return draw_columns(columns, lines, kind).on_paper(" ".join(told))
+
+
+def _kind(view: View) -> Kind:
+    if view.is_ensemble:
+        return Kind(draw="member", follow=False)
+    return Kind(group="fit", follow=False) if view.is_variational else Kind()
 
 
 def _worst(view: View, dataset: xr.Dataset, symmetry: Symmetry) -> str:

@@ -22,6 +22,8 @@ from ..posterior.view import View
 
 Lines = Float[np.ndarray, "chain draw line"]
 Place = tuple[int, ...]
+COMPONENTS, ENTRIES = 8, 3
+"""Lines in a row at most: of components, and of entries that change as a whole, which lie closer together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +40,8 @@ class Row:
         Place of each line's entry in the variable.
     labels
         What each line is called.
+    parts
+        How many lines there could be.
     block
         Number of the block in the symmetry.
     rhat
@@ -48,6 +52,7 @@ class Row:
     title: str
     places: tuple[Place, ...]
     labels: tuple[str, ...]
+    parts: int
     block: int
     rhat: float
 
@@ -64,7 +69,7 @@ def rows_of(
     *,
     var_names: Sequence[str] | None,
     rows: int,
-    components: int,
+    components: int | None,
 ) -> tuple[Row, ...]:
     """Choose what to draw: of every variable the row that disagrees most, and of these the worst.
 
@@ -95,13 +100,15 @@ def rows_of(
     for number, block in enumerate(symmetry):
         for name in block.variables:
             if name in moved and (not var_names or name in var_names) and name not in found:
-                found[name] = max(_rows(view, block, number, name, components), key=_worst)
+                found[name] = max(
+                    _rows(view, block, number, name, components or ENTRIES), key=_worst
+                )
     if var_names:
         chosen = [found[name] for name in dict.fromkeys(var_names)]
     else:
         chosen = sorted(found.values(), key=_worst, reverse=True)[:rows]
         chosen.sort(key=lambda row: moved.index(row.name))
-    return _of_few_parts(view, tuple(chosen), symmetry, components)
+    return _of_few_parts(view, tuple(chosen), components or COMPONENTS)
 
 
 def _worst(row: Row) -> float:
@@ -129,7 +136,8 @@ def _rows(view: View, block: Block, number: int, name: str, most: int) -> Iterat
             places.append(tuple(place))
         title = f"{name}[{', '.join(at)}]" if others else name
         lines = np.stack([values[(..., *place)] for place in places], axis=-1)
-        yield Row(name, title, tuple(places), labels, number, _largest(rhat_of_entries(lines)))
+        rhat = _largest(rhat_of_entries(lines))
+        yield Row(name, title, tuple(places), labels, len(labels), number, rhat)
 
 
 def _of_entries(view: View, block: Block, number: int, name: str, most: int) -> Row:
@@ -147,7 +155,7 @@ def _of_entries(view: View, block: Block, number: int, name: str, most: int) -> 
         at = [str(_labels(variable, axis)[index]) for axis, index in enumerate(place)]
         labels.append(f"{name}[{', '.join(at)}]" if at else name)
     rhat = _largest(rhat_of_entries(flat[..., chosen]))
-    return Row(name, name, tuple(places), tuple(labels), number, rhat)
+    return Row(name, name, tuple(places), tuple(labels), flat.shape[2], number, rhat)
 
 
 def _labels(variable: xr.DataArray, axis: int) -> Sequence[object]:
@@ -164,9 +172,7 @@ def _largest(rhats: np.ndarray) -> float:
     return float(known.max()) if known.size else float("nan")
 
 
-def _of_few_parts(
-    view: View, rows: tuple[Row, ...], symmetry: Symmetry, most: int
-) -> tuple[Row, ...]:
+def _of_few_parts(view: View, rows: tuple[Row, ...], most: int) -> tuple[Row, ...]:
     """Keep the same few parts in all rows of a block: those that disagree most in its worst row."""
     kept: dict[int, np.ndarray] = {}
     for row in sorted(rows, key=_worst, reverse=True):

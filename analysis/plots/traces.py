@@ -14,6 +14,7 @@ from ..diagnostics.measure import measure
 from ..figures.picture import Picture
 from ..figures.trace_rank import plot_trace_rank, trace_rank
 from ..posterior.view import Posterior, as_view
+from ..report import seen
 
 
 def plot_traces(
@@ -56,4 +57,5 @@ def plot_traces(
         quantities.append(trace_rank(schema.LP, lp))
     for name in worst.index[: rows - len(quantities)]:
         quantities.append(trace_rank(str(name), draws.of(str(name))))
-    return plot_trace_rank(quantities).on_paper("")
+    told = seen.traces({quantity.name: quantity.draws for quantity in quantities})
+    return plot_trace_rank(quantities).on_paper(told)

@@ -58,7 +58,7 @@ def elbo_figure(posteriors: Mapping[str, Posterior]) -> FigureItem | None:
         plot_elbo(traces),
         caption="ELBO during optimisation; larger is better, and only fits of the same model can "
         "be compared.",
-        alt=" ".join(_elbo_in_words(name, trace) for name, trace in traces.items()),
+        alt=" ".join(elbo_in_words(name, trace) for name, trace in traces.items()),
     )
 
 
@@ -86,7 +86,8 @@ def _common_limit(limits: set) -> int | None:
     return known.pop() if len(known) == 1 else None
 
 
-def _elbo_in_words(name: str, trace: ElboTrace) -> str:
+def elbo_in_words(name: str, trace: ElboTrace) -> str:
+    """Say where an ELBO begins, and where it ends."""
     known = np.asarray(trace.elbo)[np.isfinite(trace.elbo)]
     if not known.size:
         return f"{name}: no ELBO is finite."

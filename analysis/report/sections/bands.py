@@ -8,12 +8,10 @@ import numpy as np
 
 from ...figures.predictive_band import Curve, PredictiveBand, plot_predictive_band, predictive_band
 from ...posterior.view import View
+from ...predictive.drawn import draw_regression
 from ..numbers import format_number
 from ..page import FigureItem
-from ..subject import thinned
 
-DRAWS = 1000
-"""Draws of all chains that a band is made of at most."""
 PLACES = 80
 MOST = 8
 
@@ -31,7 +29,7 @@ def bands(views: Mapping[str, View]) -> FigureItem | None:
     return FigureItem(
         plot_predictive_band(made, data=data),
         caption="Predictions with noise along the input, over the data: mean, 50 % and 95 % bands.",
-        alt=" ".join(_in_words(name, band, data) for name, band in made.items()),
+        alt=" ".join(band_in_words(name, band, data) for name, band in made.items()),
     )
 
 
@@ -50,20 +48,12 @@ def _can_be_drawn(view: View) -> bool:
 
 
 def _band(view: View, places: np.ndarray) -> PredictiveBand:
-    from onebasin.models.networks.prediction import predict
-
-    from ...predictive.points import sigma_of
-
-    model = view.network
-    assert model is not None  # see `_can_be_drawn`
-    most = max(1, DRAWS // view.num_chains)
-    draws = {name: thinned(view.values(name), most) for name in view.variables}
-    function = np.asarray(predict(model, draws, places[:, None]), dtype=np.float64)[..., 0]
-    noise = np.random.default_rng(0).normal(size=function.shape)
-    return predictive_band(places, function + sigma_of(model, draws)[..., None] * noise)
+    drawn = draw_regression(view, places[:, None])
+    return predictive_band(places, drawn.draws, mean=drawn.mean)
 
 
-def _in_words(name: str, band: PredictiveBand, data: Curve | None) -> str:
+def band_in_words(name: str, band: PredictiveBand, data: Curve | None) -> str:
+    """Say where the mean and the 95 % band lie at both ends and in the middle, and how many of the data lie in it."""
     ends = ", ".join(
         f"{format_number(float(band.mean[k]))} (95 % band {format_number(float(band.outer[0][k]))} to "
         f"{format_number(float(band.outer[1][k]))}) at {format_number(float(band.coordinate[k]))}"

@@ -1,0 +1,66 @@
+"""A network's predictions, draw by draw, at so many draws as a picture needs.
+
+Convention: noise is one number a draw, the same at all points. Every point's own distribution is what it should be, and
+a band along a line has smooth edges.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from ..posterior.view import View
+from .points import sigma_of
+
+DRAWS = 1000
+"""Draws of all chains that are taken at most."""
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """Predictions of one output at some points.
+
+    Attributes
+    ----------
+    mean
+        Mean of the network's output over draws, without noise.
+    draws
+        Predictions with noise.
+    """
+
+    mean: Float[np.ndarray, " obs"]
+    draws: Float[np.ndarray, "chain draw obs"]
+
+
+def draw_regression(
+    view: View, x: Float[np.ndarray, "obs in"], *, output: int = 0, seed: int = 0
+) -> Drawn:
+    """Predict one output of a regression at some points.
+
+    Parameters
+    ----------
+    view
+        A posterior of a network with a Gaussian likelihood.
+    x
+        The points.
+    output
+        Number of the output.
+    seed
+        Of the noise.
+    """
+    from onebasin.models.networks.prediction import predict  # here: it loads JAX
+
+    assert view.network is not None
+    draws = few_draws(view)
+    function = np.asarray(predict(view.network, draws, x)[..., output], np.float64)
+    noise = np.random.default_rng(seed).normal(size=function.shape[:2])
+    predicted = function + (sigma_of(view.network, draws) * noise)[..., None]
+    return Drawn(function.mean(axis=(0, 1)), predicted)
+
+
+def few_draws(view: View) -> dict[str, np.ndarray]:
+    """Every k-th draw of all variables."""
+    every = max(1, -(-view.num_chains * view.num_draws // DRAWS))
+    return {name: view.values(name)[:, ::every] for name in view.variables}
