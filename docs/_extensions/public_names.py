@@ -44,8 +44,16 @@ class ShortenNames(SphinxPostTransform):
                 prefix.children = [nodes.Text("ob.")]
 
 
+def shorten_defaults(
+    _app: Sphinx, _what: str, _name: str, _value: object, _options: object, call: str, returns: str
+) -> tuple[str, str] | None:
+    """Show a default that Python cannot spell, such as what a factory makes, as dots."""
+    return (re.sub(r"=<[^<>]*(?:<[^<>]*>)?>", "=...", call), returns) if call else None
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Register the transforms."""
+    """Register what this module does."""
     app.add_post_transform(LinkPublicNames)
     app.add_post_transform(ShortenNames)
+    app.connect("autodoc-process-signature", shorten_defaults)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
