@@ -55,7 +55,8 @@ class _Reader(HTMLParser):
         """Note an element by what it does."""
         has = {name: value or "" for name, value in attrs}
         self.anchors |= {has[name] for name in ("id", "name") if name in has}
-        self._within = tag if tag == "title" else self._within
+        if tag == "title" and not self.title:  # pictures have titles too
+            self._within = tag
         if tag == "a" and "href" in has:
             self.links.append(has["href"])
             if {"reference", "internal"} <= set(has.get("class", "").split()):
@@ -102,9 +103,11 @@ class Document:
 def documents() -> list[Document]:
     """Return the pages that people read."""
     every = (Document(path) for path in sorted(SITE.rglob("*.html")))
-    kept = [document for document in every if document.name not in MACHINERY]
+    apart = ("_static/", "_downloads/", "docs/gallery/")  # reports are pages of their own
     return [
-        document for document in kept if not document.name.startswith(("_static", "_downloads"))
+        document
+        for document in every
+        if document.name not in MACHINERY and not document.name.startswith(apart)
     ]
 
 
