@@ -24,7 +24,6 @@ PAGES = [
 UNCONVERTED = {
     "README.md",
     "docs/developing/adding-a-study.md",
-    "docs/explanations/comparing.md",
     "docs/guides/diagnosing.md",
     "docs/guides/files.md",
     "docs/guides/reports.md",
