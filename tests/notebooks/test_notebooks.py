@@ -69,7 +69,7 @@ def test_executed_notebook_is_whole_small_and_names_no_place(source):
         assert kinds or not shows(cell.source), cell.source
         assert "stderr" not in [output.get("name") for output in cell.outputs], cell.source
         assert not re.search(r"(?<![\w<./])/(?:home|tmp|root|Users|usr|work|var)/", texts(cell))
-    assert not any("object at 0x" in texts(cell) for cell in cells)
+    assert not any(" at 0x" in texts(cell) for cell in cells)
 
 
 def shows(source: str) -> bool:
