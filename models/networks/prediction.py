@@ -9,8 +9,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import xarray as xr
 from jaxtyping import Float
 
+from .. import schema
 from ..checks import check_count, check_inputs
 from .architecture import Network
 from .bayesian import BayesianNetwork
@@ -25,8 +27,9 @@ def predict(
     ----------
     model : BayesianNetwork
         The model that the draws are of.
-    draws : mapping of str to array, or Dataset
-        ``W1 (chain, draw, in, hidden1)``, ``b1 (chain, draw, hidden1)``, ...: a posterior's group `posterior`.
+    draws : DataTree, Dataset, or mapping of str to array
+        A posterior, its group `posterior`, or its arrays: ``W1 (chain, draw, in, hidden1)``,
+        ``b1 (chain, draw, hidden1)``, ...
     x : array (obs, in)
         Inputs, in the units that the model was conditioned on.
     batch_size : int
@@ -45,7 +48,7 @@ def predict(
 
     Examples
     --------
-    >>> ob.predict(network.model, weights["posterior"].dataset, np.zeros((5, 1))).shape
+    >>> ob.predict(network.model, weights, np.zeros((5, 1))).shape
     (4, 300, 5, 1)
     """
     check_count("batch_size", batch_size)
@@ -65,6 +68,8 @@ def _predict(
 
 
 def _check_draws(draws: Mapping[str, Any], network: Network) -> dict[str, np.ndarray]:
+    if isinstance(draws, xr.DataTree) and schema.POSTERIOR in draws.children:
+        draws = draws[schema.POSTERIOR].to_dataset()
     absent = [name for name in network.shapes if name not in draws]
     if absent:
         raise ValueError(

@@ -26,10 +26,12 @@ def test_prediction_is_the_network_of_each_draw(draws, batch_size):
         np.testing.assert_allclose(out[chain, draw], expected, rtol=1e-10, atol=1e-13)
 
 
-def test_prediction_takes_a_dataset_with_more_in_it(draws):
+def test_prediction_takes_a_posterior_or_its_dataset_with_more_in_it(draws):
     variables = {n: (("chain", "draw", *MODEL.network.dims[n]), v) for n, v in draws.items()}
     data = xarray.Dataset({**variables, "sigma": (("chain", "draw"), np.ones((2, 5)))})
-    np.testing.assert_array_equal(predict(MODEL, data, X), predict(MODEL, draws, X))
+    tree = xarray.DataTree.from_dict({"posterior": data})
+    for given in (data, tree, tree["posterior"]):
+        np.testing.assert_array_equal(predict(MODEL, given, X), predict(MODEL, draws, X))
 
 
 def test_prediction_keeps_nan(draws):

@@ -1,0 +1,193 @@
+# %% [markdown]
+# # The same Bayesian net in NumPyro and in Stan
+#
+# One network, two engines that share no code: NumPyro's NUTS compiled by JAX, and a Stan program run by
+# CmdStan. If they do not agree, one of them is wrong. Here we check it on three levels: the log
+# density, the predictions, and the weights. R-hat of the weights will be terrible on both sides, and it
+# does not matter. The notebook shows why.
+#
+# You need to know Stan. Nothing else is assumed.
+
+# %%
+from importlib import resources
+
+import arviz as az
+import matplotlib.pyplot as plt
+import numpy as np
+
+import onebasin as ob
+
+# %% tags=["parameters"] quick="draws = 150"
+draws = 500  # of each chain, after as many of warmup
+
+# %% [markdown]
+# ## The model
+#
+# Forty noisy points of a sine, and a network with one hidden layer of three tanh units:
+#
+# $$y_n \sim \mathrm{normal}(b_2 + W_2^\top \tanh(W_1^\top x_n + b_1),\ \sigma),$$
+#
+# with standard normal priors for all weights and biases and a half-normal one for $\sigma$.
+
+# %%
+rng = np.random.default_rng(7)
+x = np.sort(rng.uniform(-3, 3, size=(40, 1)), axis=0)
+y = np.sin(1.5 * x) + 0.2 * rng.normal(size=x.shape)
+
+model = ob.BayesianNetwork(ob.Network(1, (3,), 1, activation="tanh"))
+target = model.condition(x, y, name="curve")
+target
+
+# %% [markdown]
+# Both definitions come from that one object. The Stan program serves every network for regression, of
+# any number of layers and units, because sizes and priors are data; so it is compiled once. Its heart:
+
+# %%
+program = resources.files("onebasin.stan") / "programs" / "regression.stan"
+text = program.read_text()
+print(text[text.index("parameters {") :])
+
+# %% [markdown]
+# ## Sampled twice
+
+# %%
+settings = ob.NutsSettings(warmup=draws, draws=draws)
+posteriors = {
+    engine: ob.nuts(target, engine=engine, settings=settings, seed=1)
+    for engine in ("numpyro", "stan")
+}
+
+# %% [markdown]
+# ## Level one: the log density
+#
+# `ob.log_density` evaluates a target wherever we like. Take draws that Stan made, and ask both engines:
+
+# %%
+points = posteriors["stan"].posterior.to_dataset().isel(draw=slice(None, None, 25))
+numpyro_says = ob.log_density(target, points, engine="numpyro")
+stan_says = ob.log_density(target, points, engine="stan")
+gap = (stan_says - numpyro_says).values
+
+print(f"{gap.size} points, log densities from {stan_says.min():.1f} to {stan_says.max():.1f} nats")
+print(f"Stan minus NumPyro: {gap.mean():.6f}, the same at all points to within {np.ptp(gap):.0e}")
+
+# %% [markdown]
+# The difference is one constant, and we know which. A `~` in Stan leaves out what does not depend on
+# parameters: $\tfrac12 \log 2\pi$ for each of the ten standard normal priors, and
+# $\tfrac12 \log \tfrac{\pi}{2}$ for the half-normal one.
+
+# %%
+left_out = 10 * np.log(2 * np.pi) / 2 + np.log(np.pi / 2) / 2
+print(f"left out by Stan:   {left_out:.6f}")
+
+# %% tags=["remove-cell"]
+assert np.ptp(gap) < 1e-10
+assert abs(gap.mean() - left_out) < 1e-10
+
+# %% [markdown]
+# To rounding, it is the same density. The same check serves for a port of your own: give `ob.Target` a
+# NumPyro model, `ob.stan_program` the Stan file, and compare.
+#
+# ## Level two: the predictions
+#
+# Two samplers with the same target still make different draws. What should agree is every expectation,
+# to within Monte Carlo error. First, R-hat:
+
+# %%
+grid = np.linspace(-4, 4, 81)[:, None]
+for engine, posterior in posteriors.items():
+    outputs = ob.predict(model, posterior, grid)  # (chain, draw, obs, out)
+    weights = ob.diagnose(posterior, align=False).rhat
+    print(
+        f"{engine:8s} worst R-hat of weights: {weights.value:.2f} ({weights.parameter})"
+        f"   of predictions: {az.rhat(outputs).max():.3f}"
+    )
+
+# %% [markdown]
+# Taken at its word, R-hat condemns both runs. Yet what the network computes has converged in both. So
+# the chains agree about the function, and disagree about how to write it down:
+
+# %%
+ob.diagnose(posteriors["stan"])
+
+# %% [markdown]
+# Hidden units have no names. Swap two of them, or change the sign of all weights into and out of one,
+# which an odd function such as tanh allows, and the network computes the same. With three units there
+# are $3!\cdot 2^3 = 48$ ways to write down each function, and each chain finds one or some of them. The
+# verdict therefore is *usable after alignment*, and predictions can be used as they are.
+#
+# The two engines' predictions:
+
+# %%
+ob.plot_predictive(posteriors, x=grid)
+
+# %%
+comparison = ob.compare(posteriors, truth="numpyro", x=grid)
+comparison
+
+# %% [markdown]
+# `floor` is one half of NumPyro's draws against the other half: as near as two runs of the *same*
+# sampler come. Stan's distance from NumPyro is not above it by more than noise.
+
+# %% tags=["remove-cell"]
+outputs = {e: ob.predict(model, p, grid) for e, p in posteriors.items()}
+for engine in posteriors:
+    assert az.rhat(outputs[engine]).max() < (1.02 if draws >= 500 else 1.1)
+    assert ob.diagnose(posteriors[engine], align=False).rhat.value > 1.1
+means = {e: f.mean(axis=(0, 1)) for e, f in outputs.items()}
+errors = {e: f.std(axis=(0, 1)) / np.sqrt(az.ess(f, method="mean")) for e, f in outputs.items()}
+z = (means["numpyro"] - means["stan"]) / np.hypot(errors["numpyro"], errors["stan"])
+assert np.abs(z).max() < 4.5
+if draws >= 500:
+    assert ob.diagnose(posteriors["stan"]).verdict == "aligned"
+
+# %% [markdown]
+# ## Level three: the weights
+#
+# Weights can be compared too, once they have names. Align NumPyro's draws, then bring Stan's into the
+# same labels, by giving the first alignment as the reference:
+
+# %%
+aligned = {"numpyro": ob.align(posteriors["numpyro"])}
+aligned["stan"] = ob.align(posteriors["stan"], reference=aligned["numpyro"])
+
+fig, axes = plt.subplots(1, 2, figsize=(9, 3.8), sharex=True, sharey=True, layout="constrained")
+for ax, (title, of) in zip(axes, (("as they came", posteriors), ("aligned", aligned)), strict=True):
+    for engine, marker in (("numpyro", "o"), ("stan", "x")):
+        found = of[engine] if title == "as they came" else of[engine].posterior
+        into, out = (found.posterior[n].values for n in ("W1", "W2"))
+        for unit in range(3):
+            cloud = into[:, ::5, 0, unit].ravel(), out[:, ::5, unit, 0].ravel()
+            ax.plot(*cloud, marker, ms=3, alpha=0.4, color=f"C{unit}", fillstyle="none")
+    ax.set(title=title, xlabel="weight into a hidden unit, W1", ylabel="weight out of it, W2")
+    ax.label_outer()
+
+# %% [markdown]
+# One colour a unit, circles for NumPyro and crosses for Stan. As they came, each unit is everywhere. In
+# one labelling each has a place of its own, and both engines put it there.
+
+# %%
+for name in ("W1", "b1", "W2"):
+    for engine, alignment in aligned.items():
+        mean = alignment.posterior.posterior[name].mean(("chain", "draw")).values.ravel()
+        print(f"{name} {engine:8s}", np.round(mean, 2))
+
+# %% tags=["remove-cell"]
+if draws >= 500:
+    for name in ("W1", "b1", "W2"):
+        found = [a.posterior.posterior[name].values for a in aligned.values()]
+        spread = found[0].std(axis=(0, 1))
+        assert (np.abs(found[0].mean((0, 1)) - found[1].mean((0, 1))) < 0.5 * spread).all()
+
+# %% [markdown]
+# ## What to try next
+#
+# - A layer more: `ob.Network(1, (3, 3), 1, activation="tanh")`. The Stan program stays the same and is
+#   not compiled again.
+# - `activation="relu"` has no signs to change, but scales: weights into a unit times 2, out of it by 2.
+#   The prior breaks that tie. What does the card of the target say of it?
+# - The cheaper ways to this posterior, held against it:
+#   [04-comparing-posteriors](04-comparing-posteriors.ipynb).
+# - How far one labelling goes in larger networks, and where it ends:
+#   [05-one-basin](05-one-basin.ipynb).
+# - Parts that change places in a Stan program of your own: [02-label-switching](02-label-switching.ipynb).
