@@ -60,16 +60,15 @@ posteriors = {
 # %% [markdown]
 # ## Level one: the log density
 #
-# `ob.log_density` evaluates a target wherever we like. Take draws that Stan made, and ask both engines:
+# `ob.log_density` evaluates a target wherever we like. Take the draws that Stan made, and ask both engines:
 
 # %%
-points = posteriors["stan"].posterior.to_dataset().isel(draw=slice(None, None, 25))
-numpyro_says = ob.log_density(target, points, engine="numpyro")
-stan_says = ob.log_density(target, points, engine="stan")
+numpyro_says = ob.log_density(target, posteriors["stan"], engine="numpyro")
+stan_says = ob.log_density(target, posteriors["stan"], engine="stan")
 gap = (stan_says - numpyro_says).values
 
-print(f"{gap.size} points, log densities from {stan_says.min():.1f} to {stan_says.max():.1f} nats")
-print(f"Stan minus NumPyro: {gap.mean():.6f}, the same at all points to within {np.ptp(gap):.0e}")
+print(f"{gap.size} draws, log densities from {stan_says.min():.1f} to {stan_says.max():.1f} nats")
+print(f"Stan minus NumPyro: {gap.mean():.6f}, the same at all of them to within {np.ptp(gap):.0e}")
 
 # %% [markdown]
 # The difference is one constant, and we know which. A `~` in Stan leaves out what does not depend on

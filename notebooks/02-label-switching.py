@@ -76,10 +76,7 @@ assert diagnosis.rhat.value > 1.1
 
 # %%
 aligned = ob.align(posterior)
-aligned
-
-# %%
-ob.plot_aligned(aligned)
+ob.plot_aligned(aligned, rows=2)
 
 # %% [markdown]
 # Every draw has the same labels now. Only names have changed: `lp`, predictions and everything else
@@ -141,7 +138,7 @@ print(f"worst R-hat as the draws came: {raw.rhat.value:.3f}")
 print("mean of mu as the draws came: ", np.round(means, 2))
 
 # %%
-ob.plot_aligned(mixing)
+ob.plot_aligned(mixing, var_names=["mu"])
 
 # %% [markdown]
 # R-hat is fine as the draws came, and rightly: all chains explore both labellings alike. So the two

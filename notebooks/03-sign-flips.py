@@ -16,7 +16,7 @@ import numpy as np
 
 import onebasin as ob
 
-# %% tags=["parameters"] quick="draws = 250"
+# %% tags=["parameters"] quick="draws = 400"
 draws = 1000  # of each chain, after as many of warmup
 
 # %% [markdown]
@@ -136,7 +136,7 @@ ax.errorbar(
 ax.plot(range(8), simulated, "x", color="black", label="simulated with")
 ax.axhline(0, color="0.7", lw=1)
 ax.set(xlabel="item", ylabel="discrimination a", ylim=(-1, 7))
-ax.legend(loc="upper left", ncols=2)
+_ = ax.legend(loc="upper left", ncols=2)
 # %% tags=["remove-cell"]
 assert (able["a"].mean(("chain", "draw")).values > 0).all()
 assert ((low < simulated) & (simulated < high)).sum() >= 5

@@ -51,7 +51,7 @@ class _OwnKernel(AsyncKernelManager):
 
 
 def sources(names: list[str] | None = None) -> list[Path]:
-    """The notebooks' texts, all or those of the names given, with or without a suffix.
+    """The notebooks' texts, all or those that are named: `02-label-switching`, with any suffix, or `02`.
 
     Raises
     ------
@@ -61,11 +61,12 @@ def sources(names: list[str] | None = None) -> list[Path]:
     every = sorted(FOLDER.glob("[0-9][0-9]-*.py"))
     if not names:
         return every
-    known = {path.stem: path for path in every}
-    stems = [Path(name).stem for name in names]
-    if unknown := [stem for stem in stems if stem not in known]:
-        raise ValueError(f"no notebook `{unknown[0]}`: there are {', '.join(known)}")
-    return [known[stem] for stem in stems]
+    known = {word: path for path in every for word in (path.stem, path.stem[:2])}
+    words = [Path(name).stem for name in names]
+    if unknown := [word for word in words if word not in known]:
+        stems = ", ".join(path.stem for path in every)
+        raise ValueError(f"no notebook `{unknown[0]}`: there are {stems}")
+    return [known[word] for word in words]
 
 
 def read(source: Path) -> NotebookNode:
@@ -148,7 +149,9 @@ def _environment(scratch: Path) -> Mapping[str, str]:
 def main(words: list[str] | None = None) -> int:
     """Run what is named, a line each, and write the executed notebooks, but for a quick run."""
     parser = argparse.ArgumentParser(prog="python -m notebooks.run", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="such as 02-label-switching")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="such as 02-label-switching, or 02"
+    )
     parser.add_argument("--quick", action="store_true", help="at small sizes; write nothing")
     asked = parser.parse_args(words)
     try:

@@ -12,7 +12,7 @@ from onebasin.models import schema
 from onebasin.models.checks import check_class
 from onebasin.models.target import Target, check_target
 
-from ..engine import engine_named
+from ..engine import engine_for, engine_named
 from ..precision import precision
 
 Points = xr.DataTree | xr.Dataset | Mapping[str, Any]
@@ -22,7 +22,7 @@ def log_density(
     target: Target,
     points: Points,
     *,
-    engine: str = "numpyro",
+    engine: str | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> xr.DataArray:
     """Evaluate a target's log density, log prior plus log likelihood, at values of its parameters.
@@ -37,8 +37,9 @@ def log_density(
     points : DataTree, Dataset or mapping
         Draws with the axes `chain` and `draw`, of a posterior or of its group `posterior`, all of them evaluated
         (`posterior.posterior.ds.isel(draw=slice(None, None, 50))` takes every 50th); or one point, name to value.
-    engine : {"numpyro", "stan"}
-        Whose definition is evaluated. Stan takes a network's points at once, and a process each of other programs'.
+    engine : {"numpyro", "stan"}, optional
+        Whose definition is evaluated; by default the one that the target has, NumPyro's where it has both. Stan takes
+        all points of a network at once, and a process for each of any other program's.
     progress : callable, optional
         Called with a line of text before something that takes long.
 
@@ -69,7 +70,7 @@ def log_density(
     remedy = "give a posterior, a Dataset of draws, or a mapping of parameters to values"
     check_class("points", points, xr.DataTree | xr.Dataset | Mapping, remedy=remedy)
     with precision("float64"):
-        density = engine_named(engine).density(target, progress)
+        density = engine_named(engine_for(target, engine)).density(target, progress)
         values, shape = _flat(points, density.names)
         found = np.asarray(density.log_density(values), dtype=np.float64)
     return xr.DataArray(found.reshape(tuple(shape.values())), dims=tuple(shape), name="log_density")

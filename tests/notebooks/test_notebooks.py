@@ -101,6 +101,12 @@ def test_a_warning_is_a_failure():
         runner.execute(warning, "warning")
 
 
+def test_notebooks_are_named_by_stem_number_or_file():
+    one = SOURCES[0]
+    assert runner.sources([one.stem, one.stem[:2], one.name]) == [one] * 3
+    assert runner.sources() == SOURCES
+
+
 def test_unknown_notebook_is_refused():
     with pytest.raises(ValueError, match=r"no notebook `99-none`: there are 0[0-9]-"):
         runner.sources(["99-none"])
