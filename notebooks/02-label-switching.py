@@ -76,6 +76,9 @@ assert diagnosis.rhat.value > 1.1
 
 # %%
 aligned = ob.align(posterior)
+aligned
+
+# %%
 ob.plot_aligned(aligned, rows=2)
 
 # %% [markdown]

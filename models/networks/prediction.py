@@ -12,7 +12,6 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from .. import schema
 from ..checks import check_count, check_inputs
 from .architecture import Network
 from .bayesian import BayesianNetwork
@@ -68,8 +67,8 @@ def _predict(
 
 
 def _check_draws(draws: Mapping[str, Any], network: Network) -> dict[str, np.ndarray]:
-    if isinstance(draws, xr.DataTree) and schema.POSTERIOR in draws.children:
-        draws = draws[schema.POSTERIOR].to_dataset()
+    if isinstance(draws, xr.DataTree) and "posterior" in draws.children:  # a whole posterior
+        draws = draws["posterior"].to_dataset()
     absent = [name for name in network.shapes if name not in draws]
     if absent:
         raise ValueError(
