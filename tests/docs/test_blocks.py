@@ -22,7 +22,6 @@ PAGES = [
 
 # Pages whose blocks are written for reading yet. This list only ever gets shorter.
 UNCONVERTED = {
-    "README.md",
     "docs/developing/adding-a-study.md",
     "docs/guides/diagnosing.md",
     "docs/guides/files.md",
