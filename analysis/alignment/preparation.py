@@ -17,11 +17,11 @@ from onebasin.models.symmetry.group import Group
 
 from ..discovery.candidate import Candidate
 from ..discovery.of_posterior import search_posterior
+from ..posterior.draws import event_shapes
 from ..posterior.view import Posterior, View, as_view
 from .draws import DrawReader
 from .features import Features, activations, weights
 from .parts import Parts, lead_by
-from .result import event_shapes
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,6 +23,7 @@ from onebasin.models.symmetry.blocks import Symmetry, to_json
 from onebasin.models.symmetry.elements import Element
 from onebasin.models.symmetry.group import Group
 
+from ..posterior.draws import event_shapes
 from ..posterior.symmetry_caveat import declares, symmetry_caveat
 from ..posterior.view import View
 from .cards import of_alignment
@@ -182,15 +183,6 @@ def _array(dataset: xr.Dataset, place: int, word: str) -> np.ndarray:
             f"`dataset` lacks {name}; give the group `alignment` that was saved with this symmetry."
         )
     return dataset[name].values
-
-
-def event_shapes(dataset: xr.Dataset, names: Any) -> dict[str, tuple[int, ...]]:
-    """Shape of each variable in one draw."""
-    return {
-        name: tuple(n for d, n in dataset[name].sizes.items() if d not in schema.SAMPLE_DIMS)
-        for name in names
-        if name in dataset
-    }
 
 
 def _compact(word: str, array: np.ndarray) -> np.ndarray:

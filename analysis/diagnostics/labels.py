@@ -17,7 +17,7 @@ import pandas as pd
 from onebasin.models import schema
 from onebasin.models.symmetry.blocks import Block, Symmetry, axes_of, equal_modes
 
-from ..alignment.result import event_shapes
+from ..posterior.draws import event_shapes
 from ..posterior.summary import summary
 from ..posterior.view import as_view
 from .aligned import diagnose_aligned
@@ -211,7 +211,7 @@ def declared_blocks(facts: Facts, given: Symmetry | None) -> Symmetry:
         return equal_modes(given)
     if schema.ALIGNMENT in view.tree.attrs:
         return ()
-    there = event_shapes(view.posterior, view.posterior.data_vars)
+    there = event_shapes(view.posterior)
     for block in equal_modes(view.symmetry):
         block.check(there)
     decide, measured = set(facts.values), set(facts.raw.variables)

@@ -10,7 +10,7 @@ time, as `blocks` gives them.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
@@ -205,3 +205,32 @@ def variable_of(entry: object, known: Container[str] = ()) -> str:
     """The variable that a scalar parameter such as `W1[0,1]` is an entry of; a known one may have brackets itself."""
     name = str(entry)
     return name if name in known else _INDEX.sub("", name)
+
+
+def event_shapes(
+    dataset: xr.Dataset, names: Iterable[str] | None = None
+) -> dict[str, tuple[int, ...]]:
+    """Shape of each variable in one draw; of those that are named, as far as they are there."""
+    wanted = [str(name) for name in dataset] if names is None else names
+    return {
+        name: tuple(n for d, n in dataset[name].sizes.items() if d not in SAMPLE_DIMS)
+        for name in wanted
+        if name in dataset
+    }
+
+
+def choose_variables(
+    there: tuple[str, ...], var_names: str | Sequence[str] | None
+) -> Sequence[str]:
+    """Return the variables that are asked for, all of them for None; refuse what is not there."""
+    if var_names is None:
+        return there
+    chosen = [var_names] if isinstance(var_names, str) else list(dict.fromkeys(var_names))
+    unknown = [name for name in chosen if name not in there]
+    if unknown or not chosen:
+        got = ", ".join(f"`{name}`" for name in unknown) or "no names"
+        raise ValueError(
+            f"`var_names` asks for {got}, which the posterior does not have; "
+            f"its variables are: {', '.join(there)}."
+        )
+    return chosen

@@ -25,7 +25,15 @@ from onebasin.models.formats.objects import convert, names_files
 from onebasin.models.formats.opening import open_tree
 from onebasin.models.symmetry.words import as_symmetry
 
-from .draws import Draws, check_dims, checked, lay_out, refuse_broken
+from .draws import (
+    Draws,
+    check_dims,
+    checked,
+    choose_variables,
+    event_shapes,
+    lay_out,
+    refuse_broken,
+)
 from .kinds import Kinds, kinds_of
 
 if TYPE_CHECKING:
@@ -135,7 +143,7 @@ class View:
             for.
         """
         self.check_sampled()
-        chosen = tuple(_choose(self.variables, var_names))
+        chosen = tuple(choose_variables(self.variables, var_names))
         if chosen not in self._draws:
             self._draws[chosen] = lay_out([self.posterior[name] for name in chosen], self.argument)
         draws = self._draws[chosen]
@@ -267,10 +275,7 @@ class View:
         ValueError
             If a word cannot be read.
         """
-        sizes = {str(name): each.sizes for name, each in self.posterior.data_vars.items()}
-        sample = schema.SAMPLE_DIMS
-        shapes = {n: tuple(s for d, s in s.items() if d not in sample) for n, s in sizes.items()}
-        return as_symmetry(symmetry, shapes)
+        return as_symmetry(symmetry, event_shapes(self.posterior))
 
     def _described[T](self, name: str, read: Callable[[schema.Attributes], T]) -> T:
         try:
@@ -394,17 +399,3 @@ def _those(group: xr.Dataset, dim: str, which: slice, kept: np.ndarray) -> xr.Da
     if dim in group.sizes and schema.EVERY in group.attrs:
         return group.sel({dim: np.isin(group[dim].values, kept)})
     return group.isel({dim: which}, missing_dims="ignore")
-
-
-def _choose(there: tuple[str, ...], var_names: str | Sequence[str] | None) -> Sequence[str]:
-    if var_names is None:
-        return there
-    chosen = [var_names] if isinstance(var_names, str) else list(dict.fromkeys(var_names))
-    unknown = [name for name in chosen if name not in there]
-    if unknown or not chosen:
-        got = ", ".join(f"`{name}`" for name in unknown) or "no names"
-        raise ValueError(
-            f"`var_names` asks for {got}, which the posterior does not have; "
-            f"its variables are: {', '.join(there)}."
-        )
-    return chosen
