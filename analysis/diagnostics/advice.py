@@ -104,8 +104,9 @@ def _finite(diagnosis: Diagnosis) -> Check | None:
     return failed(
         "finite draws",
         f"{_listed(tuple(broken))} ({_count(len(broken), 'parameter')}) is finite in some draws and not in others "
-        f"(`{name}` is not in {broken[name]} of {diagnosis.total_draws}): no number is defined for it. Find out why "
-        "the model produces such draws.",
+        f"(`{name}` is not in {broken[name]} of {diagnosis.total_draws})",
+        "no number is defined for it",
+        "Find out why the model produces such draws",
     )
 
 
@@ -115,15 +116,16 @@ def _varies(diagnosis: Diagnosis) -> Check:
     if not len(diagnosis.parameters):
         return not_judged(
             name,
-            "The posterior has no parameters, so that R-hat and ESS have nothing to judge: look at other variables.",
+            "The posterior has no parameters, so that R-hat and ESS have nothing to judge",
+            remedy="Look at other variables",
         )
     if len(diagnosis.constants) < len(diagnosis.parameters):
         return passed(name)
     return not_judged(
         name,
-        f"Nothing varies: every draw of {_listed(diagnosis.constants)} is the same, so that R-hat and ESS have "
-        "nothing "
-        "to judge. Look at variables that were inferred, or find out why the sampler never moved.",
+        "Nothing varies",
+        f"every draw of {_listed(diagnosis.constants)} is the same, so that R-hat and ESS have nothing to judge",
+        "Look at variables that were inferred, or find out why the sampler never moved",
     )
 
 
@@ -131,8 +133,9 @@ def _sampling(diagnosis: Diagnosis) -> Check:
     """Draws vary and no log density or energy does: of a program without parameters, whose draws are independent."""
     return not_judged(
         "sampling",
-        "Nothing was sampled: the draws vary while the log density never does, and there are no energies, as in a "
-        "program without parameters. Divergences, trees and energies do not apply, and independent draws need none.",
+        "Nothing was sampled",
+        "the draws vary while the log density never does, and there are no energies, as in a program without "
+        "parameters. Divergences, trees and energies do not apply, and independent draws need none",
     )
 
 
@@ -142,9 +145,10 @@ def _moves(sampler: SamplerSummary) -> Check:
         return passed(name)
     return failed(
         name,
-        f"{_chains(sampler.stuck_chains)} never moved: the step size or the starting point is "
-        "hopeless there. Run with other starting points, a longer warmup or a higher target "
-        "acceptance rate, and do not use these draws.",
+        f"{_chains(sampler.stuck_chains)} never moved",
+        "the step size or the starting point is hopeless there",
+        "Run with other starting points, a longer warmup or a higher target acceptance rate, and do not use these "
+        "draws",
     )
 
 
@@ -153,18 +157,23 @@ def _rhat(diagnosis: Diagnosis, sampler: SamplerSummary) -> Check:
     if not diagnosis.has_chains:
         return not_judged(
             name,
-            "R-hat does not apply: members of an ensemble are trained one by one, and no number here tells how "
-            "far they are from the posterior. Hold their predictions against those of MCMC with `compare`.",
+            "R-hat does not apply",
+            "members of an ensemble are trained one by one, and no number here tells how far they are from the "
+            "posterior",
+            "Hold their predictions against those of MCMC with `compare`",
         )
     if diagnosis.num_chains < 2:
-        return not_judged(name, "R-hat needs at least two chains, and there is one: run more.")
+        return not_judged(
+            name, "R-hat needs at least two chains, and there is one", remedy="Run more"
+        )
     bad = int((diagnosis.parameters["rhat"] > limit).sum())
     if bad:
         return failed(
             name,
             f"R-hat is above {limit:g} for {bad} of {len(diagnosis.parameters)} parameters (worst "
-            f"{diagnosis.rhat.value:.3g}, `{diagnosis.rhat.parameter}`): the chains disagree. "
-            + _remedy(diagnosis.symmetric, bool(sampler.lp_rhat <= limit)),
+            f"{diagnosis.rhat.value:.3g}, `{diagnosis.rhat.parameter}`)",
+            "the chains disagree",
+            _remedy(diagnosis.symmetric, bool(sampler.lp_rhat <= limit)),
         )
     return _defined(diagnosis, name, "rhat")
 
@@ -178,8 +187,8 @@ def _defined(diagnosis: Diagnosis, name: str, column: str) -> Check:
         return not_judged(
             name,
             f"{name[:1].upper() + name[1:]} cannot be computed for {_listed(missing)} "
-            f"({_count(len(missing), 'parameter')}): look at these draws, run more of them, or rescale the "
-            "parameter.",
+            f"({_count(len(missing), 'parameter')})",
+            remedy="Look at these draws, run more of them, or rescale the parameter",
         )
     return passed(name) if len(numbers) else not_judged(name)
 
@@ -187,31 +196,35 @@ def _defined(diagnosis: Diagnosis, name: str, column: str) -> Check:
 def _log_density(diagnosis: Diagnosis, sampler: SamplerSummary) -> Check:
     name = "log density"
     if bad := sampler.not_finite.get("lp"):
-        return failed(name, _not_finite("log density `lp`", bad, diagnosis))
+        return failed(name, _not_finite("log density `lp`", bad, diagnosis), remedy=_LOST)
     if not sampler.lp_means:
-        return not_judged(name, "Log densities were not recorded.", NOT_RECORDED)
+        return not_judged(name, "Log densities were not recorded", common=NOT_RECORDED)
     if sampler.lp_rhat > diagnosis.limits.rhat:
-        return failed(name, _heights(sampler))
+        return _heights(name, sampler)
     if math.isnan(sampler.lp_rhat) and diagnosis.num_chains > 1 and not sampler.stuck_chains:
         return not_judged(
             name,
-            "The log density `lp` is the same in every draw and tells nothing of the chains: record the one that was "
-            "sampled from.",
+            "The log density `lp` is the same in every draw and tells nothing of the chains",
+            remedy="Record the one that was sampled from",
         )
     return passed(name)
 
 
-def _heights(sampler: SamplerSummary) -> str:
+def _heights(name: str, sampler: SamplerSummary) -> Check:
     """What log densities that disagree mean: heights are unlike only where errors do not explain it."""
     found = compare_heights(sampler.lp_means, sampler.lp_errors)
     means = ", ".join(f"{mean:.1f}" for mean in sampler.lp_means)
     disagree = f"The chains' log densities disagree (R-hat of `lp` {sampler.lp_rhat:.3g}; means by chain {means})"
     if not found.unlike:
-        return f"{disagree}, by no more than their Monte Carlo errors explain: draw more."
+        explained = f"{disagree}, by no more than their Monte Carlo errors explain"
+        return failed(name, explained, remedy="Draw more")
     gap, error = found.gap
-    return (
-        f"{disagree}: chain {found.lowest} lies {gap:.3g} ± {error:.1g} nats below chain {found.highest}, in a mode of "
-        "unlike height, or has not arrived. Run longer, or start from other points."
+    return failed(
+        name,
+        disagree,
+        f"chain {found.lowest} lies {gap:.3g} ± {error:.1g} nats below chain {found.highest}, in a mode of unlike "
+        "height, or has not arrived",
+        "Run longer, or start from other points",
     )
 
 
@@ -220,15 +233,15 @@ def _remedy(symmetric: bool, lp_agrees: bool) -> str:
         return (
             "Their log densities agree and the target declares a symmetry, so these may be equal "
             "modes under other names: judge by what the symmetry leaves alone (`lp`, predictions), "
-            "or use a parametrisation without it (ordered biases, unit-norm weights)."
+            "or use a parametrisation without it (ordered biases, unit-norm weights)"
         )
     if symmetric:
         return (
             "The target declares a symmetry, so some of this may be equal modes under other names: "
             "look at `lp` and predictions first, then run longer or remove the symmetry by the "
-            "parametrisation."
+            "parametrisation"
         )
-    return "Do not use the means; run a longer warmup and more draws, or reparametrise."
+    return "Do not use the means; run a longer warmup and more draws, or reparametrise"
 
 
 def _ess(diagnosis: Diagnosis, word: str) -> Check:
@@ -241,7 +254,9 @@ def _ess(diagnosis: Diagnosis, word: str) -> Check:
             name,
             f"{word} ESS is below {limit:.0f} ({limit / diagnosis.num_chains:g} a chain); "
             f"the smallest is {extreme.value:.0f} of {diagnosis.total_draws} draws "
-            f"(`{extreme.parameter}`): {use} are not reliable yet. Draw more, or reparametrise.",
+            f"(`{extreme.parameter}`)",
+            f"{use} are not reliable yet",
+            "Draw more, or reparametrise",
         )
     return _defined(diagnosis, name, column)
 
@@ -249,15 +264,15 @@ def _ess(diagnosis: Diagnosis, word: str) -> Check:
 def _divergences(diagnosis: Diagnosis, sampler: SamplerSummary) -> Check:
     name = "divergences"
     if sampler.divergences is None:
-        return not_judged(name, "Divergences were not recorded.", NOT_RECORDED)
+        return not_judged(name, "Divergences were not recorded", common=NOT_RECORDED)
     if sampler.divergences:
         per_chain = ", ".join(map(str, sampler.divergences_per_chain))
         return failed(
             name,
             f"{sampler.divergences} of {diagnosis.total_draws} draws diverged "
-            f"({_percent(sampler.divergence_share)}; by chain {per_chain}): the integrator could "
-            "not follow the posterior's curvature, so the draws may be biased. Raise the target "
-            "acceptance rate (0.95 or 0.99), or reparametrise.",
+            f"({_percent(sampler.divergence_share)}; by chain {per_chain})",
+            "the integrator could not follow the posterior's curvature, so the draws may be biased",
+            "Raise the target acceptance rate (0.95 or 0.99), or reparametrise",
         )
     return _complete(diagnosis, sampler, name, "diverging")
 
@@ -269,37 +284,38 @@ def _tree_depth(diagnosis: Diagnosis, sampler: SamplerSummary) -> Check:
         return failed(
             name,
             f"{sampler.reached_max_treedepth} of {diagnosis.total_draws} draws reached the maximal tree depth"
-            f"{limit} ({_percent(sampler.reached_max_treedepth_share)}): trajectories were "
-            "cut short, which costs time and ESS. Raise `max_tree_depth`, or reparametrise.",
+            f"{limit} ({_percent(sampler.reached_max_treedepth_share)})",
+            "trajectories were cut short, which costs time and ESS",
+            "Raise `max_tree_depth`, or reparametrise",
         )
     if sampler.reached_max_treedepth is None:
         none = sampler.deepest_tree is None
         which = "Tree depths were" if none else "The maximal tree depth was"
-        return not_judged(name, f"{which} not recorded.", NOT_RECORDED)
+        return not_judged(name, f"{which} not recorded", common=NOT_RECORDED)
     return _complete(diagnosis, sampler, name, "tree_depth")
 
 
 def _bfmi(diagnosis: Diagnosis, sampler: SamplerSummary) -> Check:
     name, limit = "E-BFMI", diagnosis.limits.bfmi
     if bad := sampler.not_finite.get("energy"):
-        return failed(name, _not_finite("`energy`", bad, diagnosis))
+        return failed(name, _not_finite("`energy`", bad, diagnosis), remedy=_LOST)
     if not sampler.bfmi:
-        return not_judged(name, "Energies were not recorded.", NOT_RECORDED)
+        return not_judged(name, "Energies were not recorded", common=NOT_RECORDED)
     low = tuple(chain for chain, value in enumerate(sampler.bfmi) if value < limit)
     if low:
         values = ", ".join(f"{sampler.bfmi[chain]:.2f}" for chain in low)
         return failed(
             name,
-            f"E-BFMI is below {limit:g} in {_chains(low).lower()} ({values}): the energy changes "
-            "too slowly for the tails to be explored. Run a longer warmup, or reparametrise.",
+            f"E-BFMI is below {limit:g} in {_chains(low).lower()} ({values})",
+            "the energy changes too slowly for the tails to be explored",
+            "Run a longer warmup, or reparametrise",
         )
     missing = tuple(chain for chain, value in enumerate(sampler.bfmi) if not math.isfinite(value))
     if missing and not set(missing) <= set(sampler.stuck_chains):
         return not_judged(
             name,
-            f"E-BFMI cannot be computed in {_chains(missing).lower()}, whose energy never changes: record the "
-            "energies "
-            "of the sampler.",
+            f"E-BFMI cannot be computed in {_chains(missing).lower()}, whose energy never changes",
+            remedy="Record the energies of the sampler",
         )
     return not_judged(name) if missing else passed(name)
 
@@ -307,14 +323,18 @@ def _bfmi(diagnosis: Diagnosis, sampler: SamplerSummary) -> Check:
 def _complete(diagnosis: Diagnosis, sampler: SamplerSummary, name: str, statistic: str) -> Check:
     """Pass where a count has looked at all draws."""
     bad = sampler.not_finite.get(statistic)
-    return not_judged(name, _not_finite(f"`{statistic}`", bad, diagnosis)) if bad else passed(name)
+    if not bad:
+        return passed(name)
+    return not_judged(name, _not_finite(f"`{statistic}`", bad, diagnosis), remedy=_LOST)
+
+
+_LOST = "Find out where the model or the sampler loses it before using these draws"
 
 
 def _not_finite(what: str, per_chain: tuple[int, ...], diagnosis: Diagnosis) -> str:
     return (
         f"The {what} is not finite in {sum(per_chain)} of {diagnosis.total_draws} draws (by chain "
-        f"{', '.join(map(str, per_chain))}): find out where the model or the sampler loses it before using these "
-        "draws."
+        f"{', '.join(map(str, per_chain))})"
     )
 
 
@@ -325,7 +345,7 @@ def _optimiser(fit: VariationalSummary) -> Check | None:
     if fit.converged:
         return passed(name)
     return failed(
-        name, "The optimiser stopped before its criterion was met: allow more iterations."
+        name, "The optimiser stopped before its criterion was met", remedy="Allow more iterations"
     )
 
 
@@ -336,7 +356,7 @@ def _elbo(fit: VariationalSummary) -> Check | None:
     if math.isfinite(fit.elbo):
         return passed(name)
     return failed(
-        name, f"The last ELBO is {fit.elbo}: the fit has failed; use a smaller step size."
+        name, f"The last ELBO is {fit.elbo}", "the fit has failed", "Use a smaller step size"
     )
 
 
@@ -347,21 +367,23 @@ def _khat(fit: VariationalSummary) -> Check:
         return failed(
             name,
             f"{_count(fit.non_finite_ratios, 'importance ratio')} `lp - log_q` of the draws {verb} "
-            "not finite, so k-hat cannot be computed: draws fall outside the posterior's support "
-            "or overflow.",
+            "not finite, so k-hat cannot be computed",
+            "draws fall outside the posterior's support or overflow",
         )
     if math.isnan(fit.khat):
         return not_judged(
             name,
-            f"k-hat was not computed: it needs `lp` and `log_q` of at least {MIN_DRAWS_FOR_KHAT} "
-            "draws, and largest ratios that are not all alike.",
+            "k-hat was not computed",
+            f"it needs `lp` and `log_q` of at least {MIN_DRAWS_FOR_KHAT} draws, and largest ratios that are not all "
+            "alike",
         )
     if fit.khat > fit.khat_limit:
         return failed(
             name,
-            f"Pareto k-hat is {fit.khat:.2f}, above {fit.khat_limit:.2f}: the approximation misses "
-            "part of the posterior. Hold its intervals against MCMC before using them, or try a "
-            "richer family (full rank) or a better parametrisation.",
+            f"Pareto k-hat is {fit.khat:.2f}, above {fit.khat_limit:.2f}",
+            "the approximation misses part of the posterior",
+            "Hold its intervals against MCMC before using them, or try a richer family (full rank) or a better "
+            "parametrisation",
         )
     return passed(name)
 

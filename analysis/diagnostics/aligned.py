@@ -93,12 +93,6 @@ def diagnose_aligned(
     return replace(diagnosis, sentences=tell_aligned(diagnosis), warnings=warn_aligned(diagnosis))
 
 
-def has_equal_modes(posterior: Posterior) -> bool:
-    """Whether a posterior of a Markov chain declares a symmetry that makes equal modes, still to be divided out."""
-    view = as_view(posterior)
-    return view.declares_equal_modes and not view.is_variational
-
-
 def _shrinkage(raw: Diagnosis, aligned: Diagnosis) -> float:
     before = raw.parameters["sd"].reindex(aligned.parameters.index)
     return float((aligned.parameters["sd"] / before).median())

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 
 from ..alignment.labelling import one_labelling
+from ..posterior.draws import variable_of
 from ..posterior.symmetry_caveat import symmetry_status
 from .causes.modes import Heights, compare_heights
 from .result import AlignedDiagnosis
@@ -114,7 +115,8 @@ def _left_out(diagnosis: AlignedDiagnosis) -> list[str]:
     rhat = diagnosis.raw.parameters["rhat"].drop(index=diagnosis.aligned.parameters.index)
     if diagnosis.aligned.rhat.value > APART or diagnosis.raw.rhat.value <= APART:
         return []
-    return list(dict.fromkeys(str(name).partition("[")[0] for name in rhat[rhat > APART].index))
+    known = diagnosis.raw.kinds.of
+    return list(dict.fromkeys(variable_of(name, known) for name in rhat[rhat > APART].index))
 
 
 def _compared(diagnosis: AlignedDiagnosis) -> Heights | None:

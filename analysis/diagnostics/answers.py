@@ -48,7 +48,7 @@ def of_chains(case: Case) -> Verdict:
     return Verdict(
         answer,
         " ".join(_headline(case, answer, causes)),
-        (_labels_row(labels, raw), _predictions_row(case, answer), _sampler(raw)),
+        (_labels_row(labels, raw, answer), _predictions_row(case, answer), _sampler(raw)),
         causes,
         labels.words,
         (*unjudged(raw), *alike),
@@ -72,7 +72,7 @@ def _headline(case: Case, answer: Answer, causes: tuple[Cause, ...]) -> Iterator
             yield f"Besides, labels of {listed(labels.variables)} switch."
         return
     failures = (c for c in checks if c.name in _SAMPLER_CHECKS and c.outcome == "failed")
-    yield from (_in_short(sentence) for check in failures for sentence in check.sentences[:1])
+    yield from (check.in_short for check in failures if check.fact)
 
 
 def _usable(case: Case) -> Iterator[str]:
@@ -112,7 +112,7 @@ def _aligned(case: Case) -> str:
     before, now = case.before.worst_rhat.value, after.worst_rhat.value
     names = listed(labels.variables)
     least = "at least " if labels.found else ""
-    words = f" (declare `{_options(labels)}`)" if labels.words else ""
+    words = f" (declare {listed(labels.words)})" if labels.words else ""
     move = "move together" if len(labels.variables) > 1 else "moves"
     if before > case.before.rhat_limit:
         return (
@@ -157,23 +157,22 @@ def _labels_cause(labels: Labels, case: Case) -> Cause:
     elif labels.found:
         kept = labels.found[0].numbers.beside_noise
         shown += f" at every draw: alignment leaves {kept:.2f} of what it would leave of noise"
-    words = _options(labels)
-    if labels.state == "overlap":
-        remedy = (
-            "Use what has no labels, or tell the parts apart in the model: an order, unlike priors."
-        )
-        return Cause(
-            "labels", f"{shown}.", f"To look at it: `{words}`. {remedy}" if words else remedy
-        )
+    return Cause("labels", f"{shown}.", " ".join(_labels_remedy(labels, case.answer)))
+
+
+def _labels_remedy(labels: Labels, answer: Answer) -> Iterator[str]:
+    """What to do about labels; aligned draws are no help where alignment does not find the parts."""
+    words = labels.words
+    if labels.state == "overlap" or answer == "invariant":
+        if words:
+            yield f"To look at the parts all the same, align them by {_options(words)}."
+        yield "Use what has no labels, or tell the parts apart in the model: an order, unlike priors."
+        return
+    yield "Use aligned draws: `ob.align(posterior)`, or `onebasin align`."
     if words:
-        return Cause(
-            "labels",
-            f"{shown}.",
-            f"Declare them: `{words}`, and use aligned draws (`onebasin align`).",
+        yield (
+            f"Declare them before the next run, by {_options(words)}, and they are checked on the log density."
         )
-    return Cause(
-        "labels", f"{shown}.", "Use aligned draws (`onebasin align`), or what has no labels."
-    )
 
 
 def _moves(labels: Labels, names: str) -> str:
@@ -186,17 +185,25 @@ def _moves(labels: Labels, names: str) -> str:
     return f"The parts of {names} change places"
 
 
-def _options(labels: Labels) -> str:
-    """How to declare what was found."""
-    return " ".join(f"--exchangeable {word}" for word in labels.words)
+def _options(words: tuple[str, ...]) -> str:
+    """How to declare what was found, in Python and on the command line."""
+    quoted = [f'"{word}"' for word in words]
+    given = quoted[0] if len(quoted) == 1 else f"({', '.join(quoted)})"
+    options = " ".join(f"--exchangeable {word}" for word in words)
+    return f"`symmetry={given}` or `{options}`"
 
 
-def _labels_row(labels: Labels, raw: Diagnosis) -> Row:
+def _labels_row(labels: Labels, raw: Diagnosis, answer: Answer) -> Row:
     if not labels.looked:
         return Row(LABELS, "not judged", "Labels were not looked at.")
     names = listed(labels.variables) if labels.variables else ""
     if labels.state == "switch":
-        return Row(LABELS, "failed", f"Labels of {names} switch; alignment sorts them.")
+        sorts = (
+            ", and alignment does not bring the chains together"
+            if answer == "invariant"
+            else "; alignment sorts them"
+        )
+        return Row(LABELS, "failed", f"Labels of {names} switch{sorts}.")
     if labels.state == "overlap":
         return Row(
             LABELS, "failed", f"Labels of {names} switch, and alignment cannot tell the parts."
@@ -283,8 +290,7 @@ def _sampler(raw: Diagnosis) -> Row:
     checks = [check for check in raw.checks if check.name in _SAMPLER_CHECKS]
     failures = [check for check in checks if check.outcome == "failed"]
     if failures:
-        facts = (_fact(sentence) for check in failures for sentence in check.sentences[:1])
-        return Row(SAMPLER, "failed", " ".join(facts))
+        return Row(SAMPLER, "failed", " ".join(f"{c.fact}." for c in failures if c.fact))
     if missing := _missing(raw):
         return Row(SAMPLER, "not judged", f"{missing} could not be judged.")
     if not checks or raw.sampler is None:
@@ -292,17 +298,6 @@ def _sampler(raw: Diagnosis) -> Row:
     energy = f"; E-BFMI is at least {raw.sampler.min_bfmi:.2f}" if raw.sampler.bfmi else ""
     tree = ", no tree at its limit" if raw.outcome_of("tree depth") == "passed" else ""
     return Row(SAMPLER, "passed", f"No divergences{tree}{energy}.")
-
-
-def _fact(sentence: str) -> str:
-    """What a check's sentence states, without what it means and what to do."""
-    head, numbers, _ = sentence.partition("): ")
-    return f"{head})." if numbers else f"{sentence.partition(': ')[0].rstrip('.')}."
-
-
-def _in_short(sentence: str) -> str:
-    """What a check's sentence states, and what to do, without what it means between them."""
-    return f"{_fact(sentence)} {sentence.rpartition('. ')[2]}"
 
 
 def _missing(raw: Diagnosis) -> str:

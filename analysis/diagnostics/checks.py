@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 Outcome = Literal["passed", "failed", "not judged"]
 
@@ -24,14 +24,46 @@ class Check:
         What was looked at.
     outcome
         What came of it.
-    sentences
-        What is wrong, or why it could not be judged, and what to do; empty where it is passed, and where another
-        check's sentences hold for this one too.
+    fact
+        What was found, or why it could not be judged, with the numbers; empty where the check is passed, and where
+        another one's words hold for this one too. Like the others it begins a sentence and does not end it.
+    meaning
+        What that means for the draws; may be empty.
+    remedy
+        What to do; may be empty.
+    common
+        What to do that several checks say, a whole sentence, so that it can be said once.
     """
 
     name: str
     outcome: Outcome
-    sentences: tuple[str, ...] = ()
+    fact: str = ""
+    meaning: str = ""
+    remedy: str = ""
+    common: str = ""
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """All of it, in whole sentences."""
+        if not self.fact:
+            return ()
+        if self.meaning:
+            said = f"{self.fact}: {self.meaning}." + (f" {self.remedy}." if self.remedy else "")
+        elif self.remedy:
+            said = f"{self.fact}: {self.remedy[:1].lower()}{self.remedy[1:]}."
+        else:
+            said = f"{self.fact}."
+        return (said, self.common) if self.common else (said,)
+
+    @property
+    def in_short(self) -> str:
+        """What was found and what to do, without what it means."""
+        return f"{self.fact}." + (f" {self.remedy}." if self.remedy else "")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain types for JSON."""
+        fields = ("name", "outcome", "fact", "remedy", "sentences")
+        return {name: getattr(self, name) for name in fields}
 
 
 def passed(name: str) -> Check:
@@ -39,14 +71,16 @@ def passed(name: str) -> Check:
     return Check(name, "passed")
 
 
-def failed(name: str, *sentences: str) -> Check:
-    """Give a check that was judged and is bad; the sentences say why and what to do."""
-    return Check(name, "failed", sentences)
+def failed(name: str, fact: str = "", meaning: str = "", remedy: str = "") -> Check:
+    """Give a check that was judged and is bad."""
+    return Check(name, "failed", fact, meaning, remedy)
 
 
-def not_judged(name: str, *sentences: str) -> Check:
-    """Give a check for which there is no evidence; the sentences say why and what to do."""
-    return Check(name, "not judged", sentences)
+def not_judged(
+    name: str, fact: str = "", meaning: str = "", remedy: str = "", common: str = ""
+) -> Check:
+    """Give a check for which there is no evidence."""
+    return Check(name, "not judged", fact, meaning, remedy, common)
 
 
 def overall(checks: Sequence[Check]) -> Outcome:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import pandas as pd
 
 from ..posterior.draws import variable_of
 from .facts import Facts
@@ -72,18 +71,15 @@ def _of(entries: tuple[str, ...], facts: Facts) -> tuple[str, ...]:
 
 
 def _bad(facts: Facts, names: tuple[str, ...]) -> str:
-    table = facts.raw.parameters
-    own = table[_variable_of(table.index).isin(names)]
+    raw = facts.raw
+    table = raw.parameters
+    own = table[[variable_of(entry, raw.kinds.of) in names for entry in table.index]]
     bad = int((own["rhat"] > facts.rhat_limit).sum())
     return (
         f" R-hat is above {facts.rhat_limit:g} for {bad} of their {len(own)} entries."
         if bad
         else ""
     )
-
-
-def _variable_of(index: pd.Index) -> pd.Index:
-    return index.str.partition("[").get_level_values(0) if len(index) else index
 
 
 def alike_parts(facts: Facts) -> tuple[str, ...]:

@@ -275,7 +275,7 @@ class Diagnosis(Shown):
             "kinds": {"of": dict(self.kinds.of), "guessed": self.kinds.guessed},
             "outcome": self.outcome,
             "checks_in_words": self.checks_in_words,
-            "checks": [dataclasses.asdict(check) for check in self.checks],
+            "checks": [check.to_dict() for check in self.checks],
             "warnings": self.warnings,
             "notes": self.notes,
             "parameters": rows,

@@ -176,7 +176,7 @@ class Elbo(Shown):
         if state == "rising":
             return f"{met}, and the ELBO was still rising, {rise}: allow more steps, or a smaller tolerance."
         if state == "level":
-            return f"{met}, but the ELBO has levelled off: it rose {rise}."
+            return f"{met}, but the ELBO has levelled off: it changed {rise}."
         return f"{met}." if state == "converged" else f"{met}: allow more, or look at the trace."
 
     def _gain(self) -> str:
@@ -202,7 +202,7 @@ class Elbo(Shown):
         if self.is_symmetrised:
             columns |= _bounded("information", "gain", apart=not self._is_exact.all())
             columns |= _bounded("symmetrised_elbo", "symmetrised", apart=not self._is_exact.all())
-        columns |= {"converged": "converged"}
+        columns |= {"converged": "rule met"}
         order = self._lower.sort_values(ascending=False).index
         rows = tuple(
             (f"fit {fit}", *(_cell(name, self.table[name].loc[fit]) for name in columns))

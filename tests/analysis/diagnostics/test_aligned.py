@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from onebasin.analysis.diagnostics.aligned import diagnose_aligned, has_equal_modes
+from onebasin.analysis.diagnostics.aligned import diagnose_aligned
 from onebasin.analysis.diagnostics.invariants import invariants
 from onebasin.analysis.posterior.summary import summary
+from onebasin.analysis.posterior.view import as_view
 from onebasin.models import (
     BayesianNetwork,
     Complement,
@@ -151,7 +152,8 @@ def test_posterior_without_a_symmetry_is_refused(rng):
     ],
 )
 def test_equal_modes_are_what_is_still_to_be_divided_out(rng, symmetry, attributes, equal):
-    assert has_equal_modes(tree_of(mixture(rng), symmetry=symmetry, **attributes)) is equal
+    tree = tree_of(mixture(rng), symmetry=symmetry, **attributes)
+    assert as_view(tree).declares_equal_modes is equal
 
 
 @pytest.mark.parametrize(
@@ -215,3 +217,10 @@ def test_unlike_parts_that_are_declared_alike_are_told(rng):
     beta = np.array([-3.0, 0.0, 4.0]) + rng.normal(size=(4, 400, 3)) * 0.3
     found = diagnose_aligned(tree_of({"beta": beta}, symmetry=(Exchangeable({"beta": 0}),)))
     assert any("once in 216 times" in warning for warning in found.warnings)
+
+
+def test_a_variable_whose_name_has_brackets_is_named_whole(rng):
+    values = mixture(rng)
+    values["precision[raw]"] = values["sigma"] ** -2
+    (warning,) = diagnose_aligned(tree_of(values), noise=False).warnings
+    assert warning.startswith("precision[raw] did not move along")

@@ -251,3 +251,24 @@ def test_a_chain_that_sticks_in_the_neck_of_a_funnel_is_a_funnels(make_mcmc, rng
     )
     assert found.causes == ("funnel", "stuck")
     assert found.judgement.rows[2].outcome == "failed"
+
+
+def test_an_answer_without_labels_does_not_send_to_aligned_draws(make_mcmc, rng):
+    # Three parts of one sum and one sum of squares lie on a circle: chains at other angles are no permutations of each
+    # other, while what no permutation changes agrees.
+    angles = np.deg2rad([0.0, 25.0, 120.0, 145.0])[:, None]
+    places = 4 * np.cos(angles + np.deg2rad([0.0, 120.0, 240.0]))
+    mu = places[:, None] + 0.4 * rng.normal(size=(4, 500, 3))
+    found = diagnose(make_mcmc({"mu": mu}), symmetry=(Exchangeable({"mu": 0}),))
+    assert found.verdict == "invariant"
+    labels = found.judgement.rows[0]
+    assert "alignment sorts them" not in labels.sentence
+    assert "aligned draws" not in found.judgement.causes[0].remedy
+    assert "Use what has no labels" in found.judgement.causes[0].remedy
+
+
+def test_bad_entries_of_a_variable_whose_name_has_brackets_are_counted(make_mcmc, rng):
+    labels = np.repeat(np.arange(4), 500).reshape(SHAPE) % 2
+    found = diagnose(make_mcmc(regression(rng) | {"z[1]": labels}))
+    (said,) = (s for s in found.judgement.left_out if "z[1]" in s)
+    assert said.endswith("R-hat is above 1.05 for 1 of their 1 entries.")

@@ -271,3 +271,18 @@ def test_checks_pass_together_only_if_each_was_judged_and_passed():
     assert overall([]) == "not judged"
     assert in_words([]) == "nothing could be checked"
     assert in_words([not_judged("a"), failed("b")]) == "failed: b; not judged: a"
+
+
+def test_a_check_keeps_what_was_found_apart_from_what_it_means_and_what_to_do():
+    whole = failed(
+        "divergences", "3 of 400 draws (0.7): odd", "it may be biased", "Do this. Or that"
+    )
+    assert whole.sentences == ("3 of 400 draws (0.7): odd: it may be biased. Do this. Or that.",)
+    assert whole.in_short == "3 of 400 draws (0.7): odd. Do this. Or that."
+    assert failed("lp", "They disagree", remedy="Draw more").sentences == (
+        "They disagree: draw more.",
+    )
+    shared = not_judged("E-BFMI", "Energies were not recorded", common="Record them.")
+    assert shared.sentences == ("Energies were not recorded.", "Record them.")
+    assert passed("R-hat").sentences == not_judged("R-hat").sentences == ()
+    assert whole.to_dict()["fact"] == "3 of 400 draws (0.7): odd"

@@ -7,7 +7,7 @@ import pytest
 
 from onebasin.analysis.alignment import align
 from onebasin.analysis.compare.compare import compare
-from onebasin.analysis.diagnostics.aligned import diagnose_aligned, has_equal_modes
+from onebasin.analysis.diagnostics.aligned import diagnose_aligned
 from onebasin.analysis.diagnostics.diagnose import diagnose
 from onebasin.analysis.posterior.symmetry_caveat import symmetry_caveat, symmetry_status
 from onebasin.analysis.posterior.view import as_view
@@ -71,7 +71,7 @@ def test_what_was_not_checked_is_said(make):
 
 def test_refuted_symmetry_aligns_nothing_unless_it_is_asked_for(make):
     tree = make(REFUTED)
-    assert not has_equal_modes(tree)
+    assert not as_view(tree).declares_equal_modes
     assert not diagnose(tree).symmetric
     assert "does not hold at this posterior's draws" in diagnose(tree).notes[-1]
     with pytest.raises(
