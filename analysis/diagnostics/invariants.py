@@ -1,12 +1,15 @@
 """Quantities that a symmetry leaves alone: what can be judged without any alignment.
 
-For every variable of an `Exchangeable` block the mean over its parts (where no sign flips) and the mean square
-over its parts; for a whole variable that changes sign its mean without the sign and its mean square; for a complemented
-weight its distance from one half; a network's outputs on its training inputs; and `lp`. They converge where the
-posterior does, whatever the labels did.
+For every variable of an `Exchangeable` block the mean over its parts (where no sign flips) and the mean square over its
+parts; for two variables of a block their covariance over the parts, which knows what belongs to what, as moments of one
+variable at a time do not; for a whole variable that changes sign its mean without the sign and its mean square; for a
+complemented weight its distance from one half; a network's outputs on its training inputs; and `lp`. They converge
+where the posterior does, whatever the labels did.
 """
 
 from __future__ import annotations
+
+from itertools import combinations, product
 
 import numpy as np
 import xarray as xr
@@ -39,8 +42,8 @@ def invariants(posterior: Posterior, symmetry: Symmetry) -> Draws:
     Returns
     -------
     Draws
-        `lp`, ``mean(mu)``, ``mean(mu^2)``, ``|theta - 1/2|``, ``output[obs,out]``; without those that are
-        not there. May be empty.
+        `lp`, ``mean(mu)``, ``mean(mu^2)``, ``cov(mu,sigma)``, ``|theta - 1/2|``, ``output[obs,out]``; without those
+        that are not there. May be empty.
     """
     names: list[str] = []
     columns: list[Float[np.ndarray, "chain draw param"]] = []
@@ -78,11 +81,44 @@ def _of_block(block: Block, view: View) -> list[tuple[str, np.ndarray]]:
         if name not in block.flipped:
             quantities.append((f"mean({name})", values.mean(axis=axes)))
         quantities.append(_mean_square(name, values, axes))
+    quantities += _of_pairs(block, view)
     for name in (name for name in block.flipped if name not in block.axes):
         quantities += _of_whole(name, _values(view, name))
     for name in block.complemented:
         quantities.append((f"|{name} - 1/2|", np.abs(_values(view, name) - 0.5)))
     return quantities
+
+
+def _of_pairs(block: Block, view: View) -> list[tuple[str, np.ndarray]]:
+    """What belongs to what: covariances over the parts of two variables, each a number a part."""
+    single = [name for name, places in block.axes.items() if len(axes_of(places)) == 1]
+    found = []
+    for first, second in combinations(single, 2):
+        # Signs that change together leave a product as it is; one alone is squared away.
+        alone = {first, second} & set(block.flipped)
+        alone = alone if len(alone) == 1 else set()
+        a, b = (_by_part(view, block, name, squared=name in alone) for name in (first, second))
+        if first not in block.flipped or alone:
+            a = a - a.mean(axis=-1, keepdims=True)
+        words = ",".join(f"{name}^2" if name in alone else name for name in (first, second))
+        found.append((f"cov({words})", (a * b).mean(axis=-1)))
+    weights = [name for name in block.complemented if _values(view, name).ndim == 2]
+    for name, weight in product([n for n in single if n not in block.flipped], weights):
+        parts = _by_part(view, block, name, squared=False)
+        apart = (parts[..., 0] - parts[..., 1]) * (_values(view, weight) - 0.5)
+        found.append((f"cov({name},{weight})", apart))
+    return found
+
+
+def _by_part(
+    view: View, block: Block, name: str, *, squared: bool
+) -> Float[np.ndarray, "chain draw part"]:
+    """The mean (square) of each part's entries of a variable, in a unit in which products are doubles."""
+    (axis,) = axes_of(block.axes[name])
+    values = np.moveaxis(_values(view, name), axis + 2, 2)
+    values = values / float(power_of_two(np.asarray(np.abs(values).max(initial=0.0))))
+    flat = values.reshape(*values.shape[:3], -1)
+    return (flat**2 if squared else flat).mean(axis=-1)
 
 
 def _of_whole(name: str, values: np.ndarray) -> list[tuple[str, np.ndarray]]:

@@ -8,6 +8,7 @@ import pytest
 from onebasin.analysis.diagnostics.diagnose import diagnose
 from onebasin.models import BayesianNetwork, Network
 from onebasin.models.symmetry.blocks import Exchangeable, to_json
+from onebasin.models.symmetry.group import Group
 
 SHAPE = (4, 500)
 
@@ -158,6 +159,21 @@ def test_modes_of_unlike_height_are_named_and_mirror_modes_are_not(make_mcmc, rn
     mirrored[::2] *= -1
     found = diagnose(make_mcmc({"beta": mirrored}))
     assert (found.verdict, found.exchangeable) == ("aligned", ("+-beta:",))
+
+
+def test_a_chain_whose_parts_are_paired_otherwise_is_not_passed(make_mcmc, rng):
+    """Labels change at every draw, and each variable's moments are those of the other chains."""
+    mu = np.array([-2.0, 0.5, 3.0]) + 0.4 * rng.normal(size=(*SHAPE, 3))
+    w = np.array([0.2, 0.3, 0.5]) + 0.02 * rng.normal(size=(*SHAPE, 3))
+    w[3] = w[3][:, [2, 1, 0]]
+    block = Exchangeable({"mu": 0, "w": 0})
+    group = Group((block,), {"mu": (3,), "w": (3,)})
+    switched = group.act(group.random(rng, SHAPE), {"mu": mu, "w": w})
+    found = diagnose(make_mcmc(switched))
+    assert (found.verdict, found.causes[0]) == ("unusable", "modes")
+    rows = {row.name: row for row in found.judgement.rows}
+    assert rows["predictions and invariants"].outcome == "failed"
+    assert "`cov(mu,w)`" in rows["predictions and invariants"].sentence
 
 
 def test_short_chains_are_told_how_many_draws_they_lack(make_mcmc, rng):
