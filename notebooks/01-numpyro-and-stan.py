@@ -115,10 +115,10 @@ ob.diagnose(posteriors["stan"])
 # are $3!\cdot 2^3 = 48$ ways to write down each function, and each chain finds one or some of them. The
 # verdict therefore is *usable after alignment*, and predictions can be used as they are.
 #
-# The two engines' predictions:
+# The two engines' predictions, and the data:
 
 # %%
-ob.plot_predictive(posteriors, x=grid)
+ob.plot_predictive(posteriors)
 
 # %%
 comparison = ob.compare(posteriors, truth="numpyro", x=grid)

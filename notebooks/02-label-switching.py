@@ -92,6 +92,7 @@ repaired
 
 # %% [markdown]
 # The truth was 60 % around 2.8 and 40 % around -2.7, with `theta` the weight of the first component.
+# (Which one is called the first is settled by the first draw, and means nothing.)
 
 # %% tags=["remove-cell"]
 assert repaired.verdict == "usable"

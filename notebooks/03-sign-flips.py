@@ -40,7 +40,7 @@ diagnosis
 # sign together, and `b` does not. In the words `+-theta:,+-a:` each `+-` says that a variable may change
 # sign, and the colon that it does so as a whole.
 #
-# Chain by chain, the discriminations of the first four items:
+# Chain by chain, the discriminations of four of the items:
 
 # %%
 ob.plot_labels(posterior, var_names=["a"], components=4)

@@ -31,6 +31,8 @@ from traitlets.config import Config
 FOLDER = Path(__file__).resolve().parent
 SECONDS = 600
 """Longest time for a cell, the compiling of a Stan program on a slow machine included."""
+HELD = "remove-cell"
+"""Tag of the cells that hold the prose to its numbers: the site leaves them out, JupyterLab folds them."""
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"file_extension": ".py", "name": "python", "pygments_lexer": "ipython3"},
@@ -75,6 +77,8 @@ def read(source: Path) -> NotebookNode:
     notebook.metadata = nbformat.from_dict(METADATA)
     for number, cell in enumerate(notebook.cells, start=1):
         cell.id = f"cell-{number:02d}"
+        if HELD in cell.metadata.get("tags", ()):
+            cell.metadata.jupyter = nbformat.from_dict({"source_hidden": True})
     return notebook
 
 

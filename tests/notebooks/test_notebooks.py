@@ -52,10 +52,11 @@ def test_runs_at_quick_size(source):
 
 @notebook
 def test_executed_notebook_is_of_this_text(source):
-    text = [(cell.cell_type, cell.source) for cell in runner.read(source).cells]
-    assert [(cell.cell_type, cell.source) for cell in committed(source).cells] == text, (
-        f"run `python -m notebooks.run {source.stem}`"
+    text, kept = (
+        [(cell.cell_type, cell.source, cell.metadata) for cell in notebook.cells]
+        for notebook in (runner.read(source), committed(source))
     )
+    assert kept == text, f"run `python -m notebooks.run {source.stem}`"
 
 
 @notebook
