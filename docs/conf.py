@@ -57,6 +57,7 @@ autodoc_class_signature = "mixed"
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 88
 napoleon_google_docstring = False
+napoleon_custom_sections = [("Attributes", "params_style")]  # fields of results as one list
 napoleon_use_rtype = False
 
 # Look

@@ -32,8 +32,33 @@ class LinkPublicNames(SphinxPostTransform):
             literal.replace_self(link)
 
 
+class LinkClasses(SphinxPostTransform):
+    """Let a type that is nothing but a class of the reference, such as what a function returns, lead to its entry."""
+
+    default_priority = 400
+
+    def run(self, **_: object) -> None:
+        """Link all of one page."""
+        classes = {
+            name.rpartition(".")[2]: entry
+            for name, entry in self.env.domains.python_domain.objects.items()
+            if entry.objtype in ("class", "exception")
+        }
+        for text in list(self.document.findall(nodes.emphasis)):
+            entry = classes.get(text.astext())
+            if entry is not None and not isinstance(text.parent, nodes.reference):
+                link = make_refnode(
+                    self.app.builder,
+                    self.env.docname,
+                    entry.docname,
+                    entry.node_id,
+                    text.deepcopy(),
+                )
+                text.replace_self(link)
+
+
 class ShortenNames(SphinxPostTransform):
-    """Call an entry as it is called after `import onebasin as ob`."""
+    """Call an entry as it is called after `import onebasin as ob`; classes of results by their name alone."""
 
     default_priority = 400
 
@@ -42,18 +67,23 @@ class ShortenNames(SphinxPostTransform):
         for prefix in self.document.findall(desc_addname):
             if prefix.astext() == "onebasin.":
                 prefix.children = [nodes.Text("ob.")]
+            elif prefix.astext().startswith("onebasin."):
+                prefix.children = []
 
 
-def shorten_defaults(
-    _app: Sphinx, _what: str, _name: str, _value: object, _options: object, call: str, returns: str
+def shorten_calls(
+    _app: Sphinx, what: str, name: str, _value: object, _options: object, call: str, returns: str
 ) -> tuple[str, str] | None:
-    """Show a default that Python cannot spell, such as what a factory makes, as dots."""
+    """Show a default that Python cannot spell as dots; of a result's class, which nobody calls, show no call at all."""
+    if what == "class" and name.count(".") > 1:
+        return "", ""
     return (re.sub(r"=<[^<>]*(?:<[^<>]*>)?>", "=...", call), returns) if call else None
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register what this module does."""
     app.add_post_transform(LinkPublicNames)
+    app.add_post_transform(LinkClasses)
     app.add_post_transform(ShortenNames)
-    app.connect("autodoc-process-signature", shorten_defaults)
+    app.connect("autodoc-process-signature", shorten_calls)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
