@@ -49,6 +49,7 @@ notebooks: $(DEV_STAMP) ## run every notebook anew at full size, from its text i
 	$(BIN)/python -m notebooks.run
 
 lab: $(DEV_STAMP) ## open the notebooks in JupyterLab
+	@$(BIN)/jupyter trust notebooks/*.ipynb >/dev/null # else their tables have no style
 	$(BIN)/jupyter lab notebooks
 
 # The lock is installed first and alone, every file held to its hash; then the project, with the setuptools of the lock.
