@@ -32,6 +32,7 @@ REQUIRE_ALL = os.environ.get("ONEBASIN_REQUIRE_ALL") == "1"
 # The files that take longest, longest first: begun early, so that no worker ends alone with one of them.
 HEAVY = (
     "notebooks/test_notebooks.py",
+    "docs/test_blocks.py",
     "stan/test_parity.py",
     "inference/variational/test_method.py",
     "stan/test_known_programs.py",
