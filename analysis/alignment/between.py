@@ -1,9 +1,9 @@
 """Barriers and transpositions between draws of a network's posterior, as they came and aligned.
 
 Pairs of draws come from different chains where there are several. The second draw of a pair is aligned to the first as
-trained networks are (Ainsworth, Hayase and Srinivasa 2023): whole units in their own scale, permutations alone. The
-loss is the mean negative log likelihood of the data, in nats; noise that was inferred is the same all along the line,
-so that a barrier is the weights' own.
+trained networks are (Ainsworth, Hayase and Srinivasa 2023): whole units in their own scale, by permutations, and by
+changes of sign where the activation is odd; scalings stay as they are. The loss is the mean negative log likelihood of
+the data, in nats; noise that was inferred is the same all along the line, so that a barrier is the weights' own.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Barriers(Shown):
         return (
             f"Between {len(self.pairs)} pairs of draws the loss rises by {before:.3g} nats an observation (median) as "
             f"they came, and by {after:.3g} after the second is aligned to the first, which takes "
-            f"{count:.3g} transpositions of at most {self.most}."
+            f"{count:.3g} {'transposition' if count == 1 else 'transpositions'} of at most {self.most}."
         )
 
 

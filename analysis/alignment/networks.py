@@ -1,7 +1,8 @@
 """Trained networks as they stand: one aligned to another, how far apart they are, and the loss between them.
 
 Convention: weights and biases are arrays (network, ...) by variable. Alignment is that of Git Re-Basin (Ainsworth,
-Hayase and Srinivasa 2023): whole units in their own scale, so that distances are Euclidean; only permutations count.
+Hayase and Srinivasa 2023): whole units in their own scale, so that distances are Euclidean. Units of odd
+activations may also change their signs, which no transposition counts.
 """
 
 from __future__ import annotations

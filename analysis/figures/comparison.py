@@ -83,7 +83,7 @@ def _draw(
     axes: Axes, measure: Measure, values: pd.Series, rows: Sequence[str], truth: str, floor: str
 ) -> None:
     own, limit = float(values.get(truth, np.nan)), float(values.get(floor, np.nan))
-    is_distance = np.isnan(own)
+    is_distance = bool(np.isnan(own))
     for place, name in enumerate(rows):
         hollow = is_distance and name == truth
         value = limit if hollow else float(values[name])

@@ -30,7 +30,7 @@ from .style import (
 from .trace_rank import envelope
 
 POINTS = 1200
-"""Of all lines' traces in a panel, at most."""
+"""Of one line's traces in all panels of a row, at most."""
 LONGEST = 22
 """Characters of a label."""
 NUMBERED = 12
@@ -61,7 +61,7 @@ class Column:
     """Draws of every row, under one heading."""
 
     title: str
-    rows: tuple[Float[np.ndarray, "chain draw line"], ...]
+    rows: tuple[Float[np.ndarray, "chain draw _"], ...]
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def draw_columns(columns: Sequence[Column], rows: Sequence[Lines], kind: Kind) -
                 y_label=shortened(row.title, LONGEST) if place == 0 else "",
                 x_label=_x_label(kind, len(values)) if number == len(rows) - 1 else "",
             )
-            _draw(axes, values, kind)
+            _draw(axes, values, kind, POINTS // len(columns))
             if len(several) > 1 and len(row.labels) > 1 and place == len(columns) - 1:
                 _add_row_legend(axes, row)
     if len(several) == 1:
@@ -116,9 +116,9 @@ def _x_label(kind: Kind, groups: int) -> str:
     return f"{kind.draw}s of each {kind.group}, in order" if groups > 1 else kind.draw
 
 
-def _draw(axes: Axes, values: Float[np.ndarray, "chain draw line"], kind: Kind) -> None:
+def _draw(axes: Axes, values: Float[np.ndarray, "chain draw line"], kind: Kind, most: int) -> None:
     chains, draws, lines = values.shape
-    points = max(60, POINTS // chains)
+    points = max(40, most // chains)
     for chain in range(chains):
         for line in range(lines):
             trace = values[chain, :, line]

@@ -55,6 +55,13 @@ class Picture(Figure):
         image.save(small, format="png", optimize=True)
         return small.getvalue()
 
+    def _ipython_display_(self) -> None:
+        # As `_repr_mimebundle_`, which gives way to the large image of a notebook that has loaded pyplot.
+        from IPython.display import display
+
+        shown, about = self._repr_mimebundle_()
+        display(shown, metadata=about, raw=True)
+
     def _repr_mimebundle_(
         self, include: Container[str] | None = None, exclude: Container[str] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -1,0 +1,104 @@
+"""Barriers between draws of a network, and the plot of them."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import onebasin as ob
+from onebasin.models import BayesianNetwork, Gaussian, Network
+
+from .conftest import network_tree
+
+
+@pytest.fixture(scope="module")
+def found(regression):
+    return ob.barriers(regression, pairs=5, num_points=9)
+
+
+def test_units_in_the_opposite_order_take_one_exchange(found):
+    assert found.transpositions.tolist() == [1] * 5  # of three units the outer two change places
+    assert found.most == 2
+    assert (found.pairs[:, 0, 0] != found.pairs[:, 1, 0]).all()
+
+
+def test_alignment_removes_the_barrier_between_copies(found):
+    assert (found.as_they_came.height > 0.1).all()
+    assert (np.abs(found.aligned.height) < 0.01 * found.as_they_came.height).all()
+
+
+def test_ends_are_the_losses_of_the_draws(found, regression):
+    posterior = regression["posterior"].to_dataset()
+    model = regression.attrs["model"]
+    network = BayesianNetwork.from_description(model)
+    x, y = regression["constant_data"]["x"].values, regression["observed_data"]["y"].values
+    for pair, ends in enumerate(found.pairs):
+        for place, (chain, draw) in zip((0, -1), ends, strict=True):
+            weights = {n: v.values[[chain]][:, [draw]] for n, v in posterior.items()}
+            out = np.asarray(ob.predict(network, weights, x))[0, 0]
+            wanted = np.mean(0.5 * ((y - out) / 0.5) ** 2) + np.log(0.5) + 0.5 * np.log(2 * np.pi)
+            assert found.as_they_came.loss[pair, place] == pytest.approx(wanted, rel=1e-5)
+            assert found.aligned.loss[pair, place] == pytest.approx(wanted, rel=1e-5)
+
+
+def test_inferred_noise_is_one_number_along_the_line(regression):
+    network = Network(1, (3,), 1, activation="relu")
+    tree = network_tree(
+        BayesianNetwork(network, likelihood=Gaussian()),
+        regression["constant_data"]["x"].values,
+        regression["observed_data"]["y"].values,
+    )
+    sigma = xr.DataArray(np.full((2, 20), 0.5), dims=("chain", "draw"))
+    tree["posterior"]["sigma"] = sigma
+    one, other = (ob.barriers(t, pairs=3, num_points=5) for t in (tree, regression))
+    np.testing.assert_allclose(one.as_they_came.loss, other.as_they_came.loss, rtol=1e-6)
+
+
+def test_members_of_one_chain_are_held_against_each_other(regression):
+    one = regression.isel(chain=[1])
+    one.attrs = regression.attrs
+    found = ob.barriers(one, pairs=4, num_points=5)
+    assert (found.pairs[:, 0, 1] != found.pairs[:, 1, 1]).all()
+    assert found.transpositions.tolist() == [0] * 4
+
+
+def test_pairs_follow_from_the_seed(regression):
+    first, again, other = (
+        ob.barriers(regression, pairs=3, num_points=3, seed=seed).pairs for seed in (1, 1, 2)
+    )
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).any()
+
+
+def test_transpositions_of_draws_are_those_of_their_elements(regression):
+    counts = ob.transpositions(regression)
+    assert counts.total.shape == (2, 20)
+    assert sorted(set(counts.total.ravel().tolist())) == [0, 1]
+    np.testing.assert_array_equal(counts.total, ob.transpositions(ob.align(regression)).total)
+
+
+def test_plot_shows_every_pair_before_and_after(found, regression):
+    figure = ob.plot_barriers(found)
+    left, right = figure.axes
+    assert len(left.lines) == 2 * 5 + 1  # and a rule at zero
+    np.testing.assert_allclose(left.lines[0].get_ydata(), found.as_they_came.excess[0])
+    heights = [line.get_ydata() for line in right.lines if line.get_marker() == "o"]
+    np.testing.assert_allclose(heights, [found.as_they_came.height, found.aligned.height])
+    assert figure.alt == found.sentence
+    assert len(ob.plot_barriers(regression).axes) == 2
+
+
+def test_refusals_say_what_to_give(regression, mixture):
+    with pytest.raises(ValueError, match="`posterior` is of no network"):
+        ob.barriers(mixture)
+    with pytest.raises(ValueError, match="`x` and `y` belong together"):
+        ob.barriers(regression, x=[[0.0]])
+    bare = regression.copy()
+    del bare["constant_data"]
+    with pytest.raises(ValueError, match=r"`posterior` keeps no data.*give `x` and `y`"):
+        ob.barriers(bare)
+    with pytest.raises(ValueError, match="`pairs`"):
+        ob.barriers(regression, pairs=0)
+    with pytest.raises(ValueError, match="`posterior` holds one draw"):
+        single = regression.isel(chain=[0], draw=[0])
+        single.attrs = regression.attrs
+        ob.barriers(single)

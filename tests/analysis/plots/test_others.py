@@ -1,0 +1,101 @@
+"""Comparisons, ELBOs, traces and pairs: what stands where, and what is refused."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import onebasin as ob
+from onebasin.analysis.compare.result import Comparison
+
+
+def _table() -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "mean_distance": [np.nan, 10.0, 0.2, 0.05],
+            "coverage_95": [0.94, 1.0, 0.95, 0.94],
+            "log_score": [-0.5, -2.0, -0.6, -0.5],
+            "energy": [np.nan, 50.0, 1.0, 0.1],
+            "rmse": [np.nan] * 4,
+        },
+        index=["NUTS", "ADVI", "symmetrised", "floor"],
+    )
+
+
+@pytest.fixture
+def comparison():
+    return Comparison("regression", "NUTS", _table(), (), ())
+
+
+def _dots(axes):
+    return {int(line.get_ydata()[0]): line for line in axes.lines if line.get_marker() == "o"}
+
+
+def test_plot_comparison_draws_the_table(comparison):
+    figure = ob.plot_comparison(comparison)
+    labels = [axes.get_xlabel() for axes in figure.axes]
+    assert labels[0] == "distance of mean predictions (sds)"
+    dots = _dots(figure.axes[0])
+    assert [dots[row].get_xdata()[0] for row in range(3)] == [0.05, 10.0, 0.2]
+    assert dots[0].get_markerfacecolor() == "none"  # the floor, in the truth's row
+    score = _dots(figure.axes[labels.index("log score (nats)")])
+    assert [score[row].get_xdata()[0] for row in range(3)] == [-0.5, -2.0, -0.6]
+    assert "ADVI 10.0" in figure.alt
+    rows = [text.get_text() for text in figure.axes[0].get_yticklabels()]
+    assert rows == ["NUTS (truth)", "ADVI", "symmetrised"]
+
+
+def test_plot_comparison_draws_the_measures_that_are_asked_for(comparison):
+    figure = ob.plot_comparison(comparison, measures=["coverage_95"])
+    (axes,) = figure.axes
+    assert axes.get_xlabel() == "coverage of 95 % intervals"
+    assert [line.get_xdata()[0] for line in axes.lines if line.get_marker() != "o"] == [0.95]
+    with pytest.raises(ValueError, match=r"`measures` asks for 'rmse'.*choose among mean_distance"):
+        ob.plot_comparison(comparison, measures=["rmse"])
+
+
+def test_plot_elbo_draws_a_line_a_fit(rng, make_variational):
+    values = {"mu": rng.normal(size=(1, 100))}
+    lp = rng.normal(size=(1, 100))
+    fits = {name: make_variational(values, lp=lp, log_q=lp) for name in ("mean-field", "full rank")}
+    figure = ob.plot_elbo(fits)
+    assert [t.get_text() for t in figure.legends[0].get_texts()] == ["mean-field", "full rank"]
+    np.testing.assert_allclose(figure.axes[0].lines[0].get_ydata(), [-90, -12, -10.5, -10.25])
+    alone = ob.plot_elbo(fits["mean-field"])
+    assert not alone.legends
+    assert "from −90.0 to −10.2" in alone.alt
+    assert len(ob.plot_elbo(ob.elbo(fits["mean-field"])).axes[0].lines) == 1
+
+
+def test_plot_elbo_refuses_what_has_none(mixture):
+    with pytest.raises(ValueError, match="ELBO"):
+        ob.plot_elbo(mixture)
+
+
+def test_plot_traces_begins_with_lp_and_the_worst(mixture):
+    figure = ob.plot_traces(mixture, rows=3)
+    names = [axes.get_ylabel() for axes in figure.axes if axes.get_ylabel() != "density"]
+    assert names[0] == "lp"
+    assert len(names) == 3
+    assert names[1].startswith(("mu", "theta"))
+    own = ob.plot_traces(mixture, var_names="theta")
+    assert [a.get_ylabel() for a in own.axes if a.get_ylabel() != "density"] == ["theta"]
+    assert "theta: chain 0" in own.alt
+
+
+def test_plot_pair_takes_scalar_entries(mixture):
+    figure = ob.plot_pair({"one": mixture, "two": mixture}, "mu[0]", "theta")
+    offsets = figure.axes[0].collections[0].get_offsets()
+    np.testing.assert_allclose(offsets[:, 0], mixture["posterior"]["mu"].values[0, :, 0])
+    assert figure.axes[0].get_xlabel() == "mu[0]"
+    for wrong in ("mu", "nu"):
+        with pytest.raises(ValueError, match=f"`posterior` has no scalar parameter '{wrong}'"):
+            ob.plot_pair(mixture, wrong, "theta")
+
+
+def test_plot_failure_rates_says_them_in_words():
+    found = ob.failure_rates(
+        [0, 4], ob.PlantedComponents(components=2, features=2, draws=100, repeats=2)
+    )
+    figure = ob.plot_failure_rates(found)
+    assert figure.alt.startswith("Share of draws labelled wrong.")
+    assert "best possible: " in figure.alt
