@@ -50,7 +50,7 @@ def compare(
     x: Any = None,
     y: Any = None,
     weights: bool = True,
-    symmetry: Symmetry | None = None,
+    symmetry: Symmetry | str | Sequence[str] | None = None,
     var_names: Sequence[str] | None = None,
     permutations: int = 499,
     seed: int = 0,
@@ -71,7 +71,7 @@ def compare(
         Labels or targets at `x`; without them nothing is scored.
     weights : bool
         Whether draws are compared in weight space too.
-    symmetry : tuple of blocks, optional
+    symmetry : tuple of blocks, str or sequence of str, optional
         Modulo what; by default what the truth declares.
     var_names : sequence of str, optional
         Variables whose draws are compared; by default all, which then have to be the same ones.
@@ -114,6 +114,7 @@ def compare(
     named = {truth: posteriors[truth]} | dict(posteriors)
     views = {name: as_view(posterior, f"posteriors[{name!r}]") for name, posterior in named.items()}
     check_comparable(views, truth)
+    given = None if symmetry is None else views[truth].as_symmetry(symmetry)
     model = views[truth].network
     points = _points(views[truth], truth, x, y)
     rows: Rows = {name: {} for name in (*views, FLOOR)}
@@ -121,7 +122,7 @@ def compare(
         _predict(rows, views, truth, model, points, seed)
     frame, obstacles = None, {}
     if weights or model is None:
-        frame = fit_frame(views[truth], symmetry, var_names=var_names, progress=progress)
+        frame = fit_frame(views[truth], given, var_names=var_names, progress=progress)
         obstacles = _obstacles(views, truth, frame)
         compared = {name: view for name, view in views.items() if name not in obstacles}
         aligned = _align(compared, truth, frame, progress)
@@ -139,7 +140,7 @@ def compare(
         weighed=weights,
         permutations=permutations,
         obstacles=obstacles,
-        caveat=symmetry_caveat(views[truth], symmetry) if frame and frame.alignment else "",
+        caveat=symmetry_caveat(views[truth], given) if frame and frame.alignment else "",
     )
     return Comparison(_kind(model), truth, table, say(setting, table), warn(setting, table))
 

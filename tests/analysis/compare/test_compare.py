@@ -184,6 +184,17 @@ def test_posteriors_of_no_network_have_moments_and_weight_space(make_mcmc, rng):
         compare(trees, truth="one", x=np.zeros((3, 1)))
 
 
+def test_a_symmetry_is_given_in_words(make_mcmc, rng):
+    places = np.array([-5.0, 5.0]) + rng.normal(size=(2, 40, 2))
+    swapped = np.concatenate([places[:1], places[1:, :, ::-1]])
+    trees = {"one": make_mcmc({"mu": places}), "other": make_mcmc({"mu": swapped})}
+    options = {"truth": "one", "permutations": 9}
+    blocks = compare(trees, symmetry=(Exchangeable({"mu": 0}),), **options)
+    assert blocks.table.loc["other", "energy"] < 1
+    for words in ("mu", ("mu",)):
+        assert compare(trees, symmetry=words, **options).table.equals(blocks.table)
+
+
 def test_the_result_is_strict_json_and_a_table(make):
     trees = {"one": make(CLASSES, seed=1), "two": make(CLASSES, seed=2)}
     found = compare(trees, truth="two", permutations=9)
