@@ -32,6 +32,10 @@ background:none;white-space:normal;max-width:none}
 """Of all cards; the class is doubled where notebooks have rules of their own for tables, to win over them."""
 
 
+LEFT = ' style="text-align:left"'
+"""In the cell itself: of a notebook that is not trusted, as after a clone, JupyterLab keeps inline styles alone."""
+
+
 def page(card: Card) -> str:
     """Give a card as a piece of HTML that stands for itself."""
     parts = "".join(map(_part, card.parts))
@@ -67,8 +71,8 @@ def _facts(facts: Facts) -> str:
 
 
 def _fact(row: Fact, marked: bool) -> str:
-    mark = f"<td{_class(row.flag)}>{MARKS[row.flag]}</td>" if marked else ""
-    return f"<tr>{mark}<th>{text(row.name)}</th><td>{text(row.text)}</td></tr>"
+    mark = f"<td{_class(row.flag)}{LEFT}>{MARKS[row.flag]}</td>" if marked else ""
+    return f"<tr>{mark}<th{LEFT}>{text(row.name)}</th><td{LEFT}>{text(row.text)}</td></tr>"
 
 
 def _table(table: Table) -> str:
@@ -81,7 +85,7 @@ def _table(table: Table) -> str:
 def _row(row: tuple[str, ...]) -> str:
     name, *cells = row
     numbers = "".join(f'<td class="n">{text(cell)}</td>' for cell in cells)
-    return f"<tr><td><code>{escape(shown(name))}</code></td>{numbers}</tr>"
+    return f"<tr><td{LEFT}><code>{escape(shown(name))}</code></td>{numbers}</tr>"
 
 
 def _class(flag: Flag) -> str:

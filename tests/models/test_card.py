@@ -53,7 +53,10 @@ def test_html_is_small_and_marks_what_is_judged():
     check_page(page)
     assert page.index("Usable") < page.index("You may use") < page.index("<caption>")
     assert "<code>mu[0]</code>" in page
-    assert '<td class="bad">✗</td><th>sampler</th>' in page
+    left = (
+        ' style="text-align:left"'  # inline: of a notebook that is not trusted nothing else is kept
+    )
+    assert f'<td class="bad"{left}>✗</td><th{left}>sampler</th>' in page
     assert '<p class="warn"><small><b>beside</b> A remark.</small></p>' in page
 
 
