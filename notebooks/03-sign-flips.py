@@ -168,6 +168,6 @@ ob.check_symmetry(ob.stan_program(program, data, symmetry="+-theta:,+-a:"))
 # - Tell the model what you know: `a ~ lognormal(0, 1)` with `vector<lower=0>[I] a` has no mirror image.
 #   That is a good prior if no item can be wrongly keyed. Give one item inverted answers and see.
 # - Two dimensions of ability: then not two images but a whole family of rotations is equal, and no
-#   relabelling undoes it. `ob.diagnose` says so. ([finding symmetries](../docs/guides/finding-symmetries.md))
+#   relabelling undoes it. `ob.diagnose` says so. ([finding symmetries](../docs/explanations/finding-symmetries.md))
 # - Parts that change places, not signs: [02-label-switching](02-label-switching.ipynb).
 # - Both at once, in the units of a network: [01-numpyro-and-stan](01-numpyro-and-stan.ipynb).
