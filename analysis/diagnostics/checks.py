@@ -20,18 +20,18 @@ class Check:
 
     Attributes
     ----------
-    name
+    name : str
         What was looked at.
-    outcome
-        What came of it.
-    fact
+    outcome : str
+        ``passed``, ``failed`` or ``not judged``.
+    fact : str
         What was found, or why it could not be judged, with the numbers; empty where the check is passed, and where
         another one's words hold for this one too. Like the others it begins a sentence and does not end it.
-    meaning
+    meaning : str
         What that means for the draws; may be empty.
-    remedy
+    remedy : str
         What to do; may be empty.
-    common
+    common : str
         What to do that several checks say, a whole sentence, so that it can be said once.
     """
 

@@ -25,9 +25,9 @@ class Kinds:
 
     Attributes
     ----------
-    of
+    of : mapping of str to str
         By the variable's name.
-    guessed
+    guessed : tuple of str
         Variables whose kind nobody wrote down.
     """
 

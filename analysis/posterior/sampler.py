@@ -27,28 +27,33 @@ class SamplerSummary:
 
     Attributes
     ----------
-    divergences, divergences_per_chain, divergence_share
-        Divergent transitions among the kept draws: count, count per chain, share of all draws.
-    mean_tree_depth, deepest_tree, max_tree_depth, reached_max_treedepth, reached_max_treedepth_share
-        NUTS trees: mean depth, deepest one seen, the limit that was set, and the draws whose tree
-        reached that limit.
-    bfmi
+    divergences, divergences_per_chain : int or None, tuple of int
+        Divergent transitions among the kept draws, of all chains and of each.
+    divergence_share : float
+        The same as a share of all draws.
+    mean_tree_depth : float
+        Of NUTS: mean depth of the trees.
+    deepest_tree, max_tree_depth : int or None
+        The deepest tree that was seen, and the limit that was set.
+    reached_max_treedepth, reached_max_treedepth_share : int or None, float
+        Draws whose tree reached that limit, and their share.
+    bfmi : tuple of float
         E-BFMI of each chain.
-    acceptance_rate, acceptance_per_chain
+    acceptance_rate, acceptance_per_chain : float, tuple of float
         Mean acceptance statistic.
-    step_size
+    step_size : tuple of float
         Step size of each chain at its last draw.
-    lp_means, lp_errors, lp_rhat
-        Mean log density of each chain with its Monte Carlo error, and R-hat of the log density.
-    stuck_chains
+    lp_means, lp_errors, lp_rhat : tuple of float, tuple of float, float
+        Mean log density of each chain with its Monte Carlo error, in nats, and R-hat of the log density.
+    stuck_chains : tuple of int
         Chains (counted from 0) whose log density, or failing that energy, and draws never changed.
-    sampled
+    sampled : bool
         False where draws vary and neither log density nor energy ever does.
-    not_finite
+    not_finite : dict of str to tuple of int
         Statistics that have values that are not finite: how many, chain by chain.
-    gradient_evaluations
+    gradient_evaluations : int or None
         Leapfrog steps of the kept draws.
-    sampling_seconds, warmup_seconds
+    sampling_seconds, warmup_seconds : float
         Seconds, summed over chains.
     """
 

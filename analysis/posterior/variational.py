@@ -28,21 +28,21 @@ class VariationalSummary:
 
     Attributes
     ----------
-    khat
+    khat : float
         Pareto k-hat of the importance ratios; NaN where it cannot be computed.
-    khat_limit
+    khat_limit : float
         The value above which this number of draws is too few: min(1 - 1 / log10(draws), 0.7).
-    non_finite_ratios
+    non_finite_ratios : int
         Draws whose importance ratio is not finite, which leave k-hat undefined.
-    elbo
+    elbo : float
         Last recorded value, in nats; of several fits the smallest, or NaN where one of them has none.
-    elbo_evaluations
+    elbo_evaluations : int
         Number of recorded values.
-    converged
+    converged : bool or None
         Whether the stopping criterion was met; None where not recorded.
-    failed_attempts
+    failed_attempts : int
         Runs that were tried and given up before the one that is kept.
-    gradient_evaluations
+    gradient_evaluations : int or None
         Gradients that the optimiser took.
     """
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import typer
@@ -13,7 +14,7 @@ from onebasin.studies.commands.program import program
 
 PAGE = Path(__file__).with_name("command-line.md")
 
-HEAD = """<!-- Written by docs/reference/commands.py from the commands; tests hold it to them. Do not edit. -->
+HEAD = """<!-- Written by docs/reference/commands.py from the commands, which tests hold it to. -->
 
 # The command line
 
@@ -43,7 +44,7 @@ def _sections(name: str, command: Any) -> Iterator[str]:
     words = [name, *(_argument(p) for p in arguments)]
     if hasattr(command, "commands"):
         words.append("COMMAND")
-    yield f"## `{name}`\n\n{_escaped(command.help or '')}\n"
+    yield f"## `{name}`\n\n{fill(_escaped(command.help or ''), 100, break_on_hyphens=False)}\n"
     yield "```text\n" + " ".join([*words, "[OPTIONS]"]) + "\n```\n"
     if EXAMPLES.get(name):
         yield from _table("to", "type", ((what, f"`{line}`") for what, line in EXAMPLES[name]))
