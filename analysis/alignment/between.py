@@ -20,6 +20,7 @@ from onebasin.models.checks import check_count, check_seed
 from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.models.networks.likelihood import Gaussian
 from onebasin.models.showing import Shown
+from onebasin.models.symmetry.blocks import Exchangeable, blocks_of
 
 from ..posterior.view import Posterior, View, as_view
 from ..predictive.points import Points
@@ -186,6 +187,11 @@ def _network_of(view: View) -> BayesianNetwork:
         raise ValueError(
             f"`{view.argument}` is of no network, and a barrier is the loss between networks: give a posterior whose "
             "attribute `model` describes one."
+        )
+    if not blocks_of(view.network.symmetry, Exchangeable):
+        raise ValueError(
+            f"`{view.argument}` is of a network whose hidden units have an order (its parametrisation), so that there "
+            "is nothing to match: give one with free biases."
         )
     return view.network
 

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from onebasin.models.checks import check_class
+
 from ..compare.result import Comparison
 from ..compare.words import FLOOR
 from ..figures.comparison import Measure, draw_comparison
@@ -55,6 +57,8 @@ def plot_comparison(comparison: Comparison, *, measures: Sequence[str] | None = 
 
     Raises
     ------
+    TypeError
+        If it is not what `compare` returned.
     ValueError
         If a measure is no column of the table, or there is none.
 
@@ -64,6 +68,7 @@ def plot_comparison(comparison: Comparison, *, measures: Sequence[str] | None = 
     >>> comparison = ob.compare({"NUTS": posterior, "Gaussian": other}, truth="NUTS", permutations=99)
     >>> figure = ob.plot_comparison(comparison, measures=["energy"])
     """
+    check_class("comparison", comparison, Comparison, remedy="give what `compare` returned")
     table = comparison.table
     known = [name for name in MEASURES if name in table and table[name].notna().any()]
     unknown = [name for name in measures or () if name not in known]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from onebasin.models.checks import check_class
+
 from ..alignment.failure_rates import RULES, FailureRates
 from ..figures.failure_rates import plot_failure_rates as draw
 from ..figures.picture import Picture
@@ -30,6 +32,7 @@ def plot_failure_rates(rates: FailureRates) -> Picture:
     >>> planted = ob.PlantedComponents(components=2, draws=100, repeats=2)
     >>> figure = ob.plot_failure_rates(ob.failure_rates([1.0, 3.0], planted))
     """
+    check_class("rates", rates, FailureRates, remedy="give what `failure_rates` returned")
     figure = new_figure(6.4, 3.6)
     draw(rates, ax=figure.subplots())
     told = [

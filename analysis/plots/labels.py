@@ -11,7 +11,7 @@ from onebasin.models.checks import check_count
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
 
 from ..alignment.align import align
-from ..alignment.result import Alignment
+from ..alignment.result import Alignment, event_shapes
 from ..diagnostics.result import AlignedDiagnosis, Diagnosis
 from ..discovery.of_posterior import search_posterior
 from ..figures.component_traces import Column, Kind, Lines, draw_columns
@@ -141,6 +141,9 @@ def _blocks(view: View, symmetry: Symmetry | str | Sequence[str] | None) -> Symm
             f"`symmetry` is not given, `{view.argument}` declares none, and its draws show no labels that switch: give "
             "blocks or words of what is interchangeable, such as 'mu,sigma'."
         )
+    shapes = event_shapes(view.posterior, view.variables)
+    for block in blocks:
+        block.check(shapes)
     return blocks
 
 

@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 
 import onebasin as ob
-from onebasin.models import BayesianNetwork, Gaussian, Network
+from onebasin.models import BayesianNetwork, Gaussian, Network, Parametrisation
 
 from .conftest import network_tree
 
@@ -96,6 +96,14 @@ def test_refusals_say_what_to_give(regression, mixture):
     del bare["constant_data"]
     with pytest.raises(ValueError, match=r"`posterior` keeps no data.*give `x` and `y`"):
         ob.barriers(bare)
+    network = Network(1, (3,), 1)
+    ordered = network_tree(
+        BayesianNetwork(network, parametrisation=Parametrisation(biases="ordered")),
+        regression["constant_data"]["x"].values,
+        regression["observed_data"]["y"].values,
+    )
+    with pytest.raises(ValueError, match="hidden units have an order"):
+        ob.barriers(ordered)
     with pytest.raises(ValueError, match="`pairs`"):
         ob.barriers(regression, pairs=0)
     with pytest.raises(ValueError, match="`posterior` holds one draw"):

@@ -126,6 +126,8 @@ def test_refusals_name_the_argument(mixture, rng):
         ob.plot_aligned(ob.diagnose(still))
     with pytest.raises(ValueError, match="`var_names` asks for `lp`, which the symmetry does not"):
         ob.plot_labels(mixture, var_names="lp")
+    with pytest.raises(ValueError, match="`symmetry` names nope, which is not there"):
+        ob.plot_labels(mixture, "nope")
     with pytest.raises(ValueError, match="`rows`"):
         ob.plot_labels(mixture, rows=0)
     with pytest.raises(TypeError, match="`posterior` is a int"):

@@ -99,3 +99,11 @@ def test_plot_failure_rates_says_them_in_words():
     figure = ob.plot_failure_rates(found)
     assert figure.alt.startswith("Share of draws labelled wrong.")
     assert "best possible: " in figure.alt
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_plots_of_results_refuse_anything_else(mixture):
+    with pytest.raises(TypeError, match=r"`comparison`.*give what `compare` returned"):
+        ob.plot_comparison({"a": mixture})
+    with pytest.raises(TypeError, match=r"`rates`.*give what `failure_rates` returned"):
+        ob.plot_failure_rates(3)
