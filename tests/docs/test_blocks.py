@@ -20,14 +20,6 @@ PAGES = [
     if page.exists() and not {"results", "_static"} & set(page.relative_to(ROOT).parts)
 ]
 
-# Pages whose blocks are written for reading yet. This list only ever gets shorter.
-UNCONVERTED = {
-    "docs/developing/adding-a-study.md",
-    "docs/guides/diagnosing.md",
-    "docs/guides/files.md",
-    "docs/guides/reports.md",
-}
-
 
 @pytest.fixture(scope="module")
 def python() -> Iterator[PythonProcess]:
@@ -48,8 +40,6 @@ def read(capfd: pytest.CaptureFixture[str]) -> Callable[[], str]:
     "path", PAGES, ids=lambda path: str(path.relative_to(ROOT).with_suffix(""))
 )
 def test_blocks_of_the_page_run(path, tmp_path, monkeypatch, python, read):
-    if str(path.relative_to(ROOT)) in UNCONVERTED:
-        return
     monkeypatch.chdir(tmp_path)
     Page(path, tmp_path, python, read).run()
 
