@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from onebasin.models.symmetry.blocks import Exchangeable, Symmetry
-from onebasin.models.symmetry.elements import Part, Permuted
+from onebasin.models.symmetry.blocks import Symmetry
+from onebasin.models.symmetry.elements import Part
 
 from .parts import Parts
 
@@ -53,10 +53,10 @@ def move(
 
 
 def bare(symmetry: Symmetry, parts: Sequence[Part]) -> tuple[Symmetry, Parts]:
-    """Return the permutations alone: how variances move, which have no sign and no complement."""
+    """Return how variances move, which have no sign and no complement."""
     kept = [
-        (Exchangeable(block.axes), Permuted(part[0]))
+        moving
         for block, part in zip(symmetry, parts, strict=True)
-        if block.axes
+        if (moving := block.of_variances(part)) is not None
     ]
     return tuple(block for block, _ in kept), tuple(part for _, part in kept)

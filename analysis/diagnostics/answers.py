@@ -180,8 +180,11 @@ def _moves(labels: Labels, names: str) -> str:
     together = " together" if len(labels.variables) > 1 else ""
     if any(candidate.turns for candidate in labels.found):
         return f"The parts of {names} turn into one another"
-    if labels.symmetry and not any(block.axes for block in labels.symmetry):
+    whole = labels.symmetry and not any(block.axes for block in labels.symmetry)
+    if whole and all(block.flipped for block in labels.symmetry):
         return f"{names} change sign{together}" if together else f"{names} changes sign"
+    if whole and all(set(block.variables) == set(block.complemented) for block in labels.symmetry):
+        return f"{names} and 1 minus {'them' if together else 'it'} cannot be told apart"
     return f"The parts of {names} change places"
 
 

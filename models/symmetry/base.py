@@ -155,6 +155,10 @@ class Block[P: Part](ABC):
         """By what a part permutes the components, if it does."""
         return None
 
+    def of_variances(self, part: P) -> tuple[Block[Any], Part] | None:
+        """How variances move with a part: a block and its part, without signs and complements; None if they stay."""
+        return None
+
     def size(self, shapes: Shapes) -> int:
         """How many components it moves; 1 where it moves none apart."""
         for name, axis in self.axes.items():

@@ -30,6 +30,7 @@ __all__ = [
     "Complement",
     "Exchangeable",
     "Flip",
+    "KINDS",
     "Rescalable",
     "Symmetry",
     "axes_of",
@@ -42,9 +43,10 @@ __all__ = [
 
 Symmetry = tuple[Block[Any], ...]
 
-_KINDS: dict[str, type[Block[Any]]] = {
+KINDS: dict[str, type[Block[Any]]] = {
     kind.kind: kind for kind in (Exchangeable, Rescalable, Complement, Flip)
 }
+"""Blocks by their words in JSON: a block is read from a file if it stands here."""
 
 
 def check_blocks(symmetry: Any, argument: str = "symmetry") -> Symmetry:
@@ -95,7 +97,7 @@ def from_json(text: str) -> Symmetry:
 
 
 def _block(fields: dict[str, Any]) -> Block[Any]:
-    kind = _KINDS[fields.pop("kind")]
+    kind = KINDS[fields.pop("kind")]
     return kind(**{name: _tuples(value) for name, value in fields.items()})
 
 

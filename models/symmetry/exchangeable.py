@@ -180,6 +180,10 @@ class Exchangeable(Block[Permuted]):
         """By what a part permutes the components."""
         return part.permutation
 
+    def of_variances(self, part: Permuted) -> tuple[Exchangeable, Permuted]:
+        """Variances change places with the components, whatever the signs."""
+        return Exchangeable(self.axes), Permuted(part.permutation)
+
     def check(self, shapes: Shapes) -> None:
         """Refuse shapes that it cannot move; `complements` belongs to two components."""
         super().check(shapes)

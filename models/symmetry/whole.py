@@ -16,7 +16,7 @@ from .elements import Shapes, Swapped
 
 
 @dataclass(frozen=True)
-class _Whole(Block[Swapped]):
+class Whole(Block[Swapped]):
     """A group of two: nothing happens, or every variable changes, whatever its shape."""
 
     turn = 2
@@ -27,7 +27,7 @@ class _Whole(Block[Swapped]):
         return {}
 
     @abstractmethod
-    def restricted(self, names: Iterable[str]) -> _Whole | None:
+    def restricted(self, names: Iterable[str]) -> Whole | None:
         """The block as it acts on some variables alone; None where it does not."""
 
     def act(self, values: Values, swapped: Any) -> dict[str, Any]:
@@ -72,7 +72,7 @@ class _Whole(Block[Swapped]):
 
 
 @dataclass(frozen=True)
-class Complement(_Whole):
+class Complement(Whole):
     """Binary weights: every entry theta of every variable becomes 1 - theta, all together.
 
     Where the complement goes with exchanging two components, it is part of their block:
@@ -120,7 +120,7 @@ class Complement(_Whole):
 
 
 @dataclass(frozen=True)
-class Flip(_Whole):
+class Flip(Whole):
     """Whole variables that change sign together, whatever their shapes.
 
     Abilities and discriminations of an item-response model: ``Flip(("theta", "a"))``. Where each part of a variable

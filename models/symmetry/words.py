@@ -110,9 +110,9 @@ def spell(block: Block) -> str:
     Raises
     ------
     ValueError
-        If it is a `Rescalable` block, for which there is no word, or holds a name that no word can.
+        If it is of another kind, such as `Rescalable`, for which there is no word, or holds a name that no word can.
     """
-    if not block.keeps_density:
+    if not isinstance(block, Exchangeable | Complement | Flip):
         raise ValueError(f"`block` is {block!r}, which the command line has no word for.")
     parts = [_Part(n, axes_of(a), n in block.flipped, False) for n, a in block.axes.items()]
     parts += [_Part(n, (), True, False) for n in block.flipped if n not in block.axes]
