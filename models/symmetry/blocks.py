@@ -25,12 +25,12 @@ from .rescalable import Rescalable
 from .whole import Complement, Flip
 
 __all__ = [
+    "KINDS",
     "Axes",
     "Block",
     "Complement",
     "Exchangeable",
     "Flip",
-    "KINDS",
     "Rescalable",
     "Symmetry",
     "axes_of",
