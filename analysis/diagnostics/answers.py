@@ -184,7 +184,7 @@ def _moves(labels: Labels, names: str) -> str:
     if whole and all(block.flipped for block in labels.symmetry):
         return f"{names} change sign{together}" if together else f"{names} changes sign"
     if whole and all(set(block.variables) == set(block.complemented) for block in labels.symmetry):
-        return f"{names} and 1 minus {'them' if together else 'it'} cannot be told apart"
+        return f"{names} or 1 minus {'them' if together else 'it'} cannot be told apart"
     return f"The parts of {names} change places"
 
 

@@ -1,0 +1,50 @@
+"""What labels do is said of the block that moves them, whatever kind it is."""
+
+from __future__ import annotations
+
+import pytest
+
+from onebasin.analysis.diagnostics.answers import _moves
+from onebasin.analysis.diagnostics.facts import gather
+from onebasin.analysis.diagnostics.labels import Labels
+from onebasin.analysis.diagnostics.measure import measure
+from onebasin.analysis.posterior.view import as_view
+from onebasin.models.symmetry.blocks import Complement, Exchangeable, Flip
+from onebasin.models.symmetry.whole import Whole
+from onebasin.models.symmetry.words import spell
+
+
+class Swap(Whole):
+    """Whole variables that change places."""
+
+    kind = "swap"
+    variables = ("a", "b")
+    complemented = ()
+
+    def describe(self) -> str:
+        return "a and b change places"
+
+    def restricted(self, names: object) -> Swap:
+        return self
+
+
+@pytest.mark.parametrize(
+    ("block", "says"),
+    [
+        (Exchangeable({"a": 0, "b": 0}), "The parts of a and b change places"),
+        (Flip(("a", "b")), "a and b change sign together"),
+        (Complement(("a", "b")), "a and b or 1 minus them cannot be told apart"),
+        (Swap(), "The parts of a and b change places"),
+    ],
+    ids=lambda value: getattr(value, "kind", ""),
+)
+def test_sentence_is_of_the_kind_of_block(block, says, rng):
+    draws = {"a": rng.normal(size=(2, 20, 2)), "b": rng.normal(size=(2, 20, 2))}
+    view = as_view(draws)
+    labels = Labels("switch", gather(view, measure(view), None), declared=(block,))
+    assert _moves(labels, "a and b") == says
+
+
+def test_block_of_somebodys_own_has_no_word():
+    with pytest.raises(ValueError, match="which the command line has no word for"):
+        spell(Swap())
