@@ -148,12 +148,13 @@ comparison = ob.compare(posteriors, truth="HMC", x=points, y=observed, permutati
 comparison
 
 # %% [markdown]
-# How to read it: `mean_distance` is how far mean predictions lie from HMC's, in HMC's standard
-# deviations. `energy` is the distance of the draws of weights: 0 and less mean that nothing was
-# found. The row `floor` is one half of HMC against the other; what is near it cannot be told from
-# the truth. Only NUTS is. The scores beside it (RMSE, coverage, CRPS, log score) are of noisy test
-# points: they ask whether the predictions are good, not whether they are the posterior's. Full-rank
+# How to read it: the *distance of means* is how far mean predictions lie from HMC's, in HMC's
+# standard deviations. The *energy distance* is that of the draws of weights: 0 and less mean that
+# nothing was found. `floor` is one half of HMC against the other; what is near it cannot be told
+# from the truth. Only NUTS is. The scores (RMSE, CRPS, log score, coverage) are of noisy test
+# points: they ask whether predictions are good, not whether they are the posterior's. Full-rank
 # ADVI scores as well as the truth does, which says nothing for it as a posterior.
+# `comparison.table` holds all columns.
 
 # %%
 ob.plot_comparison(comparison)
