@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from markdown_it import MarkdownIt
 
 from .blocks import Block, blocks
 from .running import ROOT, Page, PythonProcess, same
@@ -42,6 +43,22 @@ def read(capfd: pytest.CaptureFixture[str]) -> Callable[[], str]:
 def test_blocks_of_the_page_run(path, tmp_path, monkeypatch, python, read):
     monkeypatch.chdir(tmp_path)
     Page(path, tmp_path, python, read).run()
+
+
+@pytest.mark.parametrize(
+    "path", PAGES, ids=lambda path: str(path.relative_to(ROOT).with_suffix(""))
+)
+def test_prose_is_wrapped_at_100(path):
+    lines = path.read_text(encoding="utf-8").splitlines()
+    places = [
+        token.map
+        for token in MarkdownIt().enable("table").parse("\n".join(lines))
+        if token.type == "paragraph_open"
+    ]
+    paragraphs = ["\n".join(lines[slice(*place)]) for place in places if place]
+    # Formulas, and pictures with their words, stand in one line.
+    prose = [text for text in paragraphs if "$$" not in text and "![" not in text]
+    assert not [line for text in prose for line in text.splitlines() if len(line) > 100]
 
 
 def page_of(folder: Path, text: str) -> Path:
