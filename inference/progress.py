@@ -61,8 +61,9 @@ class TerminalBars:
 
     def move(self, bar: int, completed: int, description: str | None) -> None:
         """Set how much of a bar is done, and what it says."""
-        said = {} if description is None else {"description": description}
-        self._progress.update(TaskID(bar), completed=completed, **said)
+        self._progress.update(TaskID(bar), completed=completed)
+        if description is not None:
+            self._progress.update(TaskID(bar), description=description)
 
     def say(self, message: str) -> None:
         """Print a line above the bars."""

@@ -81,11 +81,14 @@ class Table:
         Names of all columns but the first.
     rows
         A text for each column, the first included.
+    words
+        Whether the first column holds words; else names, as they are written in code.
     """
 
     caption: str
     heads: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    words: bool = False
 
 
 Part = Words | Facts | Table

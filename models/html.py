@@ -20,13 +20,14 @@ STYLE = """
 .onebasin .good{color:light-dark(#1a7f4b,#5bd08f)}.onebasin .warn{color:light-dark(#9a6700,#e3b341)}
 .onebasin .bad{color:light-dark(#b42318,#ff8a7a)}
 .onebasin h4{margin:.2em 0;font-size:1.15em;font-weight:600}.onebasin p{margin:.3em 0}
-.onebasin div{overflow-x:auto}.onebasin small{opacity:.75}.onebasin code{overflow-wrap:anywhere}
+.onebasin div{overflow-x:auto}.onebasin small{opacity:.75}
+.onebasin code{display:inline-block;max-width:100%;overflow-wrap:anywhere}
 .onebasin.onebasin table{border-collapse:collapse;margin:.5em 0;font-size:.92em;table-layout:auto;border:0}
 .onebasin.onebasin tr:nth-child(n),.onebasin.onebasin tr:nth-child(n):hover{background:none}
 .onebasin.onebasin td,.onebasin.onebasin th{padding:.12em .8em .12em 0;text-align:left;vertical-align:top;border:0;
 background:none;white-space:normal;max-width:none}
 .onebasin.onebasin .n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
-.onebasin td code{white-space:pre;background:none;padding:0}
+.onebasin.onebasin .name{white-space:nowrap}.onebasin td code{white-space:pre;background:none;padding:0}
 .onebasin caption{text-align:left;font-weight:600;caption-side:top;color:inherit;padding:0}
 """
 """Of all cards; the class is doubled where notebooks have rules of their own for tables, to win over them."""
@@ -77,15 +78,16 @@ def _fact(row: Fact, marked: bool) -> str:
 
 def _table(table: Table) -> str:
     heads = "".join(f'<th class="n">{text(head)}</th>' for head in table.heads)
-    rows = "".join(_row(row) for row in table.rows)
+    rows = "".join(_row(row, words=table.words) for row in table.rows)
     head = f"<caption>{text(table.caption)}</caption><tr><th></th>{heads}</tr>"
     return f"<div><table>{head}{rows}</table></div>"
 
 
-def _row(row: tuple[str, ...]) -> str:
+def _row(row: tuple[str, ...], *, words: bool) -> str:
     name, *cells = row
     numbers = "".join(f'<td class="n">{text(cell)}</td>' for cell in cells)
-    return f"<tr><td{LEFT}><code>{escape(shown(name))}</code></td>{numbers}</tr>"
+    said = escape(shown(name)) if words else f"<code>{escape(shown(name))}</code>"
+    return f'<tr><td class="name"{LEFT}>{said}</td>{numbers}</tr>'
 
 
 def _class(flag: Flag) -> str:

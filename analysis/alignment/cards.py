@@ -87,7 +87,10 @@ def of_failure_rates(rates: FailureRates) -> Card:
     more = f", the first {MOST} of {len(order)}" if len(order) > MOST else ""
     names = tuple(_RULES.get(name, name) for name in means)
     table = Table(
-        f"separation: draws labelled wrongly ({of}){more}", (*names, "best possible"), rows
+        f"separation: draws labelled wrongly ({of}){more}",
+        (*names, "best possible"),
+        rows,
+        words=True,
     )
     return Card("How often alignment is wrong", (Words(lead), table))
 
@@ -99,7 +102,9 @@ def of_barriers(found: Barriers) -> Card:
         (name, *(number(q) for q in np.quantile(side.height, (0.5, 0.9, 1.0))))
         for name, side in sides.items()
     )
-    table = Table("rise of the loss, nats an observation", ("median", "90 %", "largest"), rows)
+    table = Table(
+        "rise of the loss, nats an observation", ("median", "90 %", "largest"), rows, words=True
+    )
     return Card("Barriers between draws", (Words(found.sentence), table))
 
 
@@ -114,7 +119,11 @@ def of_transpositions(found: Transpositions) -> Card:
         (f"block {place}", number(np.median(layer)), number(layer.max()))
         for place, layer in enumerate(found.layers)
     )
-    table = (Table("transpositions by block", ("median", "most"), rows),) if len(rows) > 1 else ()
+    table = (
+        (Table("transpositions by block", ("median", "most"), rows, words=True),)
+        if len(rows) > 1
+        else ()
+    )
     return Card("Transpositions", (Words(words), *table))
 
 

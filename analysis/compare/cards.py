@@ -100,4 +100,4 @@ def _table(comparison: Comparison) -> Table:
         (_MEASURES[name], *(number(table[name].loc[one]) for one in shown)) for name in known
     )
     more = f", {MOST} of {len(table) - 2} posteriors" if len(table) - 2 > MOST else ""
-    return Table(f"{comparison.kind}{more}", tuple(map(str, shown)), rows)
+    return Table(f"{comparison.kind}{more}", tuple(map(str, shown)), rows, words=True)

@@ -209,7 +209,9 @@ class Elbo(Shown):
             for fit in order[:LAST]
         )
         more = f", {LAST} of {len(self.table)}" if len(self.table) > LAST else ""
-        return Table(f"nats at the end, best fit first{more}", tuple(columns.values()), rows)
+        return Table(
+            f"nats at the end, best fit first{more}", tuple(columns.values()), rows, words=True
+        )
 
     @property
     def _is_exact(self) -> pd.Series:
