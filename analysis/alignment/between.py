@@ -135,6 +135,7 @@ def barriers(
         moved.append(found)
         counts.append(count)
     aligned = {name: np.concatenate([each[name] for each in moved]) for name in second}
+    assert points.y is not None  # see `_data`
     loss = network_loss(_with_noise(model, view), points.x, points.y)
     layers = np.concatenate([np.stack(count.layers, axis=-1)[0] for count in counts])
     return Barriers(

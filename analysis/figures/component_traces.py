@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -125,7 +126,7 @@ def _draw(axes: Axes, values: Float[np.ndarray, "chain draw line"], kind: Kind, 
             colour = chain_colour(line) if lines > 1 else INK
             if kind.follow:
                 shown = envelope(trace, points=points)
-                style = {"linewidth": 0.8, "alpha": 0.85}
+                style: dict[str, Any] = {"linewidth": 0.8, "alpha": 0.85}
             else:
                 shown = np.arange(0, draws, max(1, -(-draws // points)))
                 style = {

@@ -47,8 +47,8 @@ class Picture(Figure):
 
         buffer, small = io.BytesIO(), io.BytesIO()
         self.savefig(buffer, format="png", dpi=dpi, facecolor=self.get_facecolor())
-        image = Image.open(buffer)
-        if image.getextrema()[3][0] == 255:  # opaque throughout
+        image: Image.Image = Image.open(buffer)
+        if image.getchannel("A").getextrema() == (255, 255):  # opaque throughout
             image = image.convert("RGB").quantize(
                 COLOURS, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE
             )

@@ -135,7 +135,7 @@ def _rows(view: View, block: Block, number: int, name: str, most: int) -> Iterat
                 at[axis] = str(_labels(variable, axis)[index])
             places.append(tuple(place))
         title = f"{name}[{', '.join(at)}]" if others else name
-        lines = np.stack([values[(..., *place)] for place in places], axis=-1)
+        lines = np.stack([values[(slice(None), slice(None), *place)] for place in places], axis=-1)
         rhat = _largest(rhat_of_entries(lines))
         yield Row(name, title, tuple(places), labels, len(labels), number, rhat)
 
