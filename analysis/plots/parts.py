@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -135,7 +136,7 @@ def _rows(view: View, block: Block, number: int, name: str, most: int) -> Iterat
                 at[axis] = str(_labels(variable, axis)[index])
             places.append(tuple(place))
         title = f"{name}[{', '.join(at)}]" if others else name
-        lines = np.stack([values[(slice(None), slice(None), *place)] for place in places], axis=-1)
+        lines = np.stack([values[_at(place)] for place in places], axis=-1)
         rhat = _largest(rhat_of_entries(lines))
         yield Row(name, title, tuple(places), labels, len(labels), number, rhat)
 
@@ -156,6 +157,11 @@ def _of_entries(view: View, block: Block, number: int, name: str, most: int) -> 
         labels.append(f"{name}[{', '.join(at)}]" if at else name)
     rhat = _largest(rhat_of_entries(flat[..., chosen]))
     return Row(name, name, tuple(places), tuple(labels), flat.shape[2], number, rhat)
+
+
+def _at(place: Sequence[int]) -> Any:
+    """The index of one entry in every draw."""
+    return (..., *place)
 
 
 def _labels(variable: xr.DataArray, axis: int) -> Sequence[object]:

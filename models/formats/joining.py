@@ -171,8 +171,8 @@ def _chains(datasets: Sequence[xr.Dataset], due: int) -> xr.Dataset | None:
 
 def _attributes(runs: Sequence[xr.DataTree], paths: Sequence[Path]) -> dict[str, Any]:
     """What all runs say alike, totals of what adds up, and what each has of its own."""
-    kept = {
-        name: value
+    kept: dict[str, Any] = {
+        str(name): value
         for name, value in runs[0].attrs.items()
         if name != schema.FINGERPRINT and all(run.attrs.get(name) == value for run in runs[1:])
     }

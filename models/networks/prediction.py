@@ -67,15 +67,15 @@ def _predict(
 
 
 def _check_draws(draws: Mapping[str, Any], network: Network) -> dict[str, np.ndarray]:
-    if isinstance(draws, xr.DataTree) and "posterior" in draws.children:  # a whole posterior
-        draws = draws["posterior"].to_dataset()
-    absent = [name for name in network.shapes if name not in draws]
+    whole = isinstance(draws, xr.DataTree) and "posterior" in draws.children
+    given: Any = draws["posterior"].to_dataset() if whole else draws
+    absent = [name for name in network.shapes if name not in given]
     if absent:
         raise ValueError(
-            f"`draws` lack {', '.join(absent)}; they hold {', '.join(map(str, draws)) or 'none'}."
+            f"`draws` lack {', '.join(absent)}; they hold {', '.join(map(str, given)) or 'none'}."
             " Give draws of the same model."
         )
-    arrays = {name: np.asarray(draws[name]) for name in network.shapes}
+    arrays = {name: np.asarray(given[name]) for name in network.shapes}
     leading = next(iter(arrays.values())).shape[:2]
     for name, shape in network.shapes.items():
         if len(leading) != 2 or arrays[name].shape != (*leading, *shape):
