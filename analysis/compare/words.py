@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from ..predictive.points import Points
 from .two_sample import MIN_DRAWS
+
+if TYPE_CHECKING:  # brings JAX along, which tables of a report do without
+    from ..predictive.points import Points
 
 FLOOR = "floor"
 """Name of the row of the truth against itself."""

@@ -34,7 +34,6 @@ def _option(words: str, *says: str) -> Case:
         _misused("sample-out-without-value", "sample a.stan --out", "--out"),
         _misused("sample-too-many", "sample a.stan b.json c.json --out run.nc", "c.json"),
         _misused("diagnose-without-file", "diagnose", "RUN.nc"),
-        _misused("diagnose-two-files", "diagnose a.nc b.nc", "b.nc"),
         _misused("align-without-out", "align run.nc", "--out"),
         _misused("align-without-file", "align --out b.nc", "RUN.nc"),
         _misused("compare-without-files", "compare", "RUN.nc"),
@@ -138,6 +137,9 @@ def test_option_of_sample_that_is_out_of_range_or_does_not_apply(refuse, case):
             "diagnose run.nc --var tau",
             ("`--var`", "tau", "sigma"),
             RUN,
+        ),
+        Case(
+            "diagnose-two-files", "diagnose run.nc b.nc", ("`RUN.nc`", "b.nc does not exist"), RUN
         ),
         Case("diagnose-empty-variable", "diagnose run.nc --var ''", ("`--var`",), RUN),
         Case("diagnose-variables-in-one-word", "diagnose run.nc --var mu,sigma", ("`--var`",), RUN),

@@ -46,7 +46,7 @@ POSTERIORS = [
         lambda: ANYTHING.diagnose(f.mixture(), ess_threshold=float("nan")),
         ("`ess_threshold`",),
     ),
-    Call("align-undeclared", lambda: ANYTHING.align(f.mixture()), ("`symmetry`", "Exchangeable")),
+    Call("align-undeclared", lambda: ANYTHING.align(f.mixture()), ("`symmetry`", "mu,sigma")),
     Call("align-by-a-number", lambda: ANYTHING.align(f.mixture(), 3), ("`symmetry`",)),
     Call(
         "align-by-a-block", lambda: ANYTHING.align(f.mixture(), LABELS[0]), ("`symmetry`", "tuple")

@@ -8,7 +8,6 @@ import numpy as np
 
 from ...figures.predictive_band import Curve, PredictiveBand, plot_predictive_band, predictive_band
 from ...posterior.view import View
-from ...predictive.drawn import draw_regression
 from ..numbers import format_number
 from ..page import FigureItem
 
@@ -48,6 +47,8 @@ def _can_be_drawn(view: View) -> bool:
 
 
 def _band(view: View, places: np.ndarray) -> PredictiveBand:
+    from ...predictive.drawn import draw_regression  # brings JAX along
+
     drawn = draw_regression(view, places[:, None])
     return predictive_band(places, drawn.draws, mean=drawn.mean)
 

@@ -219,7 +219,8 @@ def test_a_file_that_is_given_twice_or_is_no_chain_is_refused(tmp_path):
     first, second = chains.write(tmp_path, chains=2)
     assert "is given twice" in refusal(first, second, first)
     (tmp_path / "run.nc").write_bytes(b"")
-    assert "only CSV files of CmdStan are chains" in refusal(first, tmp_path / "run.nc")
+    with pytest.raises(PosteriorFileError, match=r"run\.nc is not a NetCDF file that can be read"):
+        open_posterior([first, tmp_path / "run.nc"])
     assert "does not exist" in refusal(first, tmp_path / "absent.csv")
 
 
