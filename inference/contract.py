@@ -21,7 +21,7 @@ engine : {"numpyro", "stan"}, optional
     engine that the target has a definition for, NumPyro where it has both. The posterior has the same groups and names
     either way.
 seed : int
-    From 0 to 2^31 - 1, for everything that is random. The same call with the same seed gives the same draws, bit by
+    From 0 to 2^32 - 1, for everything that is random. The same call with the same seed gives the same draws, bit by
     bit, on the same machine and versions.
 checkpoint : path, optional
     A folder in which what is finished (chains, or the state of training) is kept. The same call made again goes on from
@@ -53,6 +53,8 @@ _ERRORS = entries(ALIKE, "Raises")
 
 def method[**P, R](function: Callable[P, R]) -> Callable[P, R]:
     """Complete a method's docstring by what methods have alike: arguments in the signature's order, and errors."""
+    if function.__doc__ is None:  # python -OO keeps none
+        return function
     own = entries(function.__doc__, "Parameters")
     taken = inspect.signature(function).parameters
     arguments = {name: own.get(name) or _ARGUMENTS[name] for name in taken}

@@ -8,6 +8,7 @@ there, for the options of the command line.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import MISSING, fields, is_dataclass
 from dataclasses import dataclass as plain_dataclass
@@ -124,7 +125,9 @@ def given_or_default[T](given: T | None, kind: type[T], *, taker: str) -> T:
 
 
 def descriptions(cls: type) -> dict[str, str]:
-    """The meaning of every field in one line, from the class's docstring."""
+    """The meaning of every field in one line, from the class's docstring; empty where `python -OO` keeps none."""
+    if sys.flags.optimize > 1:
+        return {field.name: "" for field in fields(cls)}
     documented = entries(cls.__doc__, "Parameters")
     meanings = {name: entry.partition("\n")[2] for name, entry in documented.items()}
     return {field.name: " ".join(meanings[field.name].split()) for field in fields(cls)}

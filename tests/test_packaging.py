@@ -3,6 +3,7 @@
 import ast
 import importlib.metadata
 import re
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -198,3 +199,14 @@ def test_citation_and_changelog_are_of_this_version(project):
     newest = re.search(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert newest is not None
     assert newest[1] == project["version"]
+
+
+def test_nothing_needs_docstrings_to_run():
+    script = (
+        "import sys, onebasin as ob\n"
+        "assert ob.nuts.__doc__ is None and all(hasattr(ob, name) for name in ob.__all__)\n"
+        "from onebasin.studies.cli import main\n"
+        "sys.exit(main(['sample', '--help']))"
+    )
+    done = subprocess.run([sys.executable, "-OO", "-c", script], capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()

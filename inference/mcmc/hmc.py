@@ -34,7 +34,7 @@ def hmc(
     settings : HmcSettings, optional
         Chains, iterations, adaptation, metric, length of a trajectory, precision; ``HmcSettings()`` by default.
     seed : int
-        From 0 to 2^31 - 1. The same seed gives the same draws on the same engine; a chain depends on the seed and its
+        From 0 to 2^32 - 1. The same seed gives the same draws on the same engine; a chain depends on the seed and its
         number alone, whatever the number of chains.
     checkpoint : path, optional
         A folder for finished chains, as of `nuts`.

@@ -34,7 +34,7 @@ def nuts(
     settings : NutsSettings, optional
         Chains, iterations, adaptation, metric, precision; ``NutsSettings()`` by default.
     seed : int
-        From 0 to 2^31 - 1. The same seed gives the same draws on the same engine; a chain depends on the seed and its
+        From 0 to 2^32 - 1. The same seed gives the same draws on the same engine; a chain depends on the seed and its
         number alone, whatever the number of chains.
     checkpoint : path, optional
         A folder for finished chains. The same call made again takes those that it finds there and runs the rest: so a

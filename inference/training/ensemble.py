@@ -63,7 +63,7 @@ def ensemble(
     settings : EnsembleSettings, optional
         Members, starts, epochs, batches, steps, objective, precision; ``EnsembleSettings()`` by default.
     seed : int
-        Of the starts and the batches, from 0 to 2^31 - 1; a member depends on the seed and its number alone.
+        Of the starts and the batches, from 0 to 2^32 - 1; a member depends on the seed and its number alone.
 
     Returns
     -------

@@ -88,7 +88,7 @@ def train(
     settings : TrainSettings, optional
         Epochs, batches, steps, objective, precision; ``TrainSettings()`` by default.
     seed : int
-        Of the order of batches, from 0 to 2^31 - 1. A member's order depends on the seed and its number alone.
+        Of the order of batches, from 0 to 2^32 - 1. A member's order depends on the seed and its number alone.
     same_batches : bool
         Whether all members take the batches of the first: then members that differ by a symmetry stay so.
     record_every : int, optional
