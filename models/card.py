@@ -147,6 +147,12 @@ def in_sizes(arrays: Mapping[str, Any]) -> str:
     return ", ".join(said) + more
 
 
+def in_brief(names: Sequence[str]) -> str:
+    """Give names, the first of them where they are many: ```a`, `b` and 3 more``."""
+    more = f" and {len(names) - MOST:,} more" if len(names) > MOST else ""
+    return ", ".join(f"`{name}`" for name in names[:MOST]) + more
+
+
 def _lines(part: Part) -> Iterator[str]:
     if isinstance(part, Words):
         lead = f"{part.name}: " if part.name else ""

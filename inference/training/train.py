@@ -18,9 +18,11 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Int
 
+from onebasin.models.card import Card, Facts, Words, in_sizes, number
 from onebasin.models.checks import check_class, check_seed
 from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.settings import given_or_default
+from onebasin.models.showing import Shown
 
 from ..checkpoint import Keeper, Kept
 from ..density.network import NetworkDensity
@@ -31,8 +33,8 @@ from .batches import Batches, check_batches
 from .settings import TrainSettings
 
 
-@dataclass(frozen=True)
-class Trained:
+@dataclass(frozen=True, repr=False)
+class Trained(Shown):
     """What training ended in.
 
     Attributes
@@ -57,6 +59,28 @@ class Trained:
     checkpoints: dict[str, np.ndarray]
     recorded_at: Int[np.ndarray, " checkpoint"]
     steps: int
+
+    def _card(self) -> Card:
+        best = int(np.argmax(self.log_density))
+        lead = (
+            f"After {self.steps:,} gradient steps each; member {best} ends highest. `.values` holds the weights, "
+            "`.losses` how they came there."
+        )
+        facts = Facts.of(
+            (
+                "log density",
+                f"{number(self.log_density[best], 5)} at most, "
+                f"{number(self.log_density.min(), 5)} at least, up to a constant",
+            ),
+            (
+                "loss",
+                f"{number(np.median(self.losses[:, -1]))} in the last epoch (median)"
+                if self.losses.size
+                else "",
+            ),
+            ("variables", in_sizes(self.values)),
+        )
+        return Card(f"{len(self.log_density)} trained networks", (Words(lead), facts))
 
 
 class State(NamedTuple):

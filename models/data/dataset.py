@@ -10,6 +10,9 @@ from typing import Literal, Protocol, cast, get_args, runtime_checkable
 import numpy as np
 from jaxtyping import Float, Int
 
+from ..card import Card, Facts, Words, in_brief
+from ..showing import Shown
+
 Task = Literal["regression", "classification"]
 Units = Literal["data", "standardised"]
 
@@ -28,8 +31,8 @@ class Truth(Protocol):
         ...
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Dataset:
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Dataset(Shown):
     """Inputs and targets with their names.
 
     Parameters
@@ -102,6 +105,19 @@ class Dataset:
     def out_dim(self) -> int:
         """Columns of `y` in regression, classes in classification."""
         return len(self.target_names)
+
+    def _card(self) -> Card:
+        given = "in units of the data" if self.units == "data" else "standardised"
+        lead = f"{self.num_obs:,} observations for {self.task}, {given}: `.x` and `.y` go into a model's `condition`."
+        kept = self.held_out
+        facts = Facts.of(
+            ("inputs", f"{self.in_dim:,}: {in_brief(self.feature_names)}"),
+            ("targets", f"{self.out_dim:,}: {in_brief(self.target_names)}"),
+            ("held out", f"{kept.num_obs:,} observations in `.held_out`" if kept else ""),
+            ("truth", "`.truth(x)` gives the function without noise" if self.truth else ""),
+            ("source", self.source),
+        )
+        return Card(f"Data set {self.name}", (Words(lead), facts))
 
     def take(self, rows: Int[np.ndarray, " rows"]) -> "Dataset":
         """Give some observations, in the order asked for, without the held-out part.

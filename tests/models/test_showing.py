@@ -107,3 +107,29 @@ def test_a_target_of_stan_shows_the_file_and_its_data(tmp_path):
 def test_a_symmetry_is_told_with_the_copies_it_makes(symmetry, shapes, words, text):
     assert in_words(symmetry) == words
     assert copies(symmetry, shapes) == text
+
+
+def test_a_data_set_shows_what_it_is_of_and_no_numbers():
+    data = ob.load_data("relu-teacher")
+    check_page(data._repr_html_())
+    text = " ".join(repr(data).split())
+    assert text.startswith(
+        "Data set relu-teacher 100 observations for regression, in units of the data"
+    )
+    for part in ("`x1`, `x2`", "in `.held_out`", "`.truth(x)`", data.source[:40]):
+        assert part in text
+    many = ob.load_data("digits")
+    assert "64: " in repr(many)
+    assert "and 52 more" in " ".join(repr(many).split())
+    assert "array(" not in repr(many)
+
+
+def test_trained_networks_show_where_they_ended():
+    target = TANH.condition(X, Y)
+    start = {name: np.zeros((3, *shape)) for name, shape in TANH.network.shapes.items()}
+    start["sigma"] = np.ones(3)
+    done = ob.train(target, start, ob.TrainSettings(epochs=2))
+    check_page(done._repr_html_())
+    text = " ".join(repr(done).split())
+    assert text.startswith("3 trained networks After 2 gradient steps each; member 0 ends highest.")
+    assert "`W1` (3, 2, 10)" in text
