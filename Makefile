@@ -50,7 +50,7 @@ notebooks: $(DEV_STAMP) ## run every notebook anew at full size, from its text i
 
 lab: $(DEV_STAMP) ## open the notebooks in JupyterLab
 	@$(BIN)/jupyter trust notebooks/*.ipynb >/dev/null # else their tables have no style
-	$(BIN)/jupyter lab notebooks
+	$(BIN)/jupyter lab $$([ "$$(id -u)" != 0 ] || echo --allow-root) notebooks
 
 # The lock is installed first and alone, every file held to its hash; then the project, with the setuptools of the lock.
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
