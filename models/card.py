@@ -147,10 +147,10 @@ def in_sizes(arrays: Mapping[str, Any]) -> str:
     return ", ".join(said) + more
 
 
-def in_brief(names: Sequence[str]) -> str:
+def in_brief(names: Sequence[str], most: int = MOST) -> str:
     """Give names, the first of them where they are many: ```a`, `b` and 3 more``."""
-    more = f" and {len(names) - MOST:,} more" if len(names) > MOST else ""
-    return ", ".join(f"`{name}`" for name in names[:MOST]) + more
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(f"`{name}`" for name in names[:most]) + more
 
 
 def _lines(part: Part) -> Iterator[str]:

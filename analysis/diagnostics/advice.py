@@ -11,12 +11,16 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from onebasin.models.card import in_brief
+
 from ..posterior.sampler import SamplerSummary
 from ..posterior.variational import MIN_DRAWS_FOR_KHAT, VariationalSummary
 from .causes.modes import compare_heights
 from .checks import Check, failed, not_judged, passed
 from .result import Diagnosis
 
+NAMED = 6
+"""Names that a sentence lists."""
 NOT_RECORDED = (
     "What was not recorded cannot be judged: keep the sampler's statistics `diverging`, `tree_depth`, `energy` and "
     "`lp` in the group `sample_stats`, and `max_tree_depth` as an attribute."
@@ -82,7 +86,7 @@ def _constants(diagnosis: Diagnosis) -> Iterator[str]:
     constants = diagnosis.constants
     if 0 < len(constants) < len(diagnosis.parameters):
         yield (
-            f"Without R-hat and ESS, because every draw is the same: {_listed(constants)} "
+            f"Without R-hat and ESS, because every draw is the same: {in_brief(constants, NAMED)} "
             f"({_count(len(constants), 'parameter')})."
         )
 
@@ -90,7 +94,7 @@ def _constants(diagnosis: Diagnosis) -> Iterator[str]:
 def _undefined(diagnosis: Diagnosis) -> Iterator[str]:
     if diagnosis.undefined:
         yield (
-            f"Left out, because it is finite in no draw: {_listed(diagnosis.undefined)} "
+            f"Left out, because it is finite in no draw: {in_brief(diagnosis.undefined, NAMED)} "
             f"({_count(len(diagnosis.undefined), 'entry').replace('entrys', 'entries')})."
         )
 
@@ -103,8 +107,8 @@ def _finite(diagnosis: Diagnosis) -> Check | None:
     name = max(broken, key=lambda name: broken[name])
     return failed(
         "finite draws",
-        f"{_listed(tuple(broken))} ({_count(len(broken), 'parameter')}) is finite in some draws and not in others "
-        f"(`{name}` is not in {broken[name]} of {diagnosis.total_draws})",
+        f"{in_brief(tuple(broken), NAMED)} ({_count(len(broken), 'parameter')}) is finite in some draws and not "
+        f"in others (`{name}` is not in {broken[name]} of {diagnosis.total_draws})",
         "no number is defined for it",
         "Find out why the model produces such draws",
     )
@@ -124,7 +128,8 @@ def _varies(diagnosis: Diagnosis) -> Check:
     return not_judged(
         name,
         "Nothing varies",
-        f"every draw of {_listed(diagnosis.constants)} is the same, so that R-hat and ESS have nothing to judge",
+        f"every draw of {in_brief(diagnosis.constants, NAMED)} is the same, so that R-hat and ESS have "
+        "nothing to judge",
         "Look at variables that were inferred, or find out why the sampler never moved",
     )
 
@@ -186,7 +191,7 @@ def _defined(diagnosis: Diagnosis, name: str, column: str) -> Check:
     if missing:
         return not_judged(
             name,
-            f"{name[:1].upper() + name[1:]} cannot be computed for {_listed(missing)} "
+            f"{name[:1].upper() + name[1:]} cannot be computed for {in_brief(missing, NAMED)} "
             f"({_count(len(missing), 'parameter')})",
             remedy="Look at these draws, run more of them, or rescale the parameter",
         )
@@ -395,11 +400,6 @@ def _chains(chains: tuple[int, ...]) -> str:
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def _listed(names: tuple[str, ...], shown: int = 6) -> str:
-    listed = ", ".join(f"`{name}`" for name in names[:shown])
-    return listed + (f" and {len(names) - shown} more" if len(names) > shown else "")
 
 
 def _percent(share: float) -> str:

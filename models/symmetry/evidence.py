@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from ..card import in_brief
+
 SHOWN = 4
 """Names listed in a sentence."""
 
@@ -82,17 +84,17 @@ class Evidence:
     def _open(self) -> Iterator[str]:
         if self.unresolved:
             yield (
-                f"the density was not checked for {_listed(self.unresolved)}, since rounding hides what would change "
-                "or it is nowhere finite (drop constants that are added to `target`)"
+                f"the density was not checked for {in_brief(self.unresolved, SHOWN)}, since rounding hides what "
+                "would change or it is nowhere finite (drop constants that are added to `target`)"
             )
         if not self.draws:
             yield "it was tried at random points, not at draws"
         if self.random:
-            yield f"{_listed(self.random)} not checked, as random numbers cannot be compared"
+            yield f"{in_brief(self.random, SHOWN)} not checked, as random numbers cannot be compared"
         if self.left_behind:
             yield (
-                f"{_listed(self.left_behind)} would change with the parts and stays behind when they are aligned "
-                "(declare it too, or do not average it)"
+                f"{in_brief(self.left_behind, SHOWN)} would change with the parts and stays behind when they are "
+                "aligned (declare it too, or do not average it)"
             )
         yield from self.skipped
 
@@ -134,8 +136,3 @@ def _union(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
 
 def _tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    listed = ", ".join(f"`{name}`" for name in names[:SHOWN])
-    return listed + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
