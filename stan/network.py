@@ -60,13 +60,20 @@ def program_data(target: NetworkTarget) -> dict[str, Any]:
     if isinstance(model.likelihood, Gaussian):
         data |= {
             "y": target.y,
+            "predict_noise": int(model.predicts_noise),
             "infer_noise": int(model.infers_noise),
-            "noise": model.likelihood.noise_sd or 0.0,
+            "noise": _noise(model.likelihood),
             "noise_scale": model.likelihood.noise_scale,
         }
     else:
         data["label"] = target.y + 1
     return data
+
+
+def _noise(likelihood: Gaussian) -> float:
+    """The known standard deviation, or the scale of one that is predicted; 0 where it is inferred."""
+    known = likelihood.noise_sd
+    return likelihood.noise_scale if isinstance(known, str) else known or 0.0
 
 
 def read_draws(target: NetworkTarget, variables: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

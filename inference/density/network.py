@@ -45,12 +45,11 @@ def prior_model(target: NetworkTarget) -> Callable[[], None]:
 def outputs_log_likelihood(
     model: BayesianNetwork, output: jax.Array, values: Values, y: Any
 ) -> Float[Array, " obs"]:
-    """Log likelihood of observations, given the network's outputs (obs, out) and the noise among the values."""
+    """Log likelihood of observations, given outputs of all heads (obs, out), and ``sigma`` among the values."""
     likelihood = model.likelihood
     if isinstance(likelihood, Categorical):
         return likelihood.log_density(output, y)
-    noise = values["sigma"] if likelihood.noise_sd is None else likelihood.noise_sd
-    return likelihood.log_density(output, y, noise)
+    return likelihood.log_density(output, y, values.get("sigma"))
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,7 +38,8 @@ class Layer:
     in_dim, out_dim : int
         Units before and after.
     in_axis, out_axis : str
-        Names of those axes: ``in``, ``hidden1``, ..., ``out``.
+        Names of those axes: ``in``, ``hidden1``, ..., ``out``; ``head`` at the end where there are several heads, as
+        that axis is longer than the targets'.
     hidden : bool
         Whether the units after are hidden ones.
     """
@@ -59,7 +60,7 @@ class Network(Brief):
     Parameters
     ----------
     in_dim, out_dim : int
-        Inputs and outputs.
+        Inputs, and outputs: columns of the targets, or classes.
     hidden : tuple of int
         Units of each hidden layer, at least one layer.
     activation : str
@@ -74,12 +75,15 @@ class Network(Brief):
         Fixed random semi-orthogonal skip matrices O_l in every layer.
     skip_seed : int
         Seed of the O_l.
+    heads : int
+        Numbers that the last layer gives for each output; `BayesianNetwork` sets it by its likelihood: 2 where the
+        noise is predicted, first the means of all outputs, then their noise.
 
     Raises
     ------
     ValueError
         If a size is not a positive whole number, a word is unknown, or ``readout="sum"`` is
-        combined with skips or several outputs.
+        combined with skips, several outputs or several heads.
 
     References
     ----------
@@ -100,6 +104,7 @@ class Network(Brief):
     readout: str = "linear"
     skip: str | None = None
     skip_seed: int = 0
+    heads: int = 1
 
     def __post_init__(self) -> None:
         """Check the parts, and keep sizes as Python's own numbers, which JSON takes."""
@@ -108,15 +113,17 @@ class Network(Brief):
         choose("readout", self.readout, READOUTS)
         if self.skip is not None:
             choose("skip", self.skip, SKIPS)
-        if self.readout == "sum" and (self.skip is not None or self.out_dim != 1):
+        if self.readout == "sum" and (self.skip is not None or self.widths[-1] != 1):
+            several = f", heads={self.heads}" if self.heads != 1 else ""
             raise ValueError(
                 "`readout` is 'sum', which needs one output and no skip connections; "
-                f"got out_dim={self.out_dim} and skip={self.skip!r}. Use readout='linear'."
+                f"got out_dim={self.out_dim}{several} and skip={self.skip!r}. Use readout='linear'."
             )
 
     def _check_sizes(self) -> None:
         check_count("in_dim", self.in_dim)
         check_count("out_dim", self.out_dim)
+        check_count("heads", self.heads)
         check_count("skip_seed", self.skip_seed, least=0)
         if not isinstance(self.hidden, tuple | list) or not self.hidden:
             raise ValueError(
@@ -125,7 +132,7 @@ class Network(Brief):
             )
         for size in self.hidden:
             check_count("hidden", size)
-        for name in ("in_dim", "out_dim", "skip_seed"):
+        for name in ("in_dim", "out_dim", "skip_seed", "heads"):
             object.__setattr__(self, name, int(getattr(self, name)))
         object.__setattr__(self, "hidden", tuple(int(size) for size in self.hidden))
 
@@ -136,14 +143,15 @@ class Network(Brief):
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """Units of every layer, inputs and outputs included."""
-        return (self.in_dim, *self.hidden, self.out_dim)
+        """Units of every layer, inputs and what the last layer gives included."""
+        return (self.in_dim, *self.hidden, self.out_dim * self.heads)
 
     @property
     def layers(self) -> tuple[Layer, ...]:
         """All layers that the forward pass goes through, in order."""
         depth = len(self.hidden)
-        axes = ("in", *(f"hidden{i + 1}" for i in range(depth)), "out")
+        last = "out" if self.heads == 1 else "head"
+        axes = ("in", *(f"hidden{i + 1}" for i in range(depth)), last)
         return tuple(
             Layer(
                 weight=None if (fixed := i == depth and self.readout == "sum") else f"W{i + 1}",
@@ -204,7 +212,8 @@ class Network(Brief):
         Returns
         -------
         array (obs, out)
-            Outputs: means for regression, logits for classification.
+            Outputs: means for regression, logits for classification. With several heads ``out * heads`` numbers, all
+            outputs of the first head first.
         """
         f = self.nonlinearity.function
         skips = self.skip_matrices()

@@ -7,7 +7,7 @@ parametrisation's chart (`models.charts.transforms`) when it moves to the uncons
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -43,7 +43,8 @@ class BayesianNetwork(Brief):
     Parameters
     ----------
     network : Network
-        Architecture.
+        Architecture, with an output for each column of the targets; it is kept with as many heads as the likelihood
+        needs.
     likelihood : Gaussian or Categorical
         How data follow from outputs.
     prior : NormalPrior
@@ -55,7 +56,7 @@ class BayesianNetwork(Brief):
     ------
     ValueError
         If the parts do not fit together: see `Parametrisation.check`; per-layer scales of the wrong
-        number; a classifier with one output.
+        number; a classifier with one output; predicted noise without weights in the last layer.
 
     Examples
     --------
@@ -87,6 +88,7 @@ class BayesianNetwork(Brief):
             Parametrisation,
             remedy="give Parametrisation()",
         )
+        self._set_heads()
         self.parametrisation.check(self.network)
         self.prior.weight_scales(len(self.network.layers))
         self.prior.bias_scales(len(self.network.layers))
@@ -94,6 +96,16 @@ class BayesianNetwork(Brief):
             raise ValueError(
                 "`out_dim` is 1, but a categorical likelihood needs one output a class, at least 2."
             )
+
+    def _set_heads(self) -> None:
+        """Give the network what the likelihood needs, and what the one before may have needed back."""
+        heads = self.likelihood.heads
+        if heads > 1 and self.network.readout == "sum":
+            raise ValueError(
+                "`noise_sd` is 'predicted', but the network's readout is 'sum', which has no weights to predict it "
+                "with; use readout='linear', or noise_sd=None."
+            )
+        object.__setattr__(self, "network", replace(self.network, heads=heads))
 
     @property
     def is_classifier(self) -> bool:
@@ -104,6 +116,11 @@ class BayesianNetwork(Brief):
     def infers_noise(self) -> bool:
         """Whether ``sigma`` is a parameter."""
         return isinstance(self.likelihood, Gaussian) and self.likelihood.noise_sd is None
+
+    @property
+    def predicts_noise(self) -> bool:
+        """Whether the noise's standard deviation is an output of the network."""
+        return self.likelihood.heads > 1
 
     @property
     def symmetry(self) -> Symmetry:
@@ -203,9 +220,11 @@ class BayesianNetwork(Brief):
 
     def describe(self) -> str:
         """JSON text from which `from_description` rebuilds the network."""
+        network = asdict(self.network)
+        del network["heads"]  # which follows from the likelihood
         return json.dumps(
             {
-                "network": asdict(self.network),
+                "network": network,
                 "likelihood": {"kind": type(self.likelihood).__name__, **asdict(self.likelihood)},
                 "prior": asdict(self.prior),
                 "parametrisation": asdict(self.parametrisation),

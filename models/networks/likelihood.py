@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -13,52 +14,107 @@ from numpyro import distributions as dist
 from ..checks import check_positive
 from ..showing import Brief
 
+PREDICTED = "predicted"
+"""The word for noise whose standard deviation is an output of the network."""
+
 
 @dataclass(frozen=True, repr=False)
 class Gaussian(Brief):
-    """Targets of a regression: y ~ N(output, sigma^2), independently for every output.
+    """Targets of a regression: y ~ N(mean, sd^2), independently for every output.
 
     Parameters
     ----------
-    noise_sd : float or None
-        The known standard deviation, in the units of `y`; `None` to infer it as ``sigma``.
+    noise_sd : float, None or "predicted"
+        The noise's standard deviation: a number, in the units of `y`, where it is known; `None` to infer one for all
+        inputs, ``sigma``; ``"predicted"`` to have the network predict it at every input. Its last layer then has a
+        second head, and the standard deviation is ``noise_scale * softplus(second head)``.
     noise_scale : float
-        Scale of the half-normal prior on ``sigma``, in the units of `y`; unused when `noise_sd` is given.
+        Scale of the half-normal prior on ``sigma``, or of what is predicted, in the units of `y`; unused when
+        `noise_sd` is a number.
 
     Raises
     ------
     ValueError
-        If either is not positive and finite.
+        If either is not positive and finite, or `noise_sd` is another word.
+
+    References
+    ----------
+    Nix and Weigend 1994, Estimating the mean and variance of the target probability distribution, IEEE ICNN (noise that
+    is predicted).
 
     Examples
     --------
     >>> ob.BayesianNetwork(ob.Network(2, (4,)), ob.Gaussian(noise_scale=0.5)).infers_noise
     True
+    >>> model = ob.BayesianNetwork(ob.Network(2, (4,)), ob.Gaussian(noise_sd="predicted"))
+    >>> model.network.shapes["W2"]
+    (4, 2)
     """
 
-    noise_sd: float | None = None
+    noise_sd: float | Literal["predicted"] | None = None
     noise_scale: float = 1.0
 
     def __post_init__(self) -> None:
         """Check both, and keep them as Python's own numbers, which JSON takes."""
         check_positive("noise_scale", self.noise_scale)
         object.__setattr__(self, "noise_scale", float(self.noise_scale))
-        if self.noise_sd is not None:
+        if isinstance(self.noise_sd, str):
+            if self.noise_sd != PREDICTED:
+                raise ValueError(
+                    f"`noise_sd` is {self.noise_sd!r}; give a positive number, None to infer one, or {PREDICTED!r}."
+                )
+        elif self.noise_sd is not None:
             check_positive("noise_sd", self.noise_sd)
             object.__setattr__(self, "noise_sd", float(self.noise_sd))
 
-    def observe(self, output: Float[Array, "obs out"], y: Float[Array, "obs out"] | None) -> None:
-        """State the noise's prior and the observation ``y`` in NumPyro."""
-        sigma = self.noise_sd
-        if sigma is None:
+    @property
+    def heads(self) -> int:
+        """Numbers that the network gives for each output."""
+        return 2 if self.noise_sd == PREDICTED else 1
+
+    def observe(self, output: Float[Array, "obs head"], y: Float[Array, "obs out"] | None) -> None:
+        """State the noise's prior and the observation ``y`` in NumPyro; `output` is of all heads."""
+        sigma = None
+        if self.noise_sd is None:
             sigma = numpyro.sample("sigma", dist.HalfNormal(self.noise_scale))
-        numpyro.sample("y", dist.Normal(output, jnp.full_like(output, 1.0) * sigma), obs=y)
+        mean, sd = self.mean_and_sd(output, sigma)
+        numpyro.sample("y", dist.Normal(mean, jnp.full_like(mean, 1.0) * sd), obs=y)
+
+    def mean_and_sd(
+        self, output: Float[Array, "*draw obs head"], sigma: jax.Array | float | None = None
+    ) -> tuple[jax.Array, jax.Array | float]:
+        """Mean and standard deviation of every target.
+
+        Parameters
+        ----------
+        output : array (..., obs, out)
+            The network's, of all heads.
+        sigma : array, optional
+            The standard deviation, of a shape that fits the means', where one is inferred; else not used.
+
+        Returns
+        -------
+        tuple
+            The means (..., obs, out), and what broadcasts to their shape.
+        """
+        if self.noise_sd == PREDICTED:
+            mean, raw = jnp.split(output, 2, axis=-1)
+            return mean, self.noise_scale * jax.nn.softplus(raw)
+        if self.noise_sd is not None:
+            return output, self.noise_sd
+        if sigma is None:
+            raise ValueError("`sigma` is missing, which this likelihood infers: give it.")
+        return output, sigma
 
     def log_density(
-        self, output: Float[Array, "obs out"], y: Float[Array, "obs out"], sigma: jax.Array | float
+        self,
+        output: Float[Array, "obs head"],
+        y: Float[Array, "obs out"],
+        sigma: jax.Array | float | None = None,
     ) -> Float[Array, " obs"]:
-        """Log likelihood of each observation, summed over outputs."""
-        return jnp.sum(dist.Normal(output, sigma).log_prob(y), -1)
+        """Log likelihood of each observation, summed over outputs; `output` and `sigma` as of `mean_and_sd`."""
+        mean, sd = self.mean_and_sd(output, sigma)
+        return jnp.sum(dist.Normal(mean, sd).log_prob(y), -1)
 
 
 @dataclass(frozen=True, repr=False)
@@ -70,6 +126,8 @@ class Categorical(Brief):
     >>> ob.BayesianNetwork(ob.Network(2, (4,), out_dim=3), ob.Categorical()).is_classifier
     True
     """
+
+    heads = 1
 
     def observe(self, output: Float[Array, "obs out"], y: Int[Array, " obs"] | None) -> None:
         """State the observation ``y`` in NumPyro."""

@@ -1,4 +1,4 @@
-/* A Bayesian network for regression with Gaussian noise:
+/* A Bayesian network for regression with Gaussian noise, whose standard deviation is known, inferred, or predicted too:
  * any number of hidden layers, free or constrained weights and biases, with or without fixed skip matrices. The same density
  * as models/bayesian_network.py. One program serves every such network, so that it is compiled once; parts that a network
  * lacks have size zero.
@@ -8,8 +8,16 @@ functions {
 #include functions/packing.stanfunctions
 #include functions/forward.stanfunctions
 
+// Where noise is predicted, the last layer is twice as wide as the targets: first their means, then their noise, which is
+// `sigma` times its softplus.
 real regression_lpdf(matrix y, matrix inputs, matrix weight, vector bias, real sigma) {
-  if (cols(y) == 1) {
+  int num_out = cols(y);
+  if (cols(weight) == 2 * num_out) {
+    matrix[rows(y), 2 * num_out] outputs = inputs * weight + rep_matrix(bias', rows(y));
+    return normal_lpdf(to_vector(y) | to_vector(outputs[ : , 1:num_out]),
+                       sigma * log1p_exp(to_vector(outputs[ : , (num_out + 1):])));
+  }
+  if (num_out == 1) {
     return normal_id_glm_lpdf(y[ : , 1] | inputs, bias[1], weight[ : , 1], sigma);
   }
   return normal_lpdf(to_vector(y) | to_vector(inputs * weight + rep_matrix(bias', rows(y))), sigma);
@@ -17,9 +25,10 @@ real regression_lpdf(matrix y, matrix inputs, matrix weight, vector bias, real s
 }
 data {
 #include functions/network_data.stanfunctions
-  matrix[num_obs, width[num_hidden_layers + 2]] y;
+  int<lower=0, upper=1> predict_noise;
+  matrix[num_obs, width[num_hidden_layers + 2] %/% (1 + predict_noise)] y;
   int<lower=0, upper=1> infer_noise;
-  real<lower=0> noise; // the known standard deviation, where it is not inferred
+  real<lower=0> noise; // the known standard deviation, or the scale of what is predicted, where it is not inferred
   real<lower=0> noise_scale; // scale of its half-normal prior, where it is
 }
 transformed data {

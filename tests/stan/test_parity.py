@@ -37,6 +37,7 @@ LIKELIHOODS = {
     "unknown-noise": (Gaussian(noise_scale=0.7), 1),
     "known-noise": (Gaussian(noise_sd=0.4), 1),
     "two-outputs": (Gaussian(), 2),
+    "predicted-noise": (Gaussian(noise_sd="predicted", noise_scale=0.7), 1),
     "categorical": (Categorical(), 3),
 }
 CHARTS = tuple(word for word in WEIGHTS if word != "free")

@@ -41,6 +41,9 @@ def by_hand(model, draw, weight_scales, bias_scales):
         total += stats.norm(scale=w).logpdf(draw[f"W{layer}"]).sum()
         total += stats.norm(scale=b).logpdf(draw[f"b{layer}"]).sum()
     out = np.asarray(model.network.apply(draw, jnp.asarray(X)))
+    if model.predicts_noise:
+        sd = model.likelihood.noise_scale * np.log1p(np.exp(out[:, 2:]))
+        return total + stats.norm(out[:, :2], sd).logpdf(Y).sum()
     if model.is_classifier:
         return total + special.log_softmax(out, axis=1)[np.arange(5), LABELS].sum()
     if model.infers_noise:
@@ -50,7 +53,8 @@ def by_hand(model, draw, weight_scales, bias_scales):
 
 
 @pytest.mark.parametrize(
-    "likelihood", [Gaussian(noise_scale=0.4), Gaussian(noise_sd=0.3), Categorical()]
+    "likelihood",
+    [Gaussian(noise_scale=0.4), Gaussian(noise_sd=0.3), Gaussian("predicted", 0.4), Categorical()],
 )
 def test_log_density_is_that_of_scipy(likelihood):
     # A scale a layer: each is honoured, in its place.
