@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-CHAINS, DRAWS, FEW_DRAWS, PARAMETERS = 4, 20_000, 50, 200
+CHAINS, DRAWS, FEW_DRAWS, PARAMETERS, PARTS = 4, 20_000, 50, 200, 20
 FILE_MB = CHAINS * DRAWS * PARAMETERS * 8 / 1e6
 
 PROGRAM = f"parameters {{ vector[{PARAMETERS}] x; }} model {{ x ~ std_normal(); }}"
@@ -47,13 +47,18 @@ import numpy as np
 from onebasin import Target, save
 from onebasin.inference.posterior import build
 
-path, draws, parameters, chains, seed = sys.argv[1], *map(int, sys.argv[2:])
+path, draws, parameters, chains, seed, parts = sys.argv[1], *map(int, sys.argv[2:])
 rng = np.random.default_rng(seed)
 shape = (chains, draws)
+w = rng.normal(size=(*shape, parts, parameters // parts))
+w += 10 * np.arange(parts)[:, None]
+for chain in range(chains):  # labels that switch
+    w[chain] = w[chain][:, rng.permutation(parts)]
+mu, w = w[..., 0], w[..., 1:]
 stats = {name: rng.normal(size=shape) for name in ("lp", "energy")}
 stats |= {"diverging": np.zeros(shape, bool), "tree_depth": np.full(shape, 3), "n_steps": np.full(shape, 7)}
 how = {"engine": "stan", "method": "nuts", "max_tree_depth": 10}
-save(build(Target("normal"), {"x": rng.normal(size=(*shape, parameters))}, stats, how), path)
+save(build(Target("normal"), {"mu": mu, "w": w}, stats, how), path)
 """
 
 
@@ -106,6 +111,21 @@ CASES = {
     "sample Stan": Case(sample_stan, FILE_MB * 1.5),
     "sample NumPyro": Case(sample_numpyro, FILE_MB * 1.5),
     "diagnose": Case(lambda f, _: command("diagnose", str(f / "0.nc")), 300, inputs=1),
+    "diagnose aligned": Case(
+        lambda f, _: command("diagnose", str(f / "0.nc"), "--exchangeable", "mu,w"), 300, inputs=1
+    ),
+    "align": Case(
+        lambda f, _: command(
+            "align", str(f / "0.nc"), "--exchangeable", "mu,w", "--out", str(f / "aligned.nc")
+        ),
+        100,
+        inputs=1,
+    ),
+    "convert": Case(
+        lambda f, _: command("convert", str(f / "0.nc"), "--out", str(f / "again.nc")),
+        60,
+        inputs=1,
+    ),
     "compare": Case(
         lambda f, _: command("compare", str(f / "0.nc"), str(f / "1.nc")), 300, inputs=2
     ),
@@ -122,7 +142,7 @@ def peak(case: Case, draws: int) -> float:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for seed in range(case.inputs):
-            sizes = [str(n) for n in (draws, PARAMETERS, CHAINS, seed)]
+            sizes = [str(n) for n in (draws, PARAMETERS, CHAINS, seed, PARTS)]
             made = [sys.executable, "-c", MAKE_POSTERIOR, str(folder / f"{seed}.nc"), *sizes]
             subprocess.run(made, check=True)
         words = [sys.executable, *case.words(folder, draws)]

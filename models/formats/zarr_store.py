@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from ..storage.claims import ClaimError, check_claim
+from ..storage.pieces import in_pieces
 from .faults import FormatError
 
 if TYPE_CHECKING:
@@ -130,6 +131,6 @@ def write_zipped(tree: xr.DataTree, path: Path) -> None:
 
 
 def _write(tree: xr.DataTree, store: Any) -> None:
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), in_pieces(tree) as pieces:
         warnings.simplefilter("ignore")
-        tree.to_zarr(store, mode="w", consolidated=True, zarr_format=_FORMAT)
+        pieces.to_zarr(store, mode="w", consolidated=True, zarr_format=_FORMAT)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from .claims import ClaimError, check_hdf5
+from .pieces import in_pieces
 from .seal import Seal, examine, sealing
 from .sink import Sink
 
@@ -20,10 +21,11 @@ _PIECE: Final = 2**24
 def write_tree(tree: xr.DataTree, path: Path, *, new: bool = False) -> Path:
     """Write a tree, with its seal; the file appears whole or not at all.
 
-    It takes the place of what was there, but with `new`: see `atomic.replacing`, which also says what it raises.
+    It takes the place of what was there, but with `new`: see `atomic.replacing`, which also says what it raises. What
+    of the tree is still in files goes from there to here a piece at a time.
     """
-    with sealing(path, new=new) as part, Sink(part) as file:
-        tree.to_netcdf(file, engine=_ENGINE)
+    with sealing(path, new=new) as part, Sink(part) as file, in_pieces(tree) as pieces:
+        pieces.to_netcdf(file, engine=_ENGINE)
     return path
 
 

@@ -1,0 +1,51 @@
+"""Trees whose large variables are still in their files: taken from there a piece at a time while they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import prod
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+PIECE: int = 2**22
+"""Bytes that are read and written at a time; what is no larger is taken whole."""
+
+
+def is_read_later(variable: xr.DataArray) -> bool:
+    """Whether a variable's numbers are still in a file, too many of them to be taken at once."""
+    return (
+        variable.nbytes > PIECE and not variable.variable._in_memory
+    )  # of which xarray says nothing publicly
+
+
+@contextmanager
+def in_pieces(tree: xr.DataTree) -> Iterator[xr.DataTree]:
+    """Give a tree that libraries write without having any large variable in memory.
+
+    What is in memory stays as it is; what is not is given to them as arrays of Dask, whose pieces are made one after
+    the other, in this thread.
+    """
+    if not any(is_read_later(v) for node in tree.subtree for v in node.data_vars.values()):
+        yield tree
+        return
+    import dask  # here: most trees are in memory
+
+    with dask.config.set(scheduler="synchronous"):
+        yield tree.map_over_datasets(_cut)
+
+
+def _cut(dataset: xr.Dataset) -> xr.Dataset:
+    cut = {name: _pieces(v) for name, v in dataset.data_vars.items() if is_read_later(v)}
+    return dataset.assign(cut)
+
+
+def _pieces(variable: xr.DataArray) -> xr.DataArray:
+    """The array in pieces of its first axes, such as some draws of one chain."""
+    sizes: list[int] = []
+    for axis, length in enumerate(variable.shape):
+        beyond = prod(variable.shape[axis + 1 :]) * variable.dtype.itemsize
+        sizes.append(min(length, max(1, PIECE // beyond)))
+    return variable.chunk(dict(zip(variable.dims, sizes, strict=True)), inline_array=True)

@@ -1,0 +1,52 @@
+"""What lies in a file goes into another one a piece at a time, and arrives as it was."""
+
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import onebasin as ob
+from onebasin.models.formats.writing import write_tree
+from onebasin.models.storage.pieces import PIECE, in_pieces
+
+LENGTH = 6 * PIECE // (8 * 2 * 30)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file of six pieces, and truth values beside them."""
+    rng = np.random.default_rng(0)
+    w = xr.Dataset(
+        {"w": (("chain", "draw", "row", "column"), rng.normal(size=(2, LENGTH, 5, 6)))},
+        coords={"row": list("abcde")},
+        attrs={"said": "here"},
+    )
+    stats = xr.Dataset({"diverging": (("chain", "draw"), rng.random((2, LENGTH)) < 0.5)})
+    tree = xr.DataTree.from_dict({"posterior": w, "sample_stats": stats})
+    tree.attrs = {"method": "nuts"}
+    return write_tree(tree, tmp_path_factory.mktemp("pieces") / "run.nc")
+
+
+@pytest.mark.parametrize("name", ["again.nc", "again.zarr", "again.zarr.zip"])
+def test_what_is_read_later_arrives_as_it_was(path: Path, tmp_path: Path, name: str):
+    with ob.open_posterior(path, lazy=True) as tree:
+        ob.save(tree, tmp_path / name)
+    assert ob.open_posterior(tmp_path / name).identical(ob.open_posterior(path))
+
+
+def test_writing_takes_no_more_than_some_pieces(path: Path, tmp_path: Path):
+    with ob.open_posterior(path, lazy=True) as tree:
+        ob.save(tree, tmp_path / "first.nc")  # which imports what is needed
+        tracemalloc.start()
+        ob.save(tree, tmp_path / "again.nc")
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert peak < 2.5 * PIECE
+
+
+def test_what_is_in_memory_is_given_as_it_is(path: Path):
+    tree = ob.open_posterior(path)
+    with in_pieces(tree) as given:
+        assert given is tree
