@@ -1,7 +1,7 @@
 """The folder in which a run keeps what it has on its way: looked at before, emptied of what is ours after.
 
-Ours are files of the names below that hold our mark or nothing that anybody could read; whatever else lies there, and
-then the folder, stays.
+Chains lie in folders of their own, ``chain-0`` and so on, the state of training in a file. Ours are files of the names
+below that hold our mark or nothing that anybody could read; whatever else lies there, and then the folder, stays.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import zipfile
 from contextlib import suppress
 from pathlib import Path
 
+from onebasin.models.storage.claims import read_arrays
 from onebasin.models.storage.leftovers import sweep
 
 from .errors import InferenceError
@@ -18,16 +19,26 @@ from .errors import InferenceError
 MARK = "fingerprint"
 """The array that says which run a file is of."""
 
-_NAME = re.compile(r"(chain-\d+|state)\.npz")
+_NAME = re.compile(r"(chain-\d+|state)\.npz")  # chains in one file are those of earlier versions
+_CHAIN = re.compile(r"chain-(\d+)(-[0-9a-f]{8})?")
+_IN_CHAIN = re.compile(r"state\.npz|draws-\d{6,}\.npz|stan-.*")
+_LOCK = ".lock"
 
 
-def chain_file(folder: Path, number: int) -> Path:
-    """Where a finished chain is kept."""
-    return folder / f"chain-{number}.npz"
+def chain_folder(folder: Path, number: int, fingerprint: str) -> Path:
+    """Where a chain of a run is kept; beside that of another run, where there is one."""
+    usual = folder / f"chain-{number}"
+    own = folder / f"chain-{number}-{fingerprint[:8]}"
+    return own if own.exists() or _mark(state_file(usual)) not in (None, fingerprint) else usual
+
+
+def chunk_file(folder: Path, index: int) -> Path:
+    """A chunk of a chain's draws, in the chain's folder."""
+    return folder / f"draws-{index:06d}.npz"
 
 
 def state_file(folder: Path) -> Path:
-    """Where the state of training is kept."""
+    """Where the state of training is kept, or of a chain in its folder."""
     return folder / "state.npz"
 
 
@@ -37,14 +48,16 @@ def check_folder(folder: Path) -> None:
     Raises
     ------
     InferenceError
-        If it is no folder, or a file of somebody else has one of our names.
+        If it is no folder, or something of somebody else has one of our names.
     """
     if folder.exists() and not folder.is_dir():
         raise InferenceError(
             f"{folder}, where finished chains are to be kept, is no folder; move it away."
         )
-    for path in folder.glob("*.npz"):
-        if _NAME.fullmatch(path.name) and not _is_ours(path):
+    for path in folder.glob("*"):
+        if (_NAME.fullmatch(path.name) and not _is_ours(path)) or (
+            _CHAIN.fullmatch(path.name) and not _is_our_chain(path)
+        ):
             raise InferenceError(
                 f"{path} would be replaced by a finished chain, but no run has written it; move it away."
             )
@@ -64,6 +77,10 @@ def remove(folder: Path) -> list[str]:
     for path in folder.iterdir():
         if _NAME.fullmatch(path.name) and _is_ours(path):
             path.unlink(missing_ok=True)
+        elif _CHAIN.fullmatch(path.name) and _is_our_chain(path):
+            _remove_chain(path)
+        elif path.name == _LOCK and path.is_file():  # of a process that was killed
+            path.unlink(missing_ok=True)
     stays = sorted(path.name for path in folder.iterdir())
     if not stays:
         with suppress(OSError):  # a link to a folder stays
@@ -71,9 +88,43 @@ def remove(folder: Path) -> list[str]:
     return stays
 
 
-def count_chains(folder: Path) -> int:
-    """How many finished chains are kept in a folder."""
-    return len(list(folder.glob("chain-*.npz")))
+def kept_draws(folder: Path) -> list[int]:
+    """How many draws are kept of each chain in a folder."""
+    found = []
+    for path in sorted(folder.glob("chain-*")):
+        if _CHAIN.fullmatch(path.name):
+            with suppress(OSError, ValueError, KeyError):
+                found.append(int(read_arrays(state_file(path))["draws"]))
+    return found
+
+
+def _remove_chain(path: Path) -> None:
+    sweep(path)
+    # The state goes last: without it, what is left would be taken for somebody else's.
+    for file in sorted(path.iterdir()):
+        if _IN_CHAIN.fullmatch(file.name) and file != state_file(path):
+            file.unlink(missing_ok=True)
+    with suppress(OSError):  # something of somebody else is in it
+        if [file.name for file in path.iterdir()] == [state_file(path).name]:
+            state_file(path).unlink()
+        path.rmdir()
+
+
+def _is_our_chain(path: Path) -> bool:
+    """Whether a folder of our name has our state, or nothing that anybody would miss."""
+    if path.is_symlink() or not path.is_dir():
+        return False
+    if state_file(path).exists():
+        return _is_ours(state_file(path))
+    return all(file.name.startswith(".") for file in path.iterdir())
+
+
+def _mark(path: Path) -> str | None:
+    """Which run a file is of; None where it is not there, or damaged."""
+    try:
+        return str(read_arrays(path)[MARK])
+    except (OSError, ValueError, KeyError):
+        return None
 
 
 def _is_ours(path: Path) -> bool:

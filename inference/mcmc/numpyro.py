@@ -1,14 +1,15 @@
 """HMC and NUTS on a NumPyro model, in compiled slices.
 
 The kernels are NumPyro's. A chain advances `SLICE` iterations at a time inside one compiled loop, so that
-it can show its progress and be stopped; where the slices end has no effect on the draws.
+it can show its progress, be stopped, and write down where it stands: with that, another process goes on
+to the same draws, bit for bit.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -27,8 +28,9 @@ from ..density.start import random_starts
 from ..keys import Purpose, keys_for
 from ..precision import precision
 from ..progress import ChainBar
-from .chains import Chain, ChainsRequest, how_it_went
+from .chains import ChainsRequest
 from .optimum import BestOptimum
+from .places import ChainPlace, Standing
 from .settings import HmcSettings, NutsSettings
 
 SLICE = 50
@@ -67,7 +69,7 @@ class ChainRunner:
 
     def __init__(self, request: ChainsRequest) -> None:
         settings, seed = request.settings, request.seed
-        self.settings, self.bars, self._room = settings, request.bars, request.gathered.room
+        self.settings, self.bars = settings, request.bars
         with precision(settings.dtype):
             density = density_of(request.target)
             points = jax.vmap(density.unravel)(chain_starts(density, settings, seed))
@@ -75,116 +77,153 @@ class ChainRunner:
             start = jax.jit(jax.vmap(lambda key, z: kernel.init(key, settings.warmup, z, (), {})))
             self._states = start(keys_for(Purpose.CHAIN, seed, settings.chains), points)
             advance = jax.jit(partial(_advance, kernel, partial(_bounded, settings)))
-            lowered = advance.lower(self._state(0), 1)
+            lowered = advance.lower(self.start(0), 0, 1)
             self._advance = lowered.compile()
             # Compiled here, not while a chain's sampling is timed.
             constrain = jax.jit(jax.vmap(density.quantities))
             self._constrain = constrain.lower(lowered.out_info[1]["z"]).compile()
 
-    def _state(self, number: int) -> HMCState:
+    def start(self, number: int) -> HMCState:
+        """Where a chain begins."""
         return jax.tree.map(lambda leaf: leaf[number], self._states)
 
-    def __call__(self, number: int, cancel: threading.Event) -> Chain:
-        """Run one chain; see `chains.RunChain`."""
-        with precision(self.settings.dtype):
-            s = self.settings
-            bar = self.bars.chain(number, warmup=s.warmup, draws=s.draws)
-            state = jax.block_until_ready(self._state(number))
-            started = time.perf_counter()
-            state = self._iterate(state, s.warmup, cancel, _Shown(bar, 0), None)
-            warm = time.perf_counter()
-            kept = _Kept(s.draws, partial(self._room, number))
-            self._iterate(state, s.draws, cancel, _Shown(bar, s.warmup), kept)
-            ended = time.perf_counter()
-            chain = self._finish(kept, warm - started, ended - warm)
-            bar.end(ended - started, **how_it_went(chain.stats))
-            return chain
+    def advance(
+        self, state: HMCState, first: int, last: int, *, keep: bool
+    ) -> tuple[HMCState, dict[str, np.ndarray], dict[str, np.ndarray]]:
+        """Take the iterations from `first` to `last` of a slice; returns draws (where wanted) and statistics as well.
 
-    def _iterate(
-        self,
-        state: HMCState,
-        total: int,
-        cancel: threading.Event,
-        shown: _Shown,
-        kept: _Kept | None,
-    ) -> HMCState:
-        for start in range(0, total, SLICE):
-            if cancel.is_set():
-                raise RunCancelled("The chain was stopped.")
-            num = min(SLICE, total - start)
-            # JAX hands back before it has computed: without waiting, a warmup would end as soon as it is queued, and
-            # its time be counted as sampling.
-            state, ended = jax.block_until_ready(self._advance(state, num))
-            shown(start + num, num, ended)
-            if kept is not None:
-                kept.put(start, num, {"draws": self._constrain(ended.pop("z")), "stats": ended})
-        return state
-
-    def _finish(self, kept: _Kept, warmup: float, sampling: float) -> Chain:
-        stats = kept.parts["stats"]
+        A draw may depend on its place in its slice by a last bit, since a slice is computed at once: so a chain that
+        goes on takes each iteration at the place that it would have had.
+        """
+        # JAX hands back before it has computed: without waiting, a warmup would end as soon as it is queued, and
+        # its time be counted as sampling.
+        state, ended = jax.block_until_ready(self._advance(state, first, last))
+        z = ended.pop("z")
+        draws, stats = (
+            {name: np.asarray(rows)[first:last] for name, rows in part.items()}
+            for part in (self._constrain(z) if keep else {}, ended)
+        )
         if isinstance(self.settings, NutsSettings):
             # A tree of depth d takes 2^d - 1 leapfrog steps, plus those of a last subtree that is thrown away.
             stats["tree_depth"] = np.floor(np.log2(stats["n_steps"] + 1)).astype(np.int64)
-        return Chain(kept.parts["draws"], stats, warmup, sampling)
+        return state, draws, stats
+
+    def __call__(self, place: ChainPlace, cancel: threading.Event) -> None:
+        """Run one chain; see `chains.RunChain`."""
+        with precision(self.settings.dtype):
+            s = self.settings
+            bar = self.bars.chain(place.number, warmup=s.warmup, draws=s.draws)
+            _Walk(self, place, bar).run(cancel)
 
 
-class _Shown:
-    """Shows how far a chain is, after each slice of a phase.
+class _Walk:
+    """A chain on its way: where it is, and what it took to come there.
 
     Parameters
     ----------
+    runner : ChainRunner
+        Takes its steps.
+    place : ChainPlace
+        Where it goes on from, and where its draws go.
     bar : ChainBar
-        Where.
-    before : int
-        Iterations of the phases before.
+        Where it shows how far it is.
     """
 
-    def __init__(self, bar: ChainBar, before: int) -> None:
-        self._bar, self._before, self._divergences = bar, before, 0
+    def __init__(self, runner: ChainRunner, place: ChainPlace, bar: ChainBar) -> None:
+        self._runner, self._place, self._bar = runner, place, bar
+        found, start = place.standing, runner.start(place.number)
+        self.state = jax.block_until_ready(start if found is None else _unpack(found.state, start))
+        self.warmed = 0 if found is None else int(found.state["warmed"])
+        self.divergences = 0 if found is None else int(found.state["divergences"])
+        self.drawn = 0 if found is None else found.draws
+        self.seconds = [0.0, 0.0]
+        if found is not None:
+            self.seconds = [found.warmup_seconds, found.sampling_seconds]
+        self._read_at = time.perf_counter()
 
-    def __call__(self, done: int, num: int, ended: dict[str, Any]) -> None:
-        """Take in a slice; what the warmup's divergences were says nothing of the draws."""
-        if not self._bar.moving:
-            return
-        self._divergences += int(np.asarray(ended["diverging"])[:num].sum())
-        self._bar.show(
-            self._before + done,
-            step_size=float(np.asarray(ended["step_size"])[num - 1]),
-            divergences=self._divergences,
-        )
+    def run(self, cancel: threading.Event) -> None:
+        """Go to the end."""
+        s, step_size = self._runner.settings, float("nan")
+        before = sum(self.seconds)
+        while self.warmed < s.warmup:
+            num, stats = self._step(self.warmed, s.warmup, cancel, keep=False)
+            self.warmed += num
+            self._show(self.warmed, stats)
+            self._save()
+        self._lap(0)
+        while self.drawn < s.draws:
+            num, stats = self._step(self.drawn, s.draws, cancel, keep=True)
+            self.drawn += num
+            self.divergences += int(stats["diverging"].sum())
+            step_size = float(stats["step_size"][-1])
+            self._show(s.warmup + self.drawn, stats)
+            self._save()
+        self._lap(1)
+        self._place.finish(self._standing())
+        seconds = sum(self.seconds) - before
+        self._bar.end(seconds, step_size=step_size, divergences=self.divergences)
+
+    def _step(
+        self, done: int, total: int, cancel: threading.Event, *, keep: bool
+    ) -> tuple[int, dict[str, np.ndarray]]:
+        """Take the rest of a slice: how many iterations that was, and their statistics."""
+        if cancel.is_set():
+            self._save(now=True)
+            raise RunCancelled("The chain was stopped.")
+        first = done % SLICE
+        last = min(SLICE, first + total - done)
+        self.state, draws, stats = self._runner.advance(self.state, first, last, keep=keep)
+        if keep:
+            self._place.put(done, draws, stats)
+        return last - first, stats
+
+    def _save(self, *, now: bool = False) -> None:
+        def make() -> Standing:
+            self._lap(0 if self.warmed < self._runner.settings.warmup else 1)
+            return self._standing()
+
+        self._place.save(make, now=now)
+
+    def _standing(self) -> Standing:
+        counted = {"warmed": np.array(self.warmed), "divergences": np.array(self.divergences)}
+        return Standing(self.drawn, *self.seconds, state={**counted, **_pack(self.state)})
+
+    def _lap(self, phase: int) -> None:
+        """Add the time since the last look at the clock to a phase."""
+        now = time.perf_counter()
+        self.seconds[phase] += now - self._read_at
+        self._read_at = now
+
+    def _show(self, done: int, stats: dict[str, np.ndarray]) -> None:
+        if self._bar.moving:
+            step_size = float(stats["step_size"][-1])
+            self._bar.show(done, step_size=step_size, divergences=self.divergences)
 
 
-class _Kept:
-    """What is kept of a chain, in arrays of its full length: a net's draws would not fit into memory twice.
+def _pack(state: HMCState) -> dict[str, np.ndarray]:
+    """The whole state in arrays: position, momentum, step size, metric, what adapts them, and the key."""
+    leaves = jax.tree.leaves(state)
+    return {f"hmc-{i}": np.asarray(_raw(leaf)) for i, leaf in enumerate(leaves)}
 
-    Parameters
-    ----------
-    draws : int
-        How many there will be.
-    room : callable
-        Gives the array for a variable's draws, from its name, shape and type.
-    """
 
-    def __init__(
-        self, draws: int, room: Callable[[str, tuple[int, ...], np.dtype], np.ndarray]
-    ) -> None:
-        self.draws, self._room = draws, room
-        self.parts: dict[str, dict[str, np.ndarray]] = {}
+def _unpack(arrays: Mapping[str, np.ndarray], like: HMCState) -> HMCState:
+    """The state that `_pack` has put into arrays, bit for bit."""
+    leaves, tree = jax.tree.flatten(like)
 
-    def put(self, start: int, num: int, ended: dict[str, dict[str, Any]]) -> None:
-        """Store the first `num` rows of every buffer (draw, ...) from row `start` on."""
-        for part, buffers in ended.items():
-            arrays = self.parts.setdefault(part, {})
-            for name, buffer in buffers.items():
-                values = np.asarray(buffer)
-                if name not in arrays:
-                    shape = (self.draws, *values.shape[1:])
-                    arrays[name] = (
-                        self._room(name, shape, values.dtype)
-                        if part == "draws"
-                        else np.empty(shape, values.dtype)
-                    )
-                arrays[name][start : start + num] = values[:num]
+    def restored(array: np.ndarray, leaf: jax.Array) -> jax.Array:
+        values = jnp.asarray(array, _raw(leaf).dtype)
+        return jax.random.wrap_key_data(values) if _is_key(leaf) else values
+
+    found = [restored(arrays[f"hmc-{i}"], leaf) for i, leaf in enumerate(leaves)]
+    return jax.tree.unflatten(tree, found)
+
+
+def _is_key(leaf: jax.Array) -> bool:
+    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def _raw(leaf: jax.Array) -> jax.Array:
+    return jax.random.key_data(leaf) if _is_key(leaf) else leaf
 
 
 def _kernel(density: NumpyroDensity, settings: NutsSettings | HmcSettings) -> HMC:
@@ -212,9 +251,10 @@ def _advance(
     kernel: HMC,
     bounded: Callable[[HMCState], HMCState],
     state: HMCState,
-    num: jax.Array | int,
+    first: jax.Array | int,
+    last: jax.Array | int,
 ) -> tuple[HMCState, dict[str, Any]]:
-    """Take `num` (at most SLICE) iterations; returns what each of them ended in, in buffers of SLICE rows."""
+    """Take iterations `first` to `last` of a slice; returns what each of them ended in, in buffers of SLICE rows."""
 
     def body(i: jax.Array, carry: tuple) -> tuple:
         state, buffers = carry
@@ -224,7 +264,7 @@ def _advance(
     empty = jax.tree.map(
         lambda v: jnp.zeros((SLICE, *jnp.shape(v)), jnp.asarray(v).dtype), _keep(state)
     )
-    return jax.lax.fori_loop(0, num, body, (state, empty))
+    return jax.lax.fori_loop(first, last, body, (state, empty))
 
 
 def _keep(state: HMCState) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -16,6 +17,7 @@ from ..engine import engine_named
 from ..fingerprint import fingerprint
 from ..run import Found, Job, run
 from .chains import ChainsRequest, Gathered, run_chains
+from .places import Standing
 from .settings import HmcSettings, NutsSettings
 
 Settings = NutsSettings | HmcSettings
@@ -42,15 +44,17 @@ def sample(
             if kept is not None:
                 how = {"method": method, "settings": _chain_settings(settings), "seed": job.seed}
                 mark = fingerprint(target, engine=job.engine, progress=job.bars.say, **how)
-            gathered = Gathered(settings.chains)
-            request = ChainsRequest(target, settings, job.seed, job.bars, folder, gathered)
-            chains = run_chains(
+            gathered = Gathered(settings.chains, settings.draws)
+            request = ChainsRequest(target, settings, job.seed, job.bars, folder)
+            ended = run_chains(
                 partial(engine_named(job.engine).chains, request),
                 gathered,
+                chains=settings.chains,
+                draws=settings.draws,
                 folder=None if mark is None else kept,
                 fingerprint=mark or "",
             )
-        return Found(chains.draws, chains.stats, _attributes(chains, settings))
+        return Found(gathered.draws, gathered.stats, _attributes(gathered, ended, settings))
 
     return run(
         target,
@@ -67,16 +71,20 @@ def sample(
 
 
 def _chain_settings(settings: Settings) -> dict[str, object]:
-    """The settings that decide a single chain: all but the number of chains."""
-    return {k: v for k, v in asdict(settings).items() if k != "chains"}
+    """The settings that decide a chain's draws: all but how many there are of chains and of draws."""
+    return {k: v for k, v in asdict(settings).items() if k not in ("chains", "draws")}
 
 
-def _attributes(chains: Gathered, settings: Settings) -> dict[str, object]:
+def _attributes(
+    gathered: Gathered, ended: Sequence[Standing], settings: Settings
+) -> dict[str, object]:
     out: dict[str, object] = {
-        "warmup_seconds": chains.warmup_seconds,
-        "sampling_seconds": chains.sampling_seconds,
-        "gradient_evaluations": int(chains.stats["n_steps"].sum()),
+        "warmup_seconds": [chain.warmup_seconds for chain in ended],
+        "sampling_seconds": [chain.sampling_seconds for chain in ended],
+        "gradient_evaluations": int(gathered.stats["n_steps"].sum()),
     }
+    if any(chain.restarts for chain in ended):
+        out["restarts"] = [list(chain.restarts) for chain in ended]
     if isinstance(settings, NutsSettings):
         out["max_tree_depth"] = settings.max_tree_depth
     return out

@@ -6,19 +6,18 @@ import math
 import tempfile
 import threading
 import time
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from onebasin.models.target import Target
 from onebasin.stan import command
 from onebasin.stan.errors import StanRunError
 from onebasin.stan.output import Output, read
 from onebasin.stan.program import make_ready, name_draws
 from onebasin.stan.run import run
 
-from .chains import Chain, ChainsRequest, how_it_went
+from .chains import ChainsRequest, how_it_went
+from .places import ChainPlace, Standing
 from .settings import HmcSettings, NutsSettings
 from .stan_progress import ChainWatch
 from .stan_starts import best_optimum, seeds_of
@@ -56,28 +55,23 @@ class ChainRunner:
         self.request, self.settings, self.bars = request, request.settings, request.bars
         self.ready = make_ready(request.target, request.folder, progress=request.bars.say)
 
-    def __call__(self, number: int, cancel: threading.Event) -> Chain:
+    def __call__(self, place: ChainPlace, cancel: threading.Event) -> None:
         """Run one chain; see `chains.RunChain`."""
         started = time.perf_counter()
-        s = self.settings
+        s, number = self.settings, place.number
         bar = self.bars.chain(number, warmup=s.warmup, draws=s.draws)
-        place = Path(tempfile.mkdtemp(dir=self.request.folder))
-        csv = place / "draws.csv"
-        arguments = self._arguments(number, csv, self._init(number, place, cancel))
+        folder = Path(tempfile.mkdtemp(dir=self.request.folder))
+        csv = folder / "draws.csv"
+        arguments = self._arguments(number, csv, self._init(number, folder, cancel))
         watch = ChainWatch(bar, csv)
-        printed = run(self.ready, arguments, place, cancel=cancel, watch=watch)
-        output = read(csv, partial(self._room, number), printed=printed)
+        printed = run(self.ready, arguments, folder, cancel=cancel, watch=watch)
+        output = read(csv, printed=printed)
         _check_complete(output, self.settings, csv)
         csv.unlink()  # twice the size of the draws, where other chains are still to write theirs
-        chain = _chain(self.request.target, self.settings, output)
-        bar.end(time.perf_counter() - started, **how_it_went(chain.stats))
-        return chain
-
-    def _room(self, number: int, name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-        """Where a chain's draws are read to: their last place, but those of networks, which get other names."""
-        if self.request.target.is_network or shape[0] != self.settings.draws:
-            return np.empty(shape, dtype)
-        return self.request.gathered.room(number, name, shape, dtype)
+        stats = _stats(self.settings, output)
+        place.put(0, name_draws(self.request.target, output.variables), stats)
+        place.finish(Standing(s.draws, output.seconds("Warm-up"), output.seconds("Sampling")))
+        bar.end(time.perf_counter() - started, **how_it_went(stats))
 
     def _init(self, number: int, place: Path, cancel: threading.Event) -> Path | float:
         """Where the chain starts: within a radius, or at the values of a file."""
@@ -127,7 +121,7 @@ def _check_complete(output: Output, settings: NutsSettings | HmcSettings, csv: P
         )
 
 
-def _chain(target: Target, settings: NutsSettings | HmcSettings, output: Output) -> Chain:
+def _stats(settings: NutsSettings | HmcSettings, output: Output) -> dict[str, np.ndarray]:
     stats: dict[str, np.ndarray] = {
         name: output.method[column].astype(KINDS.get(name, np.float64))
         for column, name in STATS.items()
@@ -137,9 +131,4 @@ def _chain(target: Target, settings: NutsSettings | HmcSettings, output: Output)
         # CmdStan writes the integration time instead; the number of steps follows from it as in Stan's source.
         time = output.method["int_time__"]
         stats["n_steps"] = np.maximum(1, time / stats["step_size"]).astype(np.int64)
-    return Chain(
-        name_draws(target, output.variables),
-        stats,
-        output.seconds("Warm-up"),
-        output.seconds("Sampling"),
-    )
+    return stats

@@ -84,7 +84,7 @@ class Request:
 
     @property
     def checkpoint(self) -> Path:
-        """Folder beside `out` in which finished chains are kept until all are."""
+        """Folder beside `out` in which chains are kept as they go, until all have ended."""
         return self.out.with_name(f"{self.out.name}.chains")
 
 
@@ -330,11 +330,13 @@ def _check_names(request: Request, say: Callable[[str], None]) -> None:
 
 def what_is_kept(request: Request) -> str:
     """Say what is there of a run that broke off, and what the same command does with it."""
-    from onebasin.inference.kept import count_chains
+    from onebasin.inference.kept import kept_draws
 
     if not isinstance(request.settings, NutsSettings | HmcSettings):
         return f"--method {request.method} keeps nothing before it ends"
+    chains, draws = request.settings.chains, request.settings.draws
+    kept = [min(count, draws) for count in kept_draws(request.checkpoint)]
     return (
-        f"{count_chains(request.checkpoint)} of {request.settings.chains} chains are finished and kept in "
+        f"{kept.count(draws)} of {chains} chains are finished, {sum(kept):,} of {chains * draws:,} draws kept in "
         f"{request.checkpoint}: the same command goes on from there"
     )

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from onebasin.analysis.alignment.workers import workers
-from onebasin.inference.mcmc.chains import Chain, Gathered, run_chains
+from onebasin.inference.mcmc.chains import Gathered, run_chains
+from onebasin.inference.mcmc.places import ChainPlace
 from onebasin.models.cores import available_cores
 
 
@@ -27,13 +28,13 @@ def test_chains_take_turns_on_one_core(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0}, raising=False)
     at_once, most = 0, 0
 
-    def run(number: int, cancel: threading.Event) -> Chain:
+    def run(place: ChainPlace, cancel: threading.Event) -> None:
         nonlocal at_once, most
         at_once += 1
         most = max(most, at_once)
         time.sleep(0.01)
         at_once -= 1
-        return Chain({"x": np.zeros(2)}, {}, 0.0, 0.0)
+        place.put(0, {"x": np.zeros(2)}, {})
 
-    run_chains(lambda: run, Gathered(4), folder=None, fingerprint="")
+    run_chains(lambda: run, Gathered(4, 2), chains=4, draws=2)
     assert most == 1

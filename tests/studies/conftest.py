@@ -12,6 +12,8 @@ import xarray as xr
 
 from onebasin import inference
 from onebasin.inference import NutsSettings
+from onebasin.inference.mcmc.chains import Gathered
+from onebasin.inference.mcmc.places import KeptPlace, Standing
 from onebasin.inference.posterior import build
 from onebasin.models import NetworkTarget
 from onebasin.stan.home.search import find_cmdstan
@@ -109,6 +111,14 @@ class Sampler:
         self.calls.append(call)
         self.before(call)
         return fake_posterior(target, method, how["engine"], how["settings"], how["seed"])
+
+
+def keep_chain(folder: Path, number: int, draws: int) -> None:
+    """Keep a chain of some draws, as a sampler does."""
+    place = KeptPlace(number, Gathered(1, draws), folder, "of some run")
+    place.restore()
+    place.put(0, {"mu": np.zeros(draws)}, {})
+    place.save(lambda: Standing(draws), now=True)
 
 
 class InMemory(Outcomes):

@@ -26,7 +26,7 @@ from onebasin.studies.commands import sampling
 from onebasin.studies.commands.method_settings import NETWORKS_ALONE
 from onebasin.studies.methods import infer
 
-from .conftest import DATA
+from .conftest import DATA, keep_chain
 
 
 def test_program_and_data_go_to_the_sampler(sample, sampler, program):
@@ -240,16 +240,15 @@ def test_bad_option_is_one_line_before_anything_runs(sample, sampler, words, mes
 
 def test_interrupt_keeps_finished_chains_and_the_same_command_goes_on(sample, sampler):
     def interrupt(call):
-        call["checkpoint"].mkdir()
-        for number in range(3):
-            (call["checkpoint"] / f"chain-{number}.npz").touch()
+        for number in range(4):
+            keep_chain(call["checkpoint"], number, call["settings"].draws if number < 3 else 20)
         raise KeyboardInterrupt
 
     sampler.before = interrupt
     answer = sample()
     assert answer.code == 130
     assert answer.err == (
-        "onebasin: interrupted; 3 of 4 chains are finished and kept in run.nc.chains: the same "
+        "onebasin: interrupted; 3 of 4 chains are finished, 3,020 of 4,000 draws kept in run.nc.chains: the same "
         "command goes on from there\n"
     )
     assert not Path("run.nc").exists()
@@ -312,13 +311,13 @@ def test_seed_and_draws_change_the_draws(onebasin, program):
 
 @pytest.mark.stan
 def test_damaged_kept_chain_is_made_anew_with_one_line(onebasin, program):
-    Path("run.nc.chains").mkdir()
-    Path("run.nc.chains/chain-0.npz").touch()
+    Path("run.nc.chains/chain-0").mkdir(parents=True)
+    Path("run.nc.chains/chain-0/state.npz").touch()
     fixed = ("--chains", "1", "--warmup", "100", "--draws", "200")
     answer = onebasin("sample", "normal.stan", "data.json", "--out", "run.nc", *fixed)
     assert answer.code == 0
     assert [line for line in answer.err.splitlines() if "damaged" in line] == [
-        "run.nc.chains/chain-0.npz is damaged (its checksum is missing or wrong): what it kept is made anew."
+        "run.nc.chains/chain-0/state.npz is damaged (its checksum is missing or wrong): what it kept is made anew."
     ]
     assert not Path("run.nc.chains").exists()
 

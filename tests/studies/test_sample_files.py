@@ -9,7 +9,7 @@ import pytest
 
 from onebasin.inference.posterior import open_posterior
 
-from .conftest import NORMAL
+from .conftest import NORMAL, keep_chain
 
 
 def test_existing_file_is_replaced_only_by_force(sample, sampler):
@@ -140,21 +140,20 @@ def test_the_second_command_on_one_output_is_refused_at_once(sample, sampler):
 
 def test_a_full_disk_says_what_is_kept(sample, sampler, monkeypatch):
     def keep(call):
-        call["checkpoint"].mkdir()
         for number in range(4):
-            (call["checkpoint"] / f"chain-{number}.npz").touch()
+            keep_chain(call["checkpoint"], number, call["settings"].draws)
+        monkeypatch.setattr("onebasin.models.storage.atomic.flush", full)
 
     def full(*_):
         raise OSError(28, "No space left on device")
 
     sampler.before = keep
-    monkeypatch.setattr("onebasin.models.storage.atomic.flush", full)
     answer = sample()
     assert answer.code == 1
     assert answer.err == (
         "onebasin: run.nc cannot be written (No space left on device), and what was there before is as it was; make "
-        "room, or name a file in another place; 4 of 4 chains are finished and kept in run.nc.chains: the same command "
-        "goes on from there.\n"
+        "room, or name a file in another place; 4 of 4 chains are finished, 4,000 of 4,000 draws kept in "
+        "run.nc.chains: the same command goes on from there.\n"
     )
     assert not Path("run.nc").exists()
 

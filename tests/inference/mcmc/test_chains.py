@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from onebasin.inference import NutsSettings
-from onebasin.inference.mcmc.chains import Chain, Gathered, run_chains
+from onebasin.inference.kept import kept_draws
+from onebasin.inference.mcmc.chains import Gathered, RunChain, run_chains
+from onebasin.inference.mcmc.places import ChainPlace, Standing
 from onebasin.inference.mcmc.stan import _check_complete
 from onebasin.models.errors import RunCancelled
 from onebasin.stan.errors import StanRunError
 from onebasin.stan.output import Output
 
 
-def chain(number: int) -> Chain:
-    return Chain(
-        {"x": np.full((3, 2), float(number))}, {"diverging": np.zeros(3, dtype=bool)}, 0.5, 1.5
-    )
+def put(place: ChainPlace) -> None:
+    """Three draws of a chain, at once."""
+    x = np.full((3, 2), float(place.number))
+    place.put(0, {"x": x}, {"diverging": np.zeros(3, dtype=bool)})
+    place.finish(Standing(3, 0.5, 1.5))
+
+
+def run(
+    prepare: Callable[[], RunChain], chains: int, folder: Path | None = None, mark: str = "a"
+) -> tuple[Gathered, list[Standing]]:
+    gathered = Gathered(chains, 3)
+    how = {"chains": chains, "draws": 3, "folder": folder, "fingerprint": mark}
+    return gathered, run_chains(prepare, gathered, **how)
 
 
 class Runs:
@@ -31,66 +43,67 @@ class Runs:
         self.error = error or RuntimeError("planted")
 
     def prepare(self):
-        def run(number: int, cancel: threading.Event) -> Chain:
-            self.numbers.append(number)
-            if number in self.broken:
+        def run(place: ChainPlace, cancel: threading.Event) -> None:
+            self.numbers.append(place.number)
+            if place.number in self.broken:
                 raise self.error
-            return chain(number)
+            put(place)
 
         return run
 
 
 def test_chains_come_in_order_of_their_numbers() -> None:
-    chains = run_chains(Runs().prepare, Gathered(5), folder=None, fingerprint="a")
+    chains, ended = run(Runs().prepare, 5)
     assert chains.draws["x"][:, 0, 0].tolist() == [0, 1, 2, 3, 4]
     assert chains.draws["x"].shape == (5, 3, 2)
     assert chains.stats["diverging"].shape == (5, 3)
-    assert chains.warmup_seconds == [0.5] * 5
+    assert [chain.warmup_seconds for chain in ended] == [0.5] * 5
 
 
 def test_finished_chains_are_kept_and_not_run_again(tmp_path: Path) -> None:
     first = Runs(broken=(3,))
     with pytest.raises(RuntimeError, match="planted"):
-        run_chains(first.prepare, Gathered(4), folder=tmp_path, fingerprint="a")
-    kept = sorted(int(p.stem[-1]) for p in tmp_path.glob("chain-*.npz"))
+        run(first.prepare, 4, tmp_path)
+    kept = [n for n in range(4) if (tmp_path / f"chain-{n}" / "draws-000000.npz").exists()]
     assert kept
     assert 3 not in kept
     second = Runs()
-    chains = run_chains(second.prepare, Gathered(4), folder=tmp_path, fingerprint="a")
+    chains, ended = run(second.prepare, 4, tmp_path)
     assert sorted(second.numbers) == [i for i in range(4) if i not in kept]
     assert chains.draws["x"][:, 0, 0].tolist() == [0, 1, 2, 3]
     assert chains.stats["diverging"].dtype == bool
-    assert chains.sampling_seconds == [1.5] * 4
+    assert [chain.sampling_seconds for chain in ended] == [1.5] * 4
 
 
 def test_nothing_is_prepared_when_all_chains_are_there(tmp_path: Path) -> None:
-    run_chains(Runs().prepare, Gathered(2), folder=tmp_path, fingerprint="a")
+    run(Runs().prepare, 2, tmp_path)
 
     def prepare():
         raise AssertionError("not needed")
 
-    assert len(run_chains(prepare, Gathered(2), folder=tmp_path, fingerprint="a").draws["x"]) == 2
+    assert len(run(prepare, 2, tmp_path)[0].draws["x"]) == 2
 
 
 def test_chains_of_another_run_are_not_taken(tmp_path: Path) -> None:
-    run_chains(Runs().prepare, Gathered(2), folder=tmp_path, fingerprint="a")
+    run(Runs().prepare, 2, tmp_path)
     other = Runs()
-    run_chains(other.prepare, Gathered(2), folder=tmp_path, fingerprint="b")
+    run(other.prepare, 2, tmp_path, "b")
     assert sorted(other.numbers) == [0, 1]
 
 
+@pytest.mark.parametrize("name", ["state.npz", "draws-000000.npz"])
 @pytest.mark.parametrize("content", [b"", b"of somebody else"])
 def test_damaged_chain_is_made_anew(
-    content: bytes, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    content: bytes, name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    run_chains(Runs().prepare, Gathered(3), folder=tmp_path, fingerprint="a")
-    (tmp_path / "chain-1.npz").write_bytes(content)
+    run(Runs().prepare, 3, tmp_path)
+    (tmp_path / "chain-1" / name).write_bytes(content)
     again = Runs()
-    chains = run_chains(again.prepare, Gathered(3), folder=tmp_path, fingerprint="a")
+    chains, _ = run(again.prepare, 3, tmp_path)
     assert again.numbers == [1]
     assert chains.draws["x"][:, 0, 0].tolist() == [0, 1, 2]
     assert [message.partition(" is damaged")[0] for message in caplog.messages] == [
-        str(tmp_path / "chain-1.npz")
+        str(tmp_path / "chain-1" / name)
     ]
 
 
@@ -99,10 +112,11 @@ def test_an_interrupt_stops_the_chains_and_keeps_the_finished(
 ) -> None:
     finished, started, stopped = threading.Event(), threading.Event(), threading.Event()
 
-    def run(number: int, cancel: threading.Event) -> Chain:
-        if number == 0:
+    def work(place: ChainPlace, cancel: threading.Event) -> None:
+        if place.number == 0:
+            put(place)
             finished.set()
-            return chain(0)
+            return
         started.set()
         assert cancel.wait(20), "the chain was not told to stop"
         stopped.set()
@@ -111,26 +125,24 @@ def test_an_interrupt_stops_the_chains_and_keeps_the_finished(
     def interrupt(*args: object, **kwargs: object) -> object:
         assert finished.wait(20)
         assert started.wait(20)
-        while not (tmp_path / "chain-0.npz").exists():
-            pass
         raise KeyboardInterrupt
 
     monkeypatch.setattr("onebasin.inference.mcmc.chains.wait", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        run_chains(lambda: run, Gathered(2), folder=tmp_path, fingerprint="a")
+        run(lambda: work, 2, tmp_path)
     assert stopped.is_set()
-    assert [p.name for p in tmp_path.iterdir()] == ["chain-0.npz"]
+    assert kept_draws(tmp_path) == [3, 0]
 
 
 def test_the_cause_is_raised_and_not_its_consequence() -> None:
-    def run(number: int, cancel: threading.Event) -> Chain:
-        if number == 1:
+    def work(place: ChainPlace, cancel: threading.Event) -> None:
+        if place.number == 1:
             raise ValueError("the cause")
         assert cancel.wait(20)
         raise RunCancelled("the consequence")
 
     with pytest.raises(ValueError, match="the cause"):
-        run_chains(lambda: run, Gathered(2), folder=None, fingerprint="a")
+        run(lambda: work, 2)
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from numpyro import distributions as dist
 from onebasin.inference import HmcSettings, NutsSettings, hmc, nuts
 from onebasin.inference.mcmc.chains import ChainsRequest, Gathered
 from onebasin.inference.mcmc.numpyro import ChainRunner
+from onebasin.inference.mcmc.places import ChainPlace
 from onebasin.inference.progress import ProgressBars
 from onebasin.models import BayesianNetwork, Categorical, Network, NetworkTarget, Target
 
@@ -200,7 +201,6 @@ def test_the_clock_is_read_when_the_work_is_done(
         1,
         ProgressBars(False),
         tmp_path,
-        Gathered(settings.chains),
     )
     runner = ChainRunner(request)
     idle = []
@@ -210,9 +210,11 @@ def test_the_clock_is_read_when_the_work_is_done(
         return time.perf_counter()
 
     monkeypatch.setattr("onebasin.inference.mcmc.numpyro.time", SimpleNamespace(perf_counter=clock))
-    chain = runner(0, threading.Event())
+    place = ChainPlace(0, Gathered(1, settings.draws))
+    runner(place, threading.Event())
     assert idle == [True, True, True]
     # Eight times the iterations, and adaptation's shorter steps beside.
+    chain = place.standing
     assert chain.warmup_seconds > 2 * chain.sampling_seconds > 0
 
 

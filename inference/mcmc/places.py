@@ -1,0 +1,232 @@
+"""Where a chain's draws go as they come: into memory, or into a folder from which a killed run goes on.
+
+A chain's folder holds sealed chunks, ``draws-000000.npz`` and so on, each of consecutive draws with their statistics,
+and one sealed ``state.npz``: how many chunks and draws there are, and all that the engine needs to go on from there.
+The state is written after the chunks that it counts. So whenever the process is killed, what the state counts is whole,
+and what it does not count is not there; at most what came since the last state is lost.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from onebasin.models.notices import notice
+from onebasin.models.storage.seal import Seal, examine
+
+from .. import checkpoint
+from ..errors import InferenceError
+from ..kept import chain_folder, chunk_file, state_file
+
+SECONDS = 10.0
+"""Least time between two states of a chain: about what a killed run loses."""
+
+CHUNK_BYTES = 2**23
+"""Draws are written at the latest when so many bytes of them wait."""
+
+Arrays = Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How far a chain has come, and all that going on from there needs.
+
+    Attributes
+    ----------
+    draws : int
+        Draws that were put.
+    warmup_seconds, sampling_seconds : float
+        Time that the chain has taken so far.
+    state : mapping
+        What the engine needs to go on, in arrays.
+    restarts : tuple of int
+        The draws, counted from 0, at which a new random stream began; empty where there is one stream.
+    """
+
+    draws: int
+    warmup_seconds: float = 0.0
+    sampling_seconds: float = 0.0
+    state: Arrays = field(default_factory=dict)
+    restarts: tuple[int, ...] = ()
+
+
+@runtime_checkable
+class Draws(Protocol):
+    """What takes the draws of all chains, a block at a time."""
+
+    def put(self, number: int, first: int, draws: Arrays, stats: Arrays) -> None:
+        """Take draws of the chain `number`, arrays (draw, ...), from the draw `first` on, with their statistics."""
+
+
+class ChainPlace:
+    """Where one chain is kept; this one hands its draws on at once, and keeps nothing to go on from.
+
+    Parameters
+    ----------
+    number : int
+        The chain's, from 0.
+    taker : Draws
+        Where the draws go in the end.
+
+    Attributes
+    ----------
+    folder : Path or None
+        Where the engine may put files of its own to go on from, named ``stan-...``; None where nothing is kept.
+    standing : Standing or None
+        Where the chain goes on from, and in the end how it ended; None where it is to begin.
+    """
+
+    def __init__(self, number: int, taker: Draws) -> None:
+        self.number, self._taker = number, taker
+        self.folder: Path | None = None
+        self.standing: Standing | None = None
+
+    def restore(self) -> None:
+        """Look how far this very chain had come in an earlier run, and make ready for what is to come."""
+
+    def put(self, first: int, draws: Arrays, stats: Arrays) -> None:
+        """Take draws, arrays (draw, ...), from the draw `first` on; they follow on those that were put before."""
+        self._taker.put(self.number, first, draws, stats)
+
+    def save(self, make: Callable[[], Standing], *, now: bool = False) -> None:
+        """Called whenever the chain could go on from where it is; writes that down now and then, or `now`.
+
+        Parameters
+        ----------
+        make : callable
+            Gives where the chain stands: after the draws put so far.
+        now : bool
+            Whether to write at once, as before an end.
+        """
+
+    def finish(self, standing: Standing) -> None:
+        """Take how the chain stands at its end."""
+        self.save(lambda: standing, now=True)
+        self.standing = standing
+
+    def deliver(self) -> None:
+        """Hand on the draws of a chain that has finished, here or in an earlier run."""
+
+
+class KeptPlace(ChainPlace):
+    """Where one chain is kept in a folder.
+
+    Parameters
+    ----------
+    number, taker
+        As of `ChainPlace`.
+    folder : Path
+        Of all chains of a run.
+    fingerprint : str
+        Says whether what is found there is of this very run; what is of another one is left alone.
+    """
+
+    def __init__(self, number: int, taker: Draws, folder: Path, fingerprint: str) -> None:
+        super().__init__(number, taker)
+        self.folder: Path = chain_folder(folder, number, fingerprint)
+        self._fingerprint = fingerprint
+        self._waiting: list[tuple[Arrays, Arrays]] = []
+        self._bytes = self._chunks = self._draws = 0
+        self._written = time.monotonic()
+
+    def restore(self) -> None:
+        """Read the state, if it and every chunk that it counts are whole; a notice tells of a damaged one."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        arrays = checkpoint.read(state_file(self.folder), self._fingerprint)
+        chunks = 0 if arrays is None else int(arrays["chunks"])
+        damaged = [p for p in map(self._chunk, range(chunks)) if not _is_whole(p)]
+        if arrays is None or damaged:
+            for path in damaged[:1]:
+                notice(f"{path} is damaged or missing: the chain is made anew.")
+            self._write_state(Standing(0))  # so that the folder is known to be ours, and this run's
+            return
+        standing = _standing(arrays)
+        self._chunks, self._draws = chunks, standing.draws
+        if standing.draws or standing.state:
+            self.standing = standing
+
+    def put(self, first: int, draws: Arrays, stats: Arrays) -> None:
+        """See `ChainPlace`; the arrays may be used again afterwards."""
+        assert first == self._draws, "draws are put one after the other"
+        copied = (
+            {n: np.array(v) for n, v in draws.items()},
+            {n: np.array(v) for n, v in stats.items()},
+        )
+        self._waiting.append(copied)
+        self._draws += len(next(iter(draws.values())))
+        self._bytes += sum(v.nbytes for part in copied for v in part.values())
+        if self._bytes >= CHUNK_BYTES:
+            self._write_chunk()
+
+    def save(self, make: Callable[[], Standing], *, now: bool = False) -> None:
+        """See `ChainPlace`."""
+        if not now and time.monotonic() - self._written < SECONDS:
+            return
+        self._write_chunk()
+        self._write_state(make())
+
+    def deliver(self) -> None:
+        """See `ChainPlace`."""
+        for first, draws, stats in self.blocks():
+            self._taker.put(self.number, first, draws, stats)
+
+    def blocks(self) -> Iterator[tuple[int, dict[str, np.ndarray], dict[str, np.ndarray]]]:
+        """The chunks in their order: the first draw's number, draws and statistics; one at a time in memory.
+
+        Raises
+        ------
+        InferenceError
+            If one has been damaged meanwhile.
+        """
+        first = 0
+        for path in map(self._chunk, range(self._chunks)):
+            arrays = checkpoint.read(path, self._fingerprint)
+            if arrays is None:
+                raise InferenceError(f"{path} is damaged or missing; run the same again.")
+            draws, stats = _part(arrays, "draws"), _part(arrays, "stats")
+            yield first, draws, stats
+            first += len(next(iter(draws.values())))
+
+    def _chunk(self, index: int) -> Path:
+        return chunk_file(self.folder, index)
+
+    def _write_chunk(self) -> None:
+        if not self._waiting:
+            return
+        arrays = {}
+        for kind, parts in zip(("draws", "stats"), zip(*self._waiting, strict=True), strict=True):
+            arrays |= {f"{kind}/{n}": np.concatenate([p[n] for p in parts]) for n in parts[0]}
+        checkpoint.write(self._chunk(self._chunks), self._fingerprint, arrays)
+        self._waiting, self._bytes = [], 0
+        self._chunks += 1
+
+    def _write_state(self, standing: Standing) -> None:
+        assert standing.draws == self._draws, "a chain stands after the draws that were put"
+        arrays = {
+            "chunks": np.array(self._chunks),
+            "draws": np.array(standing.draws),
+            "seconds": np.array([standing.warmup_seconds, standing.sampling_seconds]),
+            "restarts": np.array(standing.restarts, dtype=np.int64),
+        }
+        arrays |= {f"state/{name}": np.asarray(value) for name, value in standing.state.items()}
+        checkpoint.write(state_file(self.folder), self._fingerprint, arrays)
+        self._written = time.monotonic()
+
+
+def _standing(arrays: Arrays) -> Standing:
+    warmup, sampling = (float(s) for s in arrays["seconds"])
+    restarts = tuple(int(i) for i in arrays["restarts"])
+    return Standing(int(arrays["draws"]), warmup, sampling, _part(arrays, "state"), restarts)
+
+
+def _part(arrays: Arrays, kind: str) -> dict[str, np.ndarray]:
+    return {n.partition("/")[2]: v for n, v in arrays.items() if n.startswith(f"{kind}/")}
+
+
+def _is_whole(path: Path) -> bool:
+    return path.is_file() and examine(path) is Seal.SEALED
