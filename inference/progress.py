@@ -1,7 +1,9 @@
-"""Progress on stderr: bars in a terminal or a notebook, a line for each chain that has ended anywhere else."""
+"""Progress on stderr: bars in a terminal or a notebook, few lines anywhere else; and all of it in a run's log."""
 
 from __future__ import annotations
 
+import time
+from threading import RLock
 from typing import Protocol
 
 from rich.console import Console
@@ -10,14 +12,21 @@ from rich.progress import (
     MofNCompleteColumn,
     Progress,
     SpinnerColumn,
+    Task,
     TaskID,
     TextColumn,
     TimeRemainingColumn,
 )
+from rich.text import Text
 
+from onebasin.models.notices import record
 from onebasin.models.text import shown
 
 from .progress_notebook import NotebookBars
+from .time_left import TimeLeft, in_words
+
+LINES_EVERY = 60.0
+"""Seconds that pass at least between two lines of how far all chains are, where no bar can say it."""
 
 
 class Bars(Protocol):
@@ -29,14 +38,23 @@ class Bars(Protocol):
     def stop(self) -> None:
         """Show them no more."""
 
-    def add(self, description: str, total: int) -> int:
-        """Add a bar; returns its number."""
+    def add(self, description: str, total: int, *, timed: bool = True) -> int:
+        """Add a bar, which says itself how long it takes if it is `timed`; returns its number."""
 
-    def move(self, bar: int, completed: int, description: str | None) -> None:
-        """Set how much of a bar is done, and what it says."""
+    def move(
+        self, bar: int, completed: int, description: str | None, left: str | None = None
+    ) -> None:
+        """Set how much of a bar is done, what it says, and how long is left."""
 
     def say(self, message: str) -> None:
         """Say something beside the bars."""
+
+
+class _TimeLeftColumn(TimeRemainingColumn):
+    """The time left as it is told, or by the bar's own speed where it is timed."""
+
+    def render(self, task: Task) -> Text:
+        return super().render(task) if task.fields["timed"] else Text(task.fields["left"])
 
 
 class TerminalBars:
@@ -48,22 +66,23 @@ class TerminalBars:
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=12),
             MofNCompleteColumn(),
-            TimeRemainingColumn(),
+            _TimeLeftColumn(),
             console=console,
             disable=not seen,
             transient=True,
         )
         self.start, self.stop = self._progress.start, self._progress.stop
 
-    def add(self, description: str, total: int) -> int:
+    def add(self, description: str, total: int, *, timed: bool = True) -> int:
         """Add a bar; returns its number."""
-        return int(self._progress.add_task(description, total=total))
+        return int(self._progress.add_task(description, total=total, timed=timed, left=""))
 
-    def move(self, bar: int, completed: int, description: str | None) -> None:
-        """Set how much of a bar is done, and what it says."""
-        self._progress.update(TaskID(bar), completed=completed)
-        if description is not None:
-            self._progress.update(TaskID(bar), description=description)
+    def move(
+        self, bar: int, completed: int, description: str | None, left: str | None = None
+    ) -> None:
+        """Set how much of a bar is done, what it says, and how long is left."""
+        said = {} if left is None else {"left": left}
+        self._progress.update(TaskID(bar), completed=completed, description=description, **said)
 
     def say(self, message: str) -> None:
         """Print a line above the bars."""
@@ -76,7 +95,7 @@ class ProgressBars:
     Parameters
     ----------
     enabled : bool
-        Whether to show anything.
+        Whether to show anything; a run's log is told in any case.
     """
 
     def __init__(self, enabled: bool) -> None:
@@ -88,6 +107,7 @@ class ProgressBars:
             if enabled and console.is_jupyter
             else TerminalBars(console, seen=self._seen)
         )
+        self._all: AllChains | None = None
 
     def __enter__(self) -> ProgressBars:
         self._bars.start()
@@ -101,31 +121,110 @@ class ProgressBars:
         """Whether bars are seen to move."""
         return self._seen
 
-    def chain(self, number: int, *, warmup: int, draws: int) -> ChainBar:
-        """Add a bar of a chain, whose number counts from 0."""
-        return ChainBar(self, number, warmup, draws)
+    def expect(self, *, chains: int, warmup: int, draws: int, at_once: int) -> None:
+        """Add a bar of several chains together, which says how long they still take; before any of them begins."""
+        self._all = AllChains(self, TimeLeft(chains, warmup, draws, at_once))
 
-    def add(self, description: str, total: int) -> int:
-        """Add a bar; returns its number."""
-        return self._bars.add(description, total)
+    def taken(self, number: int) -> None:
+        """Count a chain that was finished before."""
+        record(f"chain {number + 1} was finished before")
+        if self._all is not None:
+            self._all.begin(number, self._all.iterations)
 
-    def move(self, bar: int, completed: int, description: str | None = None) -> None:
-        """Set how much of a bar is done, and what it says."""
-        self._bars.move(bar, completed, description)
+    def chain(self, number: int, *, warmup: int, draws: int, done: int = 0) -> ChainBar:
+        """Add a bar of a chain, whose number counts from 0; so many of its iterations were done before."""
+        if self._all is not None:
+            self._all.begin(number, done)
+        return ChainBar(self, number, warmup, draws, done)
+
+    def look(self, number: int, done: int) -> str | None:
+        """Take in that so many iterations of a chain are done; how long is left, where no other bar says it."""
+        return None if self._all is None else self._all.look(number, done)
+
+    def add(self, description: str, total: int, *, timed: bool = True) -> int:
+        """Add a bar, which says by its own speed how long it takes if it is `timed`; returns its number."""
+        return self._bars.add(description, total, timed=timed)
+
+    def move(
+        self, bar: int, completed: int, description: str | None = None, left: str | None = None
+    ) -> None:
+        """Set how much of a bar is done, what it says, and how long is left."""
+        self._bars.move(bar, completed, description, left)
 
     def say(self, message: str) -> None:
         """Print a line above the bars."""
+        record(message)
         if self.moving:
             self._bars.say(message)
 
     def note(self, message: str) -> None:
         """Print a line where no bar can say it: in a file or a pipe."""
+        record(message)
         if self._enabled and not self.moving:
             self._bars.say(message)
 
 
+class AllChains:
+    """How far several chains are together.
+
+    Parameters
+    ----------
+    bars : ProgressBars
+        Where it is shown.
+    clock : TimeLeft
+        How many there are; none has begun.
+    """
+
+    def __init__(self, bars: ProgressBars, clock: TimeLeft) -> None:
+        self._bars, self._clock, self._lock = bars, clock, RLock()
+        self._started = self._told_at = time.monotonic()
+        self._told = 0
+        self._bar = bars.add(self._name, clock.total, timed=False) if clock.chains > 1 else None
+
+    @property
+    def iterations(self) -> int:
+        """Of one chain."""
+        return self._clock.warmup + self._clock.draws
+
+    @property
+    def _name(self) -> str:
+        return f"{self._clock.chains} chains" if self._clock.chains > 1 else "1 chain"
+
+    def begin(self, number: int, done: int) -> None:
+        """Begin a chain with what it has kept from before."""
+        with self._lock:
+            self._clock.begin(number, done, time.monotonic())
+            self._told = max(self._told, self._tenths)
+            self._show()
+
+    def look(self, number: int, done: int) -> str | None:
+        """Take in that so many iterations of a chain are done; what is left, where that is for its bar to say."""
+        with self._lock:
+            self._clock.look(number, done, time.monotonic())
+            left = self._show()
+            return left if self._bar is None else None
+
+    @property
+    def _tenths(self) -> int:
+        return 10 * self._clock.done // self._clock.total
+
+    def _show(self) -> str:
+        now, done = time.monotonic(), self._clock.done
+        seconds = self._clock.left(now) if done < self._clock.total else None
+        left = "" if seconds is None else f"about {in_words(seconds)} left"
+        if self._bar is not None:
+            self._bars.move(self._bar, done, left=left)
+        if left and self._told < self._tenths and now - self._told_at >= LINES_EVERY:
+            self._told, self._told_at = self._tenths, now
+            self._bars.note(
+                f"{self._name}: {done:,} of {self._clock.total:,} iterations after "
+                f"{in_words(now - self._started)}, {left}"
+            )
+        return left
+
+
 class ChainBar:
-    """How far one chain is: its phase, its step size, and how many divergences there were so far.
+    """How far one chain is: its phase, its step size, how often it accepts, and its divergences so far.
 
     Parameters
     ----------
@@ -135,12 +234,21 @@ class ChainBar:
         Of the chain, from 0.
     warmup, draws : int
         Iterations of the chain.
+    done : int
+        Those that were done before.
     """
 
-    def __init__(self, bars: ProgressBars, number: int, warmup: int, draws: int) -> None:
+    def __init__(
+        self, bars: ProgressBars, number: int, warmup: int, draws: int, done: int = 0
+    ) -> None:
         self._bars, self._warmup, self._total = bars, warmup, warmup + draws
-        self._name = f"chain {number + 1}"
-        self._bar = bars.add(f"{self._name} warmup", self._total)
+        self._number, self._name = number, f"chain {number + 1}"
+        self._phase = self._phase_at(done)
+        again = f" again after {done:,} of {self._total:,} iterations" if done else ""
+        record(f"{self._name} begins{again}: {self._phase}")
+        self._bar = bars.add(f"{self._name} {self._phase}", self._total, timed=False)
+        if done:
+            bars.move(self._bar, done)
 
     @property
     def moving(self) -> bool:
@@ -148,24 +256,46 @@ class ChainBar:
         return self._bars.moving
 
     def show(
-        self, done: int, *, step_size: float | None = None, divergences: int | None = None
+        self,
+        done: int,
+        *,
+        step_size: float | None = None,
+        divergences: int | None = None,
+        acceptance: float | None = None,
     ) -> None:
-        """Say what is known after some iterations."""
-        phase = "warmup" if done < self._warmup else "sampling"
-        text = f"{self._name} {phase:<8}{_known(step_size, divergences)}"
-        self._bars.move(self._bar, done, text.rstrip())
+        """Say what is known after some iterations; `acceptance` is a mean of probabilities."""
+        left = self._bars.look(self._number, done)
+        known = _known(step_size, acceptance, divergences)
+        if (phase := self._phase_at(done)) != self._phase:
+            self._phase = phase
+            record(
+                f"{self._name} has warmed up:{known}" if known else f"{self._name} has warmed up"
+            )
+        self._bars.move(self._bar, done, f"{self._name} {phase:<8}{known}".rstrip(), left)
 
     def end(
-        self, seconds: float, *, step_size: float | None = None, divergences: int | None = None
+        self,
+        seconds: float,
+        *,
+        step_size: float | None = None,
+        divergences: int | None = None,
+        acceptance: float | None = None,
     ) -> None:
         """Say how it ended."""
-        self.show(self._total, step_size=step_size, divergences=divergences)
-        known = _known(step_size, divergences)
-        self._bars.note(f"{self._name} is finished after {seconds:.1f} s:{known}")
+        known = {"step_size": step_size, "divergences": divergences, "acceptance": acceptance}
+        self.show(self._total, **known)  # type: ignore[arg-type]
+        words = _known(step_size, acceptance, divergences)
+        self._bars.note(f"{self._name} is finished after {seconds:.1f} s:{words}")
+
+    def _phase_at(self, done: int) -> str:
+        return "warmup" if done < self._warmup else "sampling"
 
 
-def _known(step_size: float | None, divergences: int | None) -> str:
-    step = "" if step_size is None else f" step {step_size:.3g}"
-    if divergences is None:
-        return step
-    return f"{step}{',' if step else ''} {divergences} divergent"
+def _known(step_size: float | None, acceptance: float | None, divergences: int | None) -> str:
+    parts = [
+        "" if step_size is None else f"step {step_size:.3g}",
+        "" if acceptance is None else f"accept {acceptance:.2f}",
+        "" if divergences is None else f"{divergences} divergent",
+    ]
+    known = ", ".join(part for part in parts if part)
+    return f" {known}" if known else ""

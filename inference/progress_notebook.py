@@ -15,6 +15,8 @@ from typing import Any
 
 from onebasin.models.html import framed, text
 
+from .time_left import in_words
+
 EVERY = 0.2
 """Seconds between two looks of the output."""
 MOST = 8
@@ -23,11 +25,16 @@ MOST = 8
 
 @dataclass(frozen=True)
 class Bar:
-    """One bar: what it says, and how much of it is done."""
+    """One bar: what it says, how much of it is done, and how long is left.
+
+    A bar that is not `timed` does not count where the time left is taken from how much of all bars is done.
+    """
 
     description: str
     total: int
     done: int = 0
+    timed: bool = True
+    left: str = ""
 
     @property
     def count(self) -> str:
@@ -56,19 +63,22 @@ class NotebookBars:
             if self._bars or self._message:
                 self._show(moving=False)
 
-    def add(self, description: str, total: int) -> int:
+    def add(self, description: str, total: int, *, timed: bool = True) -> int:
         """Add a bar; returns its number."""
         with self._lock:
-            self._bars.append(Bar(description, total))
+            self._bars.append(Bar(description, total, timed=timed))
             self._look()
             return len(self._bars) - 1
 
-    def move(self, bar: int, completed: int, description: str | None) -> None:
-        """Set how much of a bar is done, and what it says."""
+    def move(
+        self, bar: int, completed: int, description: str | None, left: str | None = None
+    ) -> None:
+        """Set how much of a bar is done, what it says, and how long is left."""
         with self._lock:
             known = self._bars[bar]
             words = known.description if description is None else description
-            self._bars[bar] = replace(known, done=completed, description=words)
+            left = known.left if left is None else left
+            self._bars[bar] = replace(known, done=completed, description=words, left=left)
             self._look()
 
     def say(self, message: str) -> None:
@@ -136,13 +146,14 @@ def _few(bars: list[Bar]) -> list[Bar]:
 
 def _row(bar: Bar, *, moving: bool) -> str:
     drawn = f'<td><progress max="{bar.total}" value="{bar.done}"></progress></td>' if moving else ""
-    return f'<tr><td>{text(bar.description)}</td>{drawn}<td class="n">{bar.count}</td></tr>'
+    left = f"<td>{text(bar.left)}</td>" if moving and bar.left else ""
+    return f'<tr><td>{text(bar.description)}</td>{drawn}<td class="n">{bar.count}</td>{left}</tr>'
 
 
 def _left(bars: list[Bar], seconds: float) -> str:
     """How long it takes from here, by how long it took so far."""
+    bars = [bar for bar in bars if bar.timed]
     total, done = sum(bar.total for bar in bars), sum(bar.done for bar in bars)
     if seconds < 2 or not total or not 0.02 < done / total < 1:
         return ""
-    left = seconds * (total - done) / done
-    return f"about {left:.0f} s left" if left < 120 else f"about {left / 60:.0f} min left"
+    return f"about {in_words(seconds * (total - done) / done)} left"

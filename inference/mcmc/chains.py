@@ -32,6 +32,7 @@ def how_it_went(stats: Mapping[str, np.ndarray]) -> dict[str, Any]:
     """What is said of a chain that has ended, by its statistics."""
     diverging = stats.get("diverging")
     return {
+        "acceptance": float(stats["acceptance_rate"].mean()),
         "step_size": float(stats["step_size"][-1]),
         "divergences": None if diverging is None else int(diverging.sum()),
     }
@@ -106,6 +107,7 @@ def run_chains(
     draws: int,
     folder: Path | None = None,
     fingerprint: str = "",
+    finished: Callable[[int], None] = lambda _: None,
 ) -> list[Standing]:
     """Run chains, as many at once as there are cores for this process.
 
@@ -121,6 +123,8 @@ def run_chains(
         In which chains are kept as they go, and looked for.
     fingerprint : str
         Says which chains in the folder are of this very run.
+    finished : callable
+        Called with the number of each chain that is found finished.
 
     Returns
     -------
@@ -139,6 +143,9 @@ def run_chains(
         for place in places:
             place.restore()
         missing = [p for p in places if p.standing is None or p.standing.draws < draws]
+        for place in places:
+            if place not in missing:
+                finished(place.number)
         if missing:
             _run(prepare(), missing)
         for place in places:

@@ -112,7 +112,9 @@ class ChainRunner:
         """Run one chain; see `chains.RunChain`."""
         with precision(self.settings.dtype):
             s = self.settings
-            bar = self.bars.chain(place.number, warmup=s.warmup, draws=s.draws)
+            found = place.standing
+            done = 0 if found is None else int(found.state["warmed"]) + found.draws
+            bar = self.bars.chain(place.number, warmup=s.warmup, draws=s.draws, done=done)
             _Walk(self, place, bar).run(cancel)
 
 
@@ -135,6 +137,7 @@ class _Walk:
         self.state = jax.block_until_ready(start if found is None else _unpack(found.state, start))
         self.warmed = 0 if found is None else int(found.state["warmed"])
         self.divergences = 0 if found is None else int(found.state["divergences"])
+        self.accepted = 0.0 if found is None else float(found.state["accepted"])
         self.drawn = 0 if found is None else found.draws
         self.seconds = [0.0, 0.0]
         if found is not None:
@@ -155,13 +158,14 @@ class _Walk:
             num, stats = self._step(self.drawn, s.draws, cancel, keep=True)
             self.drawn += num
             self.divergences += int(stats["diverging"].sum())
+            self.accepted += float(stats["acceptance_rate"].sum())
             step_size = float(stats["step_size"][-1])
             self._show(s.warmup + self.drawn, stats)
             self._save()
         self._lap(1)
         self._place.finish(self._standing())
         seconds = sum(self.seconds) - before
-        self._bar.end(seconds, step_size=step_size, divergences=self.divergences)
+        self._bar.end(seconds, step_size=step_size, **self._so_far())
 
     def _step(
         self, done: int, total: int, cancel: threading.Event, *, keep: bool
@@ -185,7 +189,8 @@ class _Walk:
         self._place.save(make, now=now)
 
     def _standing(self) -> Standing:
-        counted = {"warmed": np.array(self.warmed), "divergences": np.array(self.divergences)}
+        names = ("warmed", "divergences", "accepted")
+        counted = {name: np.array(getattr(self, name)) for name in names}
         return Standing(self.drawn, *self.seconds, state={**counted, **_pack(self.state)})
 
     def _lap(self, phase: int) -> None:
@@ -195,9 +200,12 @@ class _Walk:
         self._read_at = now
 
     def _show(self, done: int, stats: dict[str, np.ndarray]) -> None:
-        if self._bar.moving:
-            step_size = float(stats["step_size"][-1])
-            self._bar.show(done, step_size=step_size, divergences=self.divergences)
+        self._bar.show(done, step_size=float(stats["step_size"][-1]), **self._so_far())
+
+    def _so_far(self) -> dict[str, Any]:
+        """What the bar says of the draws; what the warmup was like says nothing of them."""
+        acceptance = self.accepted / self.drawn if self.drawn else None
+        return {"acceptance": acceptance, "divergences": self.divergences if self.drawn else None}
 
 
 def _pack(state: HMCState) -> dict[str, np.ndarray]:

@@ -10,11 +10,13 @@ from pathlib import Path
 import xarray as xr
 
 from onebasin.models.checks import check_path
+from onebasin.models.cores import available_cores
 from onebasin.models.storage.leftovers import working_folder
 from onebasin.models.target import Target
 
 from ..engine import engine_named
 from ..fingerprint import fingerprint
+from ..progress import ProgressBars
 from ..run import Found, Job, run
 from .chains import ChainsRequest, Gathered, run_chains
 from .places import Standing
@@ -46,6 +48,7 @@ def sample(
                 mark = fingerprint(target, engine=job.engine, progress=job.bars.say, **how)
             gathered = Gathered(settings.chains, settings.draws)
             request = ChainsRequest(target, settings, job.seed, job.bars, folder)
+            _expect(job.bars, settings)
             ended = run_chains(
                 partial(engine_named(job.engine).chains, request),
                 gathered,
@@ -53,6 +56,7 @@ def sample(
                 draws=settings.draws,
                 folder=None if mark is None else kept,
                 fingerprint=mark or "",
+                finished=job.bars.taken,
             )
         return Found(gathered.draws, gathered.stats, _attributes(gathered, ended, settings))
 
@@ -68,6 +72,12 @@ def sample(
         check_symmetry=check_symmetry,
         progress=progress,
     )
+
+
+def _expect(bars: ProgressBars, settings: Settings) -> None:
+    at_once = min(available_cores(), settings.chains)
+    amount = {"warmup": settings.warmup, "draws": settings.draws}
+    bars.expect(chains=settings.chains, **amount, at_once=at_once)
 
 
 def _chain_settings(settings: Settings) -> dict[str, object]:

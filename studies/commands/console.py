@@ -59,7 +59,7 @@ class _Notices(logging.Handler):
 def show_notices() -> None:
     """Write notices to stderr, each in a line."""
     if not any(isinstance(handler, _Notices) for handler in LOGGER.handlers):
-        LOGGER.addHandler(_Notices())
+        LOGGER.addHandler(_Notices(logging.WARNING))
 
 
 def quieten_stan() -> None:

@@ -87,6 +87,11 @@ class Request:
         """Folder beside `out` in which chains are kept as they go, until all have ended."""
         return self.out.with_name(f"{self.out.name}.chains")
 
+    @property
+    def log(self) -> Path:
+        """File beside `out` that tells when the run did what."""
+        return self.out.with_name(f"{self.out.name}.log")
+
 
 def run(
     request: Request, *, force: bool, progress: bool, say: Callable[[str], None]
@@ -176,9 +181,22 @@ def _run(
                 ) from error
             say(f"{request.out} holds what this command makes")
         else:
-            tree = _sample(request, target, force=force, progress=progress, say=say)
+            with _logged(request):
+                tree = _sample(request, target, force=force, progress=progress, say=say)
         _clear(request, say)
     return tree
+
+
+@contextmanager
+def _logged(request: Request) -> Iterator[None]:
+    """Tell the run's log what was asked for, what is met meanwhile, and how it ends."""
+    from onebasin.inference.provenance import versions
+
+    from ..run_log import logged_to, story
+
+    settings = {"method": request.method, "seed": request.seed, **asdict(request.settings)}
+    with logged_to(request.log), story(request.command, versions=versions(), settings=settings):
+        yield
 
 
 def _check_netcdf(out: Path) -> None:

@@ -1,6 +1,7 @@
 """`onebasin study`: a paper's experiment, beside the paper's own words."""
 
 import sys
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 
 def study(
+    context: typer.Context,
     name: Annotated[
         str | None, typer.Argument(metavar="NAME", help="See --list.", autocompletion=studies)
     ] = None,
@@ -63,6 +65,7 @@ def study(
     from ..lab import Options
     from ..lab.driver import finish, run_cells
     from ..lab.folder import default_folder, open_run
+    from ..run_log import logged_to, telling
 
     chosen = find(name)
     config = chosen.configure(
@@ -87,10 +90,11 @@ def study(
         resume=resume,
         force=force,
     )
+    say = telling(console.say)
     with interruption_says(lambda: _what_is_kept(run)):
         try:
-            with run:
-                outcomes = run_cells(chosen, config, run, progress=progress, say=console.say)
+            with run, logged_to(run.log_path), _story(context.obj or "", run):
+                outcomes = run_cells(chosen, config, run, progress=progress, say=say)
                 findings = finish(chosen, config, run, outcomes)
         finally:
             run.settle()
@@ -108,6 +112,12 @@ def study(
         for sentence in findings.headline:
             console.write_remark(sentence, "good")
         console.write_remark(f"the report is {run.report_path}", "good")
+
+
+def _story(command: str, run: "Run") -> AbstractContextManager[None]:
+    from ..run_log import story
+
+    return story(command, versions=run.record["versions"], settings=run.record["config"])
 
 
 def _what_is_kept(run: "Run") -> str:

@@ -28,6 +28,7 @@ from onebasin.models.storage.locks import locked
 from onebasin.models.storage.makers import Maker
 from onebasin.models.storage.seal import Seal, examine, examine_json, seal_json
 
+from .. import run_log
 from ..errors import Interrupted, StudyError
 
 if TYPE_CHECKING:
@@ -65,6 +66,11 @@ class Run:
     def findings_path(self) -> Path:
         """The findings, as JSON."""
         return self.path / "findings.json"
+
+    @property
+    def log_path(self) -> Path:
+        """The log, which tells when the run did what."""
+        return self.path / run_log.NAME
 
     def posterior_path(self, key: str) -> Path:
         """Where a cell's posterior is kept."""

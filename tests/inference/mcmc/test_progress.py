@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -18,18 +19,21 @@ HEADER = "# method = sample\nlp__,accept_stat__,stepsize__,treedepth__,n_leapfro
 class Seen(ProgressBars):
     """Bars that keep what they are told."""
 
-    moving = True
+    moving, left = True, None
 
     def __init__(self, moving: bool = True) -> None:
         super().__init__(False)
         self.moving, self.told, self.noted = moving, [], []
 
-    def add(self, description: str, total: int) -> int:
+    def add(self, description: str, total: int, *, timed: bool = True) -> int:
         self.told.append((0, description))
         return 0
 
-    def move(self, bar: int, completed: int, description: str | None = None) -> None:
+    def move(
+        self, bar: int, completed: int, description: str | None = None, left: str | None = None
+    ) -> None:
         self.told.append((completed, description))
+        self.left = self.left if left is None else left
 
     def note(self, message: str) -> None:
         self.noted.append(message)
@@ -39,40 +43,102 @@ def test_a_bar_names_phase_step_size_and_divergences():
     seen = Seen()
     bar = ChainBar(seen, 1, 100, 200)
     bar.show(50, step_size=0.51234, divergences=3)
-    bar.show(150, step_size=0.25, divergences=0)
-    bar.end(1.25, step_size=0.25, divergences=4)
+    bar.show(150, step_size=0.25, divergences=0, acceptance=0.876)
+    bar.end(1.25, step_size=0.25, divergences=4, acceptance=0.8)
     assert seen.told == [
         (0, "chain 2 warmup"),
         (50, "chain 2 warmup   step 0.512, 3 divergent"),
-        (150, "chain 2 sampling step 0.25, 0 divergent"),
-        (300, "chain 2 sampling step 0.25, 4 divergent"),
+        (150, "chain 2 sampling step 0.25, accept 0.88, 0 divergent"),
+        (300, "chain 2 sampling step 0.25, accept 0.80, 4 divergent"),
     ]
-    assert seen.noted == ["chain 2 is finished after 1.2 s: step 0.25, 4 divergent"]
+    assert seen.noted == ["chain 2 is finished after 1.2 s: step 0.25, accept 0.80, 4 divergent"]
 
 
 def test_draws_of_cmdstan_are_counted_as_they_are_written(tmp_path: Path):
     seen, csv = Seen(), tmp_path / "draws.csv"
     watch = ChainWatch(ChainBar(seen, 0, 100, 100), csv)
     watch("Iteration:  50 / 200 [ 25%]  (Warmup)\n")
-    csv.write_text(HEADER + "# Step size = 0.5\n-1,1,0.5,2,3,1,2,0\n-1,1,0.5,2,3,0,2,")
+    csv.write_text(HEADER + "# Step size = 0.5\n-1,1,0.5,2,3,1,2,0\n-1,0.5,0.5,2,3,0,2,")
     watch("Iteration: 120 / 200 [ 60%]  (Sampling)\n")
     csv.write_text(csv.read_text() + "7\n-1,1,0.5,2,3,1,2,0\n# Elapsed\n")
     watch("Iteration: 130 / 200\nIteration: 140 / 200 [ 70%]  (Sampling)\n")
     watch("something else\n")
     assert [text for _, text in seen.told[1:]] == [
         "chain 1 warmup",
-        "chain 1 sampling step 0.5, 1 divergent",
-        "chain 1 sampling step 0.5, 2 divergent",
+        "chain 1 sampling step 0.5, accept 1.00, 1 divergent",
+        "chain 1 sampling step 0.5, accept 0.83, 2 divergent",
     ]
     assert seen.told[-1][0] == 140
 
 
 def test_nothing_is_read_for_a_bar_that_nobody_sees(tmp_path: Path):
     seen = Seen(moving=False)
-    ChainWatch(ChainBar(seen, 0, 1, 1), tmp_path)(
-        "Iteration: 1 / 2\n"
-    )  # a folder: reading it fails
-    assert len(seen.told) == 1
+    watch = ChainWatch(ChainBar(seen, 0, 1, 1), tmp_path)
+    watch._look = lambda: pytest.fail("the draws are read")
+    watch("Iteration: 1 / 2\n")
+    assert seen.told == [(0, "chain 1 warmup"), (1, "chain 1 sampling")]
+
+
+def test_several_chains_have_a_bar_together_which_says_what_is_left(monkeypatch):
+    now = _clock(monkeypatch)
+    seen = Seen()
+    seen.expect(chains=2, warmup=100, draws=300, at_once=1)
+    first = seen.chain(0, warmup=100, draws=300)
+    now[0] += 10.0
+    first.show(100)
+    assert seen.left == "about 70 s left"
+    now[0] += 15.0
+    first.show(400)  # draws at half the price of the warmup's iterations
+    assert seen.left == "about 25 s left"
+    second = seen.chain(1, warmup=100, draws=300, done=200)
+    now[0] += 2.0
+    assert (second.show(240), seen.left) == (None, "about 8 s left")
+    second.show(400)
+    assert seen.left == ""
+    assert seen.told[0] == (0, "2 chains")
+    assert seen.told[-2:] == [(800, None), (400, "chain 2 sampling")]
+
+
+def test_a_single_chain_says_itself_what_is_left(monkeypatch):
+    now = _clock(monkeypatch)
+    seen = Seen()
+    seen.expect(chains=1, warmup=100, draws=300, at_once=1)
+    bar = seen.chain(0, warmup=100, draws=300)
+    now[0] += 10.0
+    bar.show(100)
+    assert seen.left == "about 30 s left"
+    assert [text for _, text in seen.told] == ["chain 1 warmup", "chain 1 sampling"]
+
+
+def test_long_runs_write_few_lines_where_no_bar_moves(monkeypatch):
+    """Every slice of a run of two hours is looked at; the lines are those of tenths."""
+    now = _clock(monkeypatch)
+    seen = Seen(moving=False)
+    seen.expect(chains=1, warmup=1000, draws=1000, at_once=1)
+    bar = seen.chain(0, warmup=1000, draws=1000)
+    for done in range(50, 2001, 50):
+        now[0] += 180.0
+        bar.show(done)
+    assert len(seen.noted) == 9
+    assert seen.noted[4] == "1 chain: 1,000 of 2,000 iterations after 60 min, about 60 min left"
+
+
+def test_short_runs_write_no_such_lines(monkeypatch):
+    now = _clock(monkeypatch)
+    seen = Seen(moving=False)
+    seen.expect(chains=1, warmup=1000, draws=1000, at_once=1)
+    bar = seen.chain(0, warmup=1000, draws=1000)
+    for done in range(50, 2001, 50):
+        now[0] += 1.0
+        bar.show(done)
+    assert seen.noted == []
+
+
+def _clock(monkeypatch) -> list[float]:
+    now = [1000.0]
+    clock = SimpleNamespace(monotonic=lambda: now[0])
+    monkeypatch.setattr("onebasin.inference.progress.time", clock)
+    return now
 
 
 @pytest.mark.parametrize("engine", ["numpyro", pytest.param("stan", marks=pytest.mark.stan)])
@@ -86,15 +152,16 @@ def test_elsewhere_than_in_a_terminal_a_chain_is_a_line(engine, capfd):
     for number in range(2):
         step = float(tree.sample_stats["step_size"][number, -1])
         divergent = int(tree.sample_stats["diverging"][number].sum())
+        accept = float(tree.sample_stats["acceptance_rate"][number].mean())
         (line,) = (line for line in lines if line.startswith(f"chain {number + 1} "))
-        assert line.endswith(f": step {step:.3g}, {divergent} divergent")
+        assert line.endswith(f": step {step:.3g}, accept {accept:.2f}, {divergent} divergent")
 
 
 @pytest.mark.parametrize("engine", ["numpyro", pytest.param("stan", marks=pytest.mark.stan)])
 def test_in_a_terminal_bars_tell_of_the_chain(engine, monkeypatch):
     told: list[str] = []
     monkeypatch.setattr(ProgressBars, "moving", True)
-    monkeypatch.setattr(ProgressBars, "move", lambda self, bar, done, text=None: told.append(text))
+    monkeypatch.setattr(ProgressBars, "move", lambda self, bar, done, *said: told.extend(said[:1]))
     settings = ob.NutsSettings(chains=1, warmup=100, draws=60)
     ob.nuts(known_target(engine), engine=engine, settings=settings, progress=True)
     if engine == "numpyro":  # Stan's chain may have ended before anybody looks at what it prints

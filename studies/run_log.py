@@ -1,0 +1,115 @@
+"""The log of a run: a file of lines with the time of each, beside what the run writes.
+
+It is added to, never replaced, so that a run that was stopped and goes on tells its whole story. What cannot be
+written to it, as on a full disk, is lost: a log ends no run.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from onebasin.models.notices import LOGGER, notice, record
+from onebasin.models.text import shown
+
+from .errors import Interrupted
+
+NAME = "run.log"
+"""What it is called in a run's folder."""
+
+_LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ ")
+
+
+class _Lines(logging.Handler):
+    """Adds a line to a file for every record."""
+
+    def __init__(self, path: Path, prefix: str) -> None:
+        super().__init__(logging.INFO)
+        self._path, self._prefix = path, prefix
+
+    def emit(self, record: logging.LogRecord) -> None:
+        at = datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        with suppress(OSError), self._path.open("a", encoding="utf-8") as file:
+            file.write(f"{at} {self._prefix}{shown(record.getMessage())}\n")
+
+
+@contextmanager
+def logged_to(path: Path, *, prefix: str = "") -> Iterator[None]:
+    """Add what is recorded meanwhile in this process, notices too, to a log.
+
+    Parameters
+    ----------
+    path : Path
+        The file, made where it does not exist. One that is no log of ours is left alone, and nothing is logged.
+    prefix : str
+        What every line begins with after its time, such as which of several processes writes it.
+    """
+    if not _is_ours(path):
+        notice(f"{path} is no log of a run: it is left alone, and this run has no log.")
+        yield
+        return
+    handler, level = _Lines(path, prefix), LOGGER.level
+    LOGGER.addHandler(handler)
+    LOGGER.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        LOGGER.setLevel(level)
+        LOGGER.removeHandler(handler)
+        handler.close()
+
+
+@contextmanager
+def story(command: str, **what: Mapping[str, Any] | str) -> Iterator[None]:
+    """Record how a command begins and how it ends.
+
+    Parameters
+    ----------
+    command : str
+        The command line.
+    what : mapping or str
+        What else is said at the beginning, a line each: versions, settings.
+    """
+    record(f"begins: {command}")
+    for name, said in what.items():
+        words = said if isinstance(said, str) else ", ".join(f"{k} {v}" for k, v in said.items())
+        record(f"{name}: {words}")
+    try:
+        yield
+    except KeyboardInterrupt:
+        record("interrupted")
+        raise
+    except Interrupted as end:
+        record(str(end))
+        raise
+    except Exception as error:
+        record(f"ended by {type(error).__name__}: {error}")
+        raise
+    record("ended well")
+
+
+def telling(say: Callable[[str], None]) -> Callable[[str], None]:
+    """Say lines and record them as well."""
+
+    def tell(text: str) -> None:
+        record(text.strip())
+        say(text)
+
+    return tell
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether lines may be added: it is not there, empty, or begins as a log of ours."""
+    if not path.exists():
+        return not path.is_symlink()
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            first = file.readline(200)
+    except OSError:
+        return False
+    return not first or _LINE.match(first) is not None

@@ -1,0 +1,90 @@
+"""The log of a run: lines with times, added to what is there; files of others stay, a full disk ends nothing."""
+
+import logging
+import re
+
+import pytest
+
+from onebasin.models.notices import LOGGER, notice, record
+from onebasin.studies.errors import Interrupted
+from onebasin.studies.run_log import logged_to, story, telling
+
+TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
+
+
+def lines(path):
+    found = path.read_text().splitlines()
+    assert all(re.match(f"{TIME} ", line) for line in found)
+    return [line.split(" ", 1)[1] for line in found]
+
+
+def test_a_log_tells_what_was_asked_met_and_done(tmp_path):
+    path = tmp_path / "run.log"
+    with logged_to(path), story("onebasin study x", versions={"jax": "0.9", "stan": "2.37"}):
+        record("chain 1 begins")
+        notice("a file is damaged")
+    record("nobody listens")
+    assert lines(path) == [
+        "begins: onebasin study x",
+        "versions: jax 0.9, stan 2.37",
+        "chain 1 begins",
+        "a file is damaged",
+        "ended well",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (KeyboardInterrupt(), "interrupted"),
+        (Interrupted("interrupted; 2 of 4 chains are kept"), "interrupted; 2 of 4 chains are kept"),
+        (ValueError("`seed` is -1"), "ended by ValueError: `seed` is -1"),
+    ],
+)
+def test_a_run_that_goes_on_adds_to_its_log(tmp_path, error, said):
+    path = tmp_path / "run.log"
+    with pytest.raises(type(error)), logged_to(path), story("first"):
+        raise error
+    with logged_to(path, prefix="worker 1: "), story("second"):
+        pass
+    assert lines(path) == [
+        "begins: first",
+        said,
+        "worker 1: begins: second",
+        "worker 1: ended well",
+    ]
+
+
+def test_what_is_said_is_recorded_once(tmp_path):
+    said = []
+    with logged_to(tmp_path / "run.log"):
+        telling(said.append)("    there already")
+    assert said == ["    there already"]
+    assert lines(tmp_path / "run.log") == ["there already"]
+
+
+def test_a_line_stays_a_line(tmp_path):
+    with logged_to(tmp_path / "run.log"):
+        record("a name with\na line feed and \x1b[31m")
+    assert len(lines(tmp_path / "run.log")) == 1
+
+
+def test_a_file_of_others_is_left_alone(tmp_path, caplog):
+    path = tmp_path / "run.log"
+    path.write_text("my notes\n")
+    with logged_to(path):
+        record("chain 1 begins")
+    assert path.read_text() == "my notes\n"
+    assert "is no log of a run" in caplog.text
+
+
+def test_what_cannot_be_written_ends_nothing(tmp_path):
+    with logged_to(tmp_path / "absent" / "run.log"):
+        record("chain 1 begins")
+
+
+def test_nothing_stays_behind(tmp_path):
+    level, handlers = LOGGER.level, list(LOGGER.handlers)
+    with logged_to(tmp_path / "run.log"):
+        assert LOGGER.isEnabledFor(logging.INFO)
+    assert (LOGGER.level, LOGGER.handlers) == (level, handlers)
