@@ -21,7 +21,7 @@ MARK = "fingerprint"
 
 _NAME = re.compile(r"(chain-\d+|state)\.npz")  # chains in one file are those of earlier versions
 _CHAIN = re.compile(r"chain-(\d+)(-[0-9a-f]{8})?")
-_IN_CHAIN = re.compile(r"state\.npz|draws-\d{6,}\.npz|stan-.*")
+_IN_CHAIN = re.compile(r"draws-\d{6,}\.npz|stan-.*")
 _LOCK = ".lock"
 
 
@@ -98,12 +98,16 @@ def kept_draws(folder: Path) -> list[int]:
     return found
 
 
-def _remove_chain(path: Path) -> None:
-    sweep(path)
-    # The state goes last: without it, what is left would be taken for somebody else's.
-    for file in sorted(path.iterdir()):
-        if _IN_CHAIN.fullmatch(file.name) and file != state_file(path):
+def clear(folder: Path) -> None:
+    """Delete all that a chain has kept in its folder, but for its state."""
+    sweep(folder)
+    for file in folder.iterdir():
+        if _IN_CHAIN.fullmatch(file.name):
             file.unlink(missing_ok=True)
+
+
+def _remove_chain(path: Path) -> None:
+    clear(path)  # before the state, without which what is left would be taken for somebody else's
     with suppress(OSError):  # something of somebody else is in it
         if [file.name for file in path.iterdir()] == [state_file(path).name]:
             state_file(path).unlink()

@@ -8,8 +8,7 @@ to the same draws, bit for bit.
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -20,18 +19,16 @@ from jaxtyping import Array, Float
 from numpyro.infer import HMC, NUTS
 from numpyro.infer.hmc import HMCState
 
-from onebasin.models.errors import RunCancelled
-
 from ..density.network import density_of
 from ..density.numpyro import NumpyroDensity
 from ..density.start import random_starts
 from ..keys import Purpose, keys_for
 from ..precision import precision
-from ..progress import ChainBar
 from .chains import ChainsRequest
 from .optimum import BestOptimum
-from .places import ChainPlace, Standing
+from .places import ChainPlace
 from .settings import HmcSettings, NutsSettings
+from .walk import Walk
 
 SLICE = 50
 """Iterations between looks at the clock; about a millisecond's work for the smallest models."""
@@ -67,6 +64,8 @@ class ChainRunner:
         Its target has a NumPyro model; no files are written.
     """
 
+    slices = (SLICE, SLICE)
+
     def __init__(self, request: ChainsRequest) -> None:
         settings, seed = request.settings, request.seed
         self.settings, self.bars = settings, request.bars
@@ -90,11 +89,7 @@ class ChainRunner:
     def advance(
         self, state: HMCState, first: int, last: int, *, keep: bool
     ) -> tuple[HMCState, dict[str, np.ndarray], dict[str, np.ndarray]]:
-        """Take the iterations from `first` to `last` of a slice; returns draws (where wanted) and statistics as well.
-
-        A draw may depend on its place in its slice by a last bit, since a slice is computed at once: so a chain that
-        goes on takes each iteration at the place that it would have had.
-        """
+        """Take iterations of a slice; see `walk.Runner`."""
         # JAX hands back before it has computed: without waiting, a warmup would end as soon as it is queued, and
         # its time be counted as sampling.
         state, ended = jax.block_until_ready(self._advance(state, first, last))
@@ -115,123 +110,7 @@ class ChainRunner:
             found = place.standing
             done = 0 if found is None else int(found.state["warmed"]) + found.draws
             bar = self.bars.chain(place.number, warmup=s.warmup, draws=s.draws, done=done)
-            _Walk(self, place, bar).run(cancel)
-
-
-class _Walk:
-    """A chain on its way: where it is, and what it took to come there.
-
-    Parameters
-    ----------
-    runner : ChainRunner
-        Takes its steps.
-    place : ChainPlace
-        Where it goes on from, and where its draws go.
-    bar : ChainBar
-        Where it shows how far it is.
-    """
-
-    def __init__(self, runner: ChainRunner, place: ChainPlace, bar: ChainBar) -> None:
-        self._runner, self._place, self._bar = runner, place, bar
-        found, start = place.standing, runner.start(place.number)
-        self.state = jax.block_until_ready(start if found is None else _unpack(found.state, start))
-        self.warmed = 0 if found is None else int(found.state["warmed"])
-        self.divergences = 0 if found is None else int(found.state["divergences"])
-        self.accepted = 0.0 if found is None else float(found.state["accepted"])
-        self.drawn = 0 if found is None else found.draws
-        self.seconds = [0.0, 0.0]
-        if found is not None:
-            self.seconds = [found.warmup_seconds, found.sampling_seconds]
-        self._read_at = time.perf_counter()
-
-    def run(self, cancel: threading.Event) -> None:
-        """Go to the end."""
-        s, step_size = self._runner.settings, float("nan")
-        before = sum(self.seconds)
-        while self.warmed < s.warmup:
-            num, stats = self._step(self.warmed, s.warmup, cancel, keep=False)
-            self.warmed += num
-            self._show(self.warmed, stats)
-            self._save()
-        self._lap(0)
-        while self.drawn < s.draws:
-            num, stats = self._step(self.drawn, s.draws, cancel, keep=True)
-            self.drawn += num
-            self.divergences += int(stats["diverging"].sum())
-            self.accepted += float(stats["acceptance_rate"].sum())
-            step_size = float(stats["step_size"][-1])
-            self._show(s.warmup + self.drawn, stats)
-            self._save()
-        self._lap(1)
-        self._place.finish(self._standing())
-        seconds = sum(self.seconds) - before
-        self._bar.end(seconds, step_size=step_size, **self._so_far())
-
-    def _step(
-        self, done: int, total: int, cancel: threading.Event, *, keep: bool
-    ) -> tuple[int, dict[str, np.ndarray]]:
-        """Take the rest of a slice: how many iterations that was, and their statistics."""
-        if cancel.is_set():
-            self._save(now=True)
-            raise RunCancelled("The chain was stopped.")
-        first = done % SLICE
-        last = min(SLICE, first + total - done)
-        self.state, draws, stats = self._runner.advance(self.state, first, last, keep=keep)
-        if keep:
-            self._place.put(done, draws, stats)
-        return last - first, stats
-
-    def _save(self, *, now: bool = False) -> None:
-        def make() -> Standing:
-            self._lap(0 if self.warmed < self._runner.settings.warmup else 1)
-            return self._standing()
-
-        self._place.save(make, now=now)
-
-    def _standing(self) -> Standing:
-        names = ("warmed", "divergences", "accepted")
-        counted = {name: np.array(getattr(self, name)) for name in names}
-        return Standing(self.drawn, *self.seconds, state={**counted, **_pack(self.state)})
-
-    def _lap(self, phase: int) -> None:
-        """Add the time since the last look at the clock to a phase."""
-        now = time.perf_counter()
-        self.seconds[phase] += now - self._read_at
-        self._read_at = now
-
-    def _show(self, done: int, stats: dict[str, np.ndarray]) -> None:
-        self._bar.show(done, step_size=float(stats["step_size"][-1]), **self._so_far())
-
-    def _so_far(self) -> dict[str, Any]:
-        """What the bar says of the draws; what the warmup was like says nothing of them."""
-        acceptance = self.accepted / self.drawn if self.drawn else None
-        return {"acceptance": acceptance, "divergences": self.divergences if self.drawn else None}
-
-
-def _pack(state: HMCState) -> dict[str, np.ndarray]:
-    """The whole state in arrays: position, momentum, step size, metric, what adapts them, and the key."""
-    leaves = jax.tree.leaves(state)
-    return {f"hmc-{i}": np.asarray(_raw(leaf)) for i, leaf in enumerate(leaves)}
-
-
-def _unpack(arrays: Mapping[str, np.ndarray], like: HMCState) -> HMCState:
-    """The state that `_pack` has put into arrays, bit for bit."""
-    leaves, tree = jax.tree.flatten(like)
-
-    def restored(array: np.ndarray, leaf: jax.Array) -> jax.Array:
-        values = jnp.asarray(array, _raw(leaf).dtype)
-        return jax.random.wrap_key_data(values) if _is_key(leaf) else values
-
-    found = [restored(arrays[f"hmc-{i}"], leaf) for i, leaf in enumerate(leaves)]
-    return jax.tree.unflatten(tree, found)
-
-
-def _is_key(leaf: jax.Array) -> bool:
-    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-
-
-def _raw(leaf: jax.Array) -> jax.Array:
-    return jax.random.key_data(leaf) if _is_key(leaf) else leaf
+            Walk(self, place, bar).run(cancel)
 
 
 def _kernel(density: NumpyroDensity, settings: NutsSettings | HmcSettings) -> HMC:

@@ -21,7 +21,7 @@ from onebasin.models.storage.seal import Seal, examine
 
 from .. import checkpoint
 from ..errors import InferenceError
-from ..kept import chain_folder, chunk_file, state_file
+from ..kept import chain_folder, chunk_file, clear, state_file
 
 SECONDS = 10.0
 """Least time between two states of a chain: about what a killed run loses."""
@@ -143,6 +143,7 @@ class KeptPlace(ChainPlace):
         if arrays is None or damaged:
             for path in damaged[:1]:
                 notice(f"{path} is damaged or missing: the chain is made anew.")
+            clear(self.folder)  # what of an engine's lies there goes with a damaged state
             self._write_state(Standing(0))  # so that the folder is known to be ours, and this run's
             return
         standing = _standing(arrays)

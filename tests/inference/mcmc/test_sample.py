@@ -209,7 +209,7 @@ def test_the_clock_is_read_when_the_work_is_done(
         idle.append(all(array.is_ready() for array in jax.live_arrays()))
         return time.perf_counter()
 
-    monkeypatch.setattr("onebasin.inference.mcmc.numpyro.time", SimpleNamespace(perf_counter=clock))
+    monkeypatch.setattr("onebasin.inference.mcmc.walk.time", SimpleNamespace(perf_counter=clock))
     place = ChainPlace(0, Gathered(1, settings.draws))
     runner(place, threading.Event())
     assert idle == [True, True, True]

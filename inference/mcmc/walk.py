@@ -1,0 +1,169 @@
+"""A chain that advances in compiled slices, from where it was left to its end.
+
+After every slice it can be stopped, and says where it stands: all of the sampler's state, so that another process goes
+on to the same draws, bit for bit.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any, Protocol, runtime_checkable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from onebasin.models.errors import RunCancelled
+
+from ..progress import ChainBar
+from .places import ChainPlace, Standing
+
+State = Any
+"""A pytree of arrays and random keys."""
+
+
+@runtime_checkable
+class Runner(Protocol):
+    """What takes the steps of chains.
+
+    Attributes
+    ----------
+    settings
+        With `warmup` and `draws`, the iterations of a chain.
+    slices : tuple of int
+        Iterations of a slice, in the warmup and in sampling.
+    """
+
+    settings: Any
+    slices: tuple[int, int]
+
+    def start(self, number: int) -> State:
+        """Where a chain begins."""
+
+    def advance(
+        self, state: State, first: int, last: int, *, keep: bool
+    ) -> tuple[State, dict[str, np.ndarray], dict[str, np.ndarray]]:
+        """Take the iterations from `first` to `last` of a slice; returns draws (where wanted) and statistics as well.
+
+        A draw may depend on its place in its slice by a last bit, since a slice is computed at once: so a chain that
+        goes on takes each iteration at the place that it would have had.
+        """
+
+
+class Walk:
+    """A chain on its way: where it is, and what it took to come there.
+
+    Parameters
+    ----------
+    runner : Runner
+        Takes its steps.
+    place : ChainPlace
+        Where it goes on from, and where its draws go.
+    bar : ChainBar
+        Where it shows how far it is.
+    """
+
+    def __init__(self, runner: Runner, place: ChainPlace, bar: ChainBar) -> None:
+        self._runner, self._place, self._bar = runner, place, bar
+        found, start = place.standing, runner.start(place.number)
+        self.state = jax.block_until_ready(start if found is None else unpack(found.state, start))
+        self.warmed = 0 if found is None else int(found.state["warmed"])
+        self.divergences = 0 if found is None else int(found.state["divergences"])
+        self.accepted = 0.0 if found is None else float(found.state["accepted"])
+        self.drawn = 0 if found is None else found.draws
+        self.seconds = [0.0, 0.0]
+        if found is not None:
+            self.seconds = [found.warmup_seconds, found.sampling_seconds]
+        self._read_at = time.perf_counter()
+
+    def run(self, cancel: threading.Event) -> None:
+        """Go to the end."""
+        s, step_size = self._runner.settings, float("nan")
+        before = sum(self.seconds)
+        while self.warmed < s.warmup:
+            num, stats = self._step(self.warmed, s.warmup, cancel, keep=False)
+            self.warmed += num
+            self._show(self.warmed, stats)
+            self._save()
+        self._lap(0)
+        while self.drawn < s.draws:
+            num, stats = self._step(self.drawn, s.draws, cancel, keep=True)
+            self.drawn += num
+            self.divergences += int(stats["diverging"].sum())
+            self.accepted += float(stats["acceptance_rate"].sum())
+            step_size = float(stats["step_size"][-1])
+            self._show(s.warmup + self.drawn, stats)
+            self._save()
+        self._lap(1)
+        self._place.finish(self._standing())
+        seconds = sum(self.seconds) - before
+        self._bar.end(seconds, step_size=step_size, **self._so_far())
+
+    def _step(
+        self, done: int, total: int, cancel: threading.Event, *, keep: bool
+    ) -> tuple[int, dict[str, np.ndarray]]:
+        """Take the rest of a slice: how many iterations that was, and their statistics."""
+        if cancel.is_set():
+            self._save(now=True)
+            raise RunCancelled("The chain was stopped.")
+        size = self._runner.slices[keep]
+        first = done % size
+        last = min(size, first + total - done)
+        self.state, draws, stats = self._runner.advance(self.state, first, last, keep=keep)
+        if keep:
+            self._place.put(done, draws, stats)
+        return last - first, stats
+
+    def _save(self, *, now: bool = False) -> None:
+        def make() -> Standing:
+            self._lap(0 if self.warmed < self._runner.settings.warmup else 1)
+            return self._standing()
+
+        self._place.save(make, now=now)
+
+    def _standing(self) -> Standing:
+        names = ("warmed", "divergences", "accepted")
+        counted = {name: np.array(getattr(self, name)) for name in names}
+        return Standing(self.drawn, *self.seconds, state={**counted, **pack(self.state)})
+
+    def _lap(self, phase: int) -> None:
+        """Add the time since the last look at the clock to a phase."""
+        now = time.perf_counter()
+        self.seconds[phase] += now - self._read_at
+        self._read_at = now
+
+    def _show(self, done: int, stats: dict[str, np.ndarray]) -> None:
+        self._bar.show(done, step_size=float(stats["step_size"][-1]), **self._so_far())
+
+    def _so_far(self) -> dict[str, Any]:
+        """What the bar says of the draws; what the warmup was like says nothing of them."""
+        acceptance = self.accepted / self.drawn if self.drawn else None
+        return {"acceptance": acceptance, "divergences": self.divergences if self.drawn else None}
+
+
+def pack(state: State) -> dict[str, np.ndarray]:
+    """The whole state in arrays; of HMC position, momentum, step size, metric, what adapts them, and the key."""
+    leaves = jax.tree.leaves(state)
+    return {f"leaf-{i}": np.asarray(_raw(leaf)) for i, leaf in enumerate(leaves)}
+
+
+def unpack(arrays: Mapping[str, np.ndarray], like: State) -> State:
+    """The state that `pack` has put into arrays, bit for bit."""
+    leaves, tree = jax.tree.flatten(like)
+
+    def restored(array: np.ndarray, leaf: jax.Array) -> jax.Array:
+        values = jnp.asarray(array, _raw(leaf).dtype)
+        return jax.random.wrap_key_data(values) if _is_key(leaf) else values
+
+    found = [restored(arrays[f"leaf-{i}"], leaf) for i, leaf in enumerate(leaves)]
+    return jax.tree.unflatten(tree, found)
+
+
+def _is_key(leaf: jax.Array) -> bool:
+    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def _raw(leaf: jax.Array) -> jax.Array:
+    return jax.random.key_data(leaf) if _is_key(leaf) else leaf
