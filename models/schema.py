@@ -109,6 +109,8 @@ MAX_TREE_DEPTH = "max_tree_depth"
 ATTEMPTS = "attempts"
 JOINED = "joined"
 """JSON: of every run that was put together with others its file, chains, seed, command, time and machine."""
+RESTARTS = "restarts"
+"""Of each chain the draws, from 0, at which a new random stream began, as JSON; absent where there is one a chain."""
 CONVERGED = "converged"
 OF_A_RUN = (
     COMMAND,
@@ -119,6 +121,7 @@ OF_A_RUN = (
     SAMPLING_SECONDS,
     MAX_TREE_DEPTH,
     ATTEMPTS,
+    RESTARTS,
     CONVERGED,
 )
 

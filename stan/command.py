@@ -66,6 +66,27 @@ class Start:
         return [*number, "random", f"seed={self.seed}", *init]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Adapted:
+    """What an earlier warmup came to.
+
+    Attributes
+    ----------
+    step_size : float
+        Of every draw.
+    metric : Path or None
+        A JSON file of the inverse metric; None where it is the unit.
+    """
+
+    step_size: float
+    metric: Path | None
+
+    def arguments(self) -> list[str]:
+        """The words that say so."""
+        file = [] if self.metric is None else [f"metric_file={self.metric}"]
+        return [*file, f"stepsize={self.step_size!r}"]
+
+
 def nuts(*, max_tree_depth: int) -> list[str]:
     """Give the engine of `sample` that is NUTS."""
     return ["engine=nuts", f"max_depth={max_tree_depth}"]
@@ -86,15 +107,22 @@ def sample(
     target_acceptance: float,
     metric: str,
     refresh: int,
+    adapted: Adapted | None = None,
 ) -> list[str]:
-    """Sample with HMC; `refresh` iterations pass between two lines of progress."""
+    """Sample with HMC; `refresh` iterations pass between two lines of progress.
+
+    With what is `adapted` already, nothing is adapted any more and there is no warmup.
+    """
+    if adapted is not None:
+        warmup = 0
     return [
         *start.arguments(),
         *files.arguments(),
         f"refresh={refresh}",
         *("method=sample", f"num_samples={draws}", f"num_warmup={warmup}"),
-        *("adapt", f"delta={target_acceptance!r}"),
+        *("adapt", f"delta={target_acceptance!r}", *(["engaged=0"] if adapted else [])),
         *("algorithm=hmc", *engine, f"metric={METRICS[metric]}"),
+        *(adapted.arguments() if adapted else []),
     ]
 
 

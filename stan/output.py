@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,8 +16,6 @@ from .errors import StanRunError
 from .words import last_words
 
 _SECONDS = re.compile(r"([\d.e+-]+) seconds \((Warm-up|Sampling)\)")
-
-Room = Callable[[str, tuple[int, ...], np.dtype], np.ndarray]
 
 _CHUNK = 1 << 16
 """Numbers that are parsed at once: a chain's text and its arrays do not fit into memory beside each other."""
@@ -48,19 +47,13 @@ class Output:
         return float("nan")
 
 
-def _new_array(name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    return np.empty(shape, dtype)
-
-
-def read(path: Path, room: Room = _new_array, *, printed: str = "") -> Output:
+def read(path: Path, *, printed: str = "") -> Output:
     """Read a CSV file of draws.
 
     Parameters
     ----------
     path : Path
         The file.
-    room : callable, optional
-        Gives the array for a variable's draws, from its name, shape and type.
     printed : str
         What the program printed, for the message where it wrote no draws.
 
@@ -74,51 +67,82 @@ def read(path: Path, room: Room = _new_array, *, printed: str = "") -> Output:
     StanRunError
         If the file is absent, holds no header or cannot be read, so that nothing half-written is taken for a result.
     """
+    parts = list(read_blocks(path, printed=printed))
+    method, variables = (
+        {name: np.concatenate([getattr(part, kind)[name] for part in parts]) for name in names}
+        for kind, names in (("method", parts[0].method), ("variables", parts[0].variables))
+    )
+    return Output(method, variables, parts[0].comments)
+
+
+def read_blocks(path: Path, *, printed: str = "") -> Iterator[Output]:
+    """Read a CSV file of draws some megabytes at a time: one block at least, without a draw where there are none.
+
+    Parameters
+    ----------
+    path, printed
+        As of `read`.
+
+    Yields
+    ------
+    Output
+        The next draws, each with the comments of the whole file.
+
+    Raises
+    ------
+    StanRunError
+        As of `read`.
+    """
     try:
         header = pd.read_csv(path, comment="#", nrows=0).columns
     except (FileNotFoundError, pd.errors.EmptyDataError) as error:
         said = f":\n{last_words(printed)}" if printed else "; the run was cut short."
         raise StanRunError(f"Stan wrote no draws to `{path.name}`{said}") from error
     try:
-        comments, rows = _survey(path)
+        comments = _comments(path)
         columns = parse_header(",".join(header))
-        arrays = _arrays(path, columns, (rows, len(header)), room)
+        for values in _tables(path, len(header)):
+            yield _block(columns, values, comments)
     except ValueError as error:  # pandas' own parser errors are some
         raise StanRunError(
             f"Stan wrote draws to `{path.name}` that cannot be read: a line is cut short or holds no numbers."
         ) from error
-    method = {name: arrays[name] for name in columns if name.endswith("__")}
-    variables = {name: arrays[name] for name in columns if name not in method}
+
+
+def keep_whole_rows(path: Path) -> int:
+    """Cut a file that a program was writing when it was killed after the last row that is whole.
+
+    Returns
+    -------
+    int
+        Draws that stay.
+    """
+    place, rows, width = 0, 0, None
+    with path.open("rb") as file:
+        for line in file:
+            comment = line.startswith(b"#")
+            if not line.endswith(b"\n") or b"\0" in line:  # zeros where the machine went down
+                break
+            if not comment:
+                if width is not None and line.count(b",") != width:
+                    break
+                rows += width is not None
+                width = line.count(b",")
+            place += len(line)
+    os.truncate(path, place)
+    return rows
+
+
+def _block(columns: dict[str, Variable], values: np.ndarray, comments: tuple[str, ...]) -> Output:
+    arrays = {name: column.extract_reshape(values) for name, column in columns.items()}
+    method = {name: array for name, array in arrays.items() if name.endswith("__")}
+    variables = {name: array for name, array in arrays.items() if name not in method}
     return Output(method, variables, comments)
 
 
-def _arrays(
-    path: Path, columns: dict[str, Variable], size: tuple[int, int], room: Room
-) -> dict[str, np.ndarray]:
-    """The draws of every variable, read some megabytes at a time into their place."""
-    arrays: dict[str, np.ndarray] = {}
-    done, (rows, width) = 0, size
-    for values in _tables(path, width):
-        for name, column in columns.items():
-            part = column.extract_reshape(values)
-            if name not in arrays:
-                make = _new_array if name.endswith("__") else room
-                arrays[name] = make(name, (rows, *part.shape[1:]), part.dtype)
-            arrays[name][done : done + len(part)] = part
-        done += len(values)
-    return arrays
-
-
-def _survey(path: Path) -> tuple[tuple[str, ...], int]:
-    """The comments, and how many rows follow the header."""
-    comments, lines = [], 0
+def _comments(path: Path) -> tuple[str, ...]:
     with path.open() as file:
-        for line in file:
-            if line.startswith("#"):
-                comments.append(line[1:].strip())
-            else:
-                lines += not line.isspace()
-    return tuple(comments), lines - 1
+        return tuple(line[1:].strip() for line in file if line.startswith("#"))
 
 
 def _tables(path: Path, width: int) -> Iterator[np.ndarray]:

@@ -55,6 +55,8 @@ class SamplerSummary:
         Leapfrog steps of the kept draws.
     sampling_seconds, warmup_seconds : float
         Seconds, summed over chains.
+    restarts : tuple of tuple of int
+        Of each chain the draws, from 0, at which a new random stream began; empty where no chain has had more than one.
     """
 
     divergences: int | None = None
@@ -78,6 +80,7 @@ class SamplerSummary:
     gradient_evaluations: int | None = None
     sampling_seconds: float = NAN
     warmup_seconds: float = NAN
+    restarts: tuple[tuple[int, ...], ...] = ()
 
     @property
     def min_bfmi(self) -> float:
@@ -98,6 +101,21 @@ def sampler_summary(view: View, draws: Draws) -> SamplerSummary:
         gradient_evaluations=_gradient_evaluations(view),
         sampling_seconds=_seconds(view, schema.SAMPLING_SECONDS),
         warmup_seconds=_seconds(view, schema.WARMUP_SECONDS),
+        restarts=restarts_of(view),
+    )
+
+
+def restarts_of(view: View) -> tuple[tuple[int, ...], ...]:
+    """Of each chain the draws at which a new random stream began; empty where nothing is said of it."""
+    return tuple(tuple(map(int, draws)) for draws in view.parsed(schema.RESTARTS) or ())
+
+
+def restarts_in_words(restarts: tuple[tuple[int, ...], ...]) -> str:
+    """Name the chains that went on with a new random stream, and after which draws; empty where none did."""
+    return "; ".join(
+        f"chain {number} after {' and '.join(f'{draw:,}' for draw in draws)} draws"
+        for number, draws in enumerate(restarts, start=1)
+        if draws
     )
 
 

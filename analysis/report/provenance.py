@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from onebasin.models import schema
 
+from ..posterior.sampler import restarts_in_words, restarts_of
 from ..posterior.view import Posterior, View, as_view
 from .numbers import format_number
 from .page import Code, Details, Provenance, Section
@@ -112,6 +113,8 @@ def _outcome(view: View) -> list[tuple[str, str]]:
         outcome.append(("Maximal tree depth", str(limit)))
     if (converged := view.attribute(schema.CONVERGED)) is not None:
         outcome.append(("Converged", "yes" if converged else "no"))
+    if words := restarts_in_words(restarts_of(view)):
+        outcome.append(("New random stream", words))
     if attempts := view.parsed(schema.ATTEMPTS):
         outcome.append(("Tried before", "; ".join(map(_listed, attempts))))
     return outcome

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import xarray as xr
 
+from onebasin.models import schema
 from onebasin.models.checks import check_path
 from onebasin.models.cores import available_cores
 from onebasin.models.storage.leftovers import working_folder
@@ -94,7 +95,7 @@ def _attributes(
         "gradient_evaluations": int(gathered.stats["n_steps"].sum()),
     }
     if any(chain.restarts for chain in ended):
-        out["restarts"] = [list(chain.restarts) for chain in ended]
+        out[schema.RESTARTS] = [list(chain.restarts) for chain in ended]
     if isinstance(settings, NutsSettings):
         out["max_tree_depth"] = settings.max_tree_depth
     return out

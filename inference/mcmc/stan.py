@@ -6,21 +6,27 @@ import math
 import tempfile
 import threading
 import time
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from onebasin.models.errors import OnebasinError, RunCancelled
+from onebasin.models.notices import notice
 from onebasin.stan import command
 from onebasin.stan.errors import StanRunError
-from onebasin.stan.output import Output, read
+from onebasin.stan.output import Output, keep_whole_rows, read_blocks
 from onebasin.stan.program import make_ready, name_draws
 from onebasin.stan.run import run
 
-from .chains import ChainsRequest, how_it_went
+from ..progress import ChainBar
+from .chains import ChainsRequest
 from .places import ChainPlace, Standing
 from .settings import HmcSettings, NutsSettings
-from .stan_progress import ChainWatch
-from .stan_starts import best_optimum, seeds_of
+from .stan_kept import GoingOn, csv_file, seconds_of
+from .stan_progress import ChainWatch, NotWritten
+from .stan_starts import best_optimum, seed_of, seeds_of, write
 
 STATS = {
     "lp__": "lp",
@@ -57,36 +63,30 @@ class ChainRunner:
 
     def __call__(self, place: ChainPlace, cancel: threading.Event) -> None:
         """Run one chain; see `chains.RunChain`."""
-        started = time.perf_counter()
-        s, number = self.settings, place.number
-        bar = self.bars.chain(number, warmup=s.warmup, draws=s.draws)
-        folder = Path(tempfile.mkdtemp(dir=self.request.folder))
-        csv = folder / "draws.csv"
-        arguments = self._arguments(number, csv, self._init(number, folder, cancel))
-        watch = ChainWatch(bar, csv)
-        printed = run(self.ready, arguments, folder, cancel=cancel, watch=watch)
-        output = read(csv, printed=printed)
-        _check_complete(output, self.settings, csv)
-        csv.unlink()  # twice the size of the draws, where other chains are still to write theirs
-        stats = _stats(self.settings, output)
-        place.put(0, name_draws(self.request.target, output.variables), stats)
-        place.finish(Standing(s.draws, output.seconds("Warm-up"), output.seconds("Sampling")))
-        bar.end(time.perf_counter() - started, **how_it_went(stats))
+        _StanChain(self, place).run(cancel)
 
-    def _init(self, number: int, place: Path, cancel: threading.Event) -> Path | float:
-        """Where the chain starts: within a radius, or at the values of a file."""
+    def start(self, number: int, scratch: Path, cancel: threading.Event) -> Path | float:
+        """Where a chain starts: within a radius, or at the values of a file."""
         s = self.settings
         if s.init == "random":
             return s.init_radius
         return best_optimum(
             self.ready,
-            place,
+            scratch,
             init_radius=s.init_radius,
             seeds=seeds_of(self.request.seed, number, s.init_starts),
             cancel=cancel,
         )
 
-    def _arguments(self, number: int, csv: Path, init: Path | float) -> list[str]:
+    def arguments(
+        self,
+        csv: Path,
+        start: command.Start,
+        *,
+        draws: int,
+        adapted: command.Adapted | None = None,
+    ) -> list[str]:
+        """Compose the command line of a program that runs a chain, or what is left of it."""
         s = self.settings
         engine = (
             command.nuts(max_tree_depth=s.max_tree_depth)
@@ -96,29 +96,159 @@ class ChainRunner:
         return command.sample(
             engine,
             command.Files(data=self.ready.data, output=csv, digits=SIGNIFICANT_FIGURES),
-            command.Start(seed=self.request.seed, chain=number + 1, init=init),
-            draws=s.draws,
+            start,
+            draws=draws,
             warmup=s.warmup,
             target_acceptance=s.target_acceptance,
             metric=s.metric,
             refresh=max(1, (s.warmup + s.draws) // 50),
+            adapted=adapted,
         )
 
 
-def _check_complete(output: Output, settings: NutsSettings | HmcSettings, csv: Path) -> None:
-    """Refuse a file that was not written to its end: CmdStan itself does not look whether the disk was full.
+class _StanChain:
+    """One chain: what earlier programs have drawn of it, and the program that draws the rest.
 
-    Raises
-    ------
-    StanRunError
-        If draws are missing, or the times that stand after the last of them.
+    Parameters
+    ----------
+    runner : ChainRunner
+        Knows the command lines.
+    place : ChainPlace
+        Where the chain goes on from, and where its draws go.
     """
-    found = len(output.method["lp__"])
-    if found != settings.draws or math.isnan(output.seconds("Sampling")):
-        raise StanRunError(
-            f"Stan wrote {found} of {settings.draws} draws to {csv} and did not come to its end; make room there, or "
-            "set TMPDIR to a folder on another disk."
+
+    def __init__(self, runner: ChainRunner, place: ChainPlace) -> None:
+        self._runner, self._place = runner, place
+        self._scratch = Path(tempfile.mkdtemp(dir=runner.request.folder))
+        self._folder = self._scratch if place.folder is None else place.folder.resolve()
+        self._standing = place.standing or Standing(0, state=GoingOn().pack())
+
+    @property
+    def _from(self) -> GoingOn:
+        return GoingOn.of(self._standing.state)
+
+    @property
+    def _csv(self) -> Path:
+        """What the chain's next program writes."""
+        return csv_file(self._folder, self._from.program)
+
+    def run(self, cancel: threading.Event) -> None:
+        """Run it to its end."""
+        started, s = time.perf_counter(), self._runner.settings
+        self._recover()
+        done = s.warmup + self._standing.draws if self._standing.draws else 0
+        bar = self._runner.bars.chain(self._place.number, warmup=s.warmup, draws=s.draws, done=done)
+        if self._standing.draws < s.draws:
+            self._sample(bar, done, cancel)
+        self._place.finish(self._standing)
+        self._remove_files()
+        bar.end(time.perf_counter() - started, **self._from.how_it_went(self._standing.draws))
+
+    def _recover(self) -> None:
+        """Take what a program that was killed has written; other programs' draws were taken before."""
+        if self._csv.exists() and keep_whole_rows(self._csv):
+            self._take()
+            self._place.save(lambda: self._standing, now=True)
+        self._remove_files()
+
+    def _remove_files(self) -> None:
+        for path in self._folder.glob("stan-*"):
+            path.unlink()
+
+    def _sample(self, bar: ChainBar, done: int, cancel: threading.Event) -> None:
+        """Let a program draw what is missing after so many iterations."""
+        runner, begun, csv = self._runner, self._standing, self._csv
+        arguments = self._going_on() if begun.draws else self._beginning(cancel)
+        self._place.save(lambda: begun, now=True)  # tells when the program began
+        warmup = 0 if begun.draws else runner.settings.warmup
+        watch = ChainWatch(bar, csv, warmup=warmup, before=done, warmed=self._warmed)
+        printed = ""
+        try:
+            with suppress(NotWritten):  # what is there is looked at below
+                printed = run(runner.ready, arguments, self._scratch, cancel=cancel, watch=watch)
+            seconds = self._take(printed)
+        except (RunCancelled, StanRunError):
+            self._keep_what_is_there()
+            raise
+        self._check_complete(seconds, csv)
+
+    def _beginning(self, cancel: threading.Event) -> list[str]:
+        """Compose the command line of a chain that is to warm up."""
+        runner, number = self._runner, self._place.number
+        init = runner.start(number, self._scratch, cancel)
+        start = command.Start(seed=runner.request.seed, chain=number + 1, init=init)
+        return runner.arguments(self._csv, start, draws=runner.settings.draws)
+
+    def _going_on(self) -> list[str]:
+        """Compose the command line of a chain that has warmed up, and say that its random stream is another."""
+        runner, number, origin = self._runner, self._place.number, self._from
+        draws, wanted = self._standing.draws, runner.settings.draws
+        assert origin.adaptation is not None  # whoever has draws has warmed up
+        notice(
+            f"chain {number + 1} goes on after {draws:,} of {wanted:,} draws: from its last draw, with its step size "
+            "and metric, and with a new random stream"
         )
+        seed = seed_of(runner.request.seed, number, origin.program)
+        start = command.Start(seed=seed, chain=number + 1, init=write(self._scratch, origin.last))
+        adapted = command.Adapted(
+            step_size=origin.adaptation.step_size, metric=origin.adaptation.write(self._scratch)
+        )
+        return runner.arguments(self._csv, start, draws=wanted - draws, adapted=adapted)
+
+    def _warmed(self, seconds: float) -> None:
+        """Write down how long the warmup took, which nobody else tells of a program that is killed later."""
+        self._standing = replace(self._standing, warmup_seconds=seconds)
+        self._place.save(lambda: self._standing, now=True)
+
+    def _check_complete(self, seconds: float, csv: Path) -> None:
+        """Refuse a file that was not written to its end; what it held is kept, where anything is."""
+        wanted, kept = self._runner.settings.draws, self._place.folder is not None
+        if self._standing.draws == wanted and not math.isnan(seconds):
+            return
+        self._place.save(lambda: self._standing, now=True)
+        self._remove_files()
+        raise incomplete(self._standing.draws, wanted, csv, kept=kept)
+
+    def _take(self, printed: str = "") -> float:
+        """Take what a program has drawn, but for a row that is cut short; how long that took, NaN if it was killed."""
+        csv, runner, before, origin = self._csv, self._runner, self._standing, self._from
+        draws, seconds = before.draws, math.nan
+        if csv.exists():
+            keep_whole_rows(csv)
+        for block in read_blocks(csv, printed=printed):
+            seconds = block.seconds("Sampling")
+            if len(block.method["lp__"]):
+                stats = _stats(runner.settings, block)
+                self._place.put(draws, name_draws(runner.request.target, block.variables), stats)
+                origin = origin.after(block, stats, runner.ready.info.parameters)
+                draws += len(stats["lp"])
+        if draws > before.draws:
+            again = (before.draws,) if before.draws else ()
+            took = seconds_of(csv, before, self._place.folder)
+            state = replace(origin, program=origin.program + 1).pack()
+            self._standing = Standing(draws, *took, state, (*before.restarts, *again))
+        return seconds
+
+    def _keep_what_is_there(self) -> None:
+        """Keep the draws of a program that has ended early; where that fails, they stay in its file."""
+        if self._place.folder is not None:
+            with suppress(OSError, OnebasinError):
+                self._recover()
+
+
+def incomplete(found: int, wanted: int, csv: Path, *, kept: bool) -> StanRunError:
+    """Say that draws are missing, or the times that stand after the last of them.
+
+    CmdStan itself does not look whether the disk was full.
+    """
+    remedy = (
+        "and run the same again, which goes on from there"
+        if kept
+        else "or set TMPDIR to a folder on another disk"
+    )
+    return StanRunError(
+        f"Stan wrote {found} of {wanted} draws to {csv} and did not come to its end; make room there, {remedy}."
+    )
 
 
 def _stats(settings: NutsSettings | HmcSettings, output: Output) -> dict[str, np.ndarray]:

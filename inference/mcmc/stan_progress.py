@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import re
+import time
+from collections.abc import Callable
 from pathlib import Path
+
+from onebasin.stan.errors import StanRunError
 
 from ..progress import ChainBar
 
 _ITERATION = re.compile(r"Iteration:\s+(\d+) /")
 _STEP, _DIVERGENT, _ACCEPT = b"stepsize__", b"divergent__", b"accept_stat__"
+
+
+STILL = 4
+"""Looks at a file to which draws should have come, and none did, after which the program is stopped."""
+
+
+class NotWritten(StanRunError):
+    """Draws that do not reach their file, as on a full disk: CmdStan itself does not look, and goes on for nothing."""
 
 
 class ChainWatch:
@@ -24,31 +36,62 @@ class ChainWatch:
         The bar.
     csv : Path
         The file of draws, which need not be there yet.
+    warmup : int
+        Iterations of the program without draws.
     before : int
         Iterations of the chain that programs before this one have done.
+    warmed : callable
+        Called once, with the seconds since the beginning, after the program's warmup.
     """
 
-    def __init__(self, bar: ChainBar, csv: Path, before: int = 0) -> None:
+    def __init__(
+        self,
+        bar: ChainBar,
+        csv: Path,
+        *,
+        warmup: int,
+        before: int = 0,
+        warmed: Callable[[float], None] = lambda _: None,
+    ) -> None:
         self._bar, self._csv, self._before = bar, csv, before
-        self._place = 0
+        self._warmup, self._warmed, self._began = warmup, warmed, time.monotonic()
+        self._place = self._size = self._still = 0
         self._columns: list[bytes] | None = None
         self._step_size: float | None = None
         self._divergences: int | None = None
         self._accepted, self._rows = 0.0, 0
 
     def __call__(self, printed: str) -> None:
-        """Take in what was printed."""
+        """Take in what was printed.
+
+        Raises
+        ------
+        NotWritten
+            If draws do not reach the file.
+        """
         numbers = _ITERATION.findall(printed)
         if not numbers:
             return
+        if (iteration := int(numbers[-1])) > self._warmup:
+            self._check_grows()
         if self._bar.moving:
             self._look()
         self._bar.show(
-            self._before + int(numbers[-1]),
+            self._before + iteration,
             step_size=self._step_size,
             divergences=self._divergences,
             acceptance=self._accepted / self._rows if self._rows else None,
         )
+
+    def _check_grows(self) -> None:
+        """Look whether rows have come: what is printed together may have been written before the last look."""
+        if self._warmup and not self._size:
+            self._warmed(time.monotonic() - self._began)
+        size = self._csv.stat().st_size if self._csv.exists() else 0
+        self._still = self._still + 1 if size == self._size else 0
+        self._size = size
+        if self._still >= STILL:
+            raise NotWritten(f"Stan's draws are no longer written to {self._csv}.")
 
     def _look(self) -> None:
         """Read the whole lines that have been added."""

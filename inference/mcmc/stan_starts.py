@@ -162,6 +162,11 @@ def seeds_of(seed: int, chain: int, count: int) -> list[int]:
     return [int(word) for word in words]
 
 
+def seed_of(seed: int, chain: int, program: int) -> int:
+    """Seed of the program that goes on with a chain, for the `program`-th time from 1."""
+    return int(np.random.SeedSequence([seed, chain, program]).generate_state(1)[0])
+
+
 def _read(csv: Path) -> Output | None:
     """Where a run ended, if its log density is finite there.
 

@@ -183,6 +183,12 @@ def _attributes(runs: Sequence[xr.DataTree], paths: Sequence[Path]) -> dict[str,
         lists = [schema.decode(run.attrs, name) for run in runs]
         if all(isinstance(seconds, list) for seconds in lists):
             kept[name] = json.dumps([second for seconds in lists for second in seconds])
+    if any(schema.RESTARTS in run.attrs for run in runs):
+        restarts = [
+            schema.decode(run.attrs, schema.RESTARTS) or [[]] * size
+            for run, size in zip(runs, sizes, strict=True)
+        ]
+        kept[schema.RESTARTS] = json.dumps([draws for each in restarts for draws in each])
     for name in (schema.GRADIENT_EVALUATIONS, schema.WALL_TIME):
         if all(name in run.attrs for run in runs):
             kept[name] = sum(run.attrs[name] for run in runs)

@@ -30,6 +30,26 @@ def test_nuts():
     )
 
 
+def test_going_on_from_an_earlier_warmup():
+    arguments = command.sample(
+        command.nuts(max_tree_depth=9),
+        FILES,
+        command.Start(seed=3, chain=2, init=Path("/i.json")),
+        draws=10,
+        warmup=20,
+        target_acceptance=0.9,
+        metric="diag",
+        refresh=5,
+        adapted=command.Adapted(step_size=0.25, metric=Path("/m.json")),
+    )
+    assert words(arguments) == (
+        f"id=2 random seed=3 init=/i.json {COMMON} refresh=5 method=sample num_samples=10 num_warmup=0 "
+        "adapt delta=0.9 engaged=0 algorithm=hmc engine=nuts max_depth=9 metric=diag_e "
+        "metric_file=/m.json stepsize=0.25"
+    )
+    assert command.Adapted(step_size=1.0, metric=None).arguments() == ["stepsize=1.0"]
+
+
 def test_static_hmc():
     assert words(command.static_hmc(trajectory_length=0.1)) == "engine=static int_time=0.1"
 

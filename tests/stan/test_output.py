@@ -36,3 +36,40 @@ def test_a_file_without_a_header_is_no_result(tmp_path):
     (tmp_path / "draws.csv").write_text("# nothing\n")
     with pytest.raises(StanRunError, match=r"Stan wrote no draws to `draws\.csv`"):
         output.read(tmp_path / "draws.csv")
+
+
+def test_a_file_cut_anywhere_keeps_the_rows_that_are_whole(tmp_path):
+    write(tmp_path / "whole.csv", 5)
+    content = (tmp_path / "whole.csv").read_bytes()
+    whole = output.read(tmp_path / "whole.csv")
+    path, begin = tmp_path / "draws.csv", content.index(HEADER.encode()) + len(HEADER)
+    for size in range(len(content) + 1):
+        path.write_bytes(content[:size])
+        rows = output.keep_whole_rows(path)
+        lines = content[begin:size].split(b"\n")[:-1]
+        assert rows == sum(not line.startswith(b"#") for line in lines)
+        if size >= begin:
+            found = output.read(path)
+            np.testing.assert_array_equal(found.method["lp__"], whole.method["lp__"][:rows])
+            np.testing.assert_array_equal(found.variables["m"], whole.variables["m"][:rows])
+
+
+@pytest.mark.parametrize("ruin", [b"\0" * 40 + b"\n", b"1,2,3\n", b"\0" * 40])
+def test_what_a_machine_that_went_down_has_left_is_cut_off(tmp_path, ruin):
+    path = tmp_path / "draws.csv"
+    write(path, 5)
+    content = path.read_bytes()
+    end = content.index(TIMES.encode())
+    path.write_bytes(content[:end] + ruin + content[end:])
+    assert output.keep_whole_rows(path) == 5
+    assert path.read_bytes() == content[:end]
+
+
+def test_blocks_are_the_rows_in_their_order(tmp_path, monkeypatch):
+    write(tmp_path / "draws.csv", 25)
+    monkeypatch.setattr(output, "_CHUNK", 70)
+    blocks = list(output.read_blocks(tmp_path / "draws.csv"))
+    assert [len(block.variables["m"]) for block in blocks] == [10, 10, 5]
+    assert all(block.seconds("Sampling") == 0.5 for block in blocks)
+    joined = np.concatenate([block.variables["m"] for block in blocks])
+    np.testing.assert_array_equal(joined, output.read(tmp_path / "draws.csv").variables["m"])

@@ -140,6 +140,19 @@ def test_a_rescaling_makes_no_equal_modes(make_mcmc, healthy):
     assert not measure(make_mcmc(healthy[0], attrs={"symmetry": blocks})).symmetric
 
 
+def test_a_chain_that_went_on_with_a_new_random_stream_is_noted(make_mcmc, healthy):
+    draws, stats = healthy
+    attrs = {"restarts": json.dumps([[], [120], [], [7, 1500]])}
+    diagnosis = measure(make_mcmc(draws, stats=stats, attrs=attrs))
+    (sentence,) = [note for note in diagnosis.notes if "random stream" in note]
+    assert sentence == (
+        "Broken off and taken up again from the last draw, step size and metric, with a new random stream: "
+        "chain 2 after 120 draws; chain 4 after 7 and 1,500 draws."
+    )
+    assert diagnosis.sampler.restarts == ((), (120,), (), (7, 1500))
+    assert not any("random stream" in note for note in measure(make_mcmc(draws, stats=stats)).notes)
+
+
 def test_diagnose_reports_cost(make_mcmc, healthy):
     draws, stats = healthy
     diagnosis = measure(make_mcmc(draws, stats=stats))

@@ -71,6 +71,12 @@ def test_posterior_report_flags_what_diagnose_warns_of(posteriors, blank_figures
     assert any(row[0].startswith("nuts") and "5✗" in row for row in page.cells)
 
 
+def test_a_report_tells_of_chains_with_a_new_random_stream(posteriors, blank_figures):
+    posteriors["nuts"].attrs["restarts"] = "[[], [12], [], []]"
+    page = Page(render(posterior_report(posteriors)))
+    assert "chain 2 after 12 draws" in page.text
+
+
 def test_posterior_report_works_on_any_stan_program(make_mcmc, rng, blank_figures):
     tree = make_mcmc({"theta": rng.normal(size=(2, 50, 2))}, attrs={"engine": "stan"})
     del tree["sample_stats"]

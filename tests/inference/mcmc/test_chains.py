@@ -9,14 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onebasin.inference import NutsSettings
 from onebasin.inference.kept import kept_draws
 from onebasin.inference.mcmc.chains import Gathered, RunChain, run_chains
 from onebasin.inference.mcmc.places import ChainPlace, Standing
-from onebasin.inference.mcmc.stan import _check_complete
 from onebasin.models.errors import RunCancelled
-from onebasin.stan.errors import StanRunError
-from onebasin.stan.output import Output
 
 
 def put(place: ChainPlace) -> None:
@@ -143,17 +139,3 @@ def test_the_cause_is_raised_and_not_its_consequence() -> None:
 
     with pytest.raises(ValueError, match="the cause"):
         run(lambda: work, 2)
-
-
-@pytest.mark.parametrize(
-    ("rows", "comments"), [(9, ("0.5 seconds (Sampling)",)), (10, ("0.5 seconds (Warm-up)",))]
-)
-def test_draws_that_stan_could_not_write_to_the_end_are_no_chain(
-    rows: int, comments: tuple[str, ...]
-) -> None:
-    output = Output({"lp__": np.zeros(rows)}, {}, comments)
-    settings = NutsSettings(draws=10)
-    with pytest.raises(StanRunError, match=rf"Stan wrote {rows} of 10 draws to .*draws\.csv"):
-        _check_complete(output, settings, Path("draws.csv"))
-    whole = Output({"lp__": np.zeros(10)}, {}, ("0.5 seconds (Sampling)",))
-    _check_complete(whole, settings, Path("draws.csv"))

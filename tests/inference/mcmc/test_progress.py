@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 import onebasin as ob
-from onebasin.inference.mcmc.stan_progress import ChainWatch
+from onebasin.inference.mcmc.stan_progress import STILL, ChainWatch, NotWritten
 from onebasin.inference.progress import ChainBar, ProgressBars
 
 from ..known import known_target
@@ -56,7 +56,7 @@ def test_a_bar_names_phase_step_size_and_divergences():
 
 def test_draws_of_cmdstan_are_counted_as_they_are_written(tmp_path: Path):
     seen, csv = Seen(), tmp_path / "draws.csv"
-    watch = ChainWatch(ChainBar(seen, 0, 100, 100), csv)
+    watch = ChainWatch(ChainBar(seen, 0, 100, 100), csv, warmup=100)
     watch("Iteration:  50 / 200 [ 25%]  (Warmup)\n")
     csv.write_text(HEADER + "# Step size = 0.5\n-1,1,0.5,2,3,1,2,0\n-1,0.5,0.5,2,3,0,2,")
     watch("Iteration: 120 / 200 [ 60%]  (Sampling)\n")
@@ -71,9 +71,28 @@ def test_draws_of_cmdstan_are_counted_as_they_are_written(tmp_path: Path):
     assert seen.told[-1][0] == 140
 
 
+def test_a_program_whose_draws_reach_no_file_is_stopped(tmp_path: Path):
+    """A full disk, which CmdStan does not notice; a warmup writes nothing, and a file may stand still for a while."""
+    csv = tmp_path / "draws.csv"
+    csv.write_text(HEADER)
+    warmed = []
+    bar = ChainBar(Seen(moving=False), 0, 50, 100)
+    watch = ChainWatch(bar, csv, warmup=50, warmed=warmed.append)
+    for iteration in range(1, 51):
+        watch(f"Iteration: {iteration} / 150 (Warmup)\n")
+    assert warmed == []
+    for iteration in range(51, 60):
+        csv.write_text(csv.read_text() + "-1,1,0.5,2,3,1,2,0\n")
+        for _ in range(STILL):
+            watch(f"Iteration: {iteration} / 150 (Sampling)\n")
+    assert len(warmed) == 1
+    with pytest.raises(NotWritten):
+        watch("Iteration: 60 / 150 (Sampling)\n")
+
+
 def test_nothing_is_read_for_a_bar_that_nobody_sees(tmp_path: Path):
     seen = Seen(moving=False)
-    watch = ChainWatch(ChainBar(seen, 0, 1, 1), tmp_path)
+    watch = ChainWatch(ChainBar(seen, 0, 1, 1), tmp_path, warmup=1)
     watch._look = lambda: pytest.fail("the draws are read")
     watch("Iteration: 1 / 2\n")
     assert seen.told == [(0, "chain 1 warmup"), (1, "chain 1 sampling")]

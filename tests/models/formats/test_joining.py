@@ -77,6 +77,15 @@ def test_attributes_say_what_all_share_and_what_each_had(files):
     assert joined == [("one.nc", 1, 1), ("two.nc", 2, 2), ("three.nc", 3, 1)]
 
 
+def test_new_random_streams_are_those_of_each_run(files):
+    with xr.open_datatree(files[1], engine="h5netcdf") as tree:
+        tree.load()
+    tree.attrs["restarts"] = json.dumps([[], [5]])
+    tree.to_netcdf(files[1], engine="h5netcdf")
+    attrs = ob.open_posterior(files).attrs
+    assert json.loads(attrs["restarts"]) == [[], [], [5], []]
+
+
 def test_diagnose_takes_several_files_and_a_store_among_them(files, tmp_path):
     store = ob.save(run(4), tmp_path / "four.zarr")
     assert ob.diagnose([*files, store]).num_chains == 5

@@ -1,0 +1,209 @@
+"""Chains of CmdStan that were killed go on from what they have written: no whole row is lost, no cut one is taken."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import onebasin as ob
+from onebasin.inference.mcmc import stan as engine
+from onebasin.inference.mcmc.stan_kept import GoingOn
+from onebasin.models import schema
+from onebasin.stan.adaptation import Adaptation
+from onebasin.stan.errors import StanRunError
+
+from ..known import MEAN, RATE, SHAPE, assert_mean, known_target
+
+pytestmark = pytest.mark.stan
+
+SETTINGS = ob.NutsSettings(chains=1, warmup=150, draws=300)
+
+
+class Killed(BaseException):
+    """Ends a run as a SIGKILL does: nobody tidies up."""
+
+
+@pytest.fixture
+def kill(monkeypatch: pytest.MonkeyPatch):
+    """Give a function that lets the next program be killed when it has written so much of its file."""
+    real = engine.run
+
+    def at(share: float) -> None:
+        def run(program, arguments, folder, *, cancel, watch):
+            monkeypatch.setattr(engine, "run", real)
+            real(program, arguments, folder, cancel=cancel, watch=watch)
+            (csv,) = (word.removeprefix("file=") for word in arguments if word.endswith(".csv"))
+            content = Path(csv).read_bytes()
+            Path(csv).write_bytes(content[: int(share * len(content))])
+            raise Killed
+
+        monkeypatch.setattr(engine, "run", run)
+
+    return at
+
+
+def nuts(folder: Path | None, settings=SETTINGS, seed: int = 3) -> xr.DataTree:
+    return ob.nuts(
+        known_target("stan"), engine="stan", settings=settings, seed=seed, checkpoint=folder
+    )
+
+
+def values(tree: xr.DataTree) -> dict[str, np.ndarray]:
+    groups = (tree["posterior"], tree["sample_stats"])
+    return {name: v.to_numpy() for group in groups for name, v in group.data_vars.items()}
+
+
+def restarts(tree: xr.DataTree) -> list[list[int]]:
+    return json.loads(tree.attrs.get(schema.RESTARTS, "[[]]"))
+
+
+def test_a_chain_killed_anywhere_keeps_every_whole_row(tmp_path, kill):
+    """Twenty moments: in the header, in the adaptation, amid a row, in the times at the end."""
+    whole = values(nuts(None))
+    rng = random.Random(1)
+    shares = [0.0, 0.02, 1.0, *(rng.random() for _ in range(17))]
+    seen = set()
+    for number, share in enumerate(shares):
+        kill(share)
+        with pytest.raises(Killed):
+            nuts(tmp_path / str(number))
+        tree = nuts(tmp_path / str(number))
+        found, (again,) = values(tree), restarts(tree)
+        kept = again[0] if again else 300
+        seen.add(kept)
+        for name, draws in whole.items():
+            assert draws.dtype == found[name].dtype
+            np.testing.assert_array_equal(draws[:, :kept], found[name][:, :kept])
+        if again:
+            assert not np.array_equal(whole["x"][:, kept:], found["x"][:, kept:])
+        assert len(set(found["step_size"][0])) == 1
+    assert len(seen) > 10
+
+
+def test_a_chain_that_goes_on_samples_the_same_posterior(tmp_path, kill, caplog):
+    settings = ob.NutsSettings(chains=1, warmup=300, draws=2500)
+    for share in (0.1, 0.3):
+        kill(share)
+        with pytest.raises(Killed):
+            nuts(tmp_path, settings)
+    tree = nuts(tmp_path, settings)
+    ((first, second),) = restarts(tree)
+    assert 0 < first < second < 2500
+    assert f"chain 1 goes on after {second:,} of 2,500 draws" in caplog.text
+    rest = tree["posterior"].isel(draw=slice(first, None))
+    for i in range(2):
+        assert_mean(rest["x"].to_numpy()[..., i], MEAN[i])
+    assert_mean(rest["tau"].to_numpy(), SHAPE / RATE)
+    assert json.loads(tree.attrs[schema.SAMPLING_SECONDS])[0] > 0
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ob.NutsSettings(chains=2, warmup=150, draws=200, metric="dense"),
+        ob.NutsSettings(chains=2, warmup=150, draws=200, metric="unit"),
+        ob.NutsSettings(chains=2, warmup=150, draws=200, init="optimum", init_starts=2),
+        ob.HmcSettings(chains=2, warmup=150, draws=200, trajectory_length=1.0),
+    ],
+    ids=lambda s: f"{type(s).__name__}-{s.metric}-{s.init}",
+)
+def test_every_metric_and_engine_goes_on(tmp_path, kill, settings):
+    method = ob.hmc if isinstance(settings, ob.HmcSettings) else ob.nuts
+    call = {"engine": "stan", "settings": settings, "checkpoint": tmp_path}
+    kill(0.8)
+    with pytest.raises(Killed):
+        method(known_target("stan"), **call)
+    tree = method(known_target("stan"), **call)
+    (again,) = filter(None, restarts(tree))
+    assert 0 < again[0] < 200
+    steps = tree["sample_stats"]["step_size"].to_numpy()
+    assert [len(set(chain)) for chain in steps] == [1, 1]
+    assert tree["posterior"]["x"].shape == (2, 200, 2)
+    assert np.isfinite(tree["posterior"]["x"].to_numpy()).all()
+
+
+def test_what_goes_on_twice_is_the_same_twice(tmp_path, kill):
+    found = []
+    for name in ("a", "b"):
+        kill(0.6)
+        with pytest.raises(Killed):
+            nuts(tmp_path / name)
+        found.append(values(nuts(tmp_path / name)))
+    for name, draws in found[0].items():
+        np.testing.assert_array_equal(draws, found[1][name])
+
+
+def test_more_draws_go_on_from_those_that_are_there(tmp_path):
+    few = values(nuts(tmp_path))
+    tree = nuts(tmp_path, ob.NutsSettings(chains=1, warmup=150, draws=400))
+    assert restarts(tree) == [[300]]
+    np.testing.assert_array_equal(values(tree)["x"][:, :300], few["x"])
+    assert values(tree)["x"].shape == (1, 400, 2)
+
+
+def test_a_chain_that_is_stopped_keeps_what_it_has(tmp_path, monkeypatch):
+    from onebasin.models.errors import RunCancelled
+
+    real = engine.run
+
+    def run(program, arguments, folder, *, cancel, watch):
+        real(program, arguments, folder, cancel=cancel, watch=watch)
+        raise RunCancelled("stopped")
+
+    monkeypatch.setattr(engine, "run", run)
+    with pytest.raises(RunCancelled):
+        nuts(tmp_path)
+    assert ob.inference.kept.kept_draws(tmp_path) == [300]
+    assert not list(tmp_path.glob("chain-0/stan-*"))
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_draws_that_could_not_be_written_are_an_error(tmp_path, monkeypatch, kept):
+    """CmdStan on a full disk goes on, exit code 0, and leaves a file that is cut short."""
+    real = engine.run
+
+    def run(program, arguments, folder, *, cancel, watch):
+        printed = real(program, arguments, folder, cancel=cancel, watch=watch)
+        (csv,) = (word.removeprefix("file=") for word in arguments if word.endswith(".csv"))
+        content = Path(csv).read_bytes()
+        Path(csv).write_bytes(content[: len(content) // 2])
+        return printed
+
+    monkeypatch.setattr(engine, "run", run)
+    remedy = "run the same again, which goes on" if kept else "set TMPDIR"
+    message = rf"Stan wrote \d+ of 300 draws to .*stan-0\.csv .*; make room there, .*{remedy}"
+    with pytest.raises(StanRunError, match=message):
+        nuts(tmp_path if kept else None)
+    monkeypatch.setattr(engine, "run", real)
+    if kept:
+        assert restarts(nuts(tmp_path))[0]
+
+
+def test_times_that_are_missing_are_no_end(tmp_path, monkeypatch):
+    real = engine.run
+
+    def run(program, arguments, folder, *, cancel, watch):
+        printed = real(program, arguments, folder, cancel=cancel, watch=watch)
+        (csv,) = (word.removeprefix("file=") for word in arguments if word.endswith(".csv"))
+        text = Path(csv).read_text()
+        Path(csv).write_text(text[: text.index("#  Elapsed")])
+        return printed
+
+    monkeypatch.setattr(engine, "run", run)
+    with pytest.raises(StanRunError, match="Stan wrote 300 of 300 draws"):
+        nuts(None)
+
+
+def test_a_state_is_what_was_packed():
+    origin = GoingOn(2, Adaptation(0.25, np.eye(2)), {"x": np.array([1.0, 2.0])}, 12.5, 3)
+    found = GoingOn.of(origin.pack())
+    assert (found.program, found.accepted, found.divergences) == (2, 12.5, 3)
+    assert found.adaptation.step_size == 0.25
+    np.testing.assert_array_equal(found.adaptation.inverse_metric, np.eye(2))
+    np.testing.assert_array_equal(found.last["x"], [1.0, 2.0])
+    assert GoingOn.of(GoingOn().pack()) == GoingOn()
