@@ -34,10 +34,13 @@ class Runner(Protocol):
         With `warmup` and `draws`, the iterations of a chain.
     slices : tuple of int
         Iterations of a slice, in the warmup and in sampling.
+    like
+        A state's shapes and types.
     """
 
     settings: Any
     slices: tuple[int, int]
+    like: State
 
     def start(self, number: int) -> State:
         """Where a chain begins."""
@@ -67,8 +70,9 @@ class Walk:
 
     def __init__(self, runner: Runner, place: ChainPlace, bar: ChainBar) -> None:
         self._runner, self._place, self._bar = runner, place, bar
-        found, start = place.standing, runner.start(place.number)
-        self.state = jax.block_until_ready(start if found is None else unpack(found.state, start))
+        found = place.standing
+        state = runner.start(place.number) if found is None else unpack(found.state, runner.like)
+        self.state = jax.block_until_ready(state)
         self.warmed = 0 if found is None else int(found.state["warmed"])
         self.divergences = 0 if found is None else int(found.state["divergences"])
         self.accepted = 0.0 if found is None else float(found.state["accepted"])
@@ -86,7 +90,7 @@ class Walk:
             num, stats = self._step(self.warmed, s.warmup, cancel, keep=False)
             self.warmed += num
             self._show(self.warmed, stats)
-            self._save()
+            self._save(0)
         self._lap(0)
         while self.drawn < s.draws:
             num, stats = self._step(self.drawn, s.draws, cancel, keep=True)
@@ -95,7 +99,7 @@ class Walk:
             self.accepted += float(stats["acceptance_rate"].sum())
             step_size = float(stats["step_size"][-1])
             self._show(s.warmup + self.drawn, stats)
-            self._save()
+            self._save(1)
         self._lap(1)
         self._place.finish(self._standing())
         seconds = sum(self.seconds) - before
@@ -106,7 +110,7 @@ class Walk:
     ) -> tuple[int, dict[str, np.ndarray]]:
         """Take the rest of a slice: how many iterations that was, and their statistics."""
         if cancel.is_set():
-            self._save(now=True)
+            self._save(int(keep), now=True)
             raise RunCancelled("The chain was stopped.")
         size = self._runner.slices[keep]
         first = done % size
@@ -116,9 +120,9 @@ class Walk:
             self._place.put(done, draws, stats)
         return last - first, stats
 
-    def _save(self, *, now: bool = False) -> None:
+    def _save(self, phase: int, *, now: bool = False) -> None:
         def make() -> Standing:
-            self._lap(0 if self.warmed < self._runner.settings.warmup else 1)
+            self._lap(phase)
             return self._standing()
 
         self._place.save(make, now=now)
@@ -150,18 +154,19 @@ def pack(state: State) -> dict[str, np.ndarray]:
 
 
 def unpack(arrays: Mapping[str, np.ndarray], like: State) -> State:
-    """The state that `pack` has put into arrays, bit for bit."""
+    """The state that `pack` has put into arrays, bit for bit; `like` has its structure and types."""
     leaves, tree = jax.tree.flatten(like)
 
-    def restored(array: np.ndarray, leaf: jax.Array) -> jax.Array:
-        values = jnp.asarray(array, _raw(leaf).dtype)
-        return jax.random.wrap_key_data(values) if _is_key(leaf) else values
+    def restored(array: np.ndarray, leaf: Any) -> jax.Array:
+        if _is_key(leaf):
+            return jax.random.wrap_key_data(jnp.asarray(array))
+        return jnp.asarray(array, leaf.dtype)
 
     found = [restored(arrays[f"leaf-{i}"], leaf) for i, leaf in enumerate(leaves)]
     return jax.tree.unflatten(tree, found)
 
 
-def _is_key(leaf: jax.Array) -> bool:
+def _is_key(leaf: Any) -> bool:
     return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 

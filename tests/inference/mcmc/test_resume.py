@@ -1,0 +1,121 @@
+"""A chain that was killed goes on to the draws of one that was not, bit for bit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from onebasin.inference import HmcSettings, NutsSettings
+from onebasin.inference.kept import kept_draws
+from onebasin.inference.mcmc import places
+from onebasin.inference.mcmc.chains import ChainsRequest, Gathered, run_chains
+from onebasin.inference.mcmc.numpyro import ChainRunner
+from onebasin.inference.progress import ProgressBars
+
+from ..known import known_target
+
+WARMUP, DRAWS = 130, 170
+SLICES = 3 + 4
+"""Of a chain: 130 and 170 iterations, 50 at a time."""
+
+SETTINGS = {
+    "nuts": NutsSettings(chains=1, warmup=WARMUP, draws=DRAWS),
+    "dense float32": NutsSettings(
+        chains=1, warmup=WARMUP, draws=DRAWS, metric="dense", dtype="float32"
+    ),
+    "hmc": HmcSettings(chains=1, warmup=WARMUP, draws=DRAWS, trajectory_length=1.0),
+}
+
+
+class Killed(BaseException):
+    """Stands for the end of the process."""
+
+
+@pytest.fixture(autouse=True)
+def _every_slice_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(places, "SECONDS", 0.0)
+
+
+@pytest.fixture(scope="module", params=list(SETTINGS))
+def runner(request: pytest.FixtureRequest) -> Iterator[ChainRunner]:
+    asked = ChainsRequest(
+        known_target("numpyro"), SETTINGS[request.param], 3, ProgressBars(False), Path()
+    )
+    return ChainRunner(asked)
+
+
+def run(runner: ChainRunner, folder: Path | None, *, draws: int = DRAWS, ends: int = 99) -> dict:
+    """Run a chain, which is killed at its slice number `ends`."""
+    slices = iter(range(1, 100))
+
+    class Dying:
+        settings, bars, like = runner.settings, runner.bars, runner.like
+        slices, start, __call__ = runner.slices, runner.start, ChainRunner.__call__
+
+        def advance(self, *arguments: object, **named: object) -> object:
+            if next(slices) == ends:
+                raise Killed
+            return runner.advance(*arguments, **named)
+
+    Dying.settings = type(runner.settings)(**{**vars(runner.settings), "draws": draws})
+    gathered = Gathered(1, draws)
+    run_chains(Dying, gathered, chains=1, draws=draws, folder=folder, fingerprint="a")
+    return {**gathered.draws, **gathered.stats}
+
+
+def assert_same(found: dict, wanted: dict) -> None:
+    assert found.keys() == wanted.keys()
+    for name, values in wanted.items():
+        assert found[name].dtype == values.dtype
+        np.testing.assert_array_equal(found[name], values, err_msg=name)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(runner: ChainRunner) -> dict:
+    return run(runner, None)
+
+
+@pytest.mark.parametrize("ends", [1, 3, 4, 6])
+def test_a_killed_chain_goes_on_to_the_same_draws(
+    runner: ChainRunner, undisturbed: dict, tmp_path: Path, ends: int
+) -> None:
+    with pytest.raises(Killed):
+        run(runner, tmp_path, ends=ends)
+    assert kept_draws(tmp_path) == [max(0, ends - 4) * 50]
+    assert_same(run(runner, tmp_path, ends=SLICES - ends + 2), undisturbed)
+
+
+def test_a_chain_may_be_killed_in_every_slice(
+    runner: ChainRunner, undisturbed: dict, tmp_path: Path
+) -> None:
+    for _ in range(SLICES - 1):
+        with pytest.raises(Killed):
+            run(runner, tmp_path, ends=2)
+    assert_same(run(runner, tmp_path, ends=2), undisturbed)
+
+
+@pytest.mark.parametrize("first", [20, 50, 130])
+def test_more_draws_go_on_from_those_that_are_there(
+    runner: ChainRunner, undisturbed: dict, tmp_path: Path, first: int
+) -> None:
+    begun = run(runner, tmp_path, draws=first)
+    assert_same(begun, {name: values[:, :first] for name, values in undisturbed.items()})
+    assert_same(run(runner, tmp_path), undisturbed)
+    fewer = run(runner, tmp_path, draws=70, ends=1)
+    assert_same(fewer, {name: values[:, :70] for name, values in undisturbed.items()})
+
+
+def test_what_the_state_does_not_count_is_not_there(
+    runner: ChainRunner, undisturbed: dict, tmp_path: Path
+) -> None:
+    """Power that fails between a chunk and its state."""
+    with pytest.raises(Killed):
+        run(runner, tmp_path, ends=5)
+    before = (tmp_path / "chain-0" / "state.npz").read_bytes()
+    with pytest.raises(Killed):
+        run(runner, tmp_path, ends=2)
+    (tmp_path / "chain-0" / "state.npz").write_bytes(before)
+    assert_same(run(runner, tmp_path), undisturbed)
