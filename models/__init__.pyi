@@ -9,6 +9,7 @@ from .networks.likelihood import Categorical as Categorical
 from .networks.likelihood import Gaussian as Gaussian
 from .networks.parametrisation import Parametrisation as Parametrisation
 from .networks.prediction import predict as predict
+from .networks.prediction import predict_with_noise as predict_with_noise
 from .networks.prior import NormalPrior as NormalPrior
 from .numpyro_target import numpyro_model as numpyro_model
 from .symmetry.blocks import Complement as Complement

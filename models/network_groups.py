@@ -6,13 +6,12 @@ Outputs come from `predict`; the likelihood and its noise are NumPy's work, so t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from scipy.special import log_softmax
 
 from .networks.bayesian import BayesianNetwork
-from .networks.prediction import predict
+from .networks.prediction import mean_and_sd, predict
 from .pointwise import DrawGroup, every_which
 from .schema import LOG_LIKELIHOOD, OUTPUTS, POSTERIOR_PREDICTIVE
 
@@ -67,11 +66,10 @@ def network_groups(
     log_likelihood = np.empty((*shape, len(y)))
     replicated = np.empty((*shape, *y.shape), np.int16 if model.is_classifier else np.float32)
     rng = np.random.default_rng((seed, PURPOSE))
-    for chain, rows in _blocks(shape, len(y) * model.network.out_dim):
+    fill = _of_labels if model.is_classifier else _of_numbers
+    for chain, rows in _blocks(shape, len(y) * model.network.widths[-1]):
         part = {name: value[chain, rows] for name, value in kept.items()}
-        output = predict(model, part, x).astype(np.float64)
-        fill = _of_labels if model.is_classifier else _of_numbers
-        fill(model, part, output, y, rng, log_likelihood[chain, rows], replicated[chain, rows])
+        fill(model, part, x, y, rng, log_likelihood[chain, rows], replicated[chain, rows])
     dims = ("obs", "out")[: y.ndim]
     return {
         LOG_LIKELIHOOD: DrawGroup({OUTPUTS: log_likelihood}, {OUTPUTS: ("obs",)}, every),
@@ -95,32 +93,32 @@ def _blocks(shape: tuple[int, int], size: int) -> list[tuple[slice, slice]]:
 def _of_numbers(
     model: BayesianNetwork,
     draws: Mapping[str, np.ndarray],
-    output: np.ndarray,
+    x: np.ndarray,
     y: np.ndarray,
     rng: np.random.Generator,
     log_likelihood: np.ndarray,
     replicated: np.ndarray,
 ) -> None:
     """Fill a block for a Gaussian likelihood."""
-    known: Any = getattr(model.likelihood, "noise_sd", None)
-    sigma = draws["sigma"][..., None, None] if known is None else np.float64(known)
-    residual = (y - output) / sigma
+    mean, sigma = mean_and_sd(model, draws, x)
+    mean = mean.astype(np.float64)
+    residual = (y - mean) / sigma
     terms = -0.5 * residual**2 - np.log(sigma) - 0.5 * np.log(2 * np.pi)
     log_likelihood[...] = terms.sum(axis=-1)
-    replicated[...] = output + sigma * rng.standard_normal(output.shape)
+    replicated[...] = mean + sigma * rng.standard_normal(mean.shape)
 
 
 def _of_labels(
     model: BayesianNetwork,
     draws: Mapping[str, np.ndarray],
-    output: np.ndarray,
+    x: np.ndarray,
     y: np.ndarray,
     rng: np.random.Generator,
     log_likelihood: np.ndarray,
     replicated: np.ndarray,
 ) -> None:
     """Fill a block for a categorical likelihood; labels are drawn as the largest of logits with Gumbel noise."""
-    del model, draws
+    output = predict(model, draws, x).astype(np.float64)
     log_probability = log_softmax(output, axis=-1)
     log_likelihood[...] = log_probability[..., np.arange(len(y)), y]
     replicated[...] = (output + rng.gumbel(size=output.shape)).argmax(axis=-1)

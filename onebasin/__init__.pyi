@@ -59,6 +59,7 @@ from .models import Parametrisation as Parametrisation
 from .models import Rescalable as Rescalable
 from .models import Target as Target
 from .models import predict as predict
+from .models import predict_with_noise as predict_with_noise
 from .models.data import load_data as load_data
 from .models.errors import OnebasinError as OnebasinError
 from .models.errors import PosteriorFileError as PosteriorFileError

@@ -237,7 +237,7 @@ def _networks(view: View, model: BayesianNetwork, places: np.ndarray) -> dict[st
 
 def _with_noise(model: BayesianNetwork, view: View) -> BayesianNetwork:
     """The network with noise of one known size: the posterior's geometric mean, where it was inferred."""
-    if not isinstance(model.likelihood, Gaussian) or model.likelihood.noise_sd is not None:
+    if not model.infers_noise:
         return model
     sigma = float(np.exp(np.log(view.values("sigma")).mean()))
     return replace(model, likelihood=Gaussian(noise_sd=sigma))

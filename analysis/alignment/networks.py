@@ -19,7 +19,6 @@ import xarray as xr
 from jaxtyping import Float
 
 from onebasin.models.networks.bayesian import BayesianNetwork
-from onebasin.models.networks.likelihood import Gaussian
 from onebasin.models.symmetry.blocks import Exchangeable, blocks_of
 
 from .align import align
@@ -84,22 +83,16 @@ def network_loss(model: BayesianNetwork, x: np.ndarray, y: np.ndarray) -> Loss:
     ValueError
         If the network infers its noise, without which its weights have no likelihood.
     """
-    likelihood = model.likelihood
-    known: tuple[float, ...] = ()
-    if isinstance(likelihood, Gaussian):
-        if likelihood.noise_sd is None:
-            raise ValueError(
-                "`model` infers its noise; give one whose likelihood has a `noise_sd`, such as the residuals'."
-            )
-        known = (likelihood.noise_sd,)
-    return partial(_losses, model, known, x, y)
+    if model.infers_noise:
+        raise ValueError(
+            "`model` infers its noise; give one whose likelihood has a `noise_sd`, such as the residuals'."
+        )
+    return partial(_losses, model, x, y)
 
 
-@partial(jax.jit, static_argnames=("model", "known"))
-def _losses(
-    model: BayesianNetwork, known: tuple[float, ...], x: jax.Array, y: jax.Array, weights: Any
-) -> jax.Array:
+@partial(jax.jit, static_argnames="model")
+def _losses(model: BayesianNetwork, x: jax.Array, y: jax.Array, weights: Any) -> jax.Array:
     def one(member: dict[str, jax.Array]) -> jax.Array:
-        return -jnp.mean(model.likelihood.log_density(model.network.apply(member, x), y, *known))
+        return -jnp.mean(model.likelihood.log_density(model.network.apply(member, x), y))
 
     return jax.lax.map(one, weights, batch_size=_AT_ONCE)

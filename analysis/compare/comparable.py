@@ -58,14 +58,24 @@ def stored_points(view: View, model: BayesianNetwork, name: str) -> Points:
 def unlike_weights(model: BayesianNetwork, other: BayesianNetwork) -> str:
     """Tell why the weights of two networks cannot be compared; empty where they can."""
     ours, theirs = model.parametrisation.label, other.parametrisation.label
-    return f"parametrised `{theirs}`, not `{ours}`" if ours != theirs else ""
+    if ours != theirs:
+        return f"parametrised `{theirs}`, not `{ours}`"
+    if model.predicts_noise != other.predicts_noise:
+        return "of a network that " + (
+            "predicts its noise" if other.predicts_noise else "does not predict its noise"
+        )
+    return ""
 
 
 def _facts(model: BayesianNetwork | None) -> dict[str, object]:
     """What must be the same: architecture and kind of likelihood."""
     if model is None:
         return {"network": None}
-    return {"likelihood": type(model.likelihood).__name__} | asdict(model.network)
+    network = asdict(model.network)
+    del network[
+        "heads"
+    ]  # noise may be predicted by one and not by another: their predictions are compared
+    return {"likelihood": type(model.likelihood).__name__} | network
 
 
 def _check_data(name: str, view: View, truth: str, other: View) -> None:

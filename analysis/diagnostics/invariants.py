@@ -16,7 +16,7 @@ import xarray as xr
 from jaxtyping import Float
 
 from onebasin.models import schema
-from onebasin.models.networks.prediction import predict
+from onebasin.models.networks.prediction import predict, predict_with_noise
 from onebasin.models.symmetry.blocks import Block, Symmetry, axes_of, equal_modes
 
 from ..posterior.draws import Draws, entry_names
@@ -42,8 +42,8 @@ def invariants(posterior: Posterior, symmetry: Symmetry) -> Draws:
     Returns
     -------
     Draws
-        `lp`, ``mean(mu)``, ``mean(mu^2)``, ``cov(mu,sigma)``, ``|theta - 1/2|``, ``output[obs,out]``; without those
-        that are not there. May be empty.
+        `lp`, ``mean(mu)``, ``mean(mu^2)``, ``cov(mu,sigma)``, ``|theta - 1/2|``, ``output[obs,out]`` and, where a
+        network predicts its noise, ``noise_sd[obs,out]``; without those that are not there. May be empty.
     """
     names: list[str] = []
     columns: list[Float[np.ndarray, "chain draw param"]] = []
@@ -57,10 +57,10 @@ def invariants(posterior: Posterior, symmetry: Symmetry) -> Draws:
     if (lp := view.stat(schema.LP)) is not None:
         add(schema.LP, lp)
     outputs = _outputs(view)
-    if outputs is not None:
-        variable = xr.DataArray(outputs, dims=(*schema.SAMPLE_DIMS, "obs", "out"), name="output")
-        add("output", outputs, list(entry_names(variable)))
-    else:
+    for name, values in outputs.items():
+        variable = xr.DataArray(values, dims=(*schema.SAMPLE_DIMS, "obs", "out"), name=name)
+        add(name, values, list(entry_names(variable)))
+    if not outputs:
         for block in equal_modes(symmetry):
             for label, values in _of_block(block, view):
                 add(label, values)
@@ -141,10 +141,13 @@ def _values(view: View, name: str) -> np.ndarray:
     return np.asarray(view.values(name), dtype=np.float64)
 
 
-def _outputs(view: View) -> np.ndarray | None:
+def _outputs(view: View) -> dict[str, np.ndarray]:
     x, model = view.x, view.network
     if x is None or model is None:
-        return None
+        return {}
     chosen = np.linspace(0, len(x) - 1, min(len(x), MAX_OUTPUTS)).astype(int)
     weights = {name: _values(view, name) for name in model.network.shapes}
-    return np.asarray(predict(model, weights, x[chosen]), dtype=np.float64)
+    if not model.predicts_noise:
+        return {"output": np.asarray(predict(model, weights, x[chosen]), dtype=np.float64)}
+    mean, sd = predict_with_noise(model, weights, x[chosen])
+    return {"output": np.asarray(mean, np.float64), "noise_sd": np.asarray(sd, np.float64)}

@@ -28,7 +28,7 @@ from onebasin.models.checks import check_inputs
 from onebasin.models.networks.architecture import Network
 from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.models.networks.local_reparametrisation import sample_outputs
-from onebasin.models.networks.prediction import predict
+from onebasin.models.networks.prediction import all_heads
 from onebasin.models.settings import Count, Positive, Rule, given_or_default, settings
 
 from ..posterior.view import Posterior, View, as_view
@@ -211,9 +211,9 @@ def _spread_out(view: View, num: int) -> dict[str, np.ndarray]:
 def _teach(
     model: BayesianNetwork, draws: dict[str, np.ndarray], points: np.ndarray, batch: int = 2000
 ) -> _Lesson:
-    """Features of every draw at every point."""
+    """Features of every draw at every point; of a regression, noise that it predicts is one more output."""
     slices = [points[at : at + batch] for at in range(0, len(points), batch)]
-    outputs = [predict(model, draws, rows)[0].astype(np.float32) for rows in slices]
+    outputs = [all_heads(model.network, draws, rows)[0].astype(np.float32) for rows in slices]
     inputs = jnp.asarray(points, jnp.float32)
     whole = jnp.asarray(np.concatenate(outputs, axis=1).transpose(1, 0, 2))
     if model.is_classifier:

@@ -12,7 +12,6 @@ import numpy as np
 from jaxtyping import Float
 
 from ..posterior.view import View
-from .points import sigma_of
 
 DRAWS = 1000
 """Draws of all chains that are taken at most."""
@@ -50,13 +49,15 @@ def draw_regression(
     seed
         Of the noise.
     """
-    from onebasin.models.networks.prediction import predict  # here: it loads JAX
+    from onebasin.models.networks.prediction import predict_with_noise  # here: it loads JAX
 
     assert view.network is not None
     draws = few_draws(view)
-    function = np.asarray(predict(view.network, draws, x)[..., output], np.float64)
+    function, sigma = (
+        part[..., output].astype(np.float64) for part in predict_with_noise(view.network, draws, x)
+    )
     noise = np.random.default_rng(seed).normal(size=function.shape[:2])
-    predicted = function + (sigma_of(view.network, draws) * noise)[..., None]
+    predicted = function + sigma * noise[..., None]
     return Drawn(function.mean(axis=(0, 1)), predicted)
 
 

@@ -1,7 +1,7 @@
 """A network's predictions at points that it has not seen: their scores, and how sure their means are.
 
 Convention: the function f(x) is the network's output without noise, (chain, draw, obs, out);
-predictions add noise of the draw's own sigma from a fixed seed. Means and squared errors are those
+predictions add noise of the draw's own standard deviation, sigma, from a fixed seed. Means and squared errors are those
 of f, whose mean is the predictive mean without the Monte Carlo error that the noise would bring.
 """
 
@@ -13,12 +13,11 @@ from jaxtyping import Float
 
 from onebasin.models import schema
 from onebasin.models.networks.bayesian import BayesianNetwork
-from onebasin.models.networks.prediction import predict
+from onebasin.models.networks.prediction import predict_with_noise
 
 from ..posterior.draws import Draws
 from ..posterior.summary import summary
 from ..posterior.view import Posterior, as_view
-from .points import sigma_of
 from .regression import PredictiveScores, score_function
 
 NOISE_SEED = 20170411
@@ -34,26 +33,26 @@ class HeldOut:
     function
         Draws of the network's output, without noise.
     sigma
-        Draws of the noise's standard deviation.
+        Draws of the noise's standard deviation; one for all points, or one a point where the network predicts it.
     scores
         Scores against what was observed.
     table
-        One row per point and for `sigma`, invariant under every symmetry, with the columns of
+        One row per point and per `sigma`, invariant under every symmetry, with the columns of
         `analysis.parameters`.
     gradients
         Gradient evaluations of the kept draws, of Markov chains.
     """
 
     function: Float[np.ndarray, "chain draw obs out"]
-    sigma: Float[np.ndarray, "chain draw"]
+    sigma: Float[np.ndarray, "chain draw"] | Float[np.ndarray, "chain draw obs out"]
     scores: PredictiveScores
     table: pd.DataFrame
     gradients: int | None = None
 
     @property
     def points(self) -> pd.DataFrame:
-        """The rows of the points, without that of `sigma`."""
-        return self.table.drop(index="sigma")
+        """The rows of the points, without those of `sigma`."""
+        return self.table.iloc[: int(np.prod(self.function.shape[2:]))]
 
     @property
     def worst_rhat(self) -> float:
@@ -92,19 +91,25 @@ def predict_held_out(
     view = as_view(posterior)
     chains = view.attribute(schema.METHOD) in ("nuts", "hmc")
     gradients = int(view.attribute(schema.GRADIENT_EVALUATIONS)) if chains else None
-    names = [f"f[{i},{j}]" for i, j in np.ndindex(function.shape[2:])]
-    flat = function.reshape(*function.shape[:2], len(names))
-    draws = Draws((*names, "sigma"), np.concatenate([flat, sigma[..., None]], axis=-1))
+    names = [f"{part}[{i},{j}]" for part in ("f", "sigma") for i, j in np.ndindex(y.shape)]
+    names = names if sigma.ndim > 2 else [*names[: y.size], "sigma"]
+    flat = [part.reshape(*part.shape[:2], -1) for part in (function, sigma)]
+    draws = Draws(tuple(names), np.concatenate(flat, axis=-1))
     return HeldOut(function, sigma, scores, summary(draws), gradients)
 
 
 def draw_functions(
     posterior: Posterior, model: BayesianNetwork, x: np.ndarray
-) -> tuple[Float[np.ndarray, "chain draw obs out"], Float[np.ndarray, "chain draw"]]:
-    """Draw the network's output at `x`, and the noise's standard deviation."""
+) -> tuple[
+    Float[np.ndarray, "chain draw obs out"],
+    Float[np.ndarray, "chain draw"] | Float[np.ndarray, "chain draw obs out"],
+]:
+    """Draw the network's output at `x`, and the noise's standard deviation: one a draw, or one a point if predicted."""
     view = as_view(posterior)
     draws = {name: view.values(name) for name in view.variables}
-    return predict(model, draws, x), sigma_of(model, draws)
+    function, sd = predict_with_noise(model, draws, x)
+    sd = sd.astype(np.float64)
+    return function, sd if model.predicts_noise else sd[..., 0, 0]
 
 
 def gap(held_out: HeldOut, reference: HeldOut) -> dict[str, float]:
@@ -134,7 +139,8 @@ def gap(held_out: HeldOut, reference: HeldOut) -> dict[str, float]:
 
 
 def _predictive_sd(held_out: HeldOut) -> np.ndarray:
-    return np.sqrt(held_out.points["sd"].to_numpy() ** 2 + float(np.mean(held_out.sigma**2)))
+    noise = np.mean(held_out.sigma**2, axis=(0, 1)).ravel()  # one number, or one a point
+    return np.sqrt(held_out.points["sd"].to_numpy() ** 2 + noise)
 
 
 def _rms(values: np.ndarray) -> float:

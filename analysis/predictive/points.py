@@ -15,8 +15,7 @@ from jaxtyping import Float
 
 from onebasin.models.checks import check_inputs, check_labels, check_outputs
 from onebasin.models.networks.bayesian import BayesianNetwork
-from onebasin.models.networks.likelihood import Gaussian
-from onebasin.models.networks.prediction import predict
+from onebasin.models.networks.prediction import mean_and_sd, predict
 
 from ..posterior.sampler import NAN
 from ..posterior.view import Posterior, as_view
@@ -135,6 +134,10 @@ def predict_points(
     draws = {name: view.values(name) for name in view.variables}
     if model.is_classifier:
         return _classes(model, draws, points)
+    if model.infers_noise and "sigma" not in draws:
+        raise ValueError(
+            f"`posterior` lacks sigma, which its network infers; it holds {', '.join(draws)}."
+        )
     return _regression(model, draws, points, seed)
 
 
@@ -181,15 +184,15 @@ def _classes(model: BayesianNetwork, draws: Draws, points: Points) -> Predicted:
 
 
 def _regression(model: BayesianNetwork, draws: Draws, points: Points, seed: int) -> Predicted:
-    rng, sigma = np.random.default_rng(seed), sigma_of(model, draws)
+    rng = np.random.default_rng(seed)
     centres, spreads, scores = [], [], []
     for rows in _blocks(model, draws, points):
-        function = predict(model, draws, points.x[rows])
+        function, sigma = mean_and_sd(model, draws, points.x[rows])
         centres.append(function.mean(axis=(0, 1)))
         spreads.append(function.std(axis=(0, 1)))
         if points.y is not None:
             share = function.shape[2] / len(points.y)
-            block = score_function(function, sigma, points.y[rows], rng)
+            block = score_function(function, np.asarray(sigma, np.float64), points.y[rows], rng)
             scores.append({name: share * getattr(block, name) for name in _AVERAGED})
     total = {name: sum(score[name] for score in scores) for name in (_AVERAGED if scores else ())}
     if total:
@@ -197,22 +200,9 @@ def _regression(model: BayesianNetwork, draws: Draws, points: Points, seed: int)
     return Predicted(np.concatenate(centres), np.concatenate(spreads), total)
 
 
-def sigma_of(model: BayesianNetwork, draws: Draws) -> Float[np.ndarray, "chain draw"]:
-    """Standard deviation of each draw's noise."""
-    weights = next(iter(draws.values()))
-    known = model.likelihood.noise_sd if isinstance(model.likelihood, Gaussian) else None
-    if known is not None:
-        return np.full(weights.shape[:2], known)
-    if "sigma" not in draws:
-        raise ValueError(
-            f"`posterior` lacks sigma, which its network infers; it holds {', '.join(draws)}."
-        )
-    return np.asarray(draws["sigma"], dtype=np.float64)
-
-
 def _blocks(model: BayesianNetwork, draws: Draws, points: Points) -> Iterator[slice]:
     """Ranges of points, so few that all draws' outputs there fit into memory."""
     chains, length = next(iter(draws.values())).shape[:2]
-    step = max(1, _AT_ONCE // (chains * length * model.network.out_dim))
+    step = max(1, _AT_ONCE // (chains * length * model.network.widths[-1]))
     for first in range(0, len(points.x), step):
         yield slice(first, first + step)

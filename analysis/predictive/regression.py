@@ -134,7 +134,7 @@ def score_predictions(
 
 def score_function(
     function: Predictions,
-    sigma: Float[np.ndarray, "chain draw"],
+    sigma: Float[np.ndarray, "chain draw *point"],
     y: Targets,
     rng: np.random.Generator,
 ) -> PredictiveScores:
@@ -145,7 +145,8 @@ def score_function(
     function
         Draws of the regression's function, without noise.
     sigma
-        Standard deviation of each draw's noise, which is normal.
+        Standard deviation of each draw's noise, which is normal: one a draw, or what broadcasts to the shape of
+        `function`.
     y
         What was observed, in the same units.
     rng
@@ -157,7 +158,7 @@ def score_function(
         Of predictions with noise; the errors are of the function's mean, which is the predictive mean without
         the Monte Carlo error that the noise would bring.
     """
-    scale = sigma[..., None, None]
+    scale = sigma if sigma.ndim == function.ndim else sigma[..., None, None]
     noise = scale * rng.standard_normal(function.shape)
     likelihood = norm.logpdf(y, function, scale).sum(axis=-1)
     scores = score_predictions(function + noise, y, log_likelihood=likelihood)

@@ -210,10 +210,19 @@ class BayesianNetwork(Brief):
             numpyro_model=model,
             symmetry=self.symmetry,
             dims=self.network.dims,
+            coords=self._head_labels(),
             model=self,
             x=x,
             y=y,
         )
+
+    def _head_labels(self) -> dict[str, list[str]]:
+        """Labels of what the last layer gives, where it has two heads."""
+        if not self.predicts_noise:
+            return {}
+        outputs = range(self.network.out_dim)
+        places = [""] if len(outputs) == 1 else [f"[{place}]" for place in outputs]
+        return {"head": [f"{head}{place}" for head in ("mean", "noise") for place in places]}
 
     def _repr_html_(self) -> str:
         return page(of_network(self))

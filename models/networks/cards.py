@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 def in_layers(network: Network) -> str:
     """Give units of every layer and the activation: ``2-10-1 (tanh)``."""
     skip = ", with skips" if network.skip else ""
-    return f"{'-'.join(map(str, network.widths))} ({network.activation}{skip})"
+    heads = ", means and noise" if network.heads > 1 else ""
+    return f"{'-'.join(map(str, network.widths))} ({network.activation}{skip}{heads})"
 
 
 def of_network(model: BayesianNetwork) -> Card:
@@ -56,6 +57,9 @@ def _likelihood(model: BayesianNetwork) -> str:
         return f"categorical, {model.network.out_dim} classes"
     noise = getattr(model.likelihood, "noise_sd", None)
     scale = getattr(model.likelihood, "noise_scale", 1.0)
+    if model.predicts_noise:
+        times = "" if scale == 1 else f"{scale:g} times "
+        return f"normal; its standard deviation is predicted too, {times}the softplus of the second head"
     if noise is not None:
         return f"normal with known standard deviation {noise:g}"
     return f"normal; `sigma` is inferred, half-normal of scale {scale:g}"

@@ -15,6 +15,7 @@ from jaxtyping import Float
 from ..checks import check_count, check_inputs
 from .architecture import Network
 from .bayesian import BayesianNetwork
+from .likelihood import Gaussian
 
 
 def predict(
@@ -37,7 +38,8 @@ def predict(
     Returns
     -------
     array (chain, draw, obs, out)
-        Outputs: means for regression, in the units of `y`; logits for classification. Without observation noise.
+        Outputs: means for regression, in the units of `y`; logits for classification. Without observation noise, whose
+        size is what `predict_with_noise` gives too.
 
     Raises
     ------
@@ -50,13 +52,79 @@ def predict(
     >>> ob.predict(network.model, weights, np.zeros((5, 1))).shape
     (4, 300, 5, 1)
     """
+    out = all_heads(model.network, draws, x, batch_size=batch_size)
+    return out[..., : model.network.out_dim]
+
+
+def predict_with_noise(
+    model: BayesianNetwork, draws: Mapping[str, Any], x: Any, *, batch_size: int = 256
+) -> tuple[Float[np.ndarray, "chain draw obs out"], Float[np.ndarray, "chain draw obs out"]]:
+    """Mean and standard deviation of the normal that each draw predicts at each input.
+
+    Parameters
+    ----------
+    model : BayesianNetwork
+        The model that the draws are of, with a `Gaussian` likelihood.
+    draws, x, batch_size : Any
+        As of `predict`; where the noise is inferred, the draws hold ``sigma`` too.
+
+    Returns
+    -------
+    tuple of array (chain, draw, obs, out)
+        What `predict` gives, and the standard deviation of the noise about it, in the units of `y`: the known number,
+        the draw's ``sigma``, or what the network predicts, whichever the likelihood states.
+
+    Raises
+    ------
+    ValueError
+        As `predict`; or if the model is a classifier, or `draws` lack the ``sigma`` that it infers.
+
+    Examples
+    --------
+    >>> mean, sd = ob.predict_with_noise(network.model, weights, np.zeros((5, 1)))
+    >>> mean.shape == sd.shape == (4, 300, 5, 1)
+    True
+    """
+    mean, sd = mean_and_sd(model, draws, x, batch_size=batch_size)
+    return mean, np.broadcast_to(sd, mean.shape)
+
+
+def mean_and_sd(
+    model: BayesianNetwork, draws: Mapping[str, Any], x: Any, *, batch_size: int = 256
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same as `predict_with_noise`, with standard deviations of a shape that broadcasts to that of the means."""
+    likelihood = model.likelihood
+    if not isinstance(likelihood, Gaussian):
+        raise ValueError("`model` is a classifier, whose predictions have no noise: use `predict`.")
+    output = all_heads(model.network, draws, x, batch_size=batch_size)
+    if model.predicts_noise:
+        return tuple(map(np.asarray, _split(likelihood, output)))  # type: ignore[return-value]
+    if not model.infers_noise:
+        return output, np.full((*output.shape[:2], 1, 1), likelihood.noise_sd)
+    given = _posterior_of(draws)
+    if "sigma" not in given:
+        raise ValueError(
+            f"`draws` lack sigma, which the network infers; they hold {', '.join(map(str, given))}."
+        )
+    return output, np.asarray(given["sigma"])[..., None, None]
+
+
+def all_heads(
+    network: Network, draws: Mapping[str, Any], x: Any, *, batch_size: int = 256
+) -> Float[np.ndarray, "chain draw obs head"]:
+    """What the network itself gives: `predict` without taking its heads apart, under the same checks."""
     check_count("batch_size", batch_size)
-    x = check_inputs(x, model.network.in_dim)
-    arrays = _check_draws(draws, model.network)
+    x = check_inputs(x, network.in_dim)
+    arrays = _check_draws(draws, network)
     leading = next(iter(arrays.values())).shape[:2]
     flat = {n: jnp.asarray(v.reshape(-1, *v.shape[2:])) for n, v in arrays.items()}
-    out = _predict(model.network, flat, jnp.asarray(x), batch_size)
+    out = _predict(network, flat, jnp.asarray(x), batch_size)
     return np.asarray(out).reshape(*leading, *out.shape[1:])
+
+
+@partial(jax.jit, static_argnames="likelihood")
+def _split(likelihood: Gaussian, output: jax.Array) -> tuple[jax.Array, jax.Array | float]:
+    return likelihood.mean_and_sd(output)
 
 
 @partial(jax.jit, static_argnames=("network", "batch_size"))
@@ -66,9 +134,13 @@ def _predict(
     return jax.lax.map(lambda w: network.apply(w, x), weights, batch_size=batch_size)
 
 
-def _check_draws(draws: Mapping[str, Any], network: Network) -> dict[str, np.ndarray]:
+def _posterior_of(draws: Mapping[str, Any]) -> Any:
     whole = isinstance(draws, xr.DataTree) and "posterior" in draws.children
-    given: Any = draws["posterior"].to_dataset() if whole else draws
+    return draws["posterior"].to_dataset() if whole else draws
+
+
+def _check_draws(draws: Mapping[str, Any], network: Network) -> dict[str, np.ndarray]:
+    given = _posterior_of(draws)
     absent = [name for name in network.shapes if name not in given]
     if absent:
         raise ValueError(

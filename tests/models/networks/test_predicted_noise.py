@@ -1,0 +1,182 @@
+"""Noise that a network predicts, from the weights to the scores, against closed forms by SciPy."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import special, stats
+
+import onebasin as ob
+from onebasin.analysis.compare.comparable import unlike_weights
+from onebasin.analysis.diagnostics.invariants import invariants
+from onebasin.analysis.posterior.view import as_view
+from onebasin.analysis.predictive.drawn import draw_regression
+from onebasin.analysis.predictive.heldout import predict_held_out
+from onebasin.analysis.predictive.points import Points, predict_points
+from onebasin.inference.posterior import build
+from onebasin.models.network_groups import network_groups
+
+MODEL = ob.BayesianNetwork(
+    ob.Network(2, (4,), out_dim=2), ob.Gaussian("predicted", noise_scale=0.6)
+)
+X = np.random.default_rng(1).normal(size=(12, 2))
+Y = np.random.default_rng(2).normal(size=(12, 2))
+
+
+@pytest.fixture(scope="module")
+def draws():
+    rng = np.random.default_rng(3)
+    return {n: rng.normal(size=(2, 150, *s)) for n, s in MODEL.network.shapes.items()}
+
+
+@pytest.fixture(scope="module")
+def tree(draws):
+    return build(MODEL.condition(X, Y), draws, {"lp": np.zeros((2, 150))}, {"seed": 1})
+
+
+def by_hand(draws, x=X):
+    """Means and standard deviations (chain, draw, obs, out), with NumPy alone."""
+    hidden = np.maximum(x @ draws["W1"] + draws["b1"][..., None, :], 0)
+    output = hidden @ draws["W2"] + draws["b2"][..., None, :]
+    return output[..., :2], 0.6 * special.softplus(output[..., 2:])
+
+
+def log_scores(draws):
+    mean, sd = by_hand(draws)
+    return stats.norm.logpdf(Y, mean, sd).sum(axis=-1)
+
+
+def test_the_last_layer_has_a_second_head_and_data_have_not():
+    assert MODEL.network.shapes["W2"] == (4, 4)
+    assert (MODEL.network.out_dim, MODEL.infers_noise, MODEL.predicts_noise) == (2, False, True)
+    target = MODEL.condition(X, Y)
+    assert target.dims["W2"] == ("hidden1", "head")
+    assert target.coords["head"] == ["mean[0]", "mean[1]", "noise[0]", "noise[1]"]
+    assert target.symmetry == ob.BayesianNetwork(ob.Network(2, (4,), out_dim=2)).symmetry
+    assert "network 2-4-4 (relu, means and noise)" in repr(target)
+    assert "predicted too, 0.6 times the softplus" in MODEL._repr_html_()
+
+
+def test_the_description_leads_back_to_the_model():
+    assert ob.BayesianNetwork.from_description(MODEL.describe()) == MODEL
+
+
+def test_another_likelihood_takes_the_second_head_away():
+    constant = dataclasses.replace(MODEL, likelihood=ob.Gaussian())
+    assert constant == ob.BayesianNetwork(ob.Network(2, (4,), out_dim=2))
+    assert unlike_weights(constant, MODEL) == "of a network that predicts its noise"
+
+
+def test_a_plain_sum_cannot_predict_noise():
+    with pytest.raises(
+        ValueError, match=r"`noise_sd` is 'predicted', but .* 'sum'.*readout='linear'"
+    ):
+        ob.BayesianNetwork(ob.Network(2, (4,), readout="sum"), ob.Gaussian("predicted"))
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_another_word_for_noise_is_refused():
+    with pytest.raises(ValueError, match="`noise_sd` is 'learned'; give a positive number, None"):
+        ob.Gaussian("learned")
+
+
+def test_predictions_are_means_and_noise(draws, tree):
+    mean, sd = ob.predict_with_noise(MODEL, tree, X)
+    expected = by_hand(draws)
+    np.testing.assert_allclose(mean, expected[0], rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(sd, expected[1], rtol=1e-10)
+    np.testing.assert_array_equal(ob.predict(MODEL, tree, X), mean)
+
+
+@pytest.mark.parametrize("noise_sd", [0.3, None])
+def test_constant_noise_is_given_for_every_prediction(draws, noise_sd):
+    model = dataclasses.replace(MODEL, likelihood=ob.Gaussian(noise_sd))
+    own = {**draws, "W2": draws["W2"][..., :2], "b2": draws["b2"][..., :2]}
+    own["sigma"] = np.random.default_rng(4).uniform(1, 2, (2, 150))
+    mean, sd = ob.predict_with_noise(model, own, X)
+    expected = own["sigma"][..., None, None] if noise_sd is None else noise_sd
+    np.testing.assert_array_equal(sd, np.broadcast_to(expected, mean.shape))
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_noise_of_predictions_is_refused_where_there_is_none(draws):
+    classifier = ob.BayesianNetwork(ob.Network(2, (4,), out_dim=4), ob.Categorical())
+    with pytest.raises(ValueError, match=r"`model` is a classifier.* use `predict`"):
+        ob.predict_with_noise(classifier, draws, X)
+    inferring = ob.BayesianNetwork(ob.Network(2, (4,), out_dim=4))
+    with pytest.raises(
+        ValueError, match="`draws` lack sigma, which the network infers; they hold W1"
+    ):
+        ob.predict_with_noise(inferring, draws, X)
+
+
+def test_log_likelihoods_and_replicates_are_of_the_predicted_noise(draws):
+    groups = network_groups(MODEL, draws, X, Y, seed=1, limit_mb=10)
+    found = groups["log_likelihood"].values["y"]
+    np.testing.assert_allclose(found, log_scores(draws), rtol=1e-10)
+    mean, sd = by_hand(draws)
+    standard = ((groups["posterior_predictive"].values["y"] - mean) / sd).ravel()
+    assert abs(standard.mean()) < 5 / np.sqrt(standard.size)
+    assert abs(standard.std() - 1) < 5 / np.sqrt(2 * standard.size)
+
+
+def test_scores_are_those_of_the_mixture(draws, tree):
+    expected = (special.logsumexp(log_scores(draws), axis=(0, 1)) - np.log(300)).mean()
+    found = predict_points(MODEL, tree, Points.of(MODEL, X, Y))
+    assert found.scores["log_score"] == pytest.approx(expected, rel=1e-10)
+    mean, _ = by_hand(draws)
+    assert found.scores["rmse"] == pytest.approx(np.sqrt(np.mean((mean.mean((0, 1)) - Y) ** 2)))
+    held_out = predict_held_out(tree, MODEL, X, Y)
+    assert held_out.scores.log_score == pytest.approx(expected, rel=1e-10)
+    assert held_out.points.index[0] == "f[0,0]"
+    assert len(held_out.points) == 24
+    assert list(held_out.table.index[24:26]) == ["sigma[0,0]", "sigma[0,1]"]
+
+
+def test_bands_are_as_wide_as_the_predicted_noise(draws, tree):
+    drawn = draw_regression(as_view(tree), X, output=1, seed=5)
+    mean, sd = (part[..., 1] for part in by_hand(draws))
+    noise = np.random.default_rng(5).normal(size=(2, 150))[..., None]
+    np.testing.assert_allclose(drawn.draws, mean + sd * noise, rtol=1e-10, atol=1e-12)
+
+
+def test_convergence_is_judged_by_the_noise_too(draws, tree):
+    found = invariants(tree, MODEL.symmetry)
+    place = found.names.index("noise_sd[0,1]")
+    np.testing.assert_allclose(found.values[..., place], by_hand(draws)[1][..., 0, 1], rtol=1e-10)
+    assert "output[0,0]" in found.names
+
+
+def test_alignment_leaves_predictions_as_they_are(tree):
+    aligned = ob.align(tree).posterior
+    assert not np.array_equal(aligned["posterior"]["W2"], tree["posterior"]["W2"])
+    for ours, theirs in zip(
+        ob.predict_with_noise(MODEL, aligned, X), ob.predict_with_noise(MODEL, tree, X), strict=True
+    ):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-8, atol=1e-10)
+
+
+def test_one_gaussian_distils_the_noise_too(tree):
+    settings = ob.DistillationSettings(iterations=300)
+    found = ob.distil(tree, X, settings=settings)
+    assert found.mean["W2"].shape == (4, 4)
+    ob.predict_with_noise(MODEL, found.sample(5), X)
+
+
+def test_posteriors_with_and_without_predicted_noise_are_compared_in_prediction(tree):
+    model = dataclasses.replace(MODEL, likelihood=ob.Gaussian(noise_sd=0.5))
+    rng = np.random.default_rng(6)
+    values = {n: rng.normal(size=(2, 150, *s)) for n, s in model.network.shapes.items()}
+    other = build(model.condition(X, Y), values, {"lp": np.zeros((2, 150))}, {"seed": 1})
+    found = ob.compare({"predicted": tree, "constant": other}, truth="predicted")
+    assert any("of a network that does not predict its noise" in note for note in found.notes)
+    assert np.isfinite(found.table["log_score"]).all()
+
+
+def test_deep_underflow_of_the_noise_is_no_number_that_passes_unseen():
+    # softplus(-1000) is 0 in double precision: the density is not finite, so that a sampler turns back.
+    output = jnp.array([[0.0, 0.0, -1000.0, 0.0]])
+    density = jax.jit(MODEL.likelihood.log_density)(output, jnp.ones((1, 2)))
+    assert not np.isfinite(density).any()
