@@ -6,6 +6,8 @@ from .mcmc.hmc import hmc as hmc
 from .mcmc.nuts import nuts as nuts
 from .mcmc.settings import HmcSettings as HmcSettings
 from .mcmc.settings import NutsSettings as NutsSettings
+from .microcanonical.mclmc import mclmc as mclmc
+from .microcanonical.settings import MclmcSettings as MclmcSettings
 from .modes.laplace import laplace as laplace
 from .modes.optimize import optimize as optimize
 from .modes.pathfinder import pathfinder as pathfinder

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from .density.base import ValueDensity
     from .mcmc.chains import ChainsRequest, RunChain
+    from .mcmc.settings import HmcSettings, NutsSettings
     from .modes.request import Approximation, ModeRequest
     from .modes.settings import LaplaceSettings, OptimizeSettings, PathfinderSettings
     from .variational.fit import FitRequest, VariationalFit
@@ -27,7 +28,7 @@ class Engine(Protocol):
     def density(self, target: Target, progress: Callable[[str], None] | None) -> ValueDensity:
         """Take the target's log density over values; `progress` is told of what takes long."""
 
-    def chains(self, request: ChainsRequest) -> RunChain:
+    def chains(self, request: ChainsRequest[NutsSettings | HmcSettings]) -> RunChain:
         """Compile what the chains of a request share, and return what runs one."""
 
     def fit(self, request: FitRequest) -> VariationalFit:
@@ -52,7 +53,7 @@ class NumPyroEngine:
 
         return NumpyroValues(target)
 
-    def chains(self, request: ChainsRequest) -> RunChain:
+    def chains(self, request: ChainsRequest[NutsSettings | HmcSettings]) -> RunChain:
         """See `Engine`."""
         from .mcmc.numpyro import ChainRunner
 
@@ -92,7 +93,7 @@ class StanEngine:
 
         return StanDensity(target, progress)
 
-    def chains(self, request: ChainsRequest) -> RunChain:
+    def chains(self, request: ChainsRequest[NutsSettings | HmcSettings]) -> RunChain:
         """See `Engine`."""
         from .mcmc.stan import ChainRunner
 

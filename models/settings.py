@@ -46,6 +46,9 @@ _KEPT = WrapValidator(_as_given)
 Count = Annotated[int, Field(ge=1), Rule("be a whole number of at least 1")]
 """How many of something."""
 
+WholeNumber = Annotated[int, Field(ge=0), Rule("be a whole number of at least 0")]
+"""How many of something that there may be none of."""
+
 Several = Annotated[int, Field(ge=2), Rule("be a whole number, at least 2")]
 Seed = Annotated[int, Field(ge=0, le=MAX_SEED), Rule(f"be a whole number from 0 to {MAX_SEED}")]
 

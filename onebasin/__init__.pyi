@@ -27,6 +27,7 @@ from .inference import AdviSettings as AdviSettings
 from .inference import EnsembleSettings as EnsembleSettings
 from .inference import HmcSettings as HmcSettings
 from .inference import LaplaceSettings as LaplaceSettings
+from .inference import MclmcSettings as MclmcSettings
 from .inference import NutsSettings as NutsSettings
 from .inference import OptimizeSettings as OptimizeSettings
 from .inference import PathfinderSettings as PathfinderSettings
@@ -38,6 +39,7 @@ from .inference import ensemble as ensemble
 from .inference import hmc as hmc
 from .inference import laplace as laplace
 from .inference import log_density as log_density
+from .inference import mclmc as mclmc
 from .inference import nuts as nuts
 from .inference import open_posterior as open_posterior
 from .inference import optimize as optimize

@@ -11,6 +11,7 @@ from onebasin.inference import (
     EnsembleSettings,
     HmcSettings,
     LaplaceSettings,
+    MclmcSettings,
     NutsSettings,
     OptimizeSettings,
     PathfinderSettings,
@@ -22,10 +23,11 @@ if TYPE_CHECKING:
     from onebasin.models.target import Target
 
 ModeSettings = PathfinderSettings | LaplaceSettings | OptimizeSettings
-Settings = NutsSettings | HmcSettings | AdviSettings | ModeSettings
+Settings = NutsSettings | HmcSettings | MclmcSettings | AdviSettings | ModeSettings
 METHODS: Mapping[str, type[Settings]] = {
     "nuts": NutsSettings,
     "hmc": HmcSettings,
+    "mclmc": MclmcSettings,
     "meanfield": AdviSettings,
     "fullrank": AdviSettings,
     "pathfinder": PathfinderSettings,
@@ -67,5 +69,11 @@ def infer(
         return inference.advi(target, family=method, engine=engine, **shared)
     if isinstance(settings, ModeSettings):
         return getattr(inference, method)(target, engine=engine, **shared)
+    if isinstance(settings, MclmcSettings):
+        if engine != "numpyro":
+            raise ValueError(
+                f"`engine` is {engine!r}, but --method {method} moves by JAX's gradients; use engine='numpyro'."
+            )
+        return inference.mclmc(target, checkpoint=checkpoint, **shared)
     run = inference.nuts if method == "nuts" else inference.hmc
     return run(target, checkpoint=checkpoint, engine=engine, **shared)

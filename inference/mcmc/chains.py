@@ -25,7 +25,6 @@ from onebasin.models.target import Target
 from ..kept import check_folder
 from ..progress import ProgressBars
 from .places import Arrays, ChainPlace, Draws, KeptPlace, Standing
-from .settings import HmcSettings, NutsSettings
 
 
 def how_it_went(stats: Mapping[str, np.ndarray]) -> dict[str, Any]:
@@ -79,7 +78,7 @@ now and then, and once that is set it saves and raises `RunCancelled`.
 
 
 @dataclass(frozen=True)
-class ChainsRequest:
+class ChainsRequest[S]:
     """What an engine's chains have in common.
 
     Attributes
@@ -93,7 +92,7 @@ class ChainsRequest:
     """
 
     target: Target
-    settings: NutsSettings | HmcSettings
+    settings: S
     seed: int
     bars: ProgressBars
     folder: Path

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Protocol, runtime_checkable
 
 import xarray as xr
 
@@ -19,11 +21,25 @@ from ..engine import engine_named
 from ..fingerprint import fingerprint
 from ..progress import ProgressBars
 from ..run import Found, Job, run
-from .chains import ChainsRequest, Gathered, run_chains
+from .chains import ChainsRequest, Gathered, RunChain, run_chains
 from .places import Standing
-from .settings import HmcSettings, NutsSettings
+from .settings import NutsSettings
 
-Settings = NutsSettings | HmcSettings
+Prepare = Callable[[ChainsRequest[Any]], RunChain]
+"""Compiles what chains share, and returns what runs one."""
+
+
+@runtime_checkable
+class Settings(Protocol):
+    """What all settings of chains have; they are dataclasses."""
+
+    @property
+    def chains(self) -> int:
+        """How many chains."""
+
+    @property
+    def draws(self) -> int:
+        """Draws kept of each."""
 
 
 def sample(
@@ -37,8 +53,21 @@ def sample(
     predictive_mb: float,
     check_symmetry: bool,
     progress: bool,
+    prepare: Prepare | None = None,
+    more: Mapping[str, object] = MappingProxyType({}),
+    gradients: int = 1,
 ) -> xr.DataTree:
-    """Run the chains of a method; `nuts` and `hmc` say what the arguments mean."""
+    """Run the chains of a method; `nuts` and `hmc` say what the arguments mean.
+
+    Parameters
+    ----------
+    prepare : callable, optional
+        What runs the chains; by default the engine's NUTS or static HMC.
+    more : mapping
+        What decides the draws beside the arguments, and is recorded in the posterior.
+    gradients : int
+        Gradients that a step of the integrator takes.
+    """
     kept = None if checkpoint is None else check_path("checkpoint", checkpoint)
 
     def work(job: Job) -> Found:
@@ -46,12 +75,13 @@ def sample(
         with working_folder("chains") as folder:
             if kept is not None:
                 how = {"method": method, "settings": _chain_settings(settings), "seed": job.seed}
+                how |= more
                 mark = fingerprint(target, engine=job.engine, progress=job.bars.say, **how)
             gathered = Gathered(settings.chains, settings.draws)
             request = ChainsRequest(target, settings, job.seed, job.bars, folder)
             _expect(job.bars, settings)
             ended = run_chains(
-                partial(engine_named(job.engine).chains, request),
+                partial(prepare or engine_named(job.engine).chains, request),
                 gathered,
                 chains=settings.chains,
                 draws=settings.draws,
@@ -59,7 +89,9 @@ def sample(
                 fingerprint=mark or "",
                 finished=job.bars.taken,
             )
-        return Found(gathered.draws, gathered.stats, _attributes(gathered, ended, settings))
+        return Found(
+            gathered.draws, gathered.stats, _attributes(gathered, ended, settings, gradients) | more
+        )
 
     return run(
         target,
@@ -87,12 +119,12 @@ def _chain_settings(settings: Settings) -> dict[str, object]:
 
 
 def _attributes(
-    gathered: Gathered, ended: Sequence[Standing], settings: Settings
+    gathered: Gathered, ended: Sequence[Standing], settings: Settings, gradients: int
 ) -> dict[str, object]:
     out: dict[str, object] = {
         "warmup_seconds": [chain.warmup_seconds for chain in ended],
         "sampling_seconds": [chain.sampling_seconds for chain in ended],
-        "gradient_evaluations": int(gathered.stats["n_steps"].sum()),
+        "gradient_evaluations": gradients * int(gathered.stats["n_steps"].sum()),
     }
     if any(chain.restarts for chain in ended):
         out[schema.RESTARTS] = [list(chain.restarts) for chain in ended]

@@ -57,7 +57,7 @@ class ChainRunner:
         If there is no CmdStan, the program does not compile or its data are incomplete.
     """
 
-    def __init__(self, request: ChainsRequest) -> None:
+    def __init__(self, request: ChainsRequest[NutsSettings | HmcSettings]) -> None:
         self.request, self.settings, self.bars = request, request.settings, request.bars
         self.ready = make_ready(request.target, request.folder, progress=request.bars.say)
 

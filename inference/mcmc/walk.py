@@ -96,7 +96,9 @@ class Walk:
             num, stats = self._step(self.drawn, s.draws, cancel, keep=True)
             self.drawn += num
             self.divergences += int(stats["diverging"].sum())
-            self.accepted += float(stats["acceptance_rate"].sum())
+            self.accepted += float(
+                np.sum(stats.get("acceptance_rate", np.nan))
+            )  # nothing is rejected
             step_size = float(stats["step_size"][-1])
             self._show(s.warmup + self.drawn, stats)
             self._save(1)
@@ -143,7 +145,8 @@ class Walk:
 
     def _so_far(self) -> dict[str, Any]:
         """What the bar says of the draws; what the warmup was like says nothing of them."""
-        acceptance = self.accepted / self.drawn if self.drawn else None
+        known = self.drawn and not np.isnan(self.accepted)
+        acceptance = self.accepted / self.drawn if known else None
         return {"acceptance": acceptance, "divergences": self.divergences if self.drawn else None}
 
 

@@ -125,7 +125,7 @@ def first_values(
     """Where training starts: natural values (member, ...)."""
     with precision(settings.dtype):
         keys = keys_for(Purpose.MEMBER_START, seed, settings.members)
-        draw = _he if settings.init == "he" else _prior
+        draw = he_values if settings.init == "he" else _prior
         values = jax.jit(jax.vmap(lambda key: draw(target, key)))(keys)  # one kernel, not a dozen
         return {name: np.asarray(value) for name, value in values.items()}
 
@@ -135,8 +135,8 @@ def _prior(target: NetworkTarget, key: jax.Array) -> dict[str, jax.Array]:
     return {name: site["value"] for name, site in sites.items()}
 
 
-def _he(target: NetworkTarget, key: jax.Array) -> dict[str, jax.Array]:
-    """He et al. 2015 where a weight is free; `EnsembleSettings.init` says the rest."""
+def he_values(target: NetworkTarget, key: jax.Array) -> dict[str, jax.Array]:
+    """Values of one network: He et al. 2015 where a weight is free; `EnsembleSettings.init` says the rest."""
     key_prior, key_weights = jax.random.split(key)
     values = _prior(target, key_prior)
     model = target.model

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from onebasin.inference import PathfinderSettings
+from onebasin.inference import MclmcSettings, PathfinderSettings
 from onebasin.models.checks import choose
 
 from ..errors import StudyError
@@ -45,6 +45,11 @@ def settings_for(method: str, options: Mapping[str, Any], *, engine: str = "stan
         rest = ", ".join(name for name in METHODS if METHODS[name] is not PathfinderSettings)
         raise StudyError(
             f"`--method` is {method}, which runs Stan programs alone; for a NumPyro model choose one of {rest}."
+        )
+    if engine == "stan" and METHODS[method] is MclmcSettings:
+        rest = ", ".join(name for name in METHODS if METHODS[name] is not MclmcSettings)
+        raise StudyError(
+            f"`--method` is {method}, which runs NumPyro models alone; for a Stan program choose one of {rest}."
         )
     given = {name: value for name, value in options.items() if value is not None}
     _check_fields(method, given, engine)

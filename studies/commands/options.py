@@ -52,7 +52,7 @@ def _option(name: str, holders: Mapping[str, type], methods: int) -> inspect.Par
 
     cls = next(iter(holders.values()))
     annotation = cls.__pydantic_fields__[name].annotation  # type: ignore[attr-defined]
-    words = get_args(annotation) if get_origin(annotation) is Literal else ()
+    words = tuple(dict.fromkeys(word for each in holders.values() for word in _words(each, name)))
     meaning = descriptions(cls)[name].partition(". ")[0].rstrip(".")
     scope = "" if len(holders) == methods else f" {', '.join(holders)}."
     allowed = f" One of {', '.join(words)}." if words else ""
@@ -70,6 +70,12 @@ def _option(name: str, holders: Mapping[str, type], methods: int) -> inspect.Par
     )
 
 
+def _words(cls: type, name: str) -> tuple[str, ...]:
+    """The words that a field allows; none where it is a number."""
+    annotation = cls.__pydantic_fields__[name].annotation  # type: ignore[attr-defined]
+    return get_args(annotation) if get_origin(annotation) is Literal else ()
+
+
 def _defaults(name: str, holders: Mapping[str, type]) -> str:
     """The default of a field, or that of each method where they differ."""
     found: dict[str, list[str]] = {}
@@ -84,7 +90,8 @@ def _defaults(name: str, holders: Mapping[str, type]) -> str:
 def _plain(annotation: Any) -> Any:
     """The number or text of an annotation that may also be None."""
     parts = [part for part in get_args(annotation) if part is not NoneType]
-    return parts[0] if parts else annotation
+    plain = parts[0] if parts else annotation
+    return get_args(plain)[0] if get_origin(plain) is Annotated else plain
 
 
 def _written(default: Any) -> str:

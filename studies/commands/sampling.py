@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from onebasin.inference import HmcSettings, NutsSettings
+from onebasin.inference import HmcSettings, MclmcSettings, NutsSettings
 from onebasin.models import schema
 from onebasin.models.errors import NameTaken, WriteError
 
@@ -350,7 +350,7 @@ def what_is_kept(request: Request) -> str:
     """Say what is there of a run that broke off, and what the same command does with it."""
     from onebasin.inference.kept import kept_draws
 
-    if not isinstance(request.settings, NutsSettings | HmcSettings):
+    if not isinstance(request.settings, NutsSettings | HmcSettings | MclmcSettings):
         return f"--method {request.method} keeps nothing before it ends"
     chains, draws = request.settings.chains, request.settings.draws
     kept = [min(count, draws) for count in kept_draws(request.checkpoint)]

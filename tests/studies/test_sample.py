@@ -15,6 +15,7 @@ from onebasin.inference import (
     EnsembleSettings,
     HmcSettings,
     LaplaceSettings,
+    MclmcSettings,
     NutsSettings,
     OptimizeSettings,
     PathfinderSettings,
@@ -86,7 +87,7 @@ def test_every_option_changes_the_settings(sample, sampler, words, settings):
 def test_options_are_the_fields_of_settings(onebasin):
     """One word for one thing: every field that programs and models have a use for, and nothing else."""
     shown = set(re.findall(r"--([a-z-]+)", onebasin("sample", "--help").out))
-    classes = (NutsSettings, HmcSettings, AdviSettings)
+    classes = (NutsSettings, HmcSettings, MclmcSettings, AdviSettings)
     classes += (PathfinderSettings, LaplaceSettings, OptimizeSettings)
     fields_of = {f.name for s in classes for f in fields(s)}
     expected = {name.replace("_", "-") for name in fields_of - set(NETWORKS_ALONE)}
@@ -100,6 +101,7 @@ def test_options_are_the_fields_of_settings(onebasin):
         "progress",
         "no-progress",
         "no-jacobian",
+        "no-adjusted",
         "help",
         "init",
         "log-likelihood",
@@ -198,7 +200,7 @@ def test_table_ends_with_the_file(sample, sampler):
         (["--draws", "0"], "`--draws` must be a whole number of at least 1; got 0."),
         (["--seed", "-1"], "`--seed` is -1; it must be a whole number from 0 to"),
         (["--metric", "dens"], "choose one of diag, dense, unit. Did you mean 'dense'?"),
-        (["--method", "gibbs"], "choose one of nuts, hmc, meanfield, fullrank"),
+        (["--method", "gibbs"], "choose one of nuts, hmc, mclmc, meanfield, fullrank"),
         (["--target-acceptance", "1"], "`--target-acceptance` must lie between 0 and 1"),
         (["--init", "best"], "`--init` is 'best'; choose one of random, optimum"),
         (["--init-starts", "5"], "`--init-starts` is 5, but only --init optimum looks"),

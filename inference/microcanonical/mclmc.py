@@ -1,0 +1,97 @@
+"""Microcanonical Langevin Monte Carlo (Robnik et al. 2023), adjusted and unadjusted, on NumPyro models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import xarray as xr
+
+from onebasin.models.pointwise import LIMIT_MB
+from onebasin.models.settings import given_or_default
+from onebasin.models.target import Target
+
+from ..contract import method
+from ..mcmc.chains import ChainsRequest, RunChain
+from ..mcmc.sample import sample
+from ..provenance import package_versions
+from .settings import GRADIENTS, MclmcSettings
+
+
+@method
+def mclmc(
+    target: Target,
+    *,
+    settings: MclmcSettings | None = None,
+    seed: int = 0,
+    checkpoint: str | Path | None = None,
+    predictive_mb: float = LIMIT_MB,
+    check_symmetry: bool = True,
+    progress: bool = False,
+) -> xr.DataTree:
+    """Sample a target's posterior with microcanonical Langevin Monte Carlo, on the NumPyro engine.
+
+    The momentum has length one, whatever the density, and is forgotten little by little; a step costs two gradients and
+    none is rejected, so that a chain goes far for its gradients. Its step size leaves a bias in the draws, which
+    `MclmcSettings.energy_variance` governs and `MclmcSettings.adjusted` removes.
+
+    Parameters
+    ----------
+    settings : MclmcSettings, optional
+        Chains, iterations, tuning, precision; ``MclmcSettings()`` by default.
+    seed : int
+        From 0 to 2^32 - 1. The same seed gives the same draws; a chain depends on the seed and its number alone,
+        whatever the number of chains.
+
+    Returns
+    -------
+    DataTree
+        Group `posterior` with every variable as (chain, draw, ...), `sample_stats` with `lp` (nats), `step_size`,
+        `n_steps` (integration steps since the draw before), `length` (way after which the momentum is forgotten),
+        `diverging` (a step among them was not finite, and not taken) and `energy_variance` (mean squared energy error
+        of a step per parameter) or, adjusted, `acceptance_rate`; each (chain, draw).
+
+    Raises
+    ------
+    InferenceError
+        If no starting point of finite log density is found.
+    ValueError
+        If the target has no NumPyro model, or a single parameter.
+
+    See Also
+    --------
+    nuts : without bias, and slower on networks.
+    diagnose : whether the draws may be used.
+
+    References
+    ----------
+    Robnik, De Luca, Silverstein and Seljak 2023, Microcanonical Hamiltonian Monte Carlo, JMLR 24(311). Robnik,
+    Cohn-Gordon and Seljak 2025, arXiv:2503.01707 (adjusted). Sommer et al. 2025, arXiv:2502.06335 (ensembles of
+    networks).
+
+    Examples
+    --------
+    >>> settings = ob.MclmcSettings(chains=2, warmup=2000, draws=200)
+    >>> posterior = ob.mclmc(network, settings=settings, seed=1)
+    >>> posterior["posterior"]["W1"].shape
+    (2, 200, 1, 2)
+    """
+    return sample(
+        target,
+        "mclmc",
+        engine="numpyro",
+        settings=given_or_default(settings, MclmcSettings, taker="mclmc"),
+        seed=seed,
+        checkpoint=checkpoint,
+        predictive_mb=predictive_mb,
+        check_symmetry=check_symmetry,
+        progress=progress,
+        prepare=_prepare,
+        more={"blackjax": package_versions("blackjax")["blackjax"]},
+        gradients=GRADIENTS,
+    )
+
+
+def _prepare(request: ChainsRequest[MclmcSettings]) -> RunChain:
+    from .runner import MclmcRunner  # loads blackjax
+
+    return MclmcRunner(request)

@@ -1,0 +1,148 @@
+"""Chains of microcanonical Langevin Monte Carlo, one a thread, in compiled slices.
+
+A chain a thread and a core, each advancing by itself, costs no more than several in one vectorised program: at the
+sizes of tables a single network's matrix products keep a core busy, several at once fall out of its cache.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from onebasin.models.networks.bayesian import NetworkTarget
+from onebasin.models.target import Target
+
+from ..density.network import density_of
+from ..errors import InferenceError
+from ..keys import Purpose, keys_for
+from ..mcmc.chains import ChainsRequest
+from ..mcmc.places import ChainPlace
+from ..mcmc.walk import Walk
+from ..precision import precision
+from .dynamics import Adjusted, Advance, ChainState, Unadjusted
+from .settings import MclmcSettings
+from .start import climbed, first_points
+from .tuning import Tuner
+
+ROWS = 50
+"""Draws of a slice."""
+WARMUP_ROW = 500
+"""Iterations of the warmup between looks at the clock."""
+BEGINS = 2**31
+"""Number of the iteration, above all others, whose key the first momentum has."""
+
+
+class MclmcRunner:
+    """Runs chains of one target; compiled once, called from several threads.
+
+    Parameters
+    ----------
+    request : ChainsRequest
+        Its target has a NumPyro model; its settings are an `MclmcSettings`.
+
+    Raises
+    ------
+    ValueError
+        If the target has a single parameter.
+    InferenceError
+        If no starting point of finite log density is found.
+    """
+
+    slices = (WARMUP_ROW, ROWS)
+
+    def __init__(self, request: ChainsRequest[MclmcSettings]) -> None:
+        self.settings = settings = resolved(request.settings, request.target)
+        self.bars = request.bars
+        with precision(settings.dtype):
+            density = density_of(request.target)
+            check_size(density.size, request.target.name)
+            tuner = Tuner(settings, density.size)
+            dynamics = (Adjusted if settings.adjusted else Unadjusted)(density.log_density, tuner)
+            keys = keys_for(Purpose.CHAIN, request.seed, settings.chains)
+            seeds, point = first_points(density, settings, request.seed)
+
+            def begin(key_and_seed: tuple[jax.Array, jax.Array]) -> ChainState:
+                key, seed = key_and_seed
+                vector = climbed(density, settings, point(seed))
+                place = dynamics.init(vector, jax.random.fold_in(key, BEGINS))
+                return ChainState(key, jnp.zeros((), jnp.int32), place, tuner.first())
+
+            self._states = jax.jit(lambda of_all: jax.lax.map(begin, of_all))((keys, seeds))
+            check_starts(self._states, request.target.name)
+            self.like = jax.eval_shape(lambda: self.start(0))
+            lowered = jax.jit(Advance(dynamics, tuner, ROWS)).lower(self.like, 0, 1, 1)
+            self._advance = lowered.compile()
+            constrain = jax.jit(jax.vmap(lambda z: density.quantities(density.unravel(z))))
+            self._constrain = constrain.lower(lowered.out_info[1]["z"]).compile()
+
+    def start(self, number: int) -> ChainState:
+        """Where a chain begins."""
+        state: ChainState = jax.tree.map(lambda leaf: leaf[number], self._states)
+        return state
+
+    def advance(
+        self, state: ChainState, first: int, last: int, *, keep: bool
+    ) -> tuple[ChainState, dict[str, np.ndarray], dict[str, np.ndarray]]:
+        """Take the rows from `first` to `last` of a slice; returns their draws and statistics.
+
+        A row is a draw with the iterations before it; of the warmup, where no draws are kept, the iterations from
+        `first` to `last` are one row.
+        """
+        rows = (first, last, self.settings.thin) if keep else (0, 1, last - first)
+        state, ended = jax.block_until_ready(self._advance(state, *rows))
+        z = ended.pop("z")
+        draws, stats = (
+            {name: np.asarray(values)[rows[0] : rows[1]] for name, values in part.items()}
+            for part in (self._constrain(z) if keep else {}, ended)
+        )
+        return state, draws, stats
+
+    def __call__(self, place: ChainPlace, cancel: threading.Event) -> None:
+        """Run one chain; see `chains.RunChain`."""
+        with precision(self.settings.dtype):
+            s = self.settings
+            found = place.standing
+            done = 0 if found is None else int(found.state["warmed"]) + found.draws
+            bar = self.bars.chain(place.number, warmup=s.warmup, draws=s.draws, done=done)
+            Walk(self, place, bar).run(cancel)
+
+
+def resolved(settings: MclmcSettings, target: Target) -> MclmcSettings:
+    """The settings with nothing left to the target's kind."""
+    if settings.metric != "auto":
+        return settings
+    return replace(settings, metric="unit" if isinstance(target, NetworkTarget) else "diag")
+
+
+def check_starts(states: ChainState, name: str) -> None:
+    """Refuse starts from which no gradient leads on.
+
+    Raises
+    ------
+    InferenceError
+        If a log density or its gradient is not finite.
+    """
+    place = states.place
+    if not (np.isfinite(place.logdensity).all() and np.isfinite(place.logdensity_grad).all()):
+        raise InferenceError(
+            f"Adam left the finite log densities of {name!r} on its way to a chain's start; lower "
+            "`learning_rate`, or set `start_steps` to 0."
+        )
+
+
+def check_size(size: int, name: str) -> None:
+    """Refuse a target on whose line a momentum of length one has no direction to turn to.
+
+    Raises
+    ------
+    ValueError
+        If there is a single parameter.
+    """
+    if size < 2:
+        raise ValueError(
+            f"`target` {name!r} has a single parameter, and microcanonical dynamics needs at least 2; use `nuts`."
+        )
