@@ -1,11 +1,11 @@
-"""Time of one gradient of the log density: NumPyro (float64 and float32) against the same Stan program.
+"""Time of one gradient of the log density, by parametrisation: NumPyro (float64 and float32) and Stan.
 
     .venv/bin/python benchmarks/gradient.py [--repeats N] [--json]
 
-All three are measured in this one run, one after the other, on one thread each, as a sampler calls them: NumPyro's
+All engines are measured in this one run, one after the other, on one thread each, as a sampler calls them: NumPyro's
 inside a compiled loop whose every step depends on the one before, Stan's inside CmdStan, as the time of static HMC
-with a fixed step size divided by its leapfrog steps. The medians of several rounds are printed with their spread and
-the ratio to Stan.
+with a fixed step size divided by its leapfrog steps. The medians of several rounds are printed with their spread, the
+ratio to Stan and the ratio to free weights on the same engine.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from onebasin import BayesianNetwork, Network, load_data
+from onebasin import BayesianNetwork, Network, Parametrisation, load_data
 from onebasin.inference.density.network import density_of
 from onebasin.inference.density.start import random_starts
 from onebasin.inference.keys import Purpose, keys_for
@@ -41,15 +41,28 @@ STEP = 1e-6
 """So small that a trajectory stays where it is: every gradient costs the same and nothing diverges."""
 
 
-def targets() -> dict[str, NetworkTarget]:
-    """The two posteriors: the paper's teacher, and Boston Housing with 50 hidden units."""
+PARAMETRISATIONS = (
+    Parametrisation(),
+    Parametrisation(weights="givens"),
+    Parametrisation(biases="ordered"),
+    Parametrisation(weights="givens", biases="ordered"),
+)
+
+
+def targets() -> dict[str, dict[str, NetworkTarget]]:
+    """The posteriors, by parametrisation: the paper's teacher, and Boston Housing with 50 hidden units."""
     teacher = own_split(load_data("relu-teacher")).train
     boston = standardise(split(load_data("boston"), seed=0)).train
+    cases = {
+        "relu-teacher (2 units)": (Network(2, (2,), 1), teacher),
+        "boston (50 units)": (Network(13, (50,), 1), boston),
+    }
     return {
-        "relu-teacher (2 units)": BayesianNetwork(Network(2, (2,), 1)).condition(
-            teacher.x, teacher.y
-        ),
-        "boston (50 units)": BayesianNetwork(Network(13, (50,), 1)).condition(boston.x, boston.y),
+        name: {
+            p.label: BayesianNetwork(network, parametrisation=p).condition(data.x, data.y)
+            for p in PARAMETRISATIONS
+        }
+        for name, (network, data) in cases.items()
     }
 
 
@@ -98,32 +111,51 @@ def time_stan(target: NetworkTarget, num: int, repeats: int) -> list[float]:
     return rounds
 
 
+def time_all(
+    by_label: dict[str, NetworkTarget], num: int, repeats: int
+) -> dict[str, dict[str, list[float]]]:
+    """Rounds of every engine and parametrisation of one network."""
+    return {
+        "NumPyro float64": {
+            label: time_numpyro(t, "float64", num, repeats) for label, t in by_label.items()
+        },
+        "NumPyro float32": {
+            label: time_numpyro(t, "float32", num, repeats) for label, t in by_label.items()
+        },
+        "Stan": {label: time_stan(t, num, repeats) for label, t in by_label.items()},
+    }
+
+
+def show(name: str, table: dict[str, dict[str, list[float]]]) -> None:
+    """Print one network's rows."""
+    print(f"\n{name}\n{'':32s} {'median us':>10s} {'min':>8s} {'max':>8s} {'of Stan':>8s} {'of free':>8s}")
+    middle = {e: {n: statistics.median(r) for n, r in rows.items()} for e, rows in table.items()}
+    for engine, rows in table.items():
+        for label, rounds in rows.items():
+            m = middle[engine][label]
+            print(
+                f"{engine:16s} {label:15s} {m:10.1f} {np.min(rounds):8.1f} {np.max(rounds):8.1f} "
+                f"{m / middle['Stan'][label]:8.3f} {m / middle[engine]['free']:8.2f}"
+            )
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    table: dict[str, dict[str, list[float]]] = {}
-    for name, target in targets().items():
-        num = 100_000 if "teacher" in name else 10_000
-        table[name] = {
-            "NumPyro float64": time_numpyro(target, "float64", num, options.repeats),
-            "NumPyro float32": time_numpyro(target, "float32", num, options.repeats),
-            "Stan": time_stan(target, num, options.repeats),
-        }
+    cases = targets().items()
+    tables = {
+        name: time_all(by_label, 100_000 if "teacher" in name else 10_000, options.repeats)
+        for name, by_label in cases
+    }
     if options.json:
-        print(json.dumps({"machine": machine(), "versions": versions(), "microseconds": table}))
+        print(json.dumps({"machine": machine(), "versions": versions(), "microseconds": tables}))
         return
     print(machine())
-    for name, rows in table.items():
-        print(f"\n{name:24s} {'median us':>10s} {'min':>8s} {'max':>8s} {'times Stan':>11s}")
-        stan = statistics.median(rows["Stan"])
-        for engine, rounds in rows.items():
-            middle = statistics.median(rounds)
-            print(
-                f"{engine:24s} {middle:10.1f} {np.min(rounds):8.1f} {np.max(rounds):8.1f} {middle / stan:11.3f}"
-            )
+    for name, table in tables.items():
+        show(name, table)
 
 
 if __name__ == "__main__":
