@@ -68,28 +68,66 @@ def _powers(latitudes: Theta) -> Float[Array, "*ones angle 1"]:
     return jnp.reshape(powers, (*(1 for _ in latitudes.shape[:-2]), -1, 1))
 
 
+@jax.custom_jvp
+def _log_slope(x: Raw) -> Raw:
+    """Log derivative of the logistic function 1 / (1 + exp(-x))."""
+    far = jnp.abs(x)
+    return -far - 2 * jnp.log1p(jnp.exp(-far))
+
+
+@_log_slope.defjvp
+def _log_slope_jvp(at: tuple[Raw], along: tuple[Raw]) -> tuple[Raw, Raw]:
+    # Without |x|, which has no derivative at 0, where the slope is smooth.
+    (x,), (dx,) = at, along
+    return _log_slope(x), -jnp.tanh(x / 2) * dx
+
+
 def _log_derivative(x: Raw, half_width: Array | float) -> Raw:
     """Log derivative of the scaled logistic function half_width * tanh(x / 2)."""
-    return jnp.log(2 * half_width) + jax.nn.log_sigmoid(x) + jax.nn.log_sigmoid(-x)
+    return jnp.log(2 * half_width) + _log_slope(x)
 
 
-def _cos_latitude(x: Raw) -> Theta:
-    """Cosine of the latitude pi/2 tanh(x / 2), as the sine of the angle to the nearer pole.
+@jax.custom_jvp
+def _latitude_parts(x: Raw) -> tuple[Theta, Theta]:
+    """Logarithm of the cosine, and the sine, of the latitude pi/2 tanh(x / 2).
 
-    The latitude itself rounds to the pole, or past it in float32, where the logarithm of its cosine
-    would be NaN.
+    The cosine is the sine of the angle to the nearer pole: the latitude itself rounds to the pole,
+    or past it in float32, where the logarithm of its cosine would be NaN.
     """
-    return jnp.sin(math.pi * jax.nn.sigmoid(jnp.where(x > 0, -x, x)))
+    to_pole = math.pi * jax.nn.sigmoid(-jnp.abs(x))
+    return jnp.log(jnp.sin(to_pole)), jnp.sin(math.pi / 2 * jnp.tanh(x / 2))
 
 
-def _sin_latitude(x: Raw) -> Theta:
-    return jnp.sin(math.pi / 2 * jnp.tanh(x / 2))
+@_latitude_parts.defjvp
+def _latitude_parts_jvp(
+    at: tuple[Raw], along: tuple[Raw]
+) -> tuple[tuple[Theta, Theta], tuple[Theta, Theta]]:
+    # Each derivative is the other part times the latitude's own, so that nothing new is evaluated.
+    (x,), (dx,) = at, along
+    log_cos, sin = _latitude_parts(x)
+    near = jax.nn.sigmoid(-jnp.abs(x))
+    turn = math.pi * near * (1 - near) * dx
+    cos = jnp.sin(math.pi * near)
+    return (log_cos, sin), (-sin / cos * turn, cos * turn)
 
 
 def _latitudes_log_density(x: Raw) -> LogDensity:
     """Log density on reals that makes latitudes those of uniform columns, up to a constant."""
-    rows = _log_derivative(x, math.pi / 2) + _powers(x) * jnp.log(_cos_latitude(x))
+    log_cos, _ = _latitude_parts(x)
+    rows = _log_derivative(x, math.pi / 2) + _powers(x) * log_cos
     return jnp.sum(rows, (-2, -1))
+
+
+def _columns_from_reals(direction: Theta, latitudes: Raw) -> Columns:
+    """Build unit columns from the longitude's cosine and sine, two rows, and the latitudes' reals.
+
+    Products of cosines are sums of the logarithms that the density needs anyway.
+    """
+    log_cos, sin = _latitude_parts(latitudes)
+    tails = jnp.exp(jax.lax.cumsum(log_cos, axis=log_cos.ndim - 2, reverse=True))
+    tails = jnp.concatenate([tails, jnp.ones_like(direction[..., :1, :])], -2)
+    tails = jnp.concatenate([tails[..., :1, :], tails], -2)
+    return tails * jnp.concatenate([direction, sin], -2)
 
 
 def _interval_inverse(y: Theta, half_width: Array | float) -> Raw:
@@ -164,10 +202,8 @@ class UnconstrainedGivensTransform(_ColumnTransform):
     def __call__(self, x: Raw) -> Columns:
         """Unit-norm columns."""
         longitude = math.pi * jnp.tanh(x[..., :1, :] / 2)
-        latitudes = x[..., 1:, :]
-        cos = jnp.concatenate([jnp.cos(longitude), _cos_latitude(latitudes)], -2)
-        sin = jnp.concatenate([jnp.sin(longitude), _sin_latitude(latitudes)], -2)
-        return _columns_from_parts(cos, sin)
+        direction = jnp.concatenate([jnp.cos(longitude), jnp.sin(longitude)], -2)
+        return _columns_from_reals(direction, x[..., 1:, :])
 
     def _inverse(self, y: Columns) -> Raw:
         return AnglesTransform()._inverse(GivensTransform()._inverse(y))
@@ -193,9 +229,7 @@ class SeamlessGivensTransform(_ColumnTransform):
         """Unit-norm columns."""
         plane, latitudes = x[..., :2, :], x[..., 2:, :]
         direction = plane / jnp.linalg.norm(plane, axis=-2, keepdims=True)
-        cos = jnp.concatenate([direction[..., :1, :], _cos_latitude(latitudes)], -2)
-        sin = jnp.concatenate([direction[..., 1:, :], _sin_latitude(latitudes)], -2)
-        return _columns_from_parts(cos, sin)
+        return _columns_from_reals(direction, latitudes)
 
     def _inverse(self, y: Columns) -> Raw:
         theta = GivensTransform()._inverse(y)

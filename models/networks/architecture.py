@@ -217,17 +217,23 @@ class Network(Brief):
         """
         f = self.nonlinearity.function
         skips = self.skip_matrices()
-        before = h = x
+        # Features by observations: several networks at once (`vmap`) are then nearly twice as fast as
+        # the other way round. A bias is the weight of an input of ones: one product in place of a
+        # product and a sum over observations in the gradient.
+        before = h = x.T
         for i, layer in enumerate(self.layers):
             if layer.weight is None:
-                return jnp.sum(before, -1, keepdims=True)
-            after = before @ weights[layer.weight]
+                return jnp.sum(before, 0)[:, None]
+            weight = weights[layer.weight]
             if layer.bias:
-                after = after + weights[layer.bias][None, :]
+                ones = jnp.ones_like(before[:1])
+                before = jnp.concatenate([before, ones])
+                weight = jnp.concatenate([weight, weights[layer.bias][None, :]])
+            after = weight.T @ before
             if skips:
-                after = after + h @ jnp.asarray(skips[i], x.dtype)
+                after = after + jnp.asarray(skips[i].T, x.dtype) @ h
             h, before = after, f(after)
-        return h
+        return h.T
 
 
 def _semi_orthogonal(rng: np.random.Generator, rows: int, columns: int) -> np.ndarray:

@@ -67,7 +67,8 @@ def draws(chart, start):
         numpyro.factor("von_mises", -CONCENTRATION * w[0, 0])
 
     mcmc = MCMC(
-        NUTS(model),
+        # Of a step size of its own: the first, long steps of its adaptation jump over the valley.
+        NUTS(model, step_size=0.5, adapt_step_size=False),
         num_warmup=300,
         num_samples=400,
         num_chains=4,

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.test_util import check_grads
 from numpyro.distributions import biject_to
 
 from onebasin.models.charts.constraints import (
@@ -252,3 +253,20 @@ def test_each_constraint_finds_its_own_chart_after_pickling(name):
     copy = pickle.loads(pickle.dumps(CHARTS[name]))
     np.testing.assert_array_equal(copy(x), CHARTS[name](x))
     assert type(biject_to(angles)) is AnglesTransform
+
+
+@pytest.mark.parametrize("scale", [0.0, 1.0, 5.0])
+@pytest.mark.parametrize("name", ["givens", "seamless"])
+def test_derivatives_are_those_of_finite_differences(rng, name, scale):
+    # The charts state theirs; at 0 too, where |x| has none, and near the poles.
+    chart = CHARTS[name]
+    x = jnp.asarray(scale * rng.normal(size=(4, 2))) + jnp.eye(4, 2)
+    if name == "givens":
+        x = x.at[1:].set(scale * x[1:])
+    weight = jnp.asarray(rng.normal(size=chart.forward_shape(x.shape)))
+
+    def weighed(x):
+        x = jnp.asarray(x)
+        return jnp.sum(weight * chart(x)) + chart.log_abs_det_jacobian(x, chart(x))
+
+    check_grads(weighed, (x,), order=2, rtol=1e-4, atol=1e-4)
