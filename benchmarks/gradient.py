@@ -128,7 +128,9 @@ def time_all(
 
 def show(name: str, table: dict[str, dict[str, list[float]]]) -> None:
     """Print one network's rows."""
-    print(f"\n{name}\n{'':32s} {'median us':>10s} {'min':>8s} {'max':>8s} {'of Stan':>8s} {'of free':>8s}")
+    print(
+        f"\n{name}\n{'':32s} {'median us':>10s} {'min':>8s} {'max':>8s} {'of Stan':>8s} {'of free':>8s}"
+    )
     middle = {e: {n: statistics.median(r) for n, r in rows.items()} for e, rows in table.items()}
     for engine, rows in table.items():
         for label, rounds in rows.items():
