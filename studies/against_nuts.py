@@ -12,7 +12,7 @@ import numpy as np
 from onebasin.analysis.predictive.heldout import HeldOut, gap
 from onebasin.inference.engine import ENGINES
 
-from .heldout import RHAT
+from .heldout import MAX_RHAT, RHAT
 from .lab import STATEMENTS, Cell, Chapter, Field, Frame, Frames, Row, View, at_most
 
 BOUND = 5.0
@@ -20,8 +20,6 @@ BOUND = 5.0
 SHIFT = 0.25
 """Root mean square shift, in posterior sds, above which a predictive mean is called biased."""
 
-MAX_RHAT = 1.05
-"""Where the R-hat of f is above this, NUTS itself is not the truth, and a comparison is void."""
 DEFINITIONS = (
     (
         "f, prediction",
@@ -56,12 +54,14 @@ def agree(a: HeldOut, b: HeldOut) -> dict[str, Any]:
 
 
 def from_nuts(held_out: Mapping[Cell, HeldOut], cell: Cell) -> dict[str, float]:
-    """Measure a variational cell's distance from NUTS on its problem, by its engine or else by the other.
+    """Measure a variational cell's distance from NUTS on its problem and data, by its engine or else by the other.
 
     It has the columns `from_nuts_in_sds` and so on; none where NUTS did not run, or for NUTS itself.
     """
     truths = {
-        c.engine: h for c, h in held_out.items() if (c.problem, c.method) == (cell.problem, "nuts")
+        c.engine: h
+        for c, h in held_out.items()
+        if (c.data, c.problem, c.method) == (cell.data, cell.problem, "nuts")
     }
     if cell.method == "nuts" or not truths:
         return {}
@@ -71,18 +71,21 @@ def from_nuts(held_out: Mapping[Cell, HeldOut], cell: Cell) -> dict[str, float]:
 
 def agreements(held_out: Mapping[Cell, HeldOut]) -> Frame:
     """Hold the engines' NUTS against each other, a row a problem that both sampled."""
-    sampled = {(c.problem, c.engine): h for c, h in held_out.items() if c.method == "nuts"}
+    sampled = {(c.data, c.problem, c.engine): h for c, h in held_out.items() if c.method == "nuts"}
     rows = []
-    for problem in dict.fromkeys(problem for problem, _ in sampled):
-        pair = [sampled[problem, engine] for engine in ENGINES if (problem, engine) in sampled]
+    for data, problem in dict.fromkeys(key[:2] for key in sampled):
+        keys = [(data, problem, engine) for engine in ENGINES]
+        pair = [sampled[key] for key in keys if key in sampled]
         if len(pair) == len(ENGINES):
-            rows.append({"problem": problem, **agree(*pair)})
+            where = {"data": data} if data else {}
+            rows.append({**where, "problem": problem, **agree(*pair)})
     return Frame.of(rows)
 
 
 def void(frames: Frames, row: Row) -> bool:
     """Tell whether NUTS is no truth: its chains disagree on f for a row's problem and engine, or it did not run."""
-    nuts = frames["cells"].find(problem=row["problem"], engine=row["engine"], method="nuts")
+    alike = {name: row[name] for name in ("data", "problem", "engine") if name in row}
+    nuts = frames["cells"].find(**alike, method="nuts")
     return nuts is None or nuts["prediction_rhat"] is None or nuts["prediction_rhat"] > MAX_RHAT
 
 

@@ -1,18 +1,28 @@
 """A network's held-out predictions in a study: the columns of a frame, and the fields of tables."""
 
+from collections.abc import Iterable, Sequence
 from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+from scipy.stats import norm
 
 from onebasin.analysis.predictive.heldout import HeldOut
 
-from .lab import Field, at_most
+from .lab import Field, Frame, Frames, Row, View, at_most
 
 RHAT = 1.01
 """R-hat of f above which chains are flagged."""
+MAX_RHAT = 1.05
+"""R-hat of f above which chains disagree: what they say of the posterior is not to be trusted."""
+LEVELS = (50, 80, 90, 95, 99)
+"""Percent that central predictive intervals hold, where their coverage is measured."""
 OF_F = (
     Field("R-hat of f", "prediction_rhat", decimals=3, unit="worst point", flag=at_most(RHAT)),
     Field("bulk ESS of f", "prediction_ess", decimals=0, unit="median point"),
     Field("tree depth", "mean_tree_depth", decimals=2, unit="mean"),
     Field("ESS of f", "ess_per_1000_gradients", unit="per 1000 gradients"),
+    Field("ESS of f", lambda row: row.get("prediction_ess_per_second"), unit="per second"),
 )
 """How well chains mix in f, which no symmetry changes."""
 PREDICTIVE = (
@@ -25,12 +35,94 @@ PREDICTIVE = (
 """How good the predictions are."""
 
 
-def columns_of(held_out: HeldOut) -> dict[str, Any]:
-    """Give the columns of a frame: all scores, and of Markov chains how well they mix in f."""
+def columns_of(held_out: HeldOut, seconds: float | None = None) -> dict[str, Any]:
+    """Give the columns of a frame: all scores, and of Markov chains how well they mix in f.
+
+    `seconds` is what the kept draws took, summed over chains.
+    """
     scores, ess = held_out.scores.to_dict(), held_out.median_ess
     scores.pop("num_draws")  # of all chains; a diagnosis has that of each
     columns = {**scores, "prediction_ess": ess, "prediction_rhat": None}
     if held_out.gradients is not None:
         columns["prediction_rhat"] = held_out.worst_rhat
         columns["ess_per_1000_gradients"] = 1000 * ess / held_out.gradients
+        columns["prediction_ess_per_second"] = ess / seconds if seconds else None
     return columns
+
+
+def calibration(held_out: HeldOut, y: Float[np.ndarray, "obs out"]) -> dict[str, float]:
+    """Give the share of observed values inside the central predictive interval of each of `LEVELS`.
+
+    The predictive distribution is the mixture of the draws' normal ones, so an interval holds a value where the
+    mixture's distribution function there lies within it; no noise is drawn.
+    """
+    below = norm.cdf(y, held_out.function, held_out.sigma[..., None, None]).mean(axis=(0, 1))
+    from_centre = 2 * np.abs(below - 0.5)
+    return {f"covered_{level}": float((from_centre <= level / 100).mean()) for level in LEVELS}
+
+
+def chains_that_disagree(frames: Frames) -> str:
+    """Say plainly where R-hat of a prediction is above `MAX_RHAT`, and how far the others got."""
+    cells = frames["cells"].known("prediction_rhat")
+    if not cells:
+        return ""
+    bad = [row for row in cells if row["prediction_rhat"] > MAX_RHAT]
+    worst = max(cells, key=lambda row: row["prediction_rhat"])
+    largest = f"{worst['prediction_rhat']:.2f} ({worst['label']})"
+    if not bad:
+        return f"Chains agree on the predictions: their largest R-hat is {largest}, at most {MAX_RHAT:g} everywhere."
+    return (
+        f"Chains do not agree on the predictions: R-hat of f is above {MAX_RHAT:g} at some test point in {len(bad)} of "
+        f"{len(cells)} posteriors, at most {largest}, so what follows is of samplers that have not converged; more "
+        "draws (--warmup, --draws) are needed."
+    )
+
+
+def mixing(over: Sequence[str], caption: str) -> View:
+    """Tabulate how far chains of NUTS have got, over the cells that have these columns in common."""
+
+    def groups(frames: Frames) -> Iterable[Row]:
+        cells = frames["cells"].where(method="nuts").known("prediction_rhat")
+        for alike in dict.fromkeys(tuple(row[name] for name in over) for row in cells):
+            rows = cells.where(**dict(zip(over, alike, strict=True)))
+            rhats = rows.column("prediction_rhat")
+            yield {
+                "label": ", ".join(str(word) for word in alike),
+                "posteriors": len(rows),
+                "rhat": max(rhats),
+                "above": sum(rhat > MAX_RHAT for rhat in rhats),
+                **{name: _median(rows, name) for name in _MEDIANS},
+            }
+
+    return View(
+        caption,
+        (
+            Field("posteriors of", "label"),
+            Field("posteriors", "posteriors"),
+            Field("R-hat of f", "rhat", decimals=3, unit="largest", flag=at_most(MAX_RHAT)),
+            Field("above", "above", unit=f"R-hat {MAX_RHAT:g}", flag=at_most(0)),
+            Field("bulk ESS of f", "prediction_ess", decimals=0, unit="median"),
+            Field("tree depth", "mean_tree_depth", decimals=2, unit="median"),
+            Field("at the limit", "saturated", decimals=2, unit="share of trees"),
+            Field("divergences", "divergences", decimals=0, unit="median"),
+            Field("ESS of f", "ess_per_1000_gradients", unit="per 1000 gradients"),
+            Field("ESS of f", "prediction_ess_per_second", unit="per second"),
+        ),
+        over=groups,
+        drop_empty=True,
+    )
+
+
+_MEDIANS = (
+    "prediction_ess",
+    "mean_tree_depth",
+    "saturated",
+    "divergences",
+    "ess_per_1000_gradients",
+    "prediction_ess_per_second",
+)
+
+
+def _median(rows: Frame, name: str) -> float | None:
+    known = [row[name] for row in rows if row.get(name) is not None]
+    return float(np.median(known)) if known else None

@@ -24,6 +24,8 @@ PARAMETRISATIONS: Mapping[str, Parametrisation] = MappingProxyType(
         )
     }
 )
+PAPERS = ("free", "givens", "ordered", "givens+ordered")
+"""The paper's constraints, alone and together."""
 DEFINITION = (
     "Parametrisation",
     "`free`: weights and biases as they are. `givens`: every hidden unit's incoming weights have norm 1, as an "
@@ -32,11 +34,13 @@ DEFINITION = (
 )
 
 
-def relu_network(data: Dataset, hidden: int, parametrisation: str) -> BayesianNetwork:
-    """State the model for data of these inputs and outputs, by the parametrisation's label."""
+def relu_network(
+    data: Dataset, hidden: int, parametrisation: str, prior: NormalPrior | None = None
+) -> BayesianNetwork:
+    """State the model for data of these inputs and outputs, by the parametrisation's label; priors are N(0, 1)."""
     return BayesianNetwork(
         network=Network(data.in_dim, (hidden,), data.out_dim, "relu"),
         likelihood=Gaussian(noise_sd=None),
-        prior=NormalPrior(),
+        prior=prior or NormalPrior(),
         parametrisation=PARAMETRISATIONS[parametrisation],
     )

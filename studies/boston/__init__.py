@@ -6,11 +6,14 @@ chains, nor its splits; here priors are N(0, 1) as in its section 4.1, the noise
 half-normal prior, and inputs and target are standardised on the training part of each split.
 """
 
-from ..lab import STATEMENTS, TRIALS, VERDICTS, Study
+from ..lab import FAILURES, STATEMENTS, VERDICTS, Study
+from ..lab.effects import EFFECTS
 from .claims import CLAIMS
 from .design import cells, configure, target
 from .measures import measure
-from .text import SPLIT_BY_SPLIT, SUMMARY, TEXT, figures
+from .text import CALIBRATION, METHODS, MIXING, SPLIT_BY_SPLIT, SUMMARY, TEXT, figures
+from .units import UNITS
+from .why import WHY
 
 STUDY = Study(
     configure=configure,
@@ -18,8 +21,10 @@ STUDY = Study(
     target=target,
     measures=measure,
     claims=CLAIMS,
-    views=(STATEMENTS, TRIALS, SUMMARY, SPLIT_BY_SPLIT),
-    shown=(SUMMARY, VERDICTS),
+    views=(
+        STATEMENTS, EFFECTS, SUMMARY, UNITS, WHY, METHODS, CALIBRATION, MIXING, SPLIT_BY_SPLIT, FAILURES,
+    ),
+    shown=(MIXING, SUMMARY, VERDICTS),
     text=TEXT,
     figures=figures,
-)
+)  # fmt: skip

@@ -1,23 +1,30 @@
 """The design: splits, a network of 50 ReLU units, and the cells to run."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import Any
 
-from onebasin.inference import NutsSettings
+from onebasin.inference import AdviSettings, NutsSettings
 from onebasin.models import NetworkTarget
 from onebasin.models.data import StandardisedSplit, load_data, split, standardise
 
 from ..errors import StudyError
 from ..lab import Cell, Options
-from ..pourzanjani import PARAMETRISATIONS, relu_network
+from ..pourzanjani import PAPERS, PARAMETRISATIONS, relu_network
+from .why import VARIATIONS
 
 NAME = "boston"
 HIDDEN = 50
 SPLITS = 15
 QUICK_SPLITS = 1
 MAX_SPLITS = 99
+WHY_SPLITS = 5
+"""Splits on which the variations run that show what makes the difference."""
+NUTS = NutsSettings(chains=4, warmup=500, draws=500)
 QUICK = NutsSettings(chains=2, warmup=150, draws=150, max_tree_depth=8)
-DEFAULT = ("free", "givens")
+ADVI = AdviSettings(iterations=5000, gradient_samples=4)
+QUICK_ADVI = replace(ADVI, iterations=500)
+FAMILIES = ("meanfield", "fullrank")
 
 
 @dataclass(frozen=True)
@@ -28,7 +35,9 @@ class Config:
     splits: int
     engines: tuple[str, ...]
     parametrisations: tuple[str, ...]
-    nuts: NutsSettings = field(default_factory=NutsSettings)
+    nuts: NutsSettings = field(default_factory=lambda: NUTS)
+    advi: AdviSettings = field(default_factory=lambda: ADVI)
+    why_splits: int = 0
 
     def __post_init__(self) -> None:
         """Refuse a number of splits that makes no sense."""
@@ -40,38 +49,65 @@ class Config:
 
 def configure(options: Options) -> Config:
     """Make the settings from what the command line was given."""
-    options.refuse(NAME, "full", "problems")
+    options.refuse(NAME, "datasets", "full", "problems")
     splits = QUICK_SPLITS if options.quick else SPLITS
+    splits = splits if options.splits is None else options.splits
     return Config(
         seed=options.seed,
-        splits=splits if options.splits is None else options.splits,
+        splits=splits,
         engines=options.engines("numpyro"),
-        parametrisations=options.labels("parametrisations", PARAMETRISATIONS, DEFAULT),
-        nuts=options.sampler(QUICK if options.quick else NutsSettings()),
+        parametrisations=options.labels("parametrisations", PARAMETRISATIONS, PAPERS),
+        nuts=options.sampler(QUICK if options.quick else NUTS),
+        advi=QUICK_ADVI if options.quick else ADVI,
+        why_splits=0 if options.quick else min(splits, WHY_SPLITS),
     )
 
 
 def cells(config: Config) -> tuple[Cell, ...]:
     """List the cells, split by split, so that a run cut short has whole splits."""
     return tuple(
-        Cell(
-            problem=parametrisation,
-            method="nuts",
-            engine=engine,
-            settings=config.nuts,
-            seed=config.seed + number - 1,
-            split=number,
-        )
+        cell
         for number in range(1, config.splits + 1)
-        for parametrisation in config.parametrisations
-        for engine in config.engines
+        for cell in (*_of_split(config, number), *_variations(config, number))
     )
+
+
+def _of_split(config: Config, number: int) -> tuple[Cell, ...]:
+    """Every parametrisation by NUTS and, where the paper has it, by both families of ADVI."""
+    return tuple(
+        _cell(config, number, parametrisation, method, engine, settings)
+        for parametrisation in config.parametrisations
+        for method, settings in (("nuts", config.nuts), *((f, config.advi) for f in FAMILIES))
+        for engine in config.engines
+        if method == "nuts" or parametrisation in PAPERS
+    )
+
+
+def _variations(config: Config, number: int) -> tuple[Cell, ...]:
+    """Change one thing at a time, on the first engine, where the posterior that is varied runs too."""
+    engine = config.engines[0]
+    return tuple(
+        _cell(config, number, name, "nuts", engine, variation.settings(config.nuts))
+        for name, variation in VARIATIONS.items()
+        if number <= config.why_splits
+        and variation.base in config.parametrisations
+        and name not in config.parametrisations
+    )
+
+
+def _cell(
+    config: Config, number: int, problem: str, method: str, engine: str, settings: Any
+) -> Cell:
+    return Cell(problem, method, engine, settings, config.seed + number - 1, split=number)
 
 
 def target(config: Config, cell: Cell) -> NetworkTarget:
     """Condition the cell's model on the standardised training part of its split."""
     train = parts(config.seed, cell.split or 1).train
-    model = relu_network(train, HIDDEN, cell.problem)
+    varied = VARIATIONS.get(cell.problem)
+    label = varied.parametrisation if varied else cell.problem
+    prior = varied.prior(train.in_dim) if varied else None
+    model = relu_network(train, HIDDEN, label, prior)
     return model.condition(train.x, train.y, name=f"{NAME}-split{cell.split or 1}")
 
 

@@ -1,20 +1,26 @@
 """What is measured on every split's test part."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from onebasin.analysis.predictive.heldout import predict_held_out
+from onebasin.models.data import StandardisedSplit
 
-from ..heldout import columns_of
-from ..lab import Cell, Frame, Frames, Outcomes
+from ..heldout import calibration, columns_of
+from ..lab import Cell, Frame, Frames, Outcomes, Row
 from ..lab.diagnosis import diagnosis_columns
 from .design import Config, parts, target
 
 
 def measure(config: Config, outcomes: Outcomes) -> Frames:
-    """Measure every cell, a row each, one posterior in memory at a time."""
-    return {"cells": Frame.of(_row(config, cell, outcomes) for cell in outcomes)}
+    """Measure every cell, a row each, one posterior in memory at a time; and what a straight line predicts."""
+    splits = dict.fromkeys(cell.split or 1 for cell in outcomes)
+    return {
+        "cells": Frame.of(_row(config, cell, outcomes) for cell in outcomes),
+        "lines": Frame.of(_lines(config, splits)),
+    }
 
 
 def _row(config: Config, cell: Cell, outcomes: Outcomes) -> dict[str, Any]:
@@ -23,14 +29,34 @@ def _row(config: Config, cell: Cell, outcomes: Outcomes) -> dict[str, Any]:
     model = target(config, cell).model
     predictions = predict_held_out(outcomes.tree(cell), model, data.test.x, data.test.y)
     (y_sd,) = data.standardiser.inverse_sd(np.ones(1))
+    diagnosis = diagnosis_columns(outcomes, cell)
+    draws = diagnosis["num_chains"] * diagnosis["num_draws"]
+    reached = diagnosis["reached_max_treedepth"]
     return {
         **cell.factors,
-        **columns_of(predictions),
+        **columns_of(predictions, diagnosis["sampling_seconds"]),
+        **calibration(predictions, data.test.y),
         **data_units(
             predictions.scores.mse, predictions.scores.log_score, y_sd, data.standardiser.log_scale
         ),
-        **diagnosis_columns(outcomes, cell),
+        **diagnosis,
+        "saturated": None if reached is None else reached / draws,
     }
+
+
+def _lines(config: Config, splits: Iterable[int]) -> Iterable[Row]:
+    """Fit a straight line to every split by least squares: what a network has to beat."""
+    for number in splits:
+        data = parts(config.seed, number)
+        (y_sd,) = data.standardiser.inverse_sd(np.ones(1))
+        mse = float(np.mean((_line(data) - data.test.y) ** 2))
+        yield {"split": number, "mse": mse, **data_units(mse, None, float(y_sd), 0.0)}
+
+
+def _line(data: StandardisedSplit) -> np.ndarray:
+    train, test = (np.column_stack([np.ones(len(p.x)), p.x]) for p in (data.train, data.test))
+    weights, *_ = np.linalg.lstsq(train, np.asarray(data.train.y, np.float64), rcond=None)
+    return np.asarray(test @ weights)
 
 
 def data_units(

@@ -1,6 +1,9 @@
 """The study's tables, figures and words."""
 
+import math
 from collections.abc import Iterator
+
+import numpy as np
 
 from onebasin.analysis.compare.pairs import MIN_PAIRS
 from onebasin.analysis.figures.cells import plot_cells
@@ -9,19 +12,23 @@ from onebasin.analysis.report.cells import Flag
 from onebasin.analysis.report.definitions import DIAGNOSTICS, PREDICTION
 
 from .. import lab
+from ..heldout import LEVELS, MAX_RHAT, RHAT, chains_that_disagree, mixing
 from ..lab import Chapter, Field, Frames, Pairs, Row
+from ..lab.effects import EFFECTS, change
 from ..lab.page import Extra
+from ..pourzanjani import DEFINITION
 from . import paper
 from .claims import splits
 from .design import HIDDEN, Config
+from .units import UNITS, units
+from .why import OVERLAP, VARIATIONS, WHY, why
 
-RHAT_GOOD, RHAT_USABLE = 1.01, 1.05
 _SPLITS, _TRUST = "Split by split", "Can the draws be trusted?"
 
 
-def _scored(frames: Frames, engine: str, score: str) -> Pairs:
-    cells = frames["cells"].where(engine=engine)
-    return lab.pair(cells, score, "problem", "free", "givens", by="split")
+def _scored(frames: Frames, engine: str, score: str, levels: tuple[str, str]) -> Pairs:
+    cells = frames["cells"].where(engine=engine, method="nuts")
+    return lab.pair(cells, score, "problem", *levels, by="split")
 
 
 def _summaries(frames: Frames) -> Iterator[Row]:
@@ -30,24 +37,62 @@ def _summaries(frames: Frames) -> Iterator[Row]:
         "mse": ("MSE", paper.MSE),
         "outside_95": ("outside the 95 % interval", paper.OUTSIDE),
     }
+    ours = ("free", "givens"), ("ordered", "givens+ordered")
     for score, (name, table) in printed.items():
         sources = {"the paper's table": Pairs(table["free"], table["givens"])}
-        for engine in frames["cells"].levels("engine"):
-            sources[f"here, {lab.ENGINE_WORDS[engine]}"] = _scored(frames, engine, score)
+        for engine in frames["cells"].where(method="nuts").levels("engine"):
+            for levels in ours:
+                source = f"{' and '.join(levels)}, {lab.ENGINE_WORDS[engine]}"
+                sources[source] = _scored(frames, engine, score, levels)
         for source, pairs in sources.items():
             if pairs.num:
-                means = dict(zip(("free", "givens"), pairs.means, strict=True))
-                numbers = {"splits": pairs.num, "wins": pairs.wins, "p": pairs.p_value}
-                yield {"score": name, "source": source, **means, **numbers}
+                yield {"score": name, "source": source, **_summary(pairs)}
 
 
-def _rhat_flag(rhat: float) -> Flag:
-    return "good" if rhat <= RHAT_GOOD else "warn" if rhat <= RHAT_USABLE else "bad"
+def _summary(pairs: Pairs) -> Row:
+    free, constrained = pairs.means
+    found = change(pairs.first, pairs.second, "difference", overlap=OVERLAP)
+    return {
+        "splits": pairs.num,
+        "free": free,
+        "givens": constrained,
+        "wins": pairs.wins,
+        "change": _interval(found.estimate, found.low, found.high),
+        "p": pairs.p_value,
+    }
 
 
+def _interval(estimate: float, low: float, high: float) -> str:
+    ends = "" if math.isnan(low) else f" ({low:+.3f} to {high:+.3f})"
+    return f"{estimate:+.3f}{ends}"
+
+
+def _methods(frames: Frames) -> Iterator[Row]:
+    """Average over splits, for every posterior that is not a variation."""
+    cells = frames["cells"]
+    plain = [name for name in cells.levels("problem") if not _is_variation(name)]
+    names = ("problem", "method", "engine")
+    for alike in dict.fromkeys(tuple(row[name] for name in names) for row in cells):
+        rows = cells.where(**dict(zip(names, alike, strict=True)))
+        if alike[0] in plain:
+            problem, method, engine = alike
+            label = f"{problem}, {lab.METHOD_WORDS[method]}, {lab.ENGINE_WORDS[engine]}"
+            yield {"label": label, "splits": len(rows)} | {
+                name: float(np.mean(rows.column(name))) if rows.known(name) else None
+                for name in (*_AVERAGED, *_COVERED)
+            }
+
+
+def _is_variation(problem: str) -> bool:
+    return problem in VARIATIONS and problem != "givens_seamless"
+
+
+_AVERAGED = ("mse", "mse_data_units", "log_score", "log_score_data_units", "width_95", "crps")
+_COVERED = tuple(f"covered_{level}" for level in LEVELS)
 SUMMARY = lab.View(
-    "Means over splits. The paper's rows are recomputed from its printed tables, by the same "
-    "code: there the MSE is equal in one split, and the tests differ from those in its text",
+    "Tables 1 and 2: means over splits, without and with unit-norm weights. The paper's rows are recomputed from its "
+    "printed tables, by the same code: there the MSE is equal in one split, and the tests differ from those in its "
+    "text. The interval of the change allows for the rows that splits share; the test does not",
     (
         Field("score", "score"),
         Field("source", "source"),
@@ -55,10 +100,44 @@ SUMMARY = lab.View(
         Field("free", "free", decimals=3, unit="mean"),
         Field("givens", "givens", decimals=3, unit="mean"),
         Field("givens lower", "wins", unit="splits"),
+        Field("change", "change", unit="95 % interval"),
         Field("p", "p", digits=2, unit="paired Wilcoxon"),
     ),
     over=_summaries,
 )
+METHODS = lab.View(
+    "Every method, means over its splits",
+    (
+        Field("posterior", "label"),
+        Field("splits", "splits"),
+        Field("MSE", "mse", decimals=3, unit="standardised"),
+        Field("MSE", "mse_data_units", decimals=2, unit="($1,000)²"),
+        Field("log score", "log_score", decimals=3, unit="nats, standardised"),
+        Field("log score", "log_score_data_units", decimals=3, unit="nats, $1,000"),
+        Field("CRPS", "crps", decimals=3, unit="standardised"),
+        Field("width", "width_95", decimals=2, unit="95 % interval, standardised"),
+    ),
+    over=_methods,
+)
+CALIBRATION = lab.View(
+    "Calibration: the share of test points inside central predictive intervals, means over splits",
+    (
+        Field("posterior", "label"),
+        Field("splits", "splits"),
+        *(
+            Field(f"{level} %", name, decimals=3)
+            for level, name in zip(LEVELS, _COVERED, strict=True)
+        ),
+    ),
+    over=_methods,
+)
+MIXING = mixing(("problem", "engine"), "NUTS: how far the chains have got, over splits")
+
+
+def _rhat_flag(rhat: float) -> Flag:
+    return "good" if rhat <= RHAT else "warn" if rhat <= MAX_RHAT else "bad"
+
+
 SPLIT_BY_SPLIT = lab.View(
     "Every split, on its test part of 101 tracts",
     (
@@ -77,17 +156,21 @@ SPLIT_BY_SPLIT = lab.View(
 def headline(frames: Frames) -> Iterator[str]:
     """Say the result in a few sentences."""
     cells = frames["cells"]
+    yield chains_that_disagree(frames)
     yield f"{lab.count_verdicts(frames)[:-1]}, on {splits(len(cells.levels('split')))}."
-    for engine in cells.levels("engine"):
-        mse, outside = (_scored(frames, engine, score) for score in ("mse", "outside_95"))
+    sampled = cells.where(method="nuts")
+    for engine in sampled.levels("engine"):
+        mse, outside = (
+            _scored(frames, engine, score, ("free", "givens")) for score in ("mse", "outside_95")
+        )
         if mse.num and outside.num:
             yield (
                 f"{lab.ENGINE_WORDS[engine]}: mean test MSE {mse.means[0]:.3f} with free and {mse.means[1]:.3f} with "
                 f"Givens weights (standardised), and {100 * outside.means[0]:.1f} % and {100 * outside.means[1]:.1f} % "
-                "of the test points outside the 95 % interval."
+                f"of the test points outside the 95 % interval, over {splits(mse.num)}."
             )
-    worst = max(cells.column("prediction_rhat"), default=float("nan"))
-    yield f"The largest R-hat of any prediction is {worst:.2f}."
+    yield why(frames)
+    yield units(frames)
 
 
 def chapters(config: Config, frames: Frames) -> Iterator[Chapter]:
@@ -104,21 +187,42 @@ def chapters(config: Config, frames: Frames) -> Iterator[Chapter]:
     yield Chapter(
         "What the paper says, and what was measured",
         f"With fewer than {MIN_PAIRS} splits a comparison is void: no paired test could come out.",
-        (lab.STATEMENTS, lab.TRIALS, SUMMARY),
+        (lab.STATEMENTS, EFFECTS, SUMMARY),
     )
+    yield Chapter(
+        "What units are the paper's?",
+        "The paper calls its numbers mean squared errors and does not say of what. A least squares line on the same "
+        "splits tells what they can be.",
+        (UNITS,),
+    )
+    yield Chapter(
+        "What makes the difference",
+        "Weights of norm 1 change two things at once: a freedom is gone, and under the same N(0, 1) priors other "
+        "functions are likely. Thirteen free weights have a norm of about √13 = 3.6, so the free network's units are "
+        "3.6 times as steep, and their kinks as much nearer to the middle of the data. `free-narrow` has incoming "
+        "weights of scale 1/√13, which gives free weights the functions of norm 1; `givens-wide` has √13 in the last "
+        "layer and 1/√13 for the hidden biases, which gives unit norm the functions of free weights. "
+        "`givens_seamless` is the same posterior in a chart without a seam; `-short` chains are cut short and "
+        "`-shallow` trees cut off, as if the sampler had not been given its time.",
+        (WHY,),
+    )
+    yield Chapter("Methods and calibration", views=(METHODS, CALIBRATION))
     yield Chapter(_SPLITS, views=(SPLIT_BY_SPLIT,))
     yield Chapter(
         _TRUST,
-        "R-hat and ESS of single parameters condemn chains that number the units "
-        "differently; the table above has those of the predictions.",
+        "R-hat and ESS of single parameters condemn chains that number the units differently; those of the "
+        f"predictions f do not. Where R-hat of f is above {MAX_RHAT:g}, chains have not found the same posterior.",
+        (MIXING,),
     )
+    yield lab.failed(frames)
 
 
 TEXT = lab.Text(
     title=f"Boston Housing, {HIDDEN} ReLU units, free and constrained",
     headline=headline,
     chapters=chapters,
-    definitions=DIAGNOSTICS + PREDICTION,
+    definitions=(DEFINITION, *DIAGNOSTICS, *PREDICTION),
+    run_name=lambda cell: cell.label if cell.split == 1 else None,
 )
 
 
@@ -128,7 +232,8 @@ def figures(config: Config, outcomes: lab.Outcomes, frames: Frames) -> dict[str,
         "mse": ("mean squared error, standardised units", None),
         "outside_95": ("share of test points outside the 95 % interval", 0.05),
     }
-    extras: dict[str, tuple[Extra, ...]] = {_TRUST: lab.health(outcomes, outcomes)}
+    first = [cell for cell in outcomes if cell.method == "nuts" and cell.split == 1]
+    extras: dict[str, tuple[Extra, ...]] = {_TRUST: lab.health(outcomes, first)} if first else {}
     if frames["cells"]:
         extras[_SPLITS] = tuple(
             _dot_plot(frames, score, *labels) for score, labels in plots.items()
@@ -138,7 +243,8 @@ def figures(config: Config, outcomes: lab.Outcomes, frames: Frames) -> dict[str,
 
 def _dot_plot(frames: Frames, score: str, x_label: str, limit: float | None) -> FigureItem:
     groups: dict[str, dict[str, float]] = {}
-    for row in frames["cells"]:
+    cells = frames["cells"].where(method="nuts")
+    for row in (row for row in cells if row["problem"] not in VARIATIONS):
         group = groups.setdefault(f"{row['problem']}, {lab.ENGINE_WORDS[row['engine']]}", {})
         group[f"split {row['split']}"] = row[score]
     return FigureItem(

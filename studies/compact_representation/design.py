@@ -143,7 +143,7 @@ RULES = {
 
 def configure(options: Options) -> Config:
     """Make the settings from what the command line was given."""
-    options.refuse(NAME, "engine", "splits", "parametrisations", "problems")
+    options.refuse(NAME, "datasets", "engine", "splits", "parametrisations", "problems")
     base = QUICK if options.quick else FULL if options.full else DEFAULT
     return replace(base, seed=options.seed, hmc=options.sampler(base.hmc))
 

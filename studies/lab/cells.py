@@ -1,4 +1,4 @@
-"""Cells: a cell is one posterior of a study, problem x method x engine, and the split where there are several.
+"""Cells: a cell is one posterior of a study, problem x method x engine, and split or data set where there are several.
 
 It may be made from the posteriors of cells before it, its inputs. (A cell of a table is a `TableCell`.)
 """
@@ -6,9 +6,9 @@ It may be made from the posteriors of cells before it, its inputs. (A cell of a 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from onebasin.models.errors import OnebasinError
 
@@ -48,6 +48,8 @@ class Cell:
         Number of the split, from 1; None where there is one set of data.
     inputs : tuple of str
         Keys of earlier cells whose posteriors this one is made from.
+    data : str
+        Name of the data set, where there are several; empty where there is one.
     """
 
     problem: str
@@ -57,6 +59,7 @@ class Cell:
     seed: int
     split: int | None = None
     inputs: tuple[str, ...] = ()
+    data: str = ""
 
     @classmethod
     def of(cls, key: str, settings: Any, seed: int, inputs: tuple[str, ...] = ()) -> Cell:
@@ -68,7 +71,8 @@ class Cell:
     def key(self) -> str:
         """Name of its file, without ending."""
         split = () if self.split is None else (f"split{self.split:02d}",)
-        return ".".join((*split, self.problem, self.method, self.engine))
+        data = (self.data,) if self.data else ()
+        return ".".join((*data, *split, self.problem, self.method, self.engine))
 
     @property
     def label(self) -> str:
@@ -76,12 +80,14 @@ class Cell:
         split = "" if self.split is None else f"split {self.split}, "
         method = METHOD_WORDS.get(self.method, self.method)
         engine = ENGINE_WORDS.get(self.engine, self.engine)
-        return f"{split}{self.problem}, {method}, {engine}"
+        data = f"{self.data}, " if self.data else ""
+        return f"{data}{split}{self.problem}, {method}, {engine}"
 
     @property
     def factors(self) -> dict[str, Any]:
-        """The columns that a row of this cell begins with: key, label, problem, method, engine, split."""
+        """The columns that a row of this cell begins with: key, label, problem, method, engine, split, data."""
         split = {} if self.split is None else {"split": self.split}
+        split |= {"data": self.data} if self.data else {}
         names = ("key", "label", "problem", "method", "engine")
         return {name: getattr(self, name) for name in names} | split
 
@@ -129,6 +135,14 @@ class Outcomes:
                 return self.tree(cell)
         have = ", ".join(cell.key for cell in self.paths) or "none"
         raise StudyError(f"`key` is {key!r}, of which there is no posterior; there are: {have}.")
+
+    def keep(self, wanted: Callable[[Cell], bool]) -> Self:
+        """Keep the cells that are wanted."""
+        return replace(
+            self,
+            paths={cell: path for cell, path in self.paths.items() if wanted(cell)},
+            failures={cell: line for cell, line in self.failures.items() if wanted(cell)},
+        )
 
     def __iter__(self) -> Iterator[Cell]:
         """Go through the cells that succeeded."""

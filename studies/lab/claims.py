@@ -1,7 +1,9 @@
 """Claims: a sentence of a paper, the rule by which it is tried, and what the frames say of it.
 
-A claim is tried in several comparisons (`lab.comparisons`). It reproduces if it holds in all of them, does
-not if it holds in none, and is unclear otherwise, or where the numbers of a comparison cannot be trusted.
+A claim is tried in several comparisons (`lab.comparisons`, `lab.effects`). It reproduces if it holds in all of them,
+does not if it holds in none, and is unclear otherwise, or where the numbers of a comparison cannot be trusted. Where
+each comparison is an effect with an interval, comparisons that contradict each other are no accident: the claim depends
+on what is compared.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,7 +12,7 @@ from typing import Literal
 
 from .frame import Frame, Frames, has_holes
 
-Verdict = Literal["reproduces", "does not reproduce", "unclear"]
+Verdict = Literal["reproduces", "does not reproduce", "depends", "unclear"]
 
 
 @dataclass(frozen=True)
@@ -59,11 +61,12 @@ class Claim:
     quote: str  # The paper's words.
     rule: str  # When a comparison counts for it.
     test: Test  # From the frames to the comparisons.
+    mixed: Verdict = "unclear"  # What comparisons that contradict each other amount to.
 
     def on(self, frames: Frames) -> Statement:
         """Try the claim on what was measured."""
         trials = tuple(_tries(self.test, frames))
-        verdict = judge([trial.holds for trial in trials])
+        verdict = judge([trial.holds for trial in trials], self.mixed)
         return Statement(self.label, self.quote, self.rule, trials, verdict)
 
 
@@ -77,13 +80,13 @@ def _tries(test: Test, frames: Frames) -> Iterator[Trial]:
         yield Trial("the rest", "a number is missing or not finite", None)
 
 
-def judge(holds: Sequence[bool | None]) -> Verdict:
+def judge(holds: Sequence[bool | None], mixed: Verdict = "unclear") -> Verdict:
     """Say what follows if a claim holds, or not, in these comparisons; None where numbers cannot be trusted."""
+    if True in holds and False in holds:
+        return mixed
     if not holds or None in holds:
         return "unclear"
-    if all(holds):
-        return "reproduces"
-    return "unclear" if any(holds) else "does not reproduce"
+    return "reproduces" if all(holds) else "does not reproduce"
 
 
 def count_verdicts(
@@ -95,8 +98,11 @@ def count_verdicts(
     """Say in a sentence how many statements reproduce; `hold` is its word for one that does, and for several."""
     verdicts = frames["statements"].column("verdict")
     yes, no, open_ = (verdicts.count(v) for v in ("reproduces", "does not reproduce", "unclear"))
+    depend = verdicts.count("depends")
+    depends = "depends" if depend == 1 else "depend"
+    several = f"{depend} {depends} on what is compared, " if depend else ""
     return (
-        f"Of {len(verdicts)} {of}, {yes} {hold[yes != 1]}, {no} {'does' if no == 1 else 'do'} not, "
+        f"Of {len(verdicts)} {of}, {yes} {hold[yes != 1]}, {no} {'does' if no == 1 else 'do'} not, {several}"
         f"{open_} {'is' if open_ == 1 else 'are'} unclear."
     )
 

@@ -21,7 +21,8 @@ Void = Callable[[Frames, Row], bool]
 """Whether a row's numbers cannot be trusted."""
 
 
-def _never(frames: Frames, row: Row) -> bool:
+def never(frames: Frames, row: Row) -> bool:
+    """Trust every row."""
     return False
 
 
@@ -33,7 +34,7 @@ def contrast(
     *,
     same: tuple[str, ...],
     where: Callable[[Row, Row], str],
-    void: Void = _never,
+    void: Void = never,
 ) -> Test:
     """Compare rows that differ in one factor, whose values before and after are `pairs`, and are the `same` else.
 
@@ -57,7 +58,7 @@ def each(
     tried: Callable[[Row], Finding],
     *,
     where: str | Callable[[Row], str] = "label",
-    void: Void = _never,
+    void: Void = never,
 ) -> Test:
     """Ask the same of every row; `where` is its name in words, a column or a function of the row."""
 

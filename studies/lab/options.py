@@ -22,7 +22,8 @@ class Options:
     chains: int | None = None
     warmup: int | None = None
     draws: int | None = None
-    splits: int | None = None  # `chains`, `warmup`, `draws`, `splits`: counts.
+    splits: int | None = None
+    datasets: int | None = None  # `chains`, `warmup`, `draws`, `splits`, `datasets`: counts.
     parametrisations: tuple[str, ...] | None = None
     """Labels of some of the study's parametrisations."""
     problems: tuple[str, ...] | None = None  # Labels of some of the study's problems.

@@ -97,6 +97,7 @@ def filled(views: tuple[Tabulate, ...], frames: Frames) -> tuple[Table, ...]:
 _VERDICTS: Mapping[Verdict, TableCell] = {
     "reproduces": TableCell("holds", "good"),
     "does not reproduce": TableCell("does not hold", "bad"),
+    "depends": TableCell("depends on what is compared", "warn"),
     "unclear": TableCell("unclear", "warn"),
 }
 """A verdict's flag, beside its word for claims of our own."""

@@ -46,7 +46,7 @@ class Config:
 
 def configure(options: Options) -> Config:
     """Make the settings from what the command line was given."""
-    options.refuse(NAME, "splits", "full", "parametrisations")
+    options.refuse(NAME, "datasets", "splits", "full", "parametrisations")
     return Config(
         seed=options.seed,
         engines=options.engines("both"),

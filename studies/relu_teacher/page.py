@@ -1,6 +1,7 @@
 """What the study says in tables, words and pictures."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,12 +14,14 @@ from onebasin.analysis.report.definitions import DIAGNOSTICS, PREDICTION
 from onebasin.models.data import own_split
 
 from .. import against_nuts, lab
-from ..heldout import OF_F, PREDICTIVE
+from ..heldout import OF_F, PREDICTIVE, chains_that_disagree
 from ..lab import Chapter, Field, Frames
+from ..lab.effects import EFFECTS
 from ..lab.figures import elbo_traces, panels, worst_chains, worst_trace
 from ..lab.page import Extra
 from ..pourzanjani import DEFINITION
 from .design import CHARTS, METHODS, SEAM, Config, dataset, target
+from .summaries import OVER_DATA_SETS, several
 
 SLICE = np.linspace(-5.0, 5.0, 81)
 """Values of the first input along the slice; the second is 0."""
@@ -28,7 +31,12 @@ _SAMPLING = "Is the constrained posterior easier to sample?"
 _VARIATIONAL = "Can ADVI stand in for NUTS?"
 
 
-charts = lab.select("cells", problem=CHARTS, method="nuts")
+def of_one(rows: Callable[[Frames], lab.Frame]) -> Callable[[Frames], lab.Frame]:
+    """Take rows where there is one data set; a table of all posteriors of many would fill a book."""
+    return lambda frames: lab.Frame() if several(frames) else rows(frames)
+
+
+charts = of_one(lab.select("cells", problem=CHARTS, method="nuts"))
 SAMPLING = lab.View(
     "NUTS: parameters, which swapped units spoil, and predictions f, which they do not",
     (
@@ -37,7 +45,7 @@ SAMPLING = lab.View(
         Field("bulk ESS", "ess_bulk_value", decimals=0, unit="worst parameter"),
         *OF_F,
     ),
-    over=lab.select("cells", method="nuts"),
+    over=of_one(lab.select("cells", method="nuts")),
 )
 ALONG_THE_SEAM = lab.View(
     f"One posterior in three charts. At the seam: a unit's longitude within {SEAM:g} of ±π. Crossings: a unit lies "
@@ -58,17 +66,50 @@ SCORES = lab.View(
         Field("bias", "bias", decimals=3, unit="of the true function"),
         Field("error", "error", decimals=3, unit="rms, true function"),
     ),
+    over=of_one(lab.select("cells")),
 )
-TABLES = (against_nuts.ENGINES_AGREE, SAMPLING, ALONG_THE_SEAM, against_nuts.FROM_NUTS, SCORES)
+ENGINES_AGREE = replace(against_nuts.ENGINES_AGREE, over=of_one(lab.select("engines")))
+FROM_NUTS = replace(against_nuts.FROM_NUTS, over=of_one(against_nuts.advi()))
+TABLES = (
+    EFFECTS,
+    *OVER_DATA_SETS,
+    ENGINES_AGREE,
+    SAMPLING,
+    ALONG_THE_SEAM,
+    FROM_NUTS,
+    SCORES,
+)
 
 
 def headline(frames: Frames) -> tuple[str, ...]:
-    """Say the result in three sentences."""
-    return against_nuts.engines_agree(frames), lab.count_verdicts(frames), _approximation(frames)
+    """Say the result in a few sentences."""
+    return (
+        _size(frames),
+        chains_that_disagree(frames),
+        against_nuts.engines_agree(frames),
+        lab.count_verdicts(frames),
+        _approximation(frames),
+    )
+
+
+def _size(frames: Frames) -> str:
+    """Say over how many data sets the statements are tried."""
+    if not several(frames):
+        return (
+            "This is one data set, on which no statement can be decided: --full tries them on many."
+        )
+    cells = frames["cells"]
+    noises = " and ".join(f"{noise:g}" for noise in cells.levels("noise_sd"))
+    return (
+        f"Statements are tried on {len(cells.levels('dataset'))} data sets with noise {noises}, "
+        f"{len(cells)} posteriors in all."
+    )
 
 
 def _approximation(frames: Frames) -> str:
     parts = []
+    if several(frames):
+        return ""
     for name in ("free", "givens"):
         fits = against_nuts.advi(problem=name)(frames)
         if fits:
@@ -83,7 +124,7 @@ def chapters(config: Config, frames: Frames) -> Iterable[Chapter | None]:
     """Write the chapters of the page."""
     yield question(config)
     yield against_nuts.VERDICTS_CHAPTER
-    yield against_nuts.AGREEMENT_CHAPTER
+    yield replace(against_nuts.AGREEMENT_CHAPTER, views=(ENGINES_AGREE,))
     worst = worst_chains(frames["cells"])
     traced = (
         f" The traces at the end are those of the worst cell, {worst['label']}." if worst else ""
@@ -92,7 +133,7 @@ def chapters(config: Config, frames: Frames) -> Iterable[Chapter | None]:
         _SAMPLING,
         "R-hat and ESS of single parameters condemn chains that number the units differently, although their "
         f"predictions agree; so both are shown.{traced}",
-        (SAMPLING,),
+        (*OVER_DATA_SETS, SAMPLING),
     )
     if len(charts(frames).levels("problem")) > 1:
         yield Chapter(
@@ -107,10 +148,10 @@ def chapters(config: Config, frames: Frames) -> Iterable[Chapter | None]:
     yield Chapter(
         _VARIATIONAL,
         "Whether an approximation is biased shows against NUTS on the very same posterior.",
-        (against_nuts.FROM_NUTS,),
+        (FROM_NUTS,),
     )
     yield Chapter("Held-out predictions", views=(SCORES,))
-    yield Chapter("Every comparison", views=(lab.TRIALS,))
+    yield Chapter("Every comparison", views=(EFFECTS,))
     yield lab.failed(
         frames, "These variational fits failed in every attempt; they are missing above."
     )
@@ -132,21 +173,34 @@ def question(config: Config) -> Chapter:
     )
 
 
+def _run_name(cell: lab.Cell) -> str | None:
+    """Say how each posterior was made where there is one data set, and of many that of the first."""
+    return cell.label if getattr(cell, "number", 1) == 1 else None
+
+
 _TERMS = (DEFINITION, *against_nuts.DEFINITIONS, *DIAGNOSTICS, *PREDICTION)
-TEXT = lab.Text("Two ReLU units, free and constrained", headline, chapters, _TERMS)
+TEXT = lab.Text("Two ReLU units, free and constrained", headline, chapters, _TERMS, _run_name)
 
 
 def figures(config: Config, outcomes: lab.Outcomes, frames: Frames) -> dict[str, tuple[Extra, ...]]:
-    """Draw the figures, and tabulate the health of the chains."""
+    """Draw the figures, and tabulate the health of the chains, of the first data set."""
+    outcomes = _first(outcomes)
+    cells = frames["cells"].where(key=tuple(cell.key for cell in outcomes))
     extras: dict[str, tuple[Extra, ...]] = {}
     sampled = [cell for cell in outcomes if cell.method == "nuts"]
     shown = panels(outcomes, ("free", "givens"), METHODS)
     if sampled:
-        trace = worst_trace(outcomes, frames["cells"])
+        trace = worst_trace(outcomes, cells)
         extras[_SAMPLING] = (*lab.health(outcomes, sampled), _figure_one(outcomes, shown), trace)
-    if against_nuts.advi()(frames):
+    if against_nuts.advi()(frames) and not several(frames):
         extras[_VARIATIONAL] = (_slice(config, outcomes, shown), *elbo_traces(outcomes))
     return extras
+
+
+def _first(outcomes: lab.Outcomes) -> lab.Outcomes:
+    """Keep the cells of the first data set."""
+    names = dict.fromkeys(cell.data for cell in outcomes)
+    return outcomes.keep(lambda cell: cell.data in list(names)[:1])
 
 
 def _figure_one(outcomes: lab.Outcomes, shown: dict[str, lab.Cell]) -> FigureItem | None:

@@ -1,0 +1,275 @@
+"""Effects: how much a measure changes over many data sets or splits, with an interval and a paired test.
+
+A claim about one draw of the data holds or not by luck. Here it is tried on all of them: `changes` compares two levels
+of a factor pair by pair (the same data set, the same split), `exceeds` a measure with a limit. The interval is
+Student's, of the mean over pairs, at 95 %; of a ratio it is that of the mean logarithm. The p-value is Wilcoxon's,
+paired and two-sided. A claim holds if the whole interval lies on its side, it does not if the whole interval lies on
+the other, and is open otherwise.
+
+Random splits of one data set share rows, so their results are not independent, and the plain interval is too narrow:
+`overlap` widens it by the correction of Nadeau and Bengio 2003, Inference for the generalization error, Machine
+Learning 52, equation 7. Wilcoxon's test has no such correction.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from onebasin.analysis.compare.pairs import CONFIDENCE, MIN_PAIRS, Pairs
+from onebasin.analysis.report import TableCell
+
+from .claims import Test, Trial
+from .comparisons import Void, never
+from .frame import Frame, Frames, Row, Rows, read
+from .views import Field, View, yes_no
+
+Measure = str | Callable[[Row], float | None]
+"""A column, or a function of the row."""
+Side = Literal["below", "above"]
+Scale = Literal["difference", "ratio"]
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A mean over pairs, and how sure it is."""
+
+    estimate: float
+    low: float
+    high: float  # `low`, `high`: ends of the interval; NaN of a single pair.
+    null: float  # What no effect would be.
+    p_value: float | None  # None with too few pairs, or no change.
+    pairs: int
+
+    def lies(self, side: Side) -> bool | None:
+        """Whether it lies on this side of no effect; None where the interval holds it, or the pairs are too few."""
+        if self.pairs < MIN_PAIRS or not self.low < self.high:
+            return None
+        if self.high < self.null:
+            return side == "below"
+        return side == "above" if self.low > self.null else None
+
+
+Rule = Callable[[Pairs, Effect], bool | None]
+"""Whether a claim holds of these pairs, where that is not by the side on which the interval lies."""
+
+
+@dataclass(frozen=True)
+class Measured(Trial):
+    """A comparison with its effect."""
+
+    scale: Scale = "difference"
+    estimate: float | None = None
+    low: float | None = None
+    high: float | None = None  # `low`, `high`: ends of the interval.
+    p_value: float | None = None
+    pairs: int = 0  # Pairs that were compared.
+    left_out: int = 0  # Pairs whose chains disagree, or that lack a number.
+
+
+def effect_of(values: Sequence[float], null: float = 0.0, *, overlap: float = 0.0) -> Effect:
+    """Measure the mean of some values against `null`; `overlap` is the test part over the training part of splits."""
+    from scipy.stats import t, wilcoxon
+
+    numbers, num = np.asarray(values, float), len(values)
+    mean, half = float(numbers.mean()), math.nan
+    if num > 1:
+        error = float(numbers.std(ddof=1)) * math.sqrt(1 / num + overlap)
+        half = float(t.ppf((1 + CONFIDENCE) / 2, num - 1)) * error
+    tested = num >= MIN_PAIRS and bool((numbers != null).any())
+    p_value = float(wilcoxon(numbers - null).pvalue) if tested else None
+    return Effect(mean, mean - half, mean + half, null, p_value, num)
+
+
+def change(
+    first: Sequence[float], second: Sequence[float], scale: Scale, *, overlap: float = 0.0
+) -> Effect:
+    """Measure the second of each pair against the first: less it, or over it."""
+    a, b = np.asarray(first, float), np.asarray(second, float)
+    if scale == "difference":
+        return effect_of((b - a).tolist(), overlap=overlap)
+    found = effect_of(np.log(b / a).tolist(), overlap=overlap)
+    estimate, low, high = (math.exp(value) for value in (found.estimate, found.low, found.high))
+    return Effect(estimate, low, high, 1.0, found.p_value, found.pairs)
+
+
+def changes(
+    over: Rows,
+    measure: Measure,
+    factor: str,
+    levels: Iterable[tuple[Any, Any]],
+    holds: Side | Rule,
+    *,
+    scale: Scale,
+    by: str,
+    same: tuple[str, ...],
+    where: Callable[[Row, Row], str],
+    void: Void = never,
+    overlap: float = 0.0,
+    note: Callable[[Sequence[Row]], str] = lambda rows: "",
+) -> Test:
+    """Claim that a measure changes to a side between two levels of a factor, pair by pair, or whatever a rule says.
+
+    There is a comparison for each pair of `levels` and each combination of the columns `same`; `where` names it from
+    two of its rows, `by` is the column that pairs have in common, and `note` may add words on the rows compared.
+    """
+    levels = tuple(levels)
+
+    def test(frames: Frames) -> Iterable[Trial]:
+        rows = read(over, frames)
+        for first, second in levels:
+            for group in _groups(rows.where(**{factor: (first, second)}), same):
+                found = _pairs(frames, group, measure, factor, (first, second), by, void)
+                if found.all:
+                    name = where(*found.all[0])
+                    lines = [row for pair in found.all for row in pair]
+                    yield _changed(name, found, scale, holds, overlap, note(lines))
+
+    return test
+
+
+def exceeds(
+    over: Rows,
+    measure: Measure,
+    limit: float,
+    *,
+    same: tuple[str, ...],
+    where: Callable[[Row], str],
+    void: Void = never,
+) -> Test:
+    """Claim that a measure lies above a limit on average; a comparison for each combination of the columns `same`."""
+
+    def test(frames: Frames) -> Iterable[Trial]:
+        for group in _groups(read(over, frames), same):
+            values = [None if void(frames, row) else _number(measure, row) for row in group]
+            known = [value for value in values if value is not None]
+            name, left_out = where(group.rows[0]), len(values) - len(known)
+            if not known:
+                yield _nothing(name, "difference", left_out)
+                continue
+            effect = effect_of(known, limit)
+            yield _trial(name, effect, "difference", effect.lies("above"), left_out, "")
+
+    return test
+
+
+@dataclass(frozen=True)
+class _Paired:
+    all: tuple[tuple[Row, Row], ...]
+    measured: tuple[tuple[float, float], ...]
+
+    @property
+    def sides(self) -> tuple[Sequence[float], Sequence[float]]:
+        first, second = zip(*self.measured, strict=True)
+        return first, second
+
+    @property
+    def left_out(self) -> int:
+        return len(self.all) - len(self.measured)
+
+
+def _pairs(
+    frames: Frames,
+    rows: Frame,
+    measure: Measure,
+    factor: str,
+    levels: tuple[Any, Any],
+    by: str,
+    void: Void,
+) -> _Paired:
+    """Pair rows; those that are void, or have no number, are not among the measured."""
+    sides = [{row[by]: row for row in rows.where(**{factor: level})} for level in levels]
+    pairs = tuple((sides[0][key], sides[1][key]) for key in sides[0] if key in sides[1])
+    measured = []
+    for pair in pairs:
+        a, b = (None if void(frames, row) else _number(measure, row) for row in pair)
+        if a is not None and b is not None:
+            measured.append((a, b))
+    return _Paired(pairs, tuple(measured))
+
+
+def _groups(rows: Frame, same: tuple[str, ...]) -> Iterable[Frame]:
+    for alike in dict.fromkeys(tuple(row[name] for name in same) for row in rows):
+        yield rows.where(**dict(zip(same, alike, strict=True)))
+
+
+def _number(measure: Measure, row: Row) -> float | None:
+    try:
+        value = row[measure] if isinstance(measure, str) else measure(row)
+    except TypeError:  # made from a number that is missing
+        return None
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _changed(
+    name: str, found: _Paired, scale: Scale, holds: Side | Rule, overlap: float, note: str
+) -> Measured:
+    if not found.measured:
+        return _nothing(name, scale, found.left_out)
+    effect = change(*found.sides, scale, overlap=overlap)
+    held = effect.lies(holds) if isinstance(holds, str) else holds(Pairs(*found.sides), effect)
+    return _trial(name, effect, scale, held, found.left_out, note)
+
+
+def _nothing(name: str, scale: Scale, left_out: int) -> Measured:
+    words = f"nothing could be compared, {left_out} left out"
+    return Measured(name, words, None, scale, left_out=left_out)
+
+
+def _trial(
+    name: str, effect: Effect, scale: Scale, held: bool | None, left_out: int, note: str
+) -> Measured:
+    words = in_words(effect, scale) + (f"; {left_out} left out" if left_out else "")
+    words += f"; {note}" if note else ""
+    numbers = (effect.estimate, effect.low, effect.high, effect.p_value, effect.pairs)
+    return Measured(name, words, held, scale, *_plain(numbers), left_out)
+
+
+def _plain(numbers: Sequence[float | None]) -> Iterable[Any]:
+    return (None if value is None or not math.isfinite(value) else value for value in numbers)
+
+
+def in_words(effect: Effect, scale: Scale) -> str:
+    """Write an effect with its interval, test and number of pairs."""
+    kind = "ratio " if scale == "ratio" else ""
+    sign = "" if scale == "ratio" or effect.null else "+"
+    numbers = f"{kind}{effect.estimate:{sign}.3g}"
+    if effect.pairs > 1:
+        numbers += f" ({effect.low:{sign}.3g} to {effect.high:{sign}.3g})"
+    test = f", p = {effect.p_value:.2g}" if effect.p_value is not None else ", no test"
+    return f"{numbers}{test}, {effect.pairs} {'pair' if effect.pairs == 1 else 'pairs'}"
+
+
+def _interval(row: Row) -> str | None:
+    if row["low"] is None:
+        return None
+    sign = "" if row["scale"] == "ratio" else "+"
+    return f"{row['low']:{sign}.3g} to {row['high']:{sign}.3g}"
+
+
+def _holds(row: Row) -> TableCell:
+    if row["holds"] is not None:
+        return yes_no(row["holds"])
+    return TableCell("open" if row["pairs"] >= MIN_PAIRS else "too few pairs", "warn")
+
+
+EFFECTS = View(
+    "Every comparison behind the verdicts: the mean effect over pairs, its 95 % interval, and a paired Wilcoxon test",
+    (
+        Field("statement", "label"),
+        Field("compared", "where"),
+        Field("as", "scale"),
+        Field("effect", "estimate"),
+        Field("interval", _interval, unit="95 %"),
+        Field("p", "p_value", digits=2, unit="Wilcoxon"),
+        Field("pairs", "pairs"),
+        Field("left out", "left_out", unit="pairs"),
+        Field("holds", _holds),
+    ),
+    over=lambda frames: frames["trials"].known("scale"),
+)
+"""The effects of a study's claims."""
