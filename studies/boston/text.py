@@ -78,9 +78,13 @@ def _methods(frames: Frames) -> Iterator[Row]:
             problem, method, engine = alike
             label = f"{problem}, {lab.METHOD_WORDS[method]}, {lab.ENGINE_WORDS[engine]}"
             yield {"label": label, "splits": len(rows)} | {
-                name: float(np.mean(rows.column(name))) if rows.known(name) else None
-                for name in (*_AVERAGED, *_COVERED)
+                name: _mean(rows, name) for name in (*_AVERAGED, *_COVERED)
             }
+
+
+def _mean(rows: lab.Frame, name: str) -> float | None:
+    known = [row[name] for row in rows if row.get(name) is not None]
+    return float(np.mean(known)) if known else None
 
 
 def _is_variation(problem: str) -> bool:

@@ -13,11 +13,11 @@ import numpy as np
 from ..lab import Field, Frames, Row, View, at_most
 from . import paper
 
-READINGS: tuple[tuple[str, str, Callable[[Row], float]], ...] = (
+READINGS: tuple[tuple[str, str, Callable[[Row], float | None]], ...] = (
     ("MSE, standardised", "the paper's word, target standardised", lambda row: row["mse"]),
-    ("root of it", "a root mean square, in sds of the target", lambda row: math.sqrt(row["mse"])),
+    ("root of it", "a root mean square, in sds of the target", lambda row: _root(row["mse"])),
     ("MSE, ($1,000)²", "the data's own units", lambda row: row["mse_data_units"]),
-    ("root of it", "in $1,000", lambda row: math.sqrt(row["mse_data_units"])),
+    ("root of it", "in $1,000", lambda row: _root(row["mse_data_units"])),
 )
 """Name and meaning of a reading, and the number that it is of a row."""
 
@@ -35,8 +35,12 @@ def readings(frames: Frames) -> Iterable[Row]:
         }
 
 
-def _mean(values: Iterable[float]) -> float | None:
-    known = list(values)
+def _root(value: float | None) -> float | None:
+    return None if value is None else math.sqrt(value)
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
     return float(np.mean(known)) if known else None
 
 
@@ -70,6 +74,6 @@ def units(frames: Frames) -> str:
     theirs = float(np.mean(paper.MSE["free"]))
     return (
         f"In units of a standardised target a straight line has a test MSE of {line:.2f} and our free network "
-        f"{ours:.2f}; the paper's {theirs:.2f} is {'above' if theirs > line else 'below'} the line's. As the root of an "
-        f"MSE it stands beside {math.sqrt(line):.2f} and {math.sqrt(ours):.2f}; the tables have both readings."
+        f"{ours:.2f}; the paper's {theirs:.2f} is {'above' if theirs > line else 'below'} the line's. As the root of "
+        f"an MSE it stands beside {math.sqrt(line):.2f} and {math.sqrt(ours):.2f}; the tables have both readings."
     )

@@ -12,6 +12,8 @@ from .completion import engines, studies
 
 if TYPE_CHECKING:
     from ..lab.folder import Run
+    from ..lab.rerun import Manifest
+    from ..lab.study import Findings
 
 
 def study(
@@ -31,12 +33,28 @@ def study(
     chains: Annotated[int | None, typer.Option(help="Chains of NUTS.")] = None,
     warmup: Annotated[int | None, typer.Option(help="Warmup of a chain.")] = None,
     draws: Annotated[int | None, typer.Option(help="Draws kept, a chain.")] = None,
+    dtype: Annotated[
+        str | None, typer.Option(help="float64 or float32: precision of the NumPyro engine.")
+    ] = None,
     splits: Annotated[int | None, typer.Option(help="Splits into training and test part.")] = None,
+    datasets: Annotated[int | None, typer.Option(help="Data sets, where they are drawn.")] = None,
     parametrisations: Annotated[
         str | None, typer.Option(help="Some of the study's, separated by commas.")
     ] = None,
     problems: Annotated[
         str | None, typer.Option(help="Some of the study's, separated by commas.")
+    ] = None,
+    only: Annotated[
+        str | None,
+        typer.Option(
+            help="Cells to run, by their keys: split03.*,split*.stan; beside what the folder holds."
+        ),
+    ] = None,
+    rerun: Annotated[
+        Path | None,
+        typer.Option(
+            help="Run this record, or folder of a run, again, and hold the numbers against it."
+        ),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="The run's folder; runs/NAME-HASH of the settings.")
@@ -66,24 +84,29 @@ def study(
     from ..lab.driver import finish, run_cells
     from ..lab.folder import default_folder, open_run
     from ..run_log import logged_to, telling
+    from ..lab.rerun import read_manifest, settings_of
+    from ..lab.selection import only as restricted
 
     chosen = find(name)
-    config = chosen.configure(
-        Options(
-            quick=quick,
-            full=full,
-            engine=engine,
-            seed=seed,
-            chains=chains,
-            warmup=warmup,
-            draws=draws,
-            splits=splits,
-            parametrisations=_labels(parametrisations),
-            problems=_labels(problems),
-        )
+    options = Options(
+        quick=quick,
+        full=full,
+        engine=engine,
+        seed=seed,
+        chains=chains,
+        warmup=warmup,
+        draws=draws,
+        dtype=dtype,
+        splits=splits,
+        datasets=datasets,
+        parametrisations=_labels(parametrisations),
+        problems=_labels(problems),
     )
+    manifest = read_manifest(rerun, name) if rerun else None
+    config = settings_of(chosen, manifest, options) if manifest else chosen.configure(options)
+    folder = out or default_folder(name, config)
     run = open_run(
-        out or default_folder(name, config),
+        folder if out or not manifest else folder.with_name(f"{folder.name}-rerun"),
         study=name,
         config=config,
         command=["onebasin", *sys.argv[1:]],
@@ -91,6 +114,8 @@ def study(
         force=force,
     )
     say = telling(console.say)
+    if only is not None:
+        chosen = restricted(chosen, _labels(only) or (), run)
     with interruption_says(lambda: _what_is_kept(run)):
         try:
             with run, logged_to(run.log_path), _story(context.obj or "", run):
@@ -104,6 +129,9 @@ def study(
             size = "quick" if quick else "full" if full else ""
             for path in write_record(name, run, findings, size=size):
                 console.say(f"wrote {path}")
+        if manifest is not None:
+            _write_against(manifest, findings)
+            return
         if json:
             console.write_json({"folder": str(run.path), **findings.to_dict()})
             return
@@ -118,6 +146,25 @@ def _story(command: str, run: "Run") -> AbstractContextManager[None]:
     from ..run_log import story
 
     return story(command, versions=run.record["versions"], settings=run.record["config"])
+def _write_against(manifest: "Manifest", findings: "Findings") -> None:
+    """Say whether a rerun has the recorded numbers; refuse where it has not."""
+    from ..errors import StudyError
+    from ..lab.rerun import AGAINST, held_against
+    from . import console
+
+    against = held_against(manifest, findings.frames)
+    console.write_table(AGAINST({"against": against}))
+    other = sum(not row["same"] for row in against)
+    if other or not against:
+        raise StudyError(
+            f"`--rerun` has other numbers than {manifest.path} in {other} of {len(against)} cells; "
+            f"that was made with {_listed_versions(manifest)}."
+        )
+    console.write_remark(f"all numbers of {len(against)} cells are those recorded", "good")
+
+
+def _listed_versions(manifest: "Manifest") -> str:
+    return ", ".join(f"{name} {number}" for name, number in manifest.versions.items())
 
 
 def _what_is_kept(run: "Run") -> str:

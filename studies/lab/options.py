@@ -23,6 +23,7 @@ class Options:
     warmup: int | None = None
     draws: int | None = None
     splits: int | None = None
+    dtype: str | None = None  # Precision of the NumPyro engine.
     datasets: int | None = None  # `chains`, `warmup`, `draws`, `splits`, `datasets`: counts.
     parametrisations: tuple[str, ...] | None = None
     """Labels of some of the study's parametrisations."""
@@ -42,8 +43,8 @@ class Options:
         return ENGINES if word == "both" else (word,)
 
     def sampler[S: (NutsSettings, HmcSettings)](self, default: S) -> S:
-        """Replace chains, warmup and draws of the default where they were given."""
-        given = {name: getattr(self, name) for name in ("chains", "warmup", "draws")}
+        """Replace chains, warmup, draws and precision of the default where they were given."""
+        given = {name: getattr(self, name) for name in ("chains", "warmup", "draws", "dtype")}
         return replace(default, **{n: v for n, v in given.items() if v is not None})
 
     def labels(

@@ -14,12 +14,17 @@ from onebasin.studies.boston.measures import data_units
 from onebasin.studies.lab import Frame, Options, Pairs
 from onebasin.studies.lab.study import conclude
 
+MISSING = ("mse_data_units", "coverage_50", "log_score", "prediction_rhat", "prediction_ess")
+
 
 def test_design_is_that_of_the_paper():
     config = configure(Options())
     cells = STUDY.cells(config)
-    assert len(cells) == 15 * 2
-    assert [cell.split for cell in cells[:4]] == [1, 1, 2, 2]
+    plain = [cell for cell in cells if cell.problem in config.parametrisations]
+    assert len(plain) == 15 * 4 * 3
+    assert {cell.problem for cell in plain} == {"free", "givens", "ordered", "givens+ordered"}
+    assert {cell.method for cell in plain} == {"nuts", "meanfield", "fullrank"}
+    assert [cell.split for cell in plain[::12]] == list(range(1, 16))
     target = STUDY.target(config, cells[0])
     assert target.model.network.hidden == (50,)
     assert target.x.shape == (405, 13)
@@ -61,26 +66,30 @@ def test_pair_has_no_test_where_there_is_nothing_to_test():
 @pytest.mark.parametrize(
     ("free", "constrained", "expected"),
     [
-        ([0.5] * 8, [0.3, 0.31, 0.32, 0.33, 0.34, 0.35, 0.36, 0.37], ["reproduces"] * 4),
-        ([0.5] * 8, [0.6, 0.61, 0.62, 0.63, 0.64, 0.65, 0.66, 0.67], ["does not reproduce"] * 4),
+        ([0.5] * 8, [0.3, 0.31, 0.32, 0.33, 0.34, 0.35, 0.36, 0.37], ["reproduces"] * 5),
+        ([0.5] * 8, [0.6, 0.61, 0.62, 0.63, 0.64, 0.65, 0.66, 0.67], ["does not reproduce"] * 5),
         (
             [0.5] * 8,
             [0.45, 0.46, 0.47, 0.48, 0.49, 0.44, 0.43, 0.5],
-            ["does not reproduce", "unclear", "reproduces", "reproduces"],
+            ["does not reproduce", "unclear", "reproduces", "reproduces", "unclear"],
         ),
-        ([0.5] * 5, [0.3] * 5, ["unclear"] * 4),
+        ([0.5] * 5, [0.3, 0.31, 0.32, 0.33, 0.34], ["unclear"] * 5),
     ],
 )
 def test_verdicts_follow_the_numbers(free, constrained, expected):
     rows = [
-        {"problem": p, "engine": "numpyro", "split": i, "mse": v, "outside_95": v, "label": "",
-         **dict.fromkeys(("mse_data_units", "coverage_50", "log_score", "prediction_rhat", "prediction_ess"))}
+        {"problem": p, "method": "nuts", "engine": "numpyro", "split": i, "mse": v, "outside_95": v, "label": "",
+         "ess_per_1000_gradients": 1 / (v + 0.001 * i), **dict.fromkeys(MISSING)}
         for p, side in (("free", free), ("givens", constrained))
         for i, v in enumerate(side)
     ]  # fmt: skip
-    found = conclude(STUDY, {"cells": Frame.of(rows), "failures": Frame()})
+    frames = {"cells": Frame.of(rows), "failures": Frame(), "lines": Frame()}
+    found = conclude(STUDY, frames)
     assert [statement.verdict for statement in found.statements] == expected
-    assert len(found.tables) == 4
+    for statement in found.statements:
+        (trial,) = statement.trials
+        assert trial.pairs == len(free)
+        assert trial.low < trial.estimate < trial.high
 
 
 def test_the_papers_own_table_does_not_win_every_split():
@@ -90,7 +99,8 @@ def test_the_papers_own_table_does_not_win_every_split():
 def test_run_scores_in_both_units(onebasin, here, sampler, monkeypatch):
     monkeypatch.setattr(design, "HIDDEN", 2)  # the stand-in's posteriors are diagnosed in full
     fixed = ("--chains", "2", "--warmup", "10", "--draws", "20", "--splits", "6", "--out", "run")
-    answer = onebasin("study", "boston", *fixed, "--json")
+    some = ("--parametrisations", "free,givens", "--only", "*.free.nuts.*,*.givens.nuts.*")
+    answer = onebasin("study", "boston", *fixed, *some, "--json")
     assert answer.code == 0, answer.err
     assert len(sampler.calls) == 12
     assert [call["seed"] for call in sampler.calls[:4]] == [0, 0, 1, 1]
@@ -113,7 +123,17 @@ def test_log_score_in_data_units_is_missing_where_there_is_none():
 
 def test_more_splits_reuse_those_that_are_there(onebasin, here, sampler, monkeypatch):
     monkeypatch.setattr(design, "HIDDEN", 2)
-    fixed = ("study", "boston", "--chains", "2", "--warmup", "10", "--draws", "20", "--out", "run")
+    short = (
+        "--chains",
+        "2",
+        "--warmup",
+        "10",
+        "--draws",
+        "20",
+        "--only",
+        "*.free.nuts.*,*.givens.nuts.*",
+    )
+    fixed = ("study", "boston", *short, "--out", "run")
     assert onebasin(*fixed, "--splits", "1").code == 0
     answer = onebasin(*fixed, "--splits", "2")
     assert answer.code == 1
@@ -127,7 +147,8 @@ def test_more_splits_reuse_those_that_are_there(onebasin, here, sampler, monkeyp
 def test_toy_run_in_numpyro(onebasin, here):
     answer = onebasin(
         "study", "boston", "--splits", "1", "--quick", "--chains", "1", "--warmup", "4",
-        "--draws", "4", "--parametrisations", "givens", "--out", "run", "--json",
+        "--draws", "4", "--parametrisations", "givens", "--only", "*.nuts.*", "--out", "run",
+        "--json",
     )  # fmt: skip
     assert answer.code == 0, answer.err
     assert [row["key"] for row in answer.json["frames"]["cells"]] == ["split01.givens.nuts.numpyro"]

@@ -1,0 +1,112 @@
+"""A run made again from its manifest, and some cells of a study alone."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from onebasin.studies import registry
+from onebasin.studies.lab import Options
+from onebasin.studies.lab.folder import config_hash
+from onebasin.studies.lab.record import RESULTS
+from onebasin.studies.lab.rerun import read_manifest, settings_of
+from onebasin.studies.lab.selection import only
+
+STUDY = "relu-teacher"
+TOY = ("--engine", "numpyro", "--chains", "2", "--warmup", "20", "--draws", "20")
+ONE = ("--only", "free.nuts.numpyro")
+
+
+@pytest.fixture(scope="module")
+def config():
+    study = registry.find(STUDY)
+    return study, study.configure(Options(full=True))
+
+
+def test_cells_are_named_by_patterns(config):
+    study, settings = config
+    some = only(study, ["*set03.free.nuts.*", "noise1-set01.givens.*.stan"]).cells(settings)
+    keys = {cell.key for cell in some}
+    assert keys == {
+        f"noise{noise}-set03.free.nuts.{engine}"
+        for noise in ("1", "0.5")
+        for engine in ("numpyro", "stan")
+    } | {f"noise1-set01.givens.{method}.stan" for method in ("nuts", "meanfield", "fullrank")}
+
+
+def test_inputs_of_a_cell_are_taken_with_it():
+    study = registry.find("compact-representation")
+    settings = study.configure(Options(quick=True))
+    made = next(cell for cell in study.cells(settings) if cell.inputs)
+    keys = [cell.key for cell in only(study, [made.key]).cells(settings)]
+    assert set(made.inputs) < set(keys)
+    assert keys[-1] == made.key
+
+
+def test_pattern_of_no_cell_is_refused(onebasin, here):
+    answer = onebasin("study", STUDY, *TOY, "--only", "free.nuts.stam", "--out", "run")
+    assert answer.code == 1
+    assert (
+        "`--only` is 'free.nuts.stam'" in answer.err or "--only is 'free.nuts.stam'" in answer.err
+    )
+
+
+def test_parts_of_a_study_add_up_in_its_folder(onebasin, here, sampler):
+    command = ("study", STUDY, *TOY, "--out", "run", "--json", "--only")
+    assert onebasin(*command, "free.nuts.*").code == 0
+    answer = onebasin(*command, "givens.nuts.*")
+    assert answer.code == 0, answer.err
+    assert {row["key"] for row in answer.json["frames"]["cells"]} == {
+        "free.nuts.numpyro", "givens.nuts.numpyro",
+    }  # fmt: skip
+    assert len(sampler.calls) == 2
+
+
+def test_settings_of_every_run_are_read_from_its_manifest(config, tmp_path):
+    study, settings = config
+    from dataclasses import asdict
+
+    said = {"study": STUDY, "config": asdict(settings), "versions": {}, "frames": {"cells": []}}
+    path = tmp_path / "record.json"
+    path.write_text(json.dumps(said))
+    read = settings_of(study, read_manifest(path, STUDY), Options())
+    assert read == settings
+    assert config_hash(STUDY, read) == config_hash(STUDY, settings)
+
+
+def test_recorded_settings_are_read(config):
+    study, _ = config
+    manifest = read_manifest(RESULTS / "relu-teacher.json", STUDY)
+    assert settings_of(study, manifest, Options()).nuts.draws == manifest.config["nuts"]["draws"]
+
+
+def test_rerun_of_one_cell_has_the_recorded_numbers(onebasin, here):
+    """Two real runs: the first is the record, the second is made from its manifest."""
+    first = onebasin("study", STUDY, *TOY, *ONE, "--out", "run")
+    assert first.code == 0, first.err
+    again = onebasin("study", STUDY, "--rerun", "run", *ONE, "--out", "again")
+    assert again.code == 0, again.err
+    assert "numbers of 1 cells are those recorded" in " ".join(again.out.split())
+    _change(Path("run/findings.json"))
+    other = onebasin("study", STUDY, "--rerun", "run", *ONE, "--out", "again")
+    assert other.code == 1
+    assert "other numbers" in " ".join(other.err.split())
+
+
+def _change(path: Path) -> None:
+    findings = json.loads(path.read_text())
+    findings["frames"]["cells"][0]["mse"] += 1e-12
+    path.write_text(json.dumps(findings))
+
+
+def test_rerun_refuses_what_is_no_manifest_or_another_study(onebasin, here):
+    Path("empty").mkdir()
+    answer = onebasin("study", STUDY, "--rerun", "empty")
+    assert answer.code == 1
+    assert "neither the folder of a finished run nor a record" in " ".join(answer.err.split())
+    answer = onebasin("study", "boston", "--rerun", RESULTS / "relu-teacher.json")
+    assert answer.code == 1
+    assert "of the study relu-teacher" in " ".join(answer.err.split())
+    answer = onebasin("study", STUDY, "--rerun", RESULTS / "relu-teacher.json", "--draws", "10")
+    assert answer.code == 1
+    assert "options that change what is run" in " ".join(answer.err.split())
