@@ -83,9 +83,9 @@ def study(
     from ..lab import Options
     from ..lab.driver import finish, run_cells
     from ..lab.folder import default_folder, open_run
-    from ..run_log import logged_to, telling
     from ..lab.rerun import read_manifest, settings_of
     from ..lab.selection import only as restricted
+    from ..run_log import logged_to, telling
 
     chosen = find(name)
     options = Options(
@@ -146,6 +146,8 @@ def _story(command: str, run: "Run") -> AbstractContextManager[None]:
     from ..run_log import story
 
     return story(command, versions=run.record["versions"], settings=run.record["config"])
+
+
 def _write_against(manifest: "Manifest", findings: "Findings") -> None:
     """Say whether a rerun has the recorded numbers; refuse where it has not."""
     from ..errors import StudyError
