@@ -10,6 +10,10 @@ class StudyError(OnebasinError, ValueError):
     """An option that does not fit, or a folder that is in use; the message says what to do."""
 
 
+class Halted(StudyError):
+    """A study that cannot go on, for a reason that is no cell's: the scheduler is gone, or a worker is not set up."""
+
+
 class UsageError(StudyError):
     """A command that lacks a word."""
 

@@ -66,6 +66,16 @@ def study(
     record: Annotated[
         bool, typer.Option("--record", help="Write the result to studies/results.")
     ] = False,
+    scheduler: Annotated[
+        str, typer.Option(help="local, or a Dask scheduler's address, as tcp://host:8786.")
+    ] = "local",
+    workers: Annotated[
+        int | None,
+        typer.Option(help="Cells made at once on this machine, each on one core."),
+    ] = None,
+    retries: Annotated[
+        int, typer.Option(help="Tries more of a cell that an error breaks off.")
+    ] = 1,
     json: Annotated[bool, typer.Option("--json", help="Write JSON instead of tables.")] = False,
     progress: Annotated[bool, typer.Option(help="Show bars while it runs.")] = True,
 ) -> None:
@@ -81,12 +91,13 @@ def study(
     console.prepare_jax()
     console.quieten_stan()
     from ..lab import Options
-    from ..lab.driver import finish, run_cells
+    from ..lab.driver import Schedule, finish, run_cells
     from ..lab.folder import default_folder, open_run
     from ..lab.rerun import read_manifest, settings_of
     from ..lab.selection import only as restricted
     from ..run_log import logged_to, telling
 
+    schedule = Schedule(scheduler, workers, retries)
     chosen = find(name)
     options = Options(
         quick=quick,
@@ -119,7 +130,9 @@ def study(
     with interruption_says(lambda: _what_is_kept(run)):
         try:
             with run, logged_to(run.log_path), _story(context.obj or "", run):
-                outcomes = run_cells(chosen, config, run, progress=progress, say=say)
+                outcomes = run_cells(
+                    chosen, config, run, progress=progress, say=say, schedule=schedule
+                )
                 findings = finish(chosen, config, run, outcomes)
         finally:
             run.settle()

@@ -12,8 +12,8 @@ from onebasin.inference.progress import ProgressBars
 from onebasin.models import BayesianNetwork, NetworkTarget, schema
 
 from ..lab import Cell, Context, Outcomes
-from ..lab.driver import sample
 from ..lab.images import image_split
+from ..lab.making import sample
 from ..lab.trees import prior_draws, tree_of
 from . import design
 from .pairs import train_dynamics, train_swaps

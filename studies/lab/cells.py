@@ -102,10 +102,13 @@ class Outcomes:
         Posterior files of the cells that succeeded.
     failures : mapping
         Lines that say why the others did not.
+    broken : tuple of Cell
+        Those of the others that failed by an error, and are tried again by the next run.
     """
 
     paths: Mapping[Cell, Path]
     failures: Mapping[Cell, str]
+    broken: tuple[Cell, ...] = ()
     _diagnoses: dict[Cell, Diagnosis] = field(default_factory=dict, init=False, repr=False)
 
     def tree(self, cell: Cell) -> xr.DataTree:

@@ -1,77 +1,200 @@
-"""Running a study: cell after cell into the run's folder, then the conclusion.
+"""Running a study: its cells into the run's folder, one after another or as a task graph, then the conclusion.
 
-Cells run one after another, since the chains of each already share the cores. Every cell has a mark, the fingerprint of
-all that decides its draws; it covers the marks of its inputs, so that what depends on a changed posterior is made anew.
+In this process cells run one after another, since the chains of each already share the cores. With `workers`, or with a
+scheduler's address, they are tasks on Dask (`lab.graph`), each in a process of its own. Either way a cell is made by
+`lab.making`, and what became of it is read from the folder.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from onebasin.analysis.report import write
-from onebasin.inference.errors import AdviFailed
-from onebasin.inference.fingerprint import fingerprint
-from onebasin.models import schema
+from onebasin.models.cores import available_cores
 from onebasin.models.errors import WriteError
 
-from ..errors import Interrupted, StudyError
-from ..methods import infer
-from .cells import Cell, CellFailed, Context, Outcomes
-from .folder import Run, write_json
+from ..errors import Halted, Interrupted, StudyError
+from .cell_files import write_json
+from .cells import Cell, Outcomes
+from .folder import Run
+from .making import Made, Recipe, Say, make_cell, persist
 from .study import Findings, Study, conclude, measure, report
 
-if TYPE_CHECKING:
-    import xarray as xr
-
-    from onebasin.models.target import Target
-
-Say = Callable[[str], None]
+LOCAL = "local"
 
 
-def run_cells(study: Study, config: Any, run: Run, *, progress: bool, say: Say) -> Outcomes:
+@dataclass(frozen=True)
+class Schedule:
+    """Where cells are made.
+
+    Attributes
+    ----------
+    scheduler : str
+        ``local``, or the address of a Dask scheduler.
+    workers : int or None
+        With ``local``: how many cells are made at once, each on one core. None: as many as the cores suffice for, with
+        as many cores each as a cell has chains; where that is one, cells are made in this process.
+    retries : int
+        How often a cell is tried again that was broken off by an error.
+    """
+
+    scheduler: str = LOCAL
+    workers: int | None = None
+    retries: int = 1
+
+    def __post_init__(self) -> None:
+        """Refuse what is none."""
+        if self.scheduler != LOCAL and "://" not in self.scheduler:
+            raise StudyError(
+                f"`--scheduler` is {self.scheduler!r}; give local, or the address of a Dask scheduler, as "
+                "tcp://host:8786."
+            )
+        if self.workers is not None and self.scheduler != LOCAL:
+            raise StudyError(
+                "`--workers` does not apply to a scheduler of your own, which has workers: leave it out."
+            )
+        if self.workers is not None and self.workers < 1:
+            raise StudyError(f"`--workers` is {self.workers}; it must be a whole number from 1.")
+        if self.retries < 0:
+            raise StudyError(f"`--retries` is {self.retries}; it must be a whole number from 0.")
+
+
+@dataclass
+class _Told:
+    """Says which cell lines are about, and how far the study is."""
+
+    cells: tuple[Cell, ...]
+    say: Say
+    ended: int = 0
+
+    def name(self, cell: Cell) -> str:
+        """A cell's place and label."""
+        place = next(at for at, other in enumerate(self.cells, start=1) if other.key == cell.key)
+        return f"[{place}/{len(self.cells)}] {cell.label}"
+
+    def hear(self, cell: Cell, text: str) -> None:
+        """Say a line of a cell, one of several at work."""
+        self.say(f"{self.name(cell)}: {text}" if text else self.name(cell))
+
+    def end(self, made: Made) -> None:
+        """Say that a cell has ended."""
+        self.ended += 1
+        if made.failure is None and not made.found:
+            so_far = f"{self.ended} of {len(self.cells)} cells have ended"
+            self.say(f"{self.name(made.cell)}: done in {made.seconds:.0f} s; {so_far}")
+
+
+def run_cells(
+    study: Study,
+    config: Any,
+    run: Run,
+    *,
+    progress: bool,
+    say: Say,
+    schedule: Schedule | None = None,
+) -> Outcomes:
     """Run the cells that the folder does not hold yet; `say` is called with a line of text for every cell.
 
-    Failures (of variational fits, of cells that `make` gave up, and of cells whose input failed) do not stop a study.
+    Failures do not stop a study: of variational fits, of cells that `make` gave up, of cells whose input failed, and
+    of those that errors broke off as often as they were tried.
 
     Raises
     ------
     Interrupted
         On Ctrl-C; what is finished stays in the folder.
     StudyError
-        If a file cannot be written, such as on a full disk; the message says what is kept.
+        If a file cannot be written, such as on a full disk, or no worker can make cells; the message says what is
+        kept.
     ValueError
         If two cells have one key, or an input is no earlier cell.
     """
     cells = study.cells(config)
     _check_order(cells)
+    recipe = Recipe(study.target, study.make, config, run.files)
     paths: dict[Cell, Path] = {}
     failures: dict[Cell, str] = {}
-    marks: dict[str, str | None] = {}
-    for place, cell in enumerate(cells, start=1):
-        try:
-            say(f"[{place}/{len(cells)}] {cell.label}")
-            target = study.target(config, cell)
-            own = marks[cell.key] = mark(cell, target, marks, say)
-            checkpoint = run.checkpoint_path(cell.key) if own else None
-            context = Context(target, checkpoint, progress, say)
-            make = partial(_make, study, config, cell, Outcomes(paths, failures), context)
-            failure = _failed_input(cell, failures, run, say) or _run_cell(
-                make, cell, own, run, say
-            )
-        except KeyboardInterrupt:
-            raise Interrupted(f"interrupted; {_what_is_kept(paths, cells, run)}") from None
-        except WriteError as error:
-            kept = _what_is_kept(paths, cells, run)
-            raise StudyError(f"{str(error).removesuffix('.')}; {kept}.") from error
-        if failure is None:
-            paths[cell] = run.posterior_path(cell.key)
+    broken: list[Cell] = []
+    making = _making(recipe, cells, schedule or Schedule(), progress=progress, say=say)
+    try:
+        for made in making:
+            if made.failure is None:
+                paths[made.cell] = run.files.posterior_path(made.cell.key)
+                run.note(made.cell.key, status="done", seconds=made.seconds)
+            else:
+                failures[made.cell] = made.failure
+                run.note(made.cell.key, status="failed", message=made.failure)
+            if made.broken:
+                broken.append(made.cell)
+    except KeyboardInterrupt:
+        making.close()
+        raise Interrupted(f"interrupted; {_what_is_kept(paths, cells, run)}") from None
+    except (WriteError, Halted) as error:
+        kept = _what_is_kept(paths, cells, run)
+        raise StudyError(f"{str(error).removesuffix('.')}; {kept}.") from error
+    in_order = [cell for cell in cells if cell in paths]
+    return Outcomes(
+        {cell: paths[cell] for cell in in_order},
+        {cell: failures[cell] for cell in cells if cell in failures},
+        tuple(broken),
+    )
+
+
+def _making(
+    recipe: Recipe, cells: tuple[Cell, ...], schedule: Schedule, *, progress: bool, say: Say
+) -> Iterator[Made]:
+    """Make the cells where the schedule says."""
+    told = _Told(cells, say)
+    if schedule.scheduler == LOCAL:
+        at_once, cores = _shares(cells, schedule.workers)
+        if at_once == 1 and schedule.workers is None:
+            yield from _one_by_one(recipe, cells, schedule.retries + 1, told, progress=progress)
+            return
+    from . import graph
+
+    with ExitStack() as stack:
+        if schedule.scheduler == LOCAL:
+            client = stack.enter_context(graph.local_client(at_once))
         else:
-            failures[cell] = failure
-    return Outcomes(paths, failures)
+            client = stack.enter_context(graph.remote_client(schedule.scheduler))
+            cores = graph.cores_of(client, len(cells), say)
+        how: dict[str, Any] = {"cores": cores, "tries": schedule.retries + 1, "hear": told.hear}
+        for made in graph.made_on_dask(recipe, cells, client, **how):
+            told.end(made)
+            yield made
+
+
+def _one_by_one(
+    recipe: Recipe, cells: tuple[Cell, ...], tries: int, told: _Told, *, progress: bool
+) -> Iterator[Made]:
+    """Make cells in this process."""
+    ended: dict[str, Made] = {}
+
+    def say(text: str) -> None:
+        told.say(f"    {text}")
+
+    for cell in cells:
+        told.say(told.name(cell))
+        inputs = [ended[key] for key in cell.inputs]
+
+        def attempt(cell: Cell = cell, inputs: list[Made] = inputs) -> Made:
+            return make_cell(recipe, cell, inputs, progress=progress, say=say)
+
+        ended[cell.key] = made = persist(recipe, cell, inputs, tries, attempt, say)
+        yield made
+
+
+def _shares(cells: tuple[Cell, ...], workers: int | None) -> tuple[int, int]:
+    """How many cells are made at once on this machine, and on how many cores each."""
+    if workers is not None:
+        return workers, 1
+    cores = available_cores()
+    used = max((min(cores, getattr(cell.settings, "chains", 1)) for cell in cells), default=cores)
+    at_once = max(1, min(cores // used, len(cells)))
+    return at_once, cores // at_once
 
 
 def _what_is_kept(paths: Mapping[Cell, Path], cells: tuple[Cell, ...], run: Run) -> str:
@@ -82,47 +205,36 @@ def _what_is_kept(paths: Mapping[Cell, Path], cells: tuple[Cell, ...], run: Run)
 
 
 def finish(study: Study, config: Any, run: Run, outcomes: Outcomes) -> Findings:
-    """Measure and conclude, and write findings and report into the folder."""
-    frames = measure(study, config, outcomes)
-    findings = conclude(study, frames)
-    write_json(run.findings_path, findings.to_dict())
-    write(report(study, config, outcomes, frames), run.report_path, force=True)
+    """Measure and conclude, and write findings and report into the folder.
+
+    Raises
+    ------
+    StudyError
+        At the end, if cells failed by an error.
+    """
+    try:
+        frames = measure(study, config, outcomes)
+        findings = conclude(study, frames)
+        write_json(run.findings_path, findings.to_dict())
+        write(report(study, config, outcomes, frames), run.report_path, force=True)
+    except Exception as error:
+        if not outcomes.broken:
+            raise
+        raise StudyError(_what_broke(outcomes, run)) from error  # it cannot do without those cells
+    if outcomes.broken:
+        raise StudyError(_what_broke(outcomes, run))
     return findings
 
 
-def sample(cell: Cell, context: Context) -> xr.DataTree:
-    """Sample a cell's target by its method; refuses a cell without one."""
-    if context.target is None:
-        raise ValueError(
-            f"`target` of the cell {cell.key} is None; give it a target, or make its posterior without sampling."
-        )
-    return infer(
-        context.target,
-        cell.method,
-        engine=cell.engine,
-        settings=cell.settings,
-        seed=cell.seed,
-        checkpoint=context.checkpoint,
-        predictive_mb=0,  # studies predict at points of their own
-        progress=context.progress,
+def _what_broke(outcomes: Outcomes, run: Run) -> str:
+    first = outcomes.broken[0]
+    others = len(outcomes.broken) - 1
+    more = f", and {others} more" if others else ""
+    return (
+        f"{len(outcomes.paths)} cells have a posterior, but {first.key} failed{more}: "
+        f"{outcomes.failures[first].removesuffix('.')}; {run.files.folder / first.key}.failed.json says where, and the "
+        "same command tries again what failed."
     )
-
-
-def mark(
-    cell: Cell, target: Target | None, marks: Mapping[str, str | None], say: Say | None = None
-) -> str | None:
-    """Hash everything that decides a cell's file; `marks` are those of its inputs, by key.
-
-    Where the cell or one of its inputs has no fingerprint, it is None: the cell is made anew whenever it is asked for.
-    """
-    names = ("engine", "method", "settings", "seed")
-    deciding: dict[str, Any] = {name: getattr(cell, name) for name in names}
-    inputs = deciding["inputs"] = [marks[key] for key in cell.inputs]
-    if None in inputs:
-        return None
-    if target is not None:
-        deciding |= {"symmetry": schema.encode_symmetry(target.symmetry), "dims": dict(target.dims)}
-    return fingerprint(target, progress=say, **deciding)
 
 
 def _check_order(cells: tuple[Cell, ...]) -> None:
@@ -138,46 +250,3 @@ def _check_order(cells: tuple[Cell, ...]) -> None:
                     f"earlier are: {', '.join(seen) or 'none'}."
                 )
         seen.append(cell.key)
-
-
-def _failed_input(cell: Cell, failures: Mapping[Cell, str], run: Run, say: Say) -> str | None:
-    """Record and return that an input of a cell failed, if one did."""
-    for other, reason in failures.items():
-        if other.key in cell.inputs:
-            message = f"made from {other.key}, which failed: {reason}"
-            say(f"    failed: {message}")
-            run.keep_failure(cell.key, None, message)
-            return message
-    return None
-
-
-def _run_cell(
-    make: Callable[[], xr.DataTree], cell: Cell, own: str | None, run: Run, say: Say
-) -> str | None:
-    """Make one cell unless it is there; return why it failed, None if it did not."""
-    if run.find(cell.key, own):
-        say("    there already")
-        return None
-    if (failure := run.find_failure(cell.key, own)) is not None:
-        say(f"    failed before: {failure}")
-        return failure
-    try:
-        tree = make()
-    except (AdviFailed, CellFailed) as error:
-        say(f"    failed: {error}")
-        run.keep_failure(cell.key, own, str(error))
-        return str(error)
-    run.keep(cell.key, own, tree)
-    return None
-
-
-def _make(
-    study: Study, config: Any, cell: Cell, outcomes: Outcomes, context: Context
-) -> xr.DataTree:
-    """Make a cell's posterior as the study says."""
-    if study.make is None:
-        return sample(cell, context)
-    start = time.perf_counter()
-    tree = study.make(config, cell, outcomes, context)
-    tree.attrs.setdefault(schema.WALL_TIME, time.perf_counter() - start)
-    return tree

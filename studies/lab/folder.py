@@ -1,6 +1,6 @@
 """A run is a folder: `run.json`, a posterior file per cell, the findings and the report.
 
-Everything is written as it goes, each file whole or not at all. A cell's file carries the
+Everything is written as it goes, each file whole or not at all. A cell's file (`lab.cell_files`) carries the
 fingerprint of all that decides its draws (target, data, method, engine, settings, seed, and the same
 of the cells that it is made from), and is taken as it is when the same is asked for again. So a run
 that was killed at any moment goes on to the result that it would have had.
@@ -16,26 +16,18 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
-from onebasin.models import schema
 from onebasin.models.errors import InUse, WriteError
-from onebasin.models.jsonable import json_safe, json_text
 from onebasin.models.notices import notice
-from onebasin.models.storage.atomic import replacing
 from onebasin.models.storage.leftovers import sweep
 from onebasin.models.storage.locks import locked
 from onebasin.models.storage.makers import Maker
-from onebasin.models.storage.seal import Seal, examine, examine_json, seal_json
+from onebasin.models.storage.seal import Seal, examine_json
 
 from .. import run_log
 from ..errors import Interrupted, StudyError
-
-if TYPE_CHECKING:
-    import xarray as xr
-
-FINGERPRINT = "cell"
-"""Attribute of a posterior file that says which cell it is of."""
+from .cell_files import CellFiles, read_json, say_damaged, write_sealed
 
 
 class Run:
@@ -72,62 +64,20 @@ class Run:
         """The log, which tells when the run did what."""
         return self.path / run_log.NAME
 
-    def posterior_path(self, key: str) -> Path:
-        """Where a cell's posterior is kept."""
-        return self.path / "posteriors" / f"{key}.nc"
+    @property
+    def files(self) -> CellFiles:
+        """The files of its cells."""
+        return CellFiles(self.path / "posteriors", self._resume)
 
-    def checkpoint_path(self, key: str) -> Path:
-        """Where a cell's finished chains are kept until all are."""
-        return self.path / "posteriors" / f"{key}.chains"
+    def note(self, key: str, **what: Any) -> None:
+        """Record what became of a cell."""
+        self.record["cells"][key] = what
+        self._write()
 
-    def find(self, key: str, fingerprint: str | None) -> bool:
-        """Tell whether a cell's posterior is there and may be taken; a notice tells of a damaged one."""
-        import numpy as np
-
-        path = self.posterior_path(key)
-        if not self._resume or fingerprint is None or not path.exists():
-            return False
-        seal = examine(path)
-        attrs = {} if seal is Seal.DAMAGED else _root_attributes(path)
-        if attrs.get(FINGERPRINT, fingerprint) != fingerprint:
-            return False
-        if seal is not Seal.SEALED or not attrs:
-            _say_damaged(path)
-            return False
-        (seconds,) = np.ravel(attrs.get(schema.WALL_TIME, 0.0))  # NetCDF makes an array of a number
-        self._note(key, status="done", seconds=float(seconds))
-        return True
-
-    def find_failure(self, key: str, fingerprint: str | None) -> str | None:
-        """Return why a cell failed before, if it did; it would fail again."""
-        path = self._failure_path(key)
-        if not self._resume or fingerprint is None or not path.exists():
-            return None
-        failure = _read_json(path)
-        if failure.get(FINGERPRINT, fingerprint) != fingerprint:
-            return None
-        if examine_json(failure) is not Seal.SEALED:
-            _say_damaged(path)
-            return None
-        self._note(key, status="failed", message=failure["message"])
-        return str(failure["message"])
-
-    def keep(self, key: str, fingerprint: str | None, tree: xr.DataTree) -> None:
-        """Write a cell's posterior; without a fingerprint it is made anew the next time."""
-        from onebasin.inference import kept
-        from onebasin.models.storage.netcdf import write_tree
-
-        tree.attrs[FINGERPRINT] = fingerprint or ""
-        write_tree(tree, self.posterior_path(key))
-        self._failure_path(key).unlink(missing_ok=True)
-        kept.remove(self.checkpoint_path(key))
-        self._note(key, status="done", seconds=float(tree.attrs.get(schema.WALL_TIME, 0.0)))
-
-    def keep_failure(self, key: str, fingerprint: str | None, message: str) -> None:
-        """Write why a cell failed; without a fingerprint it is tried again the next time."""
-        self.posterior_path(key).unlink(missing_ok=True)
-        write_sealed(self._failure_path(key), {FINGERPRINT: fingerprint, "message": message})
-        self._note(key, status="failed", message=message)
+    def note(self, key: str, **what: Any) -> None:
+        """Record what became of a cell."""
+        self.record["cells"][key] = what
+        self._write()
 
     def __enter__(self) -> Self:
         """Hold the folder, and record that the run is under way.
@@ -139,7 +89,7 @@ class Run:
         """
         self._held.enter_context(locked(self.path, argument="--out"))
         try:
-            sweep(self.path / "posteriors")
+            sweep(self.files.folder)
             self._mark("running", process=str(Maker.own()))
         except BaseException as error:
             self.__exit__(type(error), error, error.__traceback__)
@@ -171,13 +121,6 @@ class Run:
         if self.record.get("status") == "running":
             with suppress(OSError):
                 self._mark("interrupted")
-
-    def _failure_path(self, key: str) -> Path:
-        return self.path / "posteriors" / f"{key}.failed.json"
-
-    def _note(self, key: str, **what: Any) -> None:
-        self.record["cells"][key] = what
-        self._write()
 
     def _mark(self, status: str, **what: Any) -> None:
         for name in ("message", "process"):
@@ -251,17 +194,6 @@ def canonical(config: Any) -> str:
     return json.dumps(asdict(config), sort_keys=True)
 
 
-def write_json(path: Path, value: Any) -> None:
-    """Write JSON to a file, whole or not at all; numbers that are not finite become null."""
-    with replacing(path) as part:
-        part.write_text(f"{json_text(value)}\n", encoding="utf-8")
-
-
-def write_sealed(path: Path, value: dict[str, Any]) -> None:
-    """Write an object as `write_json` does, with its seal."""
-    write_json(path, seal_json(json_safe(value)))
-
-
 def _check_folder(path: Path, digest: str, *, resume: bool, force: bool) -> None:
     if path.exists() and not path.is_dir():
         raise StudyError(f"`--out` is {path}, which is a file: name a folder.")
@@ -272,7 +204,7 @@ def _check_folder(path: Path, digest: str, *, resume: bool, force: bool) -> None
             f"`--out` is {path}, which holds files of something else: name another folder, or use "
             "it all the same with --force."
         )
-    record = _read_json(path / "run.json")
+    record = read_json(path / "run.json")
     damaged = examine_json(record) is Seal.DAMAGED or not record
     if record.get("config_hash") != digest:
         why = ", as far as its damaged run.json can be read" if damaged else ""
@@ -281,7 +213,7 @@ def _check_folder(path: Path, digest: str, *, resume: bool, force: bool) -> None
             "replace that run with --force."
         )
     if damaged:
-        _say_damaged(path / "run.json")
+        say_damaged(path / "run.json")
     if not resume:
         raise StudyError(
             f"`--out` is {path}, which holds this run already: --resume takes what is there, "
@@ -294,7 +226,7 @@ def _correct_status(path: Path) -> None:
     if not (path / "run.json").is_file():
         return
     with suppress(OSError, InUse), locked(path, argument="--out"):
-        record = _read_json(path / "run.json")
+        record = read_json(path / "run.json")
         maker = Maker.read(record.get("process"))
         if record.get("status") == "running" and maker is not None and maker.has_ended:
             del record["process"]
@@ -307,29 +239,6 @@ def _is_beginning(entry: Path) -> bool:
     if entry.name == "posteriors" and entry.is_dir():
         return not any(entry.iterdir())
     return re.fullmatch(r"\.lock|\.run\.json\.onebasin-.*", entry.name) is not None
-
-
-def _say_damaged(path: Path) -> None:
-    notice(f"{path} is damaged (its checksum is missing or wrong): it is made anew.")
-
-
-def _root_attributes(path: Path) -> dict[str, Any]:
-    """Attributes of a posterior file; none where it cannot be read."""
-    import h5py
-
-    try:
-        with h5py.File(path) as file:
-            return dict(file.attrs)
-    except (OSError, RuntimeError, ValueError, KeyError):
-        return {}
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:  # a damaged file says nothing
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def _now() -> str:

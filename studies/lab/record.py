@@ -11,7 +11,8 @@ from onebasin.analysis.report.markdown import table_to_markdown
 from onebasin.models.storage.atomic import replacing
 
 from .. import registry
-from .folder import Run, write_sealed
+from .cell_files import write_sealed
+from .folder import Run
 from .frame import Frame
 from .study import Findings, Study, conclude
 

@@ -12,7 +12,7 @@ from onebasin.models import Target, schema
 
 from ..errors import StudyError
 from ..lab import Cell, Context, Options, Outcomes
-from ..lab.driver import sample
+from ..lab.making import sample
 from .problems import PROBLEMS, condition, simulate
 
 NAME = "label-switching"

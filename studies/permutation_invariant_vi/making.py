@@ -18,8 +18,8 @@ from onebasin.models import BayesianNetwork, NetworkTarget, predict, schema
 from onebasin.models.data import Dataset
 
 from ..lab import Cell, CellFailed, Context, Frame, Frames, Outcomes
-from ..lab.driver import sample
 from ..lab.images import image_split
+from ..lab.making import sample
 from ..lab.trees import tree_of
 from .classifiers.truth import hold_against, make_truth
 from .design import INTERPOLATION, QUADRATURE, Config, FitSettings, TruthSettings

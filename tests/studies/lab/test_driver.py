@@ -21,8 +21,10 @@ from onebasin.models.symmetry.blocks import Exchangeable
 from onebasin.models.target import Target
 from onebasin.studies.errors import Interrupted, StudyError
 from onebasin.studies.lab import Cell, CellFailed, Context, Outcomes, Study, Text
-from onebasin.studies.lab.driver import mark, run_cells, sample
-from onebasin.studies.lab.folder import FINGERPRINT, open_run
+from onebasin.studies.lab.cell_files import FINGERPRINT
+from onebasin.studies.lab.driver import run_cells
+from onebasin.studies.lab.folder import open_run
+from onebasin.studies.lab.making import mark, sample
 
 from ..conftest import fake_posterior
 
@@ -106,7 +108,7 @@ def values(outcomes: Outcomes, key: str) -> np.ndarray:
     return outcomes.by_key(key)["posterior"].to_dataset()["mu"].values
 
 
-def test_cell_is_made_from_its_inputs(cook, kitchen):
+def test_cell_is_made_from_its_inputs(cook, kitchen, tmp_path):
     outcomes, said = cook(Config(power=3.0))
     assert kitchen.made == ["a", "b", "ab", "c"]
     a, b = (values(outcomes, f"{name}.nuts.stan") for name in "ab")
@@ -115,6 +117,8 @@ def test_cell_is_made_from_its_inputs(cook, kitchen):
     assert said[2] == "[3/4] ab, blend, numpy"
     assert outcomes.by_key("ab.blend.numpy").attrs["wall_time"] > 0
     assert not outcomes.failures
+    record = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert record["cells"]["a.nuts.stan"] == {"status": "done", "seconds": 1.5}
 
 
 def test_make_is_told_target_folder_and_progress(cook, kitchen, tmp_path):
@@ -201,13 +205,35 @@ def test_cell_that_fails_does_not_stop_the_others(cook, kitchen, error):
     assert [cell.problem for cell in outcomes.failures] == ["ab", "c"]
 
 
-def test_error_of_another_kind_stops_the_study(cook, kitchen):
+def test_an_error_fails_its_cell_alone_and_is_tried_again(cook, kitchen, tmp_path):
     def fail(cell: Cell) -> None:
-        raise RuntimeError("a bug")
+        if cell.problem == "b":
+            raise RuntimeError("a bug")
 
     kitchen.before = fail
-    with pytest.raises(RuntimeError, match="a bug"):
-        cook()
+    outcomes, said = cook()
+    assert kitchen.made == ["a", "b", "b"]
+    assert [cell.problem for cell in outcomes] == ["a"]
+    assert [cell.problem for cell in outcomes.broken] == ["b"]
+    assert [cell.problem for cell in outcomes.failures] == ["b", "ab", "c"]
+    assert "    failed, and is tried again (1 of 1): RuntimeError: a bug" in said
+    kept = json.loads((tmp_path / "run/posteriors/b.nuts.stan.failed.json").read_text())
+    assert kept["message"] == "RuntimeError: a bug"
+    assert 'raise RuntimeError("a bug")' in kept["trace"]
+    # The next run tries what was broken off, and what failed with it.
+    kitchen.before = lambda cell: None
+    outcomes, _ = cook()
+    assert kitchen.made == ["b", "ab", "c"]
+    assert not outcomes.failures
+
+
+def test_an_error_before_the_making_stops_the_study(cook, kitchen):
+    def target(config: Config, cell: Cell) -> Target | None:
+        raise RuntimeError("no data")
+
+    with pytest.raises(RuntimeError, match="no data"):
+        cook(study=replace(kitchen.study(), target=target))
+    assert kitchen.made == []
 
 
 def test_a_full_disk_says_what_is_kept(cook, kitchen):

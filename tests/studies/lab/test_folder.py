@@ -17,14 +17,13 @@ from onebasin.models.storage.makers import Maker
 from onebasin.models.storage.seal import Seal, examine_json
 from onebasin.studies.errors import Interrupted, StudyError
 from onebasin.studies.lab import folder
+from onebasin.studies.lab.cell_files import write_json, write_sealed
 from onebasin.studies.lab.folder import (
     Run,
     canonical,
     config_hash,
     default_folder,
     open_run,
-    write_json,
-    write_sealed,
 )
 
 from ..conftest import fake_posterior
@@ -55,6 +54,12 @@ def opened(path: Path, config: Config | None = None, **options: bool) -> Run:
     how = {"resume": True, "force": False} | options
     config = config or Config()
     return open_run(path, study="toy", config=config, command=["onebasin", "study"], **how)
+
+
+def begun(path: Path) -> Run:
+    """A run that has ended, without a cell."""
+    with opened(path) as run:
+        return run
 
 
 @pytest.mark.parametrize(
@@ -195,61 +200,60 @@ def test_an_interrupt_amid_the_writing_of_the_status_is_recorded(tmp_path, monke
 
 
 def test_posterior_is_taken_again_only_with_its_fingerprint(tmp_path, posterior):
-    run = opened(tmp_path / "run")
-    run.keep("a", "mark", posterior)
+    run = begun(tmp_path / "run")
+    run.files.keep("a", "mark", posterior)
     again = opened(tmp_path / "run")
-    assert again.find("a", "mark")
-    assert again.record["cells"]["a"] == {"status": "done", "seconds": 1.5}
-    assert not again.find("a", "another mark")
-    assert not again.find("b", "mark")
-    assert not opened(tmp_path / "run", resume=False, force=True).find("a", "mark")
+    assert again.files.find("a", "mark") == 1.5
+    assert not again.files.find("a", "another mark")
+    assert not again.files.find("b", "mark")
+    assert not opened(tmp_path / "run", resume=False, force=True).files.find("a", "mark")
 
 
 def test_damaged_posterior_is_made_anew(tmp_path, posterior):
-    run = opened(tmp_path / "run")
-    run.keep("a", "mark", posterior)
-    path = run.posterior_path("a")
+    run = begun(tmp_path / "run")
+    run.files.keep("a", "mark", posterior)
+    path = run.files.posterior_path("a")
     path.write_bytes(path.read_bytes()[:500])
-    assert not opened(tmp_path / "run").find("a", "mark")
+    assert not opened(tmp_path / "run").files.find("a", "mark")
 
 
 def test_cell_with_a_flipped_byte_is_made_anew_with_a_line(tmp_path, posterior, caplog):
-    run = opened(tmp_path / "run")
-    run.keep("a", "mark", posterior)
-    path = run.posterior_path("a")
+    run = begun(tmp_path / "run")
+    run.files.keep("a", "mark", posterior)
+    path = run.files.posterior_path("a")
     flip(path, path.read_bytes().index(posterior.posterior["b2"].values.tobytes()[:16]))
-    assert not opened(tmp_path / "run").find("a", "mark")
+    assert not opened(tmp_path / "run").files.find("a", "mark")
     assert caplog.messages == [
         f"{path} is damaged (its checksum is missing or wrong): it is made anew."
     ]
-    assert not opened(tmp_path / "run").find("a", "of another run")
-    run.keep("a", "mark", posterior)
-    assert opened(tmp_path / "run").find("a", "mark")
+    assert not opened(tmp_path / "run").files.find("a", "of another run")
+    run.files.keep("a", "mark", posterior)
+    assert opened(tmp_path / "run").files.find("a", "mark")
 
 
 def test_cell_of_another_run_is_no_damaged_one(tmp_path, posterior, caplog):
     run = opened(tmp_path / "run")
     posterior.attrs["cell"] = "of an earlier version"
-    posterior.to_netcdf(run.posterior_path("a"), engine="h5netcdf")
-    assert not run.find("a", "mark")
+    posterior.to_netcdf(run.files.posterior_path("a"), engine="h5netcdf")
+    assert not run.files.find("a", "mark")
     assert caplog.messages == []
 
 
 def test_cell_without_a_fingerprint_is_never_taken(tmp_path, posterior):
-    run = opened(tmp_path / "run")
-    run.keep("a", None, posterior)
-    assert not opened(tmp_path / "run").find("a", None)
-    assert not opened(tmp_path / "run").find("a", "mark")
-    run.keep_failure("a", None, "no convergence")
-    assert opened(tmp_path / "run").find_failure("a", None) is None
+    run = begun(tmp_path / "run")
+    run.files.keep("a", None, posterior)
+    assert not opened(tmp_path / "run").files.find("a", None)
+    assert not opened(tmp_path / "run").files.find("a", "mark")
+    run.files.keep_failure("a", None, "no convergence")
+    assert opened(tmp_path / "run").files.find_failure("a", None) is None
 
 
 def test_damaged_failure_is_tried_again_with_a_line(tmp_path, caplog):
-    run = opened(tmp_path / "run")
-    run.keep_failure("a", "mark", "no convergence")
-    path = run.posterior_path("a").with_name("a.failed.json")
+    run = begun(tmp_path / "run")
+    run.files.keep_failure("a", "mark", "no convergence")
+    path = run.files.posterior_path("a").with_name("a.failed.json")
     flip(path, path.read_bytes().index(b"convergence"))
-    assert opened(tmp_path / "run").find_failure("a", "mark") is None
+    assert opened(tmp_path / "run").files.find_failure("a", "mark") is None
     assert caplog.messages == [
         f"{path} is damaged (its checksum is missing or wrong): it is made anew."
     ]
@@ -271,28 +275,30 @@ def test_damaged_run_json_of_this_run_is_made_anew_with_a_line(tmp_path, caplog)
 
 
 def test_failure_is_remembered_until_the_cell_succeeds(tmp_path, posterior):
-    run = opened(tmp_path / "run")
-    run.keep_failure("a", "mark", "no convergence")
-    assert opened(tmp_path / "run").find_failure("a", "mark") == "no convergence"
-    assert opened(tmp_path / "run").find_failure("a", "other") is None
-    assert opened(tmp_path / "run", resume=False, force=True).find_failure("a", "mark") is None
-    run.keep("a", "mark", posterior)
-    assert opened(tmp_path / "run").find_failure("a", "mark") is None
+    run = begun(tmp_path / "run")
+    run.files.keep_failure("a", "mark", "no convergence")
+    assert opened(tmp_path / "run").files.find_failure("a", "mark") == "no convergence"
+    assert opened(tmp_path / "run").files.find_failure("a", "other") is None
+    assert (
+        opened(tmp_path / "run", resume=False, force=True).files.find_failure("a", "mark") is None
+    )
+    run.files.keep("a", "mark", posterior)
+    assert opened(tmp_path / "run").files.find_failure("a", "mark") is None
 
 
 def test_failure_removes_an_older_posterior(tmp_path, posterior):
-    run = opened(tmp_path / "run")
-    run.keep("a", "old", posterior)
-    run.keep_failure("a", "new", "no convergence")
-    assert not run.posterior_path("a").exists()
+    run = begun(tmp_path / "run")
+    run.files.keep("a", "old", posterior)
+    run.files.keep_failure("a", "new", "no convergence")
+    assert not run.files.posterior_path("a").exists()
 
 
 def test_kept_cell_takes_its_checkpoint_away(tmp_path, posterior):
     run = opened(tmp_path / "run")
-    run.checkpoint_path("a").mkdir()
-    (run.checkpoint_path("a") / "chain-0.npz").touch()
-    run.keep("a", "mark", posterior)
-    assert not run.checkpoint_path("a").exists()
+    run.files.checkpoint_path("a").mkdir()
+    (run.files.checkpoint_path("a") / "chain-0.npz").touch()
+    run.files.keep("a", "mark", posterior)
+    assert not run.files.checkpoint_path("a").exists()
 
 
 def test_folder_of_something_else_is_refused(tmp_path):
@@ -365,9 +371,9 @@ def test_a_run_that_was_killed_as_it_began_goes_on(tmp_path):
 
 def test_only_kept_chains_are_deleted(tmp_path, posterior):
     run = opened(tmp_path / "run")
-    chains = run.checkpoint_path("a")
+    chains = run.files.checkpoint_path("a")
     chains.mkdir()
     (chains / "notes.txt").write_text("mine")
     (chains / "state.npz").touch()
-    run.keep("a", "mark", posterior)
+    run.files.keep("a", "mark", posterior)
     assert [path.name for path in chains.iterdir()] == ["notes.txt"]

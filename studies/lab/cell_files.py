@@ -1,0 +1,167 @@
+"""The files of a run's cells: a posterior each, or why there is none, and what is kept on the way to it.
+
+Each is written whole or not at all, and carries the fingerprint of all that decides the cell's draws, by which it is
+known again. Whoever makes a cell writes them, in this process or in another; `run.json` is the run's own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from time import sleep
+from typing import TYPE_CHECKING, Any
+
+from onebasin.models import schema
+from onebasin.models.errors import InUse
+from onebasin.models.jsonable import json_safe, json_text
+from onebasin.models.notices import notice
+from onebasin.models.storage.atomic import replacing
+from onebasin.models.storage.locks import locked
+from onebasin.models.storage.seal import Seal, examine, examine_json, seal_json
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+FINGERPRINT = "cell"
+"""Attribute of a posterior file that says which cell it is of."""
+_LOOK_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class CellFiles:
+    """Where a run's cells are kept.
+
+    Attributes
+    ----------
+    folder : Path
+        A folder that is there.
+    resume : bool
+        Whether cells that are there are taken.
+    """
+
+    folder: Path
+    resume: bool
+
+    def posterior_path(self, key: str) -> Path:
+        """Where a cell's posterior is kept."""
+        return self.folder / f"{key}.nc"
+
+    def checkpoint_path(self, key: str) -> Path:
+        """Where a cell's chains are kept until its posterior is."""
+        return self.folder / f"{key}.chains"
+
+    @contextmanager
+    def held(self, key: str, say: Callable[[str], None]) -> Iterator[None]:
+        """Hold a cell while it is made; where another process makes it, say who, and wait for it.
+
+        The folder has one run at a time, but a worker on another machine may still be at a cell of a run that was
+        killed.
+        """
+        said = False
+        with ExitStack() as stack:
+            while True:
+                try:
+                    stack.enter_context(locked(self.posterior_path(key), argument=key, beside=True))
+                    break
+                except InUse as error:
+                    if not said:
+                        say(f"waits: {str(error).partition(';')[0]}")
+                    said = True
+                    sleep(_LOOK_SECONDS)
+            yield
+
+    def find(self, key: str, fingerprint: str | None) -> float | None:
+        """Seconds that a cell's posterior took, where it is there and may be taken; a notice tells of a damaged one."""
+        import numpy as np
+
+        path = self.posterior_path(key)
+        if not self.resume or fingerprint is None or not path.exists():
+            return None
+        seal = examine(path)
+        attrs = {} if seal is Seal.DAMAGED else _root_attributes(path)
+        if attrs.get(FINGERPRINT, fingerprint) != fingerprint:
+            return None
+        if seal is not Seal.SEALED or not attrs:
+            say_damaged(path)
+            return None
+        (seconds,) = np.ravel(attrs.get(schema.WALL_TIME, 0.0))  # NetCDF makes an array of a number
+        return float(seconds)
+
+    def find_failure(self, key: str, fingerprint: str | None) -> str | None:
+        """Return why a cell failed before, if it did; it would fail again."""
+        path = self._failure_path(key)
+        if not self.resume or fingerprint is None or not path.exists():
+            return None
+        failure = read_json(path)
+        if failure.get(FINGERPRINT, fingerprint) != fingerprint:
+            return None
+        if examine_json(failure) is not Seal.SEALED:
+            say_damaged(path)
+            return None
+        return str(failure["message"])
+
+    def keep(self, key: str, fingerprint: str | None, tree: xr.DataTree) -> float:
+        """Write a cell's posterior, and return the seconds that it took.
+
+        Without a fingerprint it is made anew the next time.
+        """
+        from onebasin.inference import kept
+        from onebasin.models.storage.netcdf import write_tree
+
+        tree.attrs[FINGERPRINT] = fingerprint or ""
+        write_tree(tree, self.posterior_path(key))
+        self._failure_path(key).unlink(missing_ok=True)
+        kept.remove(self.checkpoint_path(key))
+        return float(tree.attrs.get(schema.WALL_TIME, 0.0))
+
+    def keep_failure(self, key: str, fingerprint: str | None, message: str) -> None:
+        """Write why a cell has no posterior; without a fingerprint it is tried again the next time."""
+        self.posterior_path(key).unlink(missing_ok=True)
+        write_sealed(self._failure_path(key), {FINGERPRINT: fingerprint, "message": message})
+
+    def keep_error(self, key: str, message: str, trace: str) -> None:
+        """Write what broke off the making of a cell, and where in the code; the next time it is tried again."""
+        what = {FINGERPRINT: None, "message": message, "trace": trace}
+        write_sealed(self._failure_path(key), what)
+
+    def _failure_path(self, key: str) -> Path:
+        return self.folder / f"{key}.failed.json"
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write JSON to a file, whole or not at all; numbers that are not finite become null."""
+    with replacing(path) as part:
+        part.write_text(f"{json_text(value)}\n", encoding="utf-8")
+
+
+def write_sealed(path: Path, value: dict[str, Any]) -> None:
+    """Write an object as `write_json` does, with its seal."""
+    write_json(path, seal_json(json_safe(value)))
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read an object; a damaged file says nothing."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def say_damaged(path: Path) -> None:
+    """Tell of a file that is made anew."""
+    notice(f"{path} is damaged (its checksum is missing or wrong): it is made anew.")
+
+
+def _root_attributes(path: Path) -> dict[str, Any]:
+    """Attributes of a posterior file; none where it cannot be read."""
+    import h5py
+
+    try:
+        with h5py.File(path) as file:
+            return dict(file.attrs)
+    except (OSError, RuntimeError, ValueError, KeyError):
+        return {}

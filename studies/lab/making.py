@@ -1,0 +1,240 @@
+"""Making one cell: found in the folder, or made and kept there; the same in this process, in another, on any machine.
+
+Every cell has a mark, the fingerprint of all that decides its draws; it covers the marks of its inputs, so that what
+depends on a changed posterior is made anew. What a cell is made from is read from the folder, never handed on.
+
+An error before the making (data that are missing, no CmdStan) would meet every cell, and stops the study; one of the
+making is `Broken`, which may be tried again; `CellFailed` and `AdviFailed` are results, and would come again.
+"""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from onebasin.inference.errors import AdviFailed
+from onebasin.inference.fingerprint import fingerprint
+from onebasin.models import schema
+from onebasin.models.errors import OnebasinError, RunCancelled, WriteError
+
+from ..methods import infer
+from .cell_files import CellFiles
+from .cells import Cell, CellFailed, Context, Outcomes
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from onebasin.models.target import Target
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What the making of every cell of a run takes; processes hand it to each other.
+
+    Attributes
+    ----------
+    target, make
+        Those of the study.
+    config
+        Its settings.
+    files : CellFiles
+        Where cells are kept.
+    """
+
+    target: Callable[[Any, Cell], Target | None]
+    make: Callable[[Any, Cell, Outcomes, Context], xr.DataTree] | None
+    config: Any
+    files: CellFiles
+
+
+@dataclass(frozen=True)
+class Made:
+    """What became of a cell.
+
+    Attributes
+    ----------
+    cell : Cell
+        Which.
+    mark : str or None
+        Its mark.
+    failure : str or None
+        Why there is no posterior.
+    seconds : float
+        What its posterior took, when it was made.
+    found : bool
+        Whether an earlier run has made it.
+    broken : bool
+        Whether it failed by an error, so that the next run tries again.
+    """
+
+    cell: Cell
+    mark: str | None = None
+    failure: str | None = None
+    seconds: float = 0.0
+    found: bool = False
+    broken: bool = False
+
+
+class Broken(OnebasinError, RuntimeError):
+    """A making that was broken off by an error, which may not come again.
+
+    Attributes
+    ----------
+    trace : str
+        Where in the code.
+    """
+
+    def __init__(self, message: str, trace: str = "") -> None:
+        super().__init__(message)
+        self.trace = trace
+
+
+def make_cell(
+    recipe: Recipe, cell: Cell, inputs: Sequence[Made], *, progress: bool, say: Say
+) -> Made:
+    """Make a cell unless it is there.
+
+    Raises
+    ------
+    Broken
+        If it was broken off by an error.
+    WriteError
+        If a file cannot be written, such as on a full disk.
+    """
+    target = recipe.target(recipe.config, cell)
+    own = mark(cell, target, {made.cell.key: made.mark for made in inputs}, say)
+    with recipe.files.held(cell.key, say):
+        return _found(recipe.files, cell, own, say) or _new(
+            recipe, cell, target, own, inputs, progress=progress, say=say
+        )
+
+
+def persist(
+    recipe: Recipe,
+    cell: Cell,
+    inputs: Sequence[Made],
+    tries: int,
+    attempt: Callable[[], Made],
+    say: Say,
+) -> Made:
+    """Make attempts until one is not broken off, or all are used up: then the cell has failed.
+
+    It has failed at once where one of its inputs has.
+    """
+    if (failed := _failed_input(recipe, cell, inputs, say)) is not None:
+        return failed
+    for number in range(1, tries + 1):
+        try:
+            return attempt()
+        except Broken as error:
+            last = error
+            if number < tries:
+                say(f"failed, and is tried again ({number} of {tries - 1}): {error}")
+    say(f"failed: {last}")
+    recipe.files.keep_error(cell.key, str(last), last.trace)
+    return Made(cell, failure=str(last), broken=True)
+
+
+def mark(
+    cell: Cell, target: Target | None, marks: Mapping[str, str | None], say: Say | None = None
+) -> str | None:
+    """Hash everything that decides a cell's file; `marks` are those of its inputs, by key.
+
+    Where the cell or one of its inputs has no fingerprint, it is None: the cell is made anew whenever it is asked for.
+    """
+    names = ("engine", "method", "settings", "seed")
+    deciding: dict[str, Any] = {name: getattr(cell, name) for name in names}
+    inputs = deciding["inputs"] = [marks[key] for key in cell.inputs]
+    if None in inputs:
+        return None
+    if target is not None:
+        deciding |= {"symmetry": schema.encode_symmetry(target.symmetry), "dims": dict(target.dims)}
+    return fingerprint(target, progress=say, **deciding)
+
+
+def sample(cell: Cell, context: Context) -> xr.DataTree:
+    """Sample a cell's target by its method; refuses a cell without one."""
+    if context.target is None:
+        raise ValueError(
+            f"`target` of the cell {cell.key} is None; give it a target, or make its posterior without sampling."
+        )
+    return infer(
+        context.target,
+        cell.method,
+        engine=cell.engine,
+        settings=cell.settings,
+        seed=cell.seed,
+        checkpoint=context.checkpoint,
+        predictive_mb=0,  # studies predict at points of their own
+        progress=context.progress,
+    )
+
+
+def _failed_input(recipe: Recipe, cell: Cell, inputs: Sequence[Made], say: Say) -> Made | None:
+    """Record and return that an input of a cell failed, if one did."""
+    for made in inputs:
+        if made.failure is not None:
+            message = f"made from {made.cell.key}, which failed: {made.failure}"
+            say(f"failed: {message}")
+            recipe.files.keep_failure(cell.key, None, message)
+            return Made(cell, failure=message)
+    return None
+
+
+def _found(files: CellFiles, cell: Cell, own: str | None, say: Say) -> Made | None:
+    """Take what an earlier run has made of the cell, if it has."""
+    if (seconds := files.find(cell.key, own)) is not None:
+        say("there already")
+        return Made(cell, own, seconds=seconds, found=True)
+    if (failure := files.find_failure(cell.key, own)) is not None:
+        say(f"failed before: {failure}")
+        return Made(cell, own, failure=failure, found=True)
+    return None
+
+
+def _new(
+    recipe: Recipe,
+    cell: Cell,
+    target: Target | None,
+    own: str | None,
+    inputs: Sequence[Made],
+    *,
+    progress: bool,
+    say: Say,
+) -> Made:
+    """Make a cell and keep it."""
+    files = recipe.files
+    before = Outcomes({made.cell: files.posterior_path(made.cell.key) for made in inputs}, {})
+    checkpoint = files.checkpoint_path(cell.key) if own else None
+    try:
+        tree = _posterior(recipe, cell, before, Context(target, checkpoint, progress, say))
+        return Made(cell, own, seconds=files.keep(cell.key, own, tree))
+    except (AdviFailed, CellFailed) as error:
+        say(f"failed: {error}")
+        files.keep_failure(cell.key, own, str(error))
+        return Made(cell, own, failure=str(error))
+    except (WriteError, RunCancelled):
+        raise
+    except Exception as error:
+        raise Broken(in_words(error), traceback.format_exc()) from error
+
+
+def _posterior(recipe: Recipe, cell: Cell, before: Outcomes, context: Context) -> xr.DataTree:
+    """Make a cell's posterior as the study says."""
+    if recipe.make is None:
+        return sample(cell, context)
+    start = time.perf_counter()
+    tree = recipe.make(recipe.config, cell, before, context)
+    tree.attrs.setdefault(schema.WALL_TIME, time.perf_counter() - start)
+    return tree
+
+
+def in_words(error: Exception) -> str:
+    """What is said of an error: the sentence of one of ours, of others the name too."""
+    text = str(error).strip()
+    return text if isinstance(error, OnebasinError) and text else f"{type(error).__name__}: {text}"
