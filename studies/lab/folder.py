@@ -74,11 +74,6 @@ class Run:
         self.record["cells"][key] = what
         self._write()
 
-    def note(self, key: str, **what: Any) -> None:
-        """Record what became of a cell."""
-        self.record["cells"][key] = what
-        self._write()
-
     def __enter__(self) -> Self:
         """Hold the folder, and record that the run is under way.
 
