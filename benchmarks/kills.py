@@ -1,6 +1,6 @@
 """Commands ended at random moments: what is left of them, and whether the same command goes on to the same result.
 
-    .venv/bin/python benchmarks/kills.py [--sample N] [--study N] [--build N] [--seed N] [--json]
+    .venv/bin/python benchmarks/kills.py [--sample N] [--numpyro N] [--study N] [--build N] [--seed N] [--json]
 
 N commands of each kind are started and sent SIGKILL, SIGTERM, SIGHUP or SIGINT in turn, at a moment drawn uniformly
 from the time that an undisturbed run takes (`cmdstan build`: from its first `BUILD_SECONDS`, linking and compiling).
@@ -9,6 +9,11 @@ Counted are processes that are alive 2 seconds after the command has ended, exit
 Every third time the same command then runs to its end: its draws are held against those of the undisturbed run, and the
 output's folder, the folder of temporary files and the cache are searched for what it should have swept. For builds, the
 next one is let compile for a few seconds instead, and may have no unfinished folder in the cache but its own.
+
+`--numpyro` sends SIGKILL alone, each time after a chain has begun, at a moment drawn uniformly from the time that an
+undisturbed run then takes to its result; `phases` says what the command was at. Every third time it is let finish, as
+above. Its chains write down where they stand every tenth of a second instead of every ten seconds, so that there is
+something to lose.
 
 All processes are found by a variable of their environment, in Linux's /proc. The cache is one of its own: homes in the
 user's are linked into it, so that no build but those under test compiles anything but the programs.
@@ -27,22 +32,30 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import platformdirs
 
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
-COMMAND = (
-    sys.executable,
-    "-c",
-    "import sys; from onebasin.studies.cli import main; sys.exit(main())",
-)
+RUN = "import sys; from onebasin.studies.cli import main; sys.exit(main())"
+OFTEN = "from onebasin.inference.mcmc import places; places.SECONDS = 0.1"
 MARK = "ONEBASIN_KILLS"
 ORPHAN_SECONDS, END_SECONDS, BUILD_SECONDS = 2.0, 60.0, 12.0
 PROGRAM = """
 parameters { vector[20] x; real<lower=0> scale; }
 model { scale ~ lognormal(0, 1); x ~ normal(0, scale); }
+"""
+MODEL = """
+import jax.numpy as jnp
+import numpyro
+import numpyro.distributions as dist
+
+
+def model():
+    scale = numpyro.sample("scale", dist.LogNormal(0, 1))
+    numpyro.sample("x", dist.Normal(jnp.zeros(30), scale).to_event(1))
 """
 
 
@@ -53,6 +66,7 @@ class Figures:
     command: str
     kills: int = 0
     early: int = 0
+    phases: Counter[str] = field(default_factory=Counter)
     orphans: int = 0
     wrong_codes: Counter[str] = field(default_factory=Counter)
     silent: int = 0
@@ -67,7 +81,8 @@ class Figures:
 class Place:
     """A folder with an output, temporary files and, if it is to have one, a cache of its own."""
 
-    def __init__(self, root: Path, *, own_cache: bool = True) -> None:
+    def __init__(self, root: Path, *, own_cache: bool = True, first: str = "") -> None:
+        self.program = f"{first}; {RUN}" if first else RUN
         self.root, self.out, self.temporary = root, root / "out", root / "tmp"
         for folder in (self.out, self.temporary, root / "cache" / "onebasin"):
             folder.mkdir(parents=True)
@@ -89,7 +104,7 @@ class Place:
         """Start a command in a session of its own, as a terminal or a scheduler does."""
         with (self.root / "stderr.txt").open("w") as said:
             return subprocess.Popen(
-                [*COMMAND, *words],
+                [sys.executable, "-c", self.program, *words],
                 cwd=self.root,
                 env=self.environment,
                 stdin=subprocess.DEVNULL,
@@ -188,6 +203,77 @@ def draws(folder: Path) -> dict[str, bytes]:
     return found
 
 
+def phase(folder: Path) -> str:
+    """What a command that samples was at when it was killed, by what it has left."""
+    if list(folder.glob("*.nc")):
+        return "end"
+    if list(folder.glob(".run.nc.onebasin-*")):
+        return "writing"
+    standing = []
+    for path in folder.glob("*.chains/chain-*/state.npz"):
+        with np.load(path) as arrays:
+            standing.append((int(arrays["draws"]), int(arrays.get("state/warmed", 0))))
+    if not standing:
+        return "start"
+    return "sampling" if any(draws for draws, _ in standing) else "warmup"
+
+
+def measure_killed(place: Place, words: list[str], kills: int, rng: random.Random) -> Figures:
+    """Kill a command whose chains have begun, and let it finish every third time, or where a kill came too late."""
+    seen = Figures("numpyro")
+    started = time.monotonic()
+    if place.start(words).wait(1200):
+        raise SystemExit(f"It does not run undisturbed: {place.said()}")
+    wanted = draws(place.out)
+    shutil.rmtree(place.out)
+    place.out.mkdir()
+    process = place.start(words)
+    begun = wait_for_chains(place, process)
+    while process.poll() is None and not list(place.out.glob("*.nc")):
+        time.sleep(0.01)
+    seconds = time.monotonic() - begun
+    process.wait(1200)
+    print(f"{begun - started:.1f} s, {seconds:.1f} s of them after the start", file=sys.stderr)
+    shutil.rmtree(place.out)
+    place.out.mkdir()
+    while seen.kills < kills:
+        process = place.start(words)
+        wait_for_chains(place, process)
+        time.sleep(rng.uniform(0, seconds))
+        process.kill()
+        if process.wait(END_SECONDS) == 0:
+            seen.early += 1
+        else:
+            seen.kills += 1
+            seen.phases[phase(place.out)] += 1
+        if seen.kills % 3 == 0 or list(place.out.glob("*.nc")):
+            run_on(place, words, seen, wanted)
+        print(vars(seen), file=sys.stderr, flush=True)
+    return seen
+
+
+def measure_numpyro(place: Place, kills: int, seed: int) -> Figures:
+    """Kill a command that samples a NumPyro model."""
+    (place.root / "model.py").write_text(MODEL)
+    words = ["sample", "model.py:model", "--out", "out/run.nc", "--no-progress", "--chains", "2"]
+    words += ["--warmup", "6000", "--draws", "12000"]
+    return measure_killed(place, words, kills, random.Random(seed))
+
+
+def wait_for_chains(place: Place, process: subprocess.Popen[str]) -> float:
+    """Wait until a command's first chain has begun in this run, or all were there; returns when that was."""
+    before = newest(place.out)
+    while process.poll() is None and newest(place.out) == before:
+        time.sleep(0.01)
+    return time.monotonic()
+
+
+def newest(folder: Path) -> float:
+    """When a chain last wrote down where it stands, or the result began to be written."""
+    found = [*folder.glob("*.chains/chain-*/state.npz"), *folder.glob(".run.nc.onebasin-*")]
+    return max((path.stat().st_mtime for path in found if path.exists()), default=0.0)
+
+
 def measure(place: Place, words: list[str], name: str, kills: int, rng: random.Random) -> Figures:
     """Kill a command that samples, and let it finish every third time."""
     seen = Figures(name)
@@ -204,7 +290,7 @@ def measure(place: Place, words: list[str], name: str, kills: int, rng: random.R
         kill(place, words, SIGNALS[count % 4], rng.uniform(0, seconds), seen)
         if count % 3 == 0 or count == kills:
             run_on(place, words, seen, wanted)
-        print(asdict(seen), file=sys.stderr, flush=True)
+        print(vars(seen), file=sys.stderr, flush=True)
     return seen
 
 
@@ -222,7 +308,7 @@ def measure_builds(place: Place, kills: int, rng: random.Random) -> Figures:
         seen.finished += 1
         process.kill()
         process.wait()
-        print(asdict(seen), file=sys.stderr, flush=True)
+        print(vars(seen), file=sys.stderr, flush=True)
     return seen
 
 
@@ -240,7 +326,13 @@ def compiles(place: Place) -> bool:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    for name, number in (("sample", 45), ("study", 35), ("build", 20), ("seed", 0)):
+    for name, number in (
+        ("sample", 45),
+        ("numpyro", 20),
+        ("study", 35),
+        ("build", 20),
+        ("seed", 0),
+    ):
         parser.add_argument(f"--{name}", type=int, default=number)
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
@@ -258,6 +350,9 @@ def main() -> None:
             words = ["sample", str(root / "program.stan"), "--out", "out/run.nc"]
             words += ["--chains", "4", "--draws", "4000", "--no-progress"]
             found.append(measure(place, words, "sample", given.sample, random.Random(given.seed)))
+        if given.numpyro:
+            place = Place(root / "numpyro", own_cache=False, first=OFTEN)
+            found.append(measure_numpyro(place, given.numpyro, given.seed))
         if given.study:
             place = Place(root / "study")
             place.link_home()
@@ -269,9 +364,9 @@ def main() -> None:
             found.append(measure_builds(place, given.build, random.Random(given.seed)))
     for figures in found:
         if given.json:
-            print(json.dumps(asdict(figures)))
+            print(json.dumps(vars(figures)))
             continue
-        for name, value in asdict(figures).items():
+        for name, value in vars(figures).items():
             print(f"{name:>14}: {value}")
         print()
 
