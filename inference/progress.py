@@ -41,20 +41,18 @@ class Bars(Protocol):
     def add(self, description: str, total: int, *, timed: bool = True) -> int:
         """Add a bar, which says itself how long it takes if it is `timed`; returns its number."""
 
-    def move(
-        self, bar: int, completed: int, description: str | None, left: str | None = None
-    ) -> None:
-        """Set how much of a bar is done, what it says, and how long is left."""
+    def move(self, bar: int, completed: int, description: str | None) -> None:
+        """Set how much of a bar is done, and what it says."""
 
     def say(self, message: str) -> None:
         """Say something beside the bars."""
 
 
 class _TimeLeftColumn(TimeRemainingColumn):
-    """The time left as it is told, or by the bar's own speed where it is timed."""
+    """The time left by the bar's own speed, where it is timed."""
 
     def render(self, task: Task) -> Text:
-        return super().render(task) if task.fields["timed"] else Text(task.fields["left"])
+        return super().render(task) if task.fields["timed"] else Text()
 
 
 class TerminalBars:
@@ -64,7 +62,7 @@ class TerminalBars:
         self._progress = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=12),
+            BarColumn(bar_width=8),  # a chain's line is to fit into 80 columns
             MofNCompleteColumn(),
             _TimeLeftColumn(),
             console=console,
@@ -75,14 +73,11 @@ class TerminalBars:
 
     def add(self, description: str, total: int, *, timed: bool = True) -> int:
         """Add a bar; returns its number."""
-        return int(self._progress.add_task(description, total=total, timed=timed, left=""))
+        return int(self._progress.add_task(description, total=total, timed=timed))
 
-    def move(
-        self, bar: int, completed: int, description: str | None, left: str | None = None
-    ) -> None:
-        """Set how much of a bar is done, what it says, and how long is left."""
-        said = {} if left is None else {"left": left}
-        self._progress.update(TaskID(bar), completed=completed, description=description, **said)
+    def move(self, bar: int, completed: int, description: str | None) -> None:
+        """Set how much of a bar is done, and what it says."""
+        self._progress.update(TaskID(bar), completed=completed, description=description)
 
     def say(self, message: str) -> None:
         """Print a line above the bars."""
@@ -137,19 +132,18 @@ class ProgressBars:
             self._all.begin(number, done)
         return ChainBar(self, number, warmup, draws, done)
 
-    def look(self, number: int, done: int) -> str | None:
-        """Take in that so many iterations of a chain are done; how long is left, where no other bar says it."""
-        return None if self._all is None else self._all.look(number, done)
+    def look(self, number: int, done: int) -> None:
+        """Take in that so many iterations of a chain are done."""
+        if self._all is not None:
+            self._all.look(number, done)
 
     def add(self, description: str, total: int, *, timed: bool = True) -> int:
         """Add a bar, which says by its own speed how long it takes if it is `timed`; returns its number."""
         return self._bars.add(description, total, timed=timed)
 
-    def move(
-        self, bar: int, completed: int, description: str | None = None, left: str | None = None
-    ) -> None:
-        """Set how much of a bar is done, what it says, and how long is left."""
-        self._bars.move(bar, completed, description, left)
+    def move(self, bar: int, completed: int, description: str | None = None) -> None:
+        """Set how much of a bar is done, and what it says."""
+        self._bars.move(bar, completed, description)
 
     def say(self, message: str) -> None:
         """Print a line above the bars."""
@@ -179,7 +173,7 @@ class AllChains:
         self._bars, self._clock, self._lock = bars, clock, RLock()
         self._started = self._told_at = time.monotonic()
         self._told = 0
-        self._bar = bars.add(self._name, clock.total, timed=False) if clock.chains > 1 else None
+        self._bar = bars.add(self._name, clock.total, timed=False)
 
     @property
     def iterations(self) -> int:
@@ -197,30 +191,27 @@ class AllChains:
             self._told = max(self._told, self._tenths)
             self._show()
 
-    def look(self, number: int, done: int) -> str | None:
-        """Take in that so many iterations of a chain are done; what is left, where that is for its bar to say."""
+    def look(self, number: int, done: int) -> None:
+        """Take in that so many iterations of a chain are done."""
         with self._lock:
             self._clock.look(number, done, time.monotonic())
-            left = self._show()
-            return left if self._bar is None else None
+            self._show()
 
     @property
     def _tenths(self) -> int:
         return 10 * self._clock.done // self._clock.total
 
-    def _show(self) -> str:
+    def _show(self) -> None:
         now, done = time.monotonic(), self._clock.done
         seconds = self._clock.left(now) if done < self._clock.total else None
-        left = "" if seconds is None else f"about {in_words(seconds)} left"
-        if self._bar is not None:
-            self._bars.move(self._bar, done, left=left)
+        left = "" if seconds is None else f", about {in_words(seconds)} left"
+        self._bars.move(self._bar, done, f"{self._name}{left}")
         if left and self._told < self._tenths and now - self._told_at >= LINES_EVERY:
             self._told, self._told_at = self._tenths, now
             self._bars.note(
                 f"{self._name}: {done:,} of {self._clock.total:,} iterations after "
-                f"{in_words(now - self._started)}, {left}"
+                f"{in_words(now - self._started)}{left}"
             )
-        return left
 
 
 class ChainBar:
@@ -264,14 +255,14 @@ class ChainBar:
         acceptance: float | None = None,
     ) -> None:
         """Say what is known after some iterations; `acceptance` is a mean of probabilities."""
-        left = self._bars.look(self._number, done)
+        self._bars.look(self._number, done)
         known = _known(step_size, acceptance, divergences)
         if (phase := self._phase_at(done)) != self._phase:
             self._phase = phase
             record(
                 f"{self._name} has warmed up:{known}" if known else f"{self._name} has warmed up"
             )
-        self._bars.move(self._bar, done, f"{self._name} {phase:<8}{known}".rstrip(), left)
+        self._bars.move(self._bar, done, f"{self._name} {phase:<8}{known}".rstrip())
 
     def end(
         self,

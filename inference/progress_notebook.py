@@ -25,7 +25,7 @@ MOST = 8
 
 @dataclass(frozen=True)
 class Bar:
-    """One bar: what it says, how much of it is done, and how long is left.
+    """One bar: what it says, and how much of it is done.
 
     A bar that is not `timed` does not count where the time left is taken from how much of all bars is done.
     """
@@ -34,7 +34,6 @@ class Bar:
     total: int
     done: int = 0
     timed: bool = True
-    left: str = ""
 
     @property
     def count(self) -> str:
@@ -70,15 +69,12 @@ class NotebookBars:
             self._look()
             return len(self._bars) - 1
 
-    def move(
-        self, bar: int, completed: int, description: str | None, left: str | None = None
-    ) -> None:
-        """Set how much of a bar is done, what it says, and how long is left."""
+    def move(self, bar: int, completed: int, description: str | None) -> None:
+        """Set how much of a bar is done, and what it says."""
         with self._lock:
             known = self._bars[bar]
             words = known.description if description is None else description
-            left = known.left if left is None else left
-            self._bars[bar] = replace(known, done=completed, description=words, left=left)
+            self._bars[bar] = replace(known, done=completed, description=words)
             self._look()
 
     def say(self, message: str) -> None:
@@ -146,8 +142,7 @@ def _few(bars: list[Bar]) -> list[Bar]:
 
 def _row(bar: Bar, *, moving: bool) -> str:
     drawn = f'<td><progress max="{bar.total}" value="{bar.done}"></progress></td>' if moving else ""
-    left = f"<td>{text(bar.left)}</td>" if moving and bar.left else ""
-    return f'<tr><td>{text(bar.description)}</td>{drawn}<td class="n">{bar.count}</td>{left}</tr>'
+    return f'<tr><td>{text(bar.description)}</td>{drawn}<td class="n">{bar.count}</td></tr>'
 
 
 def _left(bars: list[Bar], seconds: float) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 
 from onebasin.models.card import in_brief
 
-from ..posterior.sampler import SamplerSummary, restarts_in_words
+from ..posterior.sampler import SamplerSummary, restarted
 from ..posterior.variational import MIN_DRAWS_FOR_KHAT, VariationalSummary
 from .causes.modes import compare_heights
 from .checks import Check, failed, not_judged, passed
@@ -65,7 +65,7 @@ def note(diagnosis: Diagnosis, checks: Sequence[Check]) -> tuple[str, ...]:
         *_not_applicable(diagnosis),
         *_constants(diagnosis),
         *_undefined(diagnosis),
-        *_restarted(diagnosis),
+        *restarted(diagnosis.sampler),
         *unjudged,
         *caveat,
     )
@@ -97,15 +97,6 @@ def _undefined(diagnosis: Diagnosis) -> Iterator[str]:
         yield (
             f"Left out, because it is finite in no draw: {in_brief(diagnosis.undefined, NAMED)} "
             f"({_count(len(diagnosis.undefined), 'entry').replace('entrys', 'entries')})."
-        )
-
-
-def _restarted(diagnosis: Diagnosis) -> Iterator[str]:
-    restarts = diagnosis.sampler.restarts if diagnosis.sampler else ()
-    if words := restarts_in_words(restarts):
-        yield (
-            "Broken off and taken up again from the last draw, step size and metric, with a new random stream: "
-            f"{words}."
         )
 
 

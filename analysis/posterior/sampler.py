@@ -112,7 +112,7 @@ def restarts_of(view: View) -> tuple[tuple[int, ...], ...]:
 
 def restarts_in_words(restarts: tuple[tuple[int, ...], ...]) -> str:
     """Name the chains that went on with a new random stream, and after which draws; empty where none did."""
-    return "; ".join(
+    return ", ".join(
         f"chain {number} after {' and '.join(f'{draw:,}' for draw in draws)} draws"
         for number, draws in enumerate(restarts, start=1)
         if draws
@@ -236,3 +236,10 @@ def _seconds(view: View, name: str) -> float:
 
 def _floats(values: Float[np.ndarray, " chain"]) -> tuple[float, ...]:
     return tuple(float(value) for value in values)
+
+
+def restarted(sampler: SamplerSummary | None) -> tuple[str, ...]:
+    """Say in a sentence what `restarts_in_words` names, if anything."""
+    words = restarts_in_words(sampler.restarts if sampler else ())
+    how = "Broken off and taken up again from the last draw, step size and metric, with a new random stream"
+    return (f"{how}: {words}.",) if words else ()

@@ -39,6 +39,9 @@ STATS = {
 }
 """CmdStan's names and ArviZ's; static HMC has neither tree depth nor divergences."""
 
+_NOT_WRITTEN = "cannot write output file"
+"""What our driver of Stan's services ends with on a full disk; CmdStan's own does not look."""
+
 KINDS = {"tree_depth": np.int64, "n_steps": np.int64, "diverging": np.bool_}
 SIGNIFICANT_FIGURES = 12
 
@@ -167,8 +170,10 @@ class _StanChain:
             with suppress(NotWritten):  # what is there is looked at below
                 printed = run(runner.ready, arguments, self._scratch, cancel=cancel, watch=watch)
             seconds = self._take(printed)
-        except (RunCancelled, StanRunError):
+        except (RunCancelled, StanRunError) as error:
             self._keep_what_is_there()
+            if _NOT_WRITTEN in str(error):
+                raise self._incomplete(csv) from error
             raise
         self._check_complete(seconds, csv)
 
@@ -202,12 +207,23 @@ class _StanChain:
 
     def _check_complete(self, seconds: float, csv: Path) -> None:
         """Refuse a file that was not written to its end; what it held is kept, where anything is."""
-        wanted, kept = self._runner.settings.draws, self._place.folder is not None
-        if self._standing.draws == wanted and not math.isnan(seconds):
+        if self._standing.draws == self._runner.settings.draws and not math.isnan(seconds):
             return
         self._place.save(lambda: self._standing, now=True)
         self._remove_files()
-        raise incomplete(self._standing.draws, wanted, csv, kept=kept)
+        raise self._incomplete(csv)
+
+    def _incomplete(self, csv: Path) -> StanRunError:
+        """Say that draws are missing, or the times that stand after the last of them."""
+        found, wanted = self._standing.draws, self._runner.settings.draws
+        remedy = (
+            "and run the same again, which goes on from there"
+            if self._place.folder is not None
+            else "or set TMPDIR to a folder on another disk"
+        )
+        return StanRunError(
+            f"Stan wrote {found} of {wanted} draws to {csv} and did not come to its end; make room there, {remedy}."
+        )
 
     def _take(self, printed: str = "") -> float:
         """Take what a program has drawn, but for a row that is cut short; how long that took, NaN if it was killed."""
@@ -234,21 +250,6 @@ class _StanChain:
         if self._place.folder is not None:
             with suppress(OSError, OnebasinError):
                 self._recover()
-
-
-def incomplete(found: int, wanted: int, csv: Path, *, kept: bool) -> StanRunError:
-    """Say that draws are missing, or the times that stand after the last of them.
-
-    CmdStan itself does not look whether the disk was full.
-    """
-    remedy = (
-        "and run the same again, which goes on from there"
-        if kept
-        else "or set TMPDIR to a folder on another disk"
-    )
-    return StanRunError(
-        f"Stan wrote {found} of {wanted} draws to {csv} and did not come to its end; make room there, {remedy}."
-    )
 
 
 def _stats(settings: NutsSettings | HmcSettings, output: Output) -> dict[str, np.ndarray]:

@@ -127,6 +127,8 @@ def _write_aligned(found: AlignedDiagnosis) -> None:
 
 def _write_remarks(diagnosis: Diagnosis) -> None:
     """What checks found beside the answer, what could not be judged, and what the answer does not rest on."""
+    from onebasin.analysis.posterior.sampler import restarted
+
     verdict = diagnosis.judgement
     # Whether chains agree is what the answer says, with what labels have to do with it; its rows tell of the sampler.
     told = {"R-hat", "moving chains", "divergences", "tree depth", "E-BFMI", "finite draws"} | (
@@ -138,7 +140,7 @@ def _write_remarks(diagnosis: Diagnosis) -> None:
                 console.write_remark(sentence, "bad")
     for sentence in (*(diagnosis.notes if verdict is None else verdict.unjudged),):
         console.write_remark(sentence, "warn")
-    for sentence in () if verdict is None else verdict.left_out:
+    for sentence in () if verdict is None else (*verdict.left_out, *restarted(diagnosis.sampler)):
         console.write_sentence(sentence)
     if len(diagnosis.parameters):
         console.write_sentence(_TAILS)

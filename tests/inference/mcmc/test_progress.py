@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from rich.console import Console
 
 import onebasin as ob
 from onebasin.inference.mcmc.stan_progress import STILL, ChainWatch, NotWritten
-from onebasin.inference.progress import ChainBar, ProgressBars
+from onebasin.inference.progress import ChainBar, ProgressBars, TerminalBars
 
 from ..known import known_target
 
@@ -19,7 +22,7 @@ HEADER = "# method = sample\nlp__,accept_stat__,stepsize__,treedepth__,n_leapfro
 class Seen(ProgressBars):
     """Bars that keep what they are told."""
 
-    moving, left = True, None
+    moving = True
 
     def __init__(self, moving: bool = True) -> None:
         super().__init__(False)
@@ -29,11 +32,13 @@ class Seen(ProgressBars):
         self.told.append((0, description))
         return 0
 
-    def move(
-        self, bar: int, completed: int, description: str | None = None, left: str | None = None
-    ) -> None:
+    def move(self, bar: int, completed: int, description: str | None = None) -> None:
         self.told.append((completed, description))
-        self.left = self.left if left is None else left
+
+    @property
+    def left(self) -> str:
+        """What the bar of all chains said last."""
+        return [text for _, text in self.told if text and "chains" in text][-1]
 
     def note(self, message: str) -> None:
         self.noted.append(message)
@@ -105,28 +110,33 @@ def test_several_chains_have_a_bar_together_which_says_what_is_left(monkeypatch)
     first = seen.chain(0, warmup=100, draws=300)
     now[0] += 10.0
     first.show(100)
-    assert seen.left == "about 70 s left"
+    assert seen.left == "2 chains, about 70 s left"
     now[0] += 15.0
     first.show(400)  # draws at half the price of the warmup's iterations
-    assert seen.left == "about 25 s left"
+    assert seen.left == "2 chains, about 25 s left"
     second = seen.chain(1, warmup=100, draws=300, done=200)
     now[0] += 2.0
-    assert (second.show(240), seen.left) == (None, "about 8 s left")
+    second.show(240)
+    assert seen.left == "2 chains, about 8 s left"
     second.show(400)
-    assert seen.left == ""
     assert seen.told[0] == (0, "2 chains")
-    assert seen.told[-2:] == [(800, None), (400, "chain 2 sampling")]
+    assert seen.told[-2:] == [(800, "2 chains"), (400, "chain 2 sampling")]
 
 
-def test_a_single_chain_says_itself_what_is_left(monkeypatch):
+def test_a_line_of_a_chain_fits_into_80_columns(monkeypatch):
     now = _clock(monkeypatch)
-    seen = Seen()
-    seen.expect(chains=1, warmup=100, draws=300, at_once=1)
-    bar = seen.chain(0, warmup=100, draws=300)
-    now[0] += 10.0
-    bar.show(100)
-    assert seen.left == "about 30 s left"
-    assert [text for _, text in seen.told] == ["chain 1 warmup", "chain 1 sampling"]
+    console = Console(width=80, force_terminal=True, file=io.StringIO(), color_system=None)
+    bars = ProgressBars(True)
+    bars._bars = TerminalBars(console, seen=True)
+    with bars:
+        bars.expect(chains=4, warmup=1000, draws=10000, at_once=2)
+        bar = bars.chain(3, warmup=1000, draws=10000)
+        now[0] += 5.0
+        bar.show(10500, step_size=0.0123456, divergences=12, acceptance=0.876)
+    lines = console.file.getvalue().splitlines()
+    assert any("chain 4 sampling step 0.0123, accept 0.88, 12 divergent" in s for s in lines)
+    assert any(re.search(r" 4 chains, about \d+ s left", line) for line in lines)
+    assert any(re.search(r"10500/11000\s*$", line) for line in lines)
 
 
 def test_long_runs_write_few_lines_where_no_bar_moves(monkeypatch):
