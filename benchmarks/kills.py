@@ -6,7 +6,8 @@ N commands of each kind are started and sent SIGKILL, SIGTERM, SIGHUP or SIGINT 
 from the time that an undisturbed run takes (`cmdstan build`: from its first `BUILD_SECONDS`, linking and compiling).
 Counted are processes that are alive 2 seconds after the command has ended, exit codes and messages, and what
 `run.json` says.
-Every third time the same command then runs to its end: its draws are held against those of the undisturbed run, and the
+Every third time the same command then runs to its end: its draws are held against those of the undisturbed run
+(a chain of Stan up to where it went on with a new random stream), and the
 output's folder, the folder of temporary files and the cache are searched for what it should have swept. For builds, the
 next one is let compile for a few seconds instead, and may have no unfinished folder in the cache but its own.
 
@@ -42,6 +43,8 @@ SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 RUN = "import sys; from onebasin.studies.cli import main; sys.exit(main())"
 OFTEN = "from onebasin.inference.mcmc import places; places.SECONDS = 0.1"
 MARK = "ONEBASIN_KILLS"
+NEW_STREAM = -np.inf
+"""In the place of draws after a chain of Stan was killed and went on, which the undisturbed run does not have."""
 ORPHAN_SECONDS, END_SECONDS, BUILD_SECONDS = 2.0, 60.0, 12.0
 PROGRAM = """
 parameters { vector[20] x; real<lower=0> scale; }
@@ -175,7 +178,7 @@ def kill(
             seen.untrue.append(f"{number.name}: {status}")
 
 
-def run_on(place: Place, words: list[str], seen: Figures, wanted: dict[str, bytes]) -> None:
+def run_on(place: Place, words: list[str], seen: Figures, wanted: dict[str, np.ndarray]) -> None:
     """Let the same command come to its end, and hold what there is then against an undisturbed run."""
     process = place.start(words)
     if process.wait(600):
@@ -183,7 +186,7 @@ def run_on(place: Place, words: list[str], seen: Figures, wanted: dict[str, byte
         return
     seen.finished += 1
     seen.leftovers += place.unfinished()
-    seen.other_draws += draws(place.out) != wanted
+    seen.other_draws += are_others(place.out, wanted)
     record = place.out / "run.json"
     if record.exists() and json.loads(record.read_text())["status"] != "done":
         seen.untrue.append("finished, but not done")
@@ -191,16 +194,34 @@ def run_on(place: Place, words: list[str], seen: Figures, wanted: dict[str, byte
     place.out.mkdir()
 
 
-def draws(folder: Path) -> dict[str, bytes]:
-    """All draws in the posterior files of a folder."""
+def draws(folder: Path) -> dict[str, np.ndarray]:
+    """All draws in the posterior files of a folder, (chain, draw, ...); without those of a second random stream."""
     import xarray as xr
 
     found = {}
     for path in sorted(folder.rglob("*.nc")):
         with xr.open_datatree(path, engine="h5netcdf") as tree:
+            restarts = json.loads(tree.attrs.get("restarts", "[]"))
             for name, values in tree["posterior"].data_vars.items():
-                found[f"{path.relative_to(folder)}/{name}"] = values.to_numpy().tobytes()
+                kept = np.array(values, dtype=float)
+                for chain, at in enumerate(restarts):
+                    if at:
+                        kept[chain, at[0] :] = NEW_STREAM
+                found[f"{path.relative_to(folder)}/{name}"] = kept
     return found
+
+
+def are_others(folder: Path, wanted: dict[str, np.ndarray]) -> bool:
+    """Whether draws in a folder differ from those of an undisturbed run, but where a chain of Stan has gone on anew."""
+    found = draws(folder)
+    if found.keys() != wanted.keys():
+        return True
+    same = (
+        kept.shape == wanted[name].shape
+        and bool(np.all((kept == wanted[name]) | (kept == NEW_STREAM)))
+        for name, kept in found.items()
+    )
+    return not all(same)
 
 
 def phase(folder: Path) -> str:

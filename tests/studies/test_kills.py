@@ -27,7 +27,7 @@ def kills():
 
 @pytest.mark.stan
 @pytest.mark.usefixtures("cmdstan_is_there")
-def test_a_command_that_was_ended_leaves_nothing_and_goes_on_to_the_same_draws(tmp_path, kills):
+def test_a_command_that_was_ended_leaves_nothing_and_loses_no_draw(tmp_path, kills):
     place = kills.Place(tmp_path / "place", own_cache=False)
     (tmp_path / "normal.stan").write_text(NORMAL)
     (tmp_path / "data.json").write_text(json.dumps(DATA))
