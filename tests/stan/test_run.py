@@ -59,3 +59,12 @@ def test_a_run_that_is_cancelled_ends_at_once(program, tmp_path):
     cancel.set()
     with pytest.raises(RunCancelled):
         run(program("exec sleep 60"), [], tmp_path, cancel=cancel)
+
+
+def test_a_program_keeps_its_memory_unless_the_user_says_otherwise(program, tmp_path, monkeypatch):
+    script = program("echo $MALLOC_MMAP_THRESHOLD_ $MALLOC_TRIM_THRESHOLD_")
+    monkeypatch.delenv("MALLOC_MMAP_THRESHOLD_", raising=False)
+    monkeypatch.delenv("MALLOC_TRIM_THRESHOLD_", raising=False)
+    assert run(script, [], tmp_path) == f"{32 * 2**20} {128 * 2**20}\n"
+    monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "1000")
+    assert run(script, [], tmp_path) == f"{32 * 2**20} 1000\n"

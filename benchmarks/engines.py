@@ -1,0 +1,151 @@
+"""Effective draws a second of NUTS on Boston Housing: NumPyro against Stan, same settings, double precision.
+
+    .venv/bin/python benchmarks/engines.py [--warmup 300] [--draws 300] [--depth 8] [--rounds 2] [--json]
+
+A network of 50 ReLU units with free weights, and one with Givens angles, on the training part of an 80/20 split.
+Engines take turns, with another seed each round; within a run the chains go on all cores at once. Effective draws are
+ArviZ's bulk ESS of the network's outputs at 50 training inputs (their median), and the smallest one of numbers of the
+parameters that no exchange of units changes: means over the units, and sigma. Seconds are those of sampling without
+warmup, of the longest chain. Engines adapt their metric in different ways, so that effective draws for equal numbers of
+gradients differ too; what a gradient took is printed apart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import statistics
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from arviz_stats.base import array_stats
+
+import onebasin as ob
+from onebasin.inference.provenance import machine, versions
+from onebasin.models import schema
+from onebasin.models.data import split, standardise
+
+WEIGHTS = ("free", "givens")
+ENGINES = ("numpyro", "stan")
+GOALS = {"free": 4, "givens": 3}
+
+
+def target_of(weights: str) -> Any:
+    """Boston's training part, standardised, under a network of 50 units."""
+    data = standardise(split(ob.load_data("boston"), seed=0)).train
+    parametrisation = ob.Parametrisation(weights=weights)
+    model = ob.BayesianNetwork(ob.Network(13, (50,), 1), parametrisation=parametrisation)
+    return model.condition(data.x, data.y)
+
+
+def processor_seconds() -> float:
+    """What this process and those that it started have used of processors."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(u.ru_utime + u.ru_stime for u in used)
+
+
+def outputs(target: Any, draws: xr.Dataset) -> np.ndarray:
+    """Outputs at 50 training inputs, (output, chain, draw)."""
+    rows = np.linspace(0, len(target.x) - 1, 50).astype(int)
+    return np.moveaxis(ob.predict(target.model, draws, target.x[rows])[..., 0], -1, 0)
+
+
+def moments(draws: xr.Dataset) -> np.ndarray:
+    """What no exchange of units changes, (number, chain, draw)."""
+    parts = [draws["W1"].mean("hidden1"), draws["b1"].mean("hidden1"), draws["W2"].mean("hidden1")]
+    parts += [draws["b2"], draws["sigma"]]
+    flat = [p.values.reshape(*p.values.shape[:2], -1) for p in parts]
+    return np.moveaxis(np.concatenate(flat, -1), -1, 0)
+
+
+def ess(values: np.ndarray) -> np.ndarray:
+    """Bulk ESS of each of several numbers, (number, chain, draw)."""
+    return np.asarray(array_stats.ess(values, chain_axis=1, draw_axis=2, method="bulk"))
+
+
+def measure(target: Any, engine: str, settings: Any, seed: int) -> dict[str, float]:
+    """One run: what it took, and what it was worth."""
+    began = processor_seconds()
+    tree = ob.nuts(target, settings=settings, engine=engine, seed=seed)
+    processor = processor_seconds() - began
+    draws, stats = tree["posterior"].to_dataset(), tree["sample_stats"].to_dataset()
+    steps = float(stats["n_steps"].sum())
+    wall = max(schema.decode(tree.attrs, schema.SAMPLING_SECONDS))
+    predicted, of_parameters = ess(outputs(target, draws)), ess(moments(draws))
+    rhat = array_stats.rhat(outputs(target, draws), chain_axis=1, draw_axis=2)
+    return {
+        "seconds": wall,
+        "processor_seconds": processor,
+        "gradients": steps,
+        "prediction_ess": float(np.median(predicted)),
+        "parameter_ess": float(np.min(of_parameters)),
+        "prediction_rhat": float(np.max(rhat)),
+        "prediction_ess_per_second": float(np.median(predicted)) / wall,
+        "parameter_ess_per_second": float(np.min(of_parameters)) / wall,
+        "microseconds_a_gradient": wall * settings.chains / steps * 1e6,
+    }
+
+
+def rounds(settings: Any, number: int) -> Iterator[dict[str, Any]]:
+    """Runs in turn: every engine and parametrisation once a round."""
+    targets = {weights: target_of(weights) for weights in WEIGHTS}
+    for seed in range(number):
+        for weights, target in targets.items():
+            for engine in ENGINES:
+                found = measure(target, engine, settings, seed)
+                yield {"seed": seed, "weights": weights, "engine": engine, **found}
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--warmup", type=int, default=300)
+    parser.add_argument("--draws", type=int, default=300)
+    parser.add_argument("--depth", type=int, default=8)
+    parser.add_argument("--chains", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    settings = ob.NutsSettings(
+        chains=given.chains, warmup=given.warmup, draws=given.draws, max_tree_depth=given.depth
+    )
+    runs = []
+    for run in rounds(settings, given.rounds):
+        runs.append(run)
+        if not given.json:
+            print(
+                json.dumps({k: round(v, 3) if isinstance(v, float) else v for k, v in run.items()})
+            )
+    if given.json:
+        print(json.dumps({"machine": machine(), "versions": versions(), "runs": runs}))
+        return
+    print(machine())
+    for weights in WEIGHTS:
+        show(weights, runs)
+
+
+def show(weights: str, runs: list[dict[str, Any]]) -> None:
+    """Print the medians over the rounds, and NumPyro's over Stan's."""
+    for name in (
+        "prediction_ess_per_second",
+        "parameter_ess_per_second",
+        "microseconds_a_gradient",
+    ):
+        middle = {
+            engine: statistics.median(
+                run[name] for run in runs if (run["weights"], run["engine"]) == (weights, engine)
+            )
+            for engine in ENGINES
+        }
+        print(
+            f"{weights:8s} {name:28s} NumPyro {middle['numpyro']:9.3f}  Stan {middle['stan']:9.3f}  "
+            f"ratio {middle['numpyro'] / middle['stan']:6.2f}  (goal of the first two: {GOALS[weights]})"
+        )
+
+
+if __name__ == "__main__":
+    main()
