@@ -60,6 +60,7 @@ from .models import NormalPrior as NormalPrior
 from .models import Parametrisation as Parametrisation
 from .models import Rescalable as Rescalable
 from .models import Target as Target
+from .models import keep_compiled as keep_compiled
 from .models import predict as predict
 from .models import predict_with_noise as predict_with_noise
 from .models.data import load_data as load_data

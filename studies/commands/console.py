@@ -37,14 +37,11 @@ def prepare_jax() -> None:
     """
     import jax
 
-    from onebasin.models.storage.cache import make_user_cache, user_cache
+    from onebasin.models.storage.compiled import keep_compiled
 
     jax.config.update("jax_enable_x64", True)
-    if jax.config.jax_compilation_cache_dir is None:
-        with suppress(OSError):  # JAX does without, where it cannot be made
-            make_user_cache("jax")
-        jax.config.update("jax_compilation_cache_dir", str(user_cache("jax")))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    with suppress(OSError):  # JAX does without, where no folder can be made
+        keep_compiled()
     for name in ("jax", "jax._src.xla_bridge", "absl"):
         logging.getLogger(name).setLevel(logging.ERROR)
 

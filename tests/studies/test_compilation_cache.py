@@ -5,6 +5,9 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 SCRIPT = """
 import json
@@ -28,11 +31,29 @@ print(json.dumps({**events, "draws": posterior["posterior"]["x"].values.tolist()
 """
 
 
-def _run(cache: Path, **env: str) -> dict:
+IN_PYTHON = """
+import json
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+
+import onebasin as ob
+
+jax.jit(jnp.cos)(1.0)  # compiled before there was a place for it
+folder = ob.keep_compiled(*sys.argv[1:])
+jax.jit(jnp.sin)(1.0)
+again = ob.keep_compiled()  # a place that has been chosen stays
+print(json.dumps([str(folder), str(again), sum("sin" in path.name for path in folder.iterdir())]))
+"""
+
+
+def _run(cache: Path, script: str = SCRIPT, arguments: tuple[str, ...] = (), **env: str) -> Any:
     # JAX keeps only what a user's own choice of place does not override.
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("JAX_")}
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT],
+        [sys.executable, "-c", script, *arguments],
         env={**inherited, "XDG_CACHE_HOME": str(cache), **env},
         capture_output=True,
         text=True,
@@ -60,3 +81,12 @@ def test_second_process_compiles_nothing(tmp_path):
     third = _run(tmp_path, JAX_COMPILATION_CACHE_DIR=str(chosen))
     assert _kept(chosen).keys() == kept.keys()
     assert third["draws"] == first["draws"]
+
+
+@pytest.mark.parametrize("given", [(), ("own",)], ids=["cache", "folder"])
+def test_python_keeps_what_it_compiles_where_it_is_asked_to(tmp_path, monkeypatch, given):
+    monkeypatch.chdir(tmp_path)
+    expected = tmp_path / "own" if given else tmp_path / "onebasin" / "jax"
+    folder, again, kept = _run(tmp_path, IN_PYTHON, given)
+    assert Path(folder) == Path(again) == expected
+    assert kept == 1

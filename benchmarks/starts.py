@@ -1,0 +1,99 @@
+"""Seconds of a first and of a second start: what keeping JAX's compiled kernels saves.
+
+    .venv/bin/python benchmarks/starts.py [--repeats N] [--json]
+
+Each command is run in a process of its own, with an empty cache and then again: `onebasin sample` of a normal
+distribution's mean and scale, which samples for a tenth of a second, and `ob.nuts` of a small network after
+`ob.keep_compiled`. Seconds are those of the whole process, imports included; CPU seconds count less of what else the
+machine does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from onebasin.inference.provenance import machine, versions
+
+MODEL = """
+import jax.numpy as jnp
+import numpyro
+from numpyro import distributions as dist
+
+
+def model(y):
+    mu = numpyro.sample("mu", dist.Normal(0, 5))
+    tau = numpyro.sample("tau", dist.HalfNormal(2))
+    numpyro.sample("y", dist.Normal(mu, tau), obs=jnp.asarray(y))
+"""
+NETWORK = """
+import numpy as np
+import onebasin as ob
+
+ob.keep_compiled()
+rng = np.random.default_rng(1)
+model = ob.BayesianNetwork(ob.Network(5, (8,)))
+target = model.condition(rng.normal(size=(100, 5)), rng.normal(size=100))
+ob.nuts(target, settings=ob.NutsSettings(chains=2, warmup=100, draws=100), seed=1, progress=False)
+"""
+COMMANDS = {
+    "`onebasin sample`, two parameters": [
+        "-c",
+        "from onebasin.studies.cli import main; raise SystemExit(main())",
+        *["sample", "model.py:model", "data.json", "--out", "run.nc", "--force", "--seed", "1"],
+    ],
+    "`ob.nuts`, network 5-8-1": ["-c", NETWORK],
+}
+
+
+def seconds(command: list[str], folder: Path) -> tuple[float, float]:
+    """Wall and CPU seconds of one process."""
+    before, began = _cpu(), time.perf_counter()
+    env = {**os.environ, "XDG_CACHE_HOME": str(folder)}
+    done = subprocess.run([sys.executable, *command], cwd=folder, env=env, capture_output=True)
+    if done.returncode:
+        raise SystemExit(done.stderr.decode())
+    return time.perf_counter() - began, _cpu() - before
+
+
+def _cpu() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def measure(command: list[str]) -> dict[str, tuple[float, float]]:
+    """A first start and a second one, with a cache of their own."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "model.py").write_text(MODEL)
+        (folder / "data.json").write_text(json.dumps({"y": [1.0, 2.0, 0.5, 3.1]}))
+        return {start: seconds(command, folder) for start in ("first", "second")}
+
+
+def main() -> None:
+    """Print a table, or its numbers as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    rounds = {n: [measure(c) for _ in range(given.repeats)] for n, c in COMMANDS.items()}
+    if given.json:
+        print(json.dumps({"machine": machine(), "versions": versions(), "seconds": rounds}))
+        return
+    print("| run | start | wall seconds | CPU seconds |\n| --- | --- | --- | --- |")
+    for name, found in rounds.items():
+        for start in ("first", "second"):
+            wall, cpu = (statistics.median(r[start][k] for r in found) for k in (0, 1))
+            print(f"| {name} | {start} | {wall:.1f} | {cpu:.1f} |")
+
+
+if __name__ == "__main__":
+    main()
