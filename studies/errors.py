@@ -57,3 +57,8 @@ def check_seed(seed: int) -> None:
 
     if not 0 <= seed <= MAX_SEED:
         raise StudyError(f"`--seed` is {seed}; it must be a whole number from 0 to {MAX_SEED}.")
+
+
+def made_from(key: str, why: str) -> str:
+    """Say that a cell of a study has no posterior since one that it is made from has none."""
+    return f"made from {key}, which failed: {why}"

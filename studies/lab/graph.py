@@ -1,40 +1,28 @@
-"""A run's cells as a task graph on Dask: a task a cell, with its inputs' outcomes as edges.
+"""A run's cells as a task graph on Dask: a task a cell, with what became of its inputs as edges.
 
-A task waits in a thread of a worker for a process of the cell's own (`lab.processes`). So a worker's thread stands for
-a core, a cell that is killed takes no worker with it, and none is left at work when its task is given up. What tasks
-return is small; posteriors stay in the run's folder, which all workers must see.
+Workers have a process make each cell (`studies.cell_worker`). What tasks return is small; posteriors stay in the run's
+folder, which all workers must see.
 """
 
 from __future__ import annotations
 
 import logging
 import secrets
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
 
-import dask
-from distributed import (
-    Client,
-    Future,
-    KilledWorker,
-    LocalCluster,
-    WorkerPlugin,
-    as_completed,
-    get_worker,
-)
+from distributed import Client, Future, KilledWorker, LocalCluster, as_completed
 
-from onebasin.models.errors import RunCancelled, WriteError
+from onebasin.models.errors import WriteError
 from onebasin.models.notices import record
 
-from ..errors import Halted, StudyError
+from ..cell_worker import PLUGIN, Answer, Stops, make_on_worker
+from ..errors import Halted, StudyError, made_from
+from . import orders
 from .cells import Cell
-from .making import Made, Recipe, persist
-from .processes import make_in_process
+from .making import Made, Recipe
 
-PLUGIN = "onebasin-cells"
 CONNECT_SECONDS = 10
 _NOBODY_ELSE = "127.0.0.1:0"
 """Where Dask serves its own pages, which it always does: a free port that no other machine sees."""
@@ -42,46 +30,10 @@ Hear = Callable[[Cell, str], None]
 """Called with what is said of a cell while it is made; "" when it begins."""
 
 
-@dataclass(frozen=True)
-class Halt:
-    """What a task returns in the place of an outcome, where the study cannot go on.
-
-    Attributes
-    ----------
-    message : str
-        Why.
-    unwritten : bool
-        Whether a file could not be written.
-    """
-
-    message: str
-    unwritten: bool = False
-
-
-class Stops(WorkerPlugin):
-    """On a worker: stops the processes of tasks that are given up, as when the command has ended."""
-
-    name = PLUGIN
-
-    def __init__(self) -> None:
-        self.events: dict[str, threading.Event] = {}
-
-    def transition(self, key: Any, start: str, finish: str, **more: Any) -> None:
-        """See `WorkerPlugin`."""
-        if finish in ("cancelled", "released", "forgotten") and key in self.events:
-            self.events[key].set()
-
-    def teardown(self, worker: Any) -> None:
-        """See `WorkerPlugin`."""
-        for event in list(self.events.values()):
-            event.set()
-
-
 @contextmanager
 def local_client(threads: int) -> Iterator[Client]:
     """A scheduler and a worker inside this process; cells are made in processes that it starts."""
     with (
-        dask.config.set({"distributed.scheduler.worker-saturation": 1.0}),
         LocalCluster(
             n_workers=1,
             threads_per_worker=threads,
@@ -91,7 +43,7 @@ def local_client(threads: int) -> Iterator[Client]:
             worker_dashboard_address=_NOBODY_ELSE,
             silence_logs=logging.CRITICAL,
         ) as cluster,
-        Client(cluster) as client,
+        Client(cluster, set_as_default=False) as client,
     ):
         yield client
 
@@ -132,7 +84,7 @@ def made_on_dask(
     Raises
     ------
     WriteError, Halted
-        If a file cannot be written, or a worker is not set up.
+        If a file cannot be written, or the scheduler is gone, or a worker is not set up.
     """
     topic = f"{PLUGIN}-{secrets.token_hex(4)}"
     by_key = {cell.key: cell for cell in cells}
@@ -148,90 +100,63 @@ def made_on_dask(
     client.subscribe_topic(topic, heard)
     futures: dict[str, Future] = {}
     for place, cell in enumerate(cells):
-        before = [futures[key] for key in cell.inputs]
-        how = {"cores": cores, "tries": tries, "topic": topic}
         futures[cell.key] = client.submit(
-            _task, recipe, cell, before, **how, key=f"{cell.key}-{topic}", priority=-place
+            make_on_worker,
+            orders.write(recipe, cell, tuple(by_key[key] for key in cell.inputs)),
+            {key: futures[key] for key in cell.inputs},
+            cell=cell.key,
+            cores=cores,
+            tries=tries,
+            topic=topic,
+            key=f"{cell.key}-{topic}",
+            priority=-place,
         )
     cell_of = {future.key: by_key[key] for key, future in futures.items()}
-    failed: dict[str, Made] = {}
+    ended: dict[str, Made] = {}
     try:
-        for future in as_completed(futures.values()):
-            made = _outcome(recipe, cell_of[future.key], future, failed)
-            if made.failure is not None:
-                failed[made.cell.key] = made
+        for future in as_completed(futures.values(), loop=client.loop):
+            cell = cell_of[future.key]
+            made = _made(recipe, cell, _answer(cell, future, ended))
+            if made.broken:
+                hear(cell, f"failed: {made.failure}")
+            ended[cell.key] = made
             yield made
     finally:
         client.cancel(list(futures.values()), force=True)
-        with suppress(Exception):
+        with suppress(Exception):  # a scheduler that is gone
             client.unsubscribe_topic(topic)
 
 
-def _outcome(recipe: Recipe, cell: Cell, future: Future, failed: Mapping[str, Made]) -> Made:
-    """What became of a cell, by its task; raises where the study cannot go on."""
+def _answer(cell: Cell, future: Future, ended: Mapping[str, Made]) -> Answer:
+    """What a task that has ended says, or what is to be said of it."""
     if future.status == "finished":
-        found = future.result()
-        if isinstance(found, Made):
-            return found
-        if found.unwritten:
-            raise WriteError(recipe.files.folder, found.message)
-        raise Halted(found.message)
+        return future.result()
     if future.status == "cancelled":
         raise Halted("`--scheduler` was lost: its process has ended, or the network.")
     error = future.exception()
     if not isinstance(error, KilledWorker):
         raise Halted(f"`--scheduler` has a worker that cannot make cells: {error}.")
     for key in cell.inputs:
-        if key in failed:  # its error is this task's too
-            message = f"made from {key}, which failed: {failed[key].failure}"
+        if key in ended and ended[key].failure is not None:  # its error is this task's too
+            return {"after": key, "why": ended[key].failure}
+    message = "the workers that made it were killed, perhaps for want of memory"
+    return {"broken": message, "trace": str(error)}
+
+
+def _made(recipe: Recipe, cell: Cell, answer: Answer) -> Made:
+    """What became of a cell, kept where it has no posterior; raises where the study cannot go on."""
+    match answer:
+        case {"made": made}:
+            return Made(cell, **made)
+        case {"broken": message, "trace": trace}:
+            recipe.files.keep_error(cell.key, message, trace)
+            return Made(cell, failure=message, broken=True)
+        case {"after": key, "why": why}:
+            message = made_from(key, why)
             recipe.files.keep_failure(cell.key, None, message)
             return Made(cell, failure=message)
-    message = "the workers that made it were killed, perhaps for want of memory"
-    recipe.files.keep_error(cell.key, message, str(error))
-    return Made(cell, failure=message, broken=True)
-
-
-def _task(
-    recipe: Recipe,
-    cell: Cell,
-    inputs: Sequence[Made | Halt],
-    *,
-    cores: int,
-    tries: int,
-    topic: str,
-) -> Made | Halt:
-    """Make a cell on a worker."""
-    for made in inputs:
-        if isinstance(made, Halt):
-            return made
-    ready = [made for made in inputs if isinstance(made, Made)]
-    worker = get_worker()
-    key, events = worker.get_current_task(), worker.plugins[PLUGIN].events
-    cancel = events[key] = threading.Event()
-
-    def say(text: str) -> None:
-        worker.log_event(topic, {"cell": cell.key, "says": text})
-
-    def log(text: str) -> None:
-        worker.log_event(topic, {"cell": cell.key, "records": text})
-
-    try:
-        say("")
-        return persist(
-            recipe,
-            cell,
-            ready,
-            tries,
-            lambda: make_in_process(
-                recipe, cell, ready, cores=cores, cancel=cancel, say=say, log=log
-            ),
-            say,
-        )
-    except WriteError as error:
-        return Halt(str(error), unwritten=True)
-    except StudyError as error:
-        return Halt(str(error))
-    except RunCancelled:
-        return Halt("The cell was stopped.")
-    finally:
-        del events[key]
+        case {"unwritten": message, "path": path}:
+            raise WriteError(Path(path), message)
+        case {"refused": message}:
+            raise Halted(message)
+    raise Halted("`--scheduler` has given up a cell.")

@@ -20,6 +20,7 @@ from onebasin.inference.fingerprint import fingerprint
 from onebasin.models import schema
 from onebasin.models.errors import OnebasinError, RunCancelled, WriteError
 
+from ..errors import made_from
 from ..methods import infer
 from .cell_files import CellFiles
 from .cells import Cell, CellFailed, Context, Outcomes
@@ -179,7 +180,7 @@ def _failed_input(recipe: Recipe, cell: Cell, inputs: Sequence[Made], say: Say) 
     """Record and return that an input of a cell failed, if one did."""
     for made in inputs:
         if made.failure is not None:
-            message = f"made from {made.cell.key}, which failed: {made.failure}"
+            message = made_from(made.cell.key, made.failure)
             say(f"failed: {message}")
             recipe.files.keep_failure(cell.key, None, message)
             return Made(cell, failure=message)

@@ -50,11 +50,11 @@ def start(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen]]:
     programs = []
 
     def start(*words: str) -> subprocess.Popen:
-        log = (tmp_path / f"program-{len(programs)}.log").open("wb")
         environment = os.environ | {MARK: str(tmp_path)}
-        programs.append(
-            subprocess.Popen(words, stdout=log, stderr=log, cwd=tmp_path, env=environment)
-        )
+        with (tmp_path / f"program-{len(programs)}.log").open("wb") as log:
+            programs.append(
+                subprocess.Popen(words, stdout=log, stderr=log, cwd=tmp_path, env=environment)
+            )
         return programs[-1]
 
     yield start
