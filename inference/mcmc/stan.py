@@ -20,7 +20,7 @@ from onebasin.stan.output import Output, keep_whole_rows, read_blocks
 from onebasin.stan.program import make_ready, name_draws
 from onebasin.stan.run import run
 
-from ..progress import ChainBar
+from ..progress_chains import ChainBar
 from .chains import ChainsRequest
 from .places import ChainPlace, Standing
 from .settings import HmcSettings, NutsSettings

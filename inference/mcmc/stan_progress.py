@@ -9,7 +9,7 @@ from pathlib import Path
 
 from onebasin.stan.errors import StanRunError
 
-from ..progress import ChainBar
+from ..progress_chains import ChainBar
 
 _ITERATION = re.compile(r"Iteration:\s+(\d+) /")
 _STEP, _DIVERGENT, _ACCEPT = b"stepsize__", b"divergent__", b"accept_stat__"

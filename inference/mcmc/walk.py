@@ -17,7 +17,7 @@ import numpy as np
 
 from onebasin.models.errors import RunCancelled
 
-from ..progress import ChainBar
+from ..progress_chains import ChainBar
 from .places import ChainPlace, Standing
 
 State = Any

@@ -12,7 +12,8 @@ from rich.console import Console
 
 import onebasin as ob
 from onebasin.inference.mcmc.stan_progress import STILL, ChainWatch, NotWritten
-from onebasin.inference.progress import ChainBar, ProgressBars, TerminalBars
+from onebasin.inference.progress import ProgressBars, TerminalBars, _moves
+from onebasin.inference.progress_chains import ChainBar
 
 from ..known import known_target
 
@@ -123,6 +124,20 @@ def test_several_chains_have_a_bar_together_which_says_what_is_left(monkeypatch)
     assert seen.told[-2:] == [(800, "2 chains"), (400, "chain 2 sampling")]
 
 
+@pytest.mark.parametrize(
+    ("environment", "terminal", "moves"),
+    [
+        ({"TERM": "xterm"}, True, True),
+        ({"TERM": "xterm", "CI": "false"}, True, True),
+        ({"TERM": "xterm", "CI": "true"}, True, False),
+        ({"TERM": "dumb"}, True, False),
+        ({"TERM": "xterm", "FORCE_COLOR": "1"}, False, False),
+    ],
+)
+def test_bars_move_only_where_somebody_sees_them(environment, terminal, moves):
+    assert _moves(terminal, environment) is moves
+
+
 def test_a_line_of_a_chain_fits_into_80_columns(monkeypatch):
     now = _clock(monkeypatch)
     console = Console(width=80, force_terminal=True, file=io.StringIO(), color_system=None)
@@ -166,7 +181,7 @@ def test_short_runs_write_no_such_lines(monkeypatch):
 def _clock(monkeypatch) -> list[float]:
     now = [1000.0]
     clock = SimpleNamespace(monotonic=lambda: now[0])
-    monkeypatch.setattr("onebasin.inference.progress.time", clock)
+    monkeypatch.setattr("onebasin.inference.progress_chains.time", clock)
     return now
 
 
