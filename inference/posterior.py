@@ -6,15 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import xarray as xr
-from arviz_base import dict_to_dataset
 
 from onebasin.models import schema
 from onebasin.models.checks import Paths, check_class, check_path, check_paths
 from onebasin.models.formats.opening import open_tree
+from onebasin.models.formats.scratch import close_with
 from onebasin.models.formats.writing import format_of, write_tree
-from onebasin.models.pointwise import LIMIT_MB, DrawGroup
+from onebasin.models.pointwise import LIMIT_MB, DrawGroup, Values
 from onebasin.models.storage.outputs import claim
 from onebasin.models.target import Target
 
@@ -26,13 +25,14 @@ from .provenance import machine, versions
 
 def build(
     target: Target,
-    draws: Mapping[str, np.ndarray],
-    stats: Mapping[str, np.ndarray],
+    draws: Mapping[str, Values],
+    stats: Mapping[str, Values],
     attributes: Mapping[str, Any],
     *,
     origin: Origin = NOWHERE,
     variational: xr.Dataset | None = None,
     predictive_mb: float = LIMIT_MB,
+    folder: Path | None = None,
 ) -> xr.DataTree:
     """Put draws and statistics into a posterior.
 
@@ -41,9 +41,9 @@ def build(
     target : Target
         What was inferred; gives names of axes, the symmetry and, for networks, the data.
     draws : mapping
-        Variable name to array (chain, draw, ...).
+        Variable name to array (chain, draw, ...); a `DataArray` that is still in its file stays there.
     stats : mapping
-        Statistic name to array (chain, draw).
+        Statistic name to array (chain, draw), likewise.
     attributes : mapping
         How it was made: numbers and text, or anything that JSON can say.
     origin : Origin, optional
@@ -52,6 +52,8 @@ def build(
         Parameters and ELBO trace of a variational fit.
     predictive_mb : float
         Megabytes that log likelihoods, predictions and log priors may take together; see `models.pointwise`.
+    folder : Path, optional
+        In which they are laid down where they are many; in memory by default.
 
     Returns
     -------
@@ -67,12 +69,13 @@ def build(
         seed=attributes.get(schema.SEED, 0),
         dtype=_dtype(attributes.get(schema.SETTINGS)),
         limit_mb=predictive_mb,
+        folder=folder,
     )
     groups = {
         schema.POSTERIOR: DrawGroup(rest.draws, {**target.dims, **origin.dims}).to_dataset(
             target.coords
         ),
-        schema.SAMPLE_STATS: dict_to_dataset(dict(stats)),
+        schema.SAMPLE_STATS: DrawGroup(stats).to_dataset(),
         **rest.datasets(target.coords),
     }
     if variational is not None:
@@ -82,6 +85,9 @@ def build(
     if rest.left_out:
         described[schema.LEFT_OUT] = rest.left_out
     tree.attrs = {k: schema.encode(v) for k, v in {**described, **attributes}.items()}
+    for group in rest.groups.values():
+        if group.filed is not None:
+            close_with(tree, group.filed)
     return tree
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
-import numpy as np
 import xarray as xr
 
 from onebasin.models.checks import check_seed
-from onebasin.models.pointwise import check_limit
+from onebasin.models.formats.scratch import close_with
+from onebasin.models.pointwise import Values, check_limit
 from onebasin.models.storable import check_amount
 from onebasin.models.target import Target, check_target
 
@@ -48,19 +49,25 @@ class Found:
     Attributes
     ----------
     draws : mapping
-        Variable name to array (chain, draw, ...).
+        Variable name to array (chain, draw, ...), in memory or on disk.
     stats : mapping
-        Statistic name to array (chain, draw).
+        Statistic name to array (chain, draw), likewise.
     attributes : mapping
         What the posterior says of this method, beside what it says of every one.
     variational : Dataset or None
         The group of that name.
+    filed : DataTree or None
+        What holds the arrays that are on disk; it is closed with the posterior.
+    folder : Path or None
+        In which more can be laid down.
     """
 
-    draws: Mapping[str, np.ndarray]
-    stats: Mapping[str, np.ndarray]
+    draws: Mapping[str, Values]
+    stats: Mapping[str, Values]
     attributes: Mapping[str, Any] = field(default_factory=dict)
     variational: xr.Dataset | None = None
+    filed: xr.DataTree | None = None
+    folder: Path | None = None
 
 
 def run(
@@ -122,7 +129,10 @@ def run(
         origin=origin,
         variational=found.variational,
         predictive_mb=limit,
+        folder=found.folder,
     )
+    if found.filed is not None:
+        close_with(tree, found.filed)
     if trial is not None:
         trial.end(tree)
     return tree

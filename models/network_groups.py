@@ -6,13 +6,15 @@ Outputs come from `predict`; the likelihood and its noise are NumPy's work, so t
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 from scipy.special import log_softmax
 
+from .formats.room import Room
 from .networks.bayesian import BayesianNetwork
 from .networks.prediction import mean_and_sd, predict
-from .pointwise import DrawGroup, every_which
+from .pointwise import DrawGroup, Values, every_which
 from .schema import LOG_LIKELIHOOD, OUTPUTS, POSTERIOR_PREDICTIVE
 
 BLOCK = 2**22
@@ -28,12 +30,13 @@ def bytes_a_draw(model: BayesianNetwork, y: np.ndarray) -> int:
 
 def network_groups(
     model: BayesianNetwork,
-    draws: Mapping[str, np.ndarray],
+    draws: Mapping[str, Values],
     x: np.ndarray,
     y: np.ndarray,
     *,
     seed: int,
     limit_mb: float,
+    folder: Path | None = None,
 ) -> dict[str, DrawGroup] | None:
     """Log likelihood and posterior predictive at the data that a network was conditioned on.
 
@@ -49,6 +52,8 @@ def network_groups(
         Of the run; what is drawn here shares nothing with it.
     limit_mb : float
         Megabytes that both may take together.
+    folder : Path, optional
+        In which they are laid down where they are many; in memory by default.
 
     Returns
     -------
@@ -61,19 +66,24 @@ def network_groups(
     every = every_which(chains, num_draws, bytes_a_draw(model, y), limit_mb)
     if every is None:
         return None
-    kept = {name: np.asarray(draws[name])[:, ::every] for name in names}
+    kept = {name: draws[name][:, ::every] for name in names}
     shape = (chains, kept[names[0]].shape[1])
-    log_likelihood = np.empty((*shape, len(y)))
-    replicated = np.empty((*shape, *y.shape), np.int16 if model.is_classifier else np.float32)
+    room = Room(*shape, folder)
     rng = np.random.default_rng((seed, PURPOSE))
     fill = _of_labels if model.is_classifier else _of_numbers
     for chain, rows in _blocks(shape, len(y) * model.network.widths[-1]):
-        part = {name: value[chain, rows] for name, value in kept.items()}
-        fill(model, part, x, y, rng, log_likelihood[chain, rows], replicated[chain, rows])
-    dims = ("obs", "out")[: y.ndim]
+        part = {name: np.asarray(value[chain, rows]) for name, value in kept.items()}
+        lead = part[names[0]].shape[:2]
+        log_likelihood = np.empty((*lead, len(y)))
+        replicated = np.empty((*lead, *y.shape), np.int16 if model.is_classifier else np.float32)
+        fill(model, part, x, y, rng, log_likelihood, replicated)
+        for number, *of_chain in zip(range(chains)[chain], log_likelihood, replicated, strict=True):
+            groups = zip((LOG_LIKELIHOOD, POSTERIOR_PREDICTIVE), of_chain, strict=True)
+            room.put(number, rows.start or 0, {name: {OUTPUTS: values} for name, values in groups})
+    dims = {LOG_LIKELIHOOD: ("obs",), POSTERIOR_PREDICTIVE: ("obs", "out")[: y.ndim]}
     return {
-        LOG_LIKELIHOOD: DrawGroup({OUTPUTS: log_likelihood}, {OUTPUTS: ("obs",)}, every),
-        POSTERIOR_PREDICTIVE: DrawGroup({OUTPUTS: replicated}, {OUTPUTS: dims}, every),
+        name: DrawGroup(room.group(name), {OUTPUTS: axes}, every, room.filed)
+        for name, axes in dims.items()
     }
 
 

@@ -1,6 +1,6 @@
 """What a posterior keeps beside its draws, a number an observation and draw: log likelihoods and predictions.
 
-They have as many numbers as draws and observations together, so that a limit holds them to some megabytes: above it
+These have as many numbers as draws and observations together, so that a limit holds them to some megabytes: above it
 every second, third, ... draw is kept, the same ones in all groups, and where too few would be left, none.
 """
 
@@ -9,16 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import xarray as xr
 
 from .checks import check_not_negative
 from .notices import notice
 from .schema import CREATED_AT, EVERY
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 LIMIT_MB = 256.0
 """Megabytes that the groups may take together, if nothing else is asked for."""
@@ -26,35 +24,56 @@ FEWEST = 100
 """Draws of which something can still be said; groups of fewer are left out."""
 
 
+type Values = np.ndarray | xr.DataArray
+"""Draws (chain, draw, ...) in memory; or in a file, where they stay until they are asked for."""
+
+
 @dataclass(frozen=True)
 class DrawGroup:
-    """A group of a posterior whose variables are functions of its draws.
+    """A group of a posterior: its draws, or what is a function of them.
 
     Attributes
     ----------
     values : mapping of str to array (chain, kept draw, ...)
-        Its variables.
+        Its variables; a `DataArray` may still be in its file, and stays there.
     dims : mapping of str to tuple of str
         Names of the axes after chain and draw, where they have some.
     every : int
         Every how many-th draw is kept.
+    filed : DataTree or None
+        What holds them on disk, if they are there.
     """
 
-    values: Mapping[str, np.ndarray]
+    values: Mapping[str, Values]
     dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     every: int = 1
+    filed: xr.DataTree | None = None
 
     def to_dataset(self, coords: Mapping[str, Any] | None = None) -> xr.Dataset:
         """Give the group; draws keep the numbers that they have in the posterior."""
         from arviz_base import dict_to_dataset
 
         dims: Any = {name: list(axes) for name, axes in self.dims.items() if name in self.values}
-        dataset = labelled(dict_to_dataset(dict(self.values), dims=dims), coords or {})
+        filed = {n: v for n, v in self.values.items() if isinstance(v, xr.DataArray)}
+        dataset = dict_to_dataset({**self.values, **_unfilled(filed)}, dims=dims)
+        dataset = dataset.assign({n: _named(v, dataset[n]) for n, v in filed.items()})
+        dataset = labelled(dataset, coords or {})
         dataset.attrs.pop(CREATED_AT, None)  # equal draws give equal groups; the root says when
         if self.every > 1:
             dataset = dataset.assign_coords(draw=dataset["draw"] * self.every)
             dataset.attrs[EVERY] = self.every
         return dataset
+
+
+def _unfilled(filed: Mapping[str, xr.DataArray]) -> dict[str, np.ndarray]:
+    """Arrays of the same shapes that take no memory."""
+    return {name: np.broadcast_to(np.zeros((), v.dtype), v.shape) for name, v in filed.items()}
+
+
+def _named(values: xr.DataArray, like: xr.DataArray) -> xr.DataArray:
+    """What is in a file, with the names of its axes in a group."""
+    axes = dict(zip(values.dims, like.dims, strict=True))
+    return values.drop_vars(list(values.coords)).rename(axes).assign_attrs(like.attrs)
 
 
 def labelled(dataset: xr.Dataset, coords: Mapping[str, Any]) -> xr.Dataset:

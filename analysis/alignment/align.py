@@ -24,7 +24,7 @@ from onebasin.models.symmetry.blocks import Symmetry
 from ..posterior.view import Posterior, as_view
 from .costs import Reference, distance
 from .descent import Problem, match
-from .draws import Arrays
+from .draws import MAX_BYTES, Arrays
 from .features import Features
 from .iteration import Iterated, iterate
 from .moments import about
@@ -54,7 +54,7 @@ def align(
     restarts: int = 1,
     max_sweeps: int = 15,
     seed: int = 0,
-    max_bytes: int = 2**28,
+    max_bytes: int = MAX_BYTES,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Alignment:

@@ -19,6 +19,9 @@ from onebasin.models.checks import check_count
 
 Arrays = dict[str, np.ndarray]
 
+MAX_BYTES = 2**25
+"""What a chunk may take, with all that is computed of it, if nothing else is asked for."""
+
 
 @dataclass(frozen=True)
 class Chunk:
@@ -60,7 +63,7 @@ class DrawReader:
 
     dataset: xr.Dataset
     names: tuple[str, ...]
-    max_bytes: int = 2**28
+    max_bytes: int = MAX_BYTES
     argument: str = "posterior"
     extra: int = 0
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from onebasin.models.symmetry.blocks import equal_modes
-from onebasin.models.symmetry.elements import Element, labels_of
+from onebasin.models.symmetry.elements import Element, Scaled
 from onebasin.models.symmetry.group import Group
 
 from ..posterior.symmetry_caveat import is_known
@@ -79,14 +80,16 @@ def one_labelling(alignment: Alignment) -> OneLabelling | None:
 
 
 def _alike(element: Element) -> bool:
-    """Whether most draws of every chain have the same labels."""
-    arrays = [labels_of(part) for part in element]
-    rows = np.concatenate([a.reshape(*a.shape[:2], -1) for a in arrays], axis=2)
-    if not rows.shape[2]:
-        return False
-    every, counts = np.unique(rows.reshape(-1, rows.shape[2]), axis=0, return_counts=True)
-    common = every[counts.argmax()]
-    return bool(((rows == common).all(axis=2).mean(axis=1) >= MOST).all())
+    """Whether most draws of every chain have the same labels, which are those in the middle, component by component."""
+    alike: Any = True
+    for part in element:
+        for labels in part:
+            if labels is not None and not isinstance(part, Scaled):
+                flat = labels.reshape(*labels.shape[:2], -1)
+                for column in np.moveaxis(flat, 2, 0):
+                    middle = np.partition(column, column.size // 2, axis=None)[column.size // 2]
+                    alike = alike & (column == middle)
+    return alike is not True and bool((alike.mean(axis=1) >= MOST).all())
 
 
 def _count(log_number: float) -> str:

@@ -18,6 +18,7 @@ from jaxtyping import Float
 
 from onebasin.models import schema
 from onebasin.models.card import Card
+from onebasin.models.formats.scratch import close_with
 from onebasin.models.showing import Shown
 from onebasin.models.symmetry.blocks import Symmetry, to_json
 from onebasin.models.symmetry.elements import Element
@@ -26,6 +27,7 @@ from onebasin.models.symmetry.group import Group
 from ..posterior.draws import event_shapes
 from ..posterior.symmetry_caveat import declares, symmetry_caveat
 from ..posterior.view import View
+from .applying import Moved, moved
 from .cards import of_alignment
 from .rule import Rule
 from .target import Target
@@ -109,9 +111,10 @@ class Alignment(Shown):
         Statistics of the draws (`lp`, `energy`, ...) are those of the draws as they came. Permutations,
         signs and complements leave them as they are; rescaling does not leave `lp`, which holds the prior.
         """
-        aligned = self._aligned()
         tree = self.source.tree.copy()
-        tree[schema.POSTERIOR] = xr.DataTree(aligned)
+        tree[schema.POSTERIOR] = xr.DataTree(self.source.posterior.assign(self._moved.variables))
+        if self._moved.filed is not None:
+            close_with(tree, self._moved.filed)
         tree.attrs |= {
             schema.SYMMETRY: to_json(self.symmetry),
             schema.ALIGNMENT: self.rule.to_json(),
@@ -123,14 +126,11 @@ class Alignment(Shown):
             tree.attrs.pop(schema.SYMMETRY_EVIDENCE, None)
         return tree
 
-    def _aligned(self) -> xr.Dataset:
-        dataset = self.source.posterior.copy()
+    @cached_property
+    def _moved(self) -> Moved:
+        dataset = self.source.posterior
         names = [str(n) for n in dataset if any(n in block.variables for block in self.symmetry)]
-        first = {name: dataset[name].transpose(*schema.SAMPLE_DIMS, ...) for name in names}
-        moved = self.group.act(self.element, {n: v.values for n, v in first.items()})
-        for name, variable in first.items():
-            dataset[name] = variable.copy(data=moved[name]).transpose(*dataset[name].dims)
-        return dataset
+        return moved(dataset[names], self.group, self.element, self.source.argument)
 
     def to_dataset(self) -> xr.Dataset:
         """Return elements, reference, distances and costs, as group `alignment` of a file."""
@@ -160,6 +160,7 @@ class Alignment(Shown):
         """Return the aligned posterior with the group `alignment` in it."""
         tree = self.posterior.copy()
         tree[schema.ALIGNMENT] = xr.DataTree(self.to_dataset())
+        close_with(tree, self.posterior)
         return tree
 
 

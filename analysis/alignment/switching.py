@@ -23,6 +23,7 @@ from onebasin.models.symmetry.blocks import Block, Symmetry, axes_of, equal_mode
 from onebasin.models.symmetry.elements import Element, labels_of
 from onebasin.models.symmetry.group import Group
 
+from ..posterior.deciding import every_few
 from ..posterior.view import as_view
 from .align import align
 from .result import Alignment
@@ -151,10 +152,11 @@ def _discrete(element: Element) -> Num[np.ndarray, "chain draw entry"]:
 
 
 def _canonical(alignment: Alignment) -> dict[str, np.ndarray]:
-    """Aligned draws of the moved variables, in their gauge (chain, draw, *event)."""
-    names = [n for block in alignment.symmetry for n in block.variables]
-    dataset = as_view(alignment.posterior).posterior
-    return {n: dataset[n].transpose(*schema.SAMPLE_DIMS, ...).values for n in dict.fromkeys(names)}
+    """Aligned draws of the moved variables, in their gauge (chain, draw, *event); every few of very many."""
+    names = dict.fromkeys(n for block in alignment.symmetry for n in block.variables)
+    view = as_view(alignment.posterior)
+    thinned = view.posterior.isel(draw=slice(None, None, every_few(view, tuple(names))))
+    return {n: thinned[n].transpose(*schema.SAMPLE_DIMS, ...).values for n in names}
 
 
 def _variance(values: dict[str, np.ndarray], scales: Any) -> float:
@@ -163,7 +165,7 @@ def _variance(values: dict[str, np.ndarray], scales: Any) -> float:
 
 def _ratio(alignment: Alignment, aligned: dict[str, np.ndarray], rng: np.random.Generator) -> float:
     group = Group(equal_modes(alignment.symmetry), {n: v.shape[2:] for n, v in aligned.items()})
-    lead = alignment.distance_after.shape
+    lead = next(iter(aligned.values())).shape[:2]
     scrambled = group.act(group.random(rng, lead), aligned)
     scales = alignment.rule.scales
     return _variance(aligned, scales) / _variance(scrambled, scales)

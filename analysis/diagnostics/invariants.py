@@ -9,7 +9,9 @@ where the posterior does, whatever the labels did.
 
 from __future__ import annotations
 
-from itertools import combinations, product
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain, combinations, product
 
 import numpy as np
 import xarray as xr
@@ -19,10 +21,17 @@ from onebasin.models import schema
 from onebasin.models.networks.prediction import predict, predict_with_noise
 from onebasin.models.symmetry.blocks import Block, Symmetry, axes_of, equal_modes
 
-from ..posterior.draws import Draws, entry_names
+from ..posterior.draws import Draws, checked, entry_names
 from ..posterior.units import power_of_two
 from ..posterior.view import Posterior, View, as_view
 
+Piece = Mapping[str, np.ndarray]
+"""Some draws of variables, arrays (chain, draw, *event)."""
+Units = Mapping[str, float]
+"""Largest absolute values of variables."""
+
+PIECE = 2**25
+"""Bytes of draws that are looked at together."""
 _LEAST = 1e-100
 MAX_OUTPUTS = 50
 """Training inputs at which a network's outputs are looked at, evenly spread over the data set."""
@@ -45,51 +54,72 @@ def invariants(posterior: Posterior, symmetry: Symmetry) -> Draws:
         `lp`, ``mean(mu)``, ``mean(mu^2)``, ``cov(mu,sigma)``, ``|theta - 1/2|``, ``output[obs,out]`` and, where a
         network predicts its noise, ``noise_sd[obs,out]``; without those that are not there. May be empty.
     """
-    names: list[str] = []
-    columns: list[Float[np.ndarray, "chain draw param"]] = []
-
-    def add(label: str, values: np.ndarray, labels: list[str] | None = None) -> None:
-        flat = values.reshape(*values.shape[:2], -1)
-        columns.append(flat)
-        names.extend(labels or ([label] if flat.shape[2] == 1 else _numbered(label, flat.shape[2])))
-
     view = as_view(posterior)
+    found: list[tuple[str, np.ndarray]] = []
     if (lp := view.stat(schema.LP)) is not None:
-        add(schema.LP, lp)
-    outputs = _outputs(view)
-    for name, values in outputs.items():
-        variable = xr.DataArray(values, dims=(*schema.SAMPLE_DIMS, "obs", "out"), name=name)
-        add(name, values, list(entry_names(variable)))
-    if not outputs:
-        for block in equal_modes(symmetry):
-            for label, values in _of_block(block, view):
-                add(label, values)
-    if not columns:
+        found.append((schema.LP, lp))
+    entries: dict[str, tuple[str, ...]] = {}
+    if view.x is not None and view.network is not None:
+        outputs = _by_pieces(view, tuple(view.network.network.shapes), partial(_outputs, view))
+        for name, values in outputs:
+            variable = xr.DataArray(values, dims=(*schema.SAMPLE_DIMS, "obs", "out"), name=name)
+            entries[name] = tuple(entry_names(variable))
+        found += outputs
+    else:
+        blocks = equal_modes(symmetry)
+        names = tuple(dict.fromkeys(name for block in blocks for name in block.variables))
+        units = _largest(view, names)
+        found += _by_pieces(view, names, lambda piece: _of_blocks(blocks, piece, units))
+    if not found:
         return Draws((), np.empty((view.num_chains, view.num_draws, 0)))
-    return Draws(tuple(names), np.concatenate(columns, axis=-1))
+    columns = [values.reshape(*values.shape[:2], -1) for _, values in found]
+    named = zip(found, columns, strict=True)
+    labels = [entries.get(label) or _numbered(label, flat.shape[2]) for (label, _), flat in named]
+    return Draws(tuple(chain.from_iterable(labels)), np.concatenate(columns, axis=-1))
+
+
+def _by_pieces(
+    view: View, names: Sequence[str], compute: Callable[[Piece], list[tuple[str, np.ndarray]]]
+) -> list[tuple[str, np.ndarray]]:
+    """Compute quantities of draws, of some draws of all chains at a time where there are very many."""
+    pieces = list(map(compute, _pieces(view, names)))
+    labels = [label for label, _ in pieces[0]]
+    found = zip(*([values for _, values in piece] for piece in pieces), strict=True)
+    return [(label, np.concatenate(own, axis=1)) for label, own in zip(labels, found, strict=True)]
+
+
+def _pieces(view: View, names: Sequence[str]) -> Iterator[Piece]:
+    count = -(-sum(8 * view.posterior[name].size for name in names) // PIECE)
+    step = max(1, view.num_draws // max(1, count))
+    for first in range(0, view.num_draws, step):
+        yield {name: _values(view, name, slice(first, first + step)) for name in names}
 
 
 def _numbered(label: str, count: int) -> list[str]:
-    return [f"{label}[{number}]" for number in range(count)]
+    return [label] if count == 1 else [f"{label}[{number}]" for number in range(count)]
 
 
-def _of_block(block: Block, view: View) -> list[tuple[str, np.ndarray]]:
+def _of_blocks(blocks: Symmetry, piece: Piece, largest: Units) -> list[tuple[str, np.ndarray]]:
+    return [found for block in blocks for found in _of_block(block, piece, largest)]
+
+
+def _of_block(block: Block, piece: Piece, largest: Units) -> list[tuple[str, np.ndarray]]:
     quantities: list[tuple[str, np.ndarray]] = []
     for name, places in block.axes.items():
-        values = _values(view, name)
+        values = piece[name]
         axes = tuple(axis + 2 for axis in axes_of(places))
         if name not in block.flipped:
             quantities.append((f"mean({name})", values.mean(axis=axes)))
-        quantities.append(_mean_square(name, values, axes))
-    quantities += _of_pairs(block, view)
+        quantities.append(_mean_square(name, values, axes, largest[name]))
+    quantities += _of_pairs(block, piece, largest)
     for name in (name for name in block.flipped if name not in block.axes):
-        quantities += _of_whole(name, _values(view, name))
+        quantities += _of_whole(name, piece[name], largest[name])
     for name in block.complemented:
-        quantities.append((f"|{name} - 1/2|", np.abs(_values(view, name) - 0.5)))
+        quantities.append((f"|{name} - 1/2|", np.abs(piece[name] - 0.5)))
     return quantities
 
 
-def _of_pairs(block: Block, view: View) -> list[tuple[str, np.ndarray]]:
+def _of_pairs(block: Block, piece: Piece, largest: Units) -> list[tuple[str, np.ndarray]]:
     """What belongs to what: covariances over the parts of two variables, each a number a part."""
     single = [name for name, places in block.axes.items() if len(axes_of(places)) == 1]
     found = []
@@ -97,57 +127,71 @@ def _of_pairs(block: Block, view: View) -> list[tuple[str, np.ndarray]]:
         # Signs that change together leave a product as it is; one alone is squared away.
         alone = {first, second} & set(block.flipped)
         alone = alone if len(alone) == 1 else set()
-        a, b = (_by_part(view, block, name, squared=name in alone) for name in (first, second))
+        a, b = (
+            _by_part(piece, block, name, largest, squared=name in alone) for name in (first, second)
+        )
         if first not in block.flipped or alone:
             a = a - a.mean(axis=-1, keepdims=True)
         words = ",".join(f"{name}^2" if name in alone else name for name in (first, second))
         found.append((f"cov({words})", (a * b).mean(axis=-1)))
-    weights = [name for name in block.complemented if _values(view, name).ndim == 2]
+    weights = [name for name in block.complemented if piece[name].ndim == 2]
     for name, weight in product([n for n in single if n not in block.flipped], weights):
-        parts = _by_part(view, block, name, squared=False)
-        apart = (parts[..., 0] - parts[..., 1]) * (_values(view, weight) - 0.5)
+        parts = _by_part(piece, block, name, largest, squared=False)
+        apart = (parts[..., 0] - parts[..., 1]) * (piece[weight] - 0.5)
         found.append((f"cov({name},{weight})", apart))
     return found
 
 
 def _by_part(
-    view: View, block: Block, name: str, *, squared: bool
+    piece: Piece, block: Block, name: str, largest: Units, *, squared: bool
 ) -> Float[np.ndarray, "chain draw part"]:
     """The mean (square) of each part's entries of a variable, in a unit in which products are doubles."""
     (axis,) = axes_of(block.axes[name])
-    values = np.moveaxis(_values(view, name), axis + 2, 2)
-    values = values / float(power_of_two(np.asarray(np.abs(values).max(initial=0.0))))
+    values = np.moveaxis(piece[name], axis + 2, 2) / float(power_of_two(np.asarray(largest[name])))
     flat = values.reshape(*values.shape[:3], -1)
     return (flat**2 if squared else flat).mean(axis=-1)
 
 
-def _of_whole(name: str, values: np.ndarray) -> list[tuple[str, np.ndarray]]:
+def _of_whole(name: str, values: np.ndarray, largest: float) -> list[tuple[str, np.ndarray]]:
     if values.ndim == 2:
         return [(f"|{name}|", np.abs(values))]
     axes = tuple(range(2, values.ndim))
-    return [(f"|mean({name})|", np.abs(values.mean(axis=axes))), _mean_square(name, values, axes)]
+    return [
+        (f"|mean({name})|", np.abs(values.mean(axis=axes))),
+        _mean_square(name, values, axes, largest),
+    ]
 
 
-def _mean_square(name: str, values: np.ndarray, axes: tuple[int, ...]) -> tuple[str, np.ndarray]:
+def _mean_square(
+    name: str, values: np.ndarray, axes: tuple[int, ...], largest: float
+) -> tuple[str, np.ndarray]:
     """Mean squares, which are in another unit where squares would be no doubles."""
-    largest = np.abs(values).max(initial=0.0)
     if largest == 0 or _LEAST <= largest <= 1 / _LEAST:
         return f"mean({name}^2)", (values**2).mean(axis=axes)
     unit = float(power_of_two(np.asarray(largest)))
     return f"mean(({name} / {unit:.3g})^2)", ((values / unit) ** 2).mean(axis=axes)
 
 
-def _values(view: View, name: str) -> np.ndarray:
-    return np.asarray(view.values(name), dtype=np.float64)
+def _values(view: View, name: str, rows: slice) -> np.ndarray:
+    some = checked(view.posterior[name], view.argument)[:, rows]
+    return np.asarray(some.values, dtype=np.float64)
 
 
-def _outputs(view: View) -> dict[str, np.ndarray]:
+def _largest(view: View, names: Sequence[str]) -> Units:
+    """The largest absolute value of each variable."""
+    every = [
+        {name: np.abs(values).max(initial=0.0) for name, values in piece.items()}
+        for piece in _pieces(view, names)
+    ]
+    return {name: float(np.max([each[name] for each in every])) for name in names}
+
+
+def _outputs(view: View, piece: Piece) -> list[tuple[str, np.ndarray]]:
     x, model = view.x, view.network
-    if x is None or model is None:
-        return {}
+    assert x is not None
+    assert model is not None
     chosen = np.linspace(0, len(x) - 1, min(len(x), MAX_OUTPUTS)).astype(int)
-    weights = {name: _values(view, name) for name in model.network.shapes}
     if not model.predicts_noise:
-        return {"output": np.asarray(predict(model, weights, x[chosen]), dtype=np.float64)}
-    mean, sd = predict_with_noise(model, weights, x[chosen])
-    return {"output": np.asarray(mean, np.float64), "noise_sd": np.asarray(sd, np.float64)}
+        return [("output", np.asarray(predict(model, piece, x[chosen]), dtype=np.float64))]
+    mean, sd = predict_with_noise(model, piece, x[chosen])
+    return [("output", np.asarray(mean, np.float64)), ("noise_sd", np.asarray(sd, np.float64))]

@@ -15,8 +15,10 @@ from .draws import checked
 from .summary import rhats
 from .view import View
 
-BUDGET = 2**26
-"""Bytes of draws that are looked at together; of more every few draws are, `KEPT` a chain at least."""
+WHOLE = 2**25
+"""Bytes of draws that are all looked at together."""
+BUDGET = 2**24
+"""Bytes of more draws that are: every few of them, `KEPT` a chain at least."""
 KEPT = 500
 
 
@@ -58,8 +60,8 @@ def deciding(
 def looked_at(
     view: View, names: Sequence[str]
 ) -> dict[str, Float[np.ndarray, "chain draw *event"]]:
-    """Return draws of variables in double precision, every few of them where they would take more than `BUDGET`."""
-    step = _step(view, names)
+    """Return draws of variables in double precision, every few of them where they would take more than `WHOLE`."""
+    step = every_few(view, names)
     thinned = {
         name: checked(view.posterior[name], view.argument).isel(draw=slice(None, None, step))
         for name in names
@@ -87,7 +89,7 @@ def _is_whole(view: View, name: str) -> bool:
     )
 
 
-def _step(view: View, names: Sequence[str]) -> int:
-    """Every how many-th draw fits into the budget."""
+def every_few(view: View, names: Sequence[str]) -> int:
+    """Every how many-th draw of variables is looked at."""
     size = sum(8 * view.posterior[name].size for name in names)
-    return min(-(-size // BUDGET) or 1, max(1, view.num_draws // KEPT))
+    return 1 if size <= WHOLE else min(-(-size // BUDGET), max(1, view.num_draws // KEPT))

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-import numpy as np
 import xarray as xr
 
 from onebasin.models import schema
 from onebasin.models.network_groups import bytes_a_draw, network_groups
 from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.notices import notice
-from onebasin.models.pointwise import DrawGroup, labelled, why_left_out
+from onebasin.models.pointwise import DrawGroup, Values, labelled, why_left_out
 from onebasin.models.target import Named, Target
 
 from ..origin import NOWHERE, Origin, with_axes
@@ -38,7 +38,7 @@ class Beside:
         Group that is not there although it could be, and why.
     """
 
-    draws: Mapping[str, np.ndarray]
+    draws: Mapping[str, Values]
     groups: Mapping[str, DrawGroup] = field(default_factory=dict)
     observed: Mapping[str, Named] = field(default_factory=dict)
     constant: Mapping[str, Named] = field(default_factory=dict)
@@ -56,34 +56,40 @@ class Beside:
 
 def beside(
     target: Target,
-    draws: Mapping[str, np.ndarray],
+    draws: Mapping[str, Values],
     origin: Origin,
     *,
     engine: str,
     seed: int,
     dtype: str,
     limit_mb: float,
+    folder: Path | None = None,
 ) -> Beside:
     """Find or compute all that goes beside a run's draws.
 
-    Draws are never lost over it: where a log likelihood or a prediction cannot be computed, a notice says why, and so
-    does `left_out`.
+    What is much of it goes to `folder`, if one is given. Draws are never lost over it: where a log likelihood or a
+    prediction cannot be computed, a notice says why, and so does `left_out`.
     """
     if origin is NOWHERE:
         return Beside(draws, observed=target.outputs, constant=target.inputs)
     if isinstance(target, NetworkTarget):
-        return _of_network(target, draws, seed, dtype, limit_mb)
+        return _of_network(target, draws, seed, dtype, limit_mb, folder)
     if engine == "stan":
         return _of_stan(target, draws, origin)
-    return _of_numpyro(target, draws, origin, seed, dtype, limit_mb)
+    return _of_numpyro(target, draws, origin, seed, dtype, limit_mb, folder)
 
 
 def _of_network(
-    target: NetworkTarget, draws: Mapping[str, np.ndarray], seed: int, dtype: str, limit_mb: float
+    target: NetworkTarget,
+    draws: Mapping[str, Values],
+    seed: int,
+    dtype: str,
+    limit_mb: float,
+    folder: Path | None,
 ) -> Beside:
     with precision(dtype):
         groups = network_groups(
-            target.model, draws, target.x, target.y, seed=seed, limit_mb=limit_mb
+            target.model, draws, target.x, target.y, seed=seed, limit_mb=limit_mb, folder=folder
         )
     left = {}
     if groups is None:
@@ -92,7 +98,7 @@ def _of_network(
     return Beside(draws, groups or {}, target.outputs, target.inputs, left)
 
 
-def _of_stan(target: Target, draws: Mapping[str, np.ndarray], origin: Origin) -> Beside:
+def _of_stan(target: Target, draws: Mapping[str, Values], origin: Origin) -> Beside:
     from onebasin.stan.program import definition
 
     from .stan import arrays_of, axes_of, stan_groups
@@ -111,11 +117,12 @@ def _of_stan(target: Target, draws: Mapping[str, np.ndarray], origin: Origin) ->
 
 def _of_numpyro(
     target: Target,
-    draws: Mapping[str, np.ndarray],
+    draws: Mapping[str, Values],
     origin: Origin,
     seed: int,
     dtype: str,
     limit_mb: float,
+    folder: Path | None = None,
 ) -> Beside:
     from .numpyro import numpyro_groups, reason
 
@@ -125,7 +132,7 @@ def _of_numpyro(
         try:
             with precision(dtype):
                 groups, left = numpyro_groups(
-                    target, draws, origin.dims, seed=seed, limit_mb=limit_mb
+                    target, draws, origin.dims, seed=seed, limit_mb=limit_mb, folder=folder
                 )
         except Exception as error:
             left = dict.fromkeys(POINTWISE, reason(error))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -12,15 +13,16 @@ import numpy as np
 from numpyro.handlers import seed as seeded
 from numpyro.handlers import substitute, trace, uncondition
 
-from onebasin.models.pointwise import DrawGroup, every_which, why_left_out
+from onebasin.models.formats.room import Room
+from onebasin.models.pointwise import DrawGroup, Values, every_which, why_left_out
 from onebasin.models.schema import LOG_LIKELIHOOD, LOG_PRIOR, POSTERIOR_PREDICTIVE
 from onebasin.models.target import Target
 
 from ..density.numpyro import is_observation, require_numpyro, sites_of
 from ..keys import Purpose, keys_for
 
-BLOCK = 2**24
-"""Bytes that are computed at once."""
+BLOCK = 2**22
+"""Bytes of draws, and of what is computed of them, that are in memory at once."""
 
 POINTWISE = (LOG_LIKELIHOOD, POSTERIOR_PREDICTIVE)
 
@@ -102,11 +104,12 @@ def reason(error: Exception) -> str:
 
 def numpyro_groups(
     target: Target,
-    draws: Mapping[str, np.ndarray],
+    draws: Mapping[str, Values],
     dims: Mapping[str, tuple[str, ...]],
     *,
     seed: int,
     limit_mb: float,
+    folder: Path | None = None,
 ) -> tuple[dict[str, DrawGroup], dict[str, str]]:
     """Groups of a model's draws.
 
@@ -122,6 +125,8 @@ def numpyro_groups(
         Of the run.
     limit_mb : float
         Megabytes that the groups may take together.
+    folder : Path, optional
+        In which they are laid down where they are many; in memory by default.
 
     Returns
     -------
@@ -129,7 +134,7 @@ def numpyro_groups(
         The groups by name; and why one is left out, where one is.
     """
     sites = Sites.of(target)
-    values = {name: np.asarray(draws[name]) for name in sites.latent}
+    values = {name: draws[name] for name in sites.latent}
     chains, num_draws = next(iter(values.values())).shape[:2]
     like = {n: jax.ShapeDtypeStruct(v.shape[2:], v.dtype) for n, v in values.items()}
     sites, why = sites.trying(like)
@@ -139,26 +144,29 @@ def numpyro_groups(
     if every is None:
         return {}, dict.fromkeys(POINTWISE, why_left_out(size, limit_mb))
     kept = {name: value[:, ::every] for name, value in values.items()}
-    filled = _filled(sites, kept, keys_for(Purpose.PREDICTIVE, seed, chains), shapes, size, every)
+    keys = keys_for(Purpose.PREDICTIVE, seed, chains)
+    room = _filled(sites, kept, keys, size, every, folder)
     groups = {}
-    for group, arrays in filled.items():
+    for group in shapes:
+        arrays = room.group(group)
         axes = {name: dims[name][: arrays[name].ndim - 2] for name in arrays if name in dims}
-        groups[group] = DrawGroup(arrays, {} if group == LOG_PRIOR else axes, every)
+        groups[group] = DrawGroup(arrays, {} if group == LOG_PRIOR else axes, every, room.filed)
     return groups, {POSTERIOR_PREDICTIVE: why} if why else {}
 
 
 def _filled(
     sites: Sites,
-    values: Mapping[str, np.ndarray],
+    values: Mapping[str, Values],
     keys: jax.Array,
-    shapes: Any,
     size: int,
     every: int,
-) -> dict[str, dict[str, np.ndarray]]:
+    folder: Path | None,
+) -> Room:
     """Compute all draws, a block of them at a time; a draw's random numbers are its own, whatever is kept."""
     chains, kept = next(iter(values.values())).shape[:2]
-    step = min(kept, max(1, BLOCK // max(size, 1)))
-    out = jax.tree.map(lambda leaf: np.empty((chains, kept, *leaf.shape), leaf.dtype), shapes)
+    taken = sum(v.nbytes // (chains * kept) for v in values.values())
+    step = min(kept, max(1, BLOCK // max(size + taken, 1)))
+    room = Room(chains, kept, folder)
 
     @jax.jit
     def block(part: Arrays, key: jax.Array, numbers: jax.Array) -> Groups:
@@ -171,7 +179,9 @@ def _filled(
         for first in range(0, kept, step):
             # The last one begins earlier rather than to be shorter: another length would be compiled anew.
             rows = slice(first := min(first, kept - step), first + step)
-            part = {name: jnp.asarray(value[chain, rows]) for name, value in values.items()}
+            part = {
+                name: jnp.asarray(np.asarray(value[chain, rows])) for name, value in values.items()
+            }
             found = block(part, keys[chain], jnp.arange(first, first + step) * every)
-            jax.tree.map(lambda to, leaf: to.__setitem__((chain, rows), leaf), out, found)  # noqa: B023
-    return out
+            room.put(chain, first, jax.tree.map(np.asarray, found))
+    return room

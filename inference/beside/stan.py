@@ -8,19 +8,20 @@ from typing import Any
 import numpy as np
 
 from onebasin.models.kinds import GENERATED, PARAMETER
-from onebasin.models.pointwise import DrawGroup
+from onebasin.models.pointwise import DrawGroup, Values
 from onebasin.models.schema import LOG_LIKELIHOOD, LOG_PRIOR, POSTERIOR_PREDICTIVE
+from onebasin.models.storage.pieces import cut
 from onebasin.models.target import Target
 from onebasin.stan.program import definition
 from onebasin.stan.roles import Found, find_roles
 
 from ..origin import Origin
 
-Draws = dict[str, np.ndarray]
+Draws = dict[str, Values]
 
 
 def stan_groups(
-    target: Target, draws: Mapping[str, np.ndarray], origin: Origin
+    target: Target, draws: Mapping[str, Values], origin: Origin
 ) -> tuple[Draws, dict[str, DrawGroup], Found]:
     """Take draws apart: what stays in the posterior, the groups beside it, and what is what.
 
@@ -70,15 +71,16 @@ def axes_of(target: Target, found: Found, name: str) -> tuple[str, ...] | None:
     return None
 
 
-def _as_whole(values: np.ndarray) -> np.ndarray:
+def _as_whole(values: Values) -> Values:
     """Whole numbers as such, which CmdStan's files do not tell from others; so ArviZ knows counts from measurements."""
-    if values.dtype.kind == "f" and bool((values == np.rint(values)).all()):
-        return values.astype(np.int64)
-    return values
+    if values.dtype.kind != "f":
+        return values
+    seen = values if isinstance(values, np.ndarray) else cut(values)
+    return seen.astype(np.int64) if bool((seen == np.rint(seen)).all()) else values
 
 
 def _group(
-    draws: Mapping[str, np.ndarray], names: Mapping[str, str], target: Target, found: Found
+    draws: Mapping[str, Values], names: Mapping[str, str], target: Target, found: Found
 ) -> DrawGroup:
     values = {name: draws[own] for name, own in names.items()}
     dims = {n: axes for n in names if (axes := axes_of(target, found, n)) is not None}

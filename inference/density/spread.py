@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 
 from onebasin.models import schema
+from onebasin.models.storage.pieces import pieces
 
 MOST_EXTREMES = 12
 """Draws with a largest or smallest value that are added at most."""
@@ -41,13 +42,26 @@ def spread_draws(
             f"`draws` lack {', '.join(absent)}, which the target's density is of; they hold "
             f"{', '.join(map(str, held.data_vars))}."
         )
-    arrays = {name: held[name].transpose(*schema.SAMPLE_DIMS, ...).values for name in names}
-    flat = {name: array.reshape(-1, *array.shape[2:]) for name, array in arrays.items()}
-    total = len(next(iter(flat.values())))
+    arrays = {name: held[name].transpose(*schema.SAMPLE_DIMS, ...) for name in names}
+    chains, draws = next(iter(arrays.values())).shape[:2]
+    total = chains * draws
     chosen = np.linspace(0, total - 1, min(count, total)).round().astype(int).tolist()
     for name in dict.fromkeys(moved):
-        if name in flat and flat[name].size and len(chosen) < count + MOST_EXTREMES:
-            by_draw = flat[name].reshape(total, -1)
-            chosen += [int(by_draw.max(axis=1).argmax()), int(by_draw.min(axis=1).argmin())]
-    rows = list(dict.fromkeys(chosen))
-    return {name: array[rows] for name, array in flat.items()}
+        if name in arrays and arrays[name].size and len(chosen) < count + MOST_EXTREMES:
+            low, high = _reach(arrays[name])
+            chosen += [int(high.argmax()), int(low.argmin())]
+    places = [divmod(row, draws) for row in dict.fromkeys(chosen)]
+    return {
+        name: np.stack([array[place].values for place in places]) for name, array in arrays.items()
+    }
+
+
+def _reach(variable: xr.DataArray) -> tuple[np.ndarray, np.ndarray]:
+    """The smallest and the largest value of every draw, chains one after the other; some draws are read at a time."""
+    reach = [
+        (flat.min(axis=1), flat.max(axis=1))
+        for chain in variable
+        for flat in (rows.values.reshape(len(rows), -1) for rows in pieces(chain))
+    ]
+    low, high = zip(*reach, strict=True)
+    return np.concatenate(low), np.concatenate(high)

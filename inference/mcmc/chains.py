@@ -24,7 +24,7 @@ from onebasin.models.target import Target
 
 from ..kept import check_folder
 from ..progress import ProgressBars
-from .places import Arrays, ChainPlace, Draws, KeptPlace, Standing
+from .places import ChainPlace, Draws, KeptPlace, Standing
 
 
 def how_it_went(stats: Mapping[str, np.ndarray]) -> dict[str, Any]:
@@ -35,38 +35,6 @@ def how_it_went(stats: Mapping[str, np.ndarray]) -> dict[str, Any]:
         "step_size": float(stats["step_size"][-1]),
         "divergences": None if diverging is None else int(diverging.sum()),
     }
-
-
-class Gathered:
-    """The draws of all chains of a run, in memory: no draw is held twice for long.
-
-    Parameters
-    ----------
-    num_chains, num_draws : int
-        How many there will be; draws beyond are passed over.
-
-    Attributes
-    ----------
-    draws, stats : dict
-        Name to array (chain, draw, ...).
-    """
-
-    def __init__(self, num_chains: int, num_draws: int) -> None:
-        self.num_chains, self.num_draws = num_chains, num_draws
-        self.draws: dict[str, np.ndarray] = {}
-        self.stats: dict[str, np.ndarray] = {}
-        self._lock = threading.Lock()
-
-    def put(self, number: int, first: int, draws: Arrays, stats: Arrays) -> None:
-        """Take draws of a chain, arrays (draw, ...), from the draw `first` on; see `places.Draws`."""
-        for arrays, given in ((self.draws, draws), (self.stats, stats)):
-            for name, values in given.items():
-                with self._lock:
-                    if name not in arrays:
-                        shape = (self.num_chains, self.num_draws, *values.shape[1:])
-                        arrays[name] = np.empty(shape, values.dtype)
-                left = max(0, self.num_draws - first)
-                arrays[name][number, first : first + len(values)] = values[:left]
 
 
 RunChain = Callable[[ChainPlace, threading.Event], None]

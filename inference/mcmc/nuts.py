@@ -39,6 +39,8 @@ def nuts(
     checkpoint : path, optional
         A folder for finished chains. The same call made again takes those that it finds there and runs the rest: so a
         run that was interrupted is finished. Anything of another model, data, settings or seed is left alone.
+        Draws of more than 32 MB are then not in memory either: the posterior has them on disk, beside the folder, until
+        it is closed or nobody has it any more; its method `load` takes them into memory.
 
     Returns
     -------

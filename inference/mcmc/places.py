@@ -26,7 +26,7 @@ from ..kept import chain_folder, chunk_file, clear, state_file
 SECONDS = 10.0
 """Least time between two states of a chain: about what a killed run loses."""
 
-CHUNK_BYTES = 2**23
+CHUNK_BYTES = 2**22
 """Draws are written at the latest when so many bytes of them wait."""
 
 Arrays = Mapping[str, np.ndarray]

@@ -21,7 +21,8 @@ from ..engine import engine_named
 from ..fingerprint import fingerprint
 from ..progress import ProgressBars
 from ..run import Found, Job, run
-from .chains import ChainsRequest, Gathered, RunChain, run_chains
+from .chains import ChainsRequest, RunChain, run_chains
+from .gathered import Gathered
 from .places import Standing
 from .settings import NutsSettings
 
@@ -77,7 +78,8 @@ def sample(
                 how = {"method": method, "settings": _chain_settings(settings), "seed": job.seed}
                 how |= more
                 mark = fingerprint(target, engine=job.engine, progress=job.bars.say, **how)
-            gathered = Gathered(settings.chains, settings.draws)
+            there = None if mark is None or kept is None else kept.absolute().parent
+            gathered = Gathered(settings.chains, settings.draws, there)
             request = ChainsRequest(target, settings, job.seed, job.bars, folder)
             _expect(job.bars, settings)
             ended = run_chains(
@@ -90,7 +92,11 @@ def sample(
                 finished=job.bars.taken,
             )
         return Found(
-            gathered.draws, gathered.stats, _attributes(gathered, ended, settings, gradients) | more
+            gathered.draws,
+            gathered.stats,
+            _attributes(gathered, ended, settings, gradients) | more,
+            filed=gathered.filed,
+            folder=there,
         )
 
     return run(

@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import schema
+from ..storage.pieces import in_file, pieces
 from ..symmetry.evidence import Evidence
 from .adopted import adopted
 from .faults import FormatError
+from .scratch import close_with
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -40,15 +42,17 @@ _OWN = (schema.SEED, schema.COMMAND, schema.CREATED_AT, schema.MACHINE, schema.W
 """Attributes that a run has for itself."""
 
 
-def join(trees: Sequence[xr.DataTree], paths: Sequence[Path]) -> xr.DataTree:
+def join(trees: Sequence[xr.DataTree], paths: Sequence[Path], *, lazy: bool) -> xr.DataTree:
     """Put runs together, their chains in the order of the files.
 
     Parameters
     ----------
     trees : sequence of DataTree
-        What the files hold; their groups are read into memory.
+        What the files hold.
     paths : sequence of Path
         The files, for messages and for the attribute `joined`.
+    lazy : bool
+        Whether large variables stay in the files until they are asked for; otherwise all are read into memory.
 
     Raises
     ------
@@ -76,7 +80,12 @@ def join(trees: Sequence[xr.DataTree], paths: Sequence[Path]) -> xr.DataTree:
     }
     tree = xr.DataTree.from_dict(groups)
     tree.attrs = _attributes(runs, paths)
-    return tree.load()
+    for run in trees:
+        close_with(tree, run)
+    if lazy:
+        return tree
+    with tree:
+        return tree.load()
 
 
 def _check_alike(run: xr.DataTree, path: Path, first: xr.DataTree, beside: Path) -> None:
@@ -143,7 +152,8 @@ def _check_chains(runs: Sequence[xr.DataTree], paths: Sequence[Path]) -> None:
         for chain in range(draws.sizes["chain"]):
             digest = hashlib.sha256()
             for values in draws.data_vars.values():
-                digest.update(np.ascontiguousarray(values[chain].values).tobytes())
+                for rows in pieces(values[chain]):
+                    digest.update(np.ascontiguousarray(rows.values).tobytes())
             twin = seen.setdefault(digest.digest(), path)
             if twin is not path:
                 raise FormatError(
@@ -165,7 +175,9 @@ def _chains(datasets: Sequence[xr.Dataset], due: int) -> xr.Dataset | None:
     )
     if not alike:
         return None
-    joined = xr.concat(list(datasets), dim="chain", join="override", combine_attrs="drop_conflicts")
+    joined = xr.concat(
+        list(map(in_file, datasets)), dim="chain", join="override", combine_attrs="drop_conflicts"
+    )
     return joined.assign_coords(chain=np.arange(joined.sizes["chain"]))
 
 

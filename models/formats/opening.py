@@ -82,7 +82,7 @@ def _read(files: Sequence[Path], *, lazy: bool) -> xr.DataTree:
     if len(files) > 1:
         if all(map(is_csv, files)):
             return stan_csv.read(files, lazy=lazy)
-        return join([_read([file], lazy=False) for file in files], files)
+        return join([_read([file], lazy=lazy) for file in files], files, lazy=lazy)
     if first.is_dir():
         if zarr_store.is_store(first):
             return _with_draws(zarr_store.read(first, lazy=lazy), first)

@@ -1,7 +1,8 @@
-"""Draws that are read from text, on disk: written a block at a time, then read as they are asked for.
+"""Draws on disk on their way: written a block at a time, then read as they are asked for.
 
-A `Scratch` is a NetCDF file in a temporary folder. What it holds is at no time in memory as a whole; the folder is
-removed when the tree is closed, at the latest when the process ends, and `leftovers` removes that of a killed one.
+So goes what is read from text, and what a run has drawn. A `Scratch` is a NetCDF file in a temporary folder. What it
+holds is at no time in memory as a whole; the folder is removed when the tree is closed, at the latest when the process
+ends, and `leftovers` removes that of a killed one.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import shutil
 import weakref
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,6 +44,8 @@ class Scratch:
         What there will be of each draw.
     rows : int
         How many draws of a chain are put there at a time.
+    parent : Path, optional
+        In which folder its own is made; that of temporary files if not given.
 
     Raises
     ------
@@ -49,13 +53,16 @@ class Scratch:
         If the disk has no room for them.
     """
 
-    def __init__(self, chains: int, draws: int, groups: Shapes, *, rows: int) -> None:
+    def __init__(
+        self, chains: int, draws: int, groups: Shapes, *, rows: int, parent: Path | None = None
+    ) -> None:
         import h5netcdf  # here: what reads no files does without
 
         self._rows = max(1, min(rows, draws))
+        self._remedy = "make room there" if parent else "set TMPDIR to a folder on another disk"
         entries = max(1, _READ_AT_ONCE // (8 * chains * max(draws, 1)))
         self._entries = max(entries, _LEAST_CHUNK // self._rows)
-        self.folder = temporary_folder("draws")
+        self.folder = temporary_folder("draws", parent)
         self.path = self.folder / "draws.nc"
         try:
             self._check_room(chains * draws, groups)
@@ -73,7 +80,7 @@ class Scratch:
         if needed > (free := shutil.disk_usage(self.folder).free):
             raise ClaimError(
                 f"holds {in_words(needed)} of draws, more than the {in_words(free)} that are free in "
-                f"{self.folder.parent}, where they are put while they are read: set TMPDIR to a folder on another disk"
+                f"{self.folder.parent}, where they are put on their way: {self._remedy}"
             )
 
     def _make_group(
@@ -111,7 +118,7 @@ class Scratch:
         """Write draws of a variable, (draw, ...), from the draw `first` on."""
         if len(values):
             variable = self._file[group][name]
-            variable[chain, first : first + len(values)] = values.astype(variable.dtype)
+            variable[chain, first : first + len(values)] = values.astype(variable.dtype, copy=False)
 
     def tree(self, attributes: Mapping[str, Any], *, lazy: bool) -> xr.DataTree:
         """Give what was put there as a tree; nothing can be put there afterwards.
@@ -155,5 +162,17 @@ def on_close(tree: xr.DataTree, act: Callable[[], object]) -> None:
         if inner is not None:
             inner()
         end()
+
+    tree.set_close(close)
+
+
+def close_with(tree: xr.DataTree, other: xr.DataTree) -> None:
+    """Have a tree, whose arrays another one shows, as long as that is there, and close it when that is closed."""
+    inner = tree._close
+
+    def close() -> None:
+        if inner is not None:
+            inner()
+        other.close()
 
     tree.set_close(close)

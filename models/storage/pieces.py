@@ -34,18 +34,26 @@ def in_pieces(tree: xr.DataTree) -> Iterator[xr.DataTree]:
     import dask  # here: most trees are in memory
 
     with dask.config.set(scheduler="synchronous"):
-        yield tree.map_over_datasets(_cut)
+        yield tree.map_over_datasets(in_file)
 
 
-def _cut(dataset: xr.Dataset) -> xr.Dataset:
-    cut = {name: _pieces(v) for name, v in dataset.data_vars.items() if is_read_later(v)}
-    return dataset.assign(cut)
+def in_file(dataset: xr.Dataset) -> xr.Dataset:
+    """Give a dataset whose large variables can be put together without being read, as arrays of Dask."""
+    later = {name: cut(v) for name, v in dataset.data_vars.items() if is_read_later(v)}
+    return dataset.assign(later)
 
 
-def _pieces(variable: xr.DataArray) -> xr.DataArray:
-    """The array in pieces of its first axes, such as some draws of one chain."""
+def cut(variable: xr.DataArray) -> xr.DataArray:
+    """An array of Dask in pieces of its first axes, such as some draws of one chain."""
     sizes: list[int] = []
     for axis, length in enumerate(variable.shape):
         beyond = prod(variable.shape[axis + 1 :]) * variable.dtype.itemsize
         sizes.append(min(length, max(1, PIECE // beyond)))
     return variable.chunk(dict(zip(variable.dims, sizes, strict=True)), inline_array=True)
+
+
+def pieces(variable: xr.DataArray) -> Iterator[xr.DataArray]:
+    """Go through a variable along its first axis, some of it at a time."""
+    step = max(1, len(variable) * PIECE // max(variable.nbytes, 1))
+    for first in range(0, len(variable), step):
+        yield variable[first : first + step]

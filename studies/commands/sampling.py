@@ -173,7 +173,7 @@ def _run(
         _check_netcdf(request.out)
         if there:
             try:
-                tree = open_posterior(request.out)
+                tree = open_posterior(request.out, lazy=True)
             except PosteriorFileError as error:
                 raise StudyError(
                     f"`--out` is {request.out}, which this command has made, but it is damaged; make it anew with "

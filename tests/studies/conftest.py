@@ -12,7 +12,7 @@ import xarray as xr
 
 from onebasin import inference
 from onebasin.inference import NutsSettings
-from onebasin.inference.mcmc.chains import Gathered
+from onebasin.inference.mcmc.gathered import Gathered
 from onebasin.inference.mcmc.places import KeptPlace, Standing
 from onebasin.inference.posterior import build
 from onebasin.models import NetworkTarget

@@ -1,12 +1,15 @@
 """The aligned posterior keeps everything else, says how it was made, and travels with its file."""
 
+import gc
 import json
 
 import numpy as np
 import pytest
 import xarray as xr
 
-from onebasin.analysis.alignment import align, element_of
+import onebasin as ob
+from onebasin.analysis.alignment import align, applying, element_of
+from onebasin.models.storage import pieces
 from onebasin.models.symmetry.blocks import Complement, Exchangeable, Rescalable, from_json, to_json
 
 from .conftest import CASES, dataset, equal, plant
@@ -83,6 +86,28 @@ def test_a_file_is_aligned_without_being_loaded(tree, tmp_path):
         found = align(opened, max_bytes=20_000)
         assert not opened["posterior"]["W1"].variable._in_memory
         assert equal(found.element, align(tree).element)
+
+
+@pytest.fixture
+def everything_is_large(monkeypatch):
+    monkeypatch.setattr(pieces, "PIECE", 100)
+    monkeypatch.setattr(applying, "PIECE", 300)
+
+
+@pytest.mark.usefixtures("everything_is_large")
+@pytest.mark.parametrize("order", [("chain", "draw", ...), ("draw", ..., "chain")])
+def test_a_large_file_is_moved_a_piece_at_a_time_to_the_same_draws(tree, tmp_path, order):
+    turned = tree["posterior"].to_dataset().transpose(*order)
+    tree["posterior"] = xr.DataTree(turned.assign_coords(W1_dim_0=list("abcd")))
+    expected = align(tree).to_tree()
+    ob.save(tree, tmp_path / "raw.nc")
+    with ob.open_posterior(tmp_path / "raw.nc", lazy=True) as opened:
+        aligned = align(opened).to_tree()  # the alignment is gone; what it has laid down is not
+        gc.collect()
+        assert not aligned["posterior"]["W1"].variable._in_memory
+        for name, group in expected.children.items():
+            xr.testing.assert_identical(aligned[name].to_dataset(), group.to_dataset())
+        aligned.close()
 
 
 def test_every_kind_of_part_is_read_back(rng):

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from onebasin.inference.kept import kept_draws
-from onebasin.inference.mcmc.chains import Gathered, RunChain, run_chains
+from onebasin.inference.mcmc.chains import RunChain, run_chains
+from onebasin.inference.mcmc.gathered import Gathered
 from onebasin.inference.mcmc.places import ChainPlace, Standing
 from onebasin.models.errors import RunCancelled
 

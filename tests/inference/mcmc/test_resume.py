@@ -11,7 +11,8 @@ import pytest
 from onebasin.inference import HmcSettings, NutsSettings
 from onebasin.inference.kept import kept_draws
 from onebasin.inference.mcmc import places
-from onebasin.inference.mcmc.chains import ChainsRequest, Gathered, run_chains
+from onebasin.inference.mcmc.chains import ChainsRequest, run_chains
+from onebasin.inference.mcmc.gathered import Gathered
 from onebasin.inference.mcmc.numpyro import ChainRunner
 from onebasin.inference.progress import ProgressBars
 

@@ -18,7 +18,8 @@ import xarray as xr
 from numpyro import distributions as dist
 
 from onebasin.inference import HmcSettings, NutsSettings, hmc, nuts
-from onebasin.inference.mcmc.chains import ChainsRequest, Gathered
+from onebasin.inference.mcmc.chains import ChainsRequest
+from onebasin.inference.mcmc.gathered import Gathered
 from onebasin.inference.mcmc.numpyro import ChainRunner
 from onebasin.inference.mcmc.places import ChainPlace
 from onebasin.inference.progress import ProgressBars

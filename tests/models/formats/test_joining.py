@@ -11,6 +11,7 @@ import xarray as xr
 import onebasin as ob
 from onebasin.analysis.report.provenance import describe_run
 from onebasin.inference.errors import PosteriorFileError
+from onebasin.models.storage import pieces
 from onebasin.models.symmetry.evidence import Evidence
 
 
@@ -64,6 +65,17 @@ def test_chains_stand_in_the_order_of_the_files(files, lazy):
         "log_prior": {"chain": 4, "draw": 20},
         "observed_data": {"obs": 3},
     }
+
+
+def test_large_runs_are_joined_without_being_read(files, monkeypatch, tmp_path):
+    monkeypatch.setattr(pieces, "PIECE", 50)
+    whole = ob.open_posterior(files)
+    with ob.open_posterior(files, lazy=True) as tree:
+        assert not tree.posterior["mu"].variable._in_memory
+        ob.save(tree, tmp_path / "joined.nc")
+    again = ob.open_posterior(tmp_path / "joined.nc")
+    for name, group in whole.children.items():
+        assert again[name].to_dataset().identical(group.to_dataset())
 
 
 def test_attributes_say_what_all_share_and_what_each_had(files):

@@ -1,0 +1,143 @@
+"""Draws of all chains put together: in memory, or on disk from a size on, to the same posterior."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpyro
+import pytest
+import xarray as xr
+from numpyro import distributions as dist
+
+import onebasin as ob
+from onebasin.inference.mcmc.gathered import Gathered
+from onebasin.models.errors import WriteError
+from onebasin.models.formats import room, scratch
+from onebasin.models.network_groups import network_groups
+from onebasin.models.storage.pieces import PIECE, is_read_later
+
+
+def filled(folder: Path | None) -> Gathered:
+    """Two chains of five draws, put in pieces out of step, with two draws too many."""
+    out = Gathered(2, 5, folder)
+    for number in (1, 0):
+        draws = np.arange(14.0).reshape(7, 2) + 100 * number
+        for first, last in ((0, 2), (2, 7)):
+            part = draws[first:last]
+            out.put(number, first, {"x": part}, {"diverging": part[:, 0] % 4 == 0})
+    return out
+
+
+@pytest.fixture
+def everything_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "LARGE", 10)
+
+
+@pytest.mark.usefixtures("everything_is_large")
+def test_many_draws_are_laid_down_and_equal_those_in_memory(tmp_path: Path):
+    there, here = filled(tmp_path), filled(None)
+    assert len(list(tmp_path.iterdir())) == 1
+    for name in ("draws", "stats"):
+        filed, held = getattr(there, name), getattr(here, name)
+        assert list(filed) == list(held)
+        for variable, values in held.items():
+            np.testing.assert_array_equal(filed[variable].values, values)
+            assert filed[variable].dtype == values.dtype
+    assert there.filed is not None
+    there.filed.close()
+    assert not list(tmp_path.iterdir())
+
+
+def test_few_draws_are_held_in_memory(tmp_path: Path):
+    assert isinstance(filled(tmp_path).draws["x"], np.ndarray)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.usefixtures("everything_is_large")
+def test_a_disk_without_room_is_one_error_that_names_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    usage = type("Usage", (), {"free": 3})
+    monkeypatch.setattr(scratch.shutil, "disk_usage", lambda _: usage)
+    with pytest.raises(WriteError, match=r"has no room for the draws of all chains .* make room"):
+        filled(tmp_path)
+
+
+def regression() -> None:
+    """Normal data with a mean that is a sum."""
+    with numpyro.plate("item", 3):
+        x = numpyro.sample("x", dist.Normal(0, 1))
+    numpyro.deterministic("total", x.sum())
+    numpyro.sample("y", dist.Normal(x.sum(), 1).expand([2]), obs=np.array([0.3, 0.1]))
+
+
+@pytest.fixture(scope="module")
+def in_memory() -> xr.DataTree:
+    return ob.nuts(ob.Target("sum", numpyro_model=regression), settings=SETTINGS)
+
+
+SETTINGS = ob.NutsSettings(chains=2, warmup=40, draws=60)
+
+
+@pytest.mark.usefixtures("everything_is_large")
+def test_a_posterior_on_disk_is_that_in_memory(in_memory: xr.DataTree, tmp_path: Path):
+    target = ob.Target("sum", numpyro_model=regression)
+    tree = ob.nuts(target, settings=SETTINGS, checkpoint=tmp_path / "chains")
+    assert not tree["posterior"]["x"].variable._in_memory
+    assert set(tree.children) >= {"log_likelihood", "posterior_predictive", "sample_stats"}
+    for name, group in in_memory.children.items():
+        assert tree[name].to_dataset().identical(group.to_dataset()), name
+    ob.save(tree, tmp_path / "run.nc")
+    assert ob.open_posterior(tmp_path / "run.nc")["posterior"].identical(in_memory["posterior"])
+    tree.close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["chains", "run.nc"]
+
+
+@pytest.mark.usefixtures("everything_is_large")
+def test_what_nobody_has_any_more_is_removed(tmp_path: Path):
+    import gc
+
+    tree = ob.nuts(
+        ob.Target("sum", numpyro_model=regression),
+        settings=SETTINGS,
+        checkpoint=tmp_path / "chains",
+    )
+    assert len(list(tmp_path.iterdir())) == 3  # draws, and what is beside them
+    del tree
+    gc.collect()
+    assert [path.name for path in tmp_path.iterdir()] == ["chains"]
+
+
+def test_only_what_is_in_a_file_and_large_is_read_later(tmp_path: Path):
+    large = xr.DataTree.from_dict(
+        {"posterior": xr.Dataset({"x": (("chain", "draw"), np.zeros((1, PIECE // 8 + 1)))})}
+    )
+    assert not is_read_later(large["posterior"]["x"])
+    ob.save(large, tmp_path / "run.nc")
+    with ob.open_posterior(tmp_path / "run.nc", lazy=True) as tree:
+        assert is_read_later(tree["posterior"]["x"])
+
+
+@pytest.mark.usefixtures("everything_is_large")
+@pytest.mark.parametrize(
+    "likelihood", [ob.Gaussian(0.5), ob.Categorical()], ids=["reals", "labels"]
+)
+def test_what_a_network_predicts_is_laid_down_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, likelihood: Any
+):
+    monkeypatch.setattr("onebasin.models.network_groups.BLOCK", 20)
+    rng = np.random.default_rng(0)
+    model = ob.BayesianNetwork(ob.Network(1, (2,), 2), likelihood=likelihood)
+    x = rng.normal(size=(4, 1))
+    y = rng.integers(0, 2, 4) if model.is_classifier else rng.normal(size=(4, 2))
+    draws = {n: rng.normal(size=(2, 5, *shape)) for n, shape in model.network.shapes.items()}
+    filed = {
+        n: xr.DataArray(v, dims=("chain", "draw", *"abc"[: v.ndim - 2])) for n, v in draws.items()
+    }
+    here = network_groups(model, draws, x, y, seed=1, limit_mb=100)
+    there = network_groups(model, filed, x, y, seed=1, limit_mb=100, folder=tmp_path)
+    assert here is not None
+    assert there is not None
+    assert len(list(tmp_path.iterdir())) == 1
+    for name, group in here.items():
+        assert there[name].to_dataset().identical(group.to_dataset())
