@@ -93,6 +93,14 @@ def test_program_data_follow_every_option():
     assert (data["has_biases"], data["sum_readout"]) == (0, 1)
 
 
+def test_program_data_of_predicted_noise():
+    data = program_data(conditioned(Network(2, (4,), 2), Gaussian("predicted", noise_scale=0.6)))
+    assert (data["predict_noise"], data["infer_noise"], data["noise"]) == (1, 0, 0.6)
+    assert data["width"] == [2, 4, 4]
+    assert np.shape(data["y"]) == (3, 2)
+    assert program_data(conditioned(Network(2, (4,), 2)))["predict_noise"] == 0
+
+
 def test_program_data_count_labels_from_one():
     data = program_data(conditioned(Network(2, (4,), 3), Categorical()))
     np.testing.assert_array_equal(data["label"], [1, 3, 2])
@@ -111,6 +119,14 @@ def test_draws_are_read_by_columns_under_the_sites_names():
     np.testing.assert_array_equal(draws["W1"][0, 0], [[0, 2, 4], [1, 3, 5]])
     np.testing.assert_array_equal(draws["W2"][0, 0], [[6, 9], [7, 10], [8, 11]])
     np.testing.assert_array_equal(draws["b2"][0, 1], [8, 9])
+
+
+def test_draws_of_predicted_noise_have_its_columns_last():
+    target = conditioned(Network(2, (3,)), Gaussian("predicted"))
+    draws = read_draws(target, {"weights": np.arange(12.0), "biases": np.arange(5.0)})
+    assert tuple(draws) == variable_names(target) == ("W1", "b1", "W2", "b2")
+    np.testing.assert_array_equal(draws["W2"], [[6, 9], [7, 10], [8, 11]])
+    np.testing.assert_array_equal(draws["b2"], [3, 4])
 
 
 def test_draws_without_biases_and_noise():
