@@ -1,0 +1,120 @@
+"""Boston Housing: posteriors in which one thing differs, units, calibration, and what is said of chains."""
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from onebasin.inference import NutsSettings
+from onebasin.studies.boston import STUDY
+from onebasin.studies.boston.design import configure
+from onebasin.studies.boston.units import UNITS, units
+from onebasin.studies.boston.why import SHALLOW, SHORT, VARIATIONS, WHY, why
+from onebasin.studies.heldout import LEVELS, calibration, chains_that_disagree, mixing
+from onebasin.studies.lab import Frame, Options
+
+COLUMNS = ("mse_data_units", "log_score_data_units", "prediction_ess", "mean_tree_depth")
+
+
+def cells(**mse: float) -> dict[str, Frame]:
+    rows = (
+        {"problem": problem, "method": "nuts", "engine": "numpyro", "split": k, "label": problem,
+         "mse": value + 0.01 * k, "outside_95": 0.05, "log_score": -value, "prediction_rhat": 1.02,
+         **dict.fromkeys(COLUMNS)}
+        for problem, value in mse.items()
+        for k in (1, 2, 3)
+    )  # fmt: skip
+    lines = ({"split": k, "mse": 0.25, "mse_data_units": 21.0} for k in (1, 2, 3))
+    return {"cells": Frame.of(rows), "lines": Frame.of(lines), "trials": Frame()}
+
+
+def test_variations_run_beside_what_they_are_held_against():
+    config = configure(Options(splits=7))
+    varied = [cell for cell in STUDY.cells(config) if cell.problem in VARIATIONS]
+    assert {cell.problem for cell in varied} == set(VARIATIONS)
+    assert {cell.split for cell in varied} == {1, 2, 3, 4, 5}
+    free = configure(Options(parametrisations=("free",)))
+    assert {VARIATIONS[cell.problem].base for cell in STUDY.cells(free) if "-" in cell.problem} == {
+        "free"
+    }
+    assert not configure(Options(quick=True)).why_splits
+
+
+def test_priors_give_either_network_the_functions_of_the_other():
+    """A unit's slope and the place of its kink, of a unit-norm and of a free network, have the same scale."""
+    config = configure(Options())
+    target = {
+        cell.problem: STUDY.target(config, cell)
+        for cell in STUDY.cells(config)
+        if cell.split == 1 and cell.method == "nuts"
+    }
+
+    def slope_and_kink(problem: str) -> tuple[float, float]:
+        model = target[problem].model
+        weights, biases = model.prior.weight_scales(2), model.prior.bias_scales(2)
+        norm = 1.0 if model.parametrisation.unit_norm else weights[0] * math.sqrt(13)
+        return norm * weights[1], biases[0] / norm
+
+    assert slope_and_kink("free-narrow") == pytest.approx(slope_and_kink("givens"))
+    assert slope_and_kink("givens-wide") == pytest.approx(slope_and_kink("free"))
+    assert slope_and_kink("free")[0] > 3 * slope_and_kink("givens")[0]
+
+
+def test_samplers_are_cut_short_and_nothing_else():
+    nuts = NutsSettings(chains=2, warmup=200, draws=300)
+    short = VARIATIONS["free-short"].settings(nuts)
+    assert (short.warmup, short.draws, short.max_tree_depth) == (SHORT, SHORT, 10)
+    shallow = VARIATIONS["givens-shallow"].settings(nuts)
+    assert (shallow.warmup, shallow.draws, shallow.max_tree_depth) == (200, 300, SHALLOW)
+    assert VARIATIONS["givens-wide"].settings(nuts) == nuts
+
+
+def test_difference_is_split_between_prior_and_constraint():
+    frames = cells(free=0.3, givens=0.2, **{"free-narrow": 0.22})
+    said = why(frames)
+    assert "changes by -0.100" in said
+    assert "-0.080 with free weights" in said
+    assert "-0.020 more by the constraint" in said
+    names = [row[0].value for row in WHY(frames).rows]
+    assert names[0] == "both, as in the paper"
+    assert len(names) == 3
+    assert why(cells(free=0.3, givens=0.2)) == ""
+
+
+def test_paper_is_read_in_several_units():
+    frames = cells(free=0.05, givens=0.04)
+    by_name = {row[0].value + row[1].value[:3]: row for row in UNITS(frames).rows}
+    standardised = by_name["MSE, standardisedthe"]
+    assert standardised[2].value == pytest.approx(0.25)
+    assert standardised[6].flag == "warn"  # 0.38 is worse than a line's 0.25
+    root = by_name["root of ita r"]
+    assert root[6].flag == "good"  # and better than its root, 0.5
+    assert "above the line's" in units(frames)
+
+
+def test_calibration_is_that_of_the_mixture(rng):
+    function = rng.normal(size=(2, 400, 30, 1))
+    sigma = np.full((2, 400), 0.5)
+    y = rng.normal(size=(30, 1)) * 1.5
+    found = calibration(SimpleNamespace(function=function, sigma=sigma), y)
+    noisy = function + 0.5 * rng.normal(size=function.shape)
+    for level in LEVELS:
+        tail = (1 - level / 100) / 2
+        low, high = np.quantile(noisy, [tail, 1 - tail], axis=(0, 1))
+        inside = float(((low <= y) & (y <= high)).mean())
+        assert found[f"covered_{level}"] == pytest.approx(inside, abs=0.07)
+    assert sorted(found.values()) == list(found.values())
+
+
+def test_chains_that_disagree_are_said_plainly():
+    frames = cells(free=0.3, givens=0.2)
+    assert "at most 1.05 everywhere" in chains_that_disagree(frames)
+    bad = [
+        {**row, "prediction_rhat": 1.47 if row["split"] == 2 else 1.0} for row in frames["cells"]
+    ]
+    said = chains_that_disagree({"cells": Frame.of(bad)})
+    assert "above 1.05 at some test point in 2 of 6 posteriors, at most 1.47" in said
+    (row,) = mixing(("engine",), "")({"cells": Frame.of(bad)}).rows
+    assert (row[2].value, row[2].flag) == (1.47, "bad")
+    assert chains_that_disagree({"cells": Frame()}) == ""
