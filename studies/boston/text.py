@@ -177,7 +177,7 @@ def headline(frames: Frames) -> Iterator[str]:
     yield units(frames)
 
 
-def chapters(config: Config, frames: Frames) -> Iterator[Chapter]:
+def chapters(config: Config, frames: Frames) -> Iterator[Chapter | None]:
     """Write the chapters of the page."""
     yield Chapter(
         "The question",

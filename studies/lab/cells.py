@@ -86,7 +86,7 @@ class Cell:
     @property
     def factors(self) -> dict[str, Any]:
         """The columns that a row of this cell begins with: key, label, problem, method, engine, split, data."""
-        split = {} if self.split is None else {"split": self.split}
+        split: dict[str, Any] = {} if self.split is None else {"split": self.split}
         split |= {"data": self.data} if self.data else {}
         names = ("key", "label", "problem", "method", "engine")
         return {name: getattr(self, name) for name in names} | split

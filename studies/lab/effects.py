@@ -225,12 +225,22 @@ def _trial(
 ) -> Measured:
     words = in_words(effect, scale) + (f"; {left_out} left out" if left_out else "")
     words += f"; {note}" if note else ""
-    numbers = (effect.estimate, effect.low, effect.high, effect.p_value, effect.pairs)
-    return Measured(name, words, held, scale, *_plain(numbers), left_out)
+    return Measured(
+        name,
+        words,
+        held,
+        scale,
+        estimate=effect.estimate,
+        low=_finite(effect.low),
+        high=_finite(effect.high),
+        p_value=effect.p_value,
+        pairs=effect.pairs,
+        left_out=left_out,
+    )
 
 
-def _plain(numbers: Sequence[float | None]) -> Iterable[Any]:
-    return (None if value is None or not math.isfinite(value) else value for value in numbers)
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def in_words(effect: Effect, scale: Scale) -> str:

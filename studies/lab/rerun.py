@@ -9,7 +9,7 @@ agree within their Monte Carlo error alone.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -102,7 +102,7 @@ def held_against(manifest: Manifest, frames: Frames) -> Frame:
     return Frame.of(rows)
 
 
-def _compared(recorded: Row, row: Row) -> Iterable[str]:
+def _compared(recorded: Row, row: Row) -> list[str]:
     return [name for name in recorded if name in row and not name.endswith(CLOCKED)]
 
 

@@ -45,7 +45,7 @@ def only(study: Study, patterns: Iterable[str], run: Run | None = None) -> Study
 def _wanted(cell: Cell, patterns: tuple[str, ...], run: Run | None) -> bool:
     if any(fnmatchcase(cell.key, pattern) for pattern in patterns):
         return True
-    return run is not None and run.posterior_path(cell.key).exists()
+    return run is not None and run.files.posterior_path(cell.key).exists()
 
 
 def _check(patterns: tuple[str, ...], cells: tuple[Cell, ...]) -> None:
