@@ -7,6 +7,7 @@ scheduler's address, they are tasks on Dask (`lab.graph`), each in a process of 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from .cells import Cell, Outcomes
 from .folder import Run
 from .making import Made, Recipe, Say, make_cell, persist
 from .study import Findings, Study, conclude, measure, report
+from .time_left import StudyTimeLeft
 
 LOCAL = "local"
 
@@ -69,6 +71,7 @@ class _Told:
 
     cells: tuple[Cell, ...]
     say: Say
+    clock: StudyTimeLeft
     ended: int = 0
 
     def name(self, cell: Cell) -> str:
@@ -83,9 +86,15 @@ class _Told:
     def end(self, made: Made) -> None:
         """Say that a cell has ended."""
         self.ended += 1
+        self.clock.end(made)
         if made.failure is None and not made.found:
             so_far = f"{self.ended} of {len(self.cells)} cells have ended"
-            self.say(f"{self.name(made.cell)}: done in {made.seconds:.0f} s; {so_far}")
+            self.say(f"{self.name(made.cell)}: done in {made.seconds:.0f} s; {so_far}{self.left}")
+
+    @property
+    def left(self) -> str:
+        """How long the study still takes, where that is worth a word."""
+        return self.clock.words(time.monotonic())
 
 
 def run_cells(
@@ -147,7 +156,7 @@ def _making(
     recipe: Recipe, cells: tuple[Cell, ...], schedule: Schedule, *, progress: bool, say: Say
 ) -> Iterator[Made]:
     """Make the cells where the schedule says."""
-    told = _Told(cells, say)
+    told = _Told(cells, say, StudyTimeLeft(cells, time.monotonic()))
     if schedule.scheduler == LOCAL:
         at_once, cores = _shares(cells, schedule.workers)
         if at_once == 1 and schedule.workers is None:
@@ -177,13 +186,14 @@ def _one_by_one(
         told.say(f"    {text}")
 
     for cell in cells:
-        told.say(told.name(cell))
+        told.say(f"{told.name(cell)}{told.left}")
         inputs = [ended[key] for key in cell.inputs]
 
         def attempt(cell: Cell = cell, inputs: list[Made] = inputs) -> Made:
             return make_cell(recipe, cell, inputs, progress=progress, say=say)
 
         ended[cell.key] = made = persist(recipe, cell, inputs, tries, attempt, say)
+        told.clock.end(made)
         yield made
 
 
