@@ -199,19 +199,19 @@ def main() -> None:
     columns = "   wall     cpu    rmse   score  cover"
     say(f"{'':<16} |{'bde':^38} |{'onebasin':^38}")
     say(f"{'data':<10} split |{columns} |{columns}")
+    tables = {Path(name).stem: table(name) for name in args.data.split(",")}
     found = []
     with tempfile.TemporaryDirectory() as folder:
-        for name in args.data.split(","):
-            rows, label = table(name), Path(name).stem
-            for seed in range(args.first, args.first + args.splits):
-                found.append((label, seed, compared(rows, seed, bde_python, Path(folder))))
+        for seed in range(args.first, args.first + args.splits):
+            for name, rows in tables.items():
+                found.append((name, seed, compared(rows, seed, bde_python, Path(folder))))
                 say(line(*found[-1]))
-            own = [f for n, _, f in found if n == label]
-            gains = [f["ours"]["score"] - f["bde"]["score"] for f in own]
-            say(
-                f"{label}: log score {statistics.mean(gains):+.3f} in the mean, better on "
-                f"{sum(g > 0 for g in gains)} of {len(gains)} splits"
-            )
+    for name in tables:
+        gains = [f["ours"]["score"] - f["bde"]["score"] for n, _, f in found if n == name]
+        say(
+            f"{name}: log score {statistics.mean(gains):+.3f} in the mean, better on "
+            f"{sum(g > 0 for g in gains)} of {len(gains)} splits"
+        )
     if args.json:
         print(json.dumps([{"data": n, "split": s, **f} for n, s, f in found], indent=1))
 

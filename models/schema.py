@@ -55,6 +55,7 @@ N_STEPS = "n_steps"
 ACCEPTANCE_RATE = "acceptance_rate"
 ENERGY = "energy"
 STEP_SIZE = "step_size"
+ENERGY_VARIANCE = "energy_variance"
 LOG_Q = "log_q"
 
 # Variables in `variational`

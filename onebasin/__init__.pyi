@@ -21,6 +21,7 @@ from .analysis.plots.pair import plot_pair as plot_pair
 from .analysis.plots.predictive import plot_predictive as plot_predictive
 from .analysis.plots.traces import plot_traces as plot_traces
 from .analysis.posterior.elbo import elbo as elbo
+from .analysis.predictive.convergence import summarise_predictions as summarise_predictions
 from .analysis.predictive.regression import score_predictions as score_predictions
 from .analysis.report import report as report
 from .inference import AdviSettings as AdviSettings

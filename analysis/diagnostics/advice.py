@@ -17,6 +17,7 @@ from ..posterior.sampler import SamplerSummary, restarted
 from ..posterior.variational import MIN_DRAWS_FOR_KHAT, VariationalSummary
 from .causes.modes import compare_heights
 from .checks import Check, failed, not_judged, passed
+from .integration import step_size_bias
 from .result import Diagnosis
 
 NAMED = 6
@@ -44,9 +45,15 @@ def judge(diagnosis: Diagnosis) -> tuple[Check, ...]:
             _ess(diagnosis, "Tail"),
         ]
         if diagnosis.has_chains:
-            checks += [_divergences(diagnosis, sampler), _bfmi(diagnosis, sampler)]
-            if diagnosis.method != "hmc":  # whose trajectories are all of one length
-                checks.insert(-1, _tree_depth(diagnosis, sampler))
+            checks.append(_divergences(diagnosis, sampler))
+            if diagnosis.method not in ("hmc", "mclmc"):  # which have no trees
+                checks.append(_tree_depth(diagnosis, sampler))
+            if (
+                diagnosis.method == "mclmc"
+            ):  # whose momentum keeps its length: it has no energy to explore
+                checks.append(step_size_bias(sampler))
+            else:
+                checks.append(_bfmi(diagnosis, sampler))
     if fit is not None:
         checks += [_optimiser(fit), _elbo(fit), _khat(fit)]
     return tuple(check for check in checks if check is not None)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from ..alignment.labelling import one_labelling
 from .causes.modes import Heights
 from .facts import Facts
+from .integration import NAME as BIAS
 from .judging import Case
 from .labels import Labels
 from .remarks import alike_parts, left_out, unjudged
@@ -16,7 +17,7 @@ from .sentences import listed, rhat
 from .verdict import Answer, Cause, Row, Verdict
 
 LABELS, PREDICTIONS, SAMPLER = "labels", "predictions and invariants", "sampler"
-_SAMPLER_CHECKS = ("moving chains", "divergences", "tree depth", "E-BFMI")
+_SAMPLER_CHECKS = ("moving chains", "divergences", "tree depth", "E-BFMI", BIAS)
 
 
 def of_stopped(facts: Facts, *causes: Cause) -> Verdict:
@@ -51,7 +52,7 @@ def of_chains(case: Case) -> Verdict:
         (_labels_row(labels, raw, answer), _predictions_row(case, answer), _sampler(raw)),
         causes,
         labels.words,
-        (*unjudged(raw), *alike),
+        (*unjudged(raw), *alike, *_as_ensemble(case, answer)),
         left_out(case.before),
     )
 
@@ -73,6 +74,22 @@ def _headline(case: Case, answer: Answer, causes: tuple[Cause, ...]) -> Iterator
         return
     failures = (c for c in checks if c.name in _SAMPLER_CHECKS and c.outcome == "failed")
     yield from (check.in_short for check in failures if check.fact)
+    yield from _bias(case.before.raw)
+
+
+def _as_ensemble(case: Case, answer: Answer) -> Iterator[str]:
+    """What networks' chains that do not agree are good for all the same."""
+    if answer == "unusable" and case.before.raw.method == "mclmc" and case.before.view.network:
+        yield (
+            "As an ensemble over modes the chains may still predict well: score them by `ob.score_predictions`, and "
+            "see by `ob.summarise_predictions` where they agree."
+        )
+
+
+def _bias(raw: Diagnosis) -> Iterator[str]:
+    """What chains that agree cannot show."""
+    if raw.outcome_of(BIAS) == "not judged":
+        yield "Its draws have a bias of the step size, which agreement between chains does not show."
 
 
 def _usable(case: Case) -> Iterator[str]:
@@ -294,6 +311,9 @@ def _sampler(raw: Diagnosis) -> Row:
     failures = [check for check in checks if check.outcome == "failed"]
     if failures:
         return Row(SAMPLER, "failed", " ".join(f"{c.fact}." for c in failures if c.fact))
+    biased = next((c for c in checks if c.name == BIAS and c.outcome == "not judged"), None)
+    if biased is not None:
+        return Row(SAMPLER, "not judged", f"{biased.fact}: {biased.meaning}.")
     if missing := _missing(raw):
         return Row(SAMPLER, "not judged", f"{missing} could not be judged.")
     if not checks or raw.sampler is None:
@@ -307,7 +327,9 @@ def _missing(raw: Diagnosis) -> str:
     names = [
         c.name
         for c in raw.checks
-        if c.outcome == "not judged" and c.name in (*_SAMPLER_CHECKS, "log density")
+        if c.outcome == "not judged"
+        and c.name in (*_SAMPLER_CHECKS, "log density")
+        and c.name != BIAS
     ]
     text = ", ".join(names[:-1]) + f" and {names[-1]}" if len(names) > 1 else "".join(names)
     return text[:1].upper() + text[1:] if text[:2] != "E-" else text

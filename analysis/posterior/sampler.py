@@ -51,6 +51,8 @@ class SamplerSummary:
         False where draws vary and neither log density nor energy ever does.
     not_finite : dict of str to tuple of int
         Statistics that have values that are not finite: how many, chain by chain.
+    energy_variance : float
+        Of unadjusted microcanonical dynamics: mean squared energy error of a step per parameter; else NaN.
     gradient_evaluations : int or None
         Leapfrog steps of the kept draws.
     sampling_seconds, warmup_seconds : float
@@ -77,6 +79,7 @@ class SamplerSummary:
     stuck_chains: tuple[int, ...] = ()
     sampled: bool = True
     not_finite: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    energy_variance: float = NAN
     gradient_evaluations: int | None = None
     sampling_seconds: float = NAN
     warmup_seconds: float = NAN
@@ -170,6 +173,8 @@ def _steps(view: View) -> dict:
     if (acceptance := recorded(view, schema.ACCEPTANCE_RATE)) is not None:
         steps["acceptance_rate"] = float(acceptance.mean())
         steps["acceptance_per_chain"] = _floats(acceptance.mean(axis=1))
+    if (errors := recorded(view, schema.ENERGY_VARIANCE)) is not None:
+        steps["energy_variance"] = float(errors.mean())
     if (step_size := recorded(view, schema.STEP_SIZE)) is not None:
         steps["step_size"] = _floats(step_size[:, -1])
     return steps

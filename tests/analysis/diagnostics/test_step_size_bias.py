@@ -1,0 +1,105 @@
+"""What is said of microcanonical draws: unadjusted ones are biased by their steps, and modes are no convergence."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from onebasin import diagnose, summarise_predictions
+from onebasin.models import BayesianNetwork, Gaussian, Network
+
+
+def posterior(variance: float | None = 0.01, shift: float = 0.0) -> xr.DataTree:
+    """Four chains of independent draws, the last one shifted, as mclmc would hand them back."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((4, 500, 3))
+    x[-1] += shift
+    stats = {
+        "lp": -0.5 * (x**2).sum(-1),
+        "diverging": np.zeros((4, 500), bool),
+        "step_size": np.ones((4, 500)),
+        "n_steps": np.full((4, 500), 10),
+    }
+    if variance is None:
+        stats["acceptance_rate"] = np.full((4, 500), 0.9)
+    else:
+        stats["energy_variance"] = np.full((4, 500), variance)
+    tree = xr.DataTree.from_dict(
+        {
+            "posterior": xr.Dataset({"x": (("chain", "draw", "part"), x)}),
+            "sample_stats": xr.Dataset({n: (("chain", "draw"), v) for n, v in stats.items()}),
+        }
+    )
+    tree.attrs = {"method": "mclmc", "engine": "numpyro"}
+    return tree
+
+
+def test_bias_is_said_of_unadjusted_draws_that_agree() -> None:
+    found = diagnose(posterior())
+    assert found.verdict == "usable"
+    assert "bias of the step size" in found.judgement.sentence
+    assert found.outcome_of("step-size bias") == "not judged"
+    assert any("`adjusted=True` or `nuts`" in said for said in found.judgement.unjudged)
+    (sampler,) = (row for row in found.judgement.rows if row.name == "sampler")
+    assert sampler.outcome == "not judged"
+    assert "0.01 per parameter" in sampler.sentence
+
+
+def test_adjusted_draws_have_no_bias_and_no_energy_to_judge() -> None:
+    found = diagnose(posterior(None))
+    assert found.verdict == "usable"
+    assert "bias" not in found.judgement.sentence
+    assert {c.outcome for c in found.checks} == {"passed"}
+    assert found.outcome_of("E-BFMI") is None
+    assert found.outcome_of("tree depth") is None
+
+
+def test_steps_that_lose_the_density_fail() -> None:
+    found = diagnose(posterior(6.0))
+    assert found.outcome_of("step-size bias") == "failed"
+    assert any("Lower `energy_variance`" in said for said in found.warnings)
+
+
+def test_chains_in_modes_of_their_own_are_not_converged() -> None:
+    assert diagnose(posterior(shift=8.0)).verdict == "unusable"
+
+
+def network_posterior(shift: float) -> tuple[xr.DataTree, np.ndarray]:
+    """A network of one layer whose output bias is another in the last chain; labels switch between chains."""
+    rng = np.random.default_rng(1)
+    model = BayesianNetwork(Network(1, (2,)), Gaussian(noise_sd=0.1))
+    draws = {n: 0.1 * rng.standard_normal((4, 200, *s)) for n, s in model.network.shapes.items()}
+    for chain in (0, 2):  # the units of these chains have each other's places
+        draws["W1"][chain, :, :, 0] += 3.0
+    for chain in (1, 3):
+        draws["W1"][chain, :, :, 1] += 3.0
+    draws["b2"][-1] += shift
+    dims = {
+        n: ("chain", "draw", *(f"{n}_{i}" for i in range(v.ndim - 2))) for n, v in draws.items()
+    }
+    tree = xr.DataTree.from_dict(
+        {"posterior": xr.Dataset({n: (dims[n], v) for n, v in draws.items()})}
+    )
+    tree.attrs = {"model": model.describe()}
+    return tree, np.linspace(-1, 1, 5)[:, None]
+
+
+def test_predictions_are_judged_whatever_the_labels() -> None:
+    tree, x = network_posterior(0.0)
+    table = summarise_predictions(tree, x)
+    assert list(table.index) == [f"f[{i},0]" for i in range(5)]
+    assert table["rhat"].max() < 1.02
+    assert table["ess_bulk"].min() > 400
+    apart, x = network_posterior(2.0)
+    assert summarise_predictions(apart, x)["rhat"].min() > 1.3
+
+
+def test_predictions_of_no_network_are_refused() -> None:
+    with pytest.raises(ValueError, match="`posterior` is of no network"):
+        summarise_predictions(posterior())
+
+
+def test_inputs_that_were_not_kept_are_asked_for() -> None:
+    with pytest.raises(ValueError, match="`x` is not given"):
+        summarise_predictions(network_posterior(0.0)[0])
