@@ -212,6 +212,7 @@ def test_table_ends_with_the_file(sample, sampler):
             ["--method", "meanfield", "--init", "optimum"],
             "`--init` does not apply to --method meanfield, which takes --iterations, --gradient-samples",
         ),
+        (["--method", "mclmc"], "`--method` is mclmc, which runs NumPyro models alone; for a Stan"),
         (["--method", "ensemble"], "`--method` is ensemble, which trains networks, and a Stan"),
         (
             ["--dtype", "float32"],
