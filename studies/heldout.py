@@ -45,6 +45,7 @@ def columns_of(held_out: HeldOut, seconds: float | None = None) -> dict[str, Any
     columns = {**scores, "prediction_ess": ess, "prediction_rhat": None}
     if held_out.gradients is not None:
         columns["prediction_rhat"] = held_out.worst_rhat
+        columns["rhat_above"] = float((held_out.points["rhat"] > MAX_RHAT).mean())
         columns["ess_per_1000_gradients"] = 1000 * ess / held_out.gradients
         columns["prediction_ess_per_second"] = ess / seconds if seconds else None
     return columns
@@ -71,10 +72,12 @@ def chains_that_disagree(frames: Frames) -> str:
     largest = f"{worst['prediction_rhat']:.2f} ({worst['label']})"
     if not bad:
         return f"Chains agree on the predictions: their largest R-hat is {largest}, at most {MAX_RHAT:g} everywhere."
+    share = _mean(cells, "rhat_above")
+    points = "" if share is None else f", which is {100 * share:.1f} % of all points"
     return (
         f"Chains do not agree on the predictions: R-hat of f is above {MAX_RHAT:g} at some test point in {len(bad)} of "
-        f"{len(cells)} posteriors, at most {largest}, so what follows is of samplers that have not converged; more "
-        "draws (--warmup, --draws) are needed."
+        f"{len(cells)} posteriors{points}, at most {largest}, so what follows is of samplers that have not converged; "
+        "more draws (--warmup, --draws) are needed."
     )
 
 
@@ -91,6 +94,7 @@ def mixing(over: Sequence[str], caption: str) -> View:
                 "posteriors": len(rows),
                 "rhat": max(rhats),
                 "above": sum(rhat > MAX_RHAT for rhat in rhats),
+                "points": _mean(rows, "rhat_above"),
                 **{name: _median(rows, name) for name in _MEDIANS},
             }
 
@@ -101,6 +105,7 @@ def mixing(over: Sequence[str], caption: str) -> View:
             Field("posteriors", "posteriors"),
             Field("R-hat of f", "rhat", decimals=3, unit="largest", flag=at_most(MAX_RHAT)),
             Field("above", "above", unit=f"R-hat {MAX_RHAT:g}", flag=at_most(0)),
+            Field("points above", "points", decimals=3, unit="mean share"),
             Field("bulk ESS of f", "prediction_ess", decimals=0, unit="median"),
             Field("tree depth", "mean_tree_depth", decimals=2, unit="median"),
             Field("at the limit", "saturated", decimals=2, unit="share of trees"),
@@ -121,6 +126,11 @@ _MEDIANS = (
     "ess_per_1000_gradients",
     "prediction_ess_per_second",
 )
+
+
+def _mean(rows: Frame, name: str) -> float | None:
+    known = [row[name] for row in rows if row.get(name) is not None]
+    return float(np.mean(known)) if known else None
 
 
 def _median(rows: Frame, name: str) -> float | None:

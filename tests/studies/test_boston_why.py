@@ -111,10 +111,13 @@ def test_chains_that_disagree_are_said_plainly():
     frames = cells(free=0.3, givens=0.2)
     assert "at most 1.05 everywhere" in chains_that_disagree(frames)
     bad = [
-        {**row, "prediction_rhat": 1.47 if row["split"] == 2 else 1.0} for row in frames["cells"]
+        {**row, "prediction_rhat": rhat, "rhat_above": 0.5 * (rhat > 1.05)}
+        for row in frames["cells"]
+        for rhat in [1.47 if row["split"] == 2 else 1.0]
     ]
     said = chains_that_disagree({"cells": Frame.of(bad)})
-    assert "above 1.05 at some test point in 2 of 6 posteriors, at most 1.47" in said
+    assert "above 1.05 at some test point in 2 of 6 posteriors" in said
+    assert "16.7 % of all points, at most 1.47" in said
     (row,) = mixing(("engine",), "")({"cells": Frame.of(bad)}).rows
     assert (row[2].value, row[2].flag) == (1.47, "bad")
     assert chains_that_disagree({"cells": Frame()}) == ""
