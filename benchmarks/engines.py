@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import statistics
 from collections.abc import Iterator
 from typing import Any
@@ -42,12 +41,6 @@ def target_of(weights: str) -> Any:
     return model.condition(data.x, data.y)
 
 
-def processor_seconds() -> float:
-    """What this process and those that it started have used of processors."""
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(u.ru_utime + u.ru_stime for u in used)
-
-
 def outputs(target: Any, draws: xr.Dataset) -> np.ndarray:
     """Outputs at 50 training inputs, (output, chain, draw)."""
     rows = np.linspace(0, len(target.x) - 1, 50).astype(int)
@@ -69,24 +62,21 @@ def ess(values: np.ndarray) -> np.ndarray:
 
 def measure(target: Any, engine: str, settings: Any, seed: int) -> dict[str, float]:
     """One run: what it took, and what it was worth."""
-    began = processor_seconds()
     tree = ob.nuts(target, settings=settings, engine=engine, seed=seed)
-    processor = processor_seconds() - began
     draws, stats = tree["posterior"].to_dataset(), tree["sample_stats"].to_dataset()
     steps = float(stats["n_steps"].sum())
-    wall = max(schema.decode(tree.attrs, schema.SAMPLING_SECONDS))
+    seconds = max(schema.decode(tree.attrs, schema.SAMPLING_SECONDS))
     predicted, of_parameters = ess(outputs(target, draws)), ess(moments(draws))
     rhat = array_stats.rhat(outputs(target, draws), chain_axis=1, draw_axis=2)
     return {
-        "seconds": wall,
-        "processor_seconds": processor,
+        "seconds": seconds,
         "gradients": steps,
         "prediction_ess": float(np.median(predicted)),
         "parameter_ess": float(np.min(of_parameters)),
         "prediction_rhat": float(np.max(rhat)),
-        "prediction_ess_per_second": float(np.median(predicted)) / wall,
-        "parameter_ess_per_second": float(np.min(of_parameters)) / wall,
-        "microseconds_a_gradient": wall * settings.chains / steps * 1e6,
+        "prediction_ess_per_second": float(np.median(predicted)) / seconds,
+        "parameter_ess_per_second": float(np.min(of_parameters)) / seconds,
+        "microseconds_a_gradient": seconds * settings.chains / steps * 1e6,
     }
 
 
@@ -129,22 +119,20 @@ def main() -> None:
 
 
 def show(weights: str, runs: list[dict[str, Any]]) -> None:
-    """Print the medians over the rounds, and NumPyro's over Stan's."""
-    for name in (
-        "prediction_ess_per_second",
-        "parameter_ess_per_second",
-        "microseconds_a_gradient",
-    ):
-        middle = {
-            engine: statistics.median(
-                run[name] for run in runs if (run["weights"], run["engine"]) == (weights, engine)
-            )
-            for engine in ENGINES
-        }
-        print(
-            f"{weights:8s} {name:28s} NumPyro {middle['numpyro']:9.3f}  Stan {middle['stan']:9.3f}  "
-            f"ratio {middle['numpyro'] / middle['stan']:6.2f}  (goal of the first two: {GOALS[weights]})"
-        )
+    """Print the medians over the rounds, and how many times better NumPyro is."""
+
+    def middle(name: str, engine: str) -> float:
+        chosen = [r for r in runs if (r["weights"], r["engine"]) == (weights, engine)]
+        return statistics.median(run[name] for run in chosen)
+
+    print(f"\n{weights}: NumPyro, Stan, times better (goal of effective draws: {GOALS[weights]})")
+    for name in ("prediction_ess_per_second", "parameter_ess_per_second"):
+        ours, theirs = (middle(name, engine) for engine in ENGINES)
+        print(f"  {name:27s} {ours:9.3f} {theirs:9.3f} {ours / theirs:7.2f}")
+    ours, theirs = (middle("microseconds_a_gradient", engine) for engine in ENGINES)
+    print(f"  {'microseconds_a_gradient':27s} {ours:9.1f} {theirs:9.1f} {theirs / ours:7.2f}")
+    ours, theirs = (middle("prediction_rhat", engine) for engine in ENGINES)
+    print(f"  {'largest R-hat of outputs':27s} {ours:9.3f} {theirs:9.3f}")
 
 
 if __name__ == "__main__":
