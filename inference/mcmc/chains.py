@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from onebasin.models.errors import RunCancelled
 from onebasin.models.storage.locks import locked
 from onebasin.models.target import Target
 
+from ..errors import InferenceError
 from ..kept import check_folder
 from ..progress import ProgressBars
 from .places import ChainPlace, Draws, KeptPlace, Standing
@@ -100,8 +101,12 @@ def run_chains(
 
     Raises
     ------
+    InferenceError
+        If nothing can be kept in the folder.
     InUse
         If another run keeps its chains there at this moment; the message says which.
+    WriteError
+        If a disk is full; what was kept until then stays, and the same run goes on from it.
     KeyboardInterrupt
         After the chains at work were told to stop; what they came to is in the folder.
     """
@@ -127,8 +132,15 @@ def _held(folder: Path | None) -> Iterator[None]:
         yield
         return
     check_folder(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    with locked(folder, argument="checkpoint"):
+    with ExitStack() as held:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            held.enter_context(locked(folder, argument="checkpoint"))
+        except OSError as reason:
+            raise InferenceError(
+                f"`checkpoint` is {folder}, where nothing can be written: {reason.strerror or reason}; name a "
+                "folder of yours."
+            ) from reason
         yield
 
 

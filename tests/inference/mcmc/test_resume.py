@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from onebasin.inference.mcmc.chains import ChainsRequest, run_chains
 from onebasin.inference.mcmc.gathered import Gathered
 from onebasin.inference.mcmc.numpyro import ChainRunner
 from onebasin.inference.progress import ProgressBars
+from onebasin.models.errors import WriteError
 
 from ..known import known_target
 
@@ -107,6 +109,56 @@ def test_more_draws_go_on_from_those_that_are_there(
     assert_same(run(runner, tmp_path), undisturbed)
     fewer = run(runner, tmp_path, draws=70, ends=1)
     assert_same(fewer, {name: values[:, :70] for name, values in undisturbed.items()})
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_chain_may_be_killed_while_it_writes(
+    runner: ChainRunner,
+    undisturbed: dict,
+    tmp_path: Path,
+    when: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As one of its files takes its name: a chunk or a state."""
+    for number in range(100):
+        calls = iter(range(100))
+
+        def replace(source: Path, place: Path, *, calls=calls, number=number) -> None:
+            last = next(calls) == number % 3
+            if last and when == "before":
+                raise Killed
+            os.rename(source, place)
+            if last:
+                raise Killed
+
+        with monkeypatch.context() as patched:
+            patched.setattr("onebasin.models.storage.atomic.os.replace", replace)
+            try:
+                found = run(runner, tmp_path)
+                break
+            except Killed:
+                continue
+    assert number > SLICES
+    assert_same(found, undisturbed)
+
+
+def test_a_full_disk_keeps_what_was_there_and_goes_on_when_there_is_room(
+    runner: ChainRunner, undisturbed: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = iter(range(100))
+
+    def full(path: Path) -> None:
+        if next(calls) > 20:
+            raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("onebasin.models.storage.atomic.flush", full)
+        with pytest.raises(WriteError, match=r"chain-0/.*\.npz cannot be written \(No space left"):
+            run(runner, tmp_path)
+    (kept,) = kept_draws(tmp_path)
+    assert kept >= 50
+    assert [path.name for path in tmp_path.rglob(".*")] == []
+    assert_same(run(runner, tmp_path, ends=SLICES), undisturbed)
 
 
 def test_what_the_state_does_not_count_is_not_there(

@@ -1,0 +1,109 @@
+"""Where chains are kept: one run at a time in a folder, others left alone, and nothing of anybody else's touched."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from onebasin.inference.errors import InferenceError
+from onebasin.inference.kept import kept_draws, remove
+from onebasin.inference.mcmc import places
+from onebasin.inference.mcmc.chains import Gathered, RunChain, run_chains
+from onebasin.inference.mcmc.places import ChainPlace, KeptPlace, Standing
+from onebasin.models.errors import InUse
+
+
+def count(place: ChainPlace, cancel: threading.Event) -> None:
+    """A chain of nine draws, which are their own numbers; three at a time."""
+    done = place.standing.draws if place.standing else 0
+    while done < 9:
+        place.put(done, {"x": np.arange(done, done + 3.0)}, {"lp": np.zeros(3)})
+        done += 3
+        place.save(lambda done=done: Standing(done))
+    place.finish(Standing(9, 1.0, 2.0))
+
+
+def run(work: RunChain, folder: Path, mark: str = "a", *, chains: int = 1) -> np.ndarray:
+    gathered = Gathered(chains, 9)
+    run_chains(lambda: work, gathered, chains=chains, draws=9, folder=folder, fingerprint=mark)
+    return gathered.draws["x"]
+
+
+@pytest.mark.parametrize(("size", "chunks"), [(1, 3), (2**23, 1)])
+def test_draws_are_written_when_enough_of_them_wait(
+    size: int, chunks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, "CHUNK_BYTES", size)
+    assert run(count, tmp_path).tolist() == [list(range(9))]
+    assert len(list((tmp_path / "chain-0").glob("draws-*.npz"))) == chunks
+    place = KeptPlace(0, Gathered(1, 9), tmp_path, "a")
+    place.restore()
+    firsts = [first for first, _, _ in place.blocks()]
+    assert firsts == list(range(0, 9, 9 // chunks))
+
+
+def test_a_second_run_on_the_folder_is_refused_and_told_who_holds_it(tmp_path: Path) -> None:
+    def second(place: ChainPlace, cancel: threading.Event) -> None:
+        with pytest.raises(InUse, match=rf"`checkpoint` is .*, which process {os.getpid()} \("):
+            run(count, tmp_path)
+        count(place, cancel)
+
+    assert run(second, tmp_path).tolist() == [list(range(9))]
+    assert run(count, tmp_path).tolist() == [list(range(9))]
+
+
+def test_another_run_is_left_alone_and_goes_on_later(tmp_path: Path) -> None:
+    def stopped(place: ChainPlace, cancel: threading.Event) -> None:
+        place.put(0, {"x": np.full(5, -1.0)}, {"lp": np.zeros(5)})
+        place.save(lambda: Standing(5, state={"of": np.array("a")}), now=True)
+        raise RuntimeError("planted")
+
+    with pytest.raises(RuntimeError, match="planted"):
+        run(stopped, tmp_path)
+    for _ in range(2):
+        assert run(count, tmp_path, "b" * 64).tolist() == [list(range(9))]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["chain-0", "chain-0-bbbbbbbb"]
+    assert sorted(kept_draws(tmp_path)) == [5, 9]
+
+    def goes_on(place: ChainPlace, cancel: threading.Event) -> None:
+        assert place.standing is not None
+        assert str(place.standing.state["of"]) == "a"
+        place.put(5, {"x": np.full(4, 1.0)}, {"lp": np.zeros(4)})
+        place.finish(Standing(9))
+
+    assert run(goes_on, tmp_path).tolist() == [[-1.0] * 5 + [1.0] * 4]
+    assert remove(tmp_path) == []
+    assert not tmp_path.exists()
+
+
+def test_what_others_put_into_the_folder_stays(tmp_path: Path) -> None:
+    run(count, tmp_path, chains=2)
+    (tmp_path / "chain-0" / "notes.txt").write_text("mine")
+    assert remove(tmp_path) == ["chain-0"]
+    assert (tmp_path / "chain-0" / "notes.txt").read_text() == "mine"
+    (tmp_path / "chain-0" / "state.npz").unlink()
+    with pytest.raises(InferenceError, match="chain-0 would be replaced by a finished chain"):
+        run(count, tmp_path)
+    shutil.rmtree(tmp_path / "chain-0")
+    (tmp_path / "chain-1").touch()
+    with pytest.raises(InferenceError, match="chain-1 would be replaced by a finished chain"):
+        run(count, tmp_path)
+
+
+def test_a_folder_that_cannot_be_made_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(InferenceError, match=r"`checkpoint` is .*, where nothing can be written"):
+        run(count, tmp_path / "file" / "folder")
+
+
+def test_what_a_killed_run_left_is_swept(tmp_path: Path) -> None:
+    run(count, tmp_path)
+    (tmp_path / ".lock").touch()
+    (tmp_path / "chain-0" / "stan-draws-0.csv").touch()
+    assert remove(tmp_path) == []
+    assert not tmp_path.exists()
