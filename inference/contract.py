@@ -24,7 +24,7 @@ seed : int
     From 0 to 2^32 - 1, for everything that is random. The same call with the same seed gives the same draws, bit by
     bit, on the same machine and versions.
 checkpoint : path, optional
-    A folder in which what is finished (chains, or the state of training) is kept. The same call made again goes on from
+    A folder in which chains, or the state of training, are kept as they go. The same call made again goes on from
     there to the same draws; anything else that lies there, of another model, data, settings or seed, is not taken.
 predictive_mb : float
     Megabytes that the groups `log_likelihood`, `posterior_predictive` and `log_prior` may take together; beyond

@@ -37,7 +37,7 @@ def hmc(
         From 0 to 2^32 - 1. The same seed gives the same draws on the same engine; a chain depends on the seed and its
         number alone, whatever the number of chains.
     checkpoint : path, optional
-        A folder for finished chains, as of `nuts`.
+        A folder in which chains are kept as they go, as of `nuts`.
 
     Returns
     -------

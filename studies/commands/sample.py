@@ -50,7 +50,7 @@ def sample(
     progress: Annotated[bool, typer.Option(help="Show bars while it runs.")] = True,
     **given: Any,
 ) -> None:
-    """Sample any Stan program or NumPyro model; Ctrl-C keeps the finished chains."""
+    """Sample any Stan program or NumPyro model; what is stopped goes on by the same command."""
     from . import console
 
     console.prepare_jax()

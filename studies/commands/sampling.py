@@ -122,7 +122,7 @@ def run(
     PosteriorFileError, InUse
         If the output is refused, or somebody else is writing it.
     KeyboardInterrupt
-        On Ctrl-C; finished chains stay in `request.checkpoint`, as `what_is_kept` says.
+        On Ctrl-C; chains stay in `request.checkpoint`, as `what_is_kept` says.
     StudyError
         If a file cannot be written; the message says what is kept.
     """
