@@ -37,12 +37,12 @@ def nuts(
         From 0 to 2^32 - 1. The same seed gives the same draws on the same engine; a chain depends on the seed and its
         number alone, whatever the number of chains.
     checkpoint : path, optional
-        A folder in which chains are kept as they go. The same call made again goes on from there, in the warmup too: so
-        a run that was killed is finished, with the draws of an undisturbed one in NumPyro, and with what was drawn and a
-        new random stream for the rest in Stan. More `chains` and `draws` go on from those that are there. Anything of
-        another model, data, settings or seed is left alone.
-        Draws of more than 32 MB are then not in memory either: the posterior has them on disk, beside the folder, until
-        it is closed or nobody has it any more; its method `load` takes them into memory.
+        A folder in which chains are kept as they go. The same call made again goes on from there: so a run that was
+        killed is finished, in NumPyro with the draws of an undisturbed one, in Stan with those that were drawn and a
+        new random stream for the rest. More `chains` and `draws` go on from those that are there. Anything of another
+        model, data, settings or seed is left alone. Draws of more than 32 MB are then not in memory either: the
+        posterior has them on disk, beside the folder, until it is closed or nobody has it any more; its method `load`
+        takes them into memory.
 
     Returns
     -------

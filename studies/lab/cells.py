@@ -161,8 +161,8 @@ class Context:
     target : Target or None
         What the study's `target` gave for the cell.
     checkpoint : Path or None
-        A folder of the cell's own, removed once its posterior is kept: chains go there as they are drawn. None where a chain
-        could not be told from another's.
+        A folder of the cell's own, removed once its posterior is kept: chains go there as they are drawn. None where
+        a chain could not be told from another's.
     progress : bool
         Whether to show bars.
     say : callable
