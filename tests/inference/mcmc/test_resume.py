@@ -26,10 +26,14 @@ SLICES = 3 + 4
 
 SETTINGS = {
     "nuts": NutsSettings(chains=1, warmup=WARMUP, draws=DRAWS),
-    "dense float32": NutsSettings(
-        chains=1, warmup=WARMUP, draws=DRAWS, metric="dense", dtype="float32"
+    "hmc": HmcSettings(
+        chains=1,
+        warmup=WARMUP,
+        draws=DRAWS,
+        trajectory_length=1.0,
+        metric="dense",
+        dtype="float32",
     ),
-    "hmc": HmcSettings(chains=1, warmup=WARMUP, draws=DRAWS, trajectory_length=1.0),
 }
 
 
