@@ -72,27 +72,20 @@ class ChainRunner:
         with precision(settings.dtype):
             density = density_of(request.target)
             kernel = _kernel(density, settings)
-            begin = jax.jit(jax.vmap(lambda key, z: kernel.init(key, settings.warmup, z, (), {})))
-            keys = keys_for(Purpose.CHAIN, seed, settings.chains)
-            vectors = jax.ShapeDtypeStruct((settings.chains, density.size), settings.dtype)
-            lowered = begin.lower(keys, jax.eval_shape(jax.vmap(density.unravel), vectors))
-            self.like = jax.tree.map(_of_one, lowered.out_info)
-
-            def starts() -> HMCState:
-                points = jax.vmap(density.unravel)(chain_starts(density, settings, seed))
-                return lowered.compile()(keys, points)
-
-            self._starts = _Once(starts)
+            points = jax.vmap(density.unravel)(chain_starts(density, settings, seed))
+            start = jax.jit(jax.vmap(lambda key, z: kernel.init(key, settings.warmup, z, (), {})))
+            self._states = start(keys_for(Purpose.CHAIN, seed, settings.chains), points)
+            self.like = self.start(0)
             advance = jax.jit(partial(_advance, kernel, partial(_bounded, settings)))
-            lowered_advance = advance.lower(self.like, 0, 1)
-            self._advance = lowered_advance.compile()
+            lowered = advance.lower(self.like, 0, 1)
+            self._advance = lowered.compile()
             # Compiled here, not while a chain's sampling is timed.
             constrain = jax.jit(jax.vmap(density.quantities))
-            self._constrain = constrain.lower(lowered_advance.out_info[1]["z"]).compile()
+            self._constrain = constrain.lower(lowered.out_info[1]["z"]).compile()
 
     def start(self, number: int) -> HMCState:
-        """Where a chain begins; not sought where every chain goes on from what is kept."""
-        return jax.tree.map(lambda leaf: leaf[number], self._starts())
+        """Where a chain begins."""
+        return jax.tree.map(lambda leaf: leaf[number], self._states)
 
     def advance(
         self, state: HMCState, first: int, last: int, *, keep: bool
@@ -119,24 +112,6 @@ class ChainRunner:
             done = 0 if found is None else int(found.state["warmed"]) + found.draws
             bar = self.bars.chain(place.number, warmup=s.warmup, draws=s.draws, done=done)
             Walk(self, place, bar).run(cancel)
-
-
-class _Once:
-    """Something that is made when it is first asked for, whichever thread asks."""
-
-    def __init__(self, make: Callable[[], Any]) -> None:
-        self._make, self._lock = make, threading.Lock()
-
-    def __call__(self) -> Any:
-        with self._lock:
-            if not hasattr(self, "_made"):
-                self._made = self._make()
-            return self._made
-
-
-def _of_one(leaf: jax.ShapeDtypeStruct) -> jax.ShapeDtypeStruct:
-    """What a leaf of all chains is of one."""
-    return jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype)
 
 
 def _kernel(density: NumpyroDensity, settings: NutsSettings | HmcSettings) -> HMC:
