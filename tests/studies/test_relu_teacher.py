@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -261,6 +262,34 @@ def test_toy_run(onebasin, here, monkeypatch, engine, parametrisation):
     assert row["key"] == cell
     assert row["error"] < 0.5
     assert Path("run/report.html").stat().st_size > 50_000
+
+
+@pytest.mark.slow
+def test_full_run_goes_over_data_sets_at_two_levels_of_noise(onebasin, here, sampler, monkeypatch):
+    few = partial(load_data, "relu-teacher", num_test=6)
+    monkeypatch.setattr(design, "dataset", lambda seed, noise: few(seed=seed, noise_sd=noise))
+    answer = onebasin(
+        "study", "relu-teacher", "--full", "--datasets", "2", "--parametrisations", "free,givens",
+        "--engine", "numpyro", "--chains", "2", "--warmup", "10", "--draws", "30", "--json",
+        "--only", "*.nuts.*,*-set01.free.meanfield.*", "--out", "run",
+    )  # fmt: skip
+    assert answer.code == 0, answer.err
+    cells = Frame.of(answer.json["frames"]["cells"])
+    assert cells.levels("data") == tuple(
+        f"noise{noise}-set0{number}" for number in (1, 2) for noise in ("1", "0.5")
+    )
+    assert len({call["target"].y.tobytes() for call in sampler.calls}) == 4
+    assert [call["seed"] for call in sampler.calls] == [0] * 6 + [1] * 4
+    assert len(cells.known("from_nuts_in_sds")) == 2  # each against NUTS on its own data
+    page = Path("run/report.html").read_text()
+    assert "2 data sets with noise 1 and 0.5, 10 posteriors in all" in page
+    assert "over all data sets" in page
+
+
+def test_number_of_data_sets_is_checked(onebasin, here):
+    answer = onebasin("study", "relu-teacher", "--datasets", "0")
+    assert answer.code == 1
+    assert "`--datasets` is 0; it must be a whole number from 1 to 99." in answer.err
 
 
 @pytest.mark.stan

@@ -5,12 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from onebasin.models.data import load_data
 from onebasin.studies import registry
 from onebasin.studies.lab import Options
 from onebasin.studies.lab.folder import config_hash
 from onebasin.studies.lab.record import RESULTS
 from onebasin.studies.lab.rerun import read_manifest, settings_of
 from onebasin.studies.lab.selection import only
+from onebasin.studies.relu_teacher import design
 
 STUDY = "relu-teacher"
 TOY = ("--engine", "numpyro", "--chains", "2", "--warmup", "20", "--draws", "20")
@@ -51,7 +53,10 @@ def test_pattern_of_no_cell_is_refused(onebasin, here):
     )
 
 
-def test_parts_of_a_study_add_up_in_its_folder(onebasin, here, sampler):
+def test_parts_of_a_study_add_up_in_its_folder(onebasin, here, sampler, monkeypatch):
+    monkeypatch.setattr(
+        design, "dataset", lambda seed, noise: load_data(STUDY, seed=seed, num_test=6)
+    )
     command = ("study", STUDY, *TOY, "--out", "run", "--json", "--only")
     assert onebasin(*command, "free.nuts.*").code == 0
     answer = onebasin(*command, "givens.nuts.*")
