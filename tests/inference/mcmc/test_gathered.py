@@ -1,5 +1,6 @@
 """Draws of all chains put together: in memory, or on disk from a size on, to the same posterior."""
 
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from numpyro import distributions as dist
 
 import onebasin as ob
 from onebasin.inference.mcmc.gathered import Gathered
+from onebasin.inference.posterior import build
 from onebasin.models.errors import WriteError
 from onebasin.models.formats import room, scratch
 from onebasin.models.network_groups import network_groups
@@ -141,3 +143,19 @@ def test_what_a_network_predicts_is_laid_down_too(
     assert len(list(tmp_path.iterdir())) == 1
     for name, group in here.items():
         assert there[name].to_dataset().identical(group.to_dataset())
+
+
+def test_laying_down_many_draws_and_saving_them_takes_little_memory(tmp_path: Path):
+    blocks, rows, width = 45, 1000, 100  # 36 MB, and statistics beside them
+    tracemalloc.start()
+    there = Gathered(1, blocks * rows, tmp_path)
+    for number in range(blocks):
+        draws = {"x": np.full((rows, width), float(number))}
+        there.put(0, number * rows, draws, {"lp": np.zeros(rows)})
+    tree = build(ob.Target("many"), there.draws, there.stats, {"engine": "stan"})
+    ob.save(tree, tmp_path / "run.nc")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20e6
+    with ob.open_posterior(tmp_path / "run.nc", lazy=True) as saved:
+        assert saved["posterior"]["x"][0, ::rows, 0].values.tolist() == list(range(blocks))
