@@ -56,7 +56,8 @@ def moved(dataset: xr.Dataset, group: Group, element: Element, argument: str) ->
             filed = _filed(first, group, element)
         except ClaimError as error:
             raise ValueError(f"`{argument}` cannot be aligned: it {error}.") from error
-        made = {n: _named(filed[schema.POSTERIOR][n], variable) for n, variable in first.items()}
+        there = filed[schema.POSTERIOR].data_vars
+        made = {n: _named(there[n], variable) for n, variable in first.items()}
     else:
         whole = group.act(element, {n: v.values for n, v in first.items()})
         made = {n: variable.copy(data=whole[n]) for n, variable in first.items()}
