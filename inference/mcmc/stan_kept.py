@@ -101,7 +101,7 @@ class GoingOn:
         return replace(
             self,
             adaptation=found,
-            last={n: block.variables[n][-1] for n in names if n in block.variables},
+            last={n: np.asarray(block.variables[n][-1]) for n in names if n in block.variables},
             accepted=self.accepted + float(stats["acceptance_rate"].sum()),
             divergences=divergences,
         )
