@@ -13,7 +13,8 @@ import pytest
 from onebasin.inference.errors import InferenceError
 from onebasin.inference.kept import kept_draws, remove
 from onebasin.inference.mcmc import places
-from onebasin.inference.mcmc.chains import Gathered, RunChain, run_chains
+from onebasin.inference.mcmc.chains import RunChain, run_chains
+from onebasin.inference.mcmc.gathered import Gathered
 from onebasin.inference.mcmc.places import ChainPlace, KeptPlace, Standing
 from onebasin.models.errors import InUse
 
