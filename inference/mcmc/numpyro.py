@@ -25,6 +25,7 @@ from ..density.start import random_starts
 from ..keys import Purpose, keys_for
 from ..precision import precision
 from .chains import ChainsRequest
+from .devices import device_of, here, num_devices, on_device
 from .optimum import BestOptimum
 from .places import ChainPlace
 from .settings import HmcSettings, NutsSettings
@@ -77,15 +78,19 @@ class ChainRunner:
             self._states = start(keys_for(Purpose.CHAIN, seed, settings.chains), points)
             self.like = self.start(0)
             advance = jax.jit(partial(_advance, kernel, partial(_bounded, settings)))
-            lowered = advance.lower(self.like, 0, 1)
-            self._advance = lowered.compile()
-            # Compiled here, not while a chain's sampling is timed.
             constrain = jax.jit(jax.vmap(density.quantities))
-            self._constrain = constrain.lower(lowered.out_info[1]["z"]).compile()
+            # Compiled here, not while a chain's sampling is timed.
+            self._compiled: dict[jax.Device, tuple[Any, Any]] = {}
+            for number in range(min(settings.chains, num_devices())):
+                with on_device(number):
+                    like = here(self.like)
+                    lowered = advance.lower(like, 0, 1)
+                    draws = constrain.lower(lowered.out_info[1]["z"])
+                    self._compiled[device_of(like)] = (lowered.compile(), draws.compile())
 
     def start(self, number: int) -> HMCState:
         """Where a chain begins."""
-        return jax.tree.map(lambda leaf: leaf[number], self._states)
+        return here(jax.tree.map(lambda leaf: leaf[number], self._states))
 
     def advance(
         self, state: HMCState, first: int, last: int, *, keep: bool
@@ -93,11 +98,12 @@ class ChainRunner:
         """Take iterations of a slice; see `walk.Runner`."""
         # JAX hands back before it has computed: without waiting, a warmup would end as soon as it is queued, and
         # its time be counted as sampling.
-        state, ended = jax.block_until_ready(self._advance(state, first, last))
+        advance, constrain = self._compiled[device_of(state)]
+        state, ended = jax.block_until_ready(advance(state, first, last))
         z = ended.pop("z")
         draws, stats = (
             {name: np.asarray(rows)[first:last] for name, rows in part.items()}
-            for part in (self._constrain(z) if keep else {}, ended)
+            for part in (constrain(z) if keep else {}, ended)
         )
         if isinstance(self.settings, NutsSettings):
             # A tree of depth d takes 2^d - 1 leapfrog steps, plus those of a last subtree that is thrown away.
@@ -106,7 +112,7 @@ class ChainRunner:
 
     def __call__(self, place: ChainPlace, cancel: threading.Event) -> None:
         """Run one chain; see `chains.RunChain`."""
-        with precision(self.settings.dtype):
+        with precision(self.settings.dtype), on_device(place.number):
             s = self.settings
             found = place.standing
             done = 0 if found is None else int(found.state["warmed"]) + found.draws
