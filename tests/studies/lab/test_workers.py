@@ -135,7 +135,7 @@ def test_what_workers_make_stops_with_the_command(guide, start, tmp_path, how):
     assert study.wait(120) == (130 if how == signal.SIGINT else -9)
     until(lambda: not cell_processes(tmp_path))
     if how == signal.SIGINT:
-        assert "0 of 2 cells are finished and kept" in said(tmp_path, 3)
+        assert re.search(r"0 of \d+ cells are finished and kept", said(tmp_path, 3))
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
