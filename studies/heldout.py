@@ -9,7 +9,7 @@ from scipy.stats import norm
 
 from onebasin.analysis.predictive.heldout import HeldOut
 
-from .lab import Field, Frame, Frames, Row, View, at_most
+from .lab import Caution, Field, Frame, Frames, Row, View, at_most
 
 RHAT = 1.01
 """R-hat of f above which chains are flagged."""
@@ -74,7 +74,7 @@ def chains_that_disagree(frames: Frames) -> str:
         return f"Chains agree on the predictions: their largest R-hat is {largest}, at most {MAX_RHAT:g} everywhere."
     share = _mean(cells, "rhat_above")
     points = "" if share is None else f", which is {100 * share:.1f} % of all points"
-    return (
+    return Caution(
         f"Chains do not agree on the predictions: R-hat of f is above {MAX_RHAT:g} at some test point in {len(bad)} of "
         f"{len(cells)} posteriors{points}, at most {largest}, so what follows is of samplers that have not converged; "
         "more draws (--warmup, --draws) are needed."

@@ -90,7 +90,7 @@ def study(
         raise UsageError(f"`NAME` is missing; the studies are: {', '.join(STUDIES)}.")
     console.prepare_jax()
     console.quieten_stan()
-    from ..lab import Options
+    from ..lab import Caution, Options
     from ..lab.driver import Schedule, finish, run_cells
     from ..lab.folder import default_folder, open_run
     from ..lab.rerun import read_manifest, settings_of
@@ -151,7 +151,7 @@ def study(
         for table in findings.shown:
             console.write_table(table)
         for sentence in findings.headline:
-            console.write_remark(sentence, "good")
+            console.write_remark(sentence, "warn" if isinstance(sentence, Caution) else "good")
         console.write_remark(f"the report is {run.report_path}", "good")
 
 

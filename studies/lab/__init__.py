@@ -8,7 +8,7 @@ from .claims import Claim, Test, Trial, count_verdicts
 from .comparisons import Finding, beside, contrast, each, join, pair, paired, ratio, span
 from .frame import Frame, Frames, Row, Rows, plain, read, select
 from .options import Options
-from .page import Chapter, Text, failed, health, verdicts
+from .page import Caution, Chapter, Text, failed, health, verdicts
 from .study import Study
 from .views import (
     CLAIM_VERDICTS,

@@ -23,6 +23,12 @@ Extra = FigureItem | Table | Note | None
 """What a chapter shows besides its views; None where it could not be made."""
 
 
+class Caution(str):
+    """A sentence of the headline that warns, which a terminal marks so."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True)
 class Chapter:
     """A section of the page."""

@@ -12,7 +12,7 @@ from onebasin.studies.boston.design import configure
 from onebasin.studies.boston.units import UNITS, units
 from onebasin.studies.boston.why import SHALLOW, SHORT, VARIATIONS, WHY, why
 from onebasin.studies.heldout import LEVELS, calibration, chains_that_disagree, mixing
-from onebasin.studies.lab import Frame, Options
+from onebasin.studies.lab import Caution, Frame, Options
 
 COLUMNS = ("mse_data_units", "log_score_data_units", "prediction_ess", "mean_tree_depth")
 
@@ -118,6 +118,7 @@ def test_chains_that_disagree_are_said_plainly():
     said = chains_that_disagree({"cells": Frame.of(bad)})
     assert "above 1.05 at some test point in 2 of 6 posteriors" in said
     assert "16.7 % of all points, at most 1.47" in said
+    assert isinstance(said, Caution)
     (row,) = mixing(("engine",), "")({"cells": Frame.of(bad)}).rows
     assert (row[2].value, row[2].flag) == (1.47, "bad")
     assert chains_that_disagree({"cells": Frame()}) == ""
