@@ -14,7 +14,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from distributed import WorkerPlugin, get_worker
 
@@ -87,8 +87,8 @@ def make_on_worker(
         if (why := _failure(answer)) is not None:
             return {"after": key, "why": why}
     worker = get_worker()
-    task, events = worker.get_current_task(), worker.plugins[PLUGIN].events
-    cancel = events[task] = threading.Event()
+    task, stops = worker.get_current_task(), cast(Stops, worker.plugins[PLUGIN])
+    cancel = stops.events[task] = threading.Event()
 
     def hear(word: str, line: str) -> None:
         worker.log_event(topic, {"cell": cell, word: line})
@@ -103,7 +103,7 @@ def make_on_worker(
     except RunCancelled:
         return {"stopped": True}
     finally:
-        del events[task]
+        del stops.events[task]
 
 
 def make_in_process(

@@ -47,7 +47,7 @@ class Study:
     figures: Callable[[Any, Outcomes, Frames], Mapping[str, Iterable[Extra]]] | None = None
     """From settings, outcomes and frames to what the chapters show besides their views, by the chapter's title."""
     make: Callable[[Any, Cell, Outcomes, Context], xr.DataTree] | None = None
-    """From settings, cell, the outcomes so far and a `Context` to the cell's posterior. Without it the target is
+    """From settings, cell, the outcomes of its inputs and a `Context` to the cell's posterior. Without it the target is
     sampled by the cell's method; `driver.sample` does the same inside a `make`. What it makes may depend on the
     cell's target, engine, method, settings, seed and inputs alone: these are what a finished cell is recognised by."""
 
