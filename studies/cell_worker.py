@@ -48,8 +48,8 @@ class Stops(WorkerPlugin):
 
     def transition(self, key: Any, start: str, finish: str, **more: Any) -> None:
         """See `WorkerPlugin`."""
-        if finish in ("cancelled", "released", "forgotten") and key in self.events:
-            self.events[key].set()
+        if finish in ("cancelled", "released", "forgotten") and str(key) in self.events:
+            self.events[str(key)].set()
 
     def teardown(self, worker: Any) -> None:
         """See `WorkerPlugin`."""
@@ -87,7 +87,7 @@ def make_on_worker(
         if (why := _failure(answer)) is not None:
             return {"after": key, "why": why}
     worker = get_worker()
-    task, stops = worker.get_current_task(), cast(Stops, worker.plugins[PLUGIN])
+    task, stops = str(worker.get_current_task()), cast(Stops, worker.plugins[PLUGIN])
     cancel = stops.events[task] = threading.Event()
 
     def hear(word: str, line: str) -> None:

@@ -199,7 +199,7 @@ class KeptPlace(ChainPlace):
     def _write_chunk(self) -> None:
         if not self._waiting:
             return
-        arrays = {}
+        arrays: dict[str, np.ndarray] = {}
         for kind, parts in zip(("draws", "stats"), zip(*self._waiting, strict=True), strict=True):
             arrays |= {f"{kind}/{n}": np.concatenate([p[n] for p in parts]) for n in parts[0]}
         checkpoint.write(self._chunk(self._chunks), self._fingerprint, arrays)

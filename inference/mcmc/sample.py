@@ -7,7 +7,7 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import xarray as xr
 
@@ -34,9 +34,15 @@ Prepare = Callable[[ChainsRequest[Any]], RunChain]
 class Settings(Protocol):
     """What all settings of chains have; they are dataclasses."""
 
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
     @property
     def chains(self) -> int:
         """How many chains."""
+
+    @property
+    def warmup(self) -> int:
+        """Iterations of each before its draws."""
 
     @property
     def draws(self) -> int:
@@ -75,15 +81,15 @@ def sample(
         mark = None
         with working_folder("chains") as folder:
             if kept is not None:
-                how = {"method": method, "settings": _chain_settings(settings), "seed": job.seed}
-                how |= more
+                deciding = {"settings": _chain_settings(settings), "seed": job.seed}
+                how = {"method": method, **deciding, **more}
                 mark = fingerprint(target, engine=job.engine, progress=job.bars.say, **how)
             there = None if mark is None or kept is None else kept.absolute().parent
             gathered = Gathered(settings.chains, settings.draws, there)
             request = ChainsRequest(target, settings, job.seed, job.bars, folder)
             _expect(job.bars, settings)
             ended = run_chains(
-                partial(prepare or engine_named(job.engine).chains, request),
+                partial(prepare or _engines_chains(job.engine), request),
                 gathered,
                 chains=settings.chains,
                 draws=settings.draws,
@@ -94,7 +100,7 @@ def sample(
         return Found(
             gathered.draws,
             gathered.stats,
-            _attributes(gathered, ended, settings, gradients) | more,
+            {**_attributes(gathered, ended, settings, gradients), **more},
             filed=gathered.filed,
             folder=there,
         )
@@ -111,6 +117,11 @@ def sample(
         check_symmetry=check_symmetry,
         progress=progress,
     )
+
+
+def _engines_chains(engine: str) -> Prepare:
+    """An engine's NUTS and static HMC, which settings of another method do not reach."""
+    return engine_named(engine).chains
 
 
 def _expect(bars: ProgressBars, settings: Settings) -> None:

@@ -132,7 +132,8 @@ class Walk:
     def _standing(self) -> Standing:
         names = ("warmed", "divergences", "accepted")
         counted = {name: np.array(getattr(self, name)) for name in names}
-        return Standing(self.drawn, *self.seconds, state={**counted, **pack(self.state)})
+        warmup, sampling = self.seconds
+        return Standing(self.drawn, warmup, sampling, state={**counted, **pack(self.state)})
 
     def _lap(self, phase: int) -> None:
         """Add the time since the last look at the clock to a phase."""

@@ -65,7 +65,7 @@ class Tuning(NamedTuple):
     weight: Scalar
     shortfall: Scalar
     log_average: Scalar
-    count: Scalar
+    updates: Scalar
     inverse_mass: Float[Array, " param"]
     mean: Float[Array, " param"]
     squares: Float[Array, " param"]
@@ -103,7 +103,7 @@ class Tuner:
             weight=zero,
             shortfall=zero,
             log_average=jnp.log(step),
-            count=zero,
+            updates=zero,
             inverse_mass=jnp.ones(self.size),
             mean=empty,
             squares=empty,
@@ -142,7 +142,7 @@ class Tuner:
 
     def by_acceptance(self, tuning: Tuning, acceptance: Scalar) -> Tuning:
         """Take in the acceptance probability of a trajectory."""
-        count = tuning.count + 1
+        count = tuning.updates + 1
         share = 1 / (count + 10)
         shortfall = (1 - share) * tuning.shortfall + share * (
             self.settings.target_acceptance - acceptance
@@ -153,7 +153,7 @@ class Tuner:
             step_size=jnp.exp(log_step),
             shortfall=shortfall,
             log_average=rate * log_step + (1 - rate) * tuning.log_average,
-            count=count,
+            updates=count,
         )
 
     def learn(

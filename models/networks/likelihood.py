@@ -100,7 +100,7 @@ class Gaussian(Brief):
         if self.noise_sd == PREDICTED:
             mean, raw = jnp.split(output, 2, axis=-1)
             return mean, self.noise_scale * jax.nn.softplus(raw)
-        if self.noise_sd is not None:
+        if isinstance(self.noise_sd, float):
             return output, self.noise_sd
         if sigma is None:
             raise ValueError("`sigma` is missing, which this likelihood infers: give it.")

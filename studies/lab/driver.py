@@ -8,7 +8,7 @@ scheduler's address, they are tasks on Dask (`lab.graph`), each in a process of 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -154,7 +154,7 @@ def run_cells(
 
 def _making(
     recipe: Recipe, cells: tuple[Cell, ...], schedule: Schedule, *, progress: bool, say: Say
-) -> Iterator[Made]:
+) -> Generator[Made]:
     """Make the cells where the schedule says."""
     told = _Told(cells, say, StudyTimeLeft(cells, time.monotonic()))
     if schedule.scheduler == LOCAL:
@@ -178,7 +178,7 @@ def _making(
 
 def _one_by_one(
     recipe: Recipe, cells: tuple[Cell, ...], tries: int, told: _Told, *, progress: bool
-) -> Iterator[Made]:
+) -> Generator[Made]:
     """Make cells in this process."""
     ended: dict[str, Made] = {}
 

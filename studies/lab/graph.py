@@ -72,7 +72,8 @@ def cores_of(client: Client, cells: int, say: Callable[[str], None]) -> int:
     """How many cores a cell has: one, a thread of a worker, and more where there are fewer cells than threads."""
     threads = sum(client.nthreads().values())
     if not threads:
-        say(f"waits for workers at {client.scheduler.address}: start some with `dask worker`")
+        address = client.scheduler_info()["address"]
+        say(f"waits for workers at {address}: start some with `dask worker`")
     return max(1, threads // max(1, cells))
 
 
