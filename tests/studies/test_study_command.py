@@ -65,7 +65,7 @@ def test_run_leaves_posteriors_findings_and_a_page(onebasin, here, sampler):
 def test_json_is_all_that_goes_to_stdout(teacher):
     found = teacher("--json").json
     assert found["folder"] == "run"
-    assert len(found["statements"]) == 7
+    assert len(found["statements"]) == 8
     cells = {row["key"]: row for row in found["frames"]["cells"]}
     assert set(cells) == set(KEYS)
     assert cells["givens.nuts.stan"]["num_obs"] == 100
@@ -208,7 +208,7 @@ def test_record_is_stamped_with_all_that_it_takes_to_repeat_it(teacher, monkeypa
     assert "- command: `onebasin study x`" in page
     assert numbers["config"]["seed"] == 0
     assert numbers["seconds"] == pytest.approx(3 * 1.5)
-    assert len(numbers["statements"]) == 7
+    assert len(numbers["statements"]) == 8
     for statement in numbers["statements"]:
         assert statement["quote"] in page
     assert {"versions", "machine", "commit"} <= set(numbers)
@@ -246,7 +246,7 @@ def test_counts_are_fields_of_settings_under_the_same_words():
         ),
         (["boston", "--splits", "0"], "`--splits` is 0; it must be a whole number from 1 to"),
         (["relu-teacher", "--splits", "3"], "`--splits` does not apply to the study relu-teacher"),
-        (["relu-teacher", "--full"], "`--full` does not apply to the study relu-teacher"),
+        (["boston", "--datasets", "2"], "`--datasets` does not apply to the study boston"),
         (["boston", "--full"], "`--full` does not apply to the study boston: leave it out."),
         (["boston", "--full", "--quick"], "`--full` came together with --quick: give one of"),
         (["boston", "--chains", "0"], "`--chains` must be a whole number of at least 1; got 0."),
