@@ -24,7 +24,7 @@ from ..mcmc.places import ChainPlace
 from ..mcmc.walk import Walk
 from ..precision import precision
 from .dynamics import Adjusted, Advance, ChainState, Unadjusted
-from .settings import MclmcSettings
+from .settings import NETWORKS_VARIANCE, OTHERS_VARIANCE, MclmcSettings
 from .start import climbed, first_points
 from .tuning import Tuner
 
@@ -113,9 +113,13 @@ class MclmcRunner:
 
 def resolved(settings: MclmcSettings, target: Target) -> MclmcSettings:
     """The settings with nothing left to the target's kind."""
-    if settings.metric != "auto":
-        return settings
-    return replace(settings, metric="unit" if isinstance(target, NetworkTarget) else "diag")
+    network = isinstance(target, NetworkTarget)
+    metric, variance = settings.metric, settings.energy_variance
+    return replace(
+        settings,
+        metric=("unit" if network else "diag") if metric == "auto" else metric,
+        energy_variance=variance or (NETWORKS_VARIANCE if network else OTHERS_VARIANCE),
+    )
 
 
 def check_starts(states: ChainState, name: str) -> None:

@@ -8,6 +8,8 @@ from onebasin.models.settings import Count, Positive, Probability, WholeNumber, 
 
 GRADIENTS = 2
 """Gradients that a step of the integrator takes."""
+NETWORKS_VARIANCE, OTHERS_VARIANCE = 0.03, 5e-4
+"""What `energy_variance` is by default: of networks, and of any other model."""
 
 
 @settings
@@ -27,9 +29,10 @@ class MclmcSettings:
     adjusted : bool
         Whether trajectories are accepted or rejected (Metropolis), so that the draws have no bias of the step size; the
         unadjusted chain keeps every step and has one, which falls with `energy_variance`.
-    energy_variance : float
+    energy_variance : float or None
         Variance of a step's energy error per parameter, which the unadjusted chain's step size is tuned to: smaller is
-        less biased and slower.
+        less biased and slower. `None` for 0.03 with networks, whose modes have to be moved through, and 0.0005 with
+        other models, where it makes variances about 1 % too small.
     target_acceptance : float
         Mean acceptance probability that the adjusted chain's step size is tuned to, in (0, 1).
     length : float or None
@@ -61,7 +64,7 @@ class MclmcSettings:
     draws: Count = 1000
     thin: Count = 10
     adjusted: bool = False
-    energy_variance: Positive = 0.03
+    energy_variance: Positive | None = None
     target_acceptance: Probability = 0.9
     length: Positive | None = None
     metric: Literal["auto", "diag", "unit"] = "auto"

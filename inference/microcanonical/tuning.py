@@ -113,6 +113,7 @@ class Tuner:
     def variance_asked(self, iteration: jax.Array) -> Scalar:
         """The energy variance that the step size is tuned to, which falls over each part of the warmup."""
         last = self.settings.energy_variance
+        assert last is not None, "settings are resolved"
         begins, ends = self._part(iteration)
         share = (iteration - begins) / (ends - begins)
         if self.scaled:  # what is learnt in the end of a part is learnt at the step size asked for

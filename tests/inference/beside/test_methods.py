@@ -20,7 +20,9 @@ RNG = np.random.default_rng(4)
 X = RNG.normal(size=(12, 2))
 REGRESSION = ob.BayesianNetwork(ob.Network(2, (2,), 1, activation="tanh"))
 CLASSES = ob.BayesianNetwork(ob.Network(2, (2,), 3, activation="tanh"), likelihood=ob.Categorical())
-NUMBERS = REGRESSION.condition(X, X[:, 0])
+# With noise: without it the density has no peak, for sigma goes to 0.
+NOISE = 0.3 * np.random.default_rng(1).normal(size=12)
+NUMBERS = REGRESSION.condition(X, X[:, 0] + NOISE)
 LABELS = CLASSES.condition(X, RNG.integers(0, 3, 12))
 CHAINS = {"chains": 2, "warmup": 30, "draws": 30}
 ADAPTED = {**CHAINS, "warmup": 200}  # a chain that stands still has no R-hat
