@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from onebasin.stan.errors import StanRunError
@@ -15,8 +16,10 @@ _ITERATION = re.compile(r"Iteration:\s+(\d+) /")
 _STEP, _DIVERGENT, _ACCEPT = b"stepsize__", b"divergent__", b"accept_stat__"
 
 
-STILL = 4
-"""Looks at a file to which draws should have come, and none did, after which the program is stopped."""
+BUFFERED = 2**18
+"""Bytes of draws that may be on their way to a file, in the buffers of a program: where more have not come, none will."""
+FEWEST_BYTES = 2
+"""Of a number in a file of draws, with its comma."""
 
 
 class NotWritten(StanRunError):
@@ -55,7 +58,8 @@ class ChainWatch:
     ) -> None:
         self._bar, self._csv, self._before = bar, csv, before
         self._warmup, self._warmed, self._began = warmup, warmed, time.monotonic()
-        self._place = self._size = self._still = 0
+        self._place = self._size = 0
+        self._grew: int | None = None  # the iteration at which the file was last seen to have grown
         self._columns: list[bytes] | None = None
         self._step_size: float | None = None
         self._divergences: int | None = None
@@ -73,7 +77,7 @@ class ChainWatch:
         if not numbers:
             return
         if (iteration := int(numbers[-1])) > self._warmup:
-            self._check_grows()
+            self._check_grows(iteration)
         if self._bar.moving:
             self._look()
         self._bar.show(
@@ -83,15 +87,25 @@ class ChainWatch:
             acceptance=self._accepted / self._rows if self._rows else None,
         )
 
-    def _check_grows(self) -> None:
-        """Look whether rows have come: what is printed together may have been written before the last look."""
-        if self._warmup and not self._size:
-            self._warmed(time.monotonic() - self._began)
+    def _check_grows(self, iteration: int) -> None:
+        """Look whether rows have come, as far as they do not wait in a buffer: those of small models do for long."""
+        if self._grew is None:
+            self._grew = self._warmup
+            if self._warmup:
+                self._warmed(time.monotonic() - self._began)
         size = self._csv.stat().st_size if self._csv.exists() else 0
-        self._still = self._still + 1 if size == self._size else 0
-        self._size = size
-        if self._still >= STILL:
+        if size != self._size:
+            self._size, self._grew = size, iteration
+        elif (iteration - self._grew) * self._row_bytes() > BUFFERED:
             raise NotWritten(f"Stan's draws are no longer written to {self._csv}.")
+
+    def _row_bytes(self) -> int:
+        """The fewest bytes that a row of the file has."""
+        with suppress(OSError), self._csv.open("rb") as file:
+            for line in file:
+                if not line.startswith(b"#"):
+                    return FEWEST_BYTES * (line.count(b",") + 1)
+        return FEWEST_BYTES
 
     def _look(self) -> None:
         """Read the whole lines that have been added."""

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 import onebasin as ob
-from onebasin.inference.mcmc.stan_progress import STILL, ChainWatch, NotWritten
+from onebasin.inference.mcmc.stan_progress import BUFFERED, ChainWatch, NotWritten
 from onebasin.inference.progress import ProgressBars, TerminalBars, _moves
 from onebasin.inference.progress_chains import ChainBar
 
@@ -78,7 +78,7 @@ def test_draws_of_cmdstan_are_counted_as_they_are_written(tmp_path: Path):
 
 
 def test_a_program_whose_draws_reach_no_file_is_stopped(tmp_path: Path):
-    """A full disk, which CmdStan does not notice; a warmup writes nothing, and a file may stand still for a while."""
+    """A full disk, which CmdStan does not notice; a warmup writes nothing, and rows wait in a buffer for a while."""
     csv = tmp_path / "draws.csv"
     csv.write_text(HEADER)
     warmed = []
@@ -87,13 +87,21 @@ def test_a_program_whose_draws_reach_no_file_is_stopped(tmp_path: Path):
     for iteration in range(1, 51):
         watch(f"Iteration: {iteration} / 150 (Warmup)\n")
     assert warmed == []
-    for iteration in range(51, 60):
+    waiting = BUFFERED // len("0,0,0,0,0,0,0,0\n")
+    for iteration in (51, 51 + waiting, 51 + 2 * waiting):
         csv.write_text(csv.read_text() + "-1,1,0.5,2,3,1,2,0\n")
-        for _ in range(STILL):
-            watch(f"Iteration: {iteration} / 150 (Sampling)\n")
+        for later in (0, 1, waiting):
+            watch(f"Iteration: {iteration + later} / 99999 (Sampling)\n")
     assert len(warmed) == 1
     with pytest.raises(NotWritten):
-        watch("Iteration: 60 / 150 (Sampling)\n")
+        watch(f"Iteration: {iteration + waiting + 1} / 99999 (Sampling)\n")
+
+
+def test_rows_of_a_small_model_that_wait_in_a_buffer_are_no_alarm(tmp_path: Path):
+    """A slow chain prints many lines before its program's buffer of 8 KB is written for the first time."""
+    watch = ChainWatch(ChainBar(Seen(moving=False), 0, 50, 50), tmp_path / "draws.csv", warmup=50)
+    for iteration in range(1, 101):
+        watch(f"Iteration: {iteration} / 100 (Sampling)\n")
 
 
 def test_nothing_is_read_for_a_bar_that_nobody_sees(tmp_path: Path):
