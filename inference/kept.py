@@ -78,7 +78,7 @@ def remove(folder: Path) -> list[str]:
         if _NAME.fullmatch(path.name) and _is_ours(path):
             path.unlink(missing_ok=True)
         elif _CHAIN.fullmatch(path.name) and _is_our_chain(path):
-            _remove_chain(path)
+            remove_chain(path)
         elif path.name == _LOCK and path.is_file():  # of a process that was killed
             path.unlink(missing_ok=True)
     stays = sorted(path.name for path in folder.iterdir())
@@ -106,7 +106,10 @@ def clear(folder: Path) -> None:
             file.unlink(missing_ok=True)
 
 
-def _remove_chain(path: Path) -> None:
+def remove_chain(path: Path) -> None:
+    """Delete what a chain has kept in its folder, and the folder if nothing else is in it."""
+    if not path.is_dir():
+        return
     clear(path)  # before the state, without which what is left would be taken for somebody else's
     with suppress(OSError):  # something of somebody else is in it
         if [file.name for file in path.iterdir()] == [state_file(path).name]:

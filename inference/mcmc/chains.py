@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -110,9 +110,10 @@ def run_chains(
     KeyboardInterrupt
         After the chains at work were told to stop; what they came to is in the folder.
     """
-    with _held(folder):
+    with _held(folder), ExitStack() as unfinished:
         places = _places(taker, chains, folder, fingerprint)
         for place in places:
+            unfinished.callback(place.tidy)
             place.restore()
         missing = [p for p in places if p.standing is None or p.standing.draws < draws]
         for place in places:
@@ -132,16 +133,22 @@ def _held(folder: Path | None) -> Iterator[None]:
         yield
         return
     check_folder(folder)
-    with ExitStack() as held:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            held.enter_context(locked(folder, argument="checkpoint"))
-        except OSError as reason:
-            raise InferenceError(
-                f"`checkpoint` is {folder}, where nothing can be written: {reason.strerror or reason}; name a "
-                "folder of yours."
-            ) from reason
-        yield
+    was_there = folder.exists()
+    try:
+        with ExitStack() as held:
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                held.enter_context(locked(folder, argument="checkpoint"))
+            except OSError as reason:
+                raise InferenceError(
+                    f"`checkpoint` is {folder}, where nothing can be written: {reason.strerror or reason}; name a "
+                    "folder of yours."
+                ) from reason
+            yield
+    finally:
+        if not was_there:
+            with suppress(OSError):  # it holds chains
+                folder.rmdir()
 
 
 def _places(

@@ -115,7 +115,7 @@ class ChainRunner:
         with precision(self.settings.dtype), on_device(place.number):
             s = self.settings
             found = place.standing
-            done = 0 if found is None else int(found.state["warmed"]) + found.draws
+            done = 0 if found is None else found.warmed + found.draws
             bar = self.bars.chain(place.number, warmup=s.warmup, draws=s.draws, done=done)
             Walk(self, place, bar).run(cancel)
 

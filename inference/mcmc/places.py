@@ -21,7 +21,7 @@ from onebasin.models.storage.seal import Seal, examine
 
 from .. import checkpoint
 from ..errors import InferenceError
-from ..kept import chain_folder, chunk_file, clear, state_file
+from ..kept import chain_folder, chunk_file, clear, remove_chain, state_file
 
 SECONDS = 10.0
 """Least time between two states of a chain: about what a killed run loses."""
@@ -46,6 +46,8 @@ class Standing:
         What the engine needs to go on, in arrays.
     restarts : tuple of int
         The draws, counted from 0, at which a new random stream began; empty where there is one stream.
+    warmed : int
+        Iterations of the warmup that are done, of a chain that goes on amid it.
     """
 
     draws: int
@@ -53,6 +55,7 @@ class Standing:
     sampling_seconds: float = 0.0
     state: Arrays = field(default_factory=dict)
     restarts: tuple[int, ...] = ()
+    warmed: int = 0
 
 
 @runtime_checkable
@@ -112,6 +115,9 @@ class ChainPlace:
     def deliver(self) -> None:
         """Hand on the draws of a chain that has finished, here or in an earlier run."""
 
+    def tidy(self) -> None:
+        """Leave nothing behind of a chain that was broken off and has come to nothing."""
+
 
 class KeptPlace(ChainPlace):
     """Where one chain is kept in a folder.
@@ -131,7 +137,7 @@ class KeptPlace(ChainPlace):
         self.folder: Path = chain_folder(folder, number, fingerprint)
         self._fingerprint = fingerprint
         self._waiting: list[tuple[Arrays, Arrays]] = []
-        self._bytes = self._chunks = self._draws = 0
+        self._bytes = self._chunks = self._draws = self._warmed = 0
         self._written = time.monotonic()
 
     def restore(self) -> None:
@@ -147,6 +153,7 @@ class KeptPlace(ChainPlace):
             self._write_state(Standing(0))  # so that the folder is known to be ours, and this run's
             return
         standing = _standing(arrays)
+        self._warmed = standing.warmed
         self._chunks, self._draws = chunks, standing.draws
         if standing.draws or standing.state:
             self.standing = standing
@@ -175,6 +182,11 @@ class KeptPlace(ChainPlace):
         """See `ChainPlace`."""
         for first, draws, stats in self.blocks():
             self._taker.put(self.number, first, draws, stats)
+
+    def tidy(self) -> None:
+        """See `ChainPlace`."""
+        if not self._chunks and not self._warmed and not any(self.folder.glob("stan-*")):
+            remove_chain(self.folder)
 
     def blocks(self) -> Iterator[tuple[int, dict[str, np.ndarray], dict[str, np.ndarray]]]:
         """The chunks in their order: the first draw's number, draws and statistics; one at a time in memory.
@@ -213,16 +225,18 @@ class KeptPlace(ChainPlace):
             "draws": np.array(standing.draws),
             "seconds": np.array([standing.warmup_seconds, standing.sampling_seconds]),
             "restarts": np.array(standing.restarts, dtype=np.int64),
+            "warmed": np.array(standing.warmed),
         }
         arrays |= {f"state/{name}": np.asarray(value) for name, value in standing.state.items()}
         checkpoint.write(state_file(self.folder), self._fingerprint, arrays)
-        self._written = time.monotonic()
+        self._written, self._warmed = time.monotonic(), standing.warmed
 
 
 def _standing(arrays: Arrays) -> Standing:
     warmup, sampling = (float(s) for s in arrays["seconds"])
     restarts = tuple(int(i) for i in arrays["restarts"])
-    return Standing(int(arrays["draws"]), warmup, sampling, _part(arrays, "state"), restarts)
+    draws, warmed = int(arrays["draws"]), int(arrays["warmed"])
+    return Standing(draws, warmup, sampling, _part(arrays, "state"), restarts, warmed)
 
 
 def _part(arrays: Arrays, kind: str) -> dict[str, np.ndarray]:

@@ -17,7 +17,7 @@ _STEP, _DIVERGENT, _ACCEPT = b"stepsize__", b"divergent__", b"accept_stat__"
 
 
 BUFFERED = 2**18
-"""Bytes of draws that may be on their way to a file, in the buffers of a program: where more have not come, none will."""
+"""Bytes of draws that may wait in a program's buffers: where more of them have not come to the file, none will."""
 FEWEST_BYTES = 2
 """Of a number in a file of draws, with its comma."""
 

@@ -73,13 +73,13 @@ class Walk:
         found = place.standing
         state = runner.start(place.number) if found is None else unpack(found.state, runner.like)
         self.state = jax.block_until_ready(state)
-        self.warmed = 0 if found is None else int(found.state["warmed"])
+        self.warmed = 0 if found is None else found.warmed
         self.divergences = 0 if found is None else int(found.state["divergences"])
         self.accepted = 0.0 if found is None else float(found.state["accepted"])
         self.drawn = 0 if found is None else found.draws
-        self.seconds = [0.0, 0.0]
+        self.seconds = (0.0, 0.0)
         if found is not None:
-            self.seconds = [found.warmup_seconds, found.sampling_seconds]
+            self.seconds = (found.warmup_seconds, found.sampling_seconds)
         self._read_at = time.perf_counter()
 
     def run(self, cancel: threading.Event) -> None:
@@ -130,15 +130,16 @@ class Walk:
         self._place.save(make, now=now)
 
     def _standing(self) -> Standing:
-        names = ("warmed", "divergences", "accepted")
-        counted = {name: np.array(getattr(self, name)) for name in names}
-        warmup, sampling = self.seconds
-        return Standing(self.drawn, warmup, sampling, state={**counted, **pack(self.state)})
+        counted = {name: np.array(getattr(self, name)) for name in ("divergences", "accepted")}
+        state = {**counted, **pack(self.state)}
+        return Standing(self.drawn, *self.seconds, state=state, warmed=self.warmed)
 
     def _lap(self, phase: int) -> None:
         """Add the time since the last look at the clock to a phase."""
         now = time.perf_counter()
-        self.seconds[phase] += now - self._read_at
+        warmup, sampling = self.seconds
+        took = now - self._read_at
+        self.seconds = (warmup, sampling + took) if phase else (warmup + took, sampling)
         self._read_at = now
 
     def _show(self, done: int, stats: dict[str, np.ndarray]) -> None:

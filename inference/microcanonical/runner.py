@@ -106,7 +106,7 @@ class MclmcRunner:
         with precision(self.settings.dtype):
             s = self.settings
             found = place.standing
-            done = 0 if found is None else int(found.state["warmed"]) + found.draws
+            done = 0 if found is None else found.warmed + found.draws
             bar = self.bars.chain(place.number, warmup=s.warmup, draws=s.draws, done=done)
             Walk(self, place, bar).run(cancel)
 

@@ -195,8 +195,14 @@ def _logged(request: Request) -> Iterator[None]:
     from ..run_log import logged_to, story
 
     settings = {"method": request.method, "seed": request.seed, **asdict(request.settings)}
-    with logged_to(request.log), story(request.command, versions=versions(), settings=settings):
-        yield
+    was_there = request.log.exists()
+    try:
+        with logged_to(request.log), story(request.command, versions=versions(), settings=settings):
+            yield
+    except BaseException:
+        if not was_there and not request.checkpoint.exists():  # nothing has come of it
+            request.log.unlink(missing_ok=True)
+        raise
 
 
 def _check_netcdf(out: Path) -> None:

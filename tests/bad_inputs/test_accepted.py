@@ -8,7 +8,7 @@ import pytest
 from . import files as f
 from .cases import DONE, Case, table
 from .test_posterior_files import BROKEN_DRAWS, FINDINGS, LEFT_ALONE, STRUCTURE
-from .test_programs import GAUSS, KEPT, SAMPLE, WHOLE
+from .test_programs import GAUSS, MADE, SAMPLE, WHOLE
 
 ALIGN = "align run.nc --out out.nc --exchangeable mu,sigma"
 SHAPE = (f.CHAINS, f.DRAWS)
@@ -129,9 +129,7 @@ def test_odd_but_in_order(refuse, case):
 def _sampled(
     id: str, content: str | bytes, words: str = SAMPLE, program: str = "gauss.stan"
 ) -> Case:
-    return _taken(
-        id, words, {program: GAUSS, "data.json": content}, "wrote run.nc", makes=("run.nc", *KEPT)
-    )
+    return _taken(id, words, {program: GAUSS, "data.json": content}, "wrote run.nc", makes=MADE)
 
 
 @pytest.mark.stan

@@ -15,7 +15,7 @@ GAUSS = (PROGRAMS / "gauss.stan").read_text()
 HOPELESS = (PROGRAMS / "hopeless.stan").read_text()
 WHOLE = {"D": 2, "mu": [0, 0], "Sigma": [[1, 0], [0, 1]]}
 SAMPLE = "sample gauss.stan data.json --out run.nc --chains 1 --warmup 10 --draws 10 --no-progress"
-KEPT = ("run.nc.chains",)
+MADE = ("run.nc", "run.nc.log")
 
 
 def _data(id: str, content: str | bytes | None, *says: str) -> Case:
@@ -240,7 +240,7 @@ def test_program_that_does_not_parse(refuse, case):
             SAMPLE.replace("--draws 10", "--draws 3"),
             ("`run.nc` is written", "3 draws a chain", "at least 4"),
             {"gauss.stan": GAUSS, "data.json": f.data(**WHOLE)},
-            makes=("run.nc",),
+            makes=MADE,
         ),
         Case(
             "exchangeable-not-declared",

@@ -108,3 +108,14 @@ def test_what_a_killed_run_left_is_swept(tmp_path: Path) -> None:
     (tmp_path / "chain-0" / "stan-draws-0.csv").touch()
     assert remove(tmp_path) == []
     assert not tmp_path.exists()
+
+
+def test_a_chain_that_came_to_nothing_leaves_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "chains"
+
+    def refuse() -> RunChain:
+        raise ValueError("the data lack mu")
+
+    with pytest.raises(ValueError, match="lack mu"):
+        run_chains(refuse, Gathered(2, 5), chains=2, draws=5, folder=folder, fingerprint="f")
+    assert not folder.exists()

@@ -91,7 +91,7 @@ def test_a_killed_chain_goes_on_to_the_same_draws(
 ) -> None:
     with pytest.raises(Killed):
         run(runner, tmp_path, ends=ends)
-    assert kept_draws(tmp_path) == [max(0, ends - 4) * 50]
+    assert kept_draws(tmp_path) == ([max(0, ends - 4) * 50] if ends > 1 else [])
     assert_same(run(runner, tmp_path, ends=SLICES - ends + 2), undisturbed)
 
 
