@@ -53,7 +53,7 @@ print(text[text.index("parameters {") :])
 # %%
 settings = ob.NutsSettings(warmup=draws, draws=draws)
 posteriors = {
-    engine: ob.nuts(target, engine=engine, settings=settings, seed=1)
+    engine: ob.nuts(target, engine=engine, settings=settings, seed=2)
     for engine in ("numpyro", "stan")
 }
 
