@@ -209,7 +209,7 @@ aligned = {
     name: ob.align(posterior, reference=in_one_labelling).posterior
     for name, posterior in posteriors.items()
 }
-ob.plot_pair(aligned, "W1[0,0]", "W2[0,0]")
+ob.plot_pair(aligned, "W1[0,2]", "W2[2,0]")
 
 # %% [markdown]
 # This picture explains the table. In the posterior the two weights lie on a banana: a larger one is
@@ -231,10 +231,10 @@ if full:
         < table["log_score"].drop("Gaussian by moments").min()
     )
     assert table.loc["Gaussian by moments", "coverage_50"] > 0.95
-    assert 0.7 < gap_of["Gaussian distilled"] < 1.0
+    assert 0.6 < gap_of["Gaussian distilled"] < 1.0
     assert table.loc["Gaussian distilled", "energy"] == table["energy"].max()
     assert abs(gap_of["NUTS"] - 1) < 0.05
-    sds = {n: float(p.posterior["W1"][..., 0, 0].std()) for n, p in aligned.items()}
+    sds = {n: float(p.posterior["W1"][..., 0, 2].std()) for n, p in aligned.items()}
     assert max(sds[n] for n in ("mean-field ADVI", "symmetrised VI")) < 0.2 * sds["HMC"]
     assert sds["full-rank ADVI"] < 0.8 * sds["HMC"]
     assert table["mean_distance"].drop(["NUTS", "floor"]).idxmin() == "ensemble"
