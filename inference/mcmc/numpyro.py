@@ -29,7 +29,7 @@ from .devices import device_of, here, num_devices, on_device
 from .optimum import BestOptimum
 from .places import ChainPlace
 from .settings import HmcSettings, NutsSettings
-from .walk import Walk
+from .walk import Walk, rows
 
 SLICE = 50
 """Iterations between looks at the clock; about a millisecond's work for the smallest models."""
@@ -101,10 +101,7 @@ class ChainRunner:
         advance, constrain = self._compiled[device_of(state)]
         state, ended = jax.block_until_ready(advance(state, first, last))
         z = ended.pop("z")
-        draws, stats = (
-            {name: np.asarray(rows)[first:last] for name, rows in part.items()}
-            for part in (constrain(z) if keep else {}, ended)
-        )
+        draws, stats = (rows(part, first, last) for part in (constrain(z) if keep else {}, ended))
         if isinstance(self.settings, NutsSettings):
             # A tree of depth d takes 2^d - 1 leapfrog steps, plus those of a last subtree that is thrown away.
             stats["tree_depth"] = np.floor(np.log2(stats["n_steps"] + 1)).astype(np.int64)
@@ -113,11 +110,7 @@ class ChainRunner:
     def __call__(self, place: ChainPlace, cancel: threading.Event) -> None:
         """Run one chain; see `chains.RunChain`."""
         with precision(self.settings.dtype), on_device(place.number):
-            s = self.settings
-            found = place.standing
-            done = 0 if found is None else found.warmed + found.draws
-            bar = self.bars.chain(place.number, warmup=s.warmup, draws=s.draws, done=done)
-            Walk(self, place, bar).run(cancel)
+            Walk(self, place, self.bars).run(cancel)
 
 
 def _kernel(density: NumpyroDensity, settings: NutsSettings | HmcSettings) -> HMC:

@@ -17,7 +17,7 @@ import numpy as np
 
 from onebasin.models.errors import RunCancelled
 
-from ..progress_chains import ChainBar
+from ..progress import ProgressBars
 from .places import ChainPlace, Standing
 
 State = Any
@@ -64,12 +64,12 @@ class Walk:
         Takes its steps.
     place : ChainPlace
         Where it goes on from, and where its draws go.
-    bar : ChainBar
+    bars : ProgressBars
         Where it shows how far it is.
     """
 
-    def __init__(self, runner: Runner, place: ChainPlace, bar: ChainBar) -> None:
-        self._runner, self._place, self._bar = runner, place, bar
+    def __init__(self, runner: Runner, place: ChainPlace, bars: ProgressBars) -> None:
+        self._runner, self._place = runner, place
         found = place.standing
         state = runner.start(place.number) if found is None else unpack(found.state, runner.like)
         self.state = jax.block_until_ready(state)
@@ -80,6 +80,8 @@ class Walk:
         self.seconds = (0.0, 0.0)
         if found is not None:
             self.seconds = (found.warmup_seconds, found.sampling_seconds)
+        s, done = runner.settings, self.warmed + self.drawn
+        self._bar = bars.chain(place.number, warmup=s.warmup, draws=s.draws, done=done)
         self._read_at = time.perf_counter()
 
     def run(self, cancel: threading.Event) -> None:
@@ -150,6 +152,11 @@ class Walk:
         known = self.drawn and not np.isnan(self.accepted)
         acceptance = self.accepted / self.drawn if known else None
         return {"acceptance": acceptance, "divergences": self.divergences if self.drawn else None}
+
+
+def rows(buffers: Mapping[str, Any], first: int, last: int) -> dict[str, np.ndarray]:
+    """Take the rows of a slice that count out of its buffers, (row, ...)."""
+    return {name: np.asarray(buffer)[first:last] for name, buffer in buffers.items()}
 
 
 def pack(state: State) -> dict[str, np.ndarray]:

@@ -21,7 +21,7 @@ from ..errors import InferenceError
 from ..keys import Purpose, keys_for
 from ..mcmc.chains import ChainsRequest
 from ..mcmc.places import ChainPlace
-from ..mcmc.walk import Walk
+from ..mcmc.walk import Walk, rows
 from ..precision import precision
 from .dynamics import Adjusted, Advance, ChainState, Unadjusted
 from .settings import NETWORKS_VARIANCE, OTHERS_VARIANCE, MclmcSettings
@@ -92,23 +92,18 @@ class MclmcRunner:
         A row is a draw with the iterations before it; of the warmup, where no draws are kept, the iterations from
         `first` to `last` are one row.
         """
-        rows = (first, last, self.settings.thin) if keep else (0, 1, last - first)
-        state, ended = jax.block_until_ready(self._advance(state, *rows))
+        begin, end, thin = (first, last, self.settings.thin) if keep else (0, 1, last - first)
+        state, ended = jax.block_until_ready(self._advance(state, begin, end, thin))
         z = ended.pop("z")
         draws, stats = (
-            {name: np.asarray(values)[rows[0] : rows[1]] for name, values in part.items()}
-            for part in (self._constrain(z) if keep else {}, ended)
+            rows(part, begin, end) for part in (self._constrain(z) if keep else {}, ended)
         )
         return state, draws, stats
 
     def __call__(self, place: ChainPlace, cancel: threading.Event) -> None:
         """Run one chain; see `chains.RunChain`."""
         with precision(self.settings.dtype):
-            s = self.settings
-            found = place.standing
-            done = 0 if found is None else found.warmed + found.draws
-            bar = self.bars.chain(place.number, warmup=s.warmup, draws=s.draws, done=done)
-            Walk(self, place, bar).run(cancel)
+            Walk(self, place, self.bars).run(cancel)
 
 
 def resolved(settings: MclmcSettings, target: Target) -> MclmcSettings:

@@ -109,13 +109,16 @@ SUMMARY = lab.View(
     ),
     over=_summaries,
 )
+_MSE = (
+    Field("MSE", "mse", decimals=3, unit="standardised"),
+    Field("MSE", "mse_data_units", decimals=2, unit="($1,000)²"),
+)
 METHODS = lab.View(
     "Every method, means over its splits",
     (
         Field("posterior", "label"),
         Field("splits", "splits"),
-        Field("MSE", "mse", decimals=3, unit="standardised"),
-        Field("MSE", "mse_data_units", decimals=2, unit="($1,000)²"),
+        *_MSE,
         Field("log score", "log_score", decimals=3, unit="nats, standardised"),
         Field("log score", "log_score_data_units", decimals=3, unit="nats, $1,000"),
         Field("CRPS", "crps", decimals=3, unit="standardised"),
@@ -146,8 +149,7 @@ SPLIT_BY_SPLIT = lab.View(
     "Every split, on its test part of 101 tracts",
     (
         Field("posterior", "label"),
-        Field("MSE", "mse", decimals=3, unit="standardised"),
-        Field("MSE", "mse_data_units", decimals=2, unit="($1,000)²"),
+        *_MSE,
         Field("outside", "outside_95", decimals=2, unit="95 % interval"),
         Field("coverage", "coverage_50", decimals=2, unit="50 % interval"),
         Field("log score", "log_score", decimals=3, unit="nats, standardised"),

@@ -1,8 +1,10 @@
 """Commands as a user types them, and samplers that answer at once."""
 
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from importlib import util
 from pathlib import Path
 from typing import Any
 
@@ -215,3 +217,15 @@ def program(here: Path) -> Path:
 def sample(onebasin, program):
     """Sample that program."""
     return lambda *words: onebasin("sample", "normal.stan", "data.json", "--out", "run.nc", *words)
+
+
+@pytest.fixture(scope="module")
+def kills():
+    """The benchmark that ends commands at random moments, as a module."""
+    path = Path(__file__).parents[2] / "benchmarks" / "kills.py"
+    spec = util.spec_from_file_location("kills", path)
+    module = util.module_from_spec(spec)
+    sys.modules["kills"] = module
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules["kills"]

@@ -3,8 +3,6 @@
 import json
 import sys
 import time
-from importlib import util
-from pathlib import Path
 
 import pytest
 
@@ -12,17 +10,6 @@ from .conftest import NORMAL
 from .test_sample import DATA
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
-
-
-@pytest.fixture(scope="module")
-def kills():
-    path = Path(__file__).parents[2] / "benchmarks" / "kills.py"
-    spec = util.spec_from_file_location("kills", path)
-    module = util.module_from_spec(spec)
-    sys.modules["kills"] = module
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules["kills"]
 
 
 @pytest.mark.stan

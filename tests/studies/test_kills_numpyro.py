@@ -1,23 +1,10 @@
 """A NumPyro run, killed twenty times at random moments, goes on to the draws of an undisturbed one."""
 
 import sys
-from importlib import util
-from pathlib import Path
 
 import pytest
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
-
-
-@pytest.fixture(scope="module")
-def kills():
-    path = Path(__file__).parents[2] / "benchmarks" / "kills.py"
-    spec = util.spec_from_file_location("kills_numpyro", path)
-    module = util.module_from_spec(spec)
-    sys.modules["kills_numpyro"] = module
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules["kills_numpyro"]
 
 
 @pytest.mark.slow

@@ -164,26 +164,25 @@ def test_a_line_of_a_chain_fits_into_80_columns(monkeypatch):
 
 def test_long_runs_write_few_lines_where_no_bar_moves(monkeypatch):
     """Every slice of a run of two hours is looked at; the lines are those of tenths."""
-    now = _clock(monkeypatch)
-    seen = Seen(moving=False)
-    seen.expect(chains=1, warmup=1000, draws=1000, at_once=1)
-    bar = seen.chain(0, warmup=1000, draws=1000)
-    for done in range(50, 2001, 50):
-        now[0] += 180.0
-        bar.show(done)
-    assert len(seen.noted) == 9
-    assert seen.noted[4] == "1 chain: 1,000 of 2,000 iterations after 60 min, about 60 min left"
+    noted = _noted(monkeypatch, seconds_a_slice=180.0)
+    assert len(noted) == 9
+    assert noted[4] == "1 chain: 1,000 of 2,000 iterations after 60 min, about 60 min left"
 
 
 def test_short_runs_write_no_such_lines(monkeypatch):
+    assert _noted(monkeypatch, seconds_a_slice=1.0) == []
+
+
+def _noted(monkeypatch, *, seconds_a_slice: float) -> list[str]:
+    """Lines of a chain of 2,000 iterations that nobody sees move."""
     now = _clock(monkeypatch)
     seen = Seen(moving=False)
     seen.expect(chains=1, warmup=1000, draws=1000, at_once=1)
     bar = seen.chain(0, warmup=1000, draws=1000)
     for done in range(50, 2001, 50):
-        now[0] += 1.0
+        now[0] += seconds_a_slice
         bar.show(done)
-    assert seen.noted == []
+    return seen.noted
 
 
 def _clock(monkeypatch) -> list[float]:
