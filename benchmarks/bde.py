@@ -32,7 +32,7 @@ PACKAGE = "sklearn-contrib-bde==1.0.2"
 CHAINS, DRAWS = 4, 500
 WARMUP = 0.35
 """Share of all steps."""
-RESERVE = 4.0
+RESERVE = 2.0
 """Seconds that `ob.mclmc` takes to compile, in those that the trial took to."""
 USED = 0.92
 """Share of the seconds left that is planned for: what runs beside may slow a run down."""
