@@ -26,7 +26,7 @@ from pathlib import Path
 
 import numpy as np
 
-STUDY = ("boston", "--engine", "numpyro", "--parametrisations", "free", "--only", "*.nuts.*")
+STUDY = ("boston", "--engine", "numpyro", "--parametrisations", "free", "--only", "*.free.nuts.*")
 SIZE = ("--chains", "2", "--warmup", "200", "--draws", "200")
 COMMAND = (
     sys.executable,
