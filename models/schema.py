@@ -61,6 +61,8 @@ LOG_Q = "log_q"
 # Variables in `variational`
 ELBO = "elbo"
 ITERATION = "iteration"
+LOC_TRACE = "loc_trace"
+SCALE_TRACE = "scale_trace"
 LOG_RATIO = "log_ratio"
 """`lp - log_q` of an approximation's own draws, where those of `posterior` are resampled from them."""
 

@@ -122,18 +122,24 @@ def plot_predictive_band(
         y_label=y_label,
     )
     for axes, band in zip(panels, bands.values(), strict=True):
-        _draw_band(axes, band, data, truth)
+        _draw_band(axes, band)
+        draw_curves(axes, data, truth)
+        axes.locator_params(nbins=5)
     handles, labels = panels[0].get_legend_handles_labels()
     add_legend(figure, handles, labels, columns=5)
     return figure
 
 
-def _draw_band(axes: Axes, band: PredictiveBand, data: Curve | None, truth: Curve | None) -> None:
+def _draw_band(axes: Axes, band: PredictiveBand) -> None:
     for ends, alpha, label in ((band.outer, 0.18, "95 %"), (band.inner, 0.34, "50 %")):
         axes.fill_between(
             band.coordinate, *ends, color=ACCENT, alpha=alpha, linewidth=0, label=label
         )
     axes.plot(band.coordinate, band.mean, color=ACCENT, linewidth=1.8, label="predictive mean")
+
+
+def draw_curves(axes: Axes, data: Curve | None, truth: Curve | None) -> None:
+    """Draw what predictions are held against: the true function as a line, data as dots."""
     if truth is not None:
         order = np.argsort(truth.x)
         axes.plot(
@@ -146,4 +152,3 @@ def _draw_band(axes: Axes, band: PredictiveBand, data: Curve | None, truth: Curv
         )
     if data is not None:
         axes.scatter(data.x, data.y, s=9, color=INK, alpha=0.6, linewidths=0, label="data")
-    axes.locator_params(nbins=5)

@@ -128,19 +128,26 @@ def _bands(
     if points.y is not None:
         observed = points.y.reshape(len(points.x), -1)[:, output].astype(np.float64)
         data = Curve(points.x[:, 0].astype(np.float64), observed)
-    true = None if truth is None else Curve(places, _true(truth, places))
+    true = None if truth is None else truth_at(truth, places)
     figure = plot_predictive_band(titled(bands), data=data, truth=true)
     return figure.on_paper(" ".join(band_in_words(n, band, data) for n, band in bands.items()))
 
 
-def _true(truth: Function, places: np.ndarray) -> np.ndarray:
+def truth_at(truth: Function, places: np.ndarray) -> Curve:
+    """The true function along one input.
+
+    Raises
+    ------
+    ValueError
+        If it does not return one value for each place.
+    """
     values = np.asarray(truth(places[:, None]), np.float64)
     if values.size != places.size:
         raise ValueError(
             f"`truth` returned an array of shape {values.shape} for {places.size} inputs of shape "
             f"({places.size}, 1): return one value for each."
         )
-    return values.ravel()
+    return Curve(places, values.ravel())
 
 
 def _observed(points: Points) -> np.ndarray:

@@ -24,9 +24,10 @@ def _of_scores(scores: PredictiveScores) -> Iterator[Part]:
         f"The predictive mean misses by {number(scores.rmse)} (root mean square, in the units of `y`), and the central "
         f"95 % interval holds {100 * scores.coverage_95:.3g} % of the points: {_coverage(scores)}."
     )
-    log_score = scores.log_score
+    log_score, share = scores.log_score, scores.explained_variance
     yield Facts.of(
         ("RMSE", number(scores.rmse)),
+        ("explained", "" if share is None else f"{100 * share:.3g} % of the variance of `y`"),
         ("CRPS", number(scores.crps)),
         ("log score", "" if log_score is None else f"{number(log_score, 4)} nats a point"),
         ("inside 50 %", f"{100 * scores.coverage_50:.3g} %, mean width {number(scores.width_50)}"),

@@ -16,6 +16,7 @@ from onebasin.models.networks.prediction import predict, predict_with_noise
 from ..posterior.draws import Draws
 from ..posterior.summary import summary
 from ..posterior.view import Posterior, as_view
+from .points import inputs_of, network_of
 
 
 def summarise_predictions(posterior: Posterior, x: Any = None) -> pd.DataFrame:
@@ -56,17 +57,11 @@ def summarise_predictions(posterior: Posterior, x: Any = None) -> pd.DataFrame:
     (['f[0,0]', 'f[1,0]', 'f[2,0]'], True)
     """
     view = as_view(posterior)
-    model = view.network
-    if model is None:
-        raise ValueError(
-            "`posterior` is of no network, and only of networks it is known what they predict; summarise generated "
-            "quantities of your own by `diagnose(posterior, var_names=...)`."
-        )
-    x = view.x if x is None else x
-    if x is None:
-        raise ValueError(
-            "`x` is not given, and the posterior keeps no inputs; give some (obs, in)."
-        )
+    model = network_of(
+        view,
+        otherwise="summarise generated quantities of your own by `diagnose(posterior, var_names=...)`",
+    )
+    x = inputs_of(view, x)
     draws = {name: view.values(name) for name in view.variables}
     parts = {"f": predict(model, draws, x)}
     if model.predicts_noise:

@@ -1,15 +1,20 @@
 """A network's predictions at points that it has not seen: their scores, and how sure their means are.
 
+All of it can be had of some of the points alone (`HeldOut.at`), such as those inside the range of the data or outside
+(`points.inside_range`).
+
 Convention: the function f(x) is the network's output without noise, (chain, draw, obs, out);
 predictions add noise of the draw's own standard deviation, sigma, from a fixed seed. Means and squared errors are those
 of f, whose mean is the predictive mean without the Monte Carlo error that the noise would bring.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from onebasin.models import schema
 from onebasin.models.networks.bayesian import BayesianNetwork
@@ -39,6 +44,8 @@ class HeldOut:
     table
         One row per point and per `sigma`, invariant under every symmetry, with the columns of
         `analysis.parameters`.
+    y
+        What was observed.
     gradients
         Gradient evaluations of the kept draws, of Markov chains.
     """
@@ -47,7 +54,21 @@ class HeldOut:
     sigma: Float[np.ndarray, "chain draw"] | Float[np.ndarray, "chain draw obs out"]
     scores: PredictiveScores
     table: pd.DataFrame
+    y: Float[np.ndarray, "obs out"]
     gradients: int | None = None
+
+    def at(self, rows: Bool[np.ndarray, " obs"]) -> HeldOut:
+        """Return the predictions at some of the points, scored there.
+
+        Raises
+        ------
+        ValueError
+            If there are none.
+        """
+        if not rows.any():
+            raise ValueError("`rows` selects none of the points: give at least one.")
+        sigma = self.sigma if self.sigma.ndim == 2 else self.sigma[:, :, rows]
+        return _scored(self.function[:, :, rows], sigma, self.y[rows], self.gradients)
 
     @property
     def points(self) -> pd.DataFrame:
@@ -87,15 +108,21 @@ def predict_held_out(
         Predictions and scores.
     """
     function, sigma = draw_functions(posterior, model, x)
-    scores = score_function(function, sigma, y, np.random.default_rng(NOISE_SEED))
     view = as_view(posterior)
-    chains = view.attribute(schema.METHOD) in ("nuts", "hmc")
+    chains = view.attribute(schema.METHOD) in ("nuts", "hmc", "mclmc")
     gradients = int(view.attribute(schema.GRADIENT_EVALUATIONS)) if chains else None
+    return _scored(function, sigma, y, gradients)
+
+
+def _scored(
+    function: np.ndarray, sigma: np.ndarray, y: np.ndarray, gradients: int | None
+) -> HeldOut:
+    scores = score_function(function, sigma, y, np.random.default_rng(NOISE_SEED))
     names = [f"{part}[{i},{j}]" for part in ("f", "sigma") for i, j in np.ndindex(y.shape)]
     names = names if sigma.ndim > 2 else [*names[: y.size], "sigma"]
     flat = [part.reshape(*part.shape[:2], -1) for part in (function, sigma)]
     draws = Draws(tuple(names), np.concatenate(flat, axis=-1))
-    return HeldOut(function, sigma, scores, summary(draws), gradients)
+    return HeldOut(function, sigma, scores, summary(draws), y, gradients)
 
 
 def draw_functions(

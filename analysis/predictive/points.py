@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from onebasin.models.checks import check_inputs, check_labels, check_outputs
 from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.models.networks.prediction import mean_and_sd, predict
 
 from ..posterior.sampler import NAN
-from ..posterior.view import Posterior, as_view
+from ..posterior.view import Posterior, View, as_view
 from .classification import (
     agreement,
     brier_score,
@@ -102,6 +103,47 @@ class Predicted:
     centre: Output
     spread: Output
     scores: Mapping[str, float]
+
+
+def network_of(
+    view: View, *, otherwise: str = "give one of a `BayesianNetwork`"
+) -> BayesianNetwork:
+    """Return the network that a posterior is of; `otherwise` tells what to do where it is of none.
+
+    Raises
+    ------
+    ValueError
+        If it is of none.
+    """
+    if view.network is None:
+        raise ValueError(
+            f"`{view.argument}` is of no network, and only of networks it is known what they predict; {otherwise}."
+        )
+    return view.network
+
+
+def inputs_of(view: View, x: Any) -> Any:
+    """Return the inputs that are given, or else those that the posterior's network was fitted to.
+
+    Raises
+    ------
+    ValueError
+        If none are given and none were kept.
+    """
+    x = view.x if x is None else x
+    if x is None:
+        raise ValueError(
+            f"`x` is not given, and `{view.argument}` keeps no inputs; give some (obs, in)."
+        )
+    return x
+
+
+def inside_range(
+    x: Float[np.ndarray, "obs in"], data: Float[np.ndarray, "data in"]
+) -> Bool[np.ndarray, " obs"]:
+    """Tell which points lie within the range of the data's inputs, in every one of them, ends included."""
+    within = (x >= data.min(axis=0)) & (x <= data.max(axis=0))
+    return np.asarray(within.all(axis=1))
 
 
 def predict_points(

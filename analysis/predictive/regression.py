@@ -49,6 +49,9 @@ class PredictiveScores(Shown):
         Mean width of the intervals, in the units of `y`.
     crps : float
         Continuous ranked probability score, the fair form, in the units of `y`; NaN of a single draw.
+    explained_variance : float or None
+        1 - `mse` / variance of `y` over the points: 1 without error, 0 for a constant at the mean of `y`, and below
+        for what is worse; None where `y` does not vary.
     """
 
     num_obs: int
@@ -62,6 +65,7 @@ class PredictiveScores(Shown):
     width_50: float
     width_95: float
     crps: float
+    explained_variance: float | None
 
     def _card(self) -> Card:
         return of_scores(self)
@@ -129,6 +133,7 @@ def score_predictions(
         width_50=interval_width(draws, probability=0.5),
         width_95=interval_width(draws, probability=0.95),
         crps=crps(draws, y, fair=True) if num_draws > 1 else float("nan"),
+        explained_variance=explained_variance(squared, y),
     )
 
 
@@ -163,7 +168,12 @@ def score_function(
     likelihood = norm.logpdf(y, function, scale).sum(axis=-1)
     scores = score_predictions(function + noise, y, log_likelihood=likelihood)
     squared = mse(function, y)
-    return dataclasses.replace(scores, mse=squared, rmse=float(np.sqrt(squared)))
+    return dataclasses.replace(
+        scores,
+        mse=squared,
+        rmse=float(np.sqrt(squared)),
+        explained_variance=explained_variance(squared, y),
+    )
 
 
 def mse(draws: Predictions, y: Targets) -> float:
@@ -175,6 +185,25 @@ def mse(draws: Predictions, y: Targets) -> float:
 def rmse(draws: Predictions, y: Targets) -> float:
     """Return the root mean squared error of the predictive mean, in the units of `y`."""
     return float(np.sqrt(mse(draws, y)))
+
+
+def explained_variance(squared: float, y: Targets) -> float | None:
+    """Return the share of the targets' variance that predictions explain, from their mean squared error.
+
+    Parameters
+    ----------
+    squared
+        Mean squared error of the predictive mean, over points and outputs.
+    y
+        What was observed; its variance is about each output's own mean.
+
+    Returns
+    -------
+    float or None
+        1 - squared / variance, the coefficient of determination; None where `y` does not vary.
+    """
+    variance = float(np.asarray(y, np.float64).var(axis=0).mean())
+    return None if variance == 0 else 1 - squared / variance
 
 
 def log_score(log_likelihood: LogLikelihood) -> float:

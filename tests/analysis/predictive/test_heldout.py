@@ -6,6 +6,7 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from onebasin.analysis.predictive.heldout import draw_functions, gap, predict_held_out
+from onebasin.analysis.predictive.points import inside_range
 from onebasin.inference.posterior import build
 from onebasin.models import BayesianNetwork, Gaussian, Network
 
@@ -91,3 +92,49 @@ def test_gap_from_itself_is_none(rng, x):
     itself = gap(found, found)
     assert (itself["rms"], itself["in_sds"]) == (0, 0)
     assert itself["sd_ratio"] == pytest.approx(1, rel=1e-12)
+
+
+def test_some_points_are_scored_as_if_they_were_all(rng, x):
+    y = rng.normal(size=(len(x), 1))
+    tree, model = posterior(rng, x)
+    rows = inside_range(x, x[:10])
+    assert 10 <= rows.sum() < len(x)
+    found, alone = predict_held_out(tree, model, x, y).at(rows), (tree, model, x[rows], y[rows])
+    expected = predict_held_out(*alone)
+    assert found.scores == expected.scores
+    np.testing.assert_array_equal(found.table.to_numpy(), expected.table.to_numpy())
+    with pytest.raises(ValueError, match="`rows` selects none of the points"):
+        found.at(np.zeros(len(found.y), bool))
+
+
+def test_some_points_of_predicted_noise_keep_their_own(rng, x):
+    model = BayesianNetwork(Network(2, (2,)), Gaussian(noise_sd="predicted"))
+    target = model.condition(x, np.zeros(len(x)), name="predicted")
+    values = {n: rng.normal(size=(2, 50, *s)) for n, s in model.network.shapes.items()}
+    tree = build(target, values, {"lp": rng.normal(size=(2, 50))}, {})
+    rows = np.arange(len(x)) % 3 == 1
+    y = rng.normal(size=(len(x), 1))
+    found = predict_held_out(tree, model, x, y).at(rows).scores
+    alone = predict_held_out(tree, model, x[rows], y[rows]).scores
+    assert found.to_dict() == pytest.approx(alone.to_dict(), rel=1e-12)
+
+
+def test_a_point_is_inside_if_every_input_is(rng):
+    data = np.array([[0.0, 5.0], [1.0, 7.0]])
+    points = np.array([[0.5, 6.0], [0.0, 7.0], [0.5, 8.0], [-1.0, 6.0]])
+    assert inside_range(points, data).tolist() == [True, True, False, False]
+
+
+@pytest.mark.parametrize("method", ["nuts", "mclmc"])
+def test_of_markov_chains_gradients_are_known(rng, x, method):
+    tree, model = posterior(rng, x)
+    tree.attrs |= {"method": method, "gradient_evaluations": 4000}
+    assert predict_held_out(tree, model, x, np.zeros((len(x), 1))).gradients == 4000
+
+
+def test_a_constant_at_the_mean_explains_nothing(rng, x):
+    y = rng.normal(size=(len(x), 1))
+    tree, model = posterior(rng, x, scale=0.0, shift=float(y.mean()), noise=0.1)
+    scores = predict_held_out(tree, model, x, y).scores
+    assert scores.explained_variance == pytest.approx(0, abs=1e-12)
+    assert scores.mse == pytest.approx(float(y.var()))

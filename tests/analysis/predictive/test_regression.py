@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from scipy.stats import norm
+from sklearn.metrics import r2_score
 
 from onebasin.analysis.predictive import regression as prediction
 from onebasin.analysis.predictive.regression import score_function, score_predictions
@@ -97,6 +98,16 @@ def test_score_predictions_collects_the_single_scores(gaussian, rng):
     assert scores.coverage_95 + scores.outside_95 == pytest.approx(1.0)
     assert scores.width_50 < scores.width_95
     assert scores.crps == prediction.crps(draws, y)
+    assert scores.explained_variance == pytest.approx(1 - scores.mse / y.var())
+
+
+def test_explained_variance_is_sklearns_for_several_outputs(rng):
+    y = rng.normal(size=(50, 2)) * [1.0, 4.0] + [0.0, 100.0]
+    draws = (y + 0.5 * rng.normal(size=y.shape))[None, None]
+    assert score_predictions(draws, y).explained_variance == pytest.approx(
+        r2_score(y, draws[0, 0], multioutput="variance_weighted")
+    )
+    assert prediction.explained_variance(0.25, np.full((5, 1), 2.0)) is None
 
 
 def test_score_predictions_has_no_log_score_without_a_likelihood(rng):

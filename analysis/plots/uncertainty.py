@@ -1,0 +1,137 @@
+"""What regressions predict along one input, inside the data's range and outside it, with both kinds of uncertainty."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from onebasin.models.checks import check_count
+
+from ..figures.picture import Picture
+from ..figures.predictive_band import Curve
+from ..figures.uncertainty_band import UncertaintyBand, plot_uncertainty_bands
+from ..posterior.view import View
+from ..predictive.points import Points, inputs_of, inside_range, network_of
+from ..predictive.uncertainty import predictive_uncertainty
+from ..report.numbers import format_number
+from .given import Posteriors, titled, views_of
+from .predictive import PLACES, Function, truth_at
+
+
+def plot_uncertainty(
+    posteriors: Posteriors,
+    x: Any = None,
+    *,
+    truth: Function | None = None,
+    output: int = 0,
+    columns: int = 2,
+) -> Picture:
+    """Draw what networks predict along one input, with epistemic and total standard deviations, beyond the data too.
+
+    Parameters
+    ----------
+    posteriors : DataTree, path, what a sampler returned, or a mapping of str to these
+        A posterior, or several by name; of regressions with one input.
+    x : array (obs, in), optional
+        Bands go from the smallest to the largest of these inputs; by default half a range beyond the data on either
+        side.
+    truth : callable, optional
+        The true function, from inputs (obs, 1) to values (obs,).
+    output : int
+        Which output, counted from 0.
+    columns : int
+        Panels in a row.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        A panel a posterior: the predictive mean with one standard deviation on either side, epistemic and total, over
+        the data that the first posterior keeps; outside their range the ground is shaded. The vertical axis ends where
+        bands are further from the data than twice the range of what was observed.
+
+    Raises
+    ------
+    ValueError
+        If a posterior is of no network, of a classifier, or of one with several inputs or fewer outputs, if `x` is not
+        given and no inputs were kept, or if `columns` is no count.
+
+    See Also
+    --------
+    predictive_uncertainty : the numbers, for any number of inputs.
+
+    References
+    ----------
+    Kurle, Januschowski, Gasthaus and Wang 2021, On symmetries in variational Bayesian neural nets, Figure 1.
+
+    Examples
+    --------
+    >>> figure = ob.plot_uncertainty({"NUTS": weights}, truth=lambda x: np.sin(3 * x[:, 0]))
+    """
+    check_count("columns", columns)
+    views = views_of(posteriors)
+    for view in views.values():
+        _check(view, output)
+    first = next(iter(views.values()))
+    data = _data(first, output)
+    places = _places(first, x)
+    true = None if truth is None else truth_at(truth, places)
+    bands = {name: _band(view, places, output) for name, view in views.items()}
+    figure = plot_uncertainty_bands(titled(bands), data=data, truth=true, columns=columns)
+    return figure.on_paper(" ".join(_in_words(name, band, data) for name, band in bands.items()))
+
+
+def _check(view: View, output: int) -> None:
+    model = network_of(view)
+    if model.is_classifier or model.network.in_dim != 1:
+        of = (
+            "a classifier" if model.is_classifier else f"a network of {model.network.in_dim} inputs"
+        )
+        raise ValueError(
+            f"`{view.argument}` is of {of}, and bands are drawn of a regression along its one input; "
+            "`ob.predictive_uncertainty` gives the numbers."
+        )
+    if not 0 <= output < model.network.out_dim:
+        raise ValueError(
+            f"`output` is {output}, and the network has {model.network.out_dim}: choose one of them, from 0."
+        )
+
+
+def _places(first: View, x: Any) -> np.ndarray:
+    """Where bands are computed, in increasing order."""
+    inputs = Points.of(network_of(first), inputs_of(first, x), None).x
+    low, high = float(inputs.min()), float(inputs.max())
+    beyond = (high - low) / 2 if x is None else 0.0
+    return np.linspace(low - beyond, high + beyond, PLACES)
+
+
+def _data(view: View, output: int) -> Curve | None:
+    if view.x is None or view.y is None:
+        return None
+    x = np.asarray(view.x, np.float64)[:, 0]
+    return Curve(x, np.asarray(view.y, np.float64).reshape(len(x), -1)[:, output])
+
+
+def _band(view: View, places: np.ndarray, output: int) -> UncertaintyBand:
+    split = predictive_uncertainty(view, places[:, None])
+    parts = (split.mean, split.epistemic, split.total)
+    return UncertaintyBand(places, *(part[:, output] for part in parts))
+
+
+def _in_words(name: str, band: UncertaintyBand, data: Curve | None) -> str:
+    """Say how large both standard deviations are inside the data's range and outside it."""
+    where: Mapping[str, np.ndarray] = {"over all": np.ones(len(band.mean), bool)}
+    if data is not None:
+        inside = inside_range(band.coordinate[:, None], data.x[:, None])
+        where = {"inside the data's range": inside, "outside it": ~inside}
+    told = [
+        f"epistemic {_rms(band.epistemic[rows])} and total {_rms(band.total[rows])} {place}"
+        for place, rows in where.items()
+        if rows.any()
+    ]
+    return f"{name}: standard deviations (root mean square) are {', '.join(told)}."
+
+
+def _rms(values: np.ndarray) -> str:
+    return format_number(float(np.sqrt(np.mean(values**2))))

@@ -1,0 +1,257 @@
+"""What a fit has learned of every hidden unit: divergence from the prior, signal to noise, and which units are active.
+
+Convention: divergences are KL[q || prior] in nats, of independent normals from their means and sds: exact of a
+mean-field fit; of any other draws a lower bound, since among distributions of these moments the normal one is nearest
+to a normal prior, and dependence only adds. The signal of a weight is |mean| / sd.
+
+A unit that a mean-field fit has pruned has outgoing weights at zero, so that nothing it does is seen; then nothing
+keeps its incoming weights from the prior, and they return to it (Trippe and Turner 2018). Its outgoing weights do not:
+they are held at zero. So it is the divergence of the incoming weights that tells pruned units from others, and a unit
+is called active where it exceeds `THRESHOLD`. Biases do not count, as ordered ones have no prior of their own each.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+from onebasin.models import schema
+from onebasin.models.card import Card, Table, Words, number
+from onebasin.models.checks import check_positive
+from onebasin.models.networks.bayesian import BayesianNetwork
+from onebasin.models.showing import Shown
+
+from .view import Posterior, View, as_view
+from .weight_moments import WeightMoments, ordered_biases, weight_moments
+
+THRESHOLD = 1.0
+"""Nats that the data must have told of a unit's incoming weights for it to be called active."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class UnitActivity(Shown):
+    """Divergences and signals of a network's hidden units.
+
+    Attributes
+    ----------
+    units : DataFrame
+        A row a hidden unit, by `layer` (``hidden1``, ...) and `unit`: `kl_in`, `kl_bias` and `kl_out`, the divergence
+        of its incoming weights, its bias and its outgoing weights from the prior in nats (NaN where there are none,
+        and of ordered biases, which have a divergence together alone); `snr_in` and `snr_out`, the largest |mean| / sd
+        among incoming and outgoing weights; `active`, whether `kl_in` exceeds `threshold`.
+    layers : DataFrame
+        A row a layer, the last one too: hidden `units`, how many are `active`, and the divergence of all its
+        `kl_weights` and `kl_biases` in nats.
+    threshold : float
+        Nats above which a unit is called active.
+    exact : bool
+        Whether divergences are those of a mean-field fit; else lower bounds, and so are the counts of active units.
+    """
+
+    units: pd.DataFrame
+    layers: pd.DataFrame
+    threshold: float
+    exact: bool
+
+    @property
+    def kl(self) -> float:
+        """Divergence of all weights and biases from the prior in nats, or a lower bound of it."""
+        return float(np.nansum(self.layers[["kl_weights", "kl_biases"]].to_numpy()))
+
+    @property
+    def num_active(self) -> int:
+        """Hidden units that are active."""
+        return int(self.units["active"].sum())
+
+    def _card(self) -> Card:
+        least = "" if self.exact else "at least "
+        said = (
+            f"Of {self.num_active} of {len(self.units)} hidden units the data have told more than "
+            f"{number(self.threshold)} nats (KL divergence of their incoming weights from the prior); the others are "
+            f"at the prior, or near it. Of all weights and biases they have told {least}{number(self.kl, 4)} nats."
+        )
+        parts = [Words(said)]
+        if not self.exact:
+            bound = (
+                "These are lower bounds, by the means and sds of draws: units that count as active are so, and others "
+                "may be."
+            )
+            parts.append(Words(bound, small=True))
+        rows = tuple(
+            (str(name), _whole(row["units"]), _whole(row["active"]), *map(number, row.iloc[2:]))
+            for name, row in self.layers.iterrows()
+        )
+        heads = ("units", "active", "KL of weights", "of biases")
+        table = Table("layers, divergences in nats", heads, rows)
+        return Card(f"{self.num_active} of {len(self.units)} units active", (*parts, table))
+
+
+def unit_activity(
+    posterior: Posterior, *, threshold: float = THRESHOLD, evaluation: int | None = None
+) -> UnitActivity:
+    """Tell what a fit has learned of every hidden unit, and which units have collapsed to the prior.
+
+    Parameters
+    ----------
+    posterior : DataTree, path, or what a sampler returned
+        Of a network with free weights: a mean-field fit of `ob.advi` or `ob.symmetrised_vi` (of several fits the one
+        with the highest ELBO), or draws in one labelling, such as aligned ones.
+    threshold : float
+        Nats of a unit's incoming weights above which it is called active.
+    evaluation : int, optional
+        At which evaluation of the ELBO, from 0, of a mean-field fit with `trace_parameters`; by default at the end.
+
+    Returns
+    -------
+    UnitActivity
+        `units`, a row a unit; `layers`, with the numbers of active units; both shown in words.
+
+    Raises
+    ------
+    ValueError
+        If the posterior is of no network, or of one with incoming weights of unit norm, whose prior is not normal; if
+        its draws have no common labelling; if `threshold` is not positive, or an evaluation was not kept.
+
+    References
+    ----------
+    Trippe and Turner 2018, Overpruning in variational Bayesian neural networks, arXiv:1801.06230. Blundell, Cornebise,
+    Kavukcuoglu and Wierstra 2015, Weight uncertainty in neural networks, ICML (signal to noise).
+
+    Examples
+    --------
+    >>> fit = ob.advi(network, settings=ob.AdviSettings(iterations=500, draws=100), seed=1)
+    >>> activity = ob.unit_activity(fit)
+    >>> activity.units.shape, activity.layers.index.tolist()
+    ((2, 6), ['hidden1', 'out'])
+    """
+    check_positive("threshold", threshold)
+    view = as_view(posterior)
+    model = _model(view)
+    moments = weight_moments(view, model, evaluation=evaluation)
+    kl = _divergences(model, moments)
+    units = _units(model, moments, kl)
+    units["active"] = units["kl_in"] > threshold
+    return UnitActivity(units, _layers(model, moments, kl, units), float(threshold), moments.exact)
+
+
+def _model(view: View) -> BayesianNetwork:
+    model = view.network
+    if model is None:
+        raise ValueError(
+            f"`{view.argument}` is of no network, and only networks have hidden units: give one of a `BayesianNetwork`."
+        )
+    if model.parametrisation.unit_norm:
+        raise ValueError(
+            f"`{view.argument}` has incoming weights of unit norm (weights={model.parametrisation.weights!r}), whose "
+            "prior is not normal and which have no signal apart from their direction; give one with weights='free'."
+        )
+    if view.declares_equal_modes and not _is_one_gaussian(view):
+        raise ValueError(
+            f"`{view.argument}` has draws whose hidden units may have changed places, so that no unit has a mean of "
+            "its own; give `ob.align(posterior).posterior`."
+        )
+    return model
+
+
+def _is_one_gaussian(view: View) -> bool:
+    """Whether draws are of one Gaussian, which knows each unit by its place; those of Pathfinder are of several."""
+    fit = view.group(schema.VARIATIONAL)
+    return view.is_variational and (fit is None or schema.LOG_RATIO not in fit)
+
+
+def _divergences(model: BayesianNetwork, moments: WeightMoments) -> dict[str, np.ndarray]:
+    """KL[N(mean, sd^2) || N(0, scale^2)] of every weight and bias, entry by entry; NaN of ordered biases."""
+    network, prior = model.network, model.prior
+    scales = (of(len(network.layers)) for of in (prior.weight_scales, prior.bias_scales))
+    out: dict[str, np.ndarray] = {}
+    for layer, weight_scale, bias_scale in zip(network.layers, *scales, strict=True):
+        for name, scale in ((layer.weight, weight_scale), (layer.bias, bias_scale)):
+            if name:
+                out[name] = normal_divergence(moments.mean[name], moments.sd[name], scale)
+    return out | {name: np.full_like(out[name], np.nan) for name in ordered_biases(model)}
+
+
+def normal_divergence(mean: np.ndarray, sd: np.ndarray, scale: float) -> np.ndarray:
+    """KL[N(mean, sd^2) || N(0, scale^2)] in nats; infinite where the sd is 0."""
+    with np.errstate(divide="ignore"):
+        return (mean**2 + sd**2) / (2 * scale**2) - 0.5 - np.log(sd / scale)
+
+
+def ordered_divergence(
+    loc: Float[np.ndarray, " hidden"],
+    scale: Float[np.ndarray, " hidden"],
+    mean: Float[np.ndarray, " hidden"],
+    sd: Float[np.ndarray, " hidden"],
+    prior_scale: float,
+) -> float:
+    """KL from the prior of ordered biases whose coordinates are independent normals, in nats.
+
+    The prior is that of `OrderedNormal`: N(0, prior_scale^2) for each, given their order. `mean` and `sd` are the
+    biases' moments, `loc` and `scale` those of the coordinates.
+    """
+    size = len(loc)
+    entropy = np.log(scale).sum() + 0.5 * size * (1 + math.log(2 * math.pi))
+    normal = (
+        -(mean**2 + sd**2) / (2 * prior_scale**2)
+        - math.log(prior_scale)
+        - 0.5 * math.log(2 * math.pi)
+    )
+    log_jacobian = loc[1:].sum()
+    return float(-entropy - normal.sum() - math.lgamma(size + 1) - log_jacobian)
+
+
+def _units(
+    model: BayesianNetwork, moments: WeightMoments, kl: dict[str, np.ndarray]
+) -> pd.DataFrame:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        snr = {name: np.abs(moments.mean[name]) / moments.sd[name] for name in kl}
+    rows = []
+    for layer, following in pairwise(model.network.layers):
+        assert layer.weight is not None
+        none = np.full(layer.out_dim, np.nan)
+        out = following.weight
+        columns = {
+            "kl_in": kl[layer.weight].sum(axis=0),
+            "kl_bias": kl[layer.bias] if layer.bias else none,
+            "kl_out": kl[out].sum(axis=1) if out else none,
+            "snr_in": snr[layer.weight].max(axis=0),
+            "snr_out": snr[out].max(axis=1) if out else none,
+        }
+        index = pd.MultiIndex.from_product(
+            [[layer.out_axis], range(layer.out_dim)], names=["layer", "unit"]
+        )
+        rows.append(pd.DataFrame(columns, index=index))
+    return pd.concat(rows)
+
+
+def _layers(
+    model: BayesianNetwork, moments: WeightMoments, kl: dict[str, np.ndarray], units: pd.DataFrame
+) -> pd.DataFrame:
+    network = model.network
+    bias_scales = dict(
+        zip(network.layers, model.prior.bias_scales(len(network.layers)), strict=True)
+    )
+    rows = {}
+    for layer in network.layers:
+        active = units.loc[layer.out_axis, "active"].sum() if layer.hidden else pd.NA
+        biases = kl[layer.bias].sum() if layer.bias else np.nan
+        if layer.bias in moments.coordinates:
+            own = (moments.mean[layer.bias], moments.sd[layer.bias])
+            biases = ordered_divergence(*moments.coordinates[layer.bias], *own, bias_scales[layer])
+        weights = kl[layer.weight].sum() if layer.weight else np.nan
+        count = layer.out_dim if layer.hidden else pd.NA
+        rows[layer.out_axis] = (count, active, weights, biases)
+    frame = pd.DataFrame.from_dict(
+        rows, orient="index", columns=["units", "active", "kl_weights", "kl_biases"]
+    )
+    whole = frame.astype({"units": "Int64", "active": "Int64"})
+    return whole.astype({"kl_weights": float, "kl_biases": float}).rename_axis("layer")
+
+
+def _whole(count: object) -> str:
+    return "–" if count is pd.NA else str(count)

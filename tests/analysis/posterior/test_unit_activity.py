@@ -1,0 +1,221 @@
+"""What a fit has learned of every unit, against closed forms, quadrature and the engine's own layout."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import xarray as xr
+from numpyro import distributions as dist
+
+import onebasin as ob
+from onebasin.analysis.posterior.unit_activity import normal_divergence, ordered_divergence
+from onebasin.analysis.posterior.view import as_view
+from onebasin.analysis.posterior.weight_moments import weight_moments
+from onebasin.inference.density.network import density_of
+from onebasin.models import BayesianNetwork, Gaussian, Network, NormalPrior, Parametrisation
+from onebasin.models.charts.distributions import OrderedNormal
+from onebasin.models.symmetry.blocks import to_json
+
+from ...cards import check_page
+
+X = np.linspace(-1, 1, 6)[:, None]
+
+
+def network(hidden=(3, 2), **more):
+    return BayesianNetwork(
+        Network(1, hidden, activation="tanh", skip=more.pop("skip", None)),
+        Gaussian(more.pop("noise_sd", 0.2)),
+        NormalPrior(more.pop("prior", 1.0), 0.7),
+        Parametrisation(**more),
+    )
+
+
+def tree_of(model, values, variational=None, **attrs):
+    """A posterior of a network, with a fit's parameters where they are given."""
+    axes = model.network.dims
+    variables = {n: (("chain", "draw", *axes.get(n, ())), np.asarray(v)) for n, v in values.items()}
+    groups = {"posterior": xr.Dataset(variables)}
+    if variational is not None:
+        groups["variational"] = xr.Dataset(variational)
+    tree = xr.DataTree.from_dict(groups)
+    tree.attrs |= {"model": model.describe(), "symmetry": to_json(model.symmetry), **attrs}
+    return tree
+
+
+def fitted(rng, model, *, dims=("param",), shape=()):
+    """A mean-field fit with parameters at random, of which `loc` and `scale` are also given by name."""
+    target = model.condition(X, np.sin(X))
+    density = density_of(target)
+    loc = rng.normal(size=(*shape, density.size))
+    scale = np.exp(0.5 * rng.normal(size=loc.shape))
+    variational = {"loc": (dims, loc), "scale": (dims, scale)}
+    names = [*model.network.shapes, *(["sigma"] if model.infers_noise else [])]
+    shapes = model.network.shapes | {"sigma": ()}
+    draws = {name: np.ones((max(shape[:1], default=1), 4, *shapes[name])) for name in names}
+    return tree_of(model, draws, variational), density, loc, scale
+
+
+def expected(mean, sd, scale):
+    """NumPyro's divergence, entry by entry."""
+    return np.asarray(dist.kl_divergence(dist.Normal(mean, sd), dist.Normal(0.0, scale)))
+
+
+@pytest.mark.parametrize("noise_sd", [0.2, None])
+def test_divergences_of_a_mean_field_fit_are_numpyros(rng, noise_sd):
+    model = network(prior=(1.0, 0.5, 2.0), noise_sd=noise_sd)
+    tree, density, loc, scale = fitted(rng, model)
+    mean, sd = (density.unravel(jnp.asarray(v)) for v in (loc, scale))
+    found = ob.unit_activity(tree)
+    second = found.units.loc["hidden2"]
+    into = expected(mean["W2"], sd["W2"], 0.5)
+    out = expected(mean["W3"], sd["W3"], 2.0)
+    np.testing.assert_allclose(second["kl_in"], into.sum(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(second["kl_out"], out.sum(axis=1), rtol=1e-12)
+    np.testing.assert_allclose(second["kl_bias"], expected(mean["b2"], sd["b2"], 0.7), rtol=1e-12)
+    snr = np.abs(mean["W2"]) / sd["W2"]
+    np.testing.assert_allclose(second["snr_in"], snr.max(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(found.units.loc["hidden1", "snr_out"], snr.max(axis=1), rtol=1e-12)
+    np.testing.assert_allclose(found.units.loc["hidden1", "kl_out"], into.sum(axis=1), rtol=1e-12)
+    scales = {"W1": 1.0, "W2": 0.5, "W3": 2.0, "b1": 0.7, "b2": 0.7, "b3": 0.7}
+    total = sum(expected(mean[name], sd[name], s).sum() for name, s in scales.items())
+    assert found.kl == pytest.approx(total, rel=1e-12)
+    assert found.exact
+
+
+def test_parameters_are_those_of_the_engines_vector(rng):
+    model = network(hidden=(2,) * 10, noise_sd=None)  # W10 stands before W2
+    tree, density, loc, scale = fitted(rng, model)
+    moments = weight_moments(as_view(tree), model)
+    mean, sd = (density.unravel(jnp.asarray(v)) for v in (loc, scale))
+    assert set(moments.mean) == set(mean) - {"sigma"}
+    for name, value in moments.mean.items():
+        np.testing.assert_array_equal(value, mean[name])
+        np.testing.assert_array_equal(moments.sd[name], sd[name])
+
+
+def test_units_at_the_prior_are_not_active_and_counts_are_by_layer(rng):
+    model = network()
+    density = density_of(model.condition(X, np.sin(X)))
+    scales = {"W": 1.0, "b": 0.7}
+    loc = {name: np.zeros(shape) for name, shape in model.network.shapes.items()}
+    scale = {name: np.full(shape, scales[name[0]]) for name, shape in model.network.shapes.items()}
+    loc["W1"][0, 1], scale["W1"][0, 1] = 2.0, 0.1  # unit 1 has learned something,
+    scale["W2"][:, 0] = 0.05  # unit 0 of the second layer that nothing is of use to it,
+    scale["W3"][1] = 0.05  # and that of unit 1 is not looked at
+    vectors = {
+        n: ("param", np.asarray(density.ravel(v))) for n, v in (("loc", loc), ("scale", scale))
+    }
+    draws = {name: np.ones((1, 4, *shape)) for name, shape in model.network.shapes.items()}
+    found = ob.unit_activity(tree_of(model, draws, vectors))
+    assert found.units["active"].tolist() == [False, True, False, True, False]
+    assert found.units.loc[("hidden2", 1), "kl_out"] > 1  # held at zero, which is not the prior
+    assert found.layers["active"].tolist()[:2] == [1, 1]
+    assert found.num_active == 2
+    assert found.layers.loc["hidden2", "kl_biases"] == pytest.approx(0, abs=1e-12)
+    assert not ob.unit_activity(tree_of(model, draws, vectors), threshold=50).num_active
+    text = " ".join(repr(found).split())
+    assert "2 of 5 units active" in text
+    check_page(found._repr_html_())
+
+
+def quadrature(loc, scale, prior_scale, points=60):
+    """KL of two ordered biases by Gauss-Hermite, and their moments."""
+    z, w = np.polynomial.hermite_e.hermegauss(points)
+    w = w / w.sum()
+    first, second = np.meshgrid(loc[0] + scale[0] * z, loc[1] + scale[1] * z, indexing="ij")
+    weight = np.outer(w, w)
+    biases = np.stack([first, first + np.exp(second)], axis=-1)
+    log_prior = np.asarray(OrderedNormal(prior_scale, 2).log_prob(jnp.asarray(biases))) + second
+    log_q = sum(
+        np.asarray(dist.Normal(loc[k], scale[k]).log_prob(v)) for k, v in enumerate((first, second))
+    )
+    mean = np.einsum("ij,ijk->k", weight, biases)
+    sd = np.sqrt(np.einsum("ij,ijk->k", weight, (biases - mean) ** 2))
+    return float(np.sum(weight * (log_q - log_prior))), mean, sd
+
+
+def test_ordered_biases_have_the_divergence_and_moments_of_quadrature(rng):
+    model = network(hidden=(2,), biases="ordered")
+    tree, density, loc, scale = fitted(rng, model)
+    coordinates = [np.asarray(density.unravel(jnp.asarray(v))["b1"]) for v in (loc, scale)]
+    kl, mean, sd = quadrature(*coordinates, 0.7)
+    moments = weight_moments(as_view(tree), model)
+    np.testing.assert_allclose(moments.mean["b1"], mean, rtol=1e-10)
+    np.testing.assert_allclose(moments.sd["b1"], sd, rtol=1e-8)
+    found = ob.unit_activity(tree)
+    assert found.layers.loc["hidden1", "kl_biases"] == pytest.approx(kl, rel=1e-8)
+    assert found.units["kl_bias"].isna().all()
+    assert ordered_divergence(*coordinates, mean, sd, 0.7) == pytest.approx(kl, rel=1e-8)
+
+
+def test_of_draws_divergences_are_lower_bounds_by_their_moments(rng):
+    model = network(hidden=(2,), skip="orthogonal")
+    values = {name: rng.normal(size=(2, 400, *s)) for name, s in model.network.shapes.items()}
+    # Two narrow modes: KL = log(1 / 0.1) - ... is more than that of the normal with the same moments.
+    values["W1"] = rng.choice([-2.0, 2.0], size=(2, 400, 1, 2)) + 0.1 * values["W1"]
+    found = ob.unit_activity(tree_of(model, values))
+    mean, sd = values["W1"].mean(axis=(0, 1)), values["W1"].std(axis=(0, 1), ddof=1)
+    np.testing.assert_allclose(found.units["kl_in"], normal_divergence(mean, sd, 1.0)[0])
+    samples = dist.Normal(0, 1).log_prob(jnp.asarray(values["W1"]))
+    entropy = np.log(2) + 0.5 * np.log(2 * np.pi * np.e * 0.1**2)  # of well separated halves
+    assert (found.units["kl_in"] < -entropy - np.asarray(samples).mean(axis=(0, 1))[0]).all()
+    assert not found.exact
+    assert "at least" in repr(found)
+
+
+def test_draws_without_a_common_labelling_are_refused_until_they_are_aligned(rng):
+    model = network()
+    values = {name: rng.normal(size=(2, 20, *s)) for name, s in model.network.shapes.items()}
+    tree = tree_of(model, values)
+    with pytest.raises(ValueError, match=r"units may have changed places.*ob\.align"):
+        ob.unit_activity(tree)
+    assert len(ob.unit_activity(ob.align(tree).posterior).units) == 5
+    ordered = tree_of(network(biases="ordered"), values)
+    assert len(ob.unit_activity(ordered).units) == 5
+
+
+def test_of_several_fits_it_is_the_best(rng):
+    model = network()
+    tree, density, loc, scale = fitted(rng, model, dims=("chain", "param"), shape=(3,))
+    fit = tree["variational"].to_dataset()
+    elbo = np.array([[-9.0, -8.0], [-5.0, -3.0], [-4.0, -6.0]])
+    tree["variational"] = fit.assign(elbo=(("chain", "evaluation"), elbo))
+    best = weight_moments(as_view(tree), model)
+    np.testing.assert_array_equal(best.mean["W2"], density.unravel(jnp.asarray(loc[1]))["W2"])
+    np.testing.assert_array_equal(best.sd["W2"], density.unravel(jnp.asarray(scale[1]))["W2"])
+
+
+def test_a_trace_of_parameters_tells_how_units_came_and_went(rng):
+    model = network()
+    tree, _, loc, scale = fitted(rng, model)
+    trace = {"loc_trace": np.stack([0 * loc, loc]), "scale_trace": np.stack([0 * scale + 1, scale])}
+    fit = tree["variational"].to_dataset()
+    assigned = {name: (("evaluation", "param"), v) for name, v in trace.items()}
+    tree["variational"] = fit.assign(assigned)
+    assert ob.unit_activity(tree, evaluation=0).num_active == 0
+    last = ob.unit_activity(tree, evaluation=-1).units
+    np.testing.assert_array_equal(last.to_numpy(), ob.unit_activity(tree).units.to_numpy())
+    with pytest.raises(ValueError, match="`evaluation` is 2, and there are 2: choose one from 0"):
+        ob.unit_activity(tree, evaluation=2)
+
+
+def test_a_low_rank_fit_is_judged_by_its_draws(rng):
+    model = network(hidden=(2,))
+    tree, _, _, _ = fitted(rng, model)
+    fit = tree["variational"].to_dataset()
+    tree["variational"] = fit.assign(factor=(("param", "rank"), np.ones((fit.sizes["param"], 1))))
+    moments = weight_moments(as_view(tree), model)
+    assert not moments.exact
+    np.testing.assert_array_equal(moments.mean["W1"], np.ones((1, 2)))
+
+
+def test_refusals_say_what_to_give(rng):
+    with pytest.raises(ValueError, match="only networks have hidden units"):
+        ob.unit_activity(xr.Dataset({"mu": (("chain", "draw"), np.zeros((1, 5)))}))
+    unit = BayesianNetwork(Network(2, (3,)), parametrisation=Parametrisation(weights="givens"))
+    with pytest.raises(ValueError, match="incoming weights of unit norm"):
+        ob.unit_activity(tree_of(unit, {"W1": np.ones((1, 4, 2, 3))}))
+    tree, *_ = fitted(rng, network())
+    with pytest.raises(ValueError, match="`threshold` must be a positive finite number"):
+        ob.unit_activity(tree, threshold=0)
+    with pytest.raises(ValueError, match="use a fit with `trace_parameters=True`"):
+        ob.unit_activity(tree, evaluation=3)
