@@ -185,6 +185,46 @@ def brier_score(probability: Probabilities, labels: Labels) -> float:
     return float(np.square(probability - truth).sum(axis=-1).mean())
 
 
+def set_coverage(probability: Probabilities, labels: Labels, *, level: float = 0.95) -> float:
+    """Return the share of observations whose class is in the smallest set of classes that has this probability.
+
+    What the coverage of an interval is to a regression. A set holds whole classes, so that it has more than the level
+    asks for: where a class is nearly certain, the share is that of right predictions. Classes that are equally probable
+    are taken in the order of their numbers.
+
+    Parameters
+    ----------
+    probability : array (obs, out)
+        Class probabilities.
+    labels : array (obs,)
+        True classes, from 0.
+    level : float
+        Probability that the set is to hold, from 0 to 1.
+
+    Returns
+    -------
+    float
+        From 0 to 1; NaN if a probability is.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, or the level is no share.
+    """
+    _check_shapes(probability, labels)
+    if not 0 <= level <= 1:
+        raise ValueError(f"`level` is {level}; give a probability from 0 to 1, such as 0.95.")
+    if np.isnan(probability).any():
+        return float("nan")
+    order = np.argsort(-probability, axis=1, kind="stable")
+    ranked = np.take_along_axis(probability, order, axis=1)
+    place = (order == labels[:, None]).argmax(axis=1)
+    before = np.pad(
+        np.cumsum(ranked, axis=1), ((0, 0), (1, 0))
+    )  # of the classes that are more probable
+    return float((before[np.arange(len(labels)), place] < level).mean())
+
+
 def _alike(p: Probabilities, q: Probabilities) -> tuple[Probabilities, Probabilities]:
     if p.shape != q.shape:
         raise ValueError(

