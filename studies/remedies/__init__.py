@@ -1,0 +1,20 @@
+"""What to do about a network's symmetry: every remedy side by side, on three data sets, twice.
+
+The experiment is our own. Kurle, Januschowski, Gasthaus and Wang 2021, "On symmetries in variational Bayesian neural
+nets", list four ways to keep symmetric modes from biasing an approximation (likelihood, prior, approximation,
+objective) and show one, in a picture. Here the ways that there are, and what can be done after sampling, are held
+against chains of NUTS, each on the model that it is for. All is done twice, with other data and other seeds, and a
+statement holds if it does so on every data set both times. What docs/guides/which-remedy.md says rests on this.
+"""
+
+from ..lab import Study
+from .claims import CLAIMS
+from .design import cells, configure, target
+from .making import make
+from .measures import measure
+from .text import TEXT, figures
+from .views import SHOWN, VIEWS
+
+STUDY = Study(
+    configure, cells, target, measure, CLAIMS, VIEWS, TEXT, shown=SHOWN, figures=figures, make=make
+)

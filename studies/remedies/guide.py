@@ -1,0 +1,79 @@
+"""What docs/guides/which-remedy.md says of the record, written by `python -m onebasin.studies.remedies.guide`.
+
+The part between the two markers follows from `studies/results/remedies.json` alone: claims that hold on every data set
+in every run, those that do not, and the numbers behind both. A test makes it again and compares.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from onebasin.analysis.report.markdown import table_to_markdown
+
+from ..lab import Frame
+from ..lab.record import RESULTS
+from ..lab.study import conclude
+
+RECORD = RESULTS / "remedies.json"
+BEGIN, END = "<!-- from the record: begins -->", "<!-- from the record: ends -->"
+
+
+def stamped(page: str, record: Mapping[str, Any]) -> str:
+    """Put what the record says into the page, between the markers.
+
+    Raises
+    ------
+    ValueError
+        If the page lacks one of them.
+    """
+    before, began, rest = page.partition(BEGIN)
+    _, ended, after = rest.partition(END)
+    if not (began and ended):
+        raise ValueError(
+            f"`page` lacks {END if began else BEGIN}; it takes what the record says there."
+        )
+    return f"{before}{BEGIN}\n\n{said_of(record)}\n\n{END}{after}"
+
+
+def said_of(record: Mapping[str, Any]) -> str:
+    """Say what holds, what does not, and give the tables of the data sets."""
+    from . import STUDY
+
+    frames = {name: Frame.of(rows) for name, rows in record["frames"].items()}
+    found = conclude(STUDY, frames)
+    runs = len(frames["cells"].levels("run"))
+    holds = [s for s in found.statements if s.verdict == "reproduces"]
+    others = [s for s in found.statements if s.verdict != "reproduces"]
+    tables = [table for table in found.tables if ": every remedy" in table.caption]
+    data = f"`{record['command']}`, seed {record['config']['seed']}, on {record['machine']}"
+    parts = [
+        f"Made by {data}; {runs} runs, with other data and other seeds.",
+        "These statements hold on every data set, in every run:",
+        *_listed(holds),
+        "These do not hold everywhere, or could not be judged:" if others else "",
+        *_listed(others),
+        *map(table_to_markdown, tables),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _listed(statements: list[Any]) -> Iterator[str]:
+    lines = [
+        f"- **{s.label}.** {s.quote} {s.outcome[0].upper()}{s.outcome[1:]}." for s in statements
+    ]
+    if lines:
+        yield "\n".join(lines)
+
+
+def main() -> None:
+    """Rewrite the guide of this clone."""
+    path = Path(__file__).resolve().parents[2] / "docs" / "guides" / "which-remedy.md"
+    record = json.loads(RECORD.read_text(encoding="utf-8"))
+    path.write_text(stamped(path.read_text(encoding="utf-8"), record), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,140 @@
+"""The study in words: its headline, the chapters of its page, and its figures."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from onebasin.analysis.figures.cells import plot_cells
+from onebasin.analysis.report import FigureItem
+
+from .. import lab
+from ..lab import Chapter, Frames, Outcomes, Text, count_verdicts, failed
+from ..lab.page import Extra
+from . import views
+from .claims import no_truth
+from .design import REMEDIES, Config
+from .measures import OUTPUTS
+from .problems import PROBLEMS
+
+_SINGLE = ("meanfield", "symmetrised", "gaussian", "gaussian-full", "distilled")
+"""Methods that leave one Gaussian."""
+_DEFINITIONS = (
+    (
+        "Bound",
+        "A lower bound of the log evidence in nats: the ELBO, of symmetrised VI the lower end of what encloses its "
+        "symmetrised ELBO; means over fits. Models with other priors have other evidence: bounds of `ordered biases` "
+        "and of free ones can be compared, since ordering changes no function's probability; those of unit-norm "
+        "weights and of skips are of models of their own. Draws, ensembles and the distilled Gaussian, which is no "
+        "approximation of the weights' posterior, have none.",
+    ),
+    (
+        "Active units",
+        "Hidden units of whose incoming weights the data have told more than a nat (divergence from the prior), of the "
+        "fit with the highest bound; the others have collapsed to the prior. Unit vectors have no normal prior.",
+    ),
+    (
+        "Distance",
+        "Of a regression, the difference of the means of f (the output without noise) from the truth's over the "
+        "truth's sd of f, root mean square over test points. Of a classifier, the halved total variation of class "
+        "probabilities, a mean over test points. The truth are draws of NUTS on the same model.",
+    ),
+    (
+        "Spread",
+        "Standard deviation over draws of f, or of class probabilities, root mean square over test points, over the "
+        "truth's.",
+    ),
+    (
+        "Coverage",
+        "Share of test points inside the central 95 % predictive interval; of a classifier, of labels in the smallest "
+        "set of classes that has 95 %, which is larger than 95 % where the network is sure.",
+    ),
+    (
+        "R-hat",
+        "The largest one: of weights as they came, of weights after alignment modulo permutations, of outputs at the "
+        f"first {OUTPUTS} test points. Over chains, or over fits from other starts: there it says whether fits agree.",
+    ),
+    (
+        "Gradients, time",
+        "Gradients of the likelihood of all training data, and seconds, of all chains or members, or of one fit; what "
+        "a representation is made from is counted. Seconds include compiling.",
+    ),
+)
+
+
+def headline(frames: Frames) -> Iterator[str]:
+    """Say the result in a few sentences."""
+    cells = lab.read("cells", frames)
+    for problem in cells.levels("dataset") if len(cells) else ():
+        yield _nearest(problem, frames)
+    void = [row for row in cells if row["method"] == "nuts" and no_truth(frames, row)]
+    if void:
+        names = ", ".join(f"{row['dataset']} ({row['label']}, run {row['run']})" for row in void)
+        yield lab.Caution(f"Chains of NUTS disagree on outputs, so are no truth: {names}.")
+    yield count_verdicts(frames, of="statements", hold=("holds everywhere", "hold everywhere"))
+
+
+def _nearest(problem: str, frames: Frames) -> str:
+    """Name the single Gaussian that predicts nearest to the truth in each run."""
+    words = []
+    rows = lab.read("cells", frames).where(dataset=problem, method=_SINGLE).known("distance")
+    for run in sorted(rows.levels("run")):
+        best = min(rows.where(run=run), key=lambda row: row["distance"])
+        words.append(f"{best['label']} in run {run} ({best['distance']:.3f})")
+    if not words:
+        return ""
+    return f"On {problem} the Gaussian that predicts nearest to NUTS on its model is {', '.join(words)}."
+
+
+def chapters(config: Config, frames: Frames) -> Iterator[Chapter | None]:
+    """Lay out the page."""
+    runs = "once" if config.runs == 1 else f"{config.runs} times, with other data and other seeds"
+    yield Chapter(
+        "The question",
+        "Hidden units can change places, so that a network's posterior has equal modes. What should be done about "
+        "it: nothing, break the symmetry in the model (ordered biases, unit-norm weights, orthogonal skips), average "
+        "the approximation over it, or divide it out of draws afterwards? And what is gained over an ensemble?\n\n"
+        f"Every remedy is put to three data sets, {runs}. The networks have one hidden layer of ReLU units and N(0, 1) "
+        "priors, so that chains of NUTS agree on what is predicted and are a truth. With unit norms the priors are "
+        "scaled so that units are as steep as free ones: what is seen is the constraint, not another prior.",
+    )
+    yield Chapter("What holds everywhere", views=(lab.CLAIMS,))
+    for problem in config.problems:
+        yield Chapter(title_of(problem), f"{PROBLEMS[problem]}.", (views.TABLES[problem],))
+    yield Chapter("Is the truth the truth?", views=(views.TRUTH,))
+    yield Chapter("Fits from other starts", views=(views.FITS,))
+    yield Chapter("Every comparison", views=(lab.TRIALS,))
+    yield failed(frames)
+
+
+def title_of(problem: str) -> str:
+    """Name the chapter of a data set."""
+    return f"The remedies on {problem}"
+
+
+def figures(config: Config, outcomes: Outcomes, frames: Frames) -> Mapping[str, Iterable[Extra]]:
+    """Draw each data set's distances."""
+    return {title_of(problem): (_distances(problem, frames),) for problem in config.problems}
+
+
+def _distances(problem: str, frames: Frames) -> FigureItem | None:
+    rows = lab.read("cells", frames).where(dataset=problem).known("distance")
+    shown = tuple(remedy.name for remedy in REMEDIES if remedy.method != "nuts")
+    groups = {
+        f"run {run}": {row["label"]: row["distance"] for row in rows.where(run=run, remedy=shown)}
+        for run in sorted(rows.levels("run"))
+    }
+    if not any(groups.values()):
+        return None
+    drawn = plot_cells(groups, x_label="distance from the truth in prediction", log_scale=True)
+    return FigureItem(
+        drawn,
+        caption=f"How far predictions on {problem} are from NUTS's on the same model; on a logarithmic axis.",
+        alt=f"Dot plot of the distance from the truth of every remedy on {problem}",
+    )
+
+
+TEXT = Text(
+    "Which remedy for a network's symmetry?",
+    headline,
+    chapters,
+    _DEFINITIONS,
+    run_name=lambda cell: cell.label if cell.method in ("nuts", "meanfield") else None,
+)
