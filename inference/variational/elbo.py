@@ -1,9 +1,10 @@
 """The two terms of the ELBO without symmetry: the expected log likelihood, and the divergence from the prior.
 
-Both are Monte Carlo means over draws from q, with two exceptions for a network with free parametrisation. Its normal
-prior's part of the divergence is in closed form. And with a mean-field q, values of layers can be drawn instead of
-weights (local reparametrisation, Kingma, Salimans and Welling 2015), which gives the expected log likelihood at each
-observation exactly as much, with less noise.
+Both are Monte Carlo means over draws from q, with two exceptions for a network with free weights and a mean-field q.
+The divergence of its weights and biases from their prior is in closed form. And values of layers can be drawn instead
+of weights (local reparametrisation, Kingma, Salimans and Welling 2015), which gives the expected log likelihood at each
+observation exactly as much, with less noise. Biases that are ordered are normal in no space that adds up: for the
+likelihood they are drawn, through their chart, one vector for all observations of a sample.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from typing import TypeGuard
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+import numpy as np
+from jaxtyping import Array, Float, Int
 
 from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.networks.local_reparametrisation import sample_outputs
@@ -23,9 +25,8 @@ from onebasin.models.target import Target
 from ..density.base import Values
 from ..density.network import NetworkDensity, outputs_log_likelihood
 from ..density.numpyro import NumpyroDensity
-from .families.base import Family, Parameters
+from .families.base import Family, Parameters, sample
 from .families.mean_field import MeanField
-from .settings import SymmetrisedSettings
 
 Data = tuple[jax.Array, jax.Array] | None
 """Inputs and targets of a network's observations; None for all of them, and for other models."""
@@ -42,12 +43,24 @@ class Objective:
     family: Family
     local: bool
 
+    def draw(self, p: Parameters, key: jax.Array, num: int) -> Float[Array, "sample param"]:
+        """Draws for the terms below; with local reparametrisation only of what is no normal weight, which cost little.
+
+        The weights then stand at their means, and no term takes them from there.
+        """
+        if not self.local:
+            return sample(self.family, p, key, num)
+        loc, places = p["loc"], self._others()
+        eps = jax.random.normal(key, (num, len(places)), loc.dtype)
+        drawn = loc[None, places] + jnp.exp(p["log_scale"])[None, places] * eps
+        return jnp.broadcast_to(loc[None], (num, len(loc))).at[:, places].set(drawn)
+
     def likelihood(
         self, p: Parameters, key: jax.Array, draws: Float[Array, "sample param"], data: Data
     ) -> Float[Array, " sample"]:
         """Log likelihood of some observations for each draw.
 
-        With local reparametrisation the draws serve what is no weight, and the layers' values are drawn anew.
+        With local reparametrisation the draws serve what is no normal weight, and the layers' values are drawn anew.
         """
         density = self.density
         if not isinstance(density, NetworkDensity):
@@ -61,7 +74,8 @@ class Objective:
         if not self.local:
             return jax.vmap(lambda v: one(model.network.apply(v, x), v))(values)
         mean, sd = self._moments(p)
-        output = sample_outputs(key, model.network, mean, sd, x, len(draws))
+        ordered = {name: values[name] for name in _ordered_biases(density.target)}
+        output = sample_outputs(key, model.network, mean, sd, x, len(draws), drawn=ordered)
         return jax.vmap(one)(output, values)
 
     def evaluate(
@@ -89,33 +103,47 @@ class Objective:
         """Log prior density of each draw; or its expectation, where that is known."""
         if not has_normal_weights(self.density.target, self.family):
             return jax.vmap(self.density.log_prior)(draws)
-        sds = _prior_sds(self.density.target)
+        sds, ordered = _prior_sds(self.density.target), _ordered_biases(self.density.target)
         mean, sd = self._moments(p)
-        expected = [_expected(mean[name], sd[name], scale) for name, scale in sds.items()]
-        if len(sds) == len(mean):
-            return jnp.broadcast_to(sum(expected), draws.shape[:1])
-        return sum(expected) + jax.vmap(lambda v: self._log_prior_of_others(v, sds))(draws)
 
-    def _log_prior_of_others(self, vector: jax.Array, sds: dict[str, float]) -> jax.Array:
-        """Log prior of what is no weight: with all weights at zero, less the weights' own."""
-        coordinates = self.density.unravel(vector)
-        still = {n: jnp.zeros_like(z) if n in sds else z for n, z in coordinates.items()}
-        zero = [_expected(still[n], still[n], scale) for n, scale in sds.items()]
-        return self.density.log_prior(self.density.ravel(still)) - sum(zero)
+        def known(mean: Values, sd: Values) -> jax.Array:
+            expected = [
+                (_expected_of_ordered if n in ordered else _expected)(mean[n], sd[n], scale)
+                for n, scale in sds.items()
+            ]
+            return sum(expected, jnp.zeros(()))
+
+        def others(vector: jax.Array) -> jax.Array:
+            """Log prior of what is no weight and no bias: with all of those at zero, less their own."""
+            coordinates = self.density.unravel(vector)
+            still = {n: jnp.zeros_like(z) if n in sds else z for n, z in coordinates.items()}
+            return self.density.log_prior(self.density.ravel(still)) - known(still, still)
+
+        if len(sds) == len(mean):
+            return jnp.broadcast_to(known(mean, sd), draws.shape[:1])
+        return known(mean, sd) + jax.vmap(others)(draws)
 
     def _moments(self, p: Parameters) -> tuple[Values, Values]:
         return self.density.unravel(p["loc"]), self.density.unravel(jnp.exp(p["log_scale"]))
+
+    def _others(self) -> Int[np.ndarray, " other"]:
+        """Places of the coordinates that are no normal weights."""
+        assert isinstance(self.density, NetworkDensity)
+        target = self.density.target
+        normal = set(_prior_sds(target)) - set(_ordered_biases(target))
+        places = [at.ravel() for name, at in self.density.places().items() if name not in normal]
+        return np.concatenate([*places, np.zeros(0, np.int64)])
 
 
 def has_normal_weights(target: Target, family: Family) -> TypeGuard[NetworkTarget]:
     """Whether weights are independent normals under q and under the prior, both in the natural space."""
     if not (isinstance(target, NetworkTarget) and isinstance(family, MeanField)):
         return False
-    return target.model.parametrisation.label == "free"
+    return target.model.parametrisation.weights == "free"
 
 
-def applies_locally(target: Target, family: Family, settings: SymmetrisedSettings) -> bool:
-    """Whether layers' values are drawn.
+def applies_locally(target: Target, family: Family, wanted: bool | None) -> bool:
+    """Whether layers' values are drawn, given the setting `local_reparametrisation`.
 
     Raises
     ------
@@ -123,17 +151,23 @@ def applies_locally(target: Target, family: Family, settings: SymmetrisedSetting
         If it was asked for where it does not apply.
     """
     fits = has_normal_weights(target, family)
-    if settings.local_reparametrisation and not fits:
+    if wanted and not fits:
         raise ValueError(
-            "`local_reparametrisation` is True, but it applies to networks with free parametrisation and "
-            "family='meanfield' alone: elsewhere a layer's values are not normal given the layer before. Use None, "
-            "or False."
+            "`local_reparametrisation` is True, but it applies to networks with free weights and family='meanfield' "
+            "alone: elsewhere a layer's values are not normal given the layer before. Use None, or False."
         )
-    return fits if settings.local_reparametrisation is None else settings.local_reparametrisation
+    return fits if wanted is None else wanted
+
+
+def _ordered_biases(target: NetworkTarget) -> list[str]:
+    """Biases that are no independent normals."""
+    if target.model.parametrisation.biases != "ordered":
+        return []
+    return [layer.bias for layer in target.model.network.layers if layer.hidden and layer.bias]
 
 
 def _prior_sds(target: NetworkTarget) -> dict[str, float]:
-    """Standard deviation of the normal prior of every weight matrix and bias vector."""
+    """Standard deviation of the prior of every weight matrix and bias vector, of ordered ones before ordering."""
     layers, prior = target.model.network.layers, target.model.prior
     weights = zip(layers, prior.weight_scales(len(layers)), strict=True)
     biases = zip(layers, prior.bias_scales(len(layers)), strict=True)
@@ -145,3 +179,15 @@ def _expected(mean: jax.Array, sd: jax.Array, scale: float) -> jax.Array:
     """Expectation of log N(w; 0, scale^2) over w ~ N(mean, sd^2), summed over entries."""
     constant = mean.size * (math.log(scale) + 0.5 * math.log(2 * math.pi))
     return -0.5 * jnp.sum(mean**2 + sd**2) / scale**2 - constant
+
+
+def _expected_of_ordered(mean: jax.Array, sd: jax.Array, scale: float) -> jax.Array:
+    """The same of ordered biases, by their coordinates z ~ N(mean, sd^2), with the log Jacobian of their chart.
+
+    b_k = z_1 + exp(z_2) + ... + exp(z_k) is a sum of independent terms, whose means and variances are known.
+    """
+    step = jnp.exp(mean[1:] + 0.5 * sd[1:] ** 2)
+    means = jnp.cumsum(jnp.concatenate([mean[:1], step]))
+    variances = jnp.cumsum(jnp.concatenate([sd[:1] ** 2, step**2 * jnp.expm1(sd[1:] ** 2)]))
+    log_orders = math.lgamma(mean.size + 1)
+    return _expected(means, jnp.sqrt(variances), scale) + log_orders + jnp.sum(mean[1:])

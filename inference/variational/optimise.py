@@ -1,11 +1,13 @@
 """Adam on an ELBO, one or several fits side by side, with a stopping rule: the loop of ADVI and of symmetrised VI.
 
 Every `evaluate_every` steps the ELBO and the information (zero without symmetry) are estimated anew; the trace of
-their sum decides when to stop (`fit.has_settled`).
+their sum decides when to stop (`fit.has_settled`), but not before the weight of the divergence from the prior has risen
+to one: until then another objective is trained.
 """
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,6 +15,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import optax
 from jaxtyping import Array, Float
@@ -45,6 +48,8 @@ class Optimised:
         Their traces.
     settled : array (fit,)
         Whether the stopping rule was met.
+    recorded : list of dict
+        Parameters of the family (fit, ...) at each evaluation, where they were asked for.
     """
 
     params: Parameters
@@ -52,6 +57,25 @@ class Optimised:
     elbo: np.ndarray
     information: np.ndarray
     settled: np.ndarray
+    recorded: list[Parameters]
+
+
+def step_sizes(schedule: str, first: float, steps: int) -> optax.ScalarOrSchedule:
+    """Adam's step sizes: to a hundredth ("exponential"), to zero along half a cosine, or "constant"."""
+    if schedule == "exponential":
+        return optax.exponential_decay(first, steps, 0.01)
+    return optax.cosine_decay_schedule(first, steps) if schedule == "cosine" else first
+
+
+def annealed(share: float, steps: int) -> int:
+    """Steps in which the weight of the divergence from the prior is below one."""
+    return math.ceil(share * steps)
+
+
+def divergence_weight(number: jax.Array, share: float, steps: int) -> Float[Array, ""]:
+    """Weight of the divergence at a step: from 0 to 1 over a share of the steps, linearly."""
+    rising = (number + 1) / max(share * steps, 1.0)
+    return jnp.minimum(1.0, rising).astype(jnp.result_type(float))
 
 
 class Optimiser(ABC):
@@ -67,6 +91,10 @@ class Optimiser(ABC):
         Most steps, and steps between evaluations.
     tolerance : float
         Of the stopping rule; 0 for never.
+    wait : int
+        Steps before which it is not tried.
+    record : bool
+        Whether parameters are recorded at every evaluation.
     """
 
     def __init__(
@@ -77,9 +105,12 @@ class Optimiser(ABC):
         steps: int,
         evaluate_every: int,
         tolerance: float,
+        wait: int = 0,
+        record: bool = False,
     ) -> None:
         self.family, self.adam = family, optax.adam(learning_rate)
         self.steps, self.evaluate_every, self.tolerance = steps, evaluate_every, tolerance
+        self.wait, self.record = wait, record
         self._advance = jax.jit(self._steps)
         self._evaluate = jax.jit(
             lambda params, key: jax.lax.map(partial(self.evaluate, key), params)
@@ -123,18 +154,22 @@ class Optimiser(ABC):
         """
         kept = keeper.load(Kept(state, []))
         state, trace = kept.state, list(kept.losses)
+        recorded: list[Parameters] = []
         while (done := min(len(trace) * self.evaluate_every, self.steps)) < self.steps:
-            if np.all(self._settled(trace)):
+            if done >= self.wait and np.all(self._settled(trace)):
                 break
             state = self._advance(state, done, min(self.evaluate_every, self.steps - done))
             trace.append(np.stack(self._evaluate(state.params, jax.random.fold_in(key, done))))
             after = min(len(trace) * self.evaluate_every, self.steps)
             self._check(trace[-1], done, after)
+            if self.record:
+                recorded.append(state.params)
             keeper.save(partial(Kept, state, trace))
             watch(after)
         values = np.stack(trace)
         iteration = np.minimum(np.arange(1, len(trace) + 1) * self.evaluate_every, self.steps)
-        return Optimised(state.params, iteration, values[:, 0], values[:, 1], self._settled(trace))
+        settled = self._settled(trace)
+        return Optimised(state.params, iteration, values[:, 0], values[:, 1], settled, recorded)
 
     def _steps(self, state: State, done: jax.Array, num: jax.Array) -> State:
         return jax.lax.fori_loop(0, num, lambda i, s: self._step(done + i, s), state)

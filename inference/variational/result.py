@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -16,6 +17,9 @@ from .families.base import Family, Parameters, sample
 from .fit import VariationalFit
 from .optimise import Optimised
 from .symmetrised_elbo import SymmetrisedElbo
+
+Described = Mapping[str, tuple[tuple[str, ...], jax.Array]]
+"""Parameters of a family under their names in files, with their axes."""
 
 
 def finish(optimiser: SymmetrisedElbo, optimised: Optimised, seed: int) -> VariationalFit:
@@ -83,6 +87,25 @@ def draw_fit(
     lp = jax.lax.map(density.log_density, vectors)
     values = jax.vmap(lambda v: density.quantities(density.unravel(v)))(vectors)
     return values, lp, family.log_density(params, vectors)
+
+
+def parameter_traces(
+    family: Family, recorded: Sequence[Parameters]
+) -> dict[str, tuple[tuple[str, str], np.ndarray]]:
+    """Means and standard deviations (evaluation, param) of one fit's parameters (fit, ...); nothing where none are."""
+    if not recorded:
+        return {}
+    each = [family.describe(jax.tree.map(lambda leaf: leaf[0], p)) for p in recorded]
+    dims = ("evaluation", "param")
+    loc = np.stack([np.asarray(d["loc"][1]) for d in each])
+    return {"loc_trace": (dims, loc), "scale_trace": (dims, np.stack([_sds(d) for d in each]))}
+
+
+def _sds(described: Described) -> np.ndarray:
+    """Standard deviations (param,) of a diagonal or of a full covariance."""
+    if "scale" in described:
+        return np.asarray(described["scale"][1])
+    return np.linalg.norm(np.asarray(described["scale_tril"][1]), axis=1)
 
 
 def _reported(

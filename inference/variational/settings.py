@@ -27,16 +27,29 @@ class AdviSettings:
         Gradient steps between evaluations of the ELBO.
     tolerance : float
         The optimiser stops when the mean or the median relative change of the ELBO over the last evaluations falls
-        below it.
+        below it; 0 for never (NumPyro).
     draws : int
         Draws taken from the fitted approximation.
     learning_rate : float
         Adam's first step size (NumPyro); Stan searches its own.
+    schedule : {"exponential", "cosine", "constant"}
+        Whether the step size falls to a hundredth over all iterations, to zero along half a cosine, or stays (NumPyro).
+    anneal : float
+        Share of the iterations, from 0 to 1, over which the weight of the divergence from the prior rises from 0 to 1;
+        until then the stopping rule waits (NumPyro).
     batch_size : int or None
         Observations in each gradient, drawn anew without replacement for every pass over the data and weighted up to
         all of them; `None` for all. Networks on the NumPyro engine only. The ELBO is always that of all data.
+    local_reparametrisation : bool or None
+        Whether layers' values are drawn instead of weights, and the weights' divergence from the prior is in closed
+        form; None: where it applies (a mean-field approximation of a network with free weights, on the NumPyro engine).
+    init : {"random", "he"}
+        Where the mean starts without a `start`: uniform within +-2 in the unconstrained space; or, of a network
+        (NumPyro), with free weights as He et al. 2015 have it.
     init_scale : float
         Standard deviation at the start, in every direction (NumPyro); Stan starts at 1.
+    trace_parameters : bool
+        Whether means and standard deviations are recorded at every evaluation too (NumPyro).
     dtype : {"float64", "float32"}
         Precision of the NumPyro engine.
 
@@ -44,17 +57,23 @@ class AdviSettings:
     --------
     >>> ob.AdviSettings(iterations=20_000).draws
     1000
+    >>> layers = ob.AdviSettings(gradient_samples=64, local_reparametrisation=True, anneal=0.5)
     """
 
     iterations: Count = 10_000
     gradient_samples: Count = 10
     elbo_samples: Count = 100
     evaluate_every: Count = 100
-    tolerance: Positive = 0.001
+    tolerance: NonNegative = 0.001
     draws: Count = 1000
     learning_rate: Positive = 0.02
+    schedule: Literal["exponential", "cosine", "constant"] = "exponential"
+    anneal: Share = 0.0
     batch_size: Count | None = None
+    local_reparametrisation: bool | None = False
+    init: Literal["random", "he"] = "random"
     init_scale: Positive = 0.1
+    trace_parameters: bool = False
     dtype: Literal["float64", "float32"] = "float64"
 
 
@@ -75,14 +94,15 @@ class SymmetrisedSettings:
     schedule : {"cosine", "constant"}
         Whether the step size falls to zero along half a cosine, or stays.
     anneal : float
-        Share of the steps, from 0 to 1, over which the weight of the divergence from the prior rises from 0 to 1.
+        Share of the steps, from 0 to 1, over which the weight of the divergence from the prior rises from 0 to 1; until
+        then the stopping rule waits.
     batch_size : int or None
         Observations in each gradient; networks only. `None` for all.
     samples : int
         Draws from q of each gradient.
     local_reparametrisation : bool or None
         Whether layers' values are drawn instead of weights; None: where it applies (a mean-field approximation of a
-        network with free parametrisation).
+        network with free weights).
     information_draws : int
         Draws from q with which a step's gradient of the mutual information is taken; few do.
     permutations : int

@@ -38,6 +38,15 @@ from ..precision import precision
 from .fit import FitRequest, VariationalFit, elbo_trace
 from .settings import AdviSettings
 
+OURS: Mapping[str, tuple[Any, ...]] = {
+    "local_reparametrisation": (False, None),
+    "anneal": (0.0,),
+    "schedule": ("exponential",),
+    "init": ("random",),
+    "trace_parameters": (False,),
+}
+"""Settings of the NumPyro engine alone, and what they have to be here."""
+
 NOT_CONVERGED = "The algorithm may not have converged."
 _ITERATION = re.compile(r"^\s*(\d+)\s+[-\d.e+]+\s", re.MULTILINE)
 
@@ -74,15 +83,13 @@ def fit(request: FitRequest) -> VariationalFit:
 
     Raises
     ------
+    ValueError
+        If a setting asks for what Stan cannot do.
     AdviFailed
         If all attempts failed.
     """
     target, settings, bars = request.target, request.settings, request.bars
-    if settings.batch_size is not None:
-        raise ValueError(
-            f"`batch_size` is {settings.batch_size}, but Stan's ADVI takes all data in every gradient; use "
-            "engine='numpyro', or batch_size=None."
-        )
+    _check(settings)
     tried: list[dict[str, Any]] = []
     bar = bars.add(f"ADVI {request.family}", settings.iterations)
 
@@ -117,6 +124,26 @@ def fit(request: FitRequest) -> VariationalFit:
         f"eta, other starts); the last time: {tried[-1]['error']}.",
         tried,
     )
+
+
+def _check(settings: AdviSettings) -> None:
+    """Refuse what Stan's own algorithm does not have."""
+    if settings.batch_size is not None:
+        raise ValueError(
+            f"`batch_size` is {settings.batch_size}, but Stan's ADVI takes all data in every gradient; use "
+            "engine='numpyro', or batch_size=None."
+        )
+    if settings.tolerance == 0:
+        raise ValueError(
+            "`tolerance` is 0, but Stan's ADVI needs a positive number; give a small one such as 1e-9, or use "
+            "engine='numpyro'."
+        )
+    for name, allowed in OURS.items():
+        if (given := getattr(settings, name)) not in allowed:
+            raise ValueError(
+                f"`{name}` is {given!r}, which Stan's ADVI cannot do; use engine='numpyro', or leave it at "
+                f"{allowed[0]!r}."
+            )
 
 
 class _Told:

@@ -41,14 +41,13 @@ from ..posterior import build
 from ..precision import precision
 from ..progress import ProgressBars
 from ..training.batches import check_batches
-from ..training.ensemble import first_values
-from ..training.settings import EnsembleSettings
 from .choice import check_permutations, choose_estimator
 from .elbo import Objective, applies_locally
 from .families.table import family_of
 from .layout import Layout, layout_of
 from .result import finish
 from .settings import FAMILIES, SymmetrisedSettings
+from .starts import he_starts
 from .symmetrised_elbo import SymmetrisedElbo
 from .symmetry_check import check_fit, check_start
 from .term import Information
@@ -140,7 +139,7 @@ def symmetrised_vi(
         q = family_of(family, layout, settings.rank)
         choice = choose_estimator(mutual_information, q, layout)
         check_permutations(choice, settings.permutations)
-        local = applies_locally(target, q, settings)
+        local = applies_locally(target, q, settings.local_reparametrisation)
         information = Information(layout, q, choice, settings)
         optimiser = SymmetrisedElbo(
             Objective(layout.density, q, local), information, settings, seed
@@ -209,9 +208,7 @@ def _means(
         vector = given_start(density, start)
         return jnp.broadcast_to(vector[None], (settings.fits, *vector.shape))
     if settings.init == "he" and isinstance(target, NetworkTarget):
-        made = EnsembleSettings(members=settings.fits, init="he", dtype=settings.dtype)
-        values = {n: jnp.asarray(v) for n, v in first_values(target, made, seed).items()}
-        return jax.vmap(density.unconstrain)(values)
+        return he_starts(target, density, fits=settings.fits, dtype=settings.dtype, seed=seed)
     keys = keys_for(Purpose.FIT_START, seed, settings.fits)
     return jax.vmap(
         lambda k: jax.random.uniform(k, (density.size,), minval=-RADIUS, maxval=RADIUS)

@@ -12,7 +12,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jaxtyping import Array, Float
 
 from ..density.network import NetworkDensity
@@ -21,7 +20,7 @@ from ..keys import Purpose, keys_for
 from ..training.batches import Batches
 from .elbo import Data, Objective
 from .families.base import Parameters, sample
-from .optimise import Optimiser
+from .optimise import Optimiser, annealed, divergence_weight, step_sizes
 from .settings import SymmetrisedSettings
 from .term import Information
 
@@ -50,10 +49,11 @@ class SymmetrisedElbo(Optimiser):
     ) -> None:
         super().__init__(
             objective.family,
-            _learning_rate(settings),
+            step_sizes(settings.schedule, settings.learning_rate, settings.steps),
             steps=settings.steps,
             evaluate_every=settings.evaluate_every,
             tolerance=settings.tolerance,
+            wait=annealed(settings.anneal, settings.steps),
         )
         self.objective, self.information, self.settings = objective, information, settings
         self._keys = keys_for(Purpose.FIT_STEPS, seed, settings.fits)
@@ -95,12 +95,8 @@ class SymmetrisedElbo(Optimiser):
             few = sample(self.family, params, key_eps, s.information_draws)
         gain = self.information.term(params, key_terms, few)
         inside = prior + self.family.entropy(params) + gain
-        return -(self.batches.weight * likelihood + self._weight(number) * inside)
-
-    def _weight(self, number: jax.Array) -> jax.Array:
-        """Of the divergence at a step."""
-        annealed = self.settings.anneal * self.settings.steps
-        return jnp.minimum(1.0, (number + 1) / max(annealed, 1.0)).astype(jnp.result_type(float))
+        weight = divergence_weight(number, s.anneal, s.steps)
+        return -(self.batches.weight * likelihood + weight * inside)
 
     def _orders(self, epoch: jax.Array | int) -> jax.Array:
         """Rows (fit, batch, obs) of all batches of an epoch; nothing where every step takes all data."""
@@ -139,9 +135,3 @@ class SymmetrisedElbo(Optimiser):
             f"Symmetrised VI failed on {name!r}: the ELBO or the information is not finite (ELBO {values[0]}) "
             f"after step {before}; try a smaller `learning_rate` (now {rate}) or `init_scale`, or another seed."
         )
-
-
-def _learning_rate(settings: SymmetrisedSettings) -> optax.ScalarOrSchedule:
-    if settings.schedule == "constant":
-        return settings.learning_rate
-    return optax.cosine_decay_schedule(settings.learning_rate, settings.steps)

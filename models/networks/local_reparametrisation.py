@@ -5,7 +5,8 @@ that make them: far fewer random numbers, and gradients of far smaller variance 
 Welling 2015, "Variational dropout and the local reparameterization trick", section 2.2).
 
 Convention: every input sees weights of its own, so the joint distribution over inputs is not that of one
-network; what is right is the distribution at each input, and whatever is a mean over inputs.
+network; what is right is the distribution at each input, and whatever is a mean over inputs. Biases that are drawn
+already are those of one network at all inputs of a sample.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ def sample_outputs(
     sd: Weights,
     x: Float[Array, "obs in"],
     num_samples: int,
+    *,
+    drawn: Weights | None = None,
 ) -> Float[Array, "sample obs out"]:
     """Draw the network's outputs at every input.
 
@@ -43,13 +46,15 @@ def sample_outputs(
         Inputs.
     num_samples : int
         Draws at each input.
+    drawn : mapping of str to array, optional
+        Draws (sample, out) of biases that are no normals; `mean` and `sd` of these are not used.
 
     Returns
     -------
     array (sample, obs, out)
         Outputs, without observation noise.
     """
-    f = network.nonlinearity.function
+    f, drawn = network.nonlinearity.function, drawn or {}
     skips = network.skip_matrices()
     before = h = jnp.broadcast_to(x[None], (num_samples, *x.shape))
     keys = jax.random.split(rng_key, len(network.layers))
@@ -58,9 +63,12 @@ def sample_outputs(
             return jnp.sum(before, -1, keepdims=True)
         # All samples meet the same inputs: their moments are needed once.
         shared = before[:1] if i == 0 else before
-        centre, variance = _moments(layer.weight, layer.bias, mean, sd, shared)
+        normal_bias = None if layer.bias in drawn else layer.bias
+        centre, variance = _moments(layer.weight, normal_bias, mean, sd, shared)
         eps = jax.random.normal(key, (num_samples, *centre.shape[1:]), centre.dtype)
         after = centre + jnp.sqrt(variance) * eps
+        if layer.bias in drawn:
+            after = after + drawn[layer.bias][:, None, :]
         if skips:
             after = after + h @ jnp.asarray(skips[i], x.dtype)
         h, before = after, f(after)

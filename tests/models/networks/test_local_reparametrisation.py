@@ -72,3 +72,17 @@ def test_each_input_has_draws_of_its_own():
     x = jnp.ones((2, 3))
     ours = np.asarray(sample_outputs(jax.random.key(0), network, mean, sd, x, 2000))
     assert abs(np.corrcoef(ours[:, 0, 0], ours[:, 1, 0])[0, 1]) < 5 / np.sqrt(2000)
+
+
+def test_biases_that_are_drawn_already_are_those_of_every_input():
+    network = Network(2, (3, 3), 2, "selu", skip="orthogonal")
+    mean, sd = gaussian(network, 1, sd=0.0)
+    x = jnp.asarray(np.random.default_rng(2).normal(size=(5, 2)))
+    drawn = {
+        name: jnp.asarray(np.sort(np.random.default_rng(3).normal(size=(4, 3)), axis=1))
+        for name in ("b1", "b2")
+    }
+    without = {n: v for n, v in mean.items() if n not in drawn}
+    ours = sample_outputs(jax.random.key(0), network, without, sd, x, 4, drawn=drawn)
+    expected = jax.vmap(lambda b: network.apply(without | b, x))(drawn)
+    np.testing.assert_allclose(ours, expected, rtol=1e-10, atol=1e-12)

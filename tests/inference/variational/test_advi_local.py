@@ -1,0 +1,221 @@
+"""ADVI by layers' values, annealed, from He's start, with its parameters recorded: where the answer is known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from onebasin import BayesianNetwork, Categorical, Gaussian, Network, NormalPrior, Parametrisation
+from onebasin.inference import AdviSettings, advi
+from onebasin.inference.density.network import density_of
+from onebasin.inference.variational.optimise import annealed, divergence_weight, step_sizes
+from onebasin.inference.variational.starts import he_starts
+from onebasin.models import NetworkTarget
+
+from ..known import known_target, linear_target
+
+PAPER = AdviSettings(
+    iterations=200,
+    gradient_samples=8,
+    elbo_samples=64,
+    evaluate_every=50,
+    tolerance=0.0,
+    draws=20,
+    learning_rate=0.01,
+    schedule="cosine",
+    anneal=0.5,
+    local_reparametrisation=True,
+    init="he",
+    init_scale=0.05,
+    trace_parameters=True,
+    dtype="float32",
+)
+"""As Kurle et al. 2021 train, but short."""
+
+
+def sinc_target(
+    *, skip: str | None = None, biases: str = "free", weights: str = "free", kind: str = "selu"
+) -> NetworkTarget:
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, size=(30, 2))
+    y = np.sinc(3 * x[:, 0]) + 0.2 * rng.normal(size=30)
+    network = Network(2, (4, 4), 1, kind, skip=skip)
+    parametrisation = Parametrisation(weights=weights, biases=biases)
+    return BayesianNetwork(network, Gaussian(), NormalPrior(), parametrisation).condition(x, y)
+
+
+def test_layers_find_the_conjugate_mean_field() -> None:
+    """The best diagonal Gaussian has the posterior's mean and the variances 1 / precision_ii."""
+    target = linear_target()
+    precision = np.eye(2) + target.x.T @ target.x / 0.7**2
+    mean = np.linalg.solve(precision, target.x.T @ target.y[:, 0] / 0.7**2)
+    settings = replace(
+        PAPER, iterations=1500, gradient_samples=32, learning_rate=0.05, draws=500, dtype="float64"
+    )
+    tree = advi(target, settings=settings, seed=1)
+    np.testing.assert_allclose(tree["variational"]["loc"], mean, atol=0.01)
+    np.testing.assert_allclose(tree["variational"]["scale"], np.diag(precision) ** -0.5, rtol=0.02)
+    ratio = (tree.sample_stats["lp"] - tree.sample_stats["log_q"]).to_numpy()
+    error = ratio.std() / np.sqrt(ratio.size)
+    assert float(tree["variational"]["elbo"][-1]) == pytest.approx(
+        ratio.mean(), abs=5 * error + 0.1
+    )
+
+
+@pytest.mark.parametrize("biases", ["free", "ordered"])
+@pytest.mark.parametrize("skip", [None, "orthogonal"])
+def test_networks_of_the_paper_are_fitted(skip: str | None, biases: str) -> None:
+    first = advi(sinc_target(skip=skip, biases=biases), settings=PAPER, seed=2)
+    variational = first["variational"]
+    assert variational["loc"].dtype == np.float32
+    assert float(variational["elbo"][-1]) > float(variational["elbo"][0])
+    if biases == "ordered":
+        assert np.all(np.diff(first["posterior"]["b2"].values, axis=-1) > 0)
+
+
+def test_layers_train_on_batches_of_a_classifier() -> None:
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=(24, 3))
+    network = BayesianNetwork(Network(3, (4,), 3, "relu"), Categorical())
+    target = network.condition(x, np.argmax(x, axis=1))
+    settings = replace(PAPER, batch_size=6, iterations=400)
+    elbo = advi(target, settings=settings, seed=0)["variational"]["elbo"].values
+    assert elbo[-1] > elbo[0] + 5
+
+
+def test_weights_and_layers_have_the_same_best_elbo() -> None:
+    target = sinc_target(skip="orthogonal")
+    long = replace(PAPER, iterations=2000, trace_parameters=False, draws=4000, dtype="float64")
+    ends, errors = [], []
+    for local in (False, True):
+        fit = advi(target, settings=replace(long, local_reparametrisation=local), seed=3)
+        ratio = (fit.sample_stats["lp"] - fit.sample_stats["log_q"]).to_numpy()
+        ends.append(ratio.mean())
+        errors.append(ratio.std() / np.sqrt(ratio.size))
+    # Two optimisers with noise of their own: a quarter of a nat beside the errors of the estimates.
+    assert abs(ends[0] - ends[1]) < 5 * np.hypot(*errors) + 0.25
+
+
+def test_none_draws_layers_where_that_applies() -> None:
+    settings = replace(PAPER, iterations=20, evaluate_every=10)
+    asked, left = (
+        advi(sinc_target(), settings=replace(settings, local_reparametrisation=local), seed=1)
+        for local in (True, None)
+    )
+    np.testing.assert_array_equal(asked["variational"]["loc"], left["variational"]["loc"])
+    short = replace(settings, local_reparametrisation=None, init="random", dtype="float64")
+    assert "loc" in advi(known_target("numpyro"), settings=short)["variational"]
+
+
+@pytest.mark.parametrize(
+    ("target", "family"),
+    [
+        (sinc_target(weights="givens", kind="relu"), "meanfield"),
+        (sinc_target(), "fullrank"),
+        (known_target("numpyro"), "meanfield"),
+    ],
+    ids=["unit norm", "full rank", "no network"],
+)
+def test_layers_are_refused_where_they_are_not_normal(target: Any, family: str) -> None:
+    with pytest.raises(ValueError, match="`local_reparametrisation` is True, but it applies to"):
+        advi(target, family=family, settings=PAPER)
+
+
+def test_he_is_where_the_means_start() -> None:
+    target = sinc_target(biases="ordered")
+    still = replace(PAPER, iterations=1, learning_rate=1e-12, dtype="float64")
+    found = advi(target, settings=still, seed=5)["variational"]["loc"]
+    expected = he_starts(target, density_of(target), fits=1, dtype="float64", seed=5)[0]
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("family", ["meanfield", "fullrank"])
+def test_parameters_are_traced_to_the_end(family: str) -> None:
+    settings = replace(
+        PAPER, iterations=120, local_reparametrisation=None if family == "meanfield" else False
+    )
+    fit = advi(sinc_target(), family=family, settings=settings, seed=1)["variational"]
+    assert fit["loc_trace"].dims == fit["scale_trace"].dims == ("evaluation", "param")
+    assert fit["loc_trace"].sizes["evaluation"] == fit["elbo"].size == 3
+    np.testing.assert_array_equal(fit["loc_trace"][-1], fit["loc"])
+    last = (
+        fit["scale"]
+        if family == "meanfield"
+        else np.sqrt(np.diag(fit["scale_tril"].values @ fit["scale_tril"].values.T))
+    )
+    np.testing.assert_allclose(fit["scale_trace"][-1], last, rtol=1e-5)
+    assert not np.array_equal(fit["loc_trace"][0], fit["loc_trace"][-1])
+
+
+def test_seed_decides_the_fit_by_layers() -> None:
+    settings = replace(PAPER, iterations=20, evaluate_every=20)
+    first, again, other = (
+        advi(sinc_target(), settings=settings, seed=s)["variational"]["loc"] for s in (1, 1, 2)
+    )
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+@pytest.mark.parametrize("local", [False, True])
+def test_annealing_starts_from_the_likelihood_alone(local: bool) -> None:
+    """With the divergence held back throughout, q is narrower than with all of it."""
+
+    def sd(anneal: float) -> float:
+        settings = replace(PAPER, anneal=anneal, local_reparametrisation=local)
+        return float(advi(sinc_target(), settings=settings, seed=1)["variational"]["scale"].mean())
+
+    assert sd(1.0) < sd(0.0)
+
+
+def test_stopping_rule_waits_for_the_whole_divergence() -> None:
+    settings = replace(PAPER, tolerance=1e9, evaluate_every=10, iterations=300)
+    ends = [
+        int(
+            advi(sinc_target(), settings=replace(settings, anneal=a))["variational"]["iteration"][
+                -1
+            ]
+        )
+        for a in (0.0, 0.6)
+    ]
+    assert ends == [110, 180]
+
+
+def test_step_sizes_and_the_divergences_weight_are_those_named() -> None:
+    steps = np.array([0, 50, 100])
+    cosine, exponential = (step_sizes(word, 0.2, 100) for word in ("cosine", "exponential"))
+    np.testing.assert_allclose([cosine(s) for s in steps], [0.2, 0.1, 0.0], atol=1e-9)
+    np.testing.assert_allclose([exponential(s) for s in steps], [0.2, 0.02, 0.002], rtol=1e-6)
+    assert step_sizes("constant", 0.2, 100) == 0.2
+    weights = [float(divergence_weight(np.asarray(s), 0.5, 100)) for s in (0, 24, 49, 99)]
+    np.testing.assert_allclose(weights, [0.02, 0.5, 1.0, 1.0])
+    assert annealed(0.5, 101) == 51
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("local_reparametrisation", True),
+        ("anneal", 0.5),
+        ("schedule", "cosine"),
+        ("init", "he"),
+        ("trace_parameters", True),
+        ("tolerance", 0.0),
+    ],
+)
+def test_stan_refuses_what_it_cannot_do(name: str, value: Any) -> None:
+    settings = replace(AdviSettings(), **{name: value})
+    with pytest.raises(ValueError, match=f"`{name}` is .*Stan's ADVI") as refused:
+        advi(sinc_target(), engine="stan", settings=settings)
+    assert "\n" not in str(refused.value)
+
+
+def test_traces_of_parameters_are_kept_in_files(tmp_path) -> None:
+    from onebasin import open_posterior, save
+
+    tree = advi(sinc_target(), settings=replace(PAPER, iterations=20, evaluate_every=10))
+    again = open_posterior(save(tree, tmp_path / "fit.nc"))
+    xr.testing.assert_equal(again["variational"].to_dataset(), tree["variational"].to_dataset())
