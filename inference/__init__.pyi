@@ -22,6 +22,7 @@ from .training.settings import TrainSettings as TrainSettings
 from .training.train import Trained as Trained
 from .training.train import train as train
 from .variational.advi import advi as advi
+from .variational.gap import mixture_gap as mixture_gap
 from .variational.settings import AdviSettings as AdviSettings
 from .variational.settings import SymmetrisedSettings as SymmetrisedSettings
 from .variational.symmetrised import symmetrised_vi as symmetrised_vi

@@ -26,6 +26,7 @@ class Purpose(IntEnum):
     OPTIMUM_START = 11
     LAPLACE_DRAWS = 12
     PREDICTIVE = 13
+    MIXTURE_GAP = 14
 
 
 def keys_for(purpose: Purpose, seed: int, count: int) -> jax.Array:

@@ -44,6 +44,7 @@ from .inference import hmc as hmc
 from .inference import laplace as laplace
 from .inference import log_density as log_density
 from .inference import mclmc as mclmc
+from .inference import mixture_gap as mixture_gap
 from .inference import nuts as nuts
 from .inference import open_posterior as open_posterior
 from .inference import optimize as optimize

@@ -18,14 +18,13 @@ import xarray as xr
 from jaxtyping import Float
 
 from onebasin.models import schema
-from onebasin.models.checks import check_count
 from onebasin.models.target import Target
 
 from ..density.start import check_names
 from ..mutual_information import bethe, exact, sinkhorn
 from .families.base import Family, Parameters
-from .families.table import family_of
-from .layout import Layout, layout_of
+from .fitted import SYMMETRISED, fitted
+from .layout import Layout
 from .settings import SymmetrisedSettings
 from .term import MAX_EXACT, Information
 
@@ -73,7 +72,12 @@ def log_density(
         If the posterior is of another method or target, there is no such fit, names differ, a weight vector has more
         coordinates here than its values say, or parts are coupled in a group too large to go through.
     """
-    layout, family, p = _fitted(target, posterior, fit)
+    if posterior.attrs.get(schema.METHOD) != SYMMETRISED:
+        raise ValueError(
+            f"`posterior` was made by {posterior.attrs.get(schema.METHOD, 'an unknown method')!r}; give one of "
+            "`symmetrised_vi`."
+        )
+    layout, family, p = fitted(target, posterior, fit=fit)
     check_names(values, tuple(layout.density.charts))
     loose = [name for name, chart in layout.density.charts.items() if not chart.exact]
     if loose:
@@ -109,31 +113,3 @@ def average_log_density(
         low, high = (jax.jit(side)(key, ratios).log_sum for side in sides)
         lower, upper = lower + low, upper + high
     return base, lower, upper
-
-
-def _fitted(target: Target, posterior: xr.DataTree, fit: int) -> tuple[Layout, Family, Parameters]:
-    if posterior.attrs.get(schema.METHOD) != "symmetrised-vi":
-        raise ValueError(
-            f"`posterior` was made by {posterior.attrs.get(schema.METHOD, 'an unknown method')!r}; give one of "
-            "`symmetrised_vi`."
-        )
-    check_count("fit", fit, least=0)
-    group = posterior["variational"].to_dataset()
-    if fit >= group.sizes["chain"]:
-        raise ValueError(
-            f"`fit` is {fit}; the posterior has {group.sizes['chain']}, counted from 0."
-        )
-    layout = layout_of(target)
-    rank = group.sizes.get("rank", 1)
-    family = family_of(posterior.attrs[schema.FAMILY], layout, rank)
-    if group.sizes["param"] != layout.density.size:
-        raise ValueError(
-            f"`posterior` is of an approximation of {group.sizes['param']} coordinates; the target {target.name!r} "
-            f"has {layout.density.size}. Give the target that was approximated."
-        )
-    one = group.isel(chain=fit)
-    return (
-        layout,
-        family,
-        family.restore({str(n): jnp.asarray(one[n].values) for n in one.data_vars}),
-    )

@@ -142,9 +142,10 @@ class Layout:
     def chains(self) -> tuple[tuple[Columns, ...], ...]:
         """Of every order of revealing, the coordinates of each block that count; one order where nothing is shared."""
         orders = [range(len(self.blocks)), range(len(self.blocks))[::-1]]
-        return tuple(self._chain(order) for order in (orders if self.overlaps else orders[:1]))
+        return tuple(self.chain(order) for order in (orders if self.overlaps else orders[:1]))
 
-    def _chain(self, order: Sequence[int]) -> tuple[Columns, ...]:
+    def chain(self, order: Sequence[int]) -> tuple[Columns, ...]:
+        """Of an order of revealing, the coordinates of each block that count, block by block in that order."""
         out: list[Columns] = []
         for place, number in enumerate(order):
             hidden = [site for later in order[place + 1 :] for site in self.blocks[later].sites]

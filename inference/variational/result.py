@@ -10,6 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
+from onebasin.models import schema
+
 from ..density.base import Values
 from ..density.numpyro import NumpyroDensity
 from ..keys import Purpose, keys_for
@@ -98,7 +100,8 @@ def parameter_traces(
     each = [family.describe(jax.tree.map(lambda leaf: leaf[0], p)) for p in recorded]
     dims = ("evaluation", "param")
     loc = np.stack([np.asarray(d["loc"][1]) for d in each])
-    return {"loc_trace": (dims, loc), "scale_trace": (dims, np.stack([_sds(d) for d in each]))}
+    sds = np.stack([_sds(d) for d in each])
+    return {schema.LOC_TRACE: (dims, loc), schema.SCALE_TRACE: (dims, sds)}
 
 
 def _sds(described: Described) -> np.ndarray:

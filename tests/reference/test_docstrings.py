@@ -18,8 +18,8 @@ ARRAYS = re.compile(r"\b(array|arrays|DataArray)\b")
 SHAPE = re.compile(r"\([^()]*\)|\(\*")
 PLAIN = {"Any", "str", "int", "float", "bool", "callable"}
 FORMULAS = {
-    "nuts", "hmc", "advi", "laplace", "pathfinder", "optimize", "symmetrised_vi", "ensemble", "train", "align",
-    "diagnose", "elbo", "compare", "fit_gaussian", "distil", "score_predictions", "failure_rates", "barriers",
+    "nuts", "hmc", "advi", "laplace", "pathfinder", "optimize", "symmetrised_vi", "mixture_gap", "ensemble", "train",
+    "align", "diagnose", "elbo", "compare", "fit_gaussian", "distil", "score_predictions", "failure_rates", "barriers",
     "transpositions", "check_symmetry", "Network", "Parametrisation", "predictive_uncertainty", "unit_activity",
 }  # fmt: skip
 EVERYTHING = documented()

@@ -18,14 +18,17 @@ from onebasin.models import BayesianNetwork, Gaussian, Network, NetworkTarget, P
 from .problems import classification, mixture, regression
 
 
-def broken(*, skip: str | None = None, biases: str = "free") -> NetworkTarget:
+def broken(
+    *, skip: str | None = None, biases: str = "free", noise: float | None = None
+) -> NetworkTarget:
     """Two SELU layers, with symmetry broken in the ways of Kurle et al. 2021."""
     rng = np.random.default_rng(4)
     x = rng.uniform(-1, 1, size=(10, 1))
     y = np.sinc(3 * x) + 0.2 * rng.normal(size=x.shape)
     network = Network(1, (3, 3), 1, "selu", skip=skip)
     parametrisation = Parametrisation(biases=biases)
-    return BayesianNetwork(network, Gaussian(), parametrisation=parametrisation).condition(x, y)
+    model = BayesianNetwork(network, Gaussian(noise), parametrisation=parametrisation)
+    return model.condition(x, y)
 
 
 TARGETS = {
@@ -45,8 +48,8 @@ def made(target: NetworkTarget, *, local: bool) -> tuple[Objective, dict[str, ja
     return Objective(density, family, local), family.initial(loc, 0.3)
 
 
-VARIANCE = {"free": 0.5, "ordered": 0.5, "orthogonal": 0.5, "both": 0.5}
-"""Bounds of the variance by layers, in that by weights."""
+VARIANCE = {"free": 0.25, "ordered": 0.5}
+"""Bounds of the gradient's variance by layers, in that by weights; measured 0.16 and 0.17, 0.26 and 0.36 with skips."""
 
 
 def draws_of(objective: Objective, p: dict[str, jax.Array], num: int) -> jax.Array:
@@ -115,15 +118,19 @@ def slopes_of(objective: Objective, p: dict[str, jax.Array], num: int) -> np.nda
     return np.asarray(jax.jit(lambda k: jax.lax.map(one, k, batch_size=500))(keys))
 
 
-@pytest.mark.parametrize("name", ["free", "ordered", "orthogonal", "both"])
-def test_gradients_by_layers_and_by_weights_agree_and_layers_have_less_noise(name: str) -> None:
-    """The gradient's variance, summed over entries, falls to less than half (measured: see VARIANCE)."""
-    values = [slopes_of(*made(TARGETS[name](), local=local), 6000) for local in (False, True)]
+@pytest.mark.parametrize("skip", [None, "orthogonal"])
+@pytest.mark.parametrize("biases", VARIANCE)
+def test_gradients_by_layers_and_by_weights_agree_and_layers_have_less_noise(
+    biases: str, skip: str | None
+) -> None:
+    """The variance is summed over entries; the noise is known, which would otherwise have most of it."""
+    target = broken(skip=skip, biases=biases, noise=0.5)
+    values = [slopes_of(*made(target, local=local), 3000) for local in (False, True)]
     error = np.sqrt(sum(np.var(v, axis=0) / len(v) for v in values))
     gap = np.abs(values[0].mean(axis=0) - values[1].mean(axis=0))
     assert np.all(gap < 5 * error + 1e-9)
     by_weights, by_layers = (v.var(axis=0).sum() for v in values)
-    assert by_layers < VARIANCE[name] * by_weights
+    assert by_layers < VARIANCE[biases] * by_weights
 
 
 @pytest.mark.parametrize("name", ["free", "ordered"])

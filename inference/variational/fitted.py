@@ -1,0 +1,85 @@
+"""A fitted approximation from its posterior: the layout of the target's symmetry, the family, its parameters."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import xarray as xr
+
+from onebasin.models import schema
+from onebasin.models.checks import check_count
+from onebasin.models.target import Target
+
+from .families.base import Family, Parameters
+from .families.table import family_of
+from .layout import Layout, layout_of
+
+SYMMETRISED, MEAN_FIELD = "symmetrised-vi", "advi-meanfield"
+"""Methods whose posteriors tell parameters in the coordinates of a layout."""
+
+
+def fitted(
+    target: Target, posterior: xr.DataTree, *, fit: int = 0, evaluation: int | None = None
+) -> tuple[Layout, Family, Parameters]:
+    """What was fitted to a target with interchangeable parts, at the end or at an evaluation of its trace.
+
+    Raises
+    ------
+    ValueError
+        If the posterior is of a method that tells no such parameters or of another target, or there is no such fit or
+        evaluation.
+    """
+    group = _parameters(posterior, fit)
+    layout = layout_of(target)
+    if any(not chart.exact for chart in layout.density.charts.values()) and _is_advi(posterior):
+        raise ValueError(
+            "`posterior` is of `advi`, whose coordinates of a simplex no exchange of its weights moves; give one of "
+            "`symmetrised_vi`."
+        )
+    family = family_of(
+        posterior.attrs.get(schema.FAMILY, "meanfield"), layout, group.sizes.get("rank", 1)
+    )
+    if group.sizes["param"] != layout.density.size:
+        raise ValueError(
+            f"`posterior` is of an approximation of {group.sizes['param']} coordinates; the target {target.name!r} "
+            f"has {layout.density.size}. Give the target that was approximated."
+        )
+    if evaluation is not None:
+        group = _traced(group, evaluation)
+    kind = jnp.result_type(float)
+    described = {str(n): jnp.asarray(group[n].values, kind) for n in group.data_vars}
+    return layout, family, family.restore(described)
+
+
+def _parameters(posterior: xr.DataTree, fit: int) -> xr.Dataset:
+    """The group `variational`, of one fit."""
+    method = posterior.attrs.get(schema.METHOD, "an unknown method")
+    group = posterior[schema.VARIATIONAL].to_dataset() if schema.VARIATIONAL in posterior else None
+    if group is None or method not in (SYMMETRISED, MEAN_FIELD) or "loc" not in group:
+        by = " on Stan's engine" if method == MEAN_FIELD else ""
+        raise ValueError(
+            f"`posterior` was made by {method!r}{by}; give one of `symmetrised_vi`, or of `advi` with "
+            "family='meanfield' and engine='numpyro'."
+        )
+    check_count("fit", fit, least=0)
+    fits = group.sizes.get("chain", 1)
+    if fit >= fits:
+        raise ValueError(f"`fit` is {fit}; the posterior has {fits}, counted from 0.")
+    return group.isel(chain=fit) if "chain" in group.dims else group
+
+
+def _traced(group: xr.Dataset, evaluation: int) -> xr.Dataset:
+    """The parameters at an evaluation."""
+    if schema.LOC_TRACE not in group:
+        raise ValueError(
+            f"`evaluation` is {evaluation}, but the posterior tells its parameters at the end alone; fit it by `advi` "
+            "with trace_parameters=True, or leave `evaluation` out."
+        )
+    check_count("evaluation", evaluation, least=0)
+    if evaluation >= (known := group.sizes["evaluation"]):
+        raise ValueError(f"`evaluation` is {evaluation}; the trace has {known}, counted from 0.")
+    there = group[[schema.LOC_TRACE, schema.SCALE_TRACE]].isel(evaluation=evaluation)
+    return there.rename({schema.LOC_TRACE: "loc", schema.SCALE_TRACE: "scale"})
+
+
+def _is_advi(posterior: xr.DataTree) -> bool:
+    return posterior.attrs.get(schema.METHOD) == MEAN_FIELD

@@ -1,0 +1,270 @@
+"""What one Gaussian's ELBO lacks to that of its mixture over a symmetry: KL[q || q^G], with bounds, layer by layer.
+
+Source: Kurle et al. 2021, equation 6 (there without numbers); the same as Gelberg et al. 2024, Theorem 4.1, as the
+mutual information I(g; g w) of a group element and the draw that it moved. The gap is 0 where q is invariant, as where
+all units are at the prior, and log |G| where all its images are apart.
+
+Several hidden layers (`mutual_information.layers`): layers are revealed in an order, and the gap is the sum of their
+terms. A term is at most the layer's information with all other layers held (`upper`), and at least what remains without
+the weights shared with a layer that is not yet revealed (`lower`). Of several orders the one with the largest sum is
+taken: from the inputs, from the outputs, and every second layer first or last, so that every layer is once among those
+that keep all their weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import pandas as pd
+import xarray as xr
+from jaxtyping import Array, Float
+
+from onebasin.models.card import Card
+from onebasin.models.checks import check_class, check_count, check_seed
+from onebasin.models.showing import Shown
+from onebasin.models.symmetry.blocks import equal_modes
+from onebasin.models.target import Target, check_target
+
+from ..keys import Purpose, key_for
+from ..mutual_information import LogRatios
+from ..mutual_information.interval import from_values, sides
+from ..precision import precision
+from .cards import of_gap
+from .families.base import Family, Parameters, sample
+from .fitted import fitted
+from .layout import Columns, Layout
+from .term import MAX_EXACT
+
+Values = Float[Array, " draw"]
+Place = tuple[int, bytes]
+COLUMNS = ("layer", "units", "lower", "upper", "lower_mcse", "upper_mcse", "log_order")
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Both sides of a number in nats; equal where it is exact.
+
+    Attributes
+    ----------
+    lower, upper : float
+        Between which it lies, up to their errors.
+    lower_mcse, upper_mcse : float
+        Monte Carlo standard errors over draws of q.
+    """
+
+    lower: float
+    upper: float
+    lower_mcse: float
+    upper_mcse: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MixtureGap(Shown):
+    """The divergence of a Gaussian from its symmetric mixture, in nats.
+
+    Attributes
+    ----------
+    total : Bounds
+        Of all layers together: so much higher is the ELBO of the mixture.
+    layers : DataFrame
+        A row a layer (a block of interchangeable parts): `layer` and its `units`; `lower` and `upper` of the layer's
+        term with their errors (`lower_mcse`, `upper_mcse`); `log_order`, the most that it can be.
+    log_order : float
+        Log order of the group, the most that the gap can be.
+    """
+
+    total: Bounds
+    layers: pd.DataFrame
+    log_order: float
+
+    def _card(self) -> Card:
+        return of_gap(self)
+
+
+def mixture_gap(
+    target: Target,
+    posterior: xr.DataTree,
+    *,
+    fit: int = 0,
+    evaluation: int | None = None,
+    draws: int = 200,
+    permutations: int = 50,
+    seed: int = 0,
+) -> MixtureGap:
+    """Bound by how much the ELBO of a Gaussian lies below that of its mixture over the target's symmetry.
+
+    Parameters
+    ----------
+    target : Target
+        What was approximated. Without interchangeable parts (a network with skips or ordered biases) the gap is zero.
+    posterior : DataTree
+        Of `ob.advi` with family="meanfield" on the NumPyro engine, or of `ob.symmetrised_vi`.
+    fit : int
+        Which fit, of several.
+    evaluation : int, optional
+        At which evaluation of the trace, from 0 (of `ob.advi` with trace_parameters=True); by default at the end.
+    draws : int
+        Draws of q over which both sides are averaged, at least 2.
+    permutations : int
+        Permutations of each draw where a layer has more than 12 units; more bring the sides together.
+    seed : int
+        Of draws and permutations.
+
+    Returns
+    -------
+    MixtureGap
+        `total` and `layers`, each with a lower and an upper side and their Monte Carlo errors, in nats. Shows itself in
+        words.
+
+    Raises
+    ------
+    TypeError
+        If `target` is no target, or `posterior` no posterior.
+    ValueError
+        If the posterior is of another method or target, there is no such fit or evaluation, a number is too small, or
+        the family or the symmetry couples the parts.
+
+    See Also
+    --------
+    symmetrised_vi : trains with the mixture's ELBO.
+
+    Notes
+    -----
+    The gap is the mutual information of a group element (permutations of units and, for odd activations, their signs)
+    and the draw of q that it moved. It lies between 0, where the units' distributions are alike, and the logarithm of
+    the group's order, where they are apart.
+
+    References
+    ----------
+    Kurle, Januschowski, Gasthaus and Wang 2021, On symmetries in variational Bayesian neural nets, equation 6.
+
+    Examples
+    --------
+    >>> network = ob.BayesianNetwork(ob.Network(1, (3,), 1, "tanh"))
+    >>> target = network.condition(x, np.sin(x))
+    >>> fit = ob.advi(target, settings=ob.AdviSettings(iterations=200, draws=10))
+    >>> gap = ob.mixture_gap(target, fit)
+    >>> 0 <= gap.total.lower <= np.log(2**3 * 6)
+    True
+    >>> list(gap.layers["layer"])
+    ['hidden1']
+    """
+    check_target(target)
+    check_class(
+        "posterior", posterior, xr.DataTree, remedy="give what an inference method returned"
+    )
+    check_count("draws", draws, least=2)
+    check_count("permutations", permutations)
+    seed = check_seed(seed)
+    if not equal_modes(target.symmetry):
+        return MixtureGap(Bounds(0.0, 0.0, 0.0, 0.0), pd.DataFrame(columns=COLUMNS), 0.0)
+    with precision("float64"):
+        layout, family, p = fitted(target, posterior, fit=fit, evaluation=evaluation)
+        if not (layout.has_parts and family.factorises):
+            raise ValueError(
+                "`posterior` has parts that the family or the symmetry couples, so that layers have no terms of their "
+                "own; of `symmetrised_vi` the group `variational` has bounds of the whole, `information_lower` and "
+                "`information_upper`."
+            )
+        key_draws, key_terms = jax.random.split(key_for(Purpose.MIXTURE_GAP, seed))
+        terms = _Terms(layout, family, p, sample(family, p, key_draws, draws), permutations)
+        return terms.gap(key_terms, _names(target, layout))
+
+
+@dataclass(frozen=True)
+class _Terms:
+    """The layers' terms of one Gaussian, on the same draws of it."""
+
+    layout: Layout
+    family: Family
+    p: Parameters
+    draws: jax.Array
+    permutations: int
+
+    def gap(self, key: jax.Array, names: list[str]) -> MixtureGap:
+        """Both sides, of the whole and of every layer."""
+        blocks = self.layout.blocks
+        whole = [self.layout.columns(block) for block in blocks]
+        keys = [jax.random.fold_in(key, number) for number in range(len(blocks))]
+        full = [
+            _both(key, self._ratios(columns), self.permutations)
+            for key, columns in zip(keys, whole, strict=True)
+        ]
+        upper = [high for _, high in full]
+        known = {_place(n, columns): full[n][0] for n, columns in enumerate(whole)}
+        chains = [self._chain(keys, order, known) for order in self._orders()]
+        lower = max(chains, key=lambda found: float(jnp.mean(_total(found))))
+        rows = [
+            (name, block.size, *astuple(_bounds(low, high, block.log_order)), block.log_order)
+            for name, block, low, high in zip(names, blocks, lower, upper, strict=True)
+        ]
+        most = self.layout.log_order
+        total = _bounds(_total(lower), _total(upper), most)
+        return MixtureGap(total, pd.DataFrame(rows, columns=COLUMNS), most)
+
+    def _orders(self) -> list[tuple[int, ...]]:
+        """Orders in which layers are revealed; one where they share nothing."""
+        ahead = tuple(range(len(self.layout.blocks)))
+        if not self.layout.overlaps:
+            return [ahead]
+        first, second = ahead[::2], ahead[1::2]
+        return list(dict.fromkeys((ahead, ahead[::-1], first + second, second + first)))
+
+    def _chain(
+        self, keys: list[jax.Array], order: tuple[int, ...], known: dict[Place, Values]
+    ) -> list[Values]:
+        """Every layer's lower values in an order; terms that orders share are computed once."""
+        found: dict[int, Values] = {}
+        for number, columns in zip(order, self.layout.chain(order), strict=True):
+            place = _place(number, columns)
+            if place not in known:
+                known[place] = self._kept(keys[number], columns)
+            found[number] = known[place]
+        return [found[number] for number in range(len(order))]
+
+    def _kept(self, key: jax.Array, columns: Columns) -> Values:
+        """Lower values of a layer's term by the coordinates that are left."""
+        if not columns.index.size:
+            return jnp.zeros(len(self.draws))
+        return _lower(key, self._ratios(columns), self.permutations)
+
+    def _ratios(self, columns: Columns) -> LogRatios:
+        return self.family.ratios(self.p, self.draws, columns)
+
+
+@partial(jax.jit, static_argnums=2)
+def _both(key: jax.Array, ratios: LogRatios, permutations: int) -> tuple[Values, Values]:
+    low, high, _ = sides(key, ratios, num_permutations=permutations, max_exact=MAX_EXACT)
+    return low, high
+
+
+@partial(jax.jit, static_argnums=2)
+def _lower(key: jax.Array, ratios: LogRatios, permutations: int) -> Values:
+    """The lower side alone, at a fraction of the time."""
+    return sides(key, ratios, num_permutations=permutations, max_exact=MAX_EXACT)[0]
+
+
+def _place(number: int, columns: Columns) -> Place:
+    """A term's name: the layer and the coordinates that count."""
+    return number, columns.index.tobytes()
+
+
+def _total(terms: list[Values]) -> Values:
+    return jnp.sum(jnp.stack(terms), axis=0)
+
+
+def _bounds(lower: Values, upper: Values, log_order: float) -> Bounds:
+    """Means over draws within 0 and the log order, and their errors."""
+    both = from_values(lower, upper, log_order, jnp.ones_like(lower))
+    each = (both.lower, both.upper, both.lower_mcse, both.upper_mcse)
+    return Bounds(*(float(value) for value in each))
+
+
+def _names(target: Target, layout: Layout) -> list[str]:
+    """Of a network its hidden layers, of other targets the variables of each block."""
+    if target.is_network:
+        return [f"hidden{number + 1}" for number in range(len(layout.blocks))]
+    return [", ".join(block.sites) for block in layout.blocks]

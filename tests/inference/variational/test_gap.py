@@ -1,0 +1,200 @@
+"""The gap to the symmetric mixture: against sums over the group, in its limits, and from posteriors."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+import jax
+import numpy as np
+import pytest
+import xarray as xr
+from scipy.special import logsumexp
+
+import onebasin as ob
+from onebasin import AdviSettings, SymmetrisedSettings, advi, mixture_gap, symmetrised_vi
+from onebasin.inference.variational.layout import layout_of
+from onebasin.models import NetworkTarget
+
+from .problems import chain_of_states, mixture, regression
+
+
+def posterior_of(loc: np.ndarray, scale: np.ndarray, method: str = "advi-meanfield") -> xr.DataTree:
+    """A posterior of ADVI with these parameters, as far as the gap looks at it."""
+    group = xr.Dataset({"loc": ("param", loc), "scale": ("param", scale)})
+    tree = xr.DataTree.from_dict({"variational": group})
+    tree.attrs = {"method": method, "engine": "numpyro"}
+    return tree
+
+
+def spread(target: NetworkTarget, away: float) -> tuple[np.ndarray, np.ndarray]:
+    """Means about zero, so far apart in standard deviations."""
+    size = layout_of(target).density.size
+    rng = np.random.default_rng(7)
+    return away * rng.normal(size=size), rng.uniform(0.8, 1.2, size=size)
+
+
+def brute_force(target: NetworkTarget, loc: np.ndarray, scale: np.ndarray) -> tuple[float, float]:
+    """KL[q || q^G] as a mean over 2000 draws of log q less the log mean over all elements, and its error."""
+    layout = layout_of(target)
+    draws = loc + scale * np.random.default_rng(8).normal(size=(2000, len(loc)))
+    moved = jax.vmap(lambda e: jax.vmap(lambda w: layout.act(e, w))(draws))
+
+    def log_q(w: np.ndarray) -> np.ndarray:
+        return -0.5 * np.sum(((w - loc) / scale) ** 2, axis=-1)
+
+    elements = layout.elements()
+    number = len(elements[0][0])
+    terms = np.concatenate(
+        [
+            log_q(np.asarray(moved([(o[at : at + 64], s[at : at + 64]) for o, s in elements])))
+            for at in range(0, number, 64)
+        ]
+    )
+    values = log_q(draws) - (logsumexp(terms, axis=0) - np.log(number))
+    return float(values.mean()), float(values.std() / np.sqrt(len(values)))
+
+
+@pytest.mark.parametrize("away", [0.3, 1.0])
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+def test_bounds_enclose_the_sum_over_the_group(activation: str, away: float) -> None:
+    """Two layers of three units: 36 elements, and 2304 with signs."""
+    target = regression((3, 3), activation=activation)
+    loc, scale = spread(target, away)
+    truth, error = brute_force(target, loc, scale)
+    gap = mixture_gap(target, posterior_of(loc, scale), draws=1000)
+    total = gap.total
+    assert total.lower - 5 * np.hypot(total.lower_mcse, error) < truth
+    assert truth < total.upper + 5 * np.hypot(total.upper_mcse, error)
+    assert total.lower > 0.5 * truth
+    assert gap.log_order == pytest.approx(2 * math.log(6 * (8 if activation == "tanh" else 1)))
+
+
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+def test_one_layer_is_exact(activation: str) -> None:
+    target = regression((3,), activation=activation)
+    loc, scale = spread(target, 0.5)
+    truth, error = brute_force(target, loc, scale)
+    total = mixture_gap(target, posterior_of(loc, scale), draws=1000).total
+    assert total.lower == total.upper
+    assert abs(total.lower - truth) < 5 * np.hypot(total.lower_mcse, error)
+
+
+@cache
+def deep() -> NetworkTarget:
+    return regression((4, 3, 4, 3), activation="tanh")
+
+
+def test_gap_is_zero_where_all_units_are_alike() -> None:
+    size = layout_of(deep()).density.size
+    gap = mixture_gap(deep(), posterior_of(np.zeros(size), np.ones(size)))
+    assert gap.total.lower == pytest.approx(0, abs=1e-9)
+    assert gap.total.upper == pytest.approx(0, abs=1e-9)
+
+
+def test_gap_is_the_log_order_where_all_units_are_apart() -> None:
+    loc, scale = spread(deep(), 30.0)
+    gap = mixture_gap(deep(), posterior_of(loc, scale))
+    order = sum(math.log(2**n * math.factorial(n)) for n in (4, 3, 4, 3))
+    for found in (gap.log_order, gap.total.lower, gap.total.upper, gap.layers["lower"].sum()):
+        assert found == pytest.approx(order, rel=1e-6)
+    np.testing.assert_allclose(gap.layers["lower"], gap.layers["log_order"], rtol=1e-6)
+
+
+def test_layers_are_listed_and_add_up() -> None:
+    loc, scale = spread(deep(), 0.7)
+    gap = mixture_gap(deep(), posterior_of(loc, scale))
+    table = gap.layers
+    assert list(table["layer"]) == ["hidden1", "hidden2", "hidden3", "hidden4"]
+    assert list(table["units"]) == [4, 3, 4, 3]
+    assert np.all(table["lower"] <= table["upper"] + 1e-9)
+    assert table["lower"].sum() == pytest.approx(gap.total.lower, rel=1e-6)
+    assert table["upper"].sum() == pytest.approx(gap.total.upper, rel=1e-6)
+
+
+def test_more_than_a_dozen_units_are_bounded_by_permutations() -> None:
+    target = regression((14,))
+    loc, scale = spread(target, 0.5)
+    total = mixture_gap(target, posterior_of(loc, scale), draws=50, permutations=20).total
+    assert 0 < total.lower <= total.upper < math.lgamma(15)
+
+
+def test_posteriors_of_both_methods_are_read() -> None:
+    target = regression((3, 2))
+    settings = AdviSettings(
+        iterations=100,
+        evaluate_every=25,
+        draws=5,
+        init_scale=1.0,
+        trace_parameters=True,
+        tolerance=0.0,
+    )
+    fit = advi(target, settings=settings, seed=1, predictive_mb=0)
+    at_end, last, first = (mixture_gap(target, fit, evaluation=k) for k in (None, 3, 0))
+    assert at_end.total == last.total != first.total
+    with pytest.raises(ValueError, match="`evaluation` is 4; the trace has 4"):
+        mixture_gap(target, fit, evaluation=4)
+    settings = SymmetrisedSettings(fits=2, steps=50, draws=5, report_draws=500)
+    other = symmetrised_vi(target, settings=settings, predictive_mb=0)
+    variational = other["variational"].isel(chain=1)
+    total = mixture_gap(target, other, fit=1, draws=500).total
+    both = np.hypot(total.upper_mcse, float(variational["information_upper_mcse"]))
+    assert abs(total.upper - float(variational["information_upper"])) < 5 * both
+
+
+def test_mixtures_have_a_gap_too() -> None:
+    """Three components by the coordinates of their weights, means and scales."""
+    posterior = posterior_of(np.zeros(9), np.ones(9), "symmetrised-vi")
+    posterior.attrs["family"] = "meanfield"
+    gap = mixture_gap(mixture(), posterior)
+    assert gap.total.upper == pytest.approx(0, abs=1e-9)
+    assert gap.layers["layer"][0] == "theta, mu, sigma"
+
+
+def test_without_symmetry_there_is_no_gap() -> None:
+    network = ob.Network(1, (3,), 1, "selu", skip="orthogonal")
+    x = np.linspace(-1, 1, 9)[:, None]
+    target = ob.BayesianNetwork(network).condition(x, x[:, 0])
+    gap = mixture_gap(target, posterior_of(np.zeros(11), np.ones(11)))
+    assert gap.total.upper == gap.log_order == len(gap.layers) == 0
+    assert "no interchangeable parts" in repr(gap)
+
+
+def test_it_says_what_it_found() -> None:
+    loc, scale = spread(deep(), 0.7)
+    gap = mixture_gap(deep(), posterior_of(loc, scale), draws=50)
+    text = " ".join(repr(gap).split())
+    assert text.startswith("Gap to the symmetric mixture: ")
+    assert "hidden3" in text
+    assert "at least" in text
+    assert "hidden3" in gap._repr_html_()
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_bad_input_is_told_what_to_do() -> None:
+    target = regression((3, 2))
+    loc, scale = spread(target, 1.0)
+    good = posterior_of(loc, scale)
+    with pytest.raises(TypeError, match="`posterior` is of class Dataset"):
+        mixture_gap(target, xr.Dataset())
+    with pytest.raises(ValueError, match="`draws` must be a whole number, at least 2"):
+        mixture_gap(target, good, draws=1)
+    with pytest.raises(ValueError, match=r"`evaluation` is 0, .* trace_parameters=True"):
+        mixture_gap(target, good, evaluation=0)
+    with pytest.raises(ValueError, match="`fit` is 1; the posterior has 1"):
+        mixture_gap(target, good, fit=1)
+    with pytest.raises(ValueError, match="coordinates; the target"):
+        mixture_gap(regression((4,)), good)
+    for method in ("nuts", "advi-fullrank"):
+        with pytest.raises(ValueError, match=f"`posterior` was made by '{method}'"):
+            mixture_gap(target, posterior_of(loc, scale, method))
+
+
+def test_parts_that_are_coupled_are_refused() -> None:
+    size = layout_of(chain_of_states()).density.size
+    posterior = posterior_of(np.zeros(size), np.ones(size), "symmetrised-vi")
+    posterior.attrs["family"] = "meanfield"
+    with pytest.raises(ValueError, match="couples"):
+        mixture_gap(chain_of_states(), posterior)
+    with pytest.raises(ValueError, match="coordinates of a simplex"):
+        mixture_gap(mixture(), posterior_of(np.zeros(8), np.ones(8)))
