@@ -5,9 +5,11 @@ mean-field fit; of any other draws a lower bound, since among distributions of t
 to a normal prior, and dependence only adds. The signal of a weight is |mean| / sd.
 
 A unit that a mean-field fit has pruned has outgoing weights at zero, so that nothing it does is seen; then nothing
-keeps its incoming weights from the prior, and they return to it (Trippe and Turner 2018). Its outgoing weights do not:
-they are held at zero. So it is the divergence of the incoming weights that tells pruned units from others, and a unit
-is called active where it exceeds `THRESHOLD`. Biases do not count, as ordered ones have no prior of their own each.
+keeps its incoming weights from the prior, and they return to it (Trippe and Turner 2018). So a unit is called active
+if one of its weights to an active unit of the next layer, or to an output, has a signal above `THRESHOLD`: what goes
+to units that pass nothing on is not seen either. Orthogonal skips pass on what any unit gets. Divergences do not tell:
+those of outgoing weights are large where a unit is pruned, as zero is not the prior, and those of incoming ones reach
+their small values late in training.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from itertools import pairwise
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from onebasin.models import schema
 from onebasin.models.card import Card, Table, Words, number
@@ -30,7 +32,7 @@ from .view import Posterior, View, as_view
 from .weight_moments import WeightMoments, ordered_biases, weight_moments
 
 THRESHOLD = 1.0
-"""Nats that the data must have told of a unit's incoming weights for it to be called active."""
+"""Standard deviations that a weight's mean has to be from zero to carry a signal."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,16 +43,17 @@ class UnitActivity(Shown):
     ----------
     units : DataFrame
         A row a hidden unit, by `layer` (``hidden1``, ...) and `unit`: `kl_in`, `kl_bias` and `kl_out`, the divergence
-        of its incoming weights, its bias and its outgoing weights from the prior in nats (NaN where there are none,
-        and of ordered biases, which have a divergence together alone); `snr_in` and `snr_out`, the largest |mean| / sd
-        among incoming and outgoing weights; `active`, whether `kl_in` exceeds `threshold`.
+        of its incoming weights, its bias and its outgoing weights from the prior in nats (NaN where there are none, of
+        weights of unit norm, and of ordered biases, which have a divergence together alone); `snr_in` and `snr_out`,
+        the largest |mean| / sd among incoming and outgoing weights; `active`, whether an outgoing one exceeds
+        `threshold` that leads to an output or to an active unit.
     layers : DataFrame
         A row a layer, the last one too: hidden `units`, how many are `active`, and the divergence of all its
         `kl_weights` and `kl_biases` in nats.
     threshold : float
-        Nats above which a unit is called active.
+        The |mean| / sd above which a weight carries a signal.
     exact : bool
-        Whether divergences are those of a mean-field fit; else lower bounds, and so are the counts of active units.
+        Whether divergences are those of a mean-field fit; else they are lower bounds.
     """
 
     units: pd.DataFrame
@@ -71,24 +74,17 @@ class UnitActivity(Shown):
     def _card(self) -> Card:
         least = "" if self.exact else "at least "
         said = (
-            f"Of {self.num_active} of {len(self.units)} hidden units the data have told more than "
-            f"{number(self.threshold)} nats (KL divergence of their incoming weights from the prior); the others are "
-            f"at the prior, or near it. Of all weights and biases they have told {least}{number(self.kl, 4)} nats."
+            f"Of {len(self.units)} hidden units {self.num_active} are active: the mean of a weight to an output, or to "
+            f"an active unit of the next layer, is more than {number(self.threshold)} sd from zero. Of all weights "
+            f"and biases the data have told {least}{number(self.kl, 4)} nats (KL divergence from the prior)."
         )
-        parts = [Words(said)]
-        if not self.exact:
-            bound = (
-                "These are lower bounds, by the means and sds of draws: units that count as active are so, and others "
-                "may be."
-            )
-            parts.append(Words(bound, small=True))
         rows = tuple(
             (str(name), _whole(row["units"]), _whole(row["active"]), *map(number, row.iloc[2:]))
             for name, row in self.layers.iterrows()
         )
         heads = ("units", "active", "KL of weights", "of biases")
         table = Table("layers, divergences in nats", heads, rows)
-        return Card(f"{self.num_active} of {len(self.units)} units active", (*parts, table))
+        return Card(f"{self.num_active} of {len(self.units)} units active", (Words(said), table))
 
 
 def unit_activity(
@@ -99,10 +95,10 @@ def unit_activity(
     Parameters
     ----------
     posterior : DataTree, path, or what a sampler returned
-        Of a network with free weights: a mean-field fit of `ob.advi` or `ob.symmetrised_vi` (of several fits the one
+        Of a network: a mean-field fit of `ob.advi` or `ob.symmetrised_vi` (of several fits the one
         with the highest ELBO), or draws in one labelling, such as aligned ones.
     threshold : float
-        Nats of a unit's incoming weights above which it is called active.
+        The |mean| / sd above which a weight carries a signal.
     evaluation : int, optional
         At which evaluation of the ELBO, from 0, of a mean-field fit with `trace_parameters`; by default at the end.
 
@@ -114,8 +110,8 @@ def unit_activity(
     Raises
     ------
     ValueError
-        If the posterior is of no network, or of one with incoming weights of unit norm, whose prior is not normal; if
-        its draws have no common labelling; if `threshold` is not positive, or an evaluation was not kept.
+        If the posterior is of no network, or its draws have no common labelling; if `threshold` is not positive, or an
+        evaluation was not kept.
 
     References
     ----------
@@ -133,9 +129,9 @@ def unit_activity(
     view = as_view(posterior)
     model = _model(view)
     moments = weight_moments(view, model, evaluation=evaluation)
-    kl = _divergences(model, moments)
-    units = _units(model, moments, kl)
-    units["active"] = units["kl_in"] > threshold
+    kl, snr = _divergences(model, moments), _signals(moments)
+    units = _units(model, kl, snr)
+    units["active"] = _active(model, snr, threshold)
     return UnitActivity(units, _layers(model, moments, kl, units), float(threshold), moments.exact)
 
 
@@ -144,11 +140,6 @@ def _model(view: View) -> BayesianNetwork:
     if model is None:
         raise ValueError(
             f"`{view.argument}` is of no network, and only networks have hidden units: give one of a `BayesianNetwork`."
-        )
-    if model.parametrisation.unit_norm:
-        raise ValueError(
-            f"`{view.argument}` has incoming weights of unit norm (weights={model.parametrisation.weights!r}), whose "
-            "prior is not normal and which have no signal apart from their direction; give one with weights='free'."
         )
     if view.declares_equal_modes and not _is_one_gaussian(view):
         raise ValueError(
@@ -165,7 +156,7 @@ def _is_one_gaussian(view: View) -> bool:
 
 
 def _divergences(model: BayesianNetwork, moments: WeightMoments) -> dict[str, np.ndarray]:
-    """KL[N(mean, sd^2) || N(0, scale^2)] of every weight and bias, entry by entry; NaN of ordered biases."""
+    """KL[N(mean, sd^2) || N(0, scale^2)] of every weight and bias, entry by entry; NaN where the prior is another."""
     network, prior = model.network, model.prior
     scales = (of(len(network.layers)) for of in (prior.weight_scales, prior.bias_scales))
     out: dict[str, np.ndarray] = {}
@@ -173,7 +164,33 @@ def _divergences(model: BayesianNetwork, moments: WeightMoments) -> dict[str, np
         for name, scale in ((layer.weight, weight_scale), (layer.bias, bias_scale)):
             if name:
                 out[name] = normal_divergence(moments.mean[name], moments.sd[name], scale)
-    return out | {name: np.full_like(out[name], np.nan) for name in ordered_biases(model)}
+    others = [*ordered_biases(model)]
+    if model.parametrisation.unit_norm:
+        others += [layer.weight for layer in network.layers if layer.hidden and layer.weight]
+    return out | {name: np.full_like(out[name], np.nan) for name in others}
+
+
+def _signals(moments: WeightMoments) -> dict[str, np.ndarray]:
+    """|mean| / sd of every weight and bias, entry by entry."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return {name: np.abs(mean) / moments.sd[name] for name, mean in moments.mean.items()}
+
+
+def _active(
+    model: BayesianNetwork, snr: dict[str, np.ndarray], threshold: float
+) -> Bool[np.ndarray, " unit"]:
+    """Follow signals from the outputs back: which units of all layers, in order, have one that is seen."""
+    found: list[np.ndarray] = []
+    seen = np.ones(model.network.layers[-1].out_dim, bool)
+    for layer, following in reversed(list(pairwise(model.network.layers))):
+        if following.weight:
+            active = (snr[following.weight][:, seen] > threshold).any(axis=1)
+        else:  # a plain sum sees every unit, and what it has to tell is in its incoming weights
+            assert layer.weight is not None
+            active = (snr[layer.weight] > threshold).any(axis=0)
+        found.insert(0, active)
+        seen = active if model.network.skip is None else np.ones_like(active)
+    return np.concatenate(found)
 
 
 def normal_divergence(mean: np.ndarray, sd: np.ndarray, scale: float) -> np.ndarray:
@@ -206,10 +223,8 @@ def ordered_divergence(
 
 
 def _units(
-    model: BayesianNetwork, moments: WeightMoments, kl: dict[str, np.ndarray]
+    model: BayesianNetwork, kl: dict[str, np.ndarray], snr: dict[str, np.ndarray]
 ) -> pd.DataFrame:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        snr = {name: np.abs(moments.mean[name]) / moments.sd[name] for name in kl}
     rows = []
     for layer, following in pairwise(model.network.layers):
         assert layer.weight is not None

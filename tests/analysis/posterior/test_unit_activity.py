@@ -92,29 +92,69 @@ def test_parameters_are_those_of_the_engines_vector(rng):
         np.testing.assert_array_equal(moments.sd[name], sd[name])
 
 
-def test_units_at_the_prior_are_not_active_and_counts_are_by_layer(rng):
-    model = network()
+def with_signals(model, **signals):
+    """A mean-field fit at the prior, but for weights at these places, whose means are 3 sds from zero."""
     density = density_of(model.condition(X, np.sin(X)))
     scales = {"W": 1.0, "b": 0.7}
     loc = {name: np.zeros(shape) for name, shape in model.network.shapes.items()}
     scale = {name: np.full(shape, scales[name[0]]) for name, shape in model.network.shapes.items()}
-    loc["W1"][0, 1], scale["W1"][0, 1] = 2.0, 0.1  # unit 1 has learned something,
-    scale["W2"][:, 0] = 0.05  # unit 0 of the second layer that nothing is of use to it,
-    scale["W3"][1] = 0.05  # and that of unit 1 is not looked at
-    vectors = {
-        n: ("param", np.asarray(density.ravel(v))) for n, v in (("loc", loc), ("scale", scale))
-    }
+    for name, places in signals.items():
+        for place in places:
+            loc[name][place], scale[name][place] = 0.3, 0.1
+    both = {"loc": loc, "scale": scale}
+    vectors = {n: ("param", np.asarray(density.ravel(v))) for n, v in both.items()}
     draws = {name: np.ones((1, 4, *shape)) for name, shape in model.network.shapes.items()}
-    found = ob.unit_activity(tree_of(model, draws, vectors))
-    assert found.units["active"].tolist() == [False, True, False, True, False]
-    assert found.units.loc[("hidden2", 1), "kl_out"] > 1  # held at zero, which is not the prior
+    return tree_of(model, draws, vectors)
+
+
+def test_a_unit_is_active_whose_signal_reaches_an_output():
+    # Unit 2 speaks to unit 1 of the second layer, which is heard; units 0 and 1 to unit 0, which is not.
+    tree = with_signals(network(), W2=[(0, 0), (1, 0), (2, 1)], W3=[(1, 0)])
+    found = ob.unit_activity(tree)
+    assert found.units["active"].tolist() == [False, False, True, False, True]
     assert found.layers["active"].tolist()[:2] == [1, 1]
-    assert found.num_active == 2
+    assert (found.num_active, found.units.index.names) == (2, ["layer", "unit"])
     assert found.layers.loc["hidden2", "kl_biases"] == pytest.approx(0, abs=1e-12)
-    assert not ob.unit_activity(tree_of(model, draws, vectors), threshold=50).num_active
+    assert not ob.unit_activity(tree, threshold=3.1).num_active
     text = " ".join(repr(found).split())
     assert "2 of 5 units active" in text
     check_page(found._repr_html_())
+
+
+def test_skips_pass_on_what_any_unit_gets():
+    tree = with_signals(network(skip="orthogonal"), W2=[(0, 0), (1, 0)])
+    assert ob.unit_activity(tree).units["active"].tolist() == [True, True, False, False, False]
+
+
+def test_held_at_zero_is_far_from_the_prior_and_no_signal(rng):
+    tree = with_signals(network())
+    fit = tree["variational"].to_dataset()
+    tree["variational"] = fit.assign(scale=0.01 * fit["scale"])
+    found = ob.unit_activity(tree)
+    assert (found.units[["kl_in", "kl_out"]] > 1).all(axis=None)
+    assert found.num_active == 0
+
+
+def test_a_plain_sum_hears_every_unit_with_incoming_signals():
+    plain = Network(1, (3,), activation="relu", biases=False, readout="sum")
+    tree = with_signals(BayesianNetwork(plain, Gaussian(0.2)), W1=[(0, 1)])
+    found = ob.unit_activity(tree)
+    assert found.units["active"].tolist() == [False, True, False]
+    assert found.units["kl_out"].isna().all()
+    assert found.layers.index.tolist() == ["hidden1", "out"]
+
+
+def test_weights_of_unit_norm_have_signals_and_no_divergence(rng):
+    unit = BayesianNetwork(
+        Network(2, (3,), activation="relu"),
+        Gaussian(0.2),
+        parametrisation=Parametrisation("givens", "ordered"),
+    )
+    values = {n: 5 + rng.normal(size=(1, 40, *s)) for n, s in unit.network.shapes.items()}
+    found = ob.unit_activity(tree_of(unit, values))
+    assert found.units["kl_in"].isna().all()
+    assert found.units["kl_out"].notna().all()
+    assert found.num_active == 3
 
 
 def quadrature(loc, scale, prior_scale, points=60):
@@ -211,9 +251,6 @@ def test_a_low_rank_fit_is_judged_by_its_draws(rng):
 def test_refusals_say_what_to_give(rng):
     with pytest.raises(ValueError, match="only networks have hidden units"):
         ob.unit_activity(xr.Dataset({"mu": (("chain", "draw"), np.zeros((1, 5)))}))
-    unit = BayesianNetwork(Network(2, (3,)), parametrisation=Parametrisation(weights="givens"))
-    with pytest.raises(ValueError, match="incoming weights of unit norm"):
-        ob.unit_activity(tree_of(unit, {"W1": np.ones((1, 4, 2, 3))}))
     tree, *_ = fitted(rng, network())
     with pytest.raises(ValueError, match="`threshold` must be a positive finite number"):
         ob.unit_activity(tree, threshold=0)
