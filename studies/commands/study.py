@@ -24,7 +24,10 @@ def study(
     list_: Annotated[bool, typer.Option("--list", help="List the studies.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="Run it small, in minutes.")] = False,
     full: Annotated[
-        bool, typer.Option("--full", help="Run it at the paper's size, where that takes long.")
+        bool,
+        typer.Option(
+            "--full", "--paper", help="Run it at the paper's size, where that takes long."
+        ),
     ] = False,
     engine: Annotated[
         str | None, typer.Option(help="numpyro, stan or both.", autocompletion=engines)

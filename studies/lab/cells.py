@@ -20,7 +20,12 @@ if TYPE_CHECKING:
     from onebasin.analysis.diagnostics.result import Diagnosis
     from onebasin.models.target import Target
 
-METHOD_WORDS = {"nuts": "NUTS", "meanfield": "mean-field ADVI", "fullrank": "full-rank ADVI"}
+METHOD_WORDS = {
+    "nuts": "NUTS",
+    "mclmc": "MCLMC",
+    "meanfield": "mean-field ADVI",
+    "fullrank": "full-rank ADVI",
+}
 ENGINE_WORDS = {"numpyro": "NumPyro", "stan": "Stan"}
 
 

@@ -1,5 +1,6 @@
-"""Posteriors made of others: trees with attributes, halves of the chains, draws from the prior."""
+"""Posteriors made of others: trees with attributes, halves of the chains, draws from the prior, frames in a file."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,6 +9,8 @@ import xarray as xr
 
 from onebasin.analysis.alignment.scales import prior_scales
 from onebasin.models import BayesianNetwork
+
+from .frame import Frame, Frames
 
 
 def tree_of(groups: Mapping[str, xr.Dataset], attrs: Mapping[Any, Any]) -> xr.DataTree:
@@ -30,3 +33,15 @@ def prior_draws(model: BayesianNetwork, like: xr.Dataset, seed: int) -> xr.Datas
     shapes = {name: like[name].shape for name in model.network.shapes}
     draws = {name: scales[name] * rng.standard_normal(shape) for name, shape in shapes.items()}
     return xr.Dataset({name: like[name].copy(data=values) for name, values in draws.items()})
+
+
+def to_tree(frames: Frames) -> xr.DataTree:
+    """Lay out frames as what a file can keep, beside a posterior that is empty; `from_tree` reads them back."""
+    texts = {name: ((), json.dumps(frame.rows)) for name, frame in frames.items()}
+    return xr.DataTree.from_dict({"posterior": xr.Dataset(), "frames": xr.Dataset(texts)})
+
+
+def from_tree(tree: xr.DataTree) -> dict[str, Frame]:
+    """Read back the frames of `to_tree`."""
+    texts = tree["frames"].to_dataset()
+    return {str(name): Frame.of(json.loads(str(v.values))) for name, v in texts.items()}

@@ -6,8 +6,6 @@ draw; `centre` and `spread` have the means and standard deviations of q under th
 Draws are thinned once predictions are made; data are those of the study, and not kept.
 """
 
-import json
-
 import numpy as np
 import xarray as xr
 from jaxtyping import Float
@@ -17,10 +15,10 @@ from onebasin.inference.errors import InferenceError
 from onebasin.models import BayesianNetwork, NetworkTarget, predict, schema
 from onebasin.models.data import Dataset
 
-from ..lab import Cell, CellFailed, Context, Frame, Frames, Outcomes
+from ..lab import Cell, CellFailed, Context, Outcomes
 from ..lab.images import image_split
 from ..lab.making import sample
-from ..lab.trees import tree_of
+from ..lab.trees import to_tree, tree_of
 from .classifiers.truth import hold_against, make_truth
 from .design import INTERPOLATION, QUADRATURE, Config, FitSettings, TruthSettings
 from .two_modes import measures as interpolation
@@ -113,18 +111,6 @@ def _predictive(model: BayesianNetwork, posterior: xr.Dataset, test: Dataset) ->
         "draw_accuracy": (("chain", "member"), np.stack(accuracy)),
     }
     return xr.Dataset(variables)
-
-
-def to_tree(frames: Frames) -> xr.DataTree:
-    """Lay out frames as what a file can keep, beside a posterior that is empty; `from_tree` reads them back."""
-    texts = {name: ((), json.dumps(frame.rows)) for name, frame in frames.items()}
-    return xr.DataTree.from_dict({"posterior": xr.Dataset(), "frames": xr.Dataset(texts)})
-
-
-def from_tree(tree: xr.DataTree) -> dict[str, Frame]:
-    """Read back the frames of `to_tree`."""
-    texts = tree["frames"].to_dataset()
-    return {str(name): Frame.of(json.loads(str(v.values))) for name, v in texts.items()}
 
 
 def _network_target(context: Context) -> NetworkTarget:

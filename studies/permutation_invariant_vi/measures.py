@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 
 from ..lab import Frame, Outcomes, Row, read
+from ..lab.trees import from_tree
 from .classifiers.measures import measure as measure_classifiers
 from .design import INTERPOLATION, QUADRATURE, Config, alpha_problem, find
-from .making import from_tree
 from .two_weights.design import METHODS
 from .two_weights.fits import score_fits
 

@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-import numpy as np
-
 from .. import lab
 from ..against_nuts import BOUND, advi
 from ..heldout import mixing
-from ..lab import Field, Frame, Frames, Row, View, at_most
+from ..lab import Field, Frames, Row, Rows, View, at_most
+from ..lab.averages import averages
 
 
 def several(frames: Frames) -> bool:
@@ -17,26 +16,11 @@ def several(frames: Frames) -> bool:
 
 
 def over_data(
-    rows: Callable[[Frames], Frame],
-    factors: Sequence[str],
-    mean: Sequence[str] = (),
-    largest: Sequence[str] = (),
+    rows: Rows, factors: Sequence[str], mean: Sequence[str] = (), largest: Sequence[str] = ()
 ) -> Callable[[Frames], Iterable[Row]]:
     """Average columns over data sets, and take the largest of others; none where there is one data set."""
-
-    def read(frames: Frames) -> Iterable[Row]:
-        found = rows(frames) if several(frames) else Frame()
-        for alike in dict.fromkeys(tuple(row[name] for name in factors) for row in found):
-            group = found.where(**dict(zip(factors, alike, strict=True)))
-            row = dict(zip(factors, alike, strict=True)) | {"datasets": len(group)}
-            row |= {name: _mean(group.column(name)) for name in mean}
-            yield row | {f"max_{name}": max(group.column(name), default=None) for name in largest}
-
-    return read
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return float(np.mean(values)) if values else None
+    averaged = averages(rows, factors, mean, largest)
+    return lambda frames: averaged(frames) if several(frames) else ()
 
 
 def _name(row: Row) -> str:

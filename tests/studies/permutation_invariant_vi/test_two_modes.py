@@ -18,7 +18,7 @@ from onebasin.analysis.gaussian.two_modes import (
     vanishing,
 )
 from onebasin.studies.lab.frame import Frame
-from onebasin.studies.permutation_invariant_vi.making import from_tree, to_tree
+from onebasin.studies.lab.trees import from_tree, to_tree
 from onebasin.studies.permutation_invariant_vi.two_modes.descent import (
     DIRECTION,
     bracket,
