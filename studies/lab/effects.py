@@ -47,7 +47,7 @@ class Effect:
 
     def lies(self, side: Side) -> bool | None:
         """Whether it lies on this side of no effect; None where the interval holds it, or the pairs are too few."""
-        if self.pairs < MIN_PAIRS or not self.low < self.high:
+        if self.pairs < MIN_PAIRS or math.isnan(self.low):
             return None
         if self.high < self.null:
             return side == "below"

@@ -64,6 +64,8 @@ def test_splits_that_share_rows_widen_the_interval():
         (FREE, LOWER, "above", "does not reproduce"),
         (FREE, FREE[1:] + FREE[:1], "below", "unclear"),
         (FREE[:5], LOWER[:5], "below", "unclear"),
+        ((3,) * 6, (1,) * 6, "below", "reproduces"),  # counts that are the same in every pair
+        ((3,) * 6, (3,) * 6, "below", "unclear"),
     ],
 )
 def test_claim_holds_where_the_whole_interval_is_on_its_side(free, givens, holds, verdict):
