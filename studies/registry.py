@@ -46,6 +46,11 @@ STUDIES: Mapping[str, Entry] = MappingProxyType(
             "Gelberg, van der Ouderaa, van der Wilk and Gal 2024",
             "VI averaged over permutations: its information by the permanent, by InfoNCE, and HMC beside it",
         ),
+        "orthogonal-skips": Entry(
+            ".orthogonal_skips",
+            "Kurle, Januschowski, Gasthaus and Wang 2021",
+            "five layers of 32 units, symmetry broken or not: mean-field VI against MCMC, and what collapses",
+        ),
         "label-switching": Entry(
             ".label_switching",
             "Our own; after Stephens 2000",

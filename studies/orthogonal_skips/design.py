@@ -1,0 +1,238 @@
+"""The design: a network of five layers with its symmetry broken in two ways or not, data sets, and the cells to make.
+
+The paper does not state the scale of its isotropic prior, the noise model, the sinc function's scale, or the optimiser.
+Here the prior is N(0, `prior_sd`^2), at more than one scale, the noise's standard deviation is inferred under a
+half-normal prior, the function has three zeros on each side of its peak, and the optimiser is Adam.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from types import MappingProxyType
+
+import numpy as np
+
+from onebasin.inference import AdviSettings, MclmcSettings, NutsSettings
+from onebasin.models import BayesianNetwork, Network, NetworkTarget, NormalPrior, Parametrisation
+from onebasin.models.data import Dataset, load_data
+
+from ..errors import StudyError
+from ..lab import Cell, Options
+
+NAME = "orthogonal-skips"
+MADE, NUMPYRO = "analysis", "numpyro"
+"""Engines: of a cell that is computed from another, and of one that is fitted or sampled."""
+VI, TRUTH, CHECK, GAP = "meanfield", "nuts", "mclmc", "gap"
+"""Methods: the approximation; the sampler that it is held against on every data set; another one beside that; and
+equation 6 at a fit."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A way to break the symmetry, or none."""
+
+    skip: str | None  # Of the network.
+    biases: str  # Of the parametrisation.
+
+
+VARIANTS: Mapping[str, Variant] = MappingProxyType(
+    {
+        "plain": Variant(None, "free"),
+        "ordered": Variant(None, "ordered"),
+        "orthogonal": Variant("orthogonal", "free"),
+        "both": Variant("orthogonal", "ordered"),
+    }
+)
+"""The four panels of the paper's Figure 1."""
+MAX_DATASETS = 99
+
+
+@dataclass(frozen=True)
+class GapSettings:
+    """How equation 6 is estimated (`ob.mixture_gap`): at `points` moments of the training, the last among them."""
+
+    points: int = 8
+    draws: int = 50
+    permutations: int = 20
+
+
+@dataclass(frozen=True)
+class Config:
+    """What is crossed, and by which settings.
+
+    Data set k has the seed `seed` + k - 1, for data, fits and chains, the same for all variants, whose comparisons are
+    paired. Samplers run with the first of the priors; MCLMC on the first `mclmc_datasets` data sets alone.
+    """
+
+    seed: int
+    variants: tuple[str, ...]
+    datasets: int
+    prior_sds: tuple[float, ...]
+    hidden: tuple[int, ...]
+    vi: AdviSettings
+    nuts: NutsSettings
+    mclmc: MclmcSettings
+    mclmc_datasets: int
+    gap: GapSettings
+
+    def __post_init__(self) -> None:
+        """Refuse a number of data sets that makes no sense."""
+        if not 1 <= self.datasets <= MAX_DATASETS:
+            raise StudyError(
+                f"`--datasets` is {self.datasets}; it must be a whole number from 1 to {MAX_DATASETS}."
+            )
+
+
+@dataclass(frozen=True)
+class DataCell(Cell):
+    """A posterior, or what is computed of one, of one data set and one prior."""
+
+    number: int = 1  # Of the data set, from 1.
+    prior_sd: float = 1.0
+
+
+# fmt: off
+DEFAULT = Config(
+    seed=0,
+    variants=tuple(VARIANTS),
+    datasets=6,  # fewer cannot give a paired Wilcoxon test below 0.05
+    prior_sds=(0.3, 1.0),
+    hidden=(32,) * 5,
+    vi=AdviSettings(
+        iterations=20_000, gradient_samples=8, elbo_samples=256, evaluate_every=1000, tolerance=0.0, draws=1000,
+        learning_rate=0.01, schedule="cosine", anneal=0.5, local_reparametrisation=True, init="he", init_scale=0.05,
+        trace_parameters=True, dtype="float32",
+    ),
+    nuts=NutsSettings(warmup=250, draws=250, max_tree_depth=8, init_radius=0.3, dtype="float32"),
+    mclmc=MclmcSettings(draws=250, thin=60, start_steps=2000, energy_variance=1e-5, dtype="float32"),
+    mclmc_datasets=1,
+    gap=GapSettings(),
+)
+QUICK = replace(
+    DEFAULT,
+    datasets=1,
+    prior_sds=(0.3,),
+    vi=replace(DEFAULT.vi, iterations=1000, gradient_samples=4, elbo_samples=32, evaluate_every=250),
+    nuts=replace(DEFAULT.nuts, chains=2, warmup=50, draws=50, max_tree_depth=6),
+    mclmc_datasets=0,
+    gap=GapSettings(points=2, draws=10, permutations=5),
+)
+PAPER = replace(
+    DEFAULT,
+    vi=replace(DEFAULT.vi, iterations=200_000, gradient_samples=64, evaluate_every=5000),
+)
+# fmt: on
+
+
+def configure(options: Options) -> Config:
+    """Make the settings from what the command line was given."""
+    options.refuse(NAME, "engine", "splits", "parametrisations")
+    base = QUICK if options.quick else PAPER if options.full else DEFAULT
+    return replace(
+        base,
+        seed=options.seed,
+        variants=options.labels("problems", VARIANTS, base.variants),
+        datasets=base.datasets if options.datasets is None else options.datasets,
+        nuts=options.sampler(base.nuts),
+    )
+
+
+def cells(config: Config) -> tuple[DataCell, ...]:
+    """List the cells, data set by data set and prior by prior, so that a run cut short has whole data sets."""
+    return tuple(
+        cell
+        for number in range(1, config.datasets + 1)
+        for prior_sd in config.prior_sds
+        for variant in config.variants
+        for cell in _of_variant(config, number, prior_sd, variant)
+    )
+
+
+def _of_variant(config: Config, number: int, prior_sd: float, variant: str) -> Iterator[DataCell]:
+    """A fit, equation 6 at it where there is a symmetry, and the samplers."""
+    fit = _cell(config, number, prior_sd, variant, VI)
+    yield fit
+    if model(config, variant, prior_sd).symmetry:
+        yield replace(fit, method=GAP, engine=MADE, settings=config.gap, inputs=(fit.key,))
+    if prior_sd == config.prior_sds[0]:
+        yield _cell(config, number, prior_sd, variant, TRUTH)
+        if number <= config.mclmc_datasets:
+            yield _cell(config, number, prior_sd, variant, CHECK)
+
+
+def _cell(config: Config, number: int, prior_sd: float, variant: str, method: str) -> DataCell:
+    settings = {VI: config.vi, TRUTH: config.nuts, CHECK: config.mclmc}[method]
+    scale = f"{prior_sd:g}".replace(".", "_")  # a key has no dots but those between its parts
+    return DataCell(
+        variant,
+        method,
+        NUMPYRO,
+        settings,
+        config.seed + number - 1,
+        data=f"prior{scale}-set{number:02d}",
+        number=number,
+        prior_sd=prior_sd,
+    )
+
+
+def model(config: Config, variant: str, prior_sd: float) -> BayesianNetwork:
+    """State the network of a variant."""
+    chosen = VARIANTS[variant]
+    return BayesianNetwork(
+        Network(1, config.hidden, 1, "selu", skip=chosen.skip),
+        prior=NormalPrior(prior_sd, prior_sd),
+        parametrisation=Parametrisation(biases=chosen.biases),
+    )
+
+
+def target(config: Config, cell: Cell) -> NetworkTarget:
+    """Condition the cell's network on its data."""
+    assert isinstance(cell, DataCell), "cells are made here"
+    data = dataset(cell.seed)
+    return model(config, cell.problem, cell.prior_sd).condition(data.x, data.y, name=NAME)
+
+
+@lru_cache(maxsize=4)
+def dataset(seed: int) -> Dataset:
+    """Draw the data: 128 points in [-1, 1], as many held out, and the true function."""
+    return load_data("sinc", seed=seed)
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Test points of one kind.
+
+    Attributes
+    ----------
+    x, y : array (obs, 1)
+        Inputs, and what was observed there.
+    truth : array (obs, 1)
+        The true function.
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    truth: np.ndarray
+
+
+INSIDE, OUTSIDE = "inside", "outside"
+"""Where test points lie: in the range of the data, |x| < 1; and beside it, 1 < |x| < 2."""
+_OUTSIDE_STREAM = 1
+
+
+@lru_cache(maxsize=4)
+def points_of(seed: int) -> Mapping[str, Points]:
+    """Give the held-out points inside, and draw as many outside."""
+    data = dataset(seed)
+    assert data.held_out is not None, "synthetic data have held-out points"
+    assert data.truth is not None, "and a true function"
+    inside, truth = data.held_out, data.truth
+    rng = np.random.default_rng([seed, _OUTSIDE_STREAM])
+    x = rng.uniform(1, 2, inside.x.shape) * rng.choice([-1.0, 1.0], inside.x.shape)
+    mean = truth(x)
+    y = mean + truth.noise_sd * rng.standard_normal(mean.shape)
+    found = {
+        INSIDE: Points(inside.x, np.asarray(inside.y), truth(inside.x)),
+        OUTSIDE: Points(x, y, mean),
+    }
+    return MappingProxyType(found)

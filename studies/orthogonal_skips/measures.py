@@ -1,0 +1,139 @@
+"""What is measured: predictions inside and outside the data's range, how far from the truth, what has collapsed."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from onebasin.analysis.posterior.unit_activity import unit_activity
+from onebasin.analysis.predictive.heldout import HeldOut, gap, predict_held_out
+from onebasin.analysis.predictive.uncertainty import (
+    PredictiveUncertainty,
+    predictive_uncertainty,
+)
+
+from ..heldout import MAX_RHAT
+from ..lab import Cell, Frame, Frames, Outcomes, Row
+from ..lab.diagnosis import diagnosis_columns
+from ..lab.trees import from_tree
+from .design import CHECK, GAP, TRUTH, VI, Config, DataCell, Points, model, points_of
+from .making import moments
+
+SCORES = ("rmse", "log_score", "coverage_50", "coverage_95", "width_95")
+OF_UNITS = ("kl_in", "kl_out", "snr_in", "snr_out")
+"""Of the weights into a unit and out of it: KL to their prior in nats, and signal to noise."""
+Predictions = Mapping[str, HeldOut]
+"""A posterior's predictions, inside and outside."""
+
+
+def measure(config: Config, outcomes: Outcomes) -> Frames:
+    """Measure every cell, those of one data set and prior in memory together.
+
+    The frames: `cells`, a row a posterior; `layers`, a row a layer of a fit at the end; `training`, a row an
+    evaluation of a fit; `gaps`, a row for all layers and one a layer, at several moments of a fit's training.
+    """
+    rows: list[Row] = []
+    for name in dict.fromkeys(cell.data for cell in outcomes):
+        rows += _of_data(config, outcomes, name)
+    fits = [cell for cell in outcomes if cell.method == VI]
+    return {
+        "cells": Frame.of(rows),
+        "layers": Frame.of(row for cell in fits for row in _layers(outcomes, cell)),
+        "training": Frame.of(row for cell in fits for row in _training(config, outcomes, cell)),
+        "gaps": Frame.of(
+            {**_factors(cell), **row}
+            for cell in outcomes
+            if cell.method == GAP
+            for row in from_tree(outcomes.tree(cell))[GAP]
+        ),
+    }
+
+
+def _of_data(config: Config, outcomes: Outcomes, name: str) -> Iterator[Row]:
+    """Measure the posteriors of one data set and prior."""
+    alike = [cell for cell in outcomes if cell.data == name and cell.method in (VI, TRUTH, CHECK)]
+    predictions = {cell: _predict(config, outcomes.tree(cell), cell) for cell in alike}
+    for cell, found in predictions.items():
+        row = {**_factors(cell), **diagnosis_columns(outcomes, cell)}
+        for where, points in points_of(cell.seed).items():
+            split = predictive_uncertainty(outcomes.tree(cell), points.x)
+            row |= _suffixed(_scores(found[where], points) | _parts(split), where)
+        if cell.method == VI:
+            activity = unit_activity(outcomes.tree(cell))
+            row |= {
+                "active": activity.num_active,
+                "units": len(activity.units),
+                "kl": activity.kl,
+            }
+        truth = next((c for c in alike if (c.problem, c.method) == (cell.problem, TRUTH)), None)
+        if truth is not None and cell.method != TRUTH:
+            for where, held_out in found.items():
+                row |= _suffixed(gap(held_out, predictions[truth][where]), where, "from_truth_")
+        yield row
+
+
+def _factors(cell: Cell) -> dict[str, Any]:
+    assert isinstance(cell, DataCell), "cells are made here"
+    return {**cell.factors, "dataset": cell.number, "prior_sd": cell.prior_sd}
+
+
+def _predict(config: Config, tree: xr.DataTree, cell: Cell) -> Predictions:
+    assert isinstance(cell, DataCell), "cells are made here"
+    network = model(config, cell.problem, cell.prior_sd)
+    return {
+        where: predict_held_out(tree, network, points.x, points.y)
+        for where, points in points_of(cell.seed).items()
+    }
+
+
+def _scores(held_out: HeldOut, points: Points) -> dict[str, Any]:
+    """Score predictions at points of one kind.
+
+    `explained` is the share of the true function's variance that the predictive mean explains, `miss` its root mean
+    square error against the true function.
+    """
+    scores = held_out.scores.to_dict()
+    squared = (held_out.function.mean(axis=(0, 1)) - points.truth) ** 2
+    chains = held_out.function.shape[0] > 1
+    return {
+        **{name: scores[name] for name in SCORES},
+        "explained": 1 - squared.mean() / points.truth.var(),
+        "miss": np.sqrt(squared.mean()),
+        "rhat": held_out.worst_rhat if chains else None,
+        "rhat_above": (held_out.points["rhat"] > MAX_RHAT).mean() if chains else None,
+        "ess": held_out.median_ess if chains else None,
+    }
+
+
+def _parts(split: PredictiveUncertainty) -> dict[str, Any]:
+    """Give the two parts of the predictive standard deviation, root mean square over the points."""
+    parts = {"epistemic": split.epistemic, "aleatoric": split.aleatoric}
+    return {name: np.sqrt(np.mean(sd**2)) for name, sd in parts.items()}
+
+
+def _suffixed(columns: Mapping[str, Any], where: str, prefix: str = "") -> dict[str, Any]:
+    return {f"{prefix}{name}_{where}": value for name, value in columns.items()}
+
+
+def _layers(outcomes: Outcomes, cell: Cell) -> Iterator[Row]:
+    """Measure what has collapsed, layer by layer, at the end of a fit."""
+    for layer, units in unit_activity(outcomes.tree(cell)).units.groupby("layer"):
+        row = {**_factors(cell), "layer": layer, "units": len(units)}
+        row |= {"active": int(units["active"].sum())}
+        yield row | {name: units[name].median() for name in OF_UNITS}
+
+
+def _training(config: Config, outcomes: Outcomes, cell: Cell) -> Iterator[Row]:
+    """Follow a fit over its training: the ELBO, and what has collapsed."""
+    tree = outcomes.tree(cell)
+    trace = tree["variational"].to_dataset()
+    for moment in moments(trace.sizes["evaluation"], config.gap.points):
+        activity = unit_activity(tree, evaluation=moment)
+        yield {
+            **_factors(cell),
+            "iteration": trace["iteration"].values[moment],
+            "elbo": trace["elbo"].values[moment],
+            "active": activity.num_active,
+            "kl": activity.kl,
+        }

@@ -1,0 +1,286 @@
+"""The study of orthogonal skips: its design, its measures and verdicts, and a toy run."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from onebasin.inference import AdviSettings, MclmcSettings, NutsSettings
+from onebasin.models import NetworkTarget
+from onebasin.studies.lab import Frame, Frames, Options, Outcomes
+from onebasin.studies.lab.claims import Statement
+from onebasin.studies.lab.study import conclude, measure, report
+from onebasin.studies.lab.trees import to_tree
+from onebasin.studies.orthogonal_skips import STUDY, design
+from onebasin.studies.orthogonal_skips.design import GAP, TRUTH, VI, configure, points_of
+from onebasin.studies.orthogonal_skips.making import moments
+
+from .conftest import InMemory, fake_posterior
+
+EVALUATIONS = 4
+TOY = replace(
+    configure(Options()),
+    datasets=1,
+    prior_sds=(1.0,),
+    hidden=(3, 2),
+    vi=AdviSettings(draws=40),
+    mclmc=MclmcSettings(chains=2, draws=40),
+    nuts=NutsSettings(chains=2, draws=40),
+    gap=design.GapSettings(points=2, draws=4, permutations=2),
+)
+
+
+def fake_fit(target: NetworkTarget, settings: AdviSettings, seed: int) -> xr.DataTree:
+    """A fit that knows two weights into the first layer well, and nothing of the others."""
+    tree = fake_posterior(target, "advi-meanfield", "numpyro", settings, seed)
+    size = sum(int(np.prod(shape)) for shape in target.model.network.shapes.values()) + 1
+    known = np.arange(size) < 2
+    loc, scale = np.where(known, 1.0, 0.0), np.where(known, 0.05, 1.0)
+    dims = ("evaluation", "param")
+    variables = {
+        "iteration": ("evaluation", 100 * np.arange(1, EVALUATIONS + 1)),
+        "elbo": ("evaluation", np.linspace(-90.0, -30.0, EVALUATIONS)),
+        "loc": ("param", loc),
+        "scale": ("param", scale),
+        "loc_trace": (dims, np.tile(loc, (EVALUATIONS, 1))),
+        "scale_trace": (dims, np.tile(scale, (EVALUATIONS, 1))),
+    }
+    tree["variational"] = xr.DataTree(xr.Dataset(variables))
+    return tree
+
+
+def fake_gaps() -> xr.DataTree:
+    """A gap that falls from 4 to 1 nats as the fit is trained."""
+    rows = [
+        {"iteration": step, "end": end, "layer": layer, "lower": low, "upper": low + 0.1, "log_order": 3.0}
+        for step, end, low in ((100, False, 4.0), (400, True, 1.0))
+        for layer in ("all", "hidden1", "hidden2")
+    ]  # fmt: skip
+    return to_tree({GAP: Frame.of(rows)})
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> Outcomes:
+    trees = {}
+    for cell in STUDY.cells(TOY):
+        target = STUDY.target(TOY, cell)
+        if cell.method == GAP:
+            trees[cell] = fake_gaps()
+        elif cell.method == VI:
+            trees[cell] = fake_fit(target, cell.settings, cell.seed)
+        else:
+            settings = NutsSettings(chains=2, draws=40)
+            trees[cell] = fake_posterior(target, cell.method, cell.engine, settings, cell.seed)
+    return InMemory(trees, {})
+
+
+@pytest.fixture(scope="module")
+def frames(outcomes) -> Frames:
+    return measure(STUDY, TOY, outcomes)
+
+
+def statements(frames: Frames) -> dict[str, Statement]:
+    return {s.label: s for s in conclude(STUDY, frames).statements}
+
+
+def over_sets(frames: Frames, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Frames:
+    """Take rows for those of several data sets, changed, and whose numbers differ a little."""
+
+    def of_set(row: dict[str, Any], number: int) -> dict[str, Any]:
+        rng = np.random.default_rng([number, *row["key"].encode()])
+        changed = {
+            name: value + 1e-3 * rng.random() if isinstance(value, float) else value
+            for name, value in change(row).items()
+        }
+        return {**row, "data": f"set{number}", "dataset": number, **changed}
+
+    return {
+        name: Frame.of(of_set(dict(row), k) for k in range(1, 7) for row in frames[name])
+        if name in ("cells", "gaps")
+        else frame
+        for name, frame in frames.items()
+    }
+
+
+def test_design_is_that_of_the_paper():
+    config = configure(Options())
+    found = [STUDY.target(config, cell).model for cell in STUDY.cells(config)[:13]]
+    assert {model.network.hidden for model in found} == {(32,) * 5}
+    assert {model.network.activation for model in found} == {"selu"}
+    ways = {(model.network.skip, model.parametrisation.biases) for model in found}
+    assert ways == {(None, "free"), (None, "ordered"), ("orthogonal", "free"), ("orthogonal", "ordered")}  # fmt: skip
+    assert STUDY.target(config, STUDY.cells(config)[0]).x.shape == (128, 1)
+    assert config.vi.local_reparametrisation
+    assert config.vi.anneal == 0.5
+    assert config.vi.elbo_samples == 256
+
+
+def test_full_size_is_the_papers():
+    paper = configure(Options(full=True))
+    assert (paper.vi.iterations, paper.vi.gradient_samples) == (200_000, 64)
+    assert paper.hidden == configure(Options()).hidden
+
+
+def test_variants_are_paired_by_seed_and_only_a_symmetric_one_has_a_gap():
+    config = configure(Options(seed=3))
+    cells = STUDY.cells(config)
+    assert len({cell.key for cell in cells}) == len(cells)
+    for number in range(1, config.datasets + 1):
+        alike = [cell for cell in cells if cell.number == number]
+        assert {cell.seed for cell in alike} == {2 + number}
+        assert {cell.problem for cell in alike if cell.method == GAP} == {"plain"}
+        sampled = [cell for cell in alike if cell.method == TRUTH]
+        assert {cell.problem for cell in sampled} == set(design.VARIANTS)
+        assert {cell.prior_sd for cell in sampled} == {config.prior_sds[0]}
+    assert len({cell.prior_sd for cell in cells}) > 1
+
+
+def test_test_points_lie_inside_and_outside_of_the_data():
+    inside, outside = points_of(0).values()
+    assert np.abs(inside.x).max() <= 1
+    assert 1 <= np.abs(outside.x).min() <= np.abs(outside.x).max() <= 2
+    assert (outside.x < 0).any()
+    assert (outside.x > 0).any()
+    for points in (inside, outside):
+        np.testing.assert_allclose(points.truth, np.sinc(3 * points.x))
+        assert (points.y - points.truth).std() == pytest.approx(0.2, rel=0.25)
+
+
+def test_moments_begin_at_the_first_evaluation_and_end_at_the_last():
+    assert moments(20, 4) == [0, 6, 13, 19]
+    assert moments(3, 8) == [0, 1, 2]
+    assert moments(1, 4) == [0]
+
+
+def test_measures_are_taken_against_the_true_function(frames, outcomes):
+    from onebasin.models import predict
+
+    (cell,) = (c for c in outcomes if (c.problem, c.method) == ("both", TRUTH))
+    row, points = frames["cells"].row(key=cell.key), points_of(cell.seed)["inside"]
+    model = STUDY.target(TOY, cell).model
+    function = predict(model, outcomes.tree(cell)["posterior"].to_dataset(), points.x)
+    squared = (function.mean(axis=(0, 1)) - points.truth) ** 2
+    assert row["miss_inside"] == pytest.approx(np.sqrt(squared.mean()))
+    assert row["explained_inside"] == pytest.approx(1 - squared.mean() / points.truth.var())
+    assert row["epistemic_inside"] == pytest.approx(np.sqrt(function.var(axis=(0, 1)).mean()))
+    assert row["aleatoric_inside"] == pytest.approx(0.5, rel=0.1)
+    assert row["rhat_inside"] is not None
+
+
+def test_fits_have_activity_and_a_distance_from_the_sampler(frames):
+    fits = frames["cells"].where(method=VI)
+    assert len(fits) == 4
+    for row in fits:
+        assert (row["active"], row["units"]) == (2, 5)
+        assert row["kl"] > 0
+        assert row["from_truth_sd_ratio_inside"] == pytest.approx(1, abs=0.5)
+        assert row["rhat_inside"] is None
+    assert {row["layer"] for row in frames["layers"]} == {"hidden1", "hidden2"}
+    assert len(frames["training"]) == 4 * 2
+    truth = frames["cells"].where(method=TRUTH)
+    assert all(row["from_truth_rms_inside"] is None for row in truth)
+    assert len(frames["cells"].where(method="mclmc").known("from_truth_rms_inside")) == 4
+
+
+def test_one_data_set_decides_nothing(frames):
+    assert {s.verdict for s in statements(frames).values()} == {"unclear"}
+
+
+def as_the_paper_says(row: dict[str, Any]) -> dict[str, Any]:
+    """Numbers of fits that plain networks spoil and skips mend, and of chains that agree."""
+    if row.get("method") == GAP:
+        return {"lower": 0.05, "upper": 0.1} if row["end"] else {}
+    if row["method"] != VI:
+        return {"explained_inside": 0.97, "rhat_inside": 1.001, "rhat_outside": 1.001}
+    mended = row["problem"] in ("orthogonal", "both")
+    return {
+        "explained_inside": 0.97 if mended else 0.1,
+        "active": 5 if mended else 1,
+        "units": 5,
+        "log_score_outside": -1.0 if mended else -3.0,
+        "coverage_95_outside": 0.93 if mended else 0.6,
+        "from_truth_sd_ratio_inside": 0.9 if mended else 0.3,
+        "from_truth_sd_ratio_outside": 0.9 if mended else 0.3,
+    }
+
+
+def test_verdicts_follow_the_numbers(frames):
+    found = statements(over_sets(frames, as_the_paper_says))
+    assert {s.verdict for s in found.values()} == {"reproduces"}, {
+        label: s.verdict for label, s in found.items()
+    }
+
+
+def test_the_opposite_does_not_reproduce(frames):
+    def turned(row: dict[str, Any]) -> dict[str, Any]:
+        other = {"plain": "orthogonal", "orthogonal": "plain", "ordered": "both", "both": "ordered"}
+        return as_the_paper_says({**row, "problem": other[row["problem"]]})
+
+    found = statements(over_sets(frames, turned))
+    for label in ("the baseline underfits severely", "skips fit the data well"):
+        assert found[label].verdict == "does not reproduce", label
+
+
+def test_chains_that_disagree_are_no_truth(frames):
+    def disagree(row: dict[str, Any]) -> dict[str, Any]:
+        bad = {"rhat_inside": 1.4, "rhat_outside": 1.4} if row["method"] == TRUTH else {}
+        return as_the_paper_says(row) | bad
+
+    made = over_sets(frames, disagree)
+    found = statements(made)
+    for label in ("in contrast to MCMC", "nearer to the sampler's uncertainty"):
+        assert {(t.holds, t.pairs) for t in found[label].trials} == {(None, 0)}
+    said = " ".join(conclude(STUDY, made).headline)
+    assert "Chains of NUTS do not agree on the predictions in 24 of 24 posteriors" in said
+
+
+def test_page_stands_and_shows_all(outcomes, frames):
+    made = report(STUDY, TOY, outcomes, frames)
+    figures = {section.title: len(section.figures) for section in made.sections}
+    assert figures["Figure 1, with numbers"] == 2
+    assert figures["The gap of equation 6"] == 1
+    assert "With fewer than 6 data sets no statement can be decided" in made.lede
+    tables = [table.caption for section in made.sections for table in section.tables]
+    assert sum("Equation 6 at the end" in caption for caption in tables) == 1
+
+
+@pytest.mark.parametrize("words", [("--engine", "stan"), ("--splits", "2")])
+def test_options_of_other_studies_are_refused(onebasin, here, words):
+    answer = onebasin("study", "orthogonal-skips", *words)
+    assert answer.code == 1
+    assert f"`{words[0]}` does not apply to the study orthogonal-skips" in answer.err
+
+
+def test_paper_is_another_spelling_of_full(onebasin, here):
+    answer = onebasin("study", "orthogonal-skips", "--paper", "--quick")
+    assert answer.code == 1
+    assert "came together with --quick" in answer.err
+
+
+@pytest.mark.slow
+def test_toy_run(onebasin, here, monkeypatch):
+    small = replace(
+        design.QUICK,
+        hidden=(3, 3),
+        vi=replace(design.QUICK.vi, iterations=40, evaluate_every=10, elbo_samples=8, draws=20),
+        nuts=NutsSettings(chains=2, warmup=20, draws=20, max_tree_depth=3),
+        gap=design.GapSettings(points=2, draws=4, permutations=2),
+    )
+    monkeypatch.setattr(design, "QUICK", small)
+    answer = onebasin(
+        "study", "orthogonal-skips", "--quick", "--problems", "plain,both", "--json", "--out", "run"
+    )
+    assert answer.code == 0, answer.err
+    found = answer.json["frames"]
+    assert not found["failures"]
+    assert len(found["cells"]) == 4
+    ends = [row for row in found["gaps"] if row["end"]]
+    assert [row["layer"] for row in ends] == ["all", "hidden1", "hidden2"]
+    for row in ends:
+        assert -0.5 <= row["lower"] <= row["upper"] + 0.5
+        assert row["upper"] <= row["log_order"] + 0.5
+    assert Path("run/report.html").stat().st_size > 50_000
