@@ -62,7 +62,8 @@ def advi(
     ------
     ValueError
         If a word is unknown, the seed out of range, the target has no definition for the engine, `start` does not fit
-        it, or a batch is asked for where there is no network, on the Stan engine, or larger than the data.
+        it, a batch is asked for where there is no network or is larger than the data, or a setting does not fit the
+        target, the family or the engine.
     AdviFailed
         If every attempt of Stan's failed; the message says so in one line.
     StanError

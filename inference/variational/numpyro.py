@@ -91,7 +91,12 @@ def _means(request: FitRequest, density: NumpyroDensity) -> jax.Array:
     settings, seed = request.settings, request.seed
     if request.start is not None:
         return given_start(density, request.start)[None]
-    if settings.init == "he" and isinstance(request.target, NetworkTarget):
+    if settings.init == "he":
+        if not isinstance(request.target, NetworkTarget):
+            raise ValueError(
+                f"`init` is 'he', but the target {request.target.name!r} is no network; use init='random', or give a "
+                "`start`."
+            )
         return he_starts(request.target, density, fits=1, dtype=settings.dtype, seed=seed)
     return random_starts(density, keys_for(Purpose.POINT, seed, 1), INIT_RADIUS)
 

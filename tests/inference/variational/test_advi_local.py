@@ -139,6 +139,12 @@ def test_layers_are_refused_where_they_are_not_normal(target: Target, family: st
         advi(target, family=family, settings=PAPER, check_symmetry=False)
 
 
+def test_he_is_refused_where_there_is_no_network() -> None:
+    settings = replace(PAPER, local_reparametrisation=False)
+    with pytest.raises(ValueError, match=r"`init` is 'he', but the target .* is no network"):
+        advi(known_target("numpyro"), settings=settings, check_symmetry=False)
+
+
 def test_he_is_where_the_means_start() -> None:
     target = sinc_target(biases="ordered")
     still = replace(PAPER, iterations=1, learning_rate=1e-12, dtype="float64")
