@@ -8,7 +8,7 @@ the same divergence weight and Adam's step. They are timed in one run, turn by t
 (seconds of the processor).
 
 The variance is that of a step's gradient with 64 samples by all means and log standard deviations, summed over them,
-over 200 gradients; at the start (He's weights, standard deviations 0.05) and after `--steps` steps. "equal quality" is
+over 100 gradients; at the start (He's weights, standard deviations 0.05) and after `--steps` steps. "equal quality" is
 the ratio of the times in which both ways have a mean gradient of the same variance: that of a step times that of the
 variance.
 """
@@ -49,7 +49,7 @@ VARIANTS = {
 }
 TIMED = 10
 """Steps that are timed together."""
-GRADIENTS = 200
+GRADIENTS = 100
 
 
 def target_of(variant: str) -> NetworkTarget:

@@ -147,7 +147,7 @@ def mixture_gap(
     >>> target = network.condition(x, np.sin(x))
     >>> fit = ob.advi(target, settings=ob.AdviSettings(iterations=200, draws=10))
     >>> gap = ob.mixture_gap(target, fit)
-    >>> 0 <= gap.total.lower <= np.log(2**3 * 6)
+    >>> bool(0 <= gap.total.lower <= np.log(2**3 * 6))
     True
     >>> list(gap.layers["layer"])
     ['hidden1']
