@@ -123,16 +123,22 @@ class RunCell(Cell):
 
 
 def _vi(fits: int, steps: int, draws: int) -> tuple[Fits, SymmetrisedSettings]:
-    """Settings of plain and of symmetrised fits, the same in all that both have."""
-    advi = AdviSettings(
-        iterations=steps, gradient_samples=8, elbo_samples=256, evaluate_every=steps // 20, tolerance=1e-12,
-        draws=draws, learning_rate=0.02, init_scale=0.05, dtype="float32",
-    )  # fmt: skip
-    symmetrised = SymmetrisedSettings(
-        fits=fits, steps=steps, samples=8, elbo_samples=256, evaluate_every=steps // 20, tolerance=0.0,
-        draws=draws, learning_rate=0.02, init_scale=0.05, dtype="float32",
-    )  # fmt: skip
-    return Fits(fits, advi), symmetrised
+    """Settings of plain and of symmetrised fits: the same objective, annealing, steps, starts and draws."""
+    both: dict[str, Any] = {
+        "elbo_samples": 256,
+        "evaluate_every": steps // 20,
+        "tolerance": 0.0,
+        "draws": draws,
+        "learning_rate": 0.02,
+        "schedule": "cosine",
+        "anneal": 0.5,
+        "local_reparametrisation": None,
+        "init": "he",
+        "init_scale": 0.05,
+        "dtype": "float32",
+    }
+    advi = AdviSettings(iterations=steps, gradient_samples=8, **both)
+    return Fits(fits, advi), SymmetrisedSettings(fits=fits, steps=steps, samples=8, **both)
 
 
 def _default() -> Config:

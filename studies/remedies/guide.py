@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from onebasin.analysis.report.markdown import table_to_markdown
@@ -57,7 +58,17 @@ def said_of(record: Mapping[str, Any]) -> str:
         *_listed(others),
         *map(table_to_markdown, tables),
     ]
-    return "\n\n".join(part for part in parts if part)
+    return "\n\n".join(map(_wrapped, filter(None, parts)))
+
+
+def _wrapped(text: str) -> str:
+    """Break lines as pages do; rows of tables stay whole."""
+    return "\n".join(line if line.startswith("|") else _broken(line) for line in text.split("\n"))
+
+
+def _broken(line: str) -> str:
+    inside = "  " if line.startswith("- ") else ""
+    return fill(line, 100, subsequent_indent=inside, break_long_words=False, break_on_hyphens=False)
 
 
 def _listed(statements: list[Any]) -> Iterator[str]:

@@ -19,6 +19,7 @@ from onebasin.analysis.posterior.view import as_view
 from onebasin.analysis.predictive.classification import set_coverage
 from onebasin.analysis.predictive.convergence import summarise_predictions
 from onebasin.analysis.predictive.points import Points, Predicted, distances, predict_points
+from onebasin.inference.variational.gap import mixture_gap
 from onebasin.models import NetworkTarget, schema
 from onebasin.models.symmetry.blocks import Exchangeable, blocks_of
 
@@ -61,7 +62,7 @@ def _rows(config: Config, outcomes: Outcomes, cells: list[RunCell]) -> Iterator[
             "run": cell.run,
             "remedy": one.name,
             "label": one.label,
-            **_bound(tree),
+            **_bound(cell, tree, network),
             **_predictions(cell, tree, data, truths.get(truth_of(cell.problem))),
             **_agreement(cell, tree, network, data.x),
             **_cost(outcomes, cell, tree),
@@ -90,10 +91,11 @@ def _predict(tree: xr.DataTree, posterior: xr.Dataset, data: Any) -> Predicted:
     return Predicted(found.centre, found.spread, scores)
 
 
-def _bound(tree: xr.DataTree) -> dict[str, Any]:
+def _bound(cell: Cell, tree: xr.DataTree, network: NetworkTarget) -> dict[str, Any]:
     """The best lower bound of the log evidence that each fit comes to, in nats, and the active units of the best fit.
 
-    Of a Gaussian that was fitted to draws, its ELBO.
+    Of plain fits also by how much symmetrising the best one would raise its ELBO, between two bounds; of a Gaussian
+    that was fitted to draws, its ELBO.
     """
     if (gaussian := as_view(tree).number(BOUND)) is not None:
         return {"bound": gaussian}
@@ -104,9 +106,12 @@ def _bound(tree: xr.DataTree) -> dict[str, Any]:
     values = found.table[name].to_numpy()
     columns = {"bound": values.mean(), "bound_sd": _sd(values), "best_bound": values.max()}
     columns |= {"rise": found.table["rise"].max()}
-    model = as_view(tree).network
-    assert model is not None, "every posterior here is of a network"
-    if not model.parametrisation.unit_norm:  # whose weights have no normal prior to diverge from
+    if cell.method == "meanfield":
+        gap = mixture_gap(network, tree, fit=found.best).total
+        columns |= {"gap_lower": gap.lower, "gap_upper": gap.upper}
+    if (
+        not network.model.parametrisation.unit_norm
+    ):  # whose weights have no normal prior to diverge from
         columns["active"] = unit_activity(tree).num_active
     return columns
 

@@ -26,6 +26,12 @@ _DEFINITIONS = (
         "approximation of the weights' posterior, have none.",
     ),
     (
+        "Gap",
+        "By how much the bound of a plain fit rises, at least, if it is averaged over all orders of the units after "
+        "training (Kurle et al. 2021, equation 6), of the fit with the highest bound. None is left where the order is "
+        "broken.",
+    ),
+    (
         "Active units",
         "Hidden units of whose incoming weights the data have told more than a nat (divergence from the prior), of the "
         "fit with the highest bound; the others have collapsed to the prior. Unit vectors have no normal prior.",

@@ -49,6 +49,7 @@ def _fields(classifier: bool) -> tuple[Field, ...]:
     return (
         Field("remedy", "label"),
         Field("bound", _runs("bound", 1), unit="nats"),
+        Field("gap", _runs("gap_lower", 1), unit="nats, at least"),
         Field("active", _runs("active", 0), unit="units, best fit"),
         Field("log score", _runs("log_score", 3), unit="nats"),
         error,
