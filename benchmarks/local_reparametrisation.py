@@ -73,7 +73,10 @@ class Way:
         """With its state at the start."""
         density = density_of(target)
         objective = Objective(
-            density, MeanField(density.size), bool(settings.local_reparametrisation)
+            density,
+            MeanField(density.size),
+            bool(settings.local_reparametrisation),
+            keep_noise=True,
         )
         optimiser = PlainElbo(objective, settings, jax.random.key(1))
         loc = he_starts(target, density, fits=1, dtype=settings.dtype, seed=0)

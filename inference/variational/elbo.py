@@ -37,11 +37,22 @@ PIECE = 20_000_000
 
 @dataclass(frozen=True)
 class Objective:
-    """The ELBO of a target's density under a family; `local` says whether layers' values are drawn."""
+    """The ELBO of a target's density under a family.
+
+    Attributes
+    ----------
+    density, family
+        Of the target, and of q.
+    local
+        Whether layers' values are drawn.
+    keep_noise
+        As of `sample_outputs`; ADVI's.
+    """
 
     density: NumpyroDensity
     family: Family
     local: bool
+    keep_noise: bool = False
 
     def draw(self, p: Parameters, key: jax.Array, num: int) -> Float[Array, "sample param"]:
         """Draws for the terms below; with local reparametrisation only of what is no normal weight, which cost little.
@@ -75,7 +86,16 @@ class Objective:
             return jax.vmap(lambda v: one(model.network.apply(v, x), v))(values)
         mean, sd = self._moments(p)
         ordered = {name: values[name] for name in _ordered_biases(density.target)}
-        output = sample_outputs(key, model.network, mean, sd, x, len(draws), drawn=ordered)
+        output = sample_outputs(
+            key,
+            model.network,
+            mean,
+            sd,
+            x,
+            len(draws),
+            drawn=ordered,
+            keep_noise=self.keep_noise,
+        )
         return jax.vmap(one)(output, values)
 
     def evaluate(

@@ -63,7 +63,9 @@ def fit(request: FitRequest) -> VariationalFit:
         loc = _means(request, density)
         key_steps, key_elbo, key_draws = jax.random.split(jax.random.key(seed), 3)
         elbo = PlainElbo(
-            Objective(density, family, local), settings, key_for(Purpose.ADVI_BATCHES, seed)
+            Objective(density, family, local, keep_noise=True),
+            settings,
+            key_for(Purpose.ADVI_BATCHES, seed),
         )
         state = elbo.first(loc, settings.init_scale, jax.random.key_data(key_steps)[None])
         bar = bars.add("ADVI", settings.iterations)
@@ -141,7 +143,7 @@ class PlainElbo(Optimiser):
         if self.objective.local:
             key_draws, key_layers = jax.random.split(key)
             return -self._by_layers(params, key_draws, _quick(key_layers), rows, weight)
-        log_density = self.objective.density.log_density
+        log_density: LogDensity = self.objective.density.log_density
         if rows is not None or s.anneal:
             log_density = self._weighted(rows, weight)
         return -self._elbo(jax.vmap(log_density), params, key, s.gradient_samples, weight)

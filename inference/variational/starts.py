@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -14,7 +16,12 @@ from ..training.settings import EnsembleSettings
 
 
 def he_starts(
-    target: NetworkTarget, density: NumpyroDensity, *, fits: int, dtype: str, seed: int
+    target: NetworkTarget,
+    density: NumpyroDensity,
+    *,
+    fits: int,
+    dtype: Literal["float64", "float32"],
+    seed: int,
 ) -> Float[Array, "fit param"]:
     """Unconstrained points: weights as He et al. 2015 have it, the rest as `EnsembleSettings.init` says."""
     made = EnsembleSettings(members=fits, init="he", dtype=dtype)

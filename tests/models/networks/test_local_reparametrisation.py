@@ -86,3 +86,17 @@ def test_biases_that_are_drawn_already_are_those_of_every_input():
     ours = sample_outputs(jax.random.key(0), network, without, sd, x, 4, drawn=drawn)
     expected = jax.vmap(lambda b: network.apply(without | b, x))(drawn)
     np.testing.assert_allclose(ours, expected, rtol=1e-10, atol=1e-12)
+
+
+def test_noise_that_is_kept_is_the_same():
+    network = NETWORKS["deep"]
+    mean, sd = gaussian(network, 1)
+    x = jnp.asarray(np.random.default_rng(2).normal(size=(5, 3)))
+
+    def total(sd: dict[str, jax.Array], keep: bool) -> jax.Array:
+        key = jax.random.key(0)
+        return jnp.sum(sample_outputs(key, network, mean, sd, x, 4, keep_noise=keep) ** 2)
+
+    kept, made_again = (jax.jit(jax.grad(total), static_argnums=1)(sd, k) for k in (True, False))
+    for name, slope in made_again.items():
+        np.testing.assert_allclose(kept[name], slope, rtol=1e-10)
