@@ -255,7 +255,7 @@ def _layers(
     for layer in network.layers:
         active = units.loc[layer.out_axis, "active"].sum() if layer.hidden else pd.NA
         biases = kl[layer.bias].sum() if layer.bias else np.nan
-        if layer.bias in moments.coordinates:
+        if layer.bias and layer.bias in moments.coordinates:
             own = (moments.mean[layer.bias], moments.sd[layer.bias])
             biases = ordered_divergence(*moments.coordinates[layer.bias], *own, bias_scales[layer])
         weights = kl[layer.weight].sum() if layer.weight else np.nan

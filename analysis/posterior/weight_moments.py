@@ -83,9 +83,11 @@ def _vectors(
 ) -> tuple[Vector, Vector] | None:
     """Mean and standard deviation of a mean-field fit's coordinates; None of anything else."""
     names = ("loc", "scale") if evaluation is None else (schema.LOC_TRACE, schema.SCALE_TRACE)
-    there = fit is not None and all(name in fit for name in names)
+    # With a factor, `scale` is a part of the spread; without `scale`, traces are of coordinates that depend.
+    mean_field = fit is not None and "scale" in fit and "factor" not in fit
+    there = mean_field and all(name in fit for name in names)
     if evaluation is None:
-        if fit is None or not there or "factor" in fit:  # whose `scale` is a part of the spread
+        if fit is None or not there:
             return None
         return tuple(np.asarray(fit[name].values, np.float64) for name in names)  # type: ignore[return-value]
     if fit is None or not there:

@@ -236,6 +236,9 @@ def test_a_trace_of_parameters_tells_how_units_came_and_went(rng):
     np.testing.assert_array_equal(last.to_numpy(), ob.unit_activity(tree).units.to_numpy())
     with pytest.raises(ValueError, match="`evaluation` is 2, and there are 2: choose one from 0"):
         ob.unit_activity(tree, evaluation=2)
+    tree["variational"] = fit.assign(assigned).drop_vars("scale")  # as of a full covariance
+    with pytest.raises(ValueError, match="keeps no parameters of a mean-field fit"):
+        ob.unit_activity(tree, evaluation=0)
 
 
 def test_a_low_rank_fit_is_judged_by_its_draws(rng):
@@ -256,3 +259,33 @@ def test_refusals_say_what_to_give(rng):
         ob.unit_activity(tree, threshold=0)
     with pytest.raises(ValueError, match="use a fit with `trace_parameters=True`"):
         ob.unit_activity(tree, evaluation=3)
+
+
+@pytest.fixture(scope="module")
+def ordered_fit():
+    """A short fit of a network with ordered biases, which keeps its parameters while it trains."""
+    model = network(hidden=(2,), biases="ordered", noise_sd=None)
+    settings = ob.AdviSettings(
+        iterations=200, evaluate_every=100, draws=2000, gradient_samples=2, elbo_samples=2,
+        local_reparametrisation=True, trace_parameters=True, tolerance=1e-9,
+    )  # fmt: skip
+    return ob.advi(model.condition(X, np.sin(X)), settings=settings, seed=1)
+
+
+def test_moments_of_an_engines_fit_are_those_of_its_draws(ordered_fit):
+    view = as_view(ordered_fit)
+    moments = weight_moments(view, view.network)
+    assert moments.exact
+    for name, mean in moments.mean.items():
+        draws = ordered_fit["posterior"][name].values[0]
+        error = moments.sd[name] / np.sqrt(len(draws))
+        assert (np.abs(draws.mean(axis=0) - mean) < 5 * error).all(), name
+        np.testing.assert_allclose(draws.std(axis=0), moments.sd[name], rtol=0.2)
+
+
+def test_an_engines_trace_ends_at_the_fit(ordered_fit, tmp_path):
+    ob.save(ordered_fit, tmp_path / "fit.nc")
+    last = ob.unit_activity(tmp_path / "fit.nc", evaluation=-1)
+    for name, column in ob.unit_activity(ordered_fit).units.items():
+        np.testing.assert_allclose(last.units[name], column, rtol=1e-12)
+    assert ob.unit_activity(ordered_fit, evaluation=0).kl != last.kl
