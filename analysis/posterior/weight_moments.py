@@ -84,13 +84,13 @@ def _vectors(
     """Mean and standard deviation of a mean-field fit's coordinates; None of anything else."""
     names = ("loc", "scale") if evaluation is None else (schema.LOC_TRACE, schema.SCALE_TRACE)
     # With a factor, `scale` is a part of the spread; without `scale`, traces are of coordinates that depend.
-    mean_field = fit is not None and "scale" in fit and "factor" not in fit
-    there = mean_field and all(name in fit for name in names)
+    if fit is not None and not ({"scale", *names} <= set(fit) and "factor" not in fit):
+        fit = None
     if evaluation is None:
-        if fit is None or not there:
+        if fit is None:
             return None
         return tuple(np.asarray(fit[name].values, np.float64) for name in names)  # type: ignore[return-value]
-    if fit is None or not there:
+    if fit is None:
         raise ValueError(
             f"`evaluation` is {evaluation!r}, but `{view.argument}` keeps no parameters of a mean-field fit while it "
             "trained: use a fit with `trace_parameters=True`, or None for the end."

@@ -8,6 +8,7 @@ from onebasin.analysis.report import Table
 from .. import lab
 from ..heldout import MAX_RHAT
 from ..lab import Field, Frames, Row, View
+from ..lab.views import Tabulate
 from .design import REMEDIES
 from .problems import PROBLEMS
 
@@ -118,5 +119,5 @@ FITS = View(
     over=_fitted,
 )
 TABLES = {problem: remedies_on(problem) for problem in PROBLEMS}
-VIEWS = (*TABLES.values(), lab.CLAIMS, TRUTH, FITS, lab.TRIALS, lab.FAILURES)
-SHOWN = (*TABLES.values(), lab.CLAIM_VERDICTS)
+VIEWS: tuple[Tabulate, ...] = (*TABLES.values(), lab.CLAIMS, TRUTH, FITS, lab.TRIALS, lab.FAILURES)
+SHOWN: tuple[Tabulate, ...] = (*TABLES.values(), lab.CLAIM_VERDICTS)
