@@ -2,7 +2,7 @@
 
 Convention: divergences are KL[q || prior] in nats, of independent normals from their means and sds: exact of a
 mean-field fit; of any other draws a lower bound, since among distributions of these moments the normal one is nearest
-to a normal prior, and dependence only adds. The signal of a weight is |mean| / sd.
+to a normal prior, and dependence only adds. The signal of a weight is its mean's size over its sd.
 
 A unit that a mean-field fit has pruned has outgoing weights at zero, so that nothing it does is seen; then nothing
 keeps its incoming weights from the prior, and they return to it (Trippe and Turner 2018). So a unit is called active
@@ -45,13 +45,13 @@ class UnitActivity(Shown):
         A row a hidden unit, by `layer` (``hidden1``, ...) and `unit`: `kl_in`, `kl_bias` and `kl_out`, the divergence
         of its incoming weights, its bias and its outgoing weights from the prior in nats (NaN where there are none, of
         weights of unit norm, and of ordered biases, which have a divergence together alone); `snr_in` and `snr_out`,
-        the largest |mean| / sd among incoming and outgoing weights; `active`, whether an outgoing one exceeds
-        `threshold` that leads to an output or to an active unit.
+        the largest size of a mean over its sd among incoming and outgoing weights; `active`, whether an outgoing one
+        exceeds `threshold` that leads to an output or to an active unit.
     layers : DataFrame
         A row a layer, the last one too: hidden `units`, how many are `active`, and the divergence of all its
         `kl_weights` and `kl_biases` in nats.
     threshold : float
-        The |mean| / sd above which a weight carries a signal.
+        The size of a mean over its sd above which a weight carries a signal.
     exact : bool
         Whether divergences are those of a mean-field fit; else they are lower bounds.
     """
@@ -98,7 +98,7 @@ def unit_activity(
         Of a network: a mean-field fit of `ob.advi` or `ob.symmetrised_vi` (of several fits the one
         with the highest ELBO), or draws in one labelling, such as aligned ones.
     threshold : float
-        The |mean| / sd above which a weight carries a signal.
+        The size of a mean over its sd above which a weight carries a signal.
     evaluation : int, optional
         At which evaluation of the ELBO, from 0, of a mean-field fit with `trace_parameters`; by default at the end.
 
@@ -171,7 +171,7 @@ def _divergences(model: BayesianNetwork, moments: WeightMoments) -> dict[str, np
 
 
 def _signals(moments: WeightMoments) -> dict[str, np.ndarray]:
-    """|mean| / sd of every weight and bias, entry by entry."""
+    """Size of the mean over the sd of every weight and bias, entry by entry."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return {name: np.abs(mean) / moments.sd[name] for name, mean in moments.mean.items()}
 

@@ -6,16 +6,21 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from onebasin.inference import MclmcSettings, PathfinderSettings
+from onebasin.inference import AdviSettings, MclmcSettings, PathfinderSettings
 from onebasin.models.checks import choose
 
 from ..errors import StudyError
 from ..methods import METHODS, NETWORK_METHODS, Settings
 
-NUMPYRO_ALONE = ("dtype", "init_scale", "learning_rate", "max_steps")
+NUMPYRO_ALONE = ("dtype", "init_scale", "learning_rate", "max_steps", "schedule", "anneal")
 """Fields of settings that Stan has no use for."""
-NETWORKS_ALONE = ("batch_size",)
-"""Fields of settings that neither a program nor a model of one's own has a use for."""
+NETWORKS_ALONE = ("batch_size", "local_reparametrisation", "trace_parameters")
+"""Fields of settings that neither a program nor a model of one's own has a use for; traces are read in Python."""
+
+
+def has_use(settings: type, name: str) -> bool:
+    """Whether programs and models have a use for a field; of ADVI's starts, one is for networks and one is left."""
+    return name not in NETWORKS_ALONE and not (settings is AdviSettings and name == "init")
 
 
 def settings_for(method: str, options: Mapping[str, Any], *, engine: str = "stan") -> Settings:
@@ -63,7 +68,8 @@ def settings_for(method: str, options: Mapping[str, Any], *, engine: str = "stan
 
 def _check_fields(method: str, given: Mapping[str, Any], engine: str) -> None:
     """Refuse an option that the method, or the engine, has no use for."""
-    known = [field.name for field in fields(METHODS[method]) if field.name not in NETWORKS_ALONE]
+    cls = METHODS[method]
+    known = [field.name for field in fields(cls) if has_use(cls, field.name)]
     taken = [name for name in known if engine == "numpyro" or name not in NUMPYRO_ALONE]
     for name in given:
         if name in taken:

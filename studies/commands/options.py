@@ -12,13 +12,17 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 import typer
 
 
-def setting_options(methods: Mapping[str, type]) -> list[inspect.Parameter]:
+def setting_options(
+    methods: Mapping[str, type], wanted: Callable[[type, str], bool]
+) -> list[inspect.Parameter]:
     """Make an option of every field of some methods' settings.
 
     Parameters
     ----------
     methods : mapping
         Method to its class of settings. A field of several is one option.
+    wanted : callable
+        Whether a field of a class, by its name, is to be one.
 
     Returns
     -------
@@ -28,7 +32,8 @@ def setting_options(methods: Mapping[str, type]) -> list[inspect.Parameter]:
     holders: dict[str, dict[str, type]] = {}
     for method, cls in methods.items():
         for field in fields(cls):
-            holders.setdefault(field.name, {})[method] = cls
+            if wanted(cls, field.name):
+                holders.setdefault(field.name, {})[method] = cls
     return [_option(name, by_method, len(methods)) for name, by_method in holders.items()]
 
 

@@ -109,7 +109,6 @@ def sample(
 
 def sample_with_settings() -> Callable[..., None]:
     """Give the command with an option for every field of settings that programs and models have a use for."""
-    from .method_settings import METHODS, NETWORKS_ALONE
+    from .method_settings import METHODS, has_use
 
-    options = [each for each in setting_options(METHODS) if each.name not in NETWORKS_ALONE]
-    return with_options(sample, options)
+    return with_options(sample, setting_options(METHODS, has_use))

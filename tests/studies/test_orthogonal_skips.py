@@ -35,10 +35,13 @@ TOY = replace(
 
 
 def fake_fit(target: NetworkTarget, settings: AdviSettings, seed: int) -> xr.DataTree:
-    """A fit that knows two weights into the first layer well, and nothing of the others."""
+    """A fit that knows the two weights of the output well, and so two units, and nothing of the others."""
     tree = fake_posterior(target, "advi-meanfield", "numpyro", settings, seed)
-    size = sum(int(np.prod(shape)) for shape in target.model.network.shapes.values()) + 1
-    known = np.arange(size) < 2
+    shapes = target.model.network.shapes
+    sizes = [
+        int(np.prod(shapes[name])) for name in sorted(shapes)
+    ]  # as the vector has them; then sigma
+    known = np.repeat([name == "W3" for name in (*sorted(shapes), "sigma")], [*sizes, 1])
     loc, scale = np.where(known, 1.0, 0.0), np.where(known, 0.05, 1.0)
     dims = ("evaluation", "param")
     variables = {

@@ -104,7 +104,8 @@ def test_cells_come_after_their_inputs_and_have_keys_of_their_own(name, options)
     for cell in study.cells(study.configure(options)):
         assert set(cell.inputs) <= seen
         assert cell.key not in seen
-        assert cell.key.count(".") == 2 + (cell.split is not None)
+        data = 0 if not cell.data else 1 + cell.data.count(".")
+        assert cell.key.count(".") == 2 + data + (cell.split is not None)
         seen.add(cell.key)
         json.dumps(cell.settings, default=vars)
     assert seen
