@@ -4,7 +4,7 @@ Convention: the coordinate is a single input, or any line through input space th
 laid; bands are central and include the observation noise where the draws do.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -113,16 +113,10 @@ def plot_predictive_band(
     """
     if not bands:
         raise ValueError("`bands` is empty: give the band of at least one posterior.")
-    figure, panels = new_panels(
-        bands,
-        columns=columns,
-        panel_size=(3.9, 2.7) if len(bands) > 1 else (5.8, 3.2),
-        margin=(0.3, 0.5),
-        x_label=x_label,
-        y_label=y_label,
-    )
+    figure, panels = band_panels(bands, columns=columns, x_label=x_label, y_label=y_label)
     for axes, band in zip(panels, bands.values(), strict=True):
-        _draw_band(axes, band)
+        ends = ((*band.outer, 0.18, "95 %"), (*band.inner, 0.34, "50 %"))
+        draw_bands(axes, band.coordinate, band.mean, ends)
         draw_curves(axes, data, truth)
         axes.locator_params(nbins=5)
     handles, labels = panels[0].get_legend_handles_labels()
@@ -130,12 +124,29 @@ def plot_predictive_band(
     return figure
 
 
-def _draw_band(axes: Axes, band: PredictiveBand) -> None:
-    for ends, alpha, label in ((band.outer, 0.18, "95 %"), (band.inner, 0.34, "50 %")):
+def band_panels(
+    bands: Mapping[str, object], *, columns: int, x_label: str, y_label: str
+) -> tuple[Picture, list[Axes]]:
+    """Lay out a panel for each posterior's bands."""
+    return new_panels(
+        bands,
+        columns=columns,
+        panel_size=(3.9, 2.7) if len(bands) > 1 else (5.8, 3.2),
+        margin=(0.3, 0.5),
+        x_label=x_label,
+        y_label=y_label,
+    )
+
+
+def draw_bands(
+    axes: Axes, coordinate: Line, mean: Line, bands: Iterable[tuple[Line, Line, float, str]]
+) -> None:
+    """Draw bands, the widest first, each by its ends, its opacity and its label; and the mean as a line over them."""
+    for low, high, alpha, label in bands:
         axes.fill_between(
-            band.coordinate, *ends, color=ACCENT, alpha=alpha, linewidth=0, label=label
+            coordinate, low, high, color=ACCENT, alpha=alpha, linewidth=0, label=label
         )
-    axes.plot(band.coordinate, band.mean, color=ACCENT, linewidth=1.8, label="predictive mean")
+    axes.plot(coordinate, mean, color=ACCENT, linewidth=1.8, label="predictive mean")
 
 
 def draw_curves(axes: Axes, data: Curve | None, truth: Curve | None) -> None:

@@ -11,14 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
 from matplotlib.axes import Axes
 
 from .picture import Picture
-from .predictive_band import Curve, draw_curves
-from .style import ACCENT, GRID, add_legend, new_panels
-
-Line = Float[np.ndarray, " obs"]
+from .predictive_band import Curve, Line, band_panels, draw_bands, draw_curves
+from .style import GRID, add_legend
 
 _REACH = 2.0
 """Ranges of the observed values that the vertical axis shows at most on either side of them."""
@@ -58,16 +55,11 @@ def plot_uncertainty_bands(
     columns
         Panels in a row.
     """
-    figure, panels = new_panels(
-        bands,
-        columns=columns,
-        panel_size=(3.9, 2.7) if len(bands) > 1 else (5.8, 3.2),
-        margin=(0.3, 0.5),
-        x_label=x_label,
-        y_label=y_label,
-    )
+    figure, panels = band_panels(bands, columns=columns, x_label=x_label, y_label=y_label)
     for axes, band in zip(panels, bands.values(), strict=True):
-        _draw(axes, band)
+        spreads = ((band.total, 0.18, "total: ± 1 sd"), (band.epistemic, 0.34, "epistemic: ± 1 sd"))
+        ends = ((band.mean - sd, band.mean + sd, alpha, label) for sd, alpha, label in spreads)
+        draw_bands(axes, band.coordinate, band.mean, ends)
         draw_curves(axes, data, truth)
         if data is not None:
             _shade_outside(axes, band, data)
@@ -77,21 +69,6 @@ def plot_uncertainty_bands(
         panels[0].set_ylim(*limits)
     add_legend(figure, *panels[0].get_legend_handles_labels(), columns=3)
     return figure
-
-
-def _draw(axes: Axes, band: UncertaintyBand) -> None:
-    spreads = ((band.total, 0.18, "total: ± 1 sd"), (band.epistemic, 0.34, "epistemic: ± 1 sd"))
-    for sd, alpha, label in spreads:
-        axes.fill_between(
-            band.coordinate,
-            band.mean - sd,
-            band.mean + sd,
-            color=ACCENT,
-            alpha=alpha,
-            linewidth=0,
-            label=label,
-        )
-    axes.plot(band.coordinate, band.mean, color=ACCENT, linewidth=1.8, label="predictive mean")
 
 
 def _shade_outside(axes: Axes, band: UncertaintyBand, data: Curve) -> None:
