@@ -117,6 +117,12 @@ class Objective:
         rows = (jnp.arange(len(x)), x, y)
         return jnp.sum(jax.lax.map(one, rows, batch_size=together), axis=0)
 
+    def elbo_values(
+        self, p: Parameters, key: jax.Array, draws: Float[Array, "sample param"]
+    ) -> Float[Array, " sample"]:
+        """Values whose mean is the ELBO, of all data."""
+        return self.evaluate(p, key, draws) + self.log_prior(p, draws) + self.family.entropy(p)
+
     def log_prior(
         self, p: Parameters, draws: Float[Array, "sample param"]
     ) -> Float[Array, " sample"]:

@@ -184,10 +184,7 @@ class PlainElbo(Optimiser):
         if objective.local:
             key_draws, key_layers = jax.random.split(key)
             draws = objective.draw(params, key_draws, s.elbo_samples)
-            values = objective.evaluate(params, key_layers, draws)
-            elbo = jnp.mean(values + objective.log_prior(params, draws)) + self.family.entropy(
-                params
-            )
+            elbo = jnp.mean(objective.elbo_values(params, key_layers, draws))
             return elbo, jnp.zeros_like(elbo)
         density = objective.density
         # One draw after the other where there are batches: a pass over all data may fill the memory by itself.

@@ -118,7 +118,7 @@ def _reported(
     s, family = optimiser.settings, optimiser.family
     key_eps, key_layers, key_terms = jax.random.split(jax.random.fold_in(key, 1), 3)
     draws = sample(family, params, key_eps, s.report_draws)
-    values = optimiser.elbo_values(params, key_layers, draws)
+    values = optimiser.objective.elbo_values(params, key_layers, draws)
     both = optimiser.information.report(params, key_terms, draws)
     elbo = jnp.mean(values)
     return {

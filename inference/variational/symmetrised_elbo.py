@@ -118,15 +118,8 @@ class SymmetrisedElbo(Optimiser):
         """The ELBO of one fit and the information."""
         key_eps, key_layers, key_terms = jax.random.split(key, 3)
         draws = sample(self.family, params, key_eps, self.settings.elbo_samples)
-        elbo = jnp.mean(self.elbo_values(params, key_layers, draws))
+        elbo = jnp.mean(self.objective.elbo_values(params, key_layers, draws))
         return elbo, jnp.mean(self.information.value(params, key_terms, draws))
-
-    def elbo_values(
-        self, params: Parameters, key: jax.Array, draws: Float[Array, "sample param"]
-    ) -> Float[Array, " sample"]:
-        """Values whose mean is the ELBO, of one fit and all data."""
-        likelihood = self.objective.evaluate(params, key, draws)
-        return likelihood + self.objective.log_prior(params, draws) + self.family.entropy(params)
 
     def failure(self, values: np.ndarray, before: int, after: int) -> InferenceError:
         """What is said of an ELBO or an information that is not finite."""
