@@ -26,6 +26,11 @@ from .making import Made, Recipe
 CONNECT_SECONDS = 10
 _NOBODY_ELSE = "127.0.0.1:0"
 """Where Dask serves its own pages, which it always does: a free port that no other machine sees."""
+_MADE, _MADE_FROM = "cell", "derived-cell"
+"""Dask groups tasks by the first part of their keys. Those of a group without inputs wait at the scheduler until a
+thread is free, and are moved to an idle worker as soon as one of the group has shown how long it takes. Cells that each
+had a group of their own would stay with the worker that they were given first, and one that joins later would get none.
+"""
 Hear = Callable[[Cell, str], None]
 """Called with what is said of a cell while it is made; "" when it begins."""
 
@@ -109,7 +114,7 @@ def made_on_dask(
             cores=cores,
             tries=tries,
             topic=topic,
-            key=f"{cell.key}-{topic}",
+            key=(f"{_MADE_FROM if cell.inputs else _MADE}-{topic}", cell.key),
             priority=-place,
         )
     cell_of = {future.key: by_key[key] for key, future in futures.items()}

@@ -4,6 +4,7 @@ import json
 import os
 import threading
 import time
+from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import chain, repeat
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from distributed import LocalCluster, get_worker
 
 from onebasin.models.errors import InUse, RunCancelled, WriteError
 from onebasin.models.notices import notice
@@ -126,6 +128,22 @@ def test_a_graph_has_the_outcomes_of_one_after_another(run, at_once):
     again, said = run()
     assert list(again) == list(graph)
     assert sum(line.endswith(": there already") for line in said) == 4
+
+
+def test_workers_that_join_later_share_the_cells(run, monkeypatch):
+    made = []
+
+    def at_work(order, inputs, *, cores, cancel, hear):
+        made.append(get_worker().address)
+        time.sleep(1)
+        return orders.carry_out(order, inputs, lambda line: None)
+
+    monkeypatch.setattr("onebasin.studies.cell_worker.make_in_process", at_work)
+    quietly = {"dashboard_address": "127.0.0.1:0", "worker_dashboard_address": "127.0.0.1:0"}
+    with LocalCluster(n_workers=0, threads_per_worker=1, processes=False, **quietly) as cluster:
+        threading.Timer(1, cluster.scale, [2]).start()
+        run(Config(("",) * 4), workers=None, scheduler=cluster.scheduler_address)
+    assert sorted(Counter(made[:4]).values()) == [2, 2]
 
 
 def test_failures_take_what_depends_on_them_and_nothing_else(run, at_once, tmp_path):
