@@ -1,4 +1,4 @@
-"""The paper's statements, each an effect over data sets, by prior.
+"""The paper's statements, each an effect over data sets, by what the paper leaves open (prior, noise, function).
 
 The paper draws its results and gives no number, so every limit below is ours. With fewer data sets than a Wilcoxon test
 needs every statement is unclear.
@@ -23,7 +23,7 @@ MOST = 0.5
 TIGHT = 0.9
 """The bounds count as almost equally tight where the gap leaves this share of its largest value unused."""
 NOMINAL = 0.95
-ALIKE = ("method", "prior_sd")
+ALIKE = ("method", "condition")
 SKIPS = (("plain", "orthogonal"), ("ordered", "both"))
 """Without and with skips, all else equal."""
 
@@ -43,7 +43,7 @@ _ORDERED = "[...] if the biases take (near) zero values, the degeneracy remains 
 
 
 def disagrees(where: str) -> Void:
-    """Tell whether chains disagree on f, so that the sampler is no truth for a row's model, data and prior."""
+    """Tell whether chains disagree on f, so that the sampler is no truth for a row's model, data and condition."""
 
     def void(frames: Frames, row: Row) -> bool:
         alike = {name: row[name] for name in ("data", "problem")}
@@ -89,7 +89,7 @@ def _stages(frames: Frames) -> Iterator[Row]:
 
 
 def _of(row: Row) -> str:
-    return f"{METHOD_WORDS[row['method']]}, prior sd {row['prior_sd']:g}"
+    return f"{METHOD_WORDS[row['method']]}, {row['condition']}"
 
 
 def _alone(row: Row) -> str:
@@ -134,8 +134,8 @@ def _from_sampler(measure: Measure, side: Side, problem: str) -> Test:
     """Compare a sampler with the approximation of the same model, data set by data set."""
     return changes(
         select("cells", problem=problem), measure, "method", ((TRUTH, VI),), side,
-        scale="difference", by="dataset", same=("problem", "prior_sd"), void=disagrees(INSIDE),
-        where=lambda a, b: f"{problem}, NUTS to mean-field ADVI, prior sd {a['prior_sd']:g}",
+        scale="difference", by="dataset", same=("problem", "condition"), void=disagrees(INSIDE),
+        where=lambda a, b: f"{problem}, NUTS to mean-field ADVI, {a['condition']}",
     )  # fmt: skip
 
 
@@ -214,7 +214,7 @@ CLAIMS = (
         f"of log |G| the gap of equation 6 leaves a share unused that has its interval above {TIGHT:g}, at the end",
         exceeds(
             select("gaps", layer=ALL, end=True), _unused, TIGHT,
-            same=("problem", "prior_sd"), where=lambda row: f"{row['problem']}, prior sd {row['prior_sd']:g}",
+            same=("problem", "condition"), where=lambda row: f"{row['problem']}, {row['condition']}",
         ),
     ),
     _claim(
@@ -223,8 +223,8 @@ CLAIMS = (
         "the gap's upper bound at the end, less its largest lower bound during the training, has its interval below 0",
         changes(
             _stages, "nats", "stage", (("the largest", "the last"),), "below",
-            scale="difference", by="dataset", same=("problem", "prior_sd"),
-            where=lambda a, b: f"{a['problem']}, prior sd {a['prior_sd']:g}",
+            scale="difference", by="dataset", same=("problem", "condition"),
+            where=lambda a, b: f"{a['problem']}, {a['condition']}",
         ),
     ),
 )  # fmt: skip

@@ -1,8 +1,7 @@
 """The design: a network of five layers with its symmetry broken in two ways or not, data sets, and the cells to make.
 
 The paper does not state the scale of its isotropic prior, the noise model, the sinc function's scale, or the optimiser.
-Here the prior is N(0, `prior_sd`^2), at more than one scale, the noise's standard deviation is inferred under a
-half-normal prior, the function has three zeros on each side of its peak, and the optimiser is Adam.
+What fits turns on the first three, so they are varied (`Condition`); the optimiser is Adam.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,8 +12,16 @@ from types import MappingProxyType
 import numpy as np
 
 from onebasin.inference import AdviSettings, MclmcSettings, NutsSettings
-from onebasin.models import BayesianNetwork, Network, NetworkTarget, NormalPrior, Parametrisation
-from onebasin.models.data import Dataset, load_data
+from onebasin.models import (
+    BayesianNetwork,
+    Gaussian,
+    Network,
+    NetworkTarget,
+    NormalPrior,
+    Parametrisation,
+)
+from onebasin.models.data import Dataset
+from onebasin.models.data.synthetic import sinc
 
 from ..errors import StudyError
 from ..lab import Cell, Options
@@ -48,6 +55,23 @@ MAX_DATASETS = 99
 
 
 @dataclass(frozen=True)
+class Condition:
+    """What the paper leaves open: the scale of the prior N(0, `prior_sd`^2), the noise and the function."""
+
+    name: str  # In the keys of cells.
+    prior_sd: float = 0.3
+    noise_sd: float | None = (
+        0.2  # The noise's standard deviation, known to the model; None: it is inferred.
+    )
+    frequency: float = 1.5  # Zeros of the sinc function per unit of x.
+    datasets: int = 1
+
+    def __str__(self) -> str:
+        noise = "noise inferred" if self.noise_sd is None else "noise known"
+        return f"prior sd {self.prior_sd:g}, {noise}, sinc({self.frequency:g} x)"
+
+
+@dataclass(frozen=True)
 class GapSettings:
     """How equation 6 is estimated (`ob.mixture_gap`): at `points` moments of the training, the last among them."""
 
@@ -61,13 +85,12 @@ class Config:
     """What is crossed, and by which settings.
 
     Data set k has the seed `seed` + k - 1, for data, fits and chains, the same for all variants, whose comparisons are
-    paired. Samplers run with the first of the priors; MCLMC on the first `mclmc_datasets` data sets alone.
+    paired. Samplers run under the first of the conditions; MCLMC on the first `mclmc_datasets` data sets alone.
     """
 
     seed: int
     variants: tuple[str, ...]
-    datasets: int
-    prior_sds: tuple[float, ...]
+    conditions: tuple[Condition, ...]
     hidden: tuple[int, ...]
     vi: AdviSettings
     nuts: NutsSettings
@@ -77,29 +100,35 @@ class Config:
 
     def __post_init__(self) -> None:
         """Refuse a number of data sets that makes no sense."""
-        if not 1 <= self.datasets <= MAX_DATASETS:
-            raise StudyError(
-                f"`--datasets` is {self.datasets}; it must be a whole number from 1 to {MAX_DATASETS}."
-            )
+        for condition in self.conditions:
+            if not 1 <= condition.datasets <= MAX_DATASETS:
+                raise StudyError(
+                    f"`--datasets` is {condition.datasets}; it must be a whole number from 1 to {MAX_DATASETS}."
+                )
 
 
 @dataclass(frozen=True)
 class DataCell(Cell):
-    """A posterior, or what is computed of one, of one data set and one prior."""
+    """A posterior, or what is computed of one, of one data set under one condition."""
 
     number: int = 1  # Of the data set, from 1.
-    prior_sd: float = 1.0
+    condition: Condition = Condition("")
 
 
 # fmt: off
 DEFAULT = Config(
     seed=0,
     variants=tuple(VARIANTS),
-    datasets=6,  # fewer cannot give a paired Wilcoxon test below 0.05
-    prior_sds=(0.3, 1.0),
+    conditions=(
+        Condition("known", datasets=6),  # fewer cannot give a paired Wilcoxon test below 0.05
+        Condition("inferred", noise_sd=None, datasets=6),
+        Condition("narrow-prior", prior_sd=0.1),
+        Condition("wide-prior", prior_sd=1.0),
+        Condition("three-zeros", frequency=3.0),
+    ),
     hidden=(32,) * 5,
     vi=AdviSettings(
-        iterations=20_000, gradient_samples=8, elbo_samples=256, evaluate_every=1000, tolerance=0.0, draws=1000,
+        iterations=10_000, gradient_samples=8, elbo_samples=256, evaluate_every=500, tolerance=0.0, draws=1000,
         learning_rate=0.01, schedule="cosine", anneal=0.5, local_reparametrisation=True, init="he", init_scale=0.05,
         trace_parameters=True, dtype="float32",
     ),
@@ -110,8 +139,7 @@ DEFAULT = Config(
 )
 QUICK = replace(
     DEFAULT,
-    datasets=1,
-    prior_sds=(0.3,),
+    conditions=(Condition("known"),),
     vi=replace(DEFAULT.vi, iterations=1000, gradient_samples=4, elbo_samples=32, evaluate_every=250),
     nuts=replace(DEFAULT.nuts, chains=2, warmup=50, draws=50, max_tree_depth=6),
     mclmc_datasets=0,
@@ -132,55 +160,71 @@ def configure(options: Options) -> Config:
         base,
         seed=options.seed,
         variants=options.labels("problems", VARIANTS, base.variants),
-        datasets=base.datasets if options.datasets is None else options.datasets,
+        conditions=_with_datasets(base.conditions, options.datasets),
         nuts=options.sampler(base.nuts),
     )
 
 
-def cells(config: Config) -> tuple[DataCell, ...]:
-    """List the cells, data set by data set and prior by prior, so that a run cut short has whole data sets."""
+def _with_datasets(conditions: tuple[Condition, ...], number: int | None) -> tuple[Condition, ...]:
+    """Give the conditions that have most data sets this many, and the others no more."""
+    if number is None:
+        return conditions
+    most = max(condition.datasets for condition in conditions)
     return tuple(
-        cell
-        for number in range(1, config.datasets + 1)
-        for prior_sd in config.prior_sds
-        for variant in config.variants
-        for cell in _of_variant(config, number, prior_sd, variant)
+        replace(c, datasets=number if c.datasets == most else min(c.datasets, number))
+        for c in conditions
     )
 
 
-def _of_variant(config: Config, number: int, prior_sd: float, variant: str) -> Iterator[DataCell]:
+def cells(config: Config) -> tuple[DataCell, ...]:
+    """List the cells, data set by data set, so that a run cut short has whole data sets."""
+    most = max(condition.datasets for condition in config.conditions)
+    return tuple(
+        cell
+        for number in range(1, most + 1)
+        for condition in config.conditions
+        if number <= condition.datasets
+        for variant in config.variants
+        for cell in _of_variant(config, number, condition, variant)
+    )
+
+
+def _of_variant(
+    config: Config, number: int, condition: Condition, variant: str
+) -> Iterator[DataCell]:
     """A fit, equation 6 at it where there is a symmetry, and the samplers."""
-    fit = _cell(config, number, prior_sd, variant, VI)
+    fit = _cell(config, number, condition, variant, VI)
     yield fit
-    if model(config, variant, prior_sd).symmetry:
+    if model(config, variant, condition).symmetry:
         yield replace(fit, method=GAP, engine=MADE, settings=config.gap, inputs=(fit.key,))
-    if prior_sd == config.prior_sds[0]:
-        yield _cell(config, number, prior_sd, variant, TRUTH)
+    if condition == config.conditions[0]:
+        yield _cell(config, number, condition, variant, TRUTH)
         if number <= config.mclmc_datasets:
-            yield _cell(config, number, prior_sd, variant, CHECK)
+            yield _cell(config, number, condition, variant, CHECK)
 
 
-def _cell(config: Config, number: int, prior_sd: float, variant: str, method: str) -> DataCell:
+def _cell(config: Config, number: int, condition: Condition, variant: str, method: str) -> DataCell:
     settings = {VI: config.vi, TRUTH: config.nuts, CHECK: config.mclmc}[method]
-    scale = f"{prior_sd:g}".replace(".", "_")  # a key has no dots but those between its parts
     return DataCell(
         variant,
         method,
         NUMPYRO,
         settings,
         config.seed + number - 1,
-        data=f"prior{scale}-set{number:02d}",
+        data=f"{condition.name}-set{number:02d}",
         number=number,
-        prior_sd=prior_sd,
+        condition=condition,
     )
 
 
-def model(config: Config, variant: str, prior_sd: float) -> BayesianNetwork:
+def model(config: Config, variant: str, condition: Condition) -> BayesianNetwork:
     """State the network of a variant."""
     chosen = VARIANTS[variant]
+    known = {} if condition.noise_sd is None else {"noise_sd": condition.noise_sd}
     return BayesianNetwork(
         Network(1, config.hidden, 1, "selu", skip=chosen.skip),
-        prior=NormalPrior(prior_sd, prior_sd),
+        Gaussian(**known),
+        prior=NormalPrior(condition.prior_sd, condition.prior_sd),
         parametrisation=Parametrisation(biases=chosen.biases),
     )
 
@@ -188,14 +232,14 @@ def model(config: Config, variant: str, prior_sd: float) -> BayesianNetwork:
 def target(config: Config, cell: Cell) -> NetworkTarget:
     """Condition the cell's network on its data."""
     assert isinstance(cell, DataCell), "cells are made here"
-    data = dataset(cell.seed)
-    return model(config, cell.problem, cell.prior_sd).condition(data.x, data.y, name=NAME)
+    data = dataset(cell.seed, cell.condition.frequency)
+    return model(config, cell.problem, cell.condition).condition(data.x, data.y, name=NAME)
 
 
 @lru_cache(maxsize=4)
-def dataset(seed: int) -> Dataset:
+def dataset(seed: int, frequency: float) -> Dataset:
     """Draw the data: 128 points in [-1, 1], as many held out, and the true function."""
-    return load_data("sinc", seed=seed)
+    return sinc(seed=seed, frequency=frequency)
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,9 +265,9 @@ _OUTSIDE_STREAM = 1
 
 
 @lru_cache(maxsize=4)
-def points_of(seed: int) -> Mapping[str, Points]:
+def points_of(seed: int, frequency: float) -> Mapping[str, Points]:
     """Give the held-out points inside, and draw as many outside."""
-    data = dataset(seed)
+    data = dataset(seed, frequency)
     assert data.held_out is not None, "synthetic data have held-out points"
     assert data.truth is not None, "and a true function"
     inside, truth = data.held_out, data.truth

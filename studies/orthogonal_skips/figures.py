@@ -18,28 +18,29 @@ EDGE = 2.0
 
 
 def figures(config: Config, outcomes: Outcomes, frames: Frames) -> Mapping[str, tuple[Extra, ...]]:
-    """Draw the posteriors of the first data set with the first prior, and the gap of all."""
+    """Draw the posteriors of the first data set under the first condition, and the gap of all."""
     extras: dict[str, tuple[Extra, ...]] = {}
     shown = outcomes.keep(
         lambda cell: (
-            (cell.seed, getattr(cell, "prior_sd", None)) == (config.seed, config.prior_sds[0])
+            (cell.seed, getattr(cell, "condition", None)) == (config.seed, config.conditions[0])
         )
     )
     panels = [cell for cell in shown if cell.method in (VI, TRUTH)]
     if panels:
-        extras[FIGURE_ONE] = (_figure_one(shown, panels), *elbo_traces(shown))
+        extras[FIGURE_ONE] = (_figure_one(config, shown, panels), *elbo_traces(shown))
     if frames["gaps"]:
         extras[EQUATION_SIX] = (_gap_figure(frames),)
     return extras
 
 
-def _figure_one(outcomes: Outcomes, panels: list[Cell]) -> FigureItem:
+def _figure_one(config: Config, outcomes: Outcomes, panels: list[Cell]) -> FigureItem:
     """Remake the paper's Figure 1, fits beside chains."""
-    data = dataset(panels[0].seed)
+    first = config.conditions[0]
+    data = dataset(panels[0].seed, first.frequency)
     trees = {f"{cell.problem}, {METHOD_WORDS[cell.method]}": outcomes.tree(cell) for cell in panels}
     return FigureItem(
         plot_uncertainty(trees, x=[[-EDGE], [EDGE]], truth=data.truth),
-        caption="The paper's Figure 1 remade, first data set and prior: the predictive mean with one standard "
+        caption="The paper's Figure 1 remade, first data set and condition: the predictive mean with one standard "
         "deviation, epistemic and in all, by mean-field fits (left) and by NUTS on the same models (right), over the "
         "data and the true function.",
         alt=f"Predictive bands over one input, for {', '.join(trees)}",
@@ -51,13 +52,13 @@ def _gap_figure(frames: Frames) -> FigureItem:
     figure = style.new_figure(6.4, 3.0)
     axes = figure.subplots()
     gaps = frames["gaps"].where(layer=ALL)
-    for place, prior_sd in enumerate(gaps.levels("prior_sd")):
-        for number, data in enumerate(gaps.where(prior_sd=prior_sd).levels("data")):
+    for place, condition in enumerate(gaps.levels("condition")):
+        for number, data in enumerate(gaps.where(condition=condition).levels("data")):
             rows = gaps.where(data=data)
             step, low, high = (rows.column(name) for name in ("iteration", "lower", "upper"))
             colour = style.chain_colour(place)
             axes.fill_between(step, low, high, color=colour, alpha=0.3, linewidth=0)
-            label = f"prior sd {prior_sd:g}" if number == 0 else None
+            label = condition if number == 0 else None
             axes.plot(step, high, color=colour, linewidth=1.1, label=label)
     style.style_axes(axes, x_label="step of the training", y_label="gap of equation 6 (nats)")
     style.add_legend(figure, *axes.get_legend_handles_labels())

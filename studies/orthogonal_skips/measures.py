@@ -3,21 +3,25 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
 from onebasin.analysis.posterior.unit_activity import unit_activity
+from onebasin.analysis.posterior.view import as_view
+from onebasin.analysis.posterior.weight_moments import weight_moments
 from onebasin.analysis.predictive.heldout import HeldOut, gap, predict_held_out
 from onebasin.analysis.predictive.uncertainty import (
     PredictiveUncertainty,
     predictive_uncertainty,
 )
+from onebasin.models import BayesianNetwork
 
 from ..heldout import MAX_RHAT
 from ..lab import Cell, Frame, Frames, Outcomes, Row
 from ..lab.diagnosis import diagnosis_columns
 from ..lab.trees import from_tree
-from .design import CHECK, GAP, TRUTH, VI, Config, DataCell, Points, model, points_of
+from .design import CHECK, GAP, INSIDE, TRUTH, VI, Config, DataCell, Points, model, points_of
 from .making import moments
 
 SCORES = ("rmse", "log_score", "coverage_50", "coverage_95", "width_95")
@@ -28,7 +32,7 @@ Predictions = Mapping[str, HeldOut]
 
 
 def measure(config: Config, outcomes: Outcomes) -> Frames:
-    """Measure every cell, those of one data set and prior in memory together.
+    """Measure every cell, those of one data set and condition in memory together.
 
     The frames: `cells`, a row a posterior; `layers`, a row a layer of a fit at the end; `training`, a row an
     evaluation of a fit; `gaps`, a row for all layers and one a layer, at several moments of a fit's training.
@@ -51,12 +55,12 @@ def measure(config: Config, outcomes: Outcomes) -> Frames:
 
 
 def _of_data(config: Config, outcomes: Outcomes, name: str) -> Iterator[Row]:
-    """Measure the posteriors of one data set and prior."""
+    """Measure the posteriors of one data set under one condition."""
     alike = [cell for cell in outcomes if cell.data == name and cell.method in (VI, TRUTH, CHECK)]
     predictions = {cell: _predict(config, outcomes.tree(cell), cell) for cell in alike}
     for cell, found in predictions.items():
         row = {**_factors(cell), **diagnosis_columns(outcomes, cell)}
-        for where, points in points_of(cell.seed).items():
+        for where, points in _points(cell).items():
             split = predictive_uncertainty(outcomes.tree(cell), points.x)
             row |= _suffixed(_scores(found[where], points) | _parts(split), where)
         if cell.method == VI:
@@ -75,15 +79,24 @@ def _of_data(config: Config, outcomes: Outcomes, name: str) -> Iterator[Row]:
 
 def _factors(cell: Cell) -> dict[str, Any]:
     assert isinstance(cell, DataCell), "cells are made here"
-    return {**cell.factors, "dataset": cell.number, "prior_sd": cell.prior_sd}
+    return {**cell.factors, "dataset": cell.number, "condition": str(cell.condition)}
+
+
+def _points(cell: Cell) -> Mapping[str, Points]:
+    assert isinstance(cell, DataCell), "cells are made here"
+    return points_of(cell.seed, cell.condition.frequency)
+
+
+def _network(config: Config, cell: Cell) -> BayesianNetwork:
+    assert isinstance(cell, DataCell), "cells are made here"
+    return model(config, cell.problem, cell.condition)
 
 
 def _predict(config: Config, tree: xr.DataTree, cell: Cell) -> Predictions:
-    assert isinstance(cell, DataCell), "cells are made here"
-    network = model(config, cell.problem, cell.prior_sd)
+    network = _network(config, cell)
     return {
         where: predict_held_out(tree, network, points.x, points.y)
-        for where, points in points_of(cell.seed).items()
+        for where, points in _points(cell).items()
     }
 
 
@@ -98,12 +111,17 @@ def _scores(held_out: HeldOut, points: Points) -> dict[str, Any]:
     chains = held_out.function.shape[0] > 1
     return {
         **{name: scores[name] for name in SCORES},
-        "explained": 1 - squared.mean() / points.truth.var(),
+        "explained": _explained(squared, points),
         "miss": np.sqrt(squared.mean()),
         "rhat": held_out.worst_rhat if chains else None,
         "rhat_above": (held_out.points["rhat"] > MAX_RHAT).mean() if chains else None,
         "ess": held_out.median_ess if chains else None,
     }
+
+
+def _explained(squared: np.ndarray, points: Points) -> float:
+    """Share of the true function's variance that a mean with these squared errors explains."""
+    return float(1 - squared.mean() / points.truth.var())
 
 
 def _parts(split: PredictiveUncertainty) -> dict[str, Any]:
@@ -125,14 +143,20 @@ def _layers(outcomes: Outcomes, cell: Cell) -> Iterator[Row]:
 
 
 def _training(config: Config, outcomes: Outcomes, cell: Cell) -> Iterator[Row]:
-    """Follow a fit over its training: the ELBO, and what has collapsed."""
-    tree = outcomes.tree(cell)
+    """Follow a fit over its training: the ELBO, what has collapsed, and what its mean weights still explain."""
+    tree, network, points = outcomes.tree(cell), _network(config, cell), _points(cell)[INSIDE]
     trace = tree["variational"].to_dataset()
+    annealed = config.vi.anneal * config.vi.iterations
     for moment in moments(trace.sizes["evaluation"], config.gap.points):
         activity = unit_activity(tree, evaluation=moment)
+        means = weight_moments(as_view(tree), network, evaluation=moment).mean
+        weights = {name: jnp.asarray(mean) for name, mean in means.items()}
+        function = np.asarray(network.network.apply(weights, jnp.asarray(points.x)))
         yield {
             **_factors(cell),
             "iteration": trace["iteration"].values[moment],
+            "divergence_weight": min(1.0, trace["iteration"].values[moment] / max(annealed, 1.0)),
+            "explained": _explained((function - points.truth) ** 2, points),
             "elbo": trace["elbo"].values[moment],
             "active": activity.num_active,
             "kl": activity.kl,

@@ -48,8 +48,8 @@ def headline(frames: Frames) -> Iterator[str]:
     cells = frames["cells"]
     yield _size(frames)
     yield _chains(frames)
-    for prior_sd in cells.levels("prior_sd") if cells else ():
-        yield _fits(frames, prior_sd)
+    for condition in cells.levels("condition") if cells else ():
+        yield _fits(frames, condition)
     yield from _gaps(frames)
     yield lab.count_verdicts(frames)
 
@@ -79,14 +79,22 @@ def _chains(frames: Frames) -> str:
     )
 
 
+def _sets(number: int) -> str:
+    return f"{number} data {'set' if number == 1 else 'sets'}"
+
+
+def _upper(words: str) -> str:
+    return words[:1].upper() + words[1:]
+
+
 def _rhats(row: Row) -> list[float]:
     return [row[f"rhat_{where}"] for where in (INSIDE, OUTSIDE)]
 
 
-def _fits(frames: Frames, prior_sd: float) -> str:
+def _fits(frames: Frames, condition: str) -> str:
     """Say what share of the true function each fit explains, and how many units are active."""
     names = (f"explained_{INSIDE}", "active", "units")
-    found = averages(lab.select("cells", method=VI, prior_sd=prior_sd), ("problem",), mean=names)(
+    found = averages(lab.select("cells", method=VI, condition=condition), ("problem",), mean=names)(
         frames
     )
     parts = [
@@ -94,12 +102,12 @@ def _fits(frames: Frames, prior_sd: float) -> str:
         for row in found
     ]
     sampled = averages(
-        lab.select("cells", method=TRUTH, prior_sd=prior_sd), ("problem",), mean=names[:1]
+        lab.select("cells", method=TRUTH, condition=condition), ("problem",), mean=names[:1]
     )(frames)
     shares = [100 * row[names[0]] for row in sampled if row[names[0]] is not None]
     beside = f"; the samplers' means explain {lab.span(shares, 0)} %" if shares else ""
     return (
-        f"Prior sd {prior_sd:g}: inside the data's range mean-field fits explain of the true function's variance "
+        f"{_upper(condition)}: inside the data's range mean-field fits explain of the true function's variance "
         f"{', '.join(parts)}{beside}."
     ) * bool(parts)
 
@@ -107,10 +115,10 @@ def _fits(frames: Frames, prior_sd: float) -> str:
 def _gaps(frames: Frames) -> Iterator[str]:
     """Say what equation 6 comes to at the end."""
     names = ("lower", "upper", "log_order")
-    over = averages(lab.select("gaps", layer=ALL, end=True), ("prior_sd", "problem"), mean=names)
+    over = averages(lab.select("gaps", layer=ALL, end=True), ("condition", "problem"), mean=names)
     for row in over(frames):
         yield (
-            f"Prior sd {row['prior_sd']:g}: between the {row['problem']} fit and its symmetric mixture the gap of "
+            f"{_upper(row['condition'])}: between the {row['problem']} fit and its symmetric mixture the gap of "
             f"equation 6 ends between {row['lower']:.1f} and {row['upper']:.1f} nats, of at most "
             f"{row['log_order']:.1f} (log |G|)."
         )
@@ -127,9 +135,9 @@ def chapters(config: Config, frames: Frames) -> Iterator[Chapter | None]:
         "They show one picture. Here are the numbers, for their network of "
         f"{len(hidden)} layers of {hidden[0]} SELU units on 128 points of a sinc function with noise 0.2, with chains "
         "of the same posteriors beside the fits.\n\n"
-        "The paper does not state its prior's scale, its noise model or its optimiser. Here the noise is inferred, the "
-        f"optimiser is Adam, and the isotropic prior has the standard deviations "
-        f"{' and '.join(f'{sd:g}' for sd in config.prior_sds)}.",
+        "The paper does not state its prior's scale, its noise model, its function's scale or its optimiser. The "
+        "optimiser here is Adam; the others are varied, and what fits turns on them: "
+        f"{'; '.join(f'{c} ({_sets(c.datasets)})' for c in config.conditions)}.",
     )
     yield Chapter(FIGURE_ONE, views=(views.PREDICTIONS, views.DIFFERENCES))
     yield Chapter(
@@ -153,7 +161,7 @@ def chapters(config: Config, frames: Frames) -> Iterator[Chapter | None]:
     yield Chapter(
         SAMPLED,
         "What of this is the model's, and what the approximation's? NUTS and MCLMC know nothing of a mean field; they "
-        f"run with prior sd {config.prior_sds[0]:g}.",
+        f"run under the first condition: {config.conditions[0]}.",
         (views.CHAINS, views.FROM_TRUTH),
     )
     yield Chapter("Every comparison", views=(EFFECTS,))

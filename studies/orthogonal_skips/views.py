@@ -12,8 +12,8 @@ from .design import CHECK, INSIDE, OUTSIDE, TRUTH, VARIANTS, VI
 from .making import ALL
 from .measures import OF_UNITS
 
-_COMMON = ("prior_sd", "method", "problem")
-_PRIOR = Field("prior sd", "prior_sd")
+_COMMON = ("condition", "method", "problem")
+_CONDITION = Field("condition", "condition")
 _WHERE = (INSIDE, OUTSIDE)
 
 
@@ -22,7 +22,7 @@ def _method(row: Row) -> str:
 
 
 _POSTERIOR = (
-    _PRIOR,
+    _CONDITION,
     Field("by", _method),
     Field("network", "problem"),
     Field("data sets", "datasets"),
@@ -63,7 +63,7 @@ PREDICTIONS = View(
 COLLAPSE = View(
     "What has collapsed, mean-field fits at the end, means over data sets",
     (
-        _PRIOR,
+        _CONDITION,
         Field("network", "problem"),
         Field("data sets", "datasets"),
         Field("active units", "active", decimals=1, unit="of all layers"),
@@ -74,7 +74,7 @@ COLLAPSE = View(
     ),
     over=averages(
         select("cells", method=VI),
-        ("prior_sd", "problem"),
+        ("condition", "problem"),
         mean=("active", "units", "kl", "elbo", "wall_time"),
     ),
 )
@@ -82,7 +82,7 @@ BY_LAYER = View(
     "The same layer by layer, of the median unit: KL of the weights into it and out of it to their prior, and their "
     "signal-to-noise",
     (
-        _PRIOR,
+        _CONDITION,
         Field("network", "problem"),
         Field("hidden layer", "layer"),
         Field("active units", "active", decimals=1),
@@ -92,7 +92,7 @@ BY_LAYER = View(
         Field("signal to noise in", "snr_in", decimals=2),
         Field("signal to noise out", "snr_out", decimals=2),
     ),
-    over=averages("layers", ("prior_sd", "problem", "layer"), mean=("active", "units", *OF_UNITS)),
+    over=averages("layers", ("condition", "problem", "layer"), mean=("active", "units", *OF_UNITS)),
 )
 
 
@@ -109,14 +109,14 @@ _BOUNDS = (
 GAP_BY_LAYER = View(
     "Equation 6 at the end of the training, means over data sets: KL[q₀ ‖ q] between the fit and its symmetric mixture",
     (
-        _PRIOR,
+        _CONDITION,
         Field("network", "problem"),
         Field("hidden layer", "layer"),
         *_BOUNDS,
     ),
     over=averages(
         select("gaps", end=True),
-        ("prior_sd", "problem", "layer"),
+        ("condition", "problem", "layer"),
         mean=("lower", "upper", "log_order"),
     ),
 )
@@ -124,9 +124,11 @@ GAP_BY_LAYER = View(
 
 def _training(frames: Frames) -> Iterable[Row]:
     """Give equation 6 beside what had collapsed by then, means over data sets."""
-    names = ("prior_sd", "problem", "iteration")
+    names = ("condition", "problem", "iteration")
     gaps = averages(select("gaps", layer=ALL), names, mean=("lower", "upper", "log_order"))
-    fits = averages("training", names, mean=("elbo", "active", "kl"))
+    fits = averages(
+        "training", names, mean=("divergence_weight", "elbo", "active", "kl", "explained")
+    )
     gap = {tuple(row[name] for name in names): row for row in gaps(frames)}
     for row in fits(frames):
         none = dict.fromkeys(("lower", "upper", "log_order"))
@@ -136,12 +138,14 @@ def _training(frames: Frames) -> Iterable[Row]:
 TRAINING = View(
     "How fits change as they are trained, means over data sets; equation 6 of networks with a symmetry",
     (
-        _PRIOR,
+        _CONDITION,
         Field("network", "problem"),
         Field("step", "iteration"),
+        Field("weight of the divergence", "divergence_weight", decimals=2),
         Field("ELBO", "elbo", decimals=1, unit="nats"),
         Field("active units", "active", decimals=1),
         Field("KL to the prior", "kl", decimals=0, unit="nats"),
+        Field("explained", "explained", decimals=3, unit="by the mean weights"),
         *_BOUNDS[:2],
     ),
     over=_training,
@@ -203,10 +207,10 @@ _COMPARED = {
 def _differences(frames: Frames) -> Iterable[Row]:
     """Give each measure of a mean-field fit less the plain network's, data set by data set."""
     fits = frames["cells"].where(method=VI)
-    for prior_sd in fits.levels("prior_sd") if fits else ():
-        rows = fits.where(prior_sd=prior_sd)
+    for condition in fits.levels("condition") if fits else ():
+        rows = fits.where(condition=condition)
         for heading, measure in _COMPARED.items():
-            row = {"prior_sd": prior_sd, "measure": heading}
+            row = {"condition": condition, "measure": heading}
             plain = rows.where(problem="plain").column(measure)
             row["plain"] = sum(plain) / len(plain) if plain else None
             for variant in [name for name in VARIANTS if name != "plain"]:
@@ -223,7 +227,7 @@ DIFFERENCES = View(
     "Mean-field fits less the plain network's, paired over data sets: mean and 95 % interval (Student). ELBOs of "
     f"different networks bound different evidences. Claims ask for {MIN_PAIRS} data sets",
     (
-        _PRIOR,
+        _CONDITION,
         Field("measure", "measure"),
         Field("plain", "plain", unit="mean"),
         *(Field(name, name, unit="less plain") for name in VARIANTS if name != "plain"),

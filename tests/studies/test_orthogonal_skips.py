@@ -24,8 +24,7 @@ from .conftest import InMemory, fake_posterior
 EVALUATIONS = 4
 TOY = replace(
     configure(Options()),
-    datasets=1,
-    prior_sds=(1.0,),
+    conditions=(design.Condition("toy", prior_sd=1.0, noise_sd=None, frequency=3.0),),
     hidden=(3, 2),
     vi=AdviSettings(draws=40),
     mclmc=MclmcSettings(chains=2, draws=40),
@@ -132,18 +131,20 @@ def test_variants_are_paired_by_seed_and_only_a_symmetric_one_has_a_gap():
     config = configure(Options(seed=3))
     cells = STUDY.cells(config)
     assert len({cell.key for cell in cells}) == len(cells)
-    for number in range(1, config.datasets + 1):
+    for number in range(1, 7):
         alike = [cell for cell in cells if cell.number == number]
         assert {cell.seed for cell in alike} == {2 + number}
         assert {cell.problem for cell in alike if cell.method == GAP} == {"plain"}
         sampled = [cell for cell in alike if cell.method == TRUTH]
         assert {cell.problem for cell in sampled} == set(design.VARIANTS)
-        assert {cell.prior_sd for cell in sampled} == {config.prior_sds[0]}
-    assert len({cell.prior_sd for cell in cells}) > 1
+        assert {cell.condition for cell in sampled} == {config.conditions[0]}
+    assert {cell.condition for cell in cells} == set(config.conditions)
+    fewer = configure(Options(datasets=3)).conditions
+    assert [c.datasets for c in fewer] == [3, 3, 1, 1, 1]
 
 
 def test_test_points_lie_inside_and_outside_of_the_data():
-    inside, outside = points_of(0).values()
+    inside, outside = points_of(0, 3.0).values()
     assert np.abs(inside.x).max() <= 1
     assert 1 <= np.abs(outside.x).min() <= np.abs(outside.x).max() <= 2
     assert (outside.x < 0).any()
@@ -163,7 +164,7 @@ def test_measures_are_taken_against_the_true_function(frames, outcomes):
     from onebasin.models import predict
 
     (cell,) = (c for c in outcomes if (c.problem, c.method) == ("both", TRUTH))
-    row, points = frames["cells"].row(key=cell.key), points_of(cell.seed)["inside"]
+    row, points = frames["cells"].row(key=cell.key), points_of(cell.seed, 3.0)["inside"]
     model = STUDY.target(TOY, cell).model
     function = predict(model, outcomes.tree(cell)["posterior"].to_dataset(), points.x)
     squared = (function.mean(axis=(0, 1)) - points.truth) ** 2
