@@ -16,6 +16,7 @@ import re
 import shutil
 import tempfile
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,7 @@ from onebasin.models.storage.leftovers import sweep, working_folder
 from onebasin.models.text import shown
 
 from .errors import StanProgramError
+from .home.bridge import bridge_folder, bridge_home, build_interface
 from .home.contents import check_whole
 from .home.directory import Home, Progress, activate
 from .home.environment import build_environment, build_flags, unfit_character
@@ -39,9 +41,35 @@ if TYPE_CHECKING:
 
 _CACHE = "programs"
 _SEAL = f"{NAME}.sha256"
+_THREADS = "STAN_THREADS=true"
 _OURS = re.compile(r"[0-9a-f]{32}|.+-[0-9a-f]{16}", re.DOTALL)
 """Names of entries; those that end in a shorter digest are of earlier versions, and are no longer read."""
 _SHOWN_LINES = 20
+
+
+@dataclass(frozen=True)
+class _Product:
+    """What a program is compiled to.
+
+    Attributes
+    ----------
+    file : str
+        The name of what `make` makes.
+    folder : Path
+        Where `make` runs.
+    variables : tuple of str
+        What `make` is told.
+    """
+
+    file: str
+    folder: Path
+    variables: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """What it adds to the key in the cache; an executable adds nothing."""
+        own = (self.file, str(self.folder), *self.variables)
+        return "" if self.file == NAME else "\0".join(own)
 
 
 def compile_program(
@@ -75,21 +103,71 @@ def compile_program(
     report = progress or (lambda line: None)
     where = find_cmdstan(progress=progress)
     activate(where)
+    translation = _translate(path, where)
+    executable = _compiled(_Product(NAME, where.path), translation, path, where, report)
+    return CmdStanModel(exe_file=str(executable)), translation.info
+
+
+def compile_library(
+    path: Path, *, threads: bool = True, progress: Progress | None = None
+) -> tuple[Path, ProgramInfo]:
+    """Compile a program to a library with BridgeStan's C interface, or take it from the cache.
+
+    Parameters
+    ----------
+    path : Path
+        The ``.stan`` file.
+    threads : bool
+        Compile with ``STAN_THREADS``, so that several threads can use it at once; otherwise they take turns.
+    progress : callable, optional
+        Called with a line of text before something that takes long.
+
+    Returns
+    -------
+    Path
+        The library; and what the program declares.
+
+    Raises
+    ------
+    StanProgramError
+        If the program does not parse or compile, or declares no variables.
+    CmdStanNotFound, HomeBuildError
+        If there is no CmdStan and none can be assembled.
+    CacheError
+        If the cache is not the user's own.
+    """
+    report = progress or (lambda line: None)
+    where = bridge_home(progress=progress)
+    translation = _translate(path, where)
+    product = _Product(f"{NAME}_model.so", bridge_folder(where), (_THREADS,) if threads else ())
+    return _compiled(product, translation, path, where, report), translation.info
+
+
+def _translate(path: Path, where: Home) -> Translation:
     translation = translate(path, where)
     if not (translation.info.parameters or translation.info.derived):
         raise StanProgramError(
             f"`path` is {shown(str(path))}, which declares no variables: there is nothing to sample; "
             "declare parameters or generated quantities."
         )
-    entry = make_user_cache(_CACHE) / _key(translation, where)
+    return translation
+
+
+def _compiled(
+    product: _Product, translation: Translation, path: Path, where: Home, report: Progress
+) -> Path:
+    """Give what a program is compiled to, from the cache if it is there."""
+    entry = make_user_cache(_CACHE) / _key(translation, where, product)
     with turn(entry, report):
-        if not _is_whole(entry):
+        if not _is_whole(entry, product):
             name = shown(path.name)
             if entry.exists():
                 report(f"the compiled {name} in the cache is damaged; it is made anew")
+            if product.folder != where.path:
+                build_interface(product.folder, product.variables, report)
             report(f"compiling {name} (once; kept in the cache)")
-            _compile_into(entry, translation, path, where)
-    return CmdStanModel(exe_file=str(entry / NAME)), translation.info
+            _compile_into(entry, product, translation, path, where)
+    return entry / product.file
 
 
 def remove_compiled() -> int:
@@ -116,48 +194,52 @@ def source_key(translation: Translation, where: Home) -> str:
     return digest.hexdigest()
 
 
-def _key(translation: Translation, where: Home) -> str:
-    """The same with the home's place, where a compiled program finds its libraries."""
-    place = os.fsencode(where.path)
-    return hashlib.sha256(source_key(translation, where).encode() + place).hexdigest()[:32]
+def _key(translation: Translation, where: Home, product: _Product) -> str:
+    """The same with the home's place, where a compiled program finds its libraries, and with what it is compiled to."""
+    own = os.fsencode(where.path) + os.fsencode(product.key)
+    return hashlib.sha256(source_key(translation, where).encode() + own).hexdigest()[:32]
 
 
-def _is_whole(entry: Path) -> bool:
+def _is_whole(entry: Path, product: _Product) -> bool:
     try:
-        return (entry / _SEAL).read_text(encoding="ascii") == _seal(entry / NAME)
+        return (entry / _SEAL).read_text(encoding="ascii") == _seal(entry / product.file)
     except (OSError, UnicodeDecodeError):
         return False
 
 
-def _seal(executable: Path) -> str:
+def _seal(compiled: Path) -> str:
     """Give the line that the tool ``sha256sum`` writes, and checks."""
-    with executable.open("rb") as file:
-        return f"{hashlib.file_digest(file, 'sha256').hexdigest()}  {executable.name}\n"
+    with compiled.open("rb") as file:
+        return f"{hashlib.file_digest(file, 'sha256').hexdigest()}  {compiled.name}\n"
 
 
-def _compile_into(entry: Path, translation: Translation, path: Path, where: Home) -> None:
+def _compile_into(
+    entry: Path, product: _Product, translation: Translation, path: Path, where: Home
+) -> None:
     """Fill a folder beside the entry, then move it into place; call with the entry's lock held."""
     with working_folder(entry.name, entry.parent) as temporary:
         part = temporary / "entry"
         part.mkdir()
         with working_folder(NAME, _plain_folder(temporary)) as build:
-            shutil.copy(_make(build, translation, path, where), part)
+            shutil.copy(_make(build, product, translation, path, where), part)
         (part / f"{NAME}.stan").write_bytes(translation.source)
-        (part / _SEAL).write_text(_seal(part / NAME), encoding="ascii")
+        (part / _SEAL).write_text(_seal(part / product.file), encoding="ascii")
         if entry.exists():
             shutil.rmtree(entry)
         part.rename(entry)
 
 
-def _make(build: Path, translation: Translation, path: Path, where: Home) -> Path:
-    """Compile the C++ in a folder whose path make can take; give the executable."""
+def _make(
+    build: Path, product: _Product, translation: Translation, path: Path, where: Home
+) -> Path:
+    """Compile the C++ in a folder whose path make can take; give what it was compiled to."""
     check_whole(where.path)
     (build / f"{NAME}.hpp").write_bytes(translation.cpp)
     tool = os.environ.get("MAKE") or "make"
     try:
         done = run_guarded(
-            [tool, build / NAME],
-            folder=where.path,
+            [tool, *product.variables, build / product.file],
+            folder=product.folder,
             environment=build_environment() | {"TMPDIR": str(build)},  # a killed compiler's files
         )
     except FileNotFoundError:
@@ -169,12 +251,12 @@ def _make(build: Path, translation: Translation, path: Path, where: Home) -> Pat
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(build))
         words = "\n".join(done.printed.strip().splitlines()[-_SHOWN_LINES:])
         raise StanProgramError(f"{shown(path.name)} does not compile:\n{in_own_names(words, path)}")
-    if not (build / NAME).is_file():
+    if not (build / product.file).is_file():
         raise StanProgramError(
-            f"{shown(path.name)} was compiled without an error, but no executable appeared; check the CmdStan "
+            f"{shown(path.name)} was compiled without an error, but nothing appeared; check the CmdStan "
             f"directory {where.path}."
         )
-    return build / NAME
+    return build / product.file
 
 
 def _plain_folder(preferred: Path) -> Path:

@@ -150,7 +150,7 @@ def _build(partial: Path, target: Path, order: _Order) -> None:
 def _make(folder: Path, order: _Order, target: Path, *variables: str) -> None:
     """Run `make build`, with its log beside the home."""
     command = [order.toolchain.make, f"-j{order.jobs}", *variables, "build"]
-    _run_make(command, folder, target.with_name(f"{target.name}.log"), order.report)
+    run_make(command, folder, target.with_name(f"{target.name}.log"), order.report)
 
 
 def _link_or_copy(source: str | Path, destination: str | Path) -> None:
@@ -172,10 +172,18 @@ def _fill_in(makefile: Path, order: _Order) -> None:
     makefile.write_text(text)
 
 
-def _run_make(command: list[str], folder: Path, log: Path, report: Progress) -> None:
+def run_make(command: list[str], folder: Path, log: Path, report: Progress) -> None:
+    """Run `make` in a home, with what it says kept in a log.
+
+    Raises
+    ------
+    HomeBuildError
+        It failed.
+    """
+
     def watch(lines: str) -> None:
         for line in lines.splitlines():
-            if line.startswith(("compiling the driver", "precompiling")):
+            if line.startswith(("compiling the ", "precompiling")):
                 report(line.strip())
 
     with working_folder("cmdstan") as temporary:  # a compiler that is killed leaves its own there

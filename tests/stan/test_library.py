@@ -1,0 +1,122 @@
+"""A program in this process: its densities against closed forms, batches against single points, what it refuses."""
+
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from scipy.stats import binom
+
+from onebasin.stan.errors import StanDataError, StanProgramError
+from onebasin.stan.library import StanLibrary, open_library
+
+PROGRAMS = Path(__file__).parent / "programs"
+DATA = {"N": 5, "y": [1, 0, 1, 1, 0]}
+
+
+@pytest.fixture(scope="module")
+def library(own_home) -> StanLibrary:
+    """Three successes in five, with a uniform prior."""
+    return open_library(PROGRAMS / "bernoulli.stan", DATA, seed=3)
+
+
+def log_density(point: np.ndarray, *, propto: bool, jacobian: bool) -> np.ndarray:
+    theta = expit(point[..., 0])
+    value = 3 * np.log(theta) + 2 * np.log1p(-theta)
+    return value + (np.log(theta * (1 - theta)) if jacobian else 0)
+
+
+@pytest.mark.parametrize("jacobian", [True, False])
+@pytest.mark.parametrize("propto", [True, False])
+def test_log_density_and_gradient_are_the_closed_form(library, rng, propto, jacobian):
+    flags = {"propto": propto, "jacobian": jacobian}
+    points = rng.normal(size=(3, 4, 1))
+    theta = expit(points)
+    slope = 3 * (1 - theta) - 2 * theta + ((1 - 2 * theta) if jacobian else 0)
+    values, gradients = library.log_density_gradient(points, **flags)
+    np.testing.assert_allclose(values, log_density(points, **flags), rtol=1e-13)
+    np.testing.assert_allclose(gradients, slope, atol=1e-13)
+    np.testing.assert_allclose(library.log_density(points, **flags), values, rtol=1e-14)
+
+
+def test_hessian_is_the_closed_form(library):
+    value, gradient, hessian = library.log_density_hessian([0.4])
+    theta = expit(0.4)
+    assert value == library.log_density([0.4])
+    np.testing.assert_allclose(gradient, [4 - 7 * theta], atol=1e-13)
+    np.testing.assert_allclose(hessian, [[-7 * theta * (1 - theta)]], rtol=1e-8)
+
+
+def test_a_single_point_gives_numbers(library):
+    value, gradient = library.log_density_gradient([0.1])
+    assert isinstance(value, float) and gradient.shape == (1,)
+    assert library.log_density([0.1]) == value
+
+
+def test_constrained_values_and_back(library, rng):
+    points = rng.normal(size=(6, 1))
+    values = library.constrain(points)
+    np.testing.assert_allclose(values, expit(points), rtol=1e-15)
+    np.testing.assert_allclose(library.unconstrain(values), points, atol=1e-14)
+    assert np.isnan(library.unconstrain([2.0])).all()
+    assert (library.dim, library.unconstrained_names) == (1, ("theta",))
+    assert library.names(include_gq=True) == ("theta", "successes")
+    assert library.variables(include_gq=True) == {"theta": (), "successes": ()}
+
+
+def test_generated_quantities_follow_their_generator(library):
+    points = np.full((2000, 1), 0.5)
+    first, again = (library.constrain(points, include_gq=True) for _ in range(2))
+    other = library.constrain(points, include_gq=True, generator=library.generator(4))
+    assert np.array_equal(first, again) and not np.array_equal(first, other)
+    mean, sd = binom.stats(10, expit(0.5))[0], binom.std(10, expit(0.5))
+    assert abs(first[:, 1].mean() - mean) < 5 * sd / np.sqrt(2000)
+
+
+def test_several_threads_at_once(library, rng):
+    points, found = rng.normal(size=(2000, 1)), {}
+
+    def evaluate(number: int) -> None:
+        found[number] = library.log_density_gradient(points)
+
+    threads = [threading.Thread(target=evaluate, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for values, gradients in found.values():
+        assert np.array_equal(values, found[0][0]) and np.array_equal(gradients, found[0][1])
+
+
+def test_rejected_points_have_no_density(own_home):
+    values, gradients = open_library(PROGRAMS / "hopeless.stan").log_density_gradient(
+        [[0.0], [1.0]]
+    )
+    assert np.array_equal(values, [-np.inf, -np.inf]) and np.isnan(gradients).all()
+
+
+def test_a_program_without_parameters(own_home):
+    nothing = open_library(PROGRAMS / "nothing.stan")
+    assert (nothing.dim, nothing.names(), nothing.unconstrained_names) == (0, (), ())
+    values, gradients = nothing.log_density_gradient(np.zeros((2, 0)))
+    assert np.array_equal(values, [0, 0]) and gradients.shape == (2, 0)
+    assert nothing.constrain(np.zeros((2, 0)), include_gq=True).shape == (2, 1)
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_what_is_refused(library, tmp_path):
+    with pytest.raises(
+        ValueError, match=r"`points` has the shape \(2,\); its last axis .* length 1"
+    ):
+        library.log_density([0.0, 1.0])
+    with pytest.raises(StanDataError, match=r"refuses its data:\nException: .*N is -1"):
+        open_library(PROGRAMS / "bernoulli.stan", {"N": -1, "y": []})
+    with pytest.raises(StanDataError, match="lacks y"):
+        open_library(PROGRAMS / "bernoulli.stan", {"N": 1})
+    other = tmp_path / "other_model.so"
+    with pytest.raises(StanProgramError, match="not an existing file"):
+        open_library(other)
+    other.write_text("no library")
+    with pytest.raises(StanProgramError, match="cannot be loaded as a library"):
+        open_library(other)
