@@ -121,8 +121,8 @@ DEFAULT = Config(
     variants=tuple(VARIANTS),
     conditions=(
         Condition("known", datasets=6),  # fewer cannot give a paired Wilcoxon test below 0.05
-        Condition("inferred", noise_sd=None, datasets=6),
-        Condition("narrow-prior", prior_sd=0.1),
+        Condition("narrow-prior", prior_sd=0.1, datasets=6),
+        Condition("inferred", noise_sd=None),
         Condition("wide-prior", prior_sd=1.0),
         Condition("three-zeros", frequency=3.0),
     ),
