@@ -61,10 +61,10 @@ def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return named
 
 
-def json_text(value: Any) -> str:
+def json_text(value: Any, *, indent: int | None = 2) -> str:
     """Write a value as JSON for people to read too: numbers that are not finite become null.
 
-    Letters of all languages stay; characters that a terminal would obey are escaped.
+    Letters of all languages stay; characters that a terminal would obey are escaped. Without `indent` it is one line.
     """
-    text = json.dumps(json_safe(value), indent=2, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(json_safe(value), indent=indent, ensure_ascii=False, allow_nan=False)
     return escape_acting(text, lambda character: json.dumps(character)[1:-1])

@@ -130,8 +130,9 @@ FROM_NUTS = View(
 )
 VERDICTS_CHAPTER = Chapter(
     "What the paper says, and what was measured",
-    "Every statement is tried in several comparisons, which are listed at the end. A comparison is void where the "
-    f"chains of NUTS disagree on f (R-hat above {MAX_RHAT:g} at a held-out point): then NUTS itself is not the truth.",
+    "Every statement is tried in several comparisons, which are listed at the end. A data set is left out where "
+    f"the chains of NUTS disagree on f (R-hat above {MAX_RHAT:g} at a held-out point): then NUTS itself is not the "
+    "truth.",
     (STATEMENTS,),
 )
 AGREEMENT_CHAPTER = Chapter(
@@ -147,12 +148,17 @@ def engines_agree(frames: Frames) -> str:
     engines = frames["engines"]
     if not engines:
         return ""
-    differ = [row["problem"] for row in engines if row["beyond"]]
+    differ = [row for row in engines if row["beyond"]]
     largest = max(engines.column("largest"))
-    found = (
-        f"differ by more than {BOUND:g} Monte Carlo errors with {', '.join(differ)} (at most {largest:.1f})"
-        if differ
-        else f"agree in every predictive mean of all {len(engines)} parametrisations, to within {largest:.1f} Monte "
-        "Carlo errors"
+    what = "posteriors" if engines.rows[0].get("data") else "parametrisations"
+    if not differ:
+        return (
+            f"NUTS in Stan and in NumPyro agree in every predictive mean of all {len(engines)} {what}, to within "
+            f"{largest:.1f} Monte Carlo errors."
+        )
+    apart = sum(row["rhat"] > MAX_RHAT for row in differ)
+    return (
+        f"NUTS in Stan and in NumPyro differ by more than {BOUND:g} Monte Carlo errors in {len(differ)} of "
+        f"{len(engines)} {what} ({', '.join(dict.fromkeys(row['problem'] for row in differ))}; at most {largest:.1f})"
+        + (f", in {apart} of which chains of either disagree." if apart else ".")
     )
-    return f"NUTS in Stan and in NumPyro {found}."

@@ -9,7 +9,7 @@ from scipy.stats import norm
 
 from onebasin.analysis.predictive.heldout import HeldOut
 
-from .lab import Caution, Field, Frame, Frames, Row, View, at_most
+from .lab import Caution, Field, Frame, Frames, Row, Rows, View, at_most, read
 
 RHAT = 1.01
 """R-hat of f above which chains are flagged."""
@@ -62,9 +62,12 @@ def calibration(held_out: HeldOut, y: Float[np.ndarray, "obs out"]) -> dict[str,
     return {f"covered_{level}": float((from_centre <= level / 100).mean()) for level in LEVELS}
 
 
-def chains_that_disagree(frames: Frames) -> str:
-    """Say plainly where R-hat of a prediction is above `MAX_RHAT`, and how far the others got."""
-    cells = frames["cells"].known("prediction_rhat")
+def chains_that_disagree(frames: Frames, over: Rows = "cells") -> str:
+    """Say plainly where R-hat of a prediction is above `MAX_RHAT`, and how far the others got.
+
+    `over` are the posteriors that count: those that what follows is said of.
+    """
+    cells = read(over, frames).known("prediction_rhat")
     if not cells:
         return ""
     bad = [row for row in cells if row["prediction_rhat"] > MAX_RHAT]

@@ -1,7 +1,7 @@
 """The paper's statements on Boston Housing, each tried in every engine on the splits that have both networks.
 
-With fewer splits than a Wilcoxon test needs, every comparison is void. Effects come with intervals that allow for the
-rows that splits share (`lab.effects`); the paper's test, by which two of its statements are tried, does not.
+With fewer splits than a Wilcoxon test needs, no comparison can be judged. Effects come with intervals that allow for
+the rows that splits share (`lab.effects`); the paper's test, by which two of its statements are tried, does not.
 """
 
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from onebasin.analysis.compare.pairs import MIN_PAIRS, Pairs
 
 from ..heldout import MAX_RHAT
-from ..lab import ENGINE_WORDS, Claim, Row, select
+from ..lab import ENGINE_WORDS, Claim, Holds, Row, select
 from ..lab.effects import Effect, Measure, Rule, Scale, Side, changes
 from . import paper
 from .why import OVERLAP
@@ -19,11 +19,8 @@ FAR_LESS = 0.8
 """The mean share outside counts as far lower below this times the free one's."""
 PAIRS = (("free", "givens"), ("ordered", "givens+ordered"))
 """Without and with the unit-norm constraint, all else equal."""
-
-
-def splits(number: int) -> str:
-    """Count splits in words."""
-    return f"{number} split" if number == 1 else f"{number} splits"
+STATED = select("cells", method="nuts", problem=tuple(name for pair in PAIRS for name in pair))
+"""The posteriors that the statements are of; the others are variations, some of which are cut short on purpose."""
 
 
 def _where(a: Row, b: Row) -> str:
@@ -41,10 +38,10 @@ def _claim(
     label: str, quote: str, rule: str, measure: Measure, holds: Side | Rule, scale: Scale
 ) -> Claim:
     test = changes(
-        select("cells", method="nuts"), measure, "problem", PAIRS, holds,
+        STATED, measure, "problem", PAIRS, holds,
         scale=scale, by="split", same=("engine",), where=_where, overlap=OVERLAP, note=_disagree,
     )  # fmt: skip
-    rule = f"{rule}; unclear with fewer than {MIN_PAIRS} splits"
+    rule = f"{rule}; not judged with fewer than {MIN_PAIRS} splits"
     return Claim(label, quote, rule, test, mixed="depends")
 
 
@@ -52,13 +49,13 @@ def _always(pairs: Pairs, effect: Effect) -> bool | None:
     return pairs.wins == pairs.num if pairs.num >= MIN_PAIRS else None
 
 
-def _far_less(pairs: Pairs, effect: Effect) -> bool | None:
+def _far_less(pairs: Pairs, effect: Effect) -> Holds:
     free, constrained = pairs.means
     if pairs.num < MIN_PAIRS:
         return None
     if constrained < FAR_LESS * free:
         return True
-    return None if constrained < free else False
+    return "open" if constrained < free else False
 
 
 def _significant(pairs: Pairs, effect: Effect) -> bool | None:

@@ -18,10 +18,10 @@ from ..lab.effects import EFFECTS, change
 from ..lab.page import Extra
 from ..pourzanjani import DEFINITION
 from . import paper
-from .claims import splits
+from .claims import STATED
 from .design import HIDDEN, Config
 from .units import UNITS, units
-from .why import OVERLAP, VARIATIONS, WHY, why
+from .why import OVERLAP, VARIATIONS, WHY, chains_of_variations, why
 
 _SPLITS, _TRUST = "Split by split", "Can the draws be trusted?"
 
@@ -162,8 +162,8 @@ SPLIT_BY_SPLIT = lab.View(
 def headline(frames: Frames) -> Iterator[str]:
     """Say the result in a few sentences."""
     cells = frames["cells"]
-    yield chains_that_disagree(frames)
-    yield f"{lab.count_verdicts(frames)[:-1]}, on {splits(len(cells.levels('split')))}."
+    yield chains_that_disagree(frames, STATED)
+    yield f"{lab.count_verdicts(frames)[:-1]}, on {lab.counted(len(cells.levels('split')), 'split')}."
     sampled = cells.where(method="nuts")
     for engine in sampled.levels("engine"):
         mse, outside = (
@@ -173,9 +173,10 @@ def headline(frames: Frames) -> Iterator[str]:
             yield (
                 f"{lab.ENGINE_WORDS[engine]}: mean test MSE {mse.means[0]:.3f} with free and {mse.means[1]:.3f} with "
                 f"Givens weights (standardised), and {100 * outside.means[0]:.1f} % and {100 * outside.means[1]:.1f} % "
-                f"of the test points outside the 95 % interval, over {splits(mse.num)}."
+                f"of the test points outside the 95 % interval, over {lab.counted(mse.num, 'split')}."
             )
     yield why(frames)
+    yield chains_of_variations(frames)
     yield units(frames)
 
 
@@ -192,7 +193,7 @@ def chapters(config: Config, frames: Frames) -> Iterator[Chapter | None]:
     )
     yield Chapter(
         "What the paper says, and what was measured",
-        f"With fewer than {MIN_PAIRS} splits a comparison is void: no paired test could come out.",
+        f"With fewer than {MIN_PAIRS} splits a comparison cannot be judged: no paired test could come out.",
         (lab.STATEMENTS, EFFECTS, SUMMARY),
     )
     yield Chapter(

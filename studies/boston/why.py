@@ -40,6 +40,11 @@ class Variation:
     shallow: bool = False  # Whether trees are.
 
     @property
+    def cut(self) -> bool:
+        """Whether its sampler is not given its time, so that its chains need not agree."""
+        return self.short or self.shallow
+
+    @property
     def parametrisation(self) -> str:
         """Label of its parametrisation."""
         return self.chart or self.base
@@ -152,7 +157,24 @@ def why(frames: Frames) -> str:
     if both is None or prior is None or alone is None:
         return ""
     return (
-        f"On {both['splits']} splits the test MSE changes by {both['mse']:+.3f} from free to Givens weights: "
-        f"{prior['mse']:+.3f} with free weights whose priors give functions as of norm 1, and {alone['mse']:+.3f} more "
-        "by the constraint itself."
+        f"On {lab.counted(both['splits'], 'split')} the test MSE changes by {both['mse']:+.3f} from free to Givens "
+        f"weights: {prior['mse']:+.3f} with free weights whose priors give functions as of norm 1, and "
+        f"{alone['mse']:+.3f} more by the constraint itself."
+    )
+
+
+def chains_of_variations(frames: Frames) -> str:
+    """Say in a sentence whose chains disagree among the variations; empty where none ran."""
+    cells = frames["cells"].where(problem=tuple(VARIATIONS)).known("prediction_rhat")
+    if not cells:
+        return ""
+    found = []
+    for cut, words in ((True, "cut short on purpose"), (False, "given their time")):
+        names = tuple(name for name, one in VARIATIONS.items() if one.cut is cut)
+        rhats = cells.where(problem=names).column("prediction_rhat")
+        if rhats:
+            found.append(f"{sum(rhat > MAX_RHAT for rhat in rhats)} of {len(rhats)} {words}")
+    return (
+        f"Variations, of which no statement is made, are counted apart: R-hat of f is above {MAX_RHAT:g} in "
+        f"{' and '.join(found)}."
     )

@@ -4,8 +4,20 @@
 from onebasin.analysis.compare.pairs import Pairs
 
 from .cells import ENGINE_WORDS, METHOD_WORDS, Cell, CellFailed, Context, Outcomes, where
-from .claims import Claim, Test, Trial, count_verdicts
-from .comparisons import Finding, beside, contrast, each, join, pair, paired, ratio, span
+from .claims import Claim, Holds, Test, Trial, count_verdicts
+from .comparisons import (
+    Finding,
+    beside,
+    contrast,
+    counted,
+    each,
+    gains,
+    join,
+    pair,
+    paired,
+    ratio,
+    span,
+)
 from .frame import Frame, Frames, Row, Rows, plain, read, select
 from .options import Options
 from .page import Caution, Chapter, Text, failed, health, verdicts

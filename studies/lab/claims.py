@@ -1,9 +1,13 @@
 """Claims: a sentence of a paper, the rule by which it is tried, and what the frames say of it.
 
-A claim is tried in several comparisons (`lab.comparisons`, `lab.effects`). It reproduces if it holds in all of them,
-does not if it holds in none, and is unclear otherwise, or where the numbers of a comparison cannot be trusted. Where
-each comparison is an effect with an interval, comparisons that contradict each other are no accident: the claim depends
-on what is compared.
+A claim is tried in several comparisons (`lab.comparisons`, `lab.effects`). Each holds, contradicts the claim, is open
+(the numbers can be trusted and do not decide, as an interval that holds zero), or cannot be judged (chains that
+disagree, a number that is missing, too few pairs). A claim reproduces if it holds in all of them, and does not if all
+contradict it. What is open or cannot be judged counts for neither side and takes nothing from the rest: the claim
+then reproduces, or is contradicted, in part, and its outcome says in how many comparisons. It never does so outright,
+however few these are: comparisons that cannot be judged are no random choice, but those where sampling was hardest. A
+claim is unclear where no comparison decides, or where some hold and others contradict it; where each is an effect with
+an interval, that is no accident, and the claim depends on what is compared.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,7 +16,16 @@ from typing import Literal
 
 from .frame import Frame, Frames, has_holes
 
-Verdict = Literal["reproduces", "does not reproduce", "depends", "unclear"]
+Verdict = Literal[
+    "reproduces",
+    "reproduces in part",
+    "contradicted in part",
+    "does not reproduce",
+    "depends",
+    "unclear",
+]
+Holds = bool | Literal["open"] | None
+"""Whether a claim holds in a comparison; open where its numbers do not decide, None where it cannot be judged."""
 
 
 @dataclass(frozen=True)
@@ -21,10 +34,12 @@ class Trial:
 
     where: str  # What was compared.
     measured: str  # The numbers.
-    holds: bool | None  # Whether the claim holds there; None where the numbers cannot be trusted.
+    holds: Holds  # Whether the claim holds there.
 
     def __post_init__(self) -> None:
         """Take no number that is not finite, nor NumPy's words, for a verdict."""
+        if self.holds == "open":
+            return
         known = self.holds is not None and self.holds == self.holds
         object.__setattr__(self, "holds", bool(self.holds) if known else None)
 
@@ -47,10 +62,17 @@ class Statement:
         """In how many comparisons it holds."""
         if not self.trials:
             return "not measured in this run"
-        sure = [trial.holds for trial in self.trials if trial.holds is not None]
-        void = len(self.trials) - len(sure)
-        held = f"holds in {sum(sure)} of {len(sure)}" if sure else "nothing can be said"
-        return f"{held}, {void} void" if void else held
+        judged = [trial.holds for trial in self.trials if trial.holds is not None]
+        void = len(self.trials) - len(judged)
+        if not judged:
+            return f"none could be judged, of {void}"
+        held = f"holds in {judged.count(True)} of {len(judged)}"
+        still_open = f", {judged.count('open')} open" if "open" in judged else ""
+        return (
+            f"{held} that could be judged{still_open}; {void} could not"
+            if void
+            else held + still_open
+        )
 
 
 @dataclass(frozen=True)
@@ -80,13 +102,15 @@ def _tries(test: Test, frames: Frames) -> Iterator[Trial]:
         yield Trial("the rest", "a number is missing or not finite", None)
 
 
-def judge(holds: Sequence[bool | None], mixed: Verdict = "unclear") -> Verdict:
-    """Say what follows if a claim holds, or not, in these comparisons; None where numbers cannot be trusted."""
-    if True in holds and False in holds:
-        return mixed
-    if not holds or None in holds:
-        return "unclear"
-    return "reproduces" if all(holds) else "does not reproduce"
+def judge(holds: Sequence[Holds], mixed: Verdict = "unclear") -> Verdict:
+    """Say what follows if a claim holds, or not, in these comparisons; `mixed`, where they contradict each other."""
+    decided = {answer for answer in holds if isinstance(answer, bool)}
+    if len(decided) != 1:
+        return mixed if decided else "unclear"
+    in_all = all(isinstance(answer, bool) for answer in holds)
+    if True in decided:
+        return "reproduces" if in_all else "reproduces in part"
+    return "does not reproduce" if in_all else "contradicted in part"
 
 
 def count_verdicts(
@@ -97,14 +121,22 @@ def count_verdicts(
 ) -> str:
     """Say in a sentence how many statements reproduce; `hold` is its word for one that does, and for several."""
     verdicts = frames["statements"].column("verdict")
-    yes, no, open_ = (verdicts.count(v) for v in ("reproduces", "does not reproduce", "unclear"))
-    depend = verdicts.count("depends")
-    depends = "depends" if depend == 1 else "depend"
-    several = f"{depend} {depends} on what is compared, " if depend else ""
-    return (
-        f"Of {len(verdicts)} {of}, {yes} {hold[yes != 1]}, {no} {'does' if no == 1 else 'do'} not, {several}"
-        f"{open_} {'is' if open_ == 1 else 'are'} unclear."
+    words: dict[Verdict, tuple[str, str]] = {
+        "reproduces": hold,
+        "reproduces in part": ("does in part", "do in part"),
+        "does not reproduce": ("does not", "do not"),
+        "contradicted in part": ("is contradicted in part", "are contradicted in part"),
+        "depends": ("depends on what is compared", "depend on what is compared"),
+        "unclear": ("is unclear", "are unclear"),
+    }
+    always = ("reproduces", "does not reproduce", "unclear")
+    counted = {verdict: verdicts.count(verdict) for verdict in words}
+    parts = (
+        f"{number} {words[verdict][number != 1]}"
+        for verdict, number in counted.items()
+        if number or verdict in always
     )
+    return f"Of {len(verdicts)} {of}, {', '.join(parts)}."
 
 
 def tried(claims: Sequence[Claim], frames: Frames) -> tuple[tuple[Statement, ...], Frames]:

@@ -12,13 +12,21 @@ from typing import Any
 
 from onebasin.analysis.compare.pairs import Pairs
 
-from .claims import Test, Trial
+from .claims import Holds, Test, Trial
 from .frame import Frame, Frames, Row, Rows, read
 
-Finding = tuple[str, bool | None]
-"""Numbers in words, and whether the claim holds; None where that cannot be said."""
+Finding = tuple[str, Holds]
+"""Numbers in words, and whether the claim holds."""
 Void = Callable[[Frames, Row], bool]
 """Whether a row's numbers cannot be trusted."""
+
+
+def gains(pairs: Pairs, margin: float) -> Holds:
+    """Whether the first of each pair is above the second: `Pairs.gains`, open where that does not say."""
+    if pairs.num < 2:
+        return None
+    gained = pairs.gains(margin)
+    return "open" if gained is None else gained
 
 
 def never(frames: Frames, row: Row) -> bool:
@@ -148,6 +156,11 @@ def ratio(
 def short(value: float) -> str:
     """Write a number in three digits, or more where it has more before the point."""
     return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+
+
+def counted(number: int, noun: str) -> str:
+    """Count things in words."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def span(values: Iterable[float], decimals: int = 2) -> str:

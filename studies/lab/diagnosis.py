@@ -11,7 +11,7 @@ _OF_THE_CELL = ("target", "engine", "method")
 
 
 def diagnosis_columns(outcomes: Outcomes, cell: Cell) -> dict[str, Any]:
-    """Return a cell's diagnosis: headline numbers, warnings, whether a variational fit converged.
+    """Return a cell's diagnosis: headline numbers, whether a variational fit converged.
 
     `depth_error` is the standard error of the mean tree depth, from the spread of the chains' means.
     """
@@ -22,7 +22,6 @@ def diagnosis_columns(outcomes: Outcomes, cell: Cell) -> dict[str, Any]:
         **numbers,
         "depth_error": _depth_error(outcomes, cell),
         "converged": None if fit is None else fit.converged,
-        "warnings": list(diagnosis.warnings),
     }
 
 

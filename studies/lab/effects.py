@@ -4,7 +4,7 @@ A claim about one draw of the data holds or not by luck. Here it is tried on all
 of a factor pair by pair (the same data set, the same split), `exceeds` a measure with a limit. The interval is
 Student's, of the mean over pairs, at 95 %; of a ratio it is that of the mean logarithm. The p-value is Wilcoxon's,
 paired and two-sided. A claim holds if the whole interval lies on its side, it does not if the whole interval lies on
-the other, and is open otherwise.
+the other, and is open otherwise. With fewer pairs than Wilcoxon's test needs it cannot be judged.
 
 Random splits of one data set share rows, so their results are not independent, and the plain interval is too narrow:
 `overlap` widens it by the correction of Nadeau and Bengio 2003, Inference for the generalization error, Machine
@@ -23,8 +23,8 @@ import numpy as np
 from onebasin.analysis.compare.pairs import CONFIDENCE, MIN_PAIRS, Pairs
 from onebasin.analysis.report import TableCell
 
-from .claims import Test, Trial
-from .comparisons import Void, never
+from .claims import Holds, Test, Trial
+from .comparisons import Void, counted, never
 from .frame import Frame, Frames, Row, Rows, read
 from .views import Field, View, yes_no
 
@@ -45,16 +45,16 @@ class Effect:
     p_value: float | None  # None with too few pairs, or no change.
     pairs: int
 
-    def lies(self, side: Side) -> bool | None:
-        """Whether it lies on this side of no effect; None where the interval holds it, or the pairs are too few."""
+    def lies(self, side: Side) -> Holds:
+        """Whether it lies on this side of no effect; open where the interval holds it, None with too few pairs."""
         if self.pairs < MIN_PAIRS or math.isnan(self.low):
             return None
         if self.high < self.null:
             return side == "below"
-        return side == "above" if self.low > self.null else None
+        return side == "above" if self.low > self.null else "open"
 
 
-Rule = Callable[[Pairs, Effect], bool | None]
+Rule = Callable[[Pairs, Effect], Holds]
 """Whether a claim holds of these pairs, where that is not by the side on which the interval lies."""
 
 
@@ -221,7 +221,7 @@ def _nothing(name: str, scale: Scale, left_out: int) -> Measured:
 
 
 def _trial(
-    name: str, effect: Effect, scale: Scale, held: bool | None, left_out: int, note: str
+    name: str, effect: Effect, scale: Scale, held: Holds, left_out: int, note: str
 ) -> Measured:
     words = in_words(effect, scale) + (f"; {left_out} left out" if left_out else "")
     words += f"; {note}" if note else ""
@@ -251,7 +251,7 @@ def in_words(effect: Effect, scale: Scale) -> str:
     if effect.pairs > 1:
         numbers += f" ({effect.low:{sign}.3g} to {effect.high:{sign}.3g})"
     test = f", p = {effect.p_value:.2g}" if effect.p_value is not None else ", no test"
-    return f"{numbers}{test}, {effect.pairs} {'pair' if effect.pairs == 1 else 'pairs'}"
+    return f"{numbers}{test}, {counted(effect.pairs, 'pair')}"
 
 
 def _interval(row: Row) -> str | None:
@@ -262,9 +262,7 @@ def _interval(row: Row) -> str | None:
 
 
 def _holds(row: Row) -> TableCell:
-    if row["holds"] is not None:
-        return yes_no(row["holds"])
-    return TableCell("open" if row["pairs"] >= MIN_PAIRS else "too few pairs", "warn")
+    return TableCell("too few pairs", "warn") if row["holds"] is None else yes_no(row["holds"])
 
 
 EFFECTS = View(

@@ -36,6 +36,20 @@ class Frame:
         """Gather rows, whose columns may differ."""
         return cls(tuple(rows))
 
+    @classmethod
+    def from_json(cls, kept: Any) -> Frame:
+        """Read back what JSON kept: the rows, or the `table` of a record."""
+        if isinstance(kept, Mapping):
+            names = kept["columns"]
+            kept = [dict(zip(names, values, strict=True)) for values in kept["rows"]]
+        return cls.of(kept)
+
+    @property
+    def table(self) -> dict[str, Any]:
+        """The names of the columns, once, and the values of every row."""
+        names = list(self.rows[0]) if self.rows else []
+        return {"columns": names, "rows": [list(row.values()) for row in self.rows]}
+
     def __iter__(self) -> Iterator[Row]:
         """Go through the rows."""
         return iter(self.rows)

@@ -1,17 +1,23 @@
 """The recorded result of a study: `studies/results/NAME.md` and its JSON, stamped from a run.
 
-The JSON holds the frames; tables, verdicts and sentences of the page follow from them, by `rewrite`.
+The JSON holds the frames, a row a line; tables, verdicts and sentences of the page follow from them, by `rewrite`.
+Where a claim, a table or a sentence has changed, ``python -m onebasin.studies.lab.record`` stamps the records of this
+clone again, or those files that are named, without any sampling.
 """
 
+import json
 import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
 from onebasin.analysis.report.markdown import table_to_markdown
+from onebasin.models.jsonable import json_safe, json_text
 from onebasin.models.storage.atomic import replacing
+from onebasin.models.storage.seal import FIELD, Seal, examine_json, seal_json
 
 from .. import registry
-from .cell_files import write_sealed
+from ..errors import StudyError
 from .folder import Run
 from .frame import Frame
 from .study import Findings, Study, conclude
@@ -31,15 +37,46 @@ def write_record(name: str, run: Run, findings: Findings, *, size: str = "") -> 
     made = {key: run.record[key] for key in kept}
     seconds = sum(float(cell.get("seconds", 0.0)) for cell in run.record["cells"].values())
     made |= {"command": command(run.record["command"]), "seconds": seconds}
-    write_sealed(numbers, {"study": name, **made, **findings.to_dict()})
-    with replacing(page) as part:
-        part.write_text(_page(name, stem, made, findings), encoding="utf-8")
+    _write(page, _page(name, stem, made, findings))
+    _write(numbers, record_text({"study": name, **made}, findings))
     return page, numbers
+
+
+def write_again(numbers: Path) -> None:
+    """Write a record again, both files, from the numbers in its JSON and what is said of them now.
+
+    Raises
+    ------
+    StudyError
+        If its checksum is wrong.
+    """
+    made = json.loads(numbers.read_text(encoding="utf-8"))
+    if examine_json(made) is Seal.DAMAGED:
+        raise StudyError(f"`numbers` is {numbers}, whose checksum is wrong: restore the file.")
+    page, findings = rewrite(registry.find(made["study"]), numbers.stem, made)
+    kept = {name: value for name, value in made.items() if name != FIELD}
+    _write(numbers, record_text(kept, findings))
+    _write(numbers.with_suffix(".md"), page)
+
+
+def record_text(made: dict[str, Any], findings: Findings) -> str:
+    """Write a record as JSON: how it was made, what it says, and the frames with their columns' names once."""
+    tables = {name: frame.table for name, frame in findings.frames.items()}
+    content = seal_json(json_safe({**made, **findings.to_dict(), "frames": tables}))
+    frames = content.pop("frames")
+    laid_out = ",\n".join(
+        f'    {json_text(name)}: {{\n      "columns": {json_text(table["columns"], indent=None)},\n      "rows": ['
+        + ",".join(f"\n        {json_text(row, indent=None)}" for row in table["rows"])
+        + "]\n    }"
+        for name, table in frames.items()
+    )
+    head = json_text(content).removesuffix("\n}")
+    return f'{head},\n  "frames": {{\n{laid_out}\n  }}\n}}\n'
 
 
 def rewrite(study: Study, stem: str, numbers: dict[str, Any]) -> tuple[str, Findings]:
     """Make a record's page, whose file's name is `stem`, again from its JSON; return it, and what it says."""
-    frames = {name: Frame.of(rows) for name, rows in numbers["frames"].items()}
+    frames = {name: Frame.from_json(kept) for name, kept in numbers["frames"].items()}
     findings = conclude(study, frames)
     return _page(numbers["study"], stem, numbers, findings), findings
 
@@ -54,6 +91,11 @@ def command(words: list[str]) -> str:
         if not word.startswith("--out="):
             kept.append(word)
     return shlex.join(kept)
+
+
+def _write(path: Path, text: str) -> None:
+    with replacing(path) as part:
+        part.write_text(text, encoding="utf-8")
 
 
 def _page(name: str, stem: str, made: dict[str, Any], findings: Findings) -> str:
@@ -80,3 +122,13 @@ def _facts(made: dict[str, Any]) -> str:
             f"- time: {made['seconds']:.0f} s, all cells",
         )
     )
+
+
+def main() -> None:
+    """Stamp the records of this clone again, or those that are named."""
+    for numbers in map(Path, sys.argv[1:]) if sys.argv[1:] else sorted(RESULTS.glob("*.json")):
+        write_again(numbers)
+
+
+if __name__ == "__main__":
+    main()

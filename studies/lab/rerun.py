@@ -55,7 +55,7 @@ def read_manifest(path: Path, study: str) -> Manifest:
             said["study"],
             said["config"],
             said["versions"],
-            Frame.of(said["frames"]["cells"]),
+            Frame.from_json(said["frames"]["cells"]),
         )
     except (OSError, ValueError, KeyError, TypeError):
         raise StudyError(

@@ -13,7 +13,7 @@ import numpy as np
 from onebasin.analysis.report import Column, Table, TableCell
 from onebasin.analysis.report.cells import Flag
 
-from .claims import Verdict
+from .claims import Holds, Verdict
 from .frame import Frames, Row, Rows, read
 
 Tabulate = Callable[[Frames], Table]
@@ -96,6 +96,8 @@ def filled(views: tuple[Tabulate, ...], frames: Frames) -> tuple[Table, ...]:
 
 _VERDICTS: Mapping[Verdict, TableCell] = {
     "reproduces": TableCell("holds", "good"),
+    "reproduces in part": TableCell("holds in part", "warn"),
+    "contradicted in part": TableCell("contradicted in part", "warn"),
     "does not reproduce": TableCell("does not hold", "bad"),
     "depends": TableCell("depends on what is compared", "warn"),
     "unclear": TableCell("unclear", "warn"),
@@ -105,10 +107,10 @@ _VERDICT = Field("verdict", "verdict", flag=lambda verdict: _VERDICTS[verdict].f
 _OWN_VERDICT = Field("verdict", lambda row: _VERDICTS[row["verdict"]])
 
 
-def yes_no(holds: bool | None) -> TableCell:
-    """Say whether something holds; None where nothing can be said."""
-    if holds is None:
-        return TableCell("void", "warn")
+def yes_no(holds: Holds) -> TableCell:
+    """Say whether something holds."""
+    if holds is None or holds == "open":
+        return TableCell(holds or "void", "warn")
     return TableCell("yes", "good") if holds else TableCell("no", "bad")
 
 
@@ -118,8 +120,9 @@ def _judged(caption: str, label: str, quote: str, rule: str, verdict: Field) -> 
 
 
 STATEMENTS = _judged(
-    "A statement reproduces if it holds in every comparison; one that is void, or that contradicts the others, "
-    "makes it unclear",
+    "A statement reproduces if it holds in every comparison, and does not if all contradict it; where some do one of "
+    "these and the others are open or cannot be judged, in part; unclear, or depending on what is compared, where some "
+    "hold and others contradict it, and unclear where none decides",
     "statement",
     "the paper's words",
     "a comparison counts if",
@@ -128,7 +131,8 @@ STATEMENTS = _judged(
 """A paper's statements beside what became of them."""
 
 CLAIMS = _judged(
-    "A claim holds if it does so on every posterior that it is about; where it does on some, it is unclear",
+    "A claim holds if it does so on every posterior that it is about, and in part where some cannot be judged; where "
+    "it holds on some and not on others, it is unclear",
     "claim",
     "in words",
     "a posterior counts for it if",

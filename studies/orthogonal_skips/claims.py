@@ -101,7 +101,7 @@ def _pair(first: Row, second: Row) -> str:
 
 
 def _claim(label: str, quote: str, rule: str, test: Test) -> Claim:
-    rest = f"; open where the interval holds both, or with fewer than {MIN_PAIRS} data sets"
+    rest = f"; open where the interval holds both, not judged with fewer than {MIN_PAIRS} data sets"
     return Claim(label, quote, f"{rule}{rest}", test, mixed="depends")
 
 

@@ -142,7 +142,7 @@ def chapters(config: Config, frames: Frames) -> Iterator[Chapter | None]:
     yield Chapter(FIGURE_ONE, views=(views.PREDICTIONS, views.DIFFERENCES))
     yield Chapter(
         "What the paper says, and what was measured",
-        "A comparison with a sampler is void where its chains disagree on f.",
+        "Comparisons with a sampler leave out data sets on which its chains disagree on f.",
         (lab.STATEMENTS,),
     )
     yield Chapter(

@@ -43,7 +43,9 @@ def _constrained(over: lab.Rows, measure: Measure, side: Side, scale: Scale = "r
 
 
 def _claim(label: str, quote: str, rule: str, test: Test) -> Claim:
-    open_ = f"; open where the interval holds both, or with fewer than {MIN_PAIRS} data sets"
+    open_ = (
+        f"; open where the interval holds both, not judged with fewer than {MIN_PAIRS} data sets"
+    )
     return Claim(label, quote, f"{rule}{open_}", test, mixed="depends")
 
 

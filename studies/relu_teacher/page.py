@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from onebasin.analysis.compare.pairs import MIN_PAIRS
 from onebasin.analysis.figures.predictive_band import Curve, plot_predictive_band, predictive_band
 from onebasin.analysis.figures.weight_scatter import WeightPair, plot_weight_scatter
 from onebasin.analysis.posterior.view import as_view
@@ -20,7 +21,7 @@ from ..lab.effects import EFFECTS
 from ..lab.figures import elbo_traces, panels, worst_chains, worst_trace
 from ..lab.page import Extra
 from ..pourzanjani import DEFINITION
-from .design import CHARTS, METHODS, SEAM, Config, dataset, target
+from .design import CHARTS, FULL_DATASETS, METHODS, SEAM, Config, dataset, target
 from .summaries import OVER_DATA_SETS, several
 
 SLICE = np.linspace(-5.0, 5.0, 81)
@@ -88,6 +89,7 @@ def headline(frames: Frames) -> tuple[str, ...]:
         chains_that_disagree(frames),
         against_nuts.engines_agree(frames),
         lab.count_verdicts(frames),
+        _judged(frames),
         _approximation(frames),
     )
 
@@ -101,8 +103,20 @@ def _size(frames: Frames) -> str:
     cells = frames["cells"]
     noises = " and ".join(f"{noise:g}" for noise in cells.levels("noise_sd"))
     return (
-        f"Statements are tried on {len(cells.levels('dataset'))} data sets with noise {noises}, "
-        f"{len(cells)} posteriors in all."
+        f"Statements are tried on {len(cells.levels('dataset'))} data sets ({FULL_DATASETS} with --full) with noise "
+        f"{noises}, {len(cells)} posteriors in all."
+    )
+
+
+def _judged(frames: Frames) -> str:
+    """Say what became of the comparisons behind the verdicts."""
+    if not several(frames):
+        return ""
+    answers = [row["holds"] for row in frames["trials"]]
+    holds, not_, undecided, void = (answers.count(word) for word in (True, False, "open", None))
+    return (
+        f"Of the {len(answers)} comparisons behind them {holds} speak for and {not_} against a statement, {undecided} "
+        f"are open, and {void} cannot be judged: fewer than {MIN_PAIRS} data sets are left on which chains agree."
     )
 
 

@@ -43,7 +43,7 @@ def said_of(record: Mapping[str, Any]) -> str:
     """Say what holds, what does not, and give the tables of the data sets."""
     from . import STUDY
 
-    frames = {name: Frame.of(rows) for name, rows in record["frames"].items()}
+    frames = {name: Frame.from_json(kept) for name, kept in record["frames"].items()}
     found = conclude(STUDY, frames)
     runs = len(frames["cells"].levels("run"))
     holds = [s for s in found.statements if s.verdict == "reproduces"]

@@ -8,9 +8,17 @@ import pytest
 
 from onebasin.inference import NutsSettings
 from onebasin.studies.boston import STUDY
+from onebasin.studies.boston.claims import STATED
 from onebasin.studies.boston.design import configure
 from onebasin.studies.boston.units import UNITS, units
-from onebasin.studies.boston.why import SHALLOW, SHORT, VARIATIONS, WHY, why
+from onebasin.studies.boston.why import (
+    SHALLOW,
+    SHORT,
+    VARIATIONS,
+    WHY,
+    chains_of_variations,
+    why,
+)
 from onebasin.studies.heldout import LEVELS, calibration, chains_that_disagree, mixing
 from onebasin.studies.lab import Caution, Frame, Options
 
@@ -105,6 +113,29 @@ def test_calibration_is_that_of_the_mixture(rng):
         inside = float(((low <= y) & (y <= high)).mean())
         assert found[f"covered_{level}"] == pytest.approx(inside, abs=0.07)
     assert sorted(found.values()) == list(found.values())
+
+
+def test_variations_are_counted_apart_from_what_the_statements_rest_on():
+    frames = cells(free=0.3, givens=0.2, ordered=0.3, **{"free-narrow": 0.2, "givens-shallow": 0.4})
+    rhats = {"givens-shallow": 1.88, "ordered": 1.06}
+    rows = [{**r, "prediction_rhat": rhats.get(r["problem"], 1.0)} for r in frames["cells"]]
+    frames["cells"] = Frame.of(rows)
+    said = chains_that_disagree(frames, STATED)
+    assert "in 3 of 9 posteriors, at most 1.06 (ordered)" in said
+    assert "above 1.05 in 3 of 3 cut short on purpose and 0 of 3 given" in chains_of_variations(
+        frames
+    )
+    assert chains_of_variations(cells(free=0.3)) == ""
+    assert {name for name, one in VARIATIONS.items() if one.cut} == {
+        "free-short", "givens-short", "free-shallow", "givens-shallow",
+    }  # fmt: skip
+
+
+def test_one_split_is_one_split():
+    frames = cells(free=0.3, givens=0.2, **{"free-narrow": 0.22})
+    assert why(frames).startswith("On 3 splits the")
+    one = {**frames, "cells": frames["cells"].where(split=1)}
+    assert why(one).startswith("On 1 split the")
 
 
 def test_chains_that_disagree_are_said_plainly():

@@ -252,7 +252,7 @@ def test_claims_fail_where_chains_stay_apart():
     failing = {name for name, c in claims.items() if c.verdict == "does not reproduce"}
     assert failing == {"aligned draws pass", "what nothing moves needs no alignment"}
     for name in ("chains held out agree", "the truth is recovered"):  # pooled draws say nothing
-        assert claims[name].outcome == "nothing can be said, 1 void"
+        assert claims[name].outcome == "none could be judged, of 1"
     # Told apart they are, as what they are: two groups.
     told = claims["what has not converged is told apart"]
     assert told.verdict == "reproduces"
@@ -267,7 +267,7 @@ def test_chains_in_one_labelling_are_not_called_hopeless():
     claims = claims_of(measure(STUDY, config, outcomes_of(config, alike=True)))
     assert claims["raw draws look hopeless"].verdict == "does not reproduce"
     held_out = claims["chains held out agree"]  # with two chains there are none to hold out
-    assert (held_out.verdict, held_out.outcome) == ("unclear", "nothing can be said, 1 void")
+    assert (held_out.verdict, held_out.outcome) == ("unclear", "none could be judged, of 1")
 
 
 def test_overlap_is_told_from_modes():

@@ -4,7 +4,20 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
-from ...lab import Claim, Field, Finding, Frames, Pairs, Row, View, beside, each, mean_of, read
+from ...lab import (
+    Claim,
+    Field,
+    Finding,
+    Frames,
+    Pairs,
+    Row,
+    View,
+    beside,
+    each,
+    gains,
+    mean_of,
+    read,
+)
 
 TITLE = "How far from the posterior?"
 MARGINS = {"total_variation": 0.0005, "energy": 0.01}
@@ -34,7 +47,7 @@ def _closer(measure: str) -> Callable[[Row], Finding]:
         nearer = Pairs(row["other"][measure], row[measure])
         theirs, ours = (np.mean(side) for side in (nearer.first, nearer.second))
         words = f"{ours:.4f} and {theirs:.4f}, nearer in {nearer.wins} of {nearer.num} seeds"
-        return words, nearer.gains(MARGINS[measure])
+        return words, gains(nearer, MARGINS[measure])
 
     return tried
 
@@ -44,7 +57,7 @@ def _claim(what: str, distance: str, measure: str) -> Claim:
         f"symmetrising brings {what} closer to the posterior",
         _BIASES,
         f"{distance} from HMC is smaller than that of MFVI's fits: Student's 95 % interval of paired differences is "
-        f"below zero (void where it holds zero and -{MARGINS[measure]:g})",
+        f"below zero (open where it holds zero and -{MARGINS[measure]:g})",
         each(_beside_mfvi, _closer(measure), where=lambda r: f"{r['label']}, {r['width']} units"),
     )
 

@@ -22,6 +22,7 @@ from ...lab import (
     View,
     beside,
     each,
+    gains,
     mean_and_sd,
     mean_of,
     read,
@@ -32,7 +33,7 @@ MARGINS = {"symmetrised": 0.1, "accuracy": 0.002}
 """Gains below which nothing is gained that matters: nats, and share of images."""
 _DECIMALS = {"symmetrised": 2, "accuracy": 4, "log_score": 4}
 _RULE = (
-    "is above {other}: Student's 95 % interval of the paired differences lies above zero (void where it holds zero and "
+    "is above {other}: Student's 95 % interval of the paired differences lies above zero (open where it holds zero and "
     "more than {margin})"
 )
 _HIGHER = (
@@ -87,7 +88,7 @@ def _where(row: Row) -> str:
 def _above(measure: str) -> Callable[[Row], Finding]:
     def tried(row: Row) -> Finding:
         pairs = gain(row, measure)
-        return pairs.write(_DECIMALS[measure]), pairs.gains(MARGINS[measure])
+        return pairs.write(_DECIMALS[measure]), gains(pairs, MARGINS[measure])
 
     return tried
 
@@ -111,7 +112,7 @@ def _growth(frames: Frames) -> Iterator[Trial]:
             measured = (
                 f"{pairs[narrow].mean:+.4f} at {narrow} units, {pairs[wide].mean:+.4f} at {wide}"
             )
-            yield Trial(tried[0]["label"], measured, grown.gains(MARGINS["accuracy"]))
+            yield Trial(tried[0]["label"], measured, gains(grown, MARGINS["accuracy"]))
 
 
 def _above_claim(

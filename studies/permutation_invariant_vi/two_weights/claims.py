@@ -5,7 +5,20 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from ...lab import Claim, Finding, Frames, Pairs, Row, Trial, beside, each, join, read, select
+from ...lab import (
+    Claim,
+    Finding,
+    Frames,
+    Holds,
+    Pairs,
+    Row,
+    Trial,
+    beside,
+    each,
+    join,
+    read,
+    select,
+)
 from .design import WORDS
 from .fits import separations
 from .optima import TOGETHER, relative_separation
@@ -126,10 +139,12 @@ def _moved(frames: Frames) -> Iterator[Row]:
             yield case
 
 
-def beyond(pairs: Pairs, noise: float) -> bool | None:
-    """Whether a gain is one; None where it is neither a gain nor a loss for sure."""
+def beyond(pairs: Pairs, noise: float) -> Holds:
+    """Whether a gain is one; open where it is neither a gain nor a loss for sure."""
+    if math.isnan(pairs.error):
+        return None
     sure = abs(pairs.mean) > ERRORS * pairs.error and abs(pairs.mean) > TIE * noise**2
-    return pairs.mean > 0 if sure else None
+    return pairs.mean > 0 if sure else "open"
 
 
 def _compared(pairs: Pairs, noise: float) -> Finding:
@@ -194,14 +209,14 @@ CLAIMS = (
         "interpolation predicts poorly",
         _POOR,
         "where the best mean field interpolates in most data sets, its mean squared error is above the exact "
-        f"posterior's, over data sets, by more than {ERRORS:g} standard errors; void where neither is above",
+        f"posterior's, over data sets, by more than {ERRORS:g} standard errors; open where neither is above",
         each(_interpolated, _poor, where=_where),
     ),
     Claim(
         "better prediction, this data set",
         _BETTER,
         f"test MSE of SGM's fits is below that of MFVI's, fit by fit, by more than {ERRORS:g} standard errors and "
-        f"by {TIE:g} of the noise's variance; void where neither is below",
+        f"by {TIE:g} of the noise's variance; open where neither is below",
         _better_fits,
     ),
     Claim(

@@ -163,7 +163,7 @@ def _error(name: str, unit: str) -> Field:
 def _gain(case: Row) -> TableCell:
     pairs, better = gain(case), beyond(gain(case), case["noise"])
     value = rounded(pairs.mean / case["noise"] ** 2)
-    return TableCell(value, "" if better is None else "good" if better else "bad")
+    return TableCell(value, "good" if better is True else "bad" if better is False else "")
 
 
 def _left(case: Row) -> float:

@@ -62,7 +62,9 @@ def test_frame_holds_what_json_keeps():
         {"a": None, "b": None, "c": None, "d": [3, True]},
     )
     assert type(frame.rows[0]["a"]) is float
-    assert Frame.of(json.loads(json.dumps(frame.rows))) == frame
+    assert Frame.from_json(json.loads(json.dumps(frame.rows))) == frame
+    assert Frame.from_json(json.loads(json.dumps(frame.table))) == frame
+    assert Frame.from_json(Frame().table) == Frame()
 
 
 def test_frame_is_asked_by_values():

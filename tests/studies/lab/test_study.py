@@ -11,8 +11,16 @@ from onebasin.inference import NutsSettings
 from onebasin.models import Parametrisation
 from onebasin.studies.errors import StudyError
 from onebasin.studies.lab import Cell, Options, Outcomes, Study
-from onebasin.studies.lab.claims import Claim, Statement, Trial, count_verdicts, judge, tried
-from onebasin.studies.lab.views import STATEMENTS, TRIALS, VERDICTS
+from onebasin.studies.lab.claims import (
+    Claim,
+    Holds,
+    Statement,
+    Trial,
+    count_verdicts,
+    judge,
+    tried,
+)
+from onebasin.studies.lab.views import CLAIMS, STATEMENTS, TRIALS, VERDICTS
 from onebasin.studies.registry import STUDIES, find
 
 
@@ -22,8 +30,13 @@ from onebasin.studies.registry import STUDIES, find
         ([True, True], "reproduces"),
         ([False, False], "does not reproduce"),
         ([True, False], "unclear"),
-        ([True, None], "unclear"),
-        ([False, None], "unclear"),
+        ([True, None], "reproduces in part"),
+        ([True, True, "open"], "reproduces in part"),
+        ([False, None], "contradicted in part"),
+        ([False, "open", None], "contradicted in part"),
+        ([True, False, None], "unclear"),
+        (["open"], "unclear"),
+        (["open", None], "unclear"),
         ([None], "unclear"),
         ([], "unclear"),
     ],
@@ -32,21 +45,24 @@ def test_verdict_follows_from_the_comparisons(holds, verdict):
     assert judge(holds) == verdict
 
 
-def claim(*holds: bool | None) -> Claim:
+def claim(*holds: Holds) -> Claim:
     trials = tuple(Trial("a to b", "1 to 2", each) for each in holds)
     return Claim("lower", "It is lower.", "ratio below 1", lambda frames: trials)
 
 
-def statement(*holds: bool | None) -> Statement:
+def statement(*holds: Holds) -> Statement:
     return claim(*holds).on({})
 
 
 @pytest.mark.parametrize(
     ("holds", "outcome"),
     [
-        ([True, False, None], "holds in 1 of 2, 1 void"),
+        ([True, False, None], "holds in 1 of 2 that could be judged; 1 could not"),
+        ([True] * 6 + [None] * 2, "holds in 6 of 6 that could be judged; 2 could not"),
+        ([True] * 6 + ["open"] * 2, "holds in 6 of 8, 2 open"),
+        ([False, "open", None], "holds in 0 of 2 that could be judged, 1 open; 1 could not"),
         ([True], "holds in 1 of 1"),
-        ([None, None], "nothing can be said, 2 void"),
+        ([None, None], "none could be judged, of 2"),
         ([], "not measured in this run"),
     ],
 )
@@ -59,12 +75,17 @@ def test_verdicts_are_counted_in_a_sentence():
     assert count_verdicts(frames) == (
         "Of 4 statements of the paper, 1 reproduces, 2 do not, 1 is unclear."
     )
+    _, frames = tried([claim(True, None), claim(True, "open"), claim(False, None)], {})
+    assert count_verdicts(frames, of="claims", hold=("holds", "hold")) == (
+        "Of 3 claims, 0 hold, 2 do in part, 0 do not, 1 is contradicted in part, 0 are unclear."
+    )
 
 
 def test_tables_hold_every_statement_and_comparison():
-    said, frames = tried([claim(True), claim(False, None)], {})
+    said, frames = tried([claim(True), claim(False, None, "open")], {})
     assert [row[-1].flag for row in STATEMENTS(frames).rows] == ["good", "warn"]
-    assert [row[-1].value for row in TRIALS(frames).rows] == ["yes", "no", "void"]
+    assert [row[-1].value for row in CLAIMS(frames).rows] == ["holds", "contradicted in part"]
+    assert [row[-1].value for row in TRIALS(frames).rows] == ["yes", "no", "void", "open"]
     assert [row[1].value for row in VERDICTS(frames).rows] == [s.outcome for s in said]
 
 
