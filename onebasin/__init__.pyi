@@ -40,6 +40,7 @@ from .inference import TrainSettings as TrainSettings
 from .inference import advi as advi
 from .inference import check_symmetry as check_symmetry
 from .inference import ensemble as ensemble
+from .inference import find_symmetry as find_symmetry
 from .inference import hmc as hmc
 from .inference import laplace as laplace
 from .inference import log_density as log_density

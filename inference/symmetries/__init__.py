@@ -1,0 +1,1 @@
+"""Discrete symmetries of a target, found from its log density."""

@@ -1,0 +1,158 @@
+"""A log density that is evaluated under a budget, and how well it is known at a point.
+
+All comparisons of the search go through `Probe`: a point, its log density, and the change that rounding may make.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Float
+
+from .moves import Point
+
+NUDGES = 3
+"""Changes of a point in its last digits that are tried."""
+STEP = 2.0**-50
+"""Their relative size."""
+INNER, OUTER = 30.0, 200.0
+"""How many times the effect of a nudge, and how many last digits of the log density itself, a change may be."""
+CHUNK, CHUNK_NUMBERS = 256, 2**21
+"""Points, and numbers in them, that are evaluated at once."""
+DOUBTFUL = 1e4
+"""Changes between the tolerance and so many times it decide nothing."""
+
+
+@runtime_checkable
+class SearchedDensity(Protocol):
+    """What the search asks of a target."""
+
+    @property
+    def shapes(self) -> Mapping[str, tuple[int, ...]]:
+        """Every parameter's shape, in the order of declaration."""
+
+    @property
+    def dim(self) -> int:
+        """Coordinates of the unconstrained space."""
+
+    def constrain(self, vectors: Float[np.ndarray, "point dim"]) -> dict[str, np.ndarray]:
+        """Values at points of the unconstrained space: name to array (point, ...)."""
+
+    def log_density(self, values: Mapping[str, np.ndarray]) -> Float[np.ndarray, " point"]:
+        """Log density at values (point, ...), without the Jacobian; -inf outside the support or where it fails."""
+
+    def gradient(
+        self, vector: Float[np.ndarray, " dim"]
+    ) -> tuple[float, Float[np.ndarray, " dim"]] | None:
+        """Log density of the unconstrained space, with the Jacobian, and its gradient; None where there is none."""
+
+
+class OutOfBudget(Exception):
+    """The evaluations or the seconds that a search may take are used up."""
+
+
+@dataclass
+class Measured:
+    """A log density with a count of its evaluations.
+
+    Attributes
+    ----------
+    density : SearchedDensity
+        What is evaluated.
+    evaluations : int
+        How many points there may be.
+    seconds : float
+        How long it may take, counted from the first evaluation.
+    noise : float
+        Relative error that the log density is known to have beyond rounding, such as a solver's.
+    """
+
+    density: SearchedDensity
+    evaluations: int
+    seconds: float
+    noise: float = 0.0
+    count: int = 0
+    started: tuple[float, float] = field(
+        default_factory=lambda: (time.perf_counter(), time.process_time())
+    )
+
+    @property
+    def spent(self) -> float:
+        """Seconds since the beginning, or those of this process's processors where it had to wait for them."""
+        wall, own = self.started
+        return min(time.perf_counter() - wall, time.process_time() - own)
+
+    def __call__(self, points: Sequence[Point]) -> Float[np.ndarray, " point"]:
+        """Log densities of points; anything but a finite number is -inf.
+
+        Raises
+        ------
+        OutOfBudget
+            If that is more than may be.
+        """
+        if not points:
+            return np.empty(0)
+        most = max(1, min(CHUNK, CHUNK_NUMBERS // max(1, self.density.dim)))
+        pieces = [self._some(points[at : at + most]) for at in range(0, len(points), most)]
+        return np.concatenate(pieces)
+
+    def _some(self, points: Sequence[Point]) -> np.ndarray:
+        if self.count + len(points) > self.evaluations or self.spent > self.seconds:
+            raise OutOfBudget
+        self.count += len(points)
+        names = self.density.shapes
+        stacked = {name: np.stack([point[name] for point in points]) for name in names}
+        found = np.asarray(self.density.log_density(stacked), dtype=np.float64)
+        return np.where(np.isfinite(found), found, -np.inf)
+
+    def probe(self, point: Point) -> Probe:
+        """A point with its log density and its tolerance."""
+        return self.probes([point])[0]
+
+    def probes(self, points: Sequence[Point]) -> list[Probe]:
+        """The same of several."""
+        rng = np.random.default_rng(0)
+        nudged = [nudge(point, rng) for point in points for _ in range(NUDGES)]
+        found = self([*points, *nudged])
+        here, there = found[: len(points)], found[len(points) :].reshape(len(points), NUDGES)
+        with np.errstate(invalid="ignore"):
+            change = np.abs(there - here[:, None])
+        change = np.where(np.isfinite(change), change, 0.0).max(axis=1)
+        size = 1.0 + np.abs(np.where(np.isfinite(here), here, 0.0))
+        eps = float(np.finfo(np.float64).eps)
+        tolerance = INNER * change + (OUTER * eps + self.noise) * size
+        return [
+            Probe(point, float(value), float(slack))
+            for point, value, slack in zip(points, here, tolerance, strict=True)
+        ]
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A point, its log density, and the change in nats that rounding may make."""
+
+    point: Point
+    value: float
+    tolerance: float
+
+    @property
+    def known(self) -> bool:
+        """Whether the log density is finite there."""
+        return bool(np.isfinite(self.value))
+
+
+def nudge(point: Point, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Change a point in its last digits."""
+    return {
+        name: np.asarray(value * (1.0 + STEP * rng.choice([-1.0, 1.0], size=value.shape)))
+        for name, value in point.items()
+    }
+
+
+def point_of(values: Mapping[str, np.ndarray], row: int) -> dict[str, np.ndarray]:
+    """One point of several."""
+    return {name: np.asarray(value[row], dtype=np.float64) for name, value in values.items()}

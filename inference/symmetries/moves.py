@@ -1,0 +1,147 @@
+"""What may be a symmetry: involutions that each touch one variable, and sets of them.
+
+Convention: values are one point, name to array of the variable's own shape. The generators of one search commute (all
+swap the same two parts, or change signs, or take complements), so that a set of them acts in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from .gf2 import bits
+
+Point = Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Generator:
+    """An involution on one variable.
+
+    Attributes
+    ----------
+    name : str
+        The variable.
+    kind : {"swap", "negate", "complement"}
+        Two parts change places; signs change; theta becomes 1 - theta.
+    axis : int or None
+        Along which the parts lie; None where the variable moves as a whole.
+    parts : tuple of int
+        The two that change places, or the one that changes its sign.
+    inside : tuple of (int, int), optional
+        Another axis and a place on it, within which alone parts change places.
+    """
+
+    name: str
+    kind: Literal["swap", "negate", "complement"]
+    axis: int | None = None
+    parts: tuple[int, ...] = ()
+    inside: tuple[int, int] | None = None
+
+    def act(self, value: np.ndarray) -> np.ndarray:
+        """Move one value."""
+        if self.kind == "complement":
+            return np.asarray(1.0 - value)
+        if self.axis is None:
+            return np.asarray(-value)
+        moved = np.array(value)
+        where: list[slice | int] = [slice(None)] * value.ndim
+        if self.inside is not None:
+            where[self.inside[0]] = self.inside[1]
+        if self.kind == "negate":
+            where[self.axis] = self.parts[0]
+            moved[tuple(where)] *= -1.0
+            return moved
+        there = list(where)
+        where[self.axis], there[self.axis] = self.parts
+        moved[tuple(where)], moved[tuple(there)] = value[tuple(there)], value[tuple(where)]
+        return moved
+
+
+@dataclass(frozen=True)
+class Move:
+    """Generators of one variable that only together stay inside its support; mostly one."""
+
+    generators: tuple[Generator, ...]
+
+    @property
+    def name(self) -> str:
+        """The variable."""
+        return self.generators[0].name
+
+    def act(self, value: np.ndarray) -> np.ndarray:
+        """Move one value."""
+        for generator in self.generators:
+            value = generator.act(value)
+        return value
+
+
+@dataclass(frozen=True)
+class Moves:
+    """The moves of one search; a set of them is an integer, a bit a move.
+
+    Attributes
+    ----------
+    each : tuple of Move
+        Bit by bit.
+    """
+
+    each: tuple[Move, ...]
+
+    def names(self, chosen: int | None = None) -> tuple[str, ...]:
+        """The variables that a set moves, or that any move does."""
+        places = range(len(self.each)) if chosen is None else bits(chosen)
+        return tuple(dict.fromkeys(self.each[place].name for place in places))
+
+    def of(self, name: str) -> int:
+        """All moves of one variable."""
+        return sum(1 << place for place, move in enumerate(self.each) if move.name == name)
+
+    def act(self, chosen: int, point: Point) -> dict[str, np.ndarray]:
+        """Move a point by a set."""
+        moved = dict(point)
+        for place in bits(chosen):
+            move = self.each[place]
+            moved[move.name] = move.act(moved[move.name])
+        return moved
+
+    def weight(self, chosen: int) -> int:
+        """How many generators a set has."""
+        return sum(len(self.each[place].generators) for place in bits(chosen))
+
+    def generators(self, chosen: int) -> tuple[Generator, ...]:
+        """Those of a set."""
+        return tuple(g for place in bits(chosen) for g in self.each[place].generators)
+
+
+Shapes = Mapping[str, tuple[int, ...]]
+
+
+def lengths(shapes: Shapes) -> dict[int, list[tuple[str, int]]]:
+    """The axes by how many parts lie along them: those with several in common, and few parts, first."""
+    found: dict[int, list[tuple[str, int]]] = {}
+    for name, shape in shapes.items():
+        for axis, length in enumerate(shape):
+            if length > 1:
+                found.setdefault(length, []).append((name, axis))
+    return dict(sorted(found.items(), key=lambda item: (len(item[1]) == 1, item[0])))
+
+
+def swaps(axes: Sequence[tuple[str, int]], first: int, second: int) -> list[Generator]:
+    """Two parts change places, along each of some axes."""
+    return [Generator(name, "swap", axis, (first, second)) for name, axis in axes]
+
+
+def signs_of_part(axes: Sequence[tuple[str, int]], part: int) -> list[Generator]:
+    """One part changes its sign, along each of some axes."""
+    return [Generator(name, "negate", axis, (part,)) for name, axis in axes]
+
+
+def moved_to(generators: Sequence[Generator], parts: tuple[int, ...]) -> Moves:
+    """The same generators on other parts."""
+    return Moves(
+        tuple(Move((Generator(g.name, g.kind, g.axis, parts, g.inside),)) for g in generators)
+    )

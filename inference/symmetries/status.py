@@ -1,0 +1,160 @@
+"""Whether a symmetry makes modes that compete, or parts that nothing tells apart and nothing sets against one another.
+
+Parts that are independent given all else cannot compete: replacing one, the other, and both leaves a mixed second
+difference of zero. Exchangeable effects without data of their own are such. Where parts do depend on one another the
+density may still have one mode, which every element leaves in its place, such as a ridge: ascents to optima tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from .groups import everything, moved
+from .measuring import Measured, Probe
+from .moves import Generator, Moves, Point
+from .points import Optimum
+
+Status = Literal["live", "harmless", "undecided"]
+
+COUPLED = 100.0
+"""Tolerances from which on a mixed second difference is none of rounding."""
+APART = 1e-3
+"""Nats by which an optimum has to lie above the middle between it and its copy, to be one of two."""
+
+
+def parts_compete(
+    generators: Sequence[Generator], measured: Measured, probes: Sequence[Probe]
+) -> Status:
+    """Whether the two parts that a set of swaps exchanges depend on one another given all else."""
+    apart = [g for g in generators if g.kind == "swap"]
+    if not apart:
+        return "undecided"
+    first, second = apart[0].parts
+    members = [
+        group for group in _members(apart) if _replaceable(group, first, second, measured, probes)
+    ]
+    if not members:
+        return "undecided"
+    points: list[Point] = []
+    for at, probe in enumerate(probes):
+        donor = probes[at - 1].point
+        for places in ((first,), (second,), (first, second)):
+            points.append(_replaced(probe.point, donor, members, places))
+    return _judged(measured(points), probes)
+
+
+def variables_compete(moves: Moves, measured: Measured, probes: Sequence[Probe]) -> Status:
+    """Whether the variables that change sign together depend on one another; of one, whether it has a mode beside 0."""
+    names = moves.names()
+    if len(names) == 1:
+        return _beside_middle(moves, measured, probes)
+    first, rest = names[0], names[1:]
+    points: list[Point] = []
+    for at, probe in enumerate(probes):
+        donor = probes[at - 1].point
+        one = {**probe.point, first: donor[first]}
+        two = {**probe.point, **{name: donor[name] for name in rest}}
+        points += [one, two, {**two, first: donor[first]}]
+    return _judged(measured(points), probes)
+
+
+def one_mode(moves: Sequence[Moves], measured: Measured, ends: Sequence[Optimum]) -> bool:
+    """Whether every ascent ended at a point that all sets leave in its place, or on a ridge between copies."""
+    if not ends or not all(end.converged for end in ends):
+        return False
+    for end in ends:
+        here = end.probe.point
+        middles = []
+        for own in moves:
+            there = own.act(everything(own), here)
+            middles.append({n: np.asarray((here[n] + there[n]) / 2.0) for n in here})
+        above = end.probe.value - measured(middles)
+        if not (above < APART).all():
+            return False
+    return True
+
+
+def copies(generators: Sequence[Generator], length: int, most: int = 8) -> list[Moves]:
+    """Swaps of the first part with some others."""
+    return [moved(generators, (0, part)) for part in range(1, min(length, most + 1))]
+
+
+def _judged(values: np.ndarray, probes: Sequence[Probe]) -> Status:
+    """Mixed second differences of three values a point and that of the point itself."""
+    told = False
+    for row, probe in zip(values.reshape(len(probes), 3), probes, strict=True):
+        if not np.isfinite(row).all():
+            continue
+        told = True
+        mixed = abs(row[2] - row[0] - row[1] + probe.value)
+        size = 1.0 + max(abs(row).max(), abs(probe.value))
+        if mixed > COUPLED * probe.tolerance * size / (1.0 + abs(probe.value)):
+            return "live"
+    return "harmless" if told else "undecided"
+
+
+def _members(generators: Sequence[Generator]) -> list[tuple[Generator, ...]]:
+    """The generators by variable."""
+    names = dict.fromkeys(g.name for g in generators)
+    return [tuple(g for g in generators if g.name == name) for name in names]
+
+
+def _replaceable(
+    group: tuple[Generator, ...],
+    first: int,
+    second: int,
+    measured: Measured,
+    probes: Sequence[Probe],
+) -> bool:
+    """Whether a part of a variable can be another point's and lie inside the support; a simplex's cannot."""
+    points = [
+        _replaced(probes[at].point, probes[at - 1].point, [group], (part,))
+        for at in range(len(probes))
+        for part in (first, second)
+    ]
+    return bool(np.isfinite(measured(points)).reshape(len(probes), 2).all(axis=1).any())
+
+
+def _replaced(
+    point: Point, donor: Point, members: Sequence[tuple[Generator, ...]], parts: tuple[int, ...]
+) -> Point:
+    """Take parts of some variables from another point: of a variable that moves along two axes their crossing alone."""
+    out = dict(point)
+    for group in members:
+        name = group[0].name
+        value = np.array(out[name])
+        for part in parts:
+            where: list[slice | int] = [slice(None)] * value.ndim
+            for generator in group:
+                assert generator.axis is not None
+                where[generator.axis] = part
+            value[tuple(where)] = donor[name][tuple(where)]
+        out[name] = value
+    return out
+
+
+def _beside_middle(moves: Moves, measured: Measured, probes: Sequence[Probe]) -> Status:
+    """Harmless where the density falls from the middle between a point and its copy outwards, everywhere."""
+    steps = (0.0, 0.25, 0.5, 0.75)
+    points: list[Point] = []
+    for probe in probes:
+        there = moves.act(everything(moves), probe.point)
+        middle = {n: np.asarray((probe.point[n] + there[n]) / 2.0) for n in moves.names()}
+        for step in steps:
+            inner = {
+                n: np.asarray(value + step * (probe.point[n] - value))
+                for n, value in middle.items()
+            }
+            points.append({**probe.point, **inner})
+    values = measured(points).reshape(len(probes), len(steps))
+    told = False
+    for row, probe in zip(values, probes, strict=True):
+        if not np.isfinite(row).all():
+            continue
+        told = True
+        if (np.diff([*row, probe.value]) > COUPLED * probe.tolerance).any():
+            return "live"
+    return "harmless" if told else "undecided"

@@ -1,0 +1,121 @@
+"""Log densities as plain functions of one point, with constraints, as the search asks for them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.special import expit
+
+Point = Mapping[str, np.ndarray]
+
+TOL = 1e-8
+
+
+def _simplex(raw):
+    e = np.exp(raw - raw.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def _ordered(raw):
+    return np.cumsum(np.concatenate([raw[..., :1], np.exp(raw[..., 1:])], -1), -1)
+
+
+def _covariance(raw):
+    return raw @ np.swapaxes(raw, -1, -2) + 0.1 * np.eye(raw.shape[-1])
+
+
+def _correlation(raw):
+    cov = _covariance(raw)
+    sd = np.sqrt(np.diagonal(cov, axis1=-2, axis2=-1))
+    return cov / sd[..., :, None] / sd[..., None, :]
+
+
+def _cholesky(raw):
+    diagonal = np.exp(np.diagonal(raw, axis1=-2, axis2=-1))
+    return np.tril(raw, -1) + diagonal[..., None] * np.eye(raw.shape[-1])
+
+
+def _positive_definite(value):
+    if np.abs(value - np.swapaxes(value, -1, -2)).max() > TOL:
+        return False
+    return bool((np.linalg.eigvalsh(value) > 0).all())
+
+
+MAPS = {
+    "real": lambda raw: raw,
+    "positive": np.exp,
+    "unit": expit,
+    "simplex": _simplex,
+    "ordered": _ordered,
+    "covariance": _covariance,
+    "correlation": _correlation,
+    "cholesky": _cholesky,
+}
+INSIDE = {
+    "real": lambda v: True,
+    "positive": lambda v: bool((v > 0).all()),
+    "unit": lambda v: bool(((v > 0) & (v < 1)).all()),
+    "simplex": lambda v: bool((v >= 0).all() and np.abs(v.sum(-1) - 1).max() < TOL),
+    "ordered": lambda v: bool((np.diff(v, axis=-1) > 0).all()),
+    "covariance": _positive_definite,
+    "correlation": lambda v: (
+        bool(np.abs(np.diagonal(v, axis1=-2, axis2=-1) - 1).max() < TOL) and _positive_definite(v)
+    ),
+    "cholesky": lambda v: bool(
+        (np.diagonal(v, axis1=-2, axis2=-1) > 0).all() and (np.triu(v, 1) == 0).all()
+    ),
+}
+
+
+@dataclass
+class FunctionDensity:
+    """A function of one point; parameters are name to (shape, constraint)."""
+
+    parameters: Mapping[str, tuple[tuple[int, ...], str]]
+    function: Callable[[Point], float]
+    ascents: bool = False
+    calls: int = field(default=0)
+
+    @property
+    def shapes(self):
+        return {name: shape for name, (shape, _) in self.parameters.items()}
+
+    @property
+    def dim(self):
+        return sum(math.prod(shape) for shape in self.shapes.values())
+
+    def constrain(self, vectors):
+        out, at = {}, 0
+        for name, (shape, constraint) in self.parameters.items():
+            size = math.prod(shape)
+            raw = vectors[:, at : at + size].reshape(-1, *shape)
+            out[name] = MAPS[constraint](raw)
+            at += size
+        return out
+
+    def log_density(self, values):
+        count = len(next(iter(values.values())))
+        return np.array([self._one({n: v[i] for n, v in values.items()}) for i in range(count)])
+
+    def _one(self, point):
+        self.calls += 1
+        if not all(INSIDE[c](point[n]) for n, (_, c) in self.parameters.items()):
+            return -np.inf
+        with np.errstate(all="ignore"):
+            try:
+                return float(self.function(point))
+            except (ValueError, np.linalg.LinAlgError):
+                return -np.inf
+
+    def gradient(self, vector):
+        if not self.ascents:
+            return None
+        h = 1e-6
+        shifts = np.concatenate(
+            [np.zeros((1, self.dim)), h * np.eye(self.dim), -h * np.eye(self.dim)]
+        )
+        found = self.log_density(self.constrain(vector + shifts))
+        return found[0], (found[1 : self.dim + 1] - found[self.dim + 1 :]) / (2 * h)

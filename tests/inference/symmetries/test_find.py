@@ -1,0 +1,121 @@
+"""What the search says of itself: sentences, JSON, what was cut off, what cannot be searched."""
+
+import json
+
+import numpy as np
+import pytest
+
+from onebasin.inference.errors import InferenceError
+from onebasin.inference.symmetries import gf2
+from onebasin.inference.symmetries.find import find
+
+from ...cards import check_page
+from .functions import FunctionDensity
+from .known import MODELS
+
+
+def density_of(name, **options):
+    model = MODELS[name]
+    return FunctionDensity(model.parameters, model.function, **options)
+
+
+@pytest.fixture(scope="module")
+def mixture():
+    return find(density_of("mixture of three"), seconds=np.inf)
+
+
+def test_a_live_block_says_where_and_by_how_much(mixture):
+    (block,) = mixture.blocks
+    assert block.status == "live"
+    assert block.parts == 3
+    assert block.word == "mu,sigma,theta"
+    first, alone, status = block.evidence
+    assert first.startswith("mu:0, sigma:0 and theta:0 move together: every order of the 3 parts")
+    assert "6 random, 6 near the posterior" in first
+    assert alone.startswith("One of them alone changes it by ")
+    assert status == "The parts compete."
+    assert "proof" in repr(mixture)
+    check_page(mixture._repr_html_())
+    check_page(block._repr_html_())
+
+
+def test_json_holds_the_answer_and_its_evidence(mixture):
+    kept = json.loads(mixture.to_json())
+    assert kept["exchangeable"] == ["mu,sigma,theta"]
+    assert kept["blocks"][0]["status"] == "live"
+    assert len(kept["blocks"][0]["evidence"]) == 3
+    assert kept["open"] == []
+
+
+def test_a_near_symmetry_says_how_many_nats_break_it():
+    found = find(density_of("mixture with prior means a little apart"), seconds=np.inf)
+    (block,) = found.blocks
+    assert found.symmetry == ()
+    assert 0.001 < block.breaks < 0.5
+    assert f"it breaks by {block.breaks:.2g} nats" in block.evidence[0]
+    assert "Not used: mu,1-w (near)" in found.sentence
+
+
+def test_what_the_budget_does_not_reach_is_said():
+    found = find(density_of("mixture of three"), seconds=np.inf, evaluations=60)
+    assert found.symmetry == ()
+    assert "axes of length 3" in found.open
+    assert found.evaluations <= 60
+    assert "Not searched" in repr(found)
+
+
+def test_draws_of_the_posterior_are_tried_too():
+    density = density_of("mixture of two, means alone")
+    draws = density.constrain(np.random.default_rng(0).normal(size=(5, 3)))
+    (block,) = find(density, draws=draws, seconds=np.inf).blocks
+    assert "5 near the posterior" in block.evidence[0]
+
+
+def test_a_random_log_density_is_refused():
+    rng = np.random.default_rng(0)
+    density = FunctionDensity({"mu": ((2,), "real")}, lambda p: rng.normal())
+    with pytest.raises(InferenceError, match="another the second time"):
+        find(density)
+
+
+def test_a_log_density_that_is_finite_nowhere_is_refused():
+    density = FunctionDensity({"mu": ((2,), "real")}, lambda p: -np.inf)
+    with pytest.raises(InferenceError, match="No point with a finite log density"):
+        find(density)
+
+
+def test_no_parameters_have_no_symmetry():
+    found = find(FunctionDensity({}, lambda p: 0.0))
+    assert found.blocks == ()
+
+
+def test_a_solvers_noise_is_allowed_for_where_it_is_known():
+    model = MODELS["mixture of three"]
+    noise = np.random.default_rng(0).normal(size=10_000)
+
+    def solved(p):  # its error depends on the values
+        value = model.function(p)
+        return value * (1 + 1e-9 * noise[hash(p["mu"].tobytes()) % 10_000])
+
+    exact = FunctionDensity(model.parameters, solved)
+    assert find(exact, seconds=np.inf, noise=1e-7).words == model.live
+
+
+def test_a_product_of_many_differences_needs_the_search_in_halves():
+    names = [f"v{k}" for k in range(7)]
+
+    def product(p):
+        rest = sum((p[name] ** 2).sum() for name in names)
+        return float(np.prod([p[name][0] - p[name][1] for name in names])) - rest
+
+    parameters = {name: ((2,), "real") for name in names}
+    found = find(FunctionDensity(parameters, product), seconds=np.inf)
+    pairs = [block for block in found.blocks if block.status in ("live", "incomplete")]
+    assert len([block for block in pairs if block.parts == 2]) >= 6  # the even sets of seven swaps
+
+
+def test_orthogonal_and_least_bases_are_those_of_gf2():
+    space = gf2.orthogonal([0b0110, 0b0011], 4)
+    assert sorted(gf2.span(space)) == [0b0000, 0b0111, 0b1000, 0b1111]
+    assert gf2.least_basis([0b1111, 0b0111], int.bit_count) == [0b1000, 0b0111]
+    assert gf2.reduce(0b1111, gf2.echelon([0b1000, 0b0111])) == 0

@@ -1,0 +1,48 @@
+"""Symmetries of models with known answers: all found, none besides, nothing left open."""
+
+import numpy as np
+import pytest
+
+from onebasin.inference.symmetries.find import find
+
+from .functions import FunctionDensity
+from .known import MODELS
+
+ONE_MODE = {"regression with equal columns"}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_models_symmetries_are_found_and_no_others(name):
+    model = MODELS[name]
+    density = FunctionDensity(model.parameters, model.function, ascents=name in ONE_MODE)
+    found = find(density, seconds=np.inf)
+    others = {(block.status, block.title) for block in found.blocks if block.status != "live"}
+    assert set(found.words) == set(model.live)
+    assert others == set(model.others)
+    assert found.open == ()
+    assert density.ascents or found.evaluations == density.calls
+
+
+def test_a_large_constant_hides_nothing_and_adds_nothing():
+    model = MODELS["mixture of three"]
+    density = FunctionDensity(model.parameters, lambda p: model.function(p) + 1e9)
+    assert find(density, seconds=np.inf).words == model.live
+
+
+@pytest.mark.parametrize("size", [1e-3, 1e-6])
+def test_a_break_of_a_millionth_of_a_nat_is_seen(size):
+    model = MODELS["mixture of three"]
+    density = FunctionDensity(model.parameters, lambda p: model.function(p) + size * p["mu"][0])
+    found = find(density, seconds=np.inf)
+    assert found.words == ()
+    assert {block.status for block in found.blocks} <= {"near", "undecided", "incomplete"}
+
+
+def test_a_break_beyond_narrow_points_is_seen():
+    model = MODELS["mixture of three"]
+
+    def broken(p):
+        return model.function(p) + (1.0 if p["mu"][0] > 8 else 0.0)
+
+    density = FunctionDensity(model.parameters, broken)
+    assert find(density, seconds=np.inf).words == ()

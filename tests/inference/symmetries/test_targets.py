@@ -1,0 +1,68 @@
+"""`find_symmetry` on targets: NumPyro models of a user's and of the house."""
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+from jax.scipy.special import logsumexp
+
+import onebasin as ob
+
+Y = np.concatenate([np.linspace(-3, -1, 15), np.linspace(2, 4, 10)])
+
+
+def mixture(y):
+    weight = numpyro.sample("weight", dist.Dirichlet(jnp.ones(3)))
+    mu = numpyro.sample("mu", dist.Normal(0, 5).expand([3]).to_event(1))
+    parts = dist.Normal(mu[None], 1.0).log_prob(jnp.asarray(y)[:, None])
+    numpyro.factor("y", logsumexp(jnp.log(weight)[None] + parts, axis=1).sum())
+
+
+def equal_columns(y):
+    b = numpyro.sample("b", dist.Normal(0, 1).expand([2]).to_event(1))
+    numpyro.sample("L", dist.LKJCholesky(3, 1.0))
+    numpyro.sample("y", dist.Normal(b.sum(), 1.0), obs=y)
+
+
+@pytest.fixture(scope="module")
+def target():
+    return ob.numpyro_model(mixture, {"y": Y})
+
+
+def test_a_users_numpyro_model_is_searched(target):
+    found = ob.find_symmetry(target, seconds=60)
+    assert found.words == ("weight,mu",)
+    assert found.symmetry == (ob.Exchangeable({"weight": 0, "mu": 0}),)
+    assert found.open == ()
+
+
+def test_a_ridge_is_no_live_symmetry_since_the_maximum_is_unchanged():
+    found = ob.find_symmetry(ob.numpyro_model(equal_columns, {"y": Y + 1}), seconds=60)
+    assert found.symmetry == ()
+    assert {(b.title, b.status) for b in found.blocks} == {("b", "harmless")}
+    assert "maximum of the density is itself unchanged" in found.blocks[0].evidence[-1]
+
+
+def test_a_networks_units_are_found_as_it_declares_them():
+    rng = np.random.default_rng(1)
+    model = ob.BayesianNetwork(ob.Network(2, (3,), 1, "tanh"))
+    network = model.condition(rng.normal(size=(12, 2)), rng.normal(size=12))
+    found = ob.find_symmetry(network, seconds=60)
+    assert [block.moved for block in found.symmetry] == [block.moved for block in network.symmetry]
+    assert all(set(block.flipped) == set(block.axes) for block in found.symmetry)
+
+
+def test_a_discrete_variable_is_refused_in_words():
+    def discrete():
+        numpyro.sample("z", dist.Bernoulli(0.5))
+
+    with pytest.raises(ValueError, match="discrete variable z"):
+        ob.find_symmetry(ob.Target("discrete", numpyro_model=discrete))
+
+
+def test_arguments_out_of_range_are_refused(target):
+    with pytest.raises(ValueError, match="`seconds` is 0; it has to be more than 0"):
+        ob.find_symmetry(target, seconds=0)
+    with pytest.raises(TypeError, match="`target`"):
+        ob.find_symmetry(3)
