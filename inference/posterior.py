@@ -18,6 +18,7 @@ from onebasin.models.storage.outputs import claim
 from onebasin.models.target import Target
 
 from .beside.groups import beside
+from .definition import definition_of
 from .errors import PosteriorFileError
 from .origin import NOWHERE, Origin
 from .provenance import machine, versions
@@ -60,7 +61,7 @@ def build(
     DataTree
         With the groups and attributes of docs/reference/posterior.md.
     """
-    engine = attributes.get(schema.ENGINE, "numpyro")
+    engine = definition_of(target, attributes.get(schema.ENGINE, "numpyro"))
     rest = beside(
         target,
         draws,

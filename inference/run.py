@@ -17,7 +17,8 @@ from onebasin.models.storable import check_amount
 from onebasin.models.target import Target, check_target
 
 from . import declared
-from .engine import engine_for, engine_named
+from .definition import definition_of, engine_for
+from .engine import engine_named
 from .origin import origin_of
 from .posterior import build
 from .progress import ProgressBars
@@ -104,14 +105,15 @@ def run(
     check_target(target)
     engine = engine_for(target, engine)
     engine_named(engine)  # refuses what is none
+    definition = definition_of(target, engine)
     seed, limit = check_seed(seed), check_limit(predictive_mb)
     check_amount(*amount)
     trial = declared.begin(
-        target, engine=engine, seed=seed, progress=progress, wanted=check_symmetry
+        target, engine=definition, seed=seed, progress=progress, wanted=check_symmetry
     )
     started = time.perf_counter()
     with ProgressBars(progress) as bars:
-        origin = origin_of(target, engine, bars.say)
+        origin = origin_of(target, definition, bars.say)
         found = work(Job(engine, seed, bars))
     how = {
         "engine": engine,

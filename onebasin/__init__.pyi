@@ -42,6 +42,7 @@ from .inference import check_symmetry as check_symmetry
 from .inference import ensemble as ensemble
 from .inference import find_symmetry as find_symmetry
 from .inference import hmc as hmc
+from .inference import jax_density as jax_density
 from .inference import laplace as laplace
 from .inference import log_density as log_density
 from .inference import mclmc as mclmc

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -242,6 +242,36 @@ class ReadyProgram:
         return shown(self.source.stem)
 
 
+def check_variables(target: Target, names: Iterable[str]) -> None:
+    """Refuse variables of a target's program that no posterior can store.
+
+    Parameters
+    ----------
+    target : Target
+        With a Stan program.
+    names : iterable of str
+        What the program calls them, with or without indices; those of tuples have a colon.
+
+    Raises
+    ------
+    StanProgramError
+        If one is a tuple.
+    ValueError
+        If a name is one of a posterior's own.
+    """
+    program = definition(target).path.name
+    plain: dict[str, None] = {}
+    for name in names:
+        variable, colon, _ = name.partition(":")
+        if colon:
+            raise StanProgramError(
+                f"{program} declares the tuple {variable.partition('.')[0]}, and a posterior stores arrays alone; "
+                "declare its parts as variables of their own, or the tuple within a block of braces."
+            )
+        plain[variable.partition(".")[0]] = None
+    check_names(plain, dims=target.dims, argument=program)
+
+
 def make_ready(target: Target, folder: Path, *, progress: Progress | None = None) -> ReadyProgram:
     """Compile a target's Stan side, or take it from the cache, and write its data into a folder.
 
@@ -255,11 +285,7 @@ def make_ready(target: Target, folder: Path, *, progress: Progress | None = None
     source = definition(target)
     model, info = compile_program(source.path, progress=progress)
     if not target.is_network:
-        if info.tuples:
-            raise StanProgramError(
-                f"{source.path.name} declares the tuple {info.tuples[0]}, and a posterior stores arrays alone; declare "
-                "its parts as variables of their own, or the tuple within a block of braces."
-            )
-        check_names((*info.parameters, *info.derived), dims=target.dims, argument=source.path.name)
+        tuples = [f"{name}:" for name in info.tuples]
+        check_variables(target, (*tuples, *info.parameters, *info.derived))
     data = write_data(source, info, folder)
     return ReadyProgram(source.path, Path(str(model.exe_file)), data, info)

@@ -1,8 +1,7 @@
 """What a log density is: the contract of all methods.
 
 Vectors (param,) are points of the unconstrained space. Log densities over vectors have the log Jacobian of the charts
-in them, those over values have not; both are in nats. CmdStan cannot take values to its unconstrained space, so that a
-Stan program offers `ValueDensity` alone.
+in them, those over values have not; both are in nats.
 """
 
 from __future__ import annotations
@@ -20,7 +19,15 @@ Values = dict[str, jax.Array]
 
 @runtime_checkable
 class LogDensity(Protocol):
-    """A log density over vectors, in functions that JAX can differentiate, vectorise and compile."""
+    """A log density over vectors, in functions that JAX can differentiate, vectorise and compile.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The variables.
+    size : int
+        Coordinates of a vector.
+    """
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -9,10 +9,11 @@ import numpy as np
 import xarray as xr
 
 from onebasin.models import schema
-from onebasin.models.checks import check_class
+from onebasin.models.checks import check_class, choose
 from onebasin.models.target import Target, check_target
 
-from ..engine import engine_for, engine_named
+from ..definition import DEFINED, engine_for
+from ..engine import engine_named
 from ..precision import precision
 
 Points = xr.DataTree | xr.Dataset | Mapping[str, Any]
@@ -38,8 +39,7 @@ def log_density(
         Draws with the axes `chain` and `draw`, of a posterior or of its group `posterior`, all of them evaluated
         (`posterior.posterior.ds.isel(draw=slice(None, None, 50))` takes every 50th); or one point, name to value.
     engine : {"numpyro", "stan"}, optional
-        Whose definition is evaluated; by default the one that the target has, NumPyro's where it has both. Stan takes
-        all points of a network at once, and a process for each of any other program's.
+        Whose definition is evaluated; by default the one that the target has, NumPyro's where it has both.
     progress : callable, optional
         Called with a line of text before something that takes long.
 
@@ -70,7 +70,8 @@ def log_density(
     remedy = "give a posterior, a Dataset of draws, or a mapping of parameters to values"
     check_class("points", points, xr.DataTree | xr.Dataset | Mapping, remedy=remedy)
     with precision("float64"):
-        density = engine_named(engine_for(target, engine)).density(target, progress)
+        chosen = choose("engine", engine_for(target, engine), DEFINED)
+        density = engine_named(chosen).density(target, progress)
         values, shape = _flat(points, density.names)
         found = np.asarray(density.log_density(values), dtype=np.float64)
     return xr.DataArray(found.reshape(tuple(shape.values())), dims=tuple(shape), name="log_density")

@@ -1,10 +1,10 @@
-"""A network's log density: that of its NumPyro model, and the log likelihood of any of its observations."""
+"""The log density of any target; a network's is that of its NumPyro model, with that of any of its observations."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -18,16 +18,31 @@ from onebasin.models.target import Target
 from .base import Values
 from .numpyro import NumpyroDensity
 
+if TYPE_CHECKING:
+    from .stan_vectors import StanVectors
 
-def density_of(target: Target) -> NumpyroDensity:
-    """The log density of any target that has a NumPyro model.
+
+def density_of(
+    target: Target, progress: Callable[[str], None] | None = None
+) -> NumpyroDensity | StanVectors:
+    """The log density of any target: by its NumPyro model where it has one, else by its Stan program.
 
     Raises
     ------
     ValueError
-        If it has none.
+        If it has neither.
+    TypeError
+        If JAX is in single precision, which Stan has not.
+    StanError
+        If the Stan program does not compile or its data do not fit.
     """
-    return (NetworkDensity if isinstance(target, NetworkTarget) else NumpyroDensity).of(target)
+    if isinstance(target, NetworkTarget):
+        return NetworkDensity.of(target)
+    if target.numpyro_model is None and target.stan_program is not None:
+        from .stan_vectors import StanVectors
+
+        return StanVectors.of(target, progress)
+    return NumpyroDensity.of(target)
 
 
 def prior_model(target: NetworkTarget) -> Callable[[], None]:

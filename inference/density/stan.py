@@ -1,12 +1,8 @@
-"""The log density of a Stan program at given values of its parameters."""
+"""The log density of a Stan program at given values of its parameters, by its library in this process."""
 
 from __future__ import annotations
 
-import json
-import shutil
-import weakref
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -14,21 +10,26 @@ import numpy as np
 from jaxtyping import Float
 
 from onebasin.models.networks.bayesian import NetworkTarget
-from onebasin.models.storage.leftovers import temporary_folder
 from onebasin.models.target import Target
-from onebasin.stan import command
 from onebasin.stan.errors import StanRunError
+from onebasin.stan.library import open_library
 from onebasin.stan.network import pack_unconstrained
-from onebasin.stan.output import read
-from onebasin.stan.program import make_ready
-from onebasin.stan.run import run
+from onebasin.stan.program import check_variables, definition
 
+from ..errors import InferenceError
 from .numpyro import NumpyroDensity
 from .values import NumpyroValues
+
+RADIUS = 2.0
+"""Points to try are uniform within it, in the unconstrained space."""
+TRIES = 100
+"""Points that are tried for one of finite log density; Stan's own number."""
 
 
 class StanDensity:
     """Evaluates a target's density on the constrained scale, without the Jacobian, up to one constant.
+
+    The constant is CmdStan's: `~` leaves out what does not depend on parameters.
 
     Parameters
     ----------
@@ -50,62 +51,60 @@ class StanDensity:
 
     def __init__(self, target: Target, progress: Callable[[str], None] | None = None) -> None:
         self.target = target
-        self._folder = temporary_folder("density")
-        weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
-        self._ready = make_ready(target, self._folder, progress=progress)
-        self._files = command.Files(data=self._ready.data, output=self._folder / "out.csv")
-        info = self._ready.info
-        self.names, self.derived = info.parameters, info.derived
+        self.library = library = open_library(definition(target), progress=progress)
         if isinstance(target, NetworkTarget):  # whose program has other words for them
             self.names, self.derived = NumpyroDensity.of(target).names, ()
+            return
+        check_variables(target, library.names(include_tp=True, include_gq=True))
+        self.names = tuple(library.variables())
+        everything = library.variables(include_tp=True, include_gq=True)
+        self.derived: tuple[str, ...] = tuple(n for n in everything if n not in self.names)
 
     def derived_at(self, values: Mapping[str, Any], seed: int) -> dict[str, np.ndarray]:
         """What follows from the parameters at points (point, ...); `seed` is that of `_rng` functions."""
-        file, outputs = self._folder / "derived.json", []
-        for point in self._split(values):
-            self._write(file, point)
-            start = command.Start(seed=seed % 2**32, init=file)
-            outputs.append(self._run(command.draw_start(self._files, start)).variables)
-        return {name: np.stack([output[name][0] for output in outputs]) for name in self.derived}
+        library, everything = self.library, {"include_tp": True, "include_gq": True}
+        rows = [
+            library.constrain(point, generator=library.generator(seed), **everything)
+            for point in self._points(values)
+        ]
+        found = np.stack(rows)
+        if np.isnan(library.constrain(self._points(values))).any():
+            raise StanRunError(f"{self.target.name} rejects a point.")
+        named = library.unpack(found, **everything)
+        return {name: named[name] for name in self.derived}
 
     def points(self, count: int, seed: int) -> dict[str, np.ndarray]:
         """Points to try, uniform within +-2 in the unconstrained space: name to array (point, ...)."""
         if isinstance(self.target, NetworkTarget):
             return NumpyroValues(self.target).points(count, seed)
-        starts = [command.Start(seed=seed % 2**32, chain=number + 1) for number in range(count)]
-        outputs = [self._run(command.draw_start(self._files, start)) for start in starts]
-        return {
-            name: np.stack([output.variables[name][0] for output in outputs])
-            for name in self._ready.info.parameters
-        }
+        rng = np.random.default_rng(seed)
+        vectors = np.stack([self._point(rng) for _ in range(count)])
+        return self.library.unpack(self.library.constrain(vectors))
 
     def log_density(self, values: Mapping[str, Any]) -> Float[np.ndarray, " point"]:
-        """Log density at points (point, ...), up to a constant."""
+        """Log density at points (point, ...), up to a constant; -inf outside the support."""
         if isinstance(self.target, NetworkTarget):
             return self._of_network(self.target, values)
-        return np.array([self._at(point) for point in self._split(values)])
+        vectors = self._points(values)
+        found = self.library.log_density(vectors, jacobian=False)
+        return np.where(np.isnan(vectors).any(axis=1), -np.inf, found)
 
     def log_likelihood(self, values: Mapping[str, Any]) -> None:
         """None: Stan does not tell the likelihood from the prior."""
 
-    def _at(self, point: Mapping[str, Any]) -> float:
-        file = self._folder / "point.json"
-        self._write(file, point)
-        try:
-            output = self._run(
-                command.log_prob(self._files, file, constrained=True, jacobian=False)
-            )
-        except StanRunError:  # CmdStan ends in an error where values are outside the support
-            return float("-inf")
-        return float(output.method["lp__"][0])
+    def _points(self, values: Mapping[str, Any]) -> np.ndarray:
+        """Unconstrained vectors (point, param); NaN outside the support."""
+        return self.library.unconstrain(self.library.pack({n: values[n] for n in self.names}))
 
-    def _split(self, values: Mapping[str, Any]) -> list[dict[str, np.ndarray]]:
-        """Points one by one, of the parameters alone."""
-        count = len(values[self.names[0]])
-        return [{n: np.asarray(values[n][i]) for n in self.names} for i in range(count)]
-
-    def _write(self, file: Path, point: Mapping[str, np.ndarray]) -> None:
-        file.write_text(json.dumps({name: value.tolist() for name, value in point.items()}))
+    def _point(self, rng: np.random.Generator) -> np.ndarray:
+        for _ in range(TRIES):
+            vector = rng.uniform(-RADIUS, RADIUS, self.library.dim)
+            if np.isfinite(self.library.log_density(vector)):
+                return vector
+        raise InferenceError(
+            f"No point with a finite log density was found for {self.target.name!r}, {TRIES} of them within "
+            f"{RADIUS:g} in the unconstrained space; check the data and the prior."
+        )
 
     def _of_network(self, target: NetworkTarget, values: Mapping[str, Any]) -> np.ndarray:
         """By way of NumPyro's unconstrained space, whose packing the program shares."""
@@ -116,11 +115,4 @@ class StanDensity:
         for point in points:
             parts = pack_unconstrained(target, density.unravel(point))
             vectors.append([*parts["weights_raw"], *parts["biases_raw"], *np.log(parts["sigma"])])
-        file = self._folder / "points.json"
-        file.write_text(json.dumps({"params_r": np.array(vectors).tolist()}))
-        output = self._run(command.log_prob(self._files, file, constrained=False, jacobian=True))
-        return output.method["lp__"] - np.asarray(jacobians)
-
-    def _run(self, arguments: list[str]) -> Any:
-        run(self._ready, arguments, self._folder)
-        return read(self._files.output)
+        return self.library.log_density(np.array(vectors)) - np.asarray(jacobians)

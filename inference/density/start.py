@@ -15,17 +15,21 @@ from numpyro.infer.util import initialize_model
 from ..errors import InferenceError
 from .charts import Chart
 from .numpyro import NumpyroDensity, require_numpyro
+from .stan_vectors import StanVectors
+
+TRIES = 100
+"""Points that are tried for a start; Stan's own number."""
 
 
 def random_starts(
-    density: NumpyroDensity, keys: jax.Array, radius: float
+    density: NumpyroDensity | StanVectors, keys: jax.Array, radius: float
 ) -> Float[Array, "start param"]:
     """Points with a finite log density and gradient, uniform within +-radius.
 
     Parameters
     ----------
-    density : NumpyroDensity
-        In NumPyro's own charts.
+    density : NumpyroDensity or StanVectors
+        In the charts of NumPyro or of Stan themselves.
     keys : array of keys (start,)
         One a point.
     radius : float
@@ -36,25 +40,44 @@ def random_starts(
     InferenceError
         If no such point is found.
     """
+    if isinstance(density, StanVectors):
+        return jnp.stack([_stan_start(density, key, radius) for key in keys])
     target = density.target
     try:
         info = initialize_model(
             keys, require_numpyro(target), init_strategy=init_to_uniform(radius=radius)
         )
     except RuntimeError as error:
-        raise InferenceError(
-            f"No starting point with a finite log density was found for {target.name!r}; "
-            f"check the data and the prior, or make `init_radius` smaller ({error})."
-        ) from error
+        raise _no_start(target.name, str(error)) from error
     return jax.vmap(density.ravel)(info.param_info.z)
 
 
-def given_start(density: NumpyroDensity, start: Mapping[str, Any]) -> Float[Array, " param"]:
+def _stan_start(density: StanVectors, key: jax.Array, radius: float) -> Float[Array, " param"]:
+    """The first of several points whose log density and gradient are finite."""
+    for number in range(TRIES):
+        place = jax.random.fold_in(key, number)
+        point = jax.random.uniform(place, (density.size,), minval=-radius, maxval=radius)
+        value, slope = jax.value_and_grad(density.log_density)(point)
+        if np.isfinite(value) and np.isfinite(slope).all():
+            return point
+    raise _no_start(density.target.name, f"{TRIES} points were tried")
+
+
+def _no_start(name: str, reason: str) -> InferenceError:
+    return InferenceError(
+        f"No starting point with a finite log density was found for {name!r}; "
+        f"check the data and the prior, or make `init_radius` smaller ({reason})."
+    )
+
+
+def given_start(
+    density: NumpyroDensity | StanVectors, start: Mapping[str, Any]
+) -> Float[Array, " param"]:
     """Take natural values that a user gives to the unconstrained space.
 
     Parameters
     ----------
-    density : NumpyroDensity
+    density : NumpyroDensity or StanVectors
         Of the target.
     start : mapping
         Value of every variable, with its shape; more names than those are refused.
@@ -70,6 +93,8 @@ def given_start(density: NumpyroDensity, start: Mapping[str, Any]) -> Float[Arra
         If a name is missing or unknown, a shape differs, or a value is not finite or not allowed for its variable.
     """
     check_names(start, density.names)
+    if isinstance(density, StanVectors):
+        return _stan_coordinates(density, start)
     return density.ravel({n: _coordinates(n, c, start[n]) for n, c in density.charts.items()})
 
 
@@ -83,12 +108,26 @@ def check_names(start: Mapping[str, Any], expected: tuple[str, ...]) -> None:
         raise ValueError(f"`start` {' and '.join(faults)}; give {', '.join(expected)}.")
 
 
-def _coordinates(name: str, chart: Chart, start: Any) -> jax.Array:
-    values = np.asarray(start, np.float64)
-    if values.shape != chart.event_shape:
+def _stan_coordinates(density: StanVectors, start: Mapping[str, Any]) -> Float[Array, " param"]:
+    given = {n: _shaped(n, chart.event_shape, start[n]) for n, chart in density.own.items()}
+    vector = density.unconstrain(given)
+    if not np.isfinite(vector).all():
         raise ValueError(
-            f"`start` gives {name} the shape {values.shape}; the target's is {chart.event_shape}."
+            "`start` gives a value that is not finite or does not satisfy its constraint in the program; a mean of "
+            "constrained draws can lie outside, so project it first."
         )
+    return vector
+
+
+def _shaped(name: str, shape: tuple[int, ...], start: Any) -> np.ndarray:
+    values = np.asarray(start, np.float64)
+    if values.shape != shape:
+        raise ValueError(f"`start` gives {name} the shape {values.shape}; the target's is {shape}.")
+    return values
+
+
+def _coordinates(name: str, chart: Chart, start: Any) -> jax.Array:
+    values = _shaped(name, chart.event_shape, start)
     value = jnp.asarray(values, jnp.result_type(float))
     coordinates = chart.inverse(value)
     if not (jnp.all(chart.support(value)) and jnp.all(jnp.isfinite(coordinates))):

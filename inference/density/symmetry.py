@@ -11,6 +11,7 @@ import numpy as np
 import xarray as xr
 
 from onebasin.models.card import Card
+from onebasin.models.checks import choose
 from onebasin.models.showing import Shown
 from onebasin.models.symmetry.base import Block
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
@@ -19,7 +20,8 @@ from onebasin.models.symmetry.evidence import Evidence
 from onebasin.models.symmetry.group import Group
 from onebasin.models.target import Target, check_target
 
-from ..engine import engine_for, engine_named
+from ..definition import DEFINED, engine_for
+from ..engine import engine_named
 from ..errors import InferenceError
 from ..precision import precision
 from .base import ValueDensity
@@ -166,7 +168,8 @@ def check_symmetry(
     if points < 1:
         raise ValueError(f"`points` is {points}; it has to be 1 or more.")
     with precision("float64"):
-        density = engine_named(engine_for(target, engine)).density(target, progress)
+        chosen = choose("engine", engine_for(target, engine), DEFINED)
+        density = engine_named(chosen).density(target, progress)
         return hold(target, density, points=points, seed=seed, tolerance=tolerance, draws=draws)
 
 

@@ -1,4 +1,4 @@
-"""Microcanonical Langevin Monte Carlo (Robnik et al. 2023), adjusted and unadjusted, on NumPyro models."""
+"""Microcanonical Langevin Monte Carlo (Robnik et al. 2023), adjusted and unadjusted, on any target."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from onebasin.models.settings import given_or_default
 from onebasin.models.target import Target
 
 from ..contract import method
+from ..definition import engine_for
 from ..mcmc.chains import ChainsRequest, RunChain
 from ..mcmc.sample import sample
 from ..provenance import package_versions
@@ -28,7 +29,9 @@ def mclmc(
     check_symmetry: bool = True,
     progress: bool = False,
 ) -> xr.DataTree:
-    """Sample a target's posterior with microcanonical Langevin Monte Carlo, on the NumPyro engine.
+    """Sample a target's posterior with microcanonical Langevin Monte Carlo, by JAX.
+
+    The log density is that of a NumPyro model, or of a Stan program by its library in this process.
 
     The momentum has length one, whatever the density, and is forgotten little by little; a step costs two gradients and
     none is rejected, so that a chain goes far for its gradients. Its step size leaves a bias in the draws, which
@@ -55,7 +58,11 @@ def mclmc(
     InferenceError
         If no starting point of finite log density is found.
     ValueError
-        If the target has no NumPyro model, or a single parameter.
+        If the target has a single parameter.
+    TypeError
+        If single precision is asked for with a Stan program.
+    StanError
+        If Stan cannot compile the program.
 
     See Also
     --------
@@ -78,7 +85,7 @@ def mclmc(
     return sample(
         target,
         "mclmc",
-        engine="numpyro",
+        engine=None,
         settings=given_or_default(settings, MclmcSettings, taker="mclmc"),
         seed=seed,
         checkpoint=checkpoint,
@@ -86,9 +93,15 @@ def mclmc(
         check_symmetry=check_symmetry,
         progress=progress,
         prepare=_prepare,
-        more={"blackjax": package_versions("blackjax")["blackjax"]},
+        more=_versions(target),
         gradients=GRADIENTS,
     )
+
+
+def _versions(target: Target) -> dict[str, str]:
+    """What moves the chains; with a Stan program JAX too, which a NumPyro model's fingerprint has in it."""
+    by_stan = isinstance(target, Target) and engine_for(target, None) == "stan"
+    return package_versions("blackjax", *(("jax", "jaxlib") if by_stan else ()))
 
 
 def _prepare(request: ChainsRequest[MclmcSettings]) -> RunChain:

@@ -58,8 +58,9 @@ class MclmcRunner:
         self.settings = settings = resolved(request.settings, request.target)
         self.bars = request.bars
         with precision(settings.dtype):
-            density = density_of(request.target)
+            density = density_of(request.target, request.bars.say)
             check_size(density.size, request.target.name)
+            self._density = density  # a Stan program stays open as long as what calls it
             tuner = Tuner(settings, density.size)
             dynamics = (Adjusted if settings.adjusted else Unadjusted)(density.log_density, tuner)
             keys = keys_for(Purpose.CHAIN, request.seed, settings.chains)

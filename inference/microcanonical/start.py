@@ -15,6 +15,7 @@ from jaxtyping import Array, Float
 from onebasin.models.networks.bayesian import NetworkTarget
 
 from ..density.numpyro import NumpyroDensity
+from ..density.stan_vectors import StanVectors
 from ..density.start import random_starts
 from ..keys import Purpose, keys_for
 from ..training.ensemble import he_values
@@ -24,7 +25,7 @@ Vector = Float[Array, " param"]
 
 
 def first_points(
-    density: NumpyroDensity, settings: MclmcSettings, seed: int
+    density: NumpyroDensity | StanVectors, settings: MclmcSettings, seed: int
 ) -> tuple[jax.Array, Callable[[jax.Array], Vector]]:
     """What each chain's start is made of, (chain, ...), and how: traced, so that all is compiled at once.
 
@@ -41,7 +42,9 @@ def first_points(
     return random_starts(density, keys, settings.init_radius), lambda point: point
 
 
-def climbed(density: NumpyroDensity, settings: MclmcSettings, point: Vector) -> Vector:
+def climbed(
+    density: NumpyroDensity | StanVectors, settings: MclmcSettings, point: Vector
+) -> Vector:
     """Where Adam comes to, from a point, on the log density of all data."""
     if not settings.start_steps:
         return point

@@ -14,8 +14,8 @@ from jaxtyping import Float
 from onebasin.models.target import Target
 from onebasin.stan.program import definition
 
+from ..definition import engine_for
 from ..density.values import NumpyroValues
-from ..engine import engine_for
 from ..precision import precision
 from .measuring import SearchedDensity
 

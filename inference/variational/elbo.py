@@ -25,6 +25,7 @@ from onebasin.models.target import Target
 from ..density.base import Values
 from ..density.network import NetworkDensity, outputs_log_likelihood
 from ..density.numpyro import NumpyroDensity
+from ..density.stan_vectors import StanVectors
 from .families.base import Family, Parameters, sample
 from .families.mean_field import MeanField
 
@@ -49,7 +50,7 @@ class Objective:
         As of `sample_outputs`; ADVI's.
     """
 
-    density: NumpyroDensity
+    density: NumpyroDensity | StanVectors
     family: Family
     local: bool
     keep_noise: bool = False

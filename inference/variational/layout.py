@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import jax
@@ -32,9 +32,10 @@ from onebasin.models.symmetry.group import Group
 from onebasin.models.target import Target
 
 from ..density.base import Values
-from ..density.charts import Bijection, Softmax, is_simplex
+from ..density.charts import Softmax, is_simplex
 from ..density.network import density_of
 from ..density.numpyro import NumpyroDensity
+from ..density.stan_vectors import StanVectors
 
 Element = list[tuple[jax.Array, jax.Array]]
 """For each block, a permutation (part,) and signs (part,)."""
@@ -106,13 +107,13 @@ class Layout:
 
     Attributes
     ----------
-    density : NumpyroDensity
+    density : NumpyroDensity or StanVectors
         In charts in which the group moves coordinates.
     blocks : tuple of Block
         At least one.
     """
 
-    density: NumpyroDensity
+    density: NumpyroDensity | StanVectors
     blocks: tuple[Block, ...]
 
     @property
@@ -193,16 +194,16 @@ class Layout:
         return self.density.ravel(values)
 
 
-def layout_of(target: Target) -> Layout:
+def layout_of(target: Target, progress: Callable[[str], None] | None = None) -> Layout:
     """The layout of a target's declared symmetry.
 
     Raises
     ------
     ValueError
-        If the target has no NumPyro model or no exchangeable parts, or if its symmetry moves the unconstrained space
+        If the target has no exchangeable parts, or if its symmetry moves the unconstrained space
         in a way that is no exchange of coordinates.
     """
-    density = density_of(target)
+    density = density_of(target, progress)
     known = equal_modes(target.symmetry)
     if not known:
         raise ValueError(
@@ -222,13 +223,13 @@ def layout_of(target: Target) -> Layout:
 
 
 def _moves(
-    density: NumpyroDensity, block: DeclaredBlock, size: int
-) -> tuple[NumpyroDensity, tuple[Move, ...]]:
+    density: NumpyroDensity | StanVectors, block: DeclaredBlock, size: int
+) -> tuple[NumpyroDensity | StanVectors, tuple[Move, ...]]:
     """How a block moves coordinates; simplexes whose weights it exchanges get another chart."""
     moves = []
     for name, places in block.axes.items():
         chart = density.charts[name]
-        if isinstance(chart, Bijection) and is_simplex(chart.support):
+        if chart.exact and is_simplex(chart.support):
             last = len(chart.event_shape) - 1
             if last in axes_of(places):
                 density = replace(

@@ -14,6 +14,7 @@ from onebasin.models import schema
 
 from ..density.base import Values
 from ..density.numpyro import NumpyroDensity
+from ..density.stan_vectors import StanVectors
 from ..keys import Purpose, keys_for
 from .families.base import Family, Parameters, sample
 from .fit import VariationalFit
@@ -81,7 +82,11 @@ def _sides(traced: str) -> dict[str, str]:
 
 
 def draw_fit(
-    density: NumpyroDensity, family: Family, params: Parameters, key: jax.Array, num: int
+    density: NumpyroDensity | StanVectors,
+    family: Family,
+    params: Parameters,
+    key: jax.Array,
+    num: int,
 ) -> tuple[Values, jax.Array, jax.Array]:
     """Draws from a fit: values (draw, ...), their log densities, and those under the fit, (draw,)."""
     vectors = sample(family, params, key, num)

@@ -33,6 +33,7 @@ from onebasin.models.target import Target, check_target
 
 from ..checkpoint import keeper_in
 from ..contract import method
+from ..definition import engine_for
 from ..density.start import given_start
 from ..fingerprint import fingerprint
 from ..keys import Purpose, key_for, keys_for
@@ -69,12 +70,14 @@ def symmetrised_vi(
     predictive_mb: float = LIMIT_MB,
     progress: bool = False,
 ) -> xr.DataTree:
-    """Fit a Gaussian q whose average over the target's symmetry, q^G, approximates the posterior (NumPyro engine).
+    """Fit a Gaussian q whose average over the target's symmetry, q^G, approximates the posterior, by JAX.
+
+    The log density is that of a NumPyro model, or of a Stan program by its library in this process.
 
     Parameters
     ----------
     target : Target
-        What to approximate, with a NumPyro model and at least one `ob.Exchangeable` or `ob.Complement` block.
+        What to approximate, with at least one `ob.Exchangeable` or `ob.Complement` block.
     family : {"meanfield", "block", "lowrank"}
         Independent coordinates; a full covariance within each part (and within all that is no part); a diagonal plus
         low rank.
@@ -101,8 +104,12 @@ def symmetrised_vi(
     Raises
     ------
     ValueError
-        If the target has no symmetry or no NumPyro model, a word is unknown, or family, estimator and settings do
-        not fit one another or the target.
+        If the target has no symmetry, a word is unknown, or family, estimator and settings do not fit one another or
+        the target.
+    TypeError
+        If single precision is asked for with a Stan program.
+    StanError
+        If Stan cannot compile the program.
     SymmetryError
         If the log density does not have the declared symmetry.
     InferenceError
@@ -131,9 +138,15 @@ def symmetrised_vi(
     choose("family", family, FAMILIES)
     seed, limit = check_seed(seed), check_limit(predictive_mb)
     check_batches(target, settings.batch_size)
+    engine = engine_for(target, None)
+    if settings.anneal and engine == "stan":
+        raise ValueError(
+            f"`anneal` is {settings.anneal}, which weighs the prior, but {target.name!r} is a Stan program, which does "
+            "not tell it from the likelihood; use 0."
+        )
     started = time.perf_counter()
     with precision(settings.dtype), ProgressBars(progress) as bars:
-        layout, origin = layout_of(target), origin_of(target, "numpyro")
+        layout, origin = layout_of(target, bars.say), origin_of(target, engine, bars.say)
         density = jax.jit(layout.density.log_density)
         evidence = check_start(target, layout, density)
         q = family_of(family, layout, settings.rank)
@@ -147,7 +160,7 @@ def symmetrised_vi(
         mark = partial(
             fingerprint,
             target,
-            engine="numpyro",
+            engine=engine,
             method=f"symmetrised-{family}-{choice}",
             symmetry=to_json(target.symmetry),
             settings=settings,
@@ -166,7 +179,7 @@ def symmetrised_vi(
             bars.move(bar, done, f"symmetrised VI ({choice}), stopping rule met")
         fit = finish(optimiser, optimised, seed)
     how = {
-        "engine": "numpyro",
+        "engine": engine,
         "method": "symmetrised-vi",
         "family": family,
         "mutual_information": choice,

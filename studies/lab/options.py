@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from onebasin.inference import HmcSettings, NutsSettings
-from onebasin.inference.engine import ENGINES
+from onebasin.inference.definition import DEFINED
 from onebasin.models.checks import choose
 
 from ..errors import StudyError, check_seed
@@ -35,12 +35,12 @@ class Options:
         if self.quick and self.full:
             raise StudyError("`--full` came together with --quick: give one of them, or neither.")
         if self.engine is not None:
-            choose("engine", self.engine, (*ENGINES, "both"))
+            choose("engine", self.engine, (*DEFINED, "both"))
 
     def engines(self, default: str) -> tuple[str, ...]:
         """Engines to run, in order."""
         word = self.engine or default
-        return ENGINES if word == "both" else (word,)
+        return DEFINED if word == "both" else (word,)
 
     def sampler[S: (NutsSettings, HmcSettings)](self, default: S) -> S:
         """Replace chains, warmup, draws and precision of the default where they were given."""

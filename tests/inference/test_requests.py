@@ -13,7 +13,7 @@ import pytest
 from onebasin import inference
 from onebasin.analysis.gaussian.distillation import distil
 from onebasin.inference import AdviSettings, HmcSettings, NutsSettings
-from onebasin.inference.engine import engine_for
+from onebasin.inference.definition import engine_for
 from onebasin.models import BayesianNetwork, Exchangeable, Network, Target
 from onebasin.models.numpyro_target import numpyro_model
 from onebasin.stan import stan_program

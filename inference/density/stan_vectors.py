@@ -1,0 +1,204 @@
+"""The log density of a Stan program over vectors, by its library in this process, for JAX.
+
+It stands where a NumPyro model's does (`numpyro.NumpyroDensity`), so that whatever moves in the unconstrained space
+takes either. Coordinates stand in the vector parameter by parameter, in the program's order. Charts are Stan's own, but
+for simplexes whose weights change places: those take `charts.Softmax`.
+
+Stan does not tell the prior from the likelihood: all of the log density is `log_likelihood` here, and `log_prior` is 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from onebasin.models.target import Target
+
+from .base import Values
+from .charts import Chart
+from .stan_charts import StanChart, charts_of
+
+if TYPE_CHECKING:
+    from .stan_calls import StanCalls
+
+
+@dataclass(frozen=True, eq=False)
+class StanVectors:
+    """A target by its Stan program; made by `of`.
+
+    Attributes
+    ----------
+    target : Target
+        With a Stan program.
+    calls : StanCalls
+        The functions of its library.
+    own : mapping of str to StanChart
+        Parameter to Stan's chart.
+    charts : mapping of str to Chart
+        Parameter to the chart in which vectors are.
+    """
+
+    target: Target
+    calls: StanCalls
+    own: Mapping[str, StanChart]
+    charts: Mapping[str, Chart | StanChart]
+
+    @classmethod
+    def of(cls, target: Target, progress: Callable[[str], None] | None = None) -> StanVectors:
+        """The density of a target.
+
+        Raises
+        ------
+        ValueError
+            If it has no Stan program, one without parameters, or JAX computes elsewhere than on a processor.
+        TypeError
+            If JAX is in single precision.
+        StanError
+            If there is no CmdStan, the program does not compile or its data do not fit.
+        """
+        from onebasin.stan.library import open_library
+        from onebasin.stan.program import check_variables, definition
+
+        from .stan_calls import StanCalls, check_double
+
+        program = definition(target)
+        check_double()
+        if jax.default_backend() != "cpu":
+            raise ValueError(
+                f"`target` {target.name!r} is a Stan program, which is computed on a processor, and JAX is on "
+                f"{jax.default_backend()!r}; set JAX_PLATFORMS=cpu."
+            )
+        library = open_library(program, progress=progress)
+        check_variables(target, library.names(include_tp=True, include_gq=True))
+        shapes = library.variables()
+        if not library.dim:
+            raise ValueError(
+                f"`target` {target.name!r} has a Stan program without parameters; there is nothing to infer."
+            )
+        calls = StanCalls(library)
+
+        def constrain(vector: np.ndarray) -> Mapping[str, np.ndarray]:
+            return _split(np.asarray(calls.constrain(jnp.asarray(vector), derived=False)), shapes)
+
+        own = charts_of(library.unconstrained_names, shapes, constrain)
+        return cls(target, calls, own, own)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The parameters."""
+        return tuple(self.own)
+
+    @property
+    def size(self) -> int:
+        """Coordinates of a vector."""
+        return sum(int(np.prod(chart.shape)) for chart in self.charts.values())
+
+    def unravel(self, vector: Float[Array, " param"]) -> Values:
+        """Coordinates of every parameter."""
+        return {name: vector[at.ravel()].reshape(at.shape) for name, at in self.places().items()}
+
+    def ravel(self, coordinates: Mapping[str, Any]) -> Float[Array, " param"]:
+        """The vector of coordinates of every parameter."""
+        return jnp.concatenate([jnp.ravel(coordinates[name]) for name in self.charts])
+
+    def places(self) -> dict[str, Int[np.ndarray, ...]]:
+        """Where every coordinate of a parameter stands in the vector."""
+        places, first = {}, 0
+        for name, chart in self.charts.items():
+            size = int(np.prod(chart.shape))
+            places[name] = np.arange(first, first + size).reshape(chart.shape)
+            first += size
+        return places
+
+    def constrain(self, vector: Float[Array, " param"]) -> Values:
+        """Value of every parameter."""
+        return self._values(vector, derived=False)
+
+    def quantities(self, coordinates: Values) -> Values:
+        """Value of every parameter, and of what the program computes from them."""
+        return self._values(self.ravel(coordinates), derived=True)
+
+    def unconstrain(self, values: Mapping[str, Any]) -> Float[Array, " param"]:
+        """The vector of values; NaN where they are outside of their support."""
+        given = {name: jnp.asarray(values[name]) for name in self.own}
+        flat = jnp.concatenate([jnp.ravel(value.T) for value in given.values()])
+        point = self.calls.unconstrain(flat)
+        coordinates = {
+            name: point[self.own[name].places]
+            if self.own[name] is chart
+            else chart.inverse(given[name])
+            for name, chart in self.charts.items()
+        }
+        return self.ravel(coordinates)
+
+    def log_density(self, vector: Float[Array, " param"]) -> Float[Array, ""]:
+        """Log prior plus log likelihood of all data, with all constants; -inf where the program rejects."""
+        point, correction = self._in_stan(vector)
+        density: jax.Array = self.calls.log_density(point)
+        return density if correction is None else density + correction
+
+    def log_density_at(self, coordinates: Values) -> Float[Array, ""]:
+        """The same at the coordinates of every parameter."""
+        return self.log_density(self.ravel(coordinates))
+
+    def log_prior(self, vector: Float[Array, " param"]) -> Float[Array, ""]:
+        """Zero: all of it is in `log_likelihood`."""
+        return jnp.zeros((), vector.dtype)
+
+    def log_likelihood(
+        self, vector: Float[Array, " param"], rows: Int[Array, " row"] | None = None
+    ) -> Float[Array, " term"]:
+        """The log density, as one term.
+
+        Raises
+        ------
+        ValueError
+            If some observations are asked for.
+        """
+        if rows is not None:
+            raise ValueError(
+                f"`rows` are given, but {self.target.name!r} is a Stan program, which does not tell which part of the "
+                "density belongs to which observation. Use None, for all data."
+            )
+        return self.log_density(vector)[None]
+
+    def _values(self, vector: Float[Array, " param"], *, derived: bool) -> Values:
+        flat = self.calls.constrain(self._in_stan(vector)[0], derived=derived)
+        library = self.calls.library
+        return _split(flat, library.variables(include_tp=derived, include_gq=derived))
+
+    def _in_stan(self, vector: Float[Array, " param"]) -> tuple[jax.Array, jax.Array | None]:
+        """Stan's own vector; and what the log density has beyond Stan's, where a chart is another."""
+        parts, corrections = [], []
+        coordinates = self.unravel(vector)
+        for name, chart in self.charts.items():
+            z, own = coordinates[name], self.own[name]
+            if chart is not own:
+                value = chart.forward(z)
+                y = own.simplex.inverse(value)
+                corrections.append(
+                    chart.log_jacobian(z, value) - own.simplex.log_jacobian(y, value)
+                )
+                z = y
+            parts.append(jnp.ravel(z))
+        order = np.concatenate([own.places.ravel() for own in self.own.values()])
+        if not corrections and np.array_equal(order, np.arange(len(order))):
+            return vector, None
+        point = jnp.concatenate(parts)[np.argsort(order)]
+        return point, sum(corrections, jnp.zeros((), vector.dtype)) if corrections else None
+
+
+def _split(flat: Any, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
+    """Arrays from the numbers of all variables, of which Stan goes through each column by column."""
+    values, first = {}, 0
+    for name, shape in shapes.items():
+        size = int(np.prod(shape))
+        values[name] = flat[first : first + size].reshape(shape[::-1]).T
+        first += size
+    return values

@@ -1,0 +1,132 @@
+"""A Stan program's log density in JAX: values and gradients of its library, batches, charts, and what is refused."""
+
+from __future__ import annotations
+
+import gc
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import onebasin as ob
+from onebasin.inference.density.stan_vectors import StanVectors
+from onebasin.inference.variational.layout import layout_of
+from onebasin.models import Exchangeable, Target
+
+from ..known import PROGRAMS, known_target
+
+pytestmark = pytest.mark.stan
+
+
+@pytest.fixture(scope="module")
+def known() -> StanVectors:
+    return StanVectors.of(known_target("stan"))
+
+
+def two_modes(symmetry: tuple[Exchangeable, ...] = ()) -> Target:
+    return ob.stan_program(PROGRAMS / "two_modes.stan", {"depth": 1.0}, symmetry=symmetry)
+
+
+@pytest.fixture(scope="module")
+def simplex() -> StanVectors:
+    return StanVectors.of(two_modes())
+
+
+def points(density: StanVectors, count: int = 7) -> jax.Array:
+    return jnp.asarray(np.random.default_rng(3).normal(size=(count, density.size)))
+
+
+def test_values_and_gradients_are_the_librarys(known: StanVectors) -> None:
+    vectors = points(known)
+    values, gradients = known.calls.library.log_density_gradient(vectors, propto=False)
+    one = jax.value_and_grad(known.log_density)
+    np.testing.assert_array_equal(one(vectors[2])[0], values[2])
+    np.testing.assert_array_equal(one(vectors[2])[1], gradients[2])
+    for found in (
+        jax.vmap(one)(vectors),
+        jax.jit(jax.vmap(one))(vectors),
+        jax.lax.map(one, vectors),
+    ):
+        np.testing.assert_array_equal(found[0], values)
+        np.testing.assert_array_equal(found[1], gradients)
+
+
+def test_the_log_density_is_complete(known: StanVectors) -> None:
+    """With all constants: that of the NumPyro model, whose transform of a positive number is Stan's."""
+    other = ob.jax_density(known_target("numpyro"))
+    for vector in points(known, 3):
+        values = known.constrain(vector)
+        np.testing.assert_allclose(
+            known.log_density(vector), other.log_density(other.unconstrain(values)), rtol=1e-12
+        )
+
+
+def test_second_derivatives_are_those_of_gradients(known: StanVectors) -> None:
+    vector = points(known, 1)[0]
+    other = ob.jax_density(known_target("numpyro"))
+    # places of x and tau differ in the two vectors
+    places = np.concatenate([other.places()[name].ravel() for name in known.names])  # type: ignore[attr-defined]
+    there = jnp.zeros(known.size).at[places].set(vector)
+    expected = jax.hessian(other.log_density)(there)[np.ix_(places, places)]
+    np.testing.assert_allclose(
+        jax.hessian(known.log_density)(vector), expected, rtol=1e-6, atol=1e-6
+    )
+
+
+def test_constrain_and_unconstrain_are_inverse(simplex: StanVectors) -> None:
+    vectors = points(simplex)
+    values = jax.jit(jax.vmap(simplex.constrain))(vectors)
+    assert {name: value.shape for name, value in values.items()} == {"x": (7,), "other": (7, 3)}
+    np.testing.assert_allclose(values["other"].sum(axis=-1), 1.0, rtol=1e-12)
+    back = jax.vmap(simplex.unconstrain)(values)
+    np.testing.assert_allclose(back, vectors, rtol=1e-9, atol=1e-9)
+    assert np.isnan(simplex.unconstrain({"x": 0.0, "other": jnp.array([2.0, -1.0, 0.0])})).any()
+
+
+def test_a_point_that_is_rejected_has_no_density(known: StanVectors) -> None:
+    vector = jnp.array([0.0, 0.0, jnp.nan])
+    value, gradient = jax.value_and_grad(known.log_density)(vector)
+    assert not np.isfinite(value) and np.isnan(gradient).all()
+
+
+def test_free_simplexes_add_one_normal_coordinate(simplex: StanVectors) -> None:
+    """Softmax turns Stan's coordinates and adds an independent N(0, 1) along (1, ..., 1)."""
+    free = layout_of(two_modes((Exchangeable({"other": 0}),))).density
+    assert free.size == simplex.size + 1
+    for vector in points(free, 3):  # type: ignore[arg-type]
+        along = jnp.sum(free.unravel(vector)["other"]) / np.sqrt(3)
+        normal = -0.5 * along**2 - 0.5 * np.log(2 * np.pi)
+        same = simplex.unconstrain(free.constrain(vector))
+        np.testing.assert_allclose(
+            free.log_density(vector), simplex.log_density(same) + normal, rtol=1e-10
+        )
+        gradient = jax.grad(free.log_density)(vector)
+        step = 1e-5 * jnp.eye(free.size)
+        differences = [
+            (free.log_density(vector + s) - free.log_density(vector - s)) / 2e-5 for s in step
+        ]
+        np.testing.assert_allclose(gradient, jnp.stack(differences), rtol=1e-6, atol=1e-6)
+
+
+def test_single_precision_is_refused() -> None:
+    words = "in double precision, and JAX is in single here"
+    with jax.enable_x64(False), pytest.raises(TypeError, match=words):
+        ob.jax_density(known_target("stan"))
+
+
+def test_single_precision_of_a_vector_is_refused(known: StanVectors) -> None:
+    with pytest.raises(TypeError, match="dtype='float64'"):
+        known.log_density(jnp.zeros(known.size, jnp.float32))
+
+
+def test_a_compiled_program_without_its_model_says_so() -> None:
+    density = StanVectors.of(known_target("stan"))
+    like = jax.ShapeDtypeStruct((density.size,), jnp.float64)
+    compiled = jax.jit(density.log_density).lower(like).compile()
+    assert np.isfinite(compiled(jnp.zeros(3)))
+    del density
+    jax.clear_caches()
+    gc.collect()
+    with pytest.raises(Exception, match="the Stan model of this program is closed"):
+        compiled(jnp.zeros(3)).block_until_ready()

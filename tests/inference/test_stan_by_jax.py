@@ -1,0 +1,136 @@
+"""Methods that move by JAX on Stan programs: microcanonical chains and symmetrised VI."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import pytest
+import xarray as xr
+from jax.scipy.special import logsumexp
+from numpyro import distributions as dist
+
+import onebasin as ob
+from onebasin.models import Target
+
+from .known import COVARIANCE, MEAN, RATE, SHAPE, assert_mean, known_target
+
+pytestmark = pytest.mark.stan
+
+PROGRAMS = Path(__file__).parents[2] / "notebooks" / "programs"
+SHORT = ob.MclmcSettings(chains=2, warmup=300, draws=60, thin=2)
+QUICK = ob.SymmetrisedSettings(steps=200, evaluate_every=100, report_draws=50, draws=40)
+WORDS = "mu,sigma,1-theta"
+
+
+def mixture(**more: Any) -> Target:
+    return ob.stan_program(PROGRAMS / "mixture.stan", PROGRAMS / "mixture.json", **more)
+
+
+def numpyro_mixture() -> Target:
+    """The same in NumPyro, which has the same coordinates in the same order."""
+    y = np.asarray(json.loads((PROGRAMS / "mixture.json").read_text())["y"])
+
+    def model() -> None:
+        mu = numpyro.sample("mu", dist.Normal(0.0, 5.0).expand([2]).to_event(1))
+        sigma = numpyro.sample("sigma", dist.HalfNormal(2.0).expand([2]).to_event(1))
+        theta = numpyro.sample("theta", dist.Beta(5.0, 5.0))
+        weights = jnp.log(jnp.stack([theta, 1 - theta]))
+        parts = dist.Normal(mu[None], sigma[None]).log_prob(y[:, None]) + weights[None]
+        numpyro.factor("y", jnp.sum(logsumexp(parts, axis=1)))
+
+    return Target("mixture", numpyro_model=model, symmetry=mixture(symmetry=WORDS).symmetry)
+
+
+@pytest.fixture(scope="module")
+def chains() -> xr.DataTree:
+    return ob.mclmc(mixture(symmetry=WORDS), settings=SHORT, seed=3)
+
+
+def test_microcanonical_chains_have_the_known_moments() -> None:
+    settings = ob.MclmcSettings(adjusted=True, warmup=600, draws=1000, thin=2)
+    post = ob.mclmc(known_target("stan"), settings=settings, seed=2).posterior
+    x, tau = post["x"].to_numpy(), post["tau"].to_numpy()
+    for i in range(2):
+        assert_mean(x[..., i], MEAN[i])
+        assert_mean((x[..., i] - MEAN[i]) ** 2, COVARIANCE[i, i])
+    assert_mean(tau, SHAPE / RATE)
+
+
+def test_a_posterior_is_that_of_the_stan_engine(chains: xr.DataTree) -> None:
+    assert (chains.attrs["engine"], chains.attrs["method"]) == ("stan", "mclmc")
+    assert chains["posterior"]["mu"].shape == (2, 60, 2)
+    assert chains["log_likelihood"]["y"].shape == chains["posterior_predictive"]["y"].shape
+    assert "real<lower=0, upper=1> theta" in chains.attrs["program"]
+    assert json.loads(chains.attrs["symmetry_evidence"])["draws"] > 0
+    assert ob.diagnose(chains).verdict in ("usable", "aligned", "invariant", "unusable")
+
+
+def test_lp_is_the_log_density_of_the_draw(chains: xr.DataTree) -> None:
+    density = ob.jax_density(mixture())
+    last = {n: chains["posterior"][n].to_numpy()[1, -1] for n in density.names}
+    found = float(density.log_density(density.unconstrain(last)))
+    assert chains["sample_stats"]["lp"].to_numpy()[1, -1] == pytest.approx(found, rel=1e-10)
+
+
+def test_seeds_and_kept_chains(chains: xr.DataTree, tmp_path: Path) -> None:
+    target, place = mixture(symmetry=WORDS), tmp_path / "kept"
+    ob.mclmc(target, settings=replace(SHORT, draws=23), seed=3, checkpoint=place)
+    again = ob.mclmc(target, settings=SHORT, seed=3, checkpoint=place)
+    for group in ("posterior", "sample_stats", "posterior_predictive"):
+        xr.testing.assert_equal(again[group].to_dataset(), chains[group].to_dataset())
+    other = ob.mclmc(target, settings=replace(SHORT, chains=1), seed=4)
+    assert not other["posterior"]["mu"].equals(chains["posterior"]["mu"][:1])
+    first, second = chains["posterior"]["mu"].to_numpy()
+    assert not np.array_equal(first, second)
+
+
+def test_single_precision_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"use dtype='float64'"):
+        ob.mclmc(mixture(), settings=replace(SHORT, dtype="float32"))
+
+
+def test_symmetrised_vi_is_that_of_the_same_numpyro_model() -> None:
+    fit = ob.symmetrised_vi(mixture(symmetry=WORDS), settings=QUICK, seed=1)
+    other = ob.symmetrised_vi(numpyro_mixture(), settings=QUICK, seed=1)
+    assert fit.attrs["engine"] == "stan"
+    names = ("loc", "scale", "elbo", "information", "symmetrised_elbo_lower")
+    for name in names:
+        found, expected = (tree["variational"][name].to_numpy() for tree in (fit, other))
+        if (
+            "elbo" in name
+        ):  # a half normal has twice the density of Stan's normal of a positive number
+            expected = expected - 2 * np.log(2)
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6, err_msg=name)
+    np.testing.assert_allclose(fit["posterior"]["mu"], other["posterior"]["mu"], rtol=1e-6)
+    assert "y_rep" not in fit["posterior"] and fit["posterior_predictive"]["y"].shape[:2] == (1, 40)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"local_reparametrisation": True}, "applies to networks with free weights"),
+        ({"anneal": 0.5}, "which does not tell it from the likelihood"),
+        ({"batch_size": 5}, "`batch_size`"),
+    ],
+)
+def test_what_needs_a_network_is_refused(given: Mapping[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        ob.symmetrised_vi(mixture(symmetry=WORDS), settings=replace(QUICK, **given))
+
+
+def test_a_start_is_checked() -> None:
+    start = {"mu": [-1.0, 1.0], "sigma": [1.0, 1.0], "theta": 0.5}
+    target = mixture(symmetry=WORDS)
+    fit = ob.symmetrised_vi(target, settings=replace(QUICK, steps=10), start=start)
+    assert np.isfinite(fit["posterior"]["mu"]).all()
+    with pytest.raises(ValueError, match="does not satisfy its constraint"):
+        ob.symmetrised_vi(target, settings=QUICK, start={**start, "theta": 2.0})
+    with pytest.raises(ValueError, match="`start` lacks theta"):
+        ob.symmetrised_vi(target, settings=QUICK, start={"mu": [0, 0], "sigma": [1, 1]})
