@@ -1,4 +1,4 @@
-"""The engines: all that a method asks of NumPyro or of Stan, behind one contract.
+"""The engines: all that a method asks of NumPyro, of Stan or of nutpie, behind one contract.
 
 An engine's packages are imported when a method first asks for them: who samples with NumPyro needs no Stan.
 """
@@ -9,6 +9,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from onebasin.models.checks import choose
+
+from .definition import NUTPIE, definition_of
 
 if TYPE_CHECKING:
     from onebasin.models.target import Target
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class Engine(Protocol):
-    """What both engines do."""
+    """What every engine does, or refuses."""
 
     def density(self, target: Target, progress: Callable[[str], None] | None) -> ValueDensity:
         """Take the target's log density over values; `progress` is told of what takes long."""
@@ -124,7 +126,47 @@ class StanEngine:
         return pathfinder(request)
 
 
-_TABLE: dict[str, Engine] = {"numpyro": NumPyroEngine(), "stan": StanEngine()}
+class NutpieEngine:
+    """NUTS of the package nutpie, on a target's Stan program or NumPyro model."""
+
+    def density(self, target: Target, progress: Callable[[str], None] | None) -> ValueDensity:
+        """See `Engine`."""
+        return _TABLE[definition_of(target, NUTPIE)].density(target, progress)
+
+    def chains(self, request: ChainsRequest[NutsSettings | HmcSettings]) -> RunChain:
+        """See `Engine`."""
+        from .mcmc.nutpie import ChainRunner
+
+        return ChainRunner(request)
+
+    def fit(self, request: FitRequest) -> VariationalFit:
+        """See `Engine`."""
+        raise _samples_alone()
+
+    def optimize(self, request: ModeRequest[OptimizeSettings]) -> Approximation:
+        """See `Engine`."""
+        raise _samples_alone()
+
+    def laplace(self, request: ModeRequest[LaplaceSettings]) -> Approximation:
+        """See `Engine`."""
+        raise _samples_alone()
+
+    def pathfinder(self, request: ModeRequest[PathfinderSettings]) -> Approximation:
+        """See `Engine`."""
+        raise _samples_alone()
+
+
+def _samples_alone() -> ValueError:
+    return ValueError(
+        "`engine` is 'nutpie', which has NUTS alone; use `nuts`, or engine='numpyro' or 'stan'."
+    )
+
+
+_TABLE: dict[str, Engine] = {
+    "numpyro": NumPyroEngine(),
+    "stan": StanEngine(),
+    NUTPIE: NutpieEngine(),
+}
 
 ENGINES = tuple(_TABLE)
 
@@ -136,12 +178,12 @@ def engine_named(name: str) -> Engine:
     ------
     ValueError
         If there is no such engine.
+    InferenceError
+        If it is nutpie, and that is not installed.
     """
-    return _TABLE[choose("engine", name, ENGINES)]
+    engine = _TABLE[choose("engine", name, ENGINES)]
+    if name == NUTPIE:
+        from .mcmc.nutpie_settings import check_installed
 
-
-def engine_for(target: Target, engine: str | None) -> str:
-    """Return the name of the engine that was asked for; else NumPyro where the target has a model for it, or Stan."""
-    if engine is not None:
-        return engine
-    return "numpyro" if target.is_network or target.numpyro_model is not None else "stan"
+        check_installed()
+    return engine

@@ -20,6 +20,7 @@ import numpy as np
 from onebasin.models.notices import notice
 from onebasin.models.target import Target
 
+from .definition import NUTPIE
 from .errors import NoFingerprint
 from .provenance import package_versions
 
@@ -78,6 +79,8 @@ def _target(
         yield package_versions(*NUMPYRO_VERSIONS)
         return
     yield target.name, target.describe(), target.inputs, target.outputs
+    if engine == NUTPIE:
+        yield package_versions(NUTPIE)
     by_stan = target.stan_program is not None or target.is_network
     if by_stan and (engine == "stan" or target.numpyro_model is None):
         yield _stan(target, progress), package_versions(*STAN_VERSIONS)

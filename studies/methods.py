@@ -70,10 +70,6 @@ def infer(
     if isinstance(settings, ModeSettings):
         return getattr(inference, method)(target, engine=engine, **shared)
     if isinstance(settings, MclmcSettings):
-        if engine != "numpyro":
-            raise ValueError(
-                f"`engine` is {engine!r}, but --method {method} moves by JAX's gradients; use engine='numpyro'."
-            )
         return inference.mclmc(target, checkpoint=checkpoint, **shared)
     run = inference.nuts if method == "nuts" else inference.hmc
     return run(target, checkpoint=checkpoint, engine=engine, **shared)

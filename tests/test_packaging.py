@@ -130,8 +130,8 @@ def test_lock_pins_exact_versions_with_hashes_and_names_no_place(name):
 def test_imported_packages_are_declared(project):
     """What a room imports itself is asked for by name, not brought by something else."""
     extras = project["optional-dependencies"]
-    # What runs in a notebook alone may import what notebooks have.
-    lines = project["dependencies"] + extras["data"] + extras["notebook"]
+    # What runs in a notebook alone may import what notebooks have, and an engine of its own its package.
+    lines = project["dependencies"] + extras["data"] + extras["notebook"] + extras["nutpie"]
     declared = {Requirement(line).name for line in lines}
     providers = importlib.metadata.packages_distributions()
     for path in (path for room in ROOMS for path in (ROOT / room).rglob("*.py")):

@@ -106,7 +106,7 @@ def _alone(subject: Subject) -> tuple[Section | None, ...]:
     )
 
 
-_ENGINES = {"stan": "Stan", "numpyro": "NumPyro"}
+_ENGINES = {"stan": "Stan", "numpyro": "NumPyro", "nutpie": "nutpie"}
 _METHODS = {"nuts": "NUTS", "hmc": "HMC"}
 
 

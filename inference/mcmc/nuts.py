@@ -1,4 +1,4 @@
-"""The no-U-turn sampler (Hoffman and Gelman 2014, with multinomial sampling) on either engine."""
+"""The no-U-turn sampler (Hoffman and Gelman 2014, with multinomial sampling) on any engine."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from onebasin.models.settings import given_or_default
 from onebasin.models.target import Target
 
 from ..contract import method
+from ..definition import NUTPIE
+from ..provenance import package_versions
 from .sample import sample
 from .settings import NutsSettings
 
@@ -31,6 +33,9 @@ def nuts(
 
     Parameters
     ----------
+    engine : {"numpyro", "stan", "nutpie"}, optional
+        NumPyro, CmdStan, or the package nutpie, which samples a NumPyro model or a Stan program with a metric that it
+        adapts by gradients; by default the engine that the target has a definition for, NumPyro where it has both.
     settings : NutsSettings, optional
         Chains, iterations, adaptation, metric, precision; ``NutsSettings()`` by default.
     seed : int
@@ -39,22 +44,24 @@ def nuts(
     checkpoint : path, optional
         A folder in which chains are kept as they go. The same call made again goes on from there: so a run that was
         killed is finished, in NumPyro with the draws of an undisturbed one, in Stan with those that were drawn and a
-        new random stream for the rest. More `chains` and `draws` go on from those that are there. Anything of another
-        model, data, settings or seed is left alone. Draws of more than 32 MB are then not in memory either: the
-        posterior has them on disk, beside the folder, until it is closed or nobody has it any more; its method `load`
-        takes them into memory.
+        new random stream for the rest; nutpie keeps whole chains alone. More `chains` and `draws` go on from those that
+        are there. Anything of another model, data, settings or seed is left alone. Draws of more than 32 MB are then
+        not in memory either: the posterior has them on disk, beside the folder, until it is closed or nobody has it any
+        more; its method `load` takes them into memory.
 
     Returns
     -------
     DataTree
         Group `posterior` with every variable as (chain, draw, ...), `sample_stats` with `diverging`, `tree_depth`,
         `n_steps`, `acceptance_rate`, `step_size`, `energy` and `lp`, each (chain, draw), `energy` and `lp` in nats; and
-        the data, log likelihoods and predictions beside them. Divergences are recorded, not raised.
+        the data, log likelihoods and predictions beside them. Divergences are recorded, not raised. nutpie's `energy`
+        is up to a constant of each chain.
 
     Raises
     ------
     InferenceError
-        If no starting point of finite log density is found, or nothing can be kept in the folder.
+        If no starting point of finite log density is found, nothing can be kept in the folder, or nutpie is asked for
+        and not installed.
     InUse
         If another run keeps its chains in the folder.
     WriteError
@@ -70,7 +77,7 @@ def nuts(
     References
     ----------
     Hoffman and Gelman 2014, The no-U-turn sampler, JMLR 15. Betancourt 2017, arXiv:1701.02434, appendix A (multinomial
-    sampling, which both engines have).
+    sampling, which all engines have). nutpie: https://github.com/pymc-devs/nutpie.
 
     Examples
     --------
@@ -91,4 +98,5 @@ def nuts(
         predictive_mb=predictive_mb,
         check_symmetry=check_symmetry,
         progress=progress,
+        more=package_versions(NUTPIE) if engine == NUTPIE else {},
     )

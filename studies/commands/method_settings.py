@@ -7,6 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 from onebasin.inference import AdviSettings, MclmcSettings, PathfinderSettings
+from onebasin.inference.definition import NUTPIE
 from onebasin.models.checks import choose
 
 from ..errors import StudyError
@@ -14,6 +15,8 @@ from ..methods import METHODS, NETWORK_METHODS, Settings
 
 NUMPYRO_ALONE = ("dtype", "init_scale", "learning_rate", "max_steps", "schedule", "anneal")
 """Fields of settings that Stan has no use for."""
+BY_JAX = ("dtype",)
+"""The same for MCLMC, which moves by JAX whatever states the model."""
 NETWORKS_ALONE = ("batch_size", "local_reparametrisation", "trace_parameters")
 """Fields of settings that neither a program nor a model of one's own has a use for; traces are read in Python."""
 
@@ -51,11 +54,6 @@ def settings_for(method: str, options: Mapping[str, Any], *, engine: str = "stan
         raise StudyError(
             f"`--method` is {method}, which runs Stan programs alone; for a NumPyro model choose one of {rest}."
         )
-    if engine == "stan" and METHODS[method] is MclmcSettings:
-        rest = ", ".join(name for name in METHODS if METHODS[name] is not MclmcSettings)
-        raise StudyError(
-            f"`--method` is {method}, which runs NumPyro models alone; for a Stan program choose one of {rest}."
-        )
     given = {name: value for name, value in options.items() if value is not None}
     _check_fields(method, given, engine)
     if "init_starts" in given and given.get("init") != "optimum":
@@ -66,11 +64,32 @@ def settings_for(method: str, options: Mapping[str, Any], *, engine: str = "stan
     return METHODS[method](**given)
 
 
+def engine_for(method: str, asked: str | None, definition: str) -> str:
+    """Say who runs a method: what a program or a model is defined for, or nutpie.
+
+    Raises
+    ------
+    StudyError
+        If another engine is asked for, or nutpie for what it has not.
+    """
+    if asked is None or asked == definition:
+        return definition
+    of = "a Stan program" if definition == "stan" else "a NumPyro model"
+    if asked != NUTPIE:
+        raise StudyError(
+            f"`--engine` is {asked}; {of} takes {definition}, or {NUTPIE} for --method nuts."
+        )
+    if method != "nuts":
+        raise StudyError(f"`--engine` is {NUTPIE}, which has NUTS alone; use --method nuts.")
+    return NUTPIE
+
+
 def _check_fields(method: str, given: Mapping[str, Any], engine: str) -> None:
     """Refuse an option that the method, or the engine, has no use for."""
     cls = METHODS[method]
     known = [field.name for field in fields(cls) if has_use(cls, field.name)]
-    taken = [name for name in known if engine == "numpyro" or name not in NUMPYRO_ALONE]
+    without = BY_JAX if cls is MclmcSettings else NUMPYRO_ALONE
+    taken = [name for name in known if engine == "numpyro" or name not in without]
     for name in given:
         if name in taken:
             continue

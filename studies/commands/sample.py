@@ -36,6 +36,12 @@ def sample(
             autocompletion=methods,
         ),
     ] = "nuts",
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            help="nutpie, for NUTS of either; by default Stan for a program, NumPyro for a model.",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed.")] = 0,
     exchangeable: Annotated[
         list[str] | None,
@@ -60,26 +66,27 @@ def sample(
 
     from . import sampling
     from .findings import write_findings
-    from .method_settings import settings_for
+    from .method_settings import engine_for, settings_for
     from .model_file import model_file_in
 
-    engine = "stan" if model_file_in(program) is None else "numpyro"
+    definition = "stan" if model_file_in(program) is None else "numpyro"
     request = sampling.Request(
         program=program,
         data=data,
         out=out,
         method=method,
-        settings=settings_for(method, given, engine=engine),
+        settings=settings_for(method, given, engine=definition),
         seed=seed,
         exchangeable=parse_exchangeable(exchangeable or []),
         groups=groups_for(
-            engine,
+            definition,
             log_likelihood=log_likelihood,
             posterior_predictive=posterior_predictive,
             observed=observed,
             predictive_mb=predictive_mb,
         ),
         command=context.obj or "",
+        asked=engine_for(method, engine, definition),
     )
     # whoever reads JSON is a program: bars where somebody sees them move, but no lines in a file or a pipe
     progress = progress and (not json or console.is_terminal())

@@ -50,6 +50,8 @@ class Request:
         What is said of the groups beside the draws.
     command : str
         The command line, as it was typed.
+    asked : str
+        The engine that was asked for; empty for that of the program or the model.
     """
 
     program: Path
@@ -61,6 +63,7 @@ class Request:
     exchangeable: Symmetry = ()
     groups: Groups = field(default_factory=Groups)
     command: str = ""
+    asked: str = ""
 
     def __post_init__(self) -> None:
         """Refuse a seed that no engine takes."""
@@ -74,6 +77,11 @@ class Request:
     @property
     def engine(self) -> str:
         """Who runs it."""
+        return self.asked or self.definition
+
+    @property
+    def definition(self) -> str:
+        """What it is stated for."""
         return "stan" if self.model is None else "numpyro"
 
     @property
@@ -322,7 +330,7 @@ def _meant(request: Request, target: Target, say: Callable[[str], None]) -> Symm
 
     if not any(block.axes and block.flipped for block in target.symmetry):
         return target.symmetry
-    point = engine_named(request.engine).density(target, say).points(1, 0)
+    point = engine_named(request.definition).density(target, say).points(1, 0)
     return as_meant(target.symmetry, {name: value.shape[1:] for name, value in point.items()})
 
 
@@ -334,7 +342,7 @@ def _check_symmetry(request: Request, target: Target, say: Callable[[str], None]
 
     if request.model is None:
         _check_names(request, say)
-    return declared.begin(target, engine=request.engine, seed=request.seed, progress=False)
+    return declared.begin(target, engine=request.definition, seed=request.seed, progress=False)
 
 
 def _check_names(request: Request, say: Callable[[str], None]) -> None:

@@ -47,6 +47,11 @@ def test_program_and_data_go_to_the_sampler(sample, sampler, program):
     assert said["command"].startswith("onebasin sample normal.stan data.json --out run.nc")
 
 
+def test_nutpie_samples_a_program(sample, sampler):
+    assert sample("--engine", "nutpie").code == 0
+    assert (sampler.last["engine"], sampler.last["method"]) == ("nutpie", "nuts")
+
+
 @pytest.mark.parametrize(
     ("words", "settings"),
     [
@@ -64,6 +69,7 @@ def test_program_and_data_go_to_the_sampler(sample, sampler, program):
             HmcSettings(init="optimum", init_starts=20),
         ),
         (["--init-radius", "0.5"], NutsSettings(init_radius=0.5)),
+        (["--method", "mclmc", "--learning-rate", "0.1"], MclmcSettings(learning_rate=0.1)),
         (["--method", "meanfield", "--elbo-samples", "7"], AdviSettings(elbo_samples=7)),
         (["--method", "meanfield", "--draws", "90"], AdviSettings(draws=90)),
         (["--method", "meanfield", "--iterations", "50"], AdviSettings(iterations=50)),
@@ -93,6 +99,7 @@ def test_options_are_the_fields_of_settings(onebasin):
     expected = {name.replace("_", "-") for name in fields_of - set(NETWORKS_ALONE)}
     rest = [
         "method",
+        "engine",
         "seed",
         "out",
         "exchangeable",
@@ -213,7 +220,9 @@ def test_table_ends_with_the_file(sample, sampler):
             ["--method", "meanfield", "--init", "optimum"],
             "`--init` does not apply to --method meanfield, which takes --iterations, --gradient-samples",
         ),
-        (["--method", "mclmc"], "`--method` is mclmc, which runs NumPyro models alone; for a Stan"),
+        (["--method", "mclmc", "--dtype", "float32"], "`--dtype` is for NumPyro models"),
+        (["--engine", "numpyro"], "`--engine` is numpyro; a Stan program takes stan, or nutpie"),
+        (["--engine", "nutpie", "--method", "hmc"], "`--engine` is nutpie, which has NUTS alone"),
         (["--method", "ensemble"], "`--method` is ensemble, which trains networks, and a Stan"),
         (
             ["--dtype", "float32"],

@@ -1,0 +1,238 @@
+"""NUTS by the package nutpie (https://github.com/pymc-devs/nutpie), on Stan programs and NumPyro models.
+
+Every chain is a run of nutpie's with a seed of its own, so that it depends on the run's seed and its number alone. A
+Stan program is sampled by its library without Python in between; a NumPyro model by calls of its compiled gradient,
+some tens of microseconds each, of which one chain at a time makes one. nutpie cannot go on amid a chain: what was
+broken off is begun anew, and a chain that is to be longer is drawn again, with the same beginning.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from onebasin.models.errors import RunCancelled
+from onebasin.stan.program import name_draws
+
+from ..definition import NUTPIE, definition_of
+from ..density.network import density_of
+from ..density.numpyro import NumpyroDensity
+from ..errors import InferenceError
+from ..precision import precision
+from ..progress_chains import ChainBar
+from .chains import ChainsRequest, how_it_went
+from .numpyro import chain_starts
+from .nutpie_settings import checked
+from .places import ChainPlace, Standing
+from .settings import HmcSettings, NutsSettings
+
+STATS = {
+    "logp": "lp",
+    "mean_tree_accept": "acceptance_rate",
+    "step_size": "step_size",
+    "depth": "tree_depth",
+    "n_steps": "n_steps",
+    "diverging": "diverging",
+    "energy": "energy",
+}
+"""nutpie's names and ArviZ's."""
+KINDS = {"tree_depth": np.int64, "n_steps": np.int64, "diverging": np.bool_}
+LOOKS = 50
+"""Milliseconds between looks at how far a chain is."""
+_VECTOR = "vector"
+
+Values = dict[str, np.ndarray]
+
+
+class ChainRunner:
+    """Runs chains of one target; compiled once, called from several threads.
+
+    Parameters
+    ----------
+    request : ChainsRequest
+        Its settings are a `NutsSettings`.
+
+    Raises
+    ------
+    ValueError
+        If the settings are of another method, or ask for what nutpie has not.
+    InferenceError
+        If no starting point of finite log density is found.
+    StanError
+        If there is no CmdStan, the program does not compile or its data are incomplete.
+    """
+
+    def __init__(self, request: ChainsRequest[NutsSettings | HmcSettings]) -> None:
+        by_stan = definition_of(request.target, NUTPIE) == "stan"
+        self.settings = checked(request.settings, by_stan=by_stan)
+        self.request, self.bars = request, request.bars
+        self.model: _Model = (_StanModel if by_stan else _NumpyroModel)(request, self.settings)
+
+    def __call__(self, place: ChainPlace, cancel: threading.Event) -> None:
+        """Run one chain; see `chains.RunChain`."""
+        s, number = self.settings, place.number
+        began = time.perf_counter()
+        watch = _Watch(self.bars.chain(number, warmup=s.warmup, draws=s.draws, done=0))
+        trace = self._sampled(number, watch, cancel)
+        took = time.perf_counter() - began
+        draws = self.model.draws(_of_chain(trace["posterior"]))
+        stats = _stats(_of_chain(trace["sample_stats"]))
+        there = 0 if place.standing is None else place.standing.draws
+        place.put(there, *({n: v[there:] for n, v in part.items()} for part in (draws, stats)))
+        warmup = min(watch.warmup_seconds, took)
+        place.finish(Standing(s.draws, warmup, took - warmup))
+        watch.bar.end(took, **how_it_went(stats))
+
+    def _sampled(self, number: int, watch: _Watch, cancel: threading.Event) -> Any:
+        """What nutpie returns of a chain."""
+        import nutpie
+
+        s = self.settings
+        sampler = nutpie.sample(
+            self.model.compiled(number),
+            chains=1,
+            cores=1,
+            seed=_seed(self.request.seed, number),
+            tune=s.warmup,
+            draws=s.draws,
+            target_accept=s.target_acceptance,
+            maxdepth=s.max_tree_depth,
+            save_warmup=False,
+            progress_bar=False,
+            progress_callback=watch,
+            progress_rate=LOOKS,
+            blocking=False,
+        )
+        while True:
+            try:
+                return sampler.wait(timeout=LOOKS / 1000)
+            except TimeoutError:
+                if cancel.is_set():
+                    sampler.cancel()
+                    raise RunCancelled("The chain was stopped.") from None
+            except RuntimeError as error:
+                raise self._failure(error) from error
+
+    def _failure(self, error: RuntimeError) -> InferenceError:
+        words = (str(error).splitlines() or ["without a word"])[0].rstrip(".")
+        return InferenceError(
+            f"nutpie failed on {self.request.target.name!r} ({words}); check the data and the prior, or use another "
+            "engine."
+        )
+
+
+class _StanModel:
+    """A Stan program by its library, which nutpie loads itself."""
+
+    def __init__(self, request: ChainsRequest[Any], settings: NutsSettings) -> None:
+        from nutpie import _lib
+        from nutpie.compile_stan import CompiledStanModel
+
+        from onebasin.stan.library import open_library
+        from onebasin.stan.program import definition
+
+        program = definition(request.target)
+        library = open_library(program, progress=request.bars.say)
+        self._request = request
+        self._parts = CompiledStanModel(
+            dims={},
+            _coords={},
+            code="",
+            data=dict(program.data),
+            library=_lib.StanLibrary(str(library.file)),
+            model=None,
+        )
+
+    def compiled(self, number: int) -> Any:
+        """What nutpie samples; `transformed data` has the same random numbers in all chains."""
+        del number
+        return self._parts.with_data(seed=self._request.seed)
+
+    def draws(self, variables: Values) -> Values:
+        """Draws of everything that the program declares after its data."""
+        return name_draws(self._request.target, variables)
+
+
+class _NumpyroModel:
+    """A NumPyro model by its compiled gradient, which nutpie calls in Python."""
+
+    def __init__(self, request: ChainsRequest[Any], settings: NutsSettings) -> None:
+        with precision("float64"):
+            density = density_of(request.target)
+            assert isinstance(density, NumpyroDensity)
+            self._starts = np.asarray(chain_starts(density, settings, request.seed))
+            self._gradient = jax.jit(jax.value_and_grad(density.log_density))
+            jax.block_until_ready(self._gradient(jnp.asarray(self._starts[0])))
+            self._constrain = jax.jit(
+                jax.vmap(lambda vector: density.quantities(density.unravel(vector)))
+            )
+
+    def compiled(self, number: int) -> Any:
+        """What nutpie samples: vectors, from the start of a chain."""
+        from nutpie.compiled_pyfunc import from_pyfunc
+
+        size, start = self._starts.shape[1], self._starts[number]
+        return from_pyfunc(
+            size,
+            lambda: self._at,
+            lambda *_: lambda vector: {_VECTOR: vector},
+            [np.dtype(np.float64)],
+            [(size,)],
+            [_VECTOR],
+            make_initial_point_fn=lambda _: start,
+        )
+
+    def draws(self, variables: Values) -> Values:
+        """Draws of every variable, and of what follows from them."""
+        with precision("float64"):
+            found = self._constrain(jnp.asarray(variables[_VECTOR]))
+        return {name: np.asarray(value) for name, value in found.items()}
+
+    def _at(self, vector: np.ndarray) -> tuple[float, np.ndarray]:
+        with precision("float64"):  # which holds for a thread alone, and this is one of nutpie's
+            value, gradient = self._gradient(vector)
+            return float(value), np.asarray(gradient)
+
+
+_Model = _StanModel | _NumpyroModel
+
+
+class _Watch:
+    """Moves the bar of a chain, and notes when its warmup ended."""
+
+    def __init__(self, bar: ChainBar) -> None:
+        self.bar = bar
+        self.warmup_seconds = 0.0
+
+    def __call__(self, chains: Any) -> None:
+        """Take in how far the chain is; called by a thread of nutpie's."""
+        (chain,) = chains
+        if chain.tuning:
+            self.warmup_seconds = chain.runtime_ms / 1000
+        divergences = None if chain.tuning else chain.divergences
+        self.bar.show(
+            chain.finished_draws,
+            step_size=chain.step_size,
+            acceptance=None,
+            divergences=divergences,
+        )
+
+
+def _seed(seed: int, chain: int) -> int:
+    """Of a chain: from the run's seed and the chain's number alone."""
+    return int(np.random.SeedSequence([seed, chain]).generate_state(1)[0])
+
+
+def _of_chain(group: Any) -> Values:
+    """Arrays (draw, ...) of the only chain."""
+    return {str(name): array.values[0] for name, array in group.to_dataset().data_vars.items()}
+
+
+def _stats(found: Mapping[str, np.ndarray]) -> Values:
+    return {name: found[own].astype(KINDS.get(name, np.float64)) for own, name in STATS.items()}

@@ -1,0 +1,204 @@
+"""NUTS by nutpie: the form of its results, known moments, seeds, kept chains, and what is refused."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import arviz_stats
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import pytest
+import xarray as xr
+from numpyro import distributions as dist
+
+import onebasin as ob
+from onebasin.models import Target
+
+from ..known import COVARIANCE, MEAN, RATE, SHAPE, assert_mean, known_target
+
+DEFINITIONS = ["numpyro", pytest.param("stan", marks=pytest.mark.stan)]
+SMALL = ob.NutsSettings(chains=2, warmup=200, draws=100)
+
+
+def run(definition: str, **more: Any) -> xr.DataTree:
+    given = {"settings": SMALL, "seed": 1, **more}
+    return ob.nuts(known_target(definition), engine="nutpie", **given)
+
+
+@pytest.mark.parametrize("definition", DEFINITIONS)
+def test_known_moments(definition: str) -> None:
+    settings = ob.NutsSettings(chains=4, warmup=300, draws=700)
+    post = run(definition, settings=settings, seed=3).posterior
+    x, tau = post["x"].to_numpy(), post["tau"].to_numpy()
+    for i in range(2):
+        assert_mean(x[..., i], MEAN[i])
+        assert_mean((x[..., i] - MEAN[i]) ** 2, COVARIANCE[i, i])
+    assert_mean((x[..., 0] - MEAN[0]) * (x[..., 1] - MEAN[1]), COVARIANCE[0, 1])
+    assert_mean(tau, SHAPE / RATE)
+    assert_mean((tau - SHAPE / RATE) ** 3, 2 * SHAPE / RATE**3, min_ess=100)
+
+
+@pytest.mark.parametrize("definition", DEFINITIONS)
+def test_the_form_is_that_of_the_other_engines(definition: str) -> None:
+    tree = run(definition)
+    assert set(tree.posterior.data_vars) == {"x", "tau"} and tree.posterior["x"].shape == (
+        2,
+        100,
+        2,
+    )
+    stats = tree.sample_stats
+    assert set(stats.data_vars) == {
+        *("diverging", "tree_depth", "n_steps", "acceptance_rate", "energy", "step_size", "lp")
+    }
+    assert stats["diverging"].dtype == bool and stats["tree_depth"].dtype == np.int64
+    assert (tree.attrs["engine"], tree.attrs["method"]) == ("nutpie", "nuts")
+    assert tree.attrs["nutpie"] and tree.attrs["max_tree_depth"] == 10
+    assert tree.attrs["gradient_evaluations"] == int(stats["n_steps"].sum())
+    assert np.isfinite(stats["energy"]).all()
+    assert ob.diagnose(tree).verdict in ("usable", "aligned", "invariant", "unusable")
+
+
+@pytest.mark.parametrize("definition", DEFINITIONS)
+def test_seed_and_number_decide_a_chain(definition: str) -> None:
+    first, again = run(definition).posterior, run(definition).posterior
+    xr.testing.assert_equal(first.to_dataset(), again.to_dataset())
+    assert not first["x"].equals(run(definition, seed=2).posterior["x"])
+    assert not np.array_equal(first["x"][0], first["x"][1])
+    three = run(definition, settings=replace(SMALL, chains=3)).posterior
+    # NumPyro's chains start under vmap, whose order of summation may move the last bits.
+    np.testing.assert_allclose(three["x"][:2], first["x"], rtol=1e-6)
+
+
+@pytest.mark.parametrize("definition", DEFINITIONS)
+def test_more_draws_go_on_from_those_that_are_kept(definition: str, tmp_path: Path) -> None:
+    place = tmp_path / "kept"
+    run(definition, settings=replace(SMALL, draws=60), checkpoint=place)
+    longer = run(definition, checkpoint=place)
+    xr.testing.assert_equal(longer.posterior.to_dataset(), run(definition).posterior.to_dataset())
+
+
+def notebooks(name: str) -> Target:
+    folder = Path(__file__).parents[3] / "notebooks" / "programs"
+    return ob.stan_program(folder / f"{name}.stan", folder / f"{name}.json")
+
+
+def logistic() -> Target:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(40, 1))
+    y = rng.binomial(1, 1 / (1 + np.exp(-0.5 - 1.5 * x[:, 0])))
+    program = Path(__file__).parents[2] / "stan" / "programs" / "known" / "logistic.stan"
+    return ob.stan_program(program, {"N": 40, "x": x, "y": y})
+
+
+PROGRAMS = {
+    "known": lambda: known_target("stan"),
+    "logistic": logistic,
+    **{name: partial(notebooks, name) for name in ("regression", "schools", "item_response")},
+}
+
+
+@pytest.mark.stan
+@pytest.mark.parametrize(
+    "name", ["known", *(pytest.param(n, marks=pytest.mark.slow) for n in PROGRAMS if n != "known")]
+)
+def test_moments_are_those_of_cmdstan(name: str) -> None:
+    target, settings = PROGRAMS[name](), ob.NutsSettings(chains=4, target_acceptance=0.95)
+    ours, theirs = (
+        ob.nuts(target, engine=engine, settings=settings, seed=7).posterior.to_dataset()
+        for engine in ("nutpie", "stan")
+    )
+    assert set(ours) == set(theirs)
+    for moment in (lambda v: v, lambda v: (v - v.mean(("chain", "draw"))) ** 2):
+        both = [draws.map(moment) for draws in (ours, theirs)]
+        mean, ess = ([f(d) for d in both] for f in (_mean, arviz_stats.ess))
+        mcse = [arviz_stats.mcse(d) for d in both]
+        for variable in ours:
+            assert min(float(e[variable].min()) for e in ess) > 200
+            error = np.sqrt(mcse[0][variable] ** 2 + mcse[1][variable] ** 2)
+            z = abs(mean[0][variable] - mean[1][variable]) / error
+            assert float(z.max()) < 5, f"{variable}: {float(z.max()):.1f}"
+
+
+def _mean(draws: xr.Dataset) -> xr.Dataset:
+    return draws.mean(("chain", "draw"))
+
+
+@pytest.mark.stan
+def test_everything_that_a_program_computes_is_there() -> None:
+    programs = Path(__file__).parents[3] / "notebooks" / "programs"
+    target = ob.stan_program(
+        programs / "mixture.stan", programs / "mixture.json", symmetry="mu,sigma,1-theta"
+    )
+    tree = ob.nuts(target, engine="nutpie", settings=SMALL, seed=1)
+    stan = ob.nuts(target, engine="stan", settings=SMALL, seed=1)
+    assert set(tree.children) == set(stan.children)
+    for group in tree.children:
+        ours, theirs = tree[group].to_dataset(), stan[group].to_dataset()
+        assert {n: v.dims for n, v in ours.items()} == {n: v.dims for n, v in theirs.items()}
+        assert {n: v.dtype for n, v in ours.items()} == {n: v.dtype for n, v in theirs.items()}
+    assert set(tree.attrs) - {"nutpie"} == set(stan.attrs)
+
+
+def test_quantities_that_follow_are_there() -> None:
+    def model() -> None:
+        x = numpyro.sample("x", dist.Normal(jnp.zeros(2), 1.0).to_event(1))
+        numpyro.deterministic("sum", x.sum())
+
+    tree = ob.nuts(Target("sums", numpyro_model=model), engine="nutpie", settings=SMALL)
+    np.testing.assert_allclose(tree.posterior["sum"], tree.posterior["x"].sum("x_dim_0"))
+
+
+def test_a_network_is_sampled() -> None:
+    x = np.linspace(-1, 1, 12)[:, None]
+    target = ob.BayesianNetwork(ob.Network(1, (2,), 1, "tanh")).condition(x, np.sin(2 * x))
+    tree = ob.nuts(target, engine="nutpie", settings=replace(SMALL, draws=20))
+    assert tree.posterior["W1"].shape == (2, 20, 1, 2) and "log_likelihood" in tree.children
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"metric": "dense"}, "`metric` is 'dense', but engine='nutpie' has 'diag' alone"),
+        ({"dtype": "float32"}, "`dtype` is 'float32', but engine='nutpie' has 'float64' alone"),
+    ],
+)
+def test_settings_that_it_has_not_are_refused(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        run("numpyro", settings=replace(SMALL, **given))
+
+
+@pytest.mark.stan
+def test_starts_of_stan_programs_are_nutpies_own() -> None:
+    with pytest.raises(
+        ValueError, match=r"`init_radius` is 0\.5, but engine='nutpie' has 2\.0 alone of"
+    ):
+        run("stan", settings=replace(SMALL, init_radius=0.5))
+
+
+@pytest.mark.parametrize("method", ["hmc", "advi", "optimize", "laplace", "pathfinder"])
+def test_other_methods_are_refused(method: str) -> None:
+    with pytest.raises(ValueError, match="`engine` is 'nutpie', which has"):
+        getattr(ob, method)(known_target("numpyro"), engine="nutpie")
+
+
+def test_without_the_package_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "nutpie", None)
+    with pytest.raises(
+        ob.InferenceError,
+        match=r"not installed; install it with `pip install 'onebasin\[nutpie\]'`",
+    ):
+        run("numpyro")
+
+
+def test_no_start_of_finite_density_is_said() -> None:
+    def model() -> None:
+        x = numpyro.sample("x", dist.Normal(jnp.zeros(2), 1.0).to_event(1))
+        numpyro.factor("nowhere", jnp.where(x[0] > -10, -jnp.inf, 0.0))
+
+    with pytest.raises(ob.InferenceError, match="No starting point with a finite log density"):
+        ob.nuts(Target("nowhere", numpyro_model=model), engine="nutpie", settings=SMALL)
