@@ -370,7 +370,7 @@ def main() -> None:
             (root / "program.stan").write_text(PROGRAM)
             place = Place(root / "sample")
             place.link_home()
-            words = ["sample", str(root / "program.stan"), "--out", "out/run.nc"]
+            words = ["sample", str(root / "program.stan"), "--out", "out/run.nc", "--no-symmetry"]
             words += ["--chains", "4", "--draws", "4000", "--no-progress"]
             found.append(measure(place, words, "sample", given.sample, random.Random(given.seed)))
         if given.numpyro:

@@ -71,6 +71,8 @@ TARGET = "target"
 MODEL = "model"
 SYMMETRY = "symmetry"
 SYMMETRY_EVIDENCE = "symmetry_evidence"
+SYMMETRY_FOUND = "symmetry_found"
+"""JSON of what a search of the log density found, where nothing was declared."""
 KINDS = "kinds"
 """JSON: of every variable of `posterior` whether it is a ``parameter``, ``transformed`` or ``generated``."""
 PROGRAM = "program"
@@ -84,6 +86,7 @@ OF_A_TARGET = (
     MODEL,
     SYMMETRY,
     SYMMETRY_EVIDENCE,
+    SYMMETRY_FOUND,
     KINDS,
     PROGRAM,
     PROGRAM_NAME,

@@ -57,6 +57,15 @@ done
 """
 
 
+@pytest.fixture(autouse=True)
+def declared_alone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the search for symmetries out of tests of other things: it compiles every Stan program once more."""
+    if request.node.get_closest_marker("finds_symmetry") is None:
+        from onebasin.studies.commands import finding
+
+        monkeypatch.setattr(finding, "found_in", lambda target, **how: finding.Found(target))
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the heavy files; `--no-loadscope-reorder` lets the workers take them in this order."""
     place = {Path(__file__).parent / name: i for i, name in enumerate(HEAVY)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from onebasin.models import schema
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes, to_json
 from onebasin.models.symmetry.evidence import DECLARED, UNRECORDED
 
@@ -46,7 +47,10 @@ def symmetry_status(view: View, used: Symmetry | None = None) -> str:
         return f"The declared symmetry is broken by this posterior's draws: {evidence.refuted}."
     if evidence is not None:
         unresolved = f", but for {', '.join(evidence.unresolved)}" if evidence.unresolved else ""
-        return f"The declared symmetry was checked on the density, {evidence.size}{unresolved}."
+        whose = "The symmetry was found and"
+        if not view.attribute(schema.SYMMETRY_FOUND):
+            whose = "The declared symmetry was"
+        return f"{whose} checked on the density, {evidence.size}{unresolved}."
     if view.network is not None:
         return "The symmetry is that of the network's architecture."
     return f"The symmetry is {UNRECORDED}."

@@ -20,6 +20,8 @@ STARTS, ITERATIONS = 2, 150
 """Of the ascents to optima."""
 WALKERS, STEPS = 6, 60
 """Of the random walks that begin at an optimum."""
+SHARE = 0.12
+"""Of the seconds of a search, for each ascent and for the walks: what they add is no reason to find less."""
 FAR = 12.0
 """Coordinates beyond this belong to an ascent that runs off to where the density has no maximum."""
 
@@ -102,8 +104,10 @@ def _ascent(measured: Measured, start: np.ndarray) -> list[Optimum]:
             return 1e300, np.zeros_like(vector)
         return -found[0], -found[1]
 
+    until = measured.spent + SHARE * measured.seconds
+
     def stop(_: np.ndarray) -> None:
-        if measured.spent > measured.seconds:
+        if measured.spent > until:
             raise StopIteration
 
     end = minimize(
@@ -147,7 +151,10 @@ def _walk(measured: Measured, starts: np.ndarray, rng: np.random.Generator) -> n
     place = starts.copy()
     level = _levels(measured, place)
     step = np.full(len(place), 1.0 / np.sqrt(max(1, place.shape[1])))
+    until = measured.spent + SHARE * measured.seconds
     for _ in range(STEPS):
+        if measured.spent > until:
+            break
         there = place + step[:, None] * rng.normal(size=place.shape)
         new = _levels(measured, there)
         with np.errstate(invalid="ignore"):

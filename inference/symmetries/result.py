@@ -22,7 +22,13 @@ MEANING: dict[Status, str] = {
     "undecided": "not decided; not used",
     "incomplete": "a part of a symmetry; not used",
 }
-_FLAGS: dict[Status, Flag] = {"live": "good", "harmless": "", "near": "warn", "undecided": "warn"}
+_FLAGS: dict[Status, Flag] = {
+    "live": "good",
+    "harmless": "",
+    "near": "warn",
+    "undecided": "warn",
+    "incomplete": "warn",
+}
 
 
 @dataclass(frozen=True, repr=False)
@@ -65,6 +71,16 @@ class FoundBlock(Shown):
         """The word, or what moves."""
         return self.word or self.moves
 
+    @property
+    def meaning(self) -> str:
+        """The status in words."""
+        return MEANING[self.status]
+
+    @property
+    def flag(self) -> Flag:
+        """Whether it is good news."""
+        return _FLAGS[self.status]
+
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""
         own = {k: v for k, v in asdict(self).items() if k != "block"}
@@ -72,7 +88,7 @@ class FoundBlock(Shown):
 
     def _card(self) -> Card:
         parts = tuple(Words(sentence) for sentence in self.evidence)
-        return Card(f"{self.title}: {MEANING[self.status]}", parts, _FLAGS.get(self.status, "warn"))
+        return Card(f"{self.title}: {self.meaning}", parts, self.flag)
 
 
 @dataclass(frozen=True, repr=False)
@@ -132,21 +148,26 @@ class FoundSymmetry(Shown):
             "seconds": round(self.seconds, 3),
         }
 
-    def _card(self) -> Card:
+    @property
+    def title(self) -> str:
+        """The words to declare, or that there are none."""
         if self.words:
             said = " ".join(f"--exchangeable {word}" for word in self.words)
-            return Card(f"Symmetry: {said}", tuple(self._said()), "good")
-        title = "No symmetry was found" if not self.blocks else "No symmetry to align by was found"
-        return Card(title, tuple(self._said()), "warn" if self.open else "")
+            return f"Symmetry: {said}"
+        return "No symmetry to align by was found" if self.blocks else "No symmetry was found"
+
+    @property
+    def effort(self) -> str:
+        """What the search took, and what it is worth."""
+        return f"{self.evaluations:,} evaluations, {self.seconds:.2g} s. Agreement at points is evidence, no proof."
+
+    def _card(self) -> Card:
+        return Card(self.title, tuple(self._said()), "warn" if self.open else "good")
 
     def _said(self) -> Iterator[Part]:
         for block in self.blocks:
-            flag = _FLAGS.get(block.status, "warn")
-            yield Facts((Fact(block.title, MEANING[block.status], flag),))
+            yield Facts((Fact(block.title, block.meaning, block.flag),))
             yield Words(" ".join(block.evidence))
         if self.open:
             yield Words(f"Not searched: {'; '.join(self.open)}.", flag="warn")
-        yield Words(
-            f"{self.evaluations:,} evaluations, {self.seconds:.2g} s. Agreement at points is evidence, no proof.",
-            small=True,
-        )
+        yield Words(self.effort, small=True)

@@ -48,6 +48,11 @@ EXAMPLES: Mapping[str, Examples] = {
             "onebasin sample mixture.stan data.json --method optimize --out mode.nc",
         ),
     ),
+    "onebasin symmetry": (
+        ("what is interchangeable?", "onebasin symmetry mixture.stan data.json"),
+        ("of a NumPyro model", "onebasin symmetry model.py:model data.json"),
+        ("tried at draws too, for a program", "onebasin symmetry any.stan --draws run.nc --json"),
+    ),
     "onebasin diagnose": (
         ("may the posterior be used?", "onebasin diagnose run.nc"),
         ("modulo switching labels", "onebasin diagnose run.nc --exchangeable mu,sigma,theta"),

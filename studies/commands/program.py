@@ -29,6 +29,7 @@ from .posteriors import align, diagnose, report
 from .sample import sample, sample_with_settings
 from .spelling import Command, CommandError, command_line, message_of, usage
 from .study import study
+from .symmetry import symmetry
 
 MISUSED = 2
 
@@ -66,7 +67,7 @@ def program(words: Sequence[str]) -> typer.Typer:
     )
     app.callback()(options)
     sampling = sample_with_settings() if "sample" in words else with_options(sample, [])
-    for command in (doctor, sampling, diagnose, align, compare, report, convert, study):
+    for command in (doctor, symmetry, sampling, diagnose, align, compare, report, convert, study):
         app.command(cls=Command)(command)
     app.add_typer(cmdstan.app)
     return app

@@ -47,6 +47,13 @@ def sample(
         list[str] | None,
         typer.Option(help=HELP),
     ] = None,
+    symmetry: Annotated[
+        bool,
+        typer.Option(
+            "--symmetry/--no-symmetry",
+            help="Find what is interchangeable, where nothing is said, and keep it with the posterior.",
+        ),
+    ] = True,
     log_likelihood: LogLikelihood = None,
     posterior_predictive: PosteriorPredictive = None,
     observed: Observed = None,
@@ -78,6 +85,7 @@ def sample(
         settings=settings_for(method, given, engine=definition),
         seed=seed,
         exchangeable=parse_exchangeable(exchangeable or []),
+        find=symmetry,
         groups=groups_for(
             definition,
             log_likelihood=log_likelihood,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from onebasin.inference import HmcSettings, MclmcSettings, NutsSettings
 from onebasin.models import schema
@@ -15,6 +15,7 @@ from onebasin.models.errors import NameTaken, WriteError
 
 from ..errors import StudyError, check_seed
 from ..methods import Settings, infer
+from . import finding
 from .groups import Groups
 from .model_file import ModelFile, loaded, model_file_in
 
@@ -46,6 +47,8 @@ class Request:
         Seed.
     exchangeable : Symmetry
         The declared symmetry.
+    find : bool
+        Whether to look for the symmetry where none is declared.
     groups : Groups
         What is said of the groups beside the draws.
     command : str
@@ -61,6 +64,7 @@ class Request:
     settings: Settings
     seed: int
     exchangeable: Symmetry = ()
+    find: bool = True
     groups: Groups = field(default_factory=Groups)
     command: str = ""
     asked: str = ""
@@ -134,25 +138,38 @@ def run(
     StudyError
         If a file cannot be written; the message says what is kept.
     """
-    with target_of(request) as target:
+    roles = request.groups.roles if request.model is None else {}
+    with opened(request.program, request.data, symmetry=request.exchangeable, **roles) as target:
         return _run(request, target, force=force, progress=progress, say=say)
 
 
 @contextmanager
-def target_of(request: Request) -> Iterator[Target]:
-    """Take the program or the model with its data; the model's file can be run meanwhile."""
-    symmetry = request.exchangeable
-    if request.model is None:
+def opened(
+    program: Path, data: Path | None, *, symmetry: Symmetry = (), **roles: Any
+) -> Iterator[Target]:
+    """Take a program or a model with its data; the model's file can be run meanwhile.
+
+    Parameters
+    ----------
+    program : Path
+        The ``.stan`` file, or ``FILE.py:NAME`` of a NumPyro model.
+    data : Path or None
+        The JSON file of its data, or of the model's arguments.
+    symmetry : Symmetry
+        What is declared.
+    **roles
+        Of a Stan program's quantities, see `stan_program`.
+    """
+    file = model_file_in(program)
+    if file is None:
         from onebasin import stan
 
-        yield stan.stan_program(
-            request.program, request.data, symmetry=symmetry, **request.groups.roles
-        )
+        yield stan.stan_program(program, data, symmetry=symmetry, **roles)
         return
     from onebasin.models.numpyro_target import numpyro_model
 
-    with loaded(request.model) as model:
-        yield numpyro_model(model, request.data, symmetry=symmetry)
+    with loaded(file) as model:
+        yield numpyro_model(model, data, symmetry=symmetry)
 
 
 def _run(
@@ -245,6 +262,10 @@ def _sample(
     mark = _fingerprint(
         request, target, say
     )  # of the files as they are now, whatever becomes of them
+    found = None
+    if request.find and not request.exchangeable and request.method != "optimize":
+        found = finding.found_in(target, engine=request.engine, seed=request.seed, say=say)
+        target, trial = found.target, found.trial
     try:
         tree = infer(
             target,
@@ -258,6 +279,10 @@ def _sample(
         )
         if trial is not None:
             tree.attrs[schema.SYMMETRY_EVIDENCE] = trial.at_draws(tree).to_json()
+        if found is not None:
+            tree.attrs[schema.SYMMETRY_FOUND] = found.said
+            if found.remark:
+                say(found.remark)
         tree.attrs[schema.FINGERPRINT] = mark or ""
         tree.attrs[schema.COMMAND] = request.command
         write_tree(tree, request.out, new=not force)
@@ -310,6 +335,7 @@ def _fingerprint(request: Request, target: Target, say: Callable[[str], None]) -
         settings=asdict(request.settings),
         seed=request.seed,
         symmetry=schema.encode_symmetry(request.exchangeable),
+        find=request.find and not request.exchangeable,
         **request.groups.said,
     )
 

@@ -20,6 +20,7 @@ def test_a_command_that_was_ended_leaves_nothing_and_loses_no_draw(tmp_path, kil
     (tmp_path / "data.json").write_text(json.dumps(DATA))
     files = [str(tmp_path / name) for name in ("normal.stan", "data.json")]
     words = ["sample", *files, "--out", "out/run.nc", "--draws", "2000", "--no-progress"]
+    words.append("--no-symmetry")
     seen = kills.Figures("sample")
     started = time.monotonic()
     assert place.start(words).wait(300) == 0, place.said()

@@ -103,6 +103,8 @@ def test_options_are_the_fields_of_settings(onebasin):
         "seed",
         "out",
         "exchangeable",
+        "symmetry",
+        "no-symmetry",
         "force",
         "json",
         "progress",

@@ -1,0 +1,75 @@
+"""The symmetry that `onebasin sample` finds by itself: searched before a run, tried at its draws, kept with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from onebasin.models.errors import OnebasinError
+
+if TYPE_CHECKING:
+    from onebasin.inference.declared import Trial
+    from onebasin.models.target import Target
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search came to.
+
+    Attributes
+    ----------
+    target : Target
+        With the live symmetry that was found, if any.
+    trial : Trial or None
+        What tries it at the draws.
+    said : str
+        JSON of what was found; empty where nothing could be searched.
+    remark : str
+        What went wrong; to be said after the run, as what is wrong with the model itself the run says.
+    """
+
+    target: Target
+    trial: Trial | None = None
+    said: str = ""
+    remark: str = ""
+
+
+def found_in(target: Target, *, engine: str, seed: int, say: Callable[[str], None]) -> Found:
+    """Search a target's symmetry before a run, which nothing that goes wrong here stops.
+
+    Parameters
+    ----------
+    target : Target
+        Without a symmetry.
+    engine : str
+        Who runs it.
+    seed : int
+        Of points.
+    say : callable
+        Called with a line before something that takes long, and for what was found.
+    """
+    try:
+        return _searched(target, engine, seed, say)
+    except Exception as error:  # a run does without
+        words = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".:")
+        return Found(target, remark=f"symmetries were not searched: {words}")
+
+
+def _searched(target: Target, engine: str, seed: int, say: Callable[[str], None]) -> Found:
+    from onebasin.inference import declared
+    from onebasin.inference.symmetries.finding import find_symmetry
+
+    found = find_symmetry(target, engine=engine, seed=seed, progress=say)
+    others = [b for b in found.blocks if b.status not in ("live", "harmless")]
+    if found.words or others or found.open:
+        say(found.sentence)
+    if not found.symmetry:
+        return Found(target, said=found.to_json())
+    moved = replace(target, symmetry=found.symmetry)
+    try:
+        trial = declared.begin(moved, engine=engine, seed=seed, progress=False)
+    except (OnebasinError, ValueError) as error:
+        say(f"the symmetry that was found is not used: {str(error).rstrip('.')}")
+        return Found(target, said=found.to_json())
+    return Found(moved, trial, found.to_json())

@@ -1,0 +1,88 @@
+"""Symmetries of Stan programs, the large ones of the kind that is public among them, with the time that they take."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import onebasin as ob
+
+pytestmark = [pytest.mark.stan, pytest.mark.slow]
+
+PROGRAMS = Path(__file__).parent / "programs"
+NOTEBOOKS = Path(__file__).parents[3] / "notebooks" / "programs"
+SECONDS = 10.0
+
+
+def topics(documents, words, tokens, topics_, seed=0):
+    rng = np.random.default_rng(seed)
+    return {
+        "K": topics_,
+        "V": words,
+        "M": documents,
+        "N": tokens,
+        "w": rng.integers(1, words + 1, size=tokens),
+        "doc": rng.integers(1, documents + 1, size=tokens),
+        "alpha": np.full(topics_, 0.7),
+        "beta": np.full(words, 0.1),
+    }
+
+
+def states():
+    rng = np.random.default_rng(1)
+    return {
+        "T": 60,
+        "K": 3,
+        "M": 4,
+        "y": np.repeat([-4.0, 0.0, 5.0], 20) + rng.normal(size=60),
+        "u": np.concatenate([np.ones((60, 1)), rng.normal(size=(60, 3))], axis=1),
+    }
+
+
+def units(rows, inputs, hidden, classes=10):
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=(rows, inputs))
+    return {
+        "N": rows,
+        "D": inputs,
+        "J": hidden,
+        "K": classes,
+        "x": x,
+        "y": rng.integers(1, classes + 1, size=rows),
+    }
+
+
+CASES = {
+    "topics": ("topics", topics(4, 30, 300, 2), ("theta:1,phi",)),
+    "topics of 7,700 parameters": ("topics", topics(61, 1500, 32_000, 5), ("theta:1,phi",)),
+    "states": ("states", states(), ("start,A:0:1,b,sigma",)),
+    "units": ("units", units(30, 5, 4), ("+-alpha:1,+-alpha1,+-beta",)),
+    "units of 7,900 parameters": ("units", units(100, 784, 10), ("+-alpha:1,+-alpha1,+-beta",)),
+    "every constraint": ("constrained", {"N": 3, "y": np.array([0.3, -0.7, 1.9])}, ()),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_programs_symmetry_is_found_in_seconds(name):
+    program, data, words = CASES[name]
+    found = ob.find_symmetry(ob.stan_program(PROGRAMS / f"{program}.stan", data))
+    assert found.words == words
+    assert found.seconds < SECONDS
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("mixture", ("mu,sigma,1-theta",)),
+        ("item_response", ("+-theta:,+-a:",)),
+        ("regression", ()),
+        ("schools", ()),
+    ],
+)
+def test_the_programs_of_the_notebooks_have_the_symmetries_that_they_declare(name, words):
+    found = ob.find_symmetry(
+        ob.stan_program(NOTEBOOKS / f"{name}.stan", NOTEBOOKS / f"{name}.json")
+    )
+    assert found.words == words
+    assert found.seconds < SECONDS
+    assert found.open == ()

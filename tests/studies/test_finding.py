@@ -1,0 +1,108 @@
+"""Symmetries that commands find by themselves: `onebasin symmetry`, and `onebasin sample` without a word of them."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from onebasin.analysis.posterior.view import as_view
+from onebasin.inference.posterior import open_posterior
+from onebasin.studies.commands import finding
+
+PROGRAMS = Path(__file__).parents[2] / "notebooks" / "programs"
+MIXTURE = (PROGRAMS / "mixture.stan", PROGRAMS / "mixture.json")
+MODEL = """
+import jax.numpy as jnp
+import numpyro
+import numpyro.distributions as dist
+from jax.scipy.special import logsumexp
+
+
+def mixture(y):
+    mu = numpyro.sample("mu", dist.Normal(0.0, 5.0).expand([2]).to_event(1))
+    p = numpyro.sample("p", dist.Beta(2.0, 2.0))
+    parts = dist.Normal(mu[None], 1.0).log_prob(jnp.asarray(y)[:, None])
+    numpyro.factor("y", logsumexp(jnp.log(jnp.stack([p, 1 - p]))[None] + parts, axis=1).sum())
+
+
+def line(y):
+    a = numpyro.sample("a", dist.Normal(0.0, 5.0))
+    numpyro.sample("y", dist.Normal(a, 1.0), obs=jnp.asarray(y))
+"""
+SHORT = ("--warmup", "100", "--draws", "100", "--chains", "2", "--no-progress")
+
+
+@pytest.fixture
+def model(here):
+    (here / "m.py").write_text(MODEL)
+    y = [*np.linspace(-3, -1, 12), *np.linspace(2, 4, 8)]
+    (here / "y.json").write_text(json.dumps({"y": y}))
+    return "m.py:mixture", "y.json"
+
+
+@pytest.mark.stan
+def test_a_stan_programs_symmetry_is_printed_with_its_evidence(onebasin, cmdstan_is_there):
+    answer = onebasin("symmetry", *MIXTURE, "--seconds", "60")
+    assert answer.code == 0
+    assert "Symmetry: --exchangeable mu,sigma,1-theta" in answer.out
+    assert "every order of the 2 parts leaves the log density unchanged at 14 points" in answer.out
+    kept = onebasin("symmetry", *MIXTURE, "--json", "--seconds", "60").json
+    assert kept["exchangeable"] == ["mu,sigma,1-theta"]
+    assert kept["blocks"][0]["status"] == "live"
+
+
+def test_a_models_symmetry_is_printed(onebasin, model):
+    answer = onebasin("symmetry", *model, "--json", "--seconds", "60")
+    assert answer.code == 0
+    assert answer.json["exchangeable"] == ["mu,1-p"]
+
+
+def test_a_model_without_any_says_so(onebasin, model):
+    answer = onebasin("symmetry", "m.py:line", "y.json", "--seconds", "60")
+    assert answer.code == 0
+    assert "No symmetry was found" in answer.out
+
+
+def test_words_out_of_range_are_refused(onebasin, model):
+    answer = onebasin("symmetry", *model, "--seconds", "0")
+    assert answer.code == 1
+    assert answer.err == "onebasin: `--seconds` is 0.0; it has to be more than 0.\n"
+
+
+@pytest.mark.finds_symmetry
+def test_sample_finds_and_keeps_it_and_diagnose_uses_it(onebasin, model):
+    answer = onebasin("sample", *model, "--out", "run.nc", *SHORT)
+    assert answer.code == 0
+    assert "Found: mu,1-p." in answer.err
+    tree = open_posterior("run.nc")
+    assert json.loads(tree.attrs["symmetry_found"])["exchangeable"] == ["mu,1-p"]
+    view = as_view(tree)
+    assert [block.variables for block in view.declared_symmetry] == [("mu", "p")]
+    assert view.symmetry_evidence.draws > 0
+    again = onebasin("sample", *model, "--out", "run.nc", *SHORT)
+    assert "holds what this command makes" in again.err
+    judged = onebasin("diagnose", "run.nc", "--json").json
+    assert judged["aligned"] is not None
+
+
+@pytest.mark.finds_symmetry
+def test_what_is_declared_wins_and_the_search_can_be_left_out(sample, sampler, monkeypatch):
+    def unwanted(*_, **__):
+        raise AssertionError("searched")
+
+    monkeypatch.setattr(finding, "found_in", unwanted)
+    assert sample("--no-symmetry").code == 0
+    assert sampler.last["target"].symmetry == ()
+
+
+@pytest.mark.finds_symmetry
+def test_a_search_that_fails_breaks_no_run(sample, sampler, monkeypatch):
+    def broken(target, engine, seed, say):
+        raise RuntimeError("the library is\nbroken")
+
+    monkeypatch.setattr(finding, "_searched", broken)
+    answer = sample()
+    assert answer.code == 0
+    assert answer.err.splitlines()[0] == "symmetries were not searched: the library is"
+    assert sampler.last["target"].symmetry == ()
