@@ -28,7 +28,7 @@ def mixture(y):
 
 def line(y):
     a = numpyro.sample("a", dist.Normal(0.0, 5.0))
-    numpyro.sample("y", dist.Normal(a, 1.0), obs=jnp.asarray(y))
+    numpyro.sample("y", dist.Normal(a, 1.0), obs=jnp.asarray(y) + 1)
 """
 SHORT = ("--warmup", "100", "--draws", "100", "--chains", "2", "--no-progress")
 
