@@ -76,4 +76,5 @@ from .models.errors import PosteriorFileError as PosteriorFileError
 from .models.numpyro_target import numpyro_model as numpyro_model
 from .stan import StanError as StanError
 from .stan import cmdstan_model as cmdstan_model
+from .stan import open_library as open_library
 from .stan import stan_program as stan_program

@@ -9,6 +9,7 @@ from .errors import StanRunError as StanRunError
 from .home.directory import Home as Home
 from .home.search import existing_cmdstan as existing_cmdstan
 from .home.search import find_cmdstan as find_cmdstan
+from .library import open_library as open_library
 from .program import StanProgram as StanProgram
 from .program import cmdstan_model as cmdstan_model
 from .program import definition as definition

@@ -14,7 +14,7 @@ from onebasin.models.storage.leftovers import sweep, working_folder
 
 from .assemble import assemble, run_make
 from .directory import Home, Progress
-from .search import find_cmdstan
+from .search import existing_cmdstan
 from .toolchain import find_toolchain
 from .turn import turn
 
@@ -31,11 +31,13 @@ def bridge_home(*, progress: Progress | None = None) -> Home:
 
     Raises
     ------
-    HomeBuildError
-        The assembly failed.
+    CmdStanNotFound, HomeBuildError
+        ``CMDSTAN`` is wrong, or the assembly failed.
     """
-    found = find_cmdstan(progress=progress)
-    return found if found.origin == "assembled" else assemble(progress=progress)
+    found = existing_cmdstan()
+    if found is not None and found.origin == "assembled":
+        return found
+    return assemble(progress=progress)
 
 
 def bridge_folder(home: Home) -> Path:

@@ -107,6 +107,13 @@ EXAMPLES: Mapping[str, Examples] = {
     ),
     "onebasin cmdstan info": (("what is there, and what it takes", "onebasin cmdstan info"),),
     "onebasin cmdstan clean": (("remove it", "onebasin cmdstan clean"),),
+    "onebasin bridgestan": (
+        ("let BridgeStan and nutpie find it", "export BRIDGESTAN=$(onebasin bridgestan path)"),
+    ),
+    "onebasin bridgestan path": (
+        ("for bridgestan and nutpie", "export BRIDGESTAN=$(onebasin bridgestan path)"),
+        ("without building anything", "onebasin bridgestan path --no-build"),
+    ),
 }
 
 

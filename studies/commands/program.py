@@ -17,7 +17,7 @@ import typer
 
 from ..errors import Interrupted, UsageError
 from ..process import FAILED, INTERRUPTED, INTERRUPTION
-from . import cmdstan, console
+from . import bridgestan, cmdstan, console
 from .compare import compare
 from .completion import asked_words
 from .console import show_notices
@@ -70,6 +70,7 @@ def program(words: Sequence[str]) -> typer.Typer:
     for command in (doctor, symmetry, sampling, diagnose, align, compare, report, convert, study):
         app.command(cls=Command)(command)
     app.add_typer(cmdstan.app)
+    app.add_typer(bridgestan.app)
     return app
 
 
