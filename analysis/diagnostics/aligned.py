@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
 
 from ..alignment import align, switching
 from ..posterior.draws import Draws
-from ..posterior.summary import summary
+from ..posterior.summary import rhats, summary
 from ..posterior.view import Posterior, View, as_view
 from .aligned_advice import APART, tell_aligned, warn_aligned
 from .invariants import invariants
@@ -100,15 +101,14 @@ def _shrinkage(raw: Diagnosis, aligned: Diagnosis) -> float:
 
 def _basins(draws: Draws) -> tuple[tuple[int, ...], ...]:
     """Join chains whose common R-hat is small in every parameter, and whatever they are joined with."""
+    alike = set(combinations(range(draws.num_chains), 2))
+    for values in draws.blocks():  # a block at a time: all of them need not fit into memory
+        alike -= {pair for pair in alike if (rhats(values[list(pair)]) > APART).any()}
     groups = [{chain} for chain in range(draws.num_chains)]
-    for first in range(draws.num_chains):
-        for second in range(first + 1, draws.num_chains):
-            pair = Draws(draws.names, draws.values[[first, second]])
-            worst = summary(pair)["rhat"].max()
-            if not worst > APART:
-                joined = [group for group in groups if group & {first, second}]
-                groups = [group for group in groups if group not in joined]
-                groups.append(set().union(*joined))
+    for pair in alike:
+        joined = [group for group in groups if group & {*pair}]
+        groups = [group for group in groups if group not in joined]
+        groups.append(set().union(*joined))
     return tuple(sorted(tuple(sorted(group)) for group in groups))
 
 

@@ -30,7 +30,7 @@ Piece = Mapping[str, np.ndarray]
 Units = Mapping[str, float]
 """Largest absolute values of variables."""
 
-PIECE = 2**25
+PIECE = 2**23
 """Bytes of draws that are looked at together."""
 _LEAST = 1e-100
 MAX_OUTPUTS = 50

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from onebasin.inference.errors import AdviFailed
+from onebasin.inference.errors import AdviFailed, InferenceError
 from onebasin.inference.fingerprint import fingerprint
 from onebasin.models import schema
 from onebasin.models.errors import OnebasinError, RunCancelled, WriteError
@@ -28,6 +28,7 @@ from .cells import Cell, CellFailed, Context, Outcomes
 if TYPE_CHECKING:
     import xarray as xr
 
+    from onebasin.inference import SymmetrisedSettings
     from onebasin.models.target import Target
 
 Say = Callable[[str], None]
@@ -174,6 +175,28 @@ def sample(cell: Cell, context: Context) -> xr.DataTree:
         predictive_mb=0,  # studies predict at points of their own
         progress=context.progress,
     )
+
+
+def symmetrise(
+    cell: Cell, context: Context, settings: SymmetrisedSettings, **how: Any
+) -> xr.DataTree:
+    """Train a cell's approximations by symmetrised VI; the cell fails if an ELBO becomes infinite or undefined."""
+    from onebasin.inference import symmetrised_vi
+
+    if context.target is None:
+        raise ValueError(f"`target` of the cell {cell.key} is None; give it a target.")
+    try:
+        return symmetrised_vi(
+            context.target,
+            settings=settings,
+            seed=cell.seed,
+            checkpoint=context.checkpoint,
+            predictive_mb=0,  # studies predict at points of their own
+            progress=context.progress,
+            **how,
+        )
+    except InferenceError as error:
+        raise CellFailed(str(error)) from error
 
 
 def _failed_input(recipe: Recipe, cell: Cell, inputs: Sequence[Made], say: Say) -> Made | None:

@@ -11,13 +11,12 @@ import xarray as xr
 from jaxtyping import Float
 
 from onebasin.analysis.predictive.classification import class_log_probability
-from onebasin.inference.errors import InferenceError
 from onebasin.models import BayesianNetwork, NetworkTarget, predict, schema
 from onebasin.models.data import Dataset
 
-from ..lab import Cell, CellFailed, Context, Outcomes
+from ..lab import Cell, Context, Outcomes
 from ..lab.images import image_split
-from ..lab.making import sample
+from ..lab.making import sample, symmetrise
 from ..lab.trees import to_tree, tree_of
 from .classifiers.truth import hold_against, make_truth
 from .design import INTERPOLATION, QUADRATURE, Config, FitSettings, TruthSettings
@@ -44,23 +43,10 @@ def make(config: Config, cell: Cell, outcomes: Outcomes, context: Context) -> xr
 
 
 def fit(cell: Cell, context: Context) -> xr.DataTree:
-    """Train the cell's approximations; the cell fails if an ELBO becomes infinite or undefined."""
-    from onebasin.inference import symmetrised_vi
-
+    """Train the cell's approximations."""
     settings: FitSettings = cell.settings
-    try:
-        return symmetrised_vi(
-            _network_target(context),
-            family="meanfield",
-            mutual_information=settings.mutual_information,
-            settings=settings.vi,
-            seed=cell.seed,
-            checkpoint=context.checkpoint,
-            predictive_mb=0,
-            progress=context.progress,
-        )
-    except InferenceError as error:
-        raise CellFailed(str(error)) from error
+    how = {"family": "meanfield", "mutual_information": settings.mutual_information}
+    return symmetrise(cell, context, settings.vi, **how)
 
 
 def with_predictions(tree: xr.DataTree, cell: Cell, test: Dataset) -> xr.DataTree:

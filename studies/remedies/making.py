@@ -11,12 +11,11 @@ from onebasin.analysis.gaussian import fit_gaussian
 from onebasin.analysis.gaussian.distillation import distil
 from onebasin.inference import SymmetrisedSettings
 from onebasin.inference.density.evaluate import log_density
-from onebasin.inference.errors import InferenceError
 from onebasin.models import NetworkTarget, schema
 from onebasin.models.symmetry.blocks import Exchangeable, blocks_of
 
-from ..lab import Cell, CellFailed, Context, Outcomes
-from ..lab.making import sample
+from ..lab import Cell, Context, Outcomes
+from ..lab.making import sample, symmetrise
 from ..lab.trees import tree_of
 from .design import Aligning, Config, Distilling, Fits, OneGaussian
 
@@ -32,7 +31,7 @@ def make(config: Config, cell: Cell, outcomes: Outcomes, context: Context) -> xr
     if isinstance(cell.settings, Fits):
         return _fits(cell, target, progress=context.progress)
     if isinstance(cell.settings, SymmetrisedSettings):
-        return _symmetrised(cell, target, context)
+        return symmetrise(cell, context, cell.settings)
     if isinstance(cell.settings, Aligning):
         return _aligned(inputs[0], target, cell.settings)
     if isinstance(cell.settings, OneGaussian):
@@ -81,22 +80,6 @@ def side_by_side(trees: Sequence[xr.DataTree]) -> xr.DataTree:
         attrs[name] = sum(tree.attrs[name] for tree in trees)
     attrs[schema.CONVERGED] = min(tree.attrs[schema.CONVERGED] for tree in trees)
     return tree_of(groups, attrs)
-
-
-def _symmetrised(cell: Cell, target: NetworkTarget, context: Context) -> xr.DataTree:
-    from onebasin.inference import symmetrised_vi
-
-    try:
-        return symmetrised_vi(
-            target,
-            settings=cell.settings,
-            seed=cell.seed,
-            checkpoint=context.checkpoint,
-            predictive_mb=0,
-            progress=context.progress,
-        )
-    except InferenceError as error:
-        raise CellFailed(str(error)) from error
 
 
 def _aligned(draws: xr.DataTree, target: NetworkTarget, settings: Aligning) -> xr.DataTree:

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from onebasin.analysis.diagnostics.aligned import diagnose_aligned
+from onebasin.analysis.diagnostics.aligned import _basins, diagnose_aligned
 from onebasin.analysis.diagnostics.invariants import invariants
+from onebasin.analysis.posterior.draws import Draws
 from onebasin.analysis.posterior.summary import summary
 from onebasin.analysis.posterior.view import as_view
 from onebasin.models import (
@@ -224,3 +225,13 @@ def test_a_variable_whose_name_has_brackets_is_named_whole(rng):
     values["precision[raw]"] = values["sigma"] ** -2
     (warning,) = diagnose_aligned(tree_of(values), noise=False).warnings
     assert warning.startswith("precision[raw] did not move along")
+
+
+def test_chains_are_joined_without_all_draws_at_once(rng, monkeypatch):
+    values = rng.normal(size=(4, 400, 3))
+    values[2:, :, 1] += 5
+    draws = as_view(tree_of({"mu": values}, symmetry=())).draws()
+    monkeypatch.setattr("onebasin.analysis.posterior.draws.BLOCK_BYTES", 8 * 4 * 400)
+    assert len(list(draws.parts())) == len(draws.names)
+    monkeypatch.setattr(Draws, "values", property(lambda draws: pytest.fail("all draws are read")))
+    assert _basins(draws) == ((0, 1), (2, 3))
