@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,6 @@ from onebasin.models.symmetry.blocks import Complement, Exchangeable, Flip
 
 from .measuring import Measured, Probe
 from .moves import Generator, Moves
-from .status import Status
 
 LIVE = "The parts compete."
 HARMLESS = "Given all else no part depends on another, so that there is one mode, nothing to align."
@@ -43,7 +43,7 @@ def exchangeable(generators: Sequence[Generator], order: Iterable[str]) -> Excha
     )
 
 
-def whole(generators: Sequence[Generator], order: Iterable[str]) -> Block | None:
+def whole(generators: Sequence[Generator], order: Iterable[str]) -> Block[Any] | None:
     """Changes of sign and complements of whole variables as a block; None where parts move too."""
     if any(g.axis is not None for g in generators):
         return None
@@ -90,7 +90,7 @@ def alone(moves: Moves, measured: Measured, probes: Sequence[Probe]) -> str:
     names = moves.names()
     if len(names) < 2:
         return ""
-    each = [place for place in range(len(moves.each))]
+    each = range(len(moves.each))
     found = measured(
         [moves.act(1 << place, probe.point) for place in each for probe in probes]
     ).reshape(len(each), len(probes))
@@ -104,7 +104,7 @@ def alone(moves: Moves, measured: Measured, probes: Sequence[Probe]) -> str:
     )
 
 
-def of_status(status: Status, *, mode: bool = False) -> str:
+def of_status(status: str, *, mode: bool = False) -> str:
     """Say whether the parts compete."""
     if mode:
         return ONE_MODE
