@@ -43,7 +43,7 @@ STATS = {
 }
 """nutpie's names and ArviZ's."""
 KINDS = {"tree_depth": np.int64, "n_steps": np.int64, "diverging": np.bool_}
-LOOKS = 50
+LOOKS = 10
 """Milliseconds between looks at how far a chain is."""
 _VECTOR = "vector"
 
@@ -85,8 +85,8 @@ class ChainRunner:
         stats = _stats(_of_chain(trace["sample_stats"]))
         there = 0 if place.standing is None else place.standing.draws
         place.put(there, *({n: v[there:] for n, v in part.items()} for part in (draws, stats)))
-        warmup = min(watch.warmup_seconds, took)
-        place.finish(Standing(s.draws, warmup, took - warmup))
+        sampling = max(0.0, (watch.seconds or took) - watch.warmup_seconds)
+        place.finish(Standing(s.draws, watch.warmup_seconds, sampling))
         watch.bar.end(took, **how_it_went(stats))
 
     def _sampled(self, number: int, watch: _Watch, cancel: threading.Event) -> Any:
@@ -204,17 +204,18 @@ _Model = _StanModel | _NumpyroModel
 
 
 class _Watch:
-    """Moves the bar of a chain, and notes when its warmup ended."""
+    """Moves the bar of a chain, and notes how long it has taken by nutpie's own clock, and its warmup."""
 
     def __init__(self, bar: ChainBar) -> None:
         self.bar = bar
-        self.warmup_seconds = 0.0
+        self.seconds = self.warmup_seconds = 0.0
 
     def __call__(self, chains: Any) -> None:
         """Take in how far the chain is; called by a thread of nutpie's."""
         (chain,) = chains
+        self.seconds = chain.runtime_ms / 1000
         if chain.tuning:
-            self.warmup_seconds = chain.runtime_ms / 1000
+            self.warmup_seconds = self.seconds
         divergences = None if chain.tuning else chain.divergences
         self.bar.show(
             chain.finished_draws,
