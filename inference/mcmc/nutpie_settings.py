@@ -37,7 +37,7 @@ def checked(settings: NutsSettings | HmcSettings, *, by_stan: bool) -> NutsSetti
         raise ValueError(
             "`engine` is 'nutpie', which has no static HMC; use `nuts`, or engine='numpyro' or 'stan'."
         )
-    allowed = {"metric": "diag", "dtype": "float64"}
+    allowed: dict[str, str | float] = {"metric": "diag", "dtype": "float64"}
     if by_stan:
         allowed |= {"init": "random", "init_radius": RADIUS}
     for name, value in allowed.items():

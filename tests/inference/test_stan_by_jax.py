@@ -27,6 +27,7 @@ PROGRAMS = Path(__file__).parents[2] / "notebooks" / "programs"
 SHORT = ob.MclmcSettings(chains=2, warmup=300, draws=60, thin=2)
 QUICK = ob.SymmetrisedSettings(steps=200, evaluate_every=100, report_draws=50, draws=40)
 WORDS = "mu,sigma,1-theta"
+START = {"mu": [-1.0, 1.0], "sigma": [1.0, 1.0], "theta": 0.5}
 
 
 def mixture(**more: Any) -> Target:
@@ -79,6 +80,7 @@ def test_lp_is_the_log_density_of_the_draw(chains: xr.DataTree) -> None:
     assert chains["sample_stats"]["lp"].to_numpy()[1, -1] == pytest.approx(found, rel=1e-10)
 
 
+@pytest.mark.slow
 def test_seeds_and_kept_chains(chains: xr.DataTree, tmp_path: Path) -> None:
     target, place = mixture(symmetry=WORDS), tmp_path / "kept"
     ob.mclmc(target, settings=replace(SHORT, draws=23), seed=3, checkpoint=place)
@@ -97,8 +99,8 @@ def test_single_precision_is_refused() -> None:
 
 
 def test_symmetrised_vi_is_that_of_the_same_numpyro_model() -> None:
-    fit = ob.symmetrised_vi(mixture(symmetry=WORDS), settings=QUICK, seed=1)
-    other = ob.symmetrised_vi(numpyro_mixture(), settings=QUICK, seed=1)
+    fit = ob.symmetrised_vi(mixture(symmetry=WORDS), settings=QUICK, start=START, seed=1)
+    other = ob.symmetrised_vi(numpyro_mixture(), settings=QUICK, start=START, seed=1)
     assert fit.attrs["engine"] == "stan"
     names = ("loc", "scale", "elbo", "information", "symmetrised_elbo_lower")
     for name in names:
@@ -126,11 +128,8 @@ def test_what_needs_a_network_is_refused(given: Mapping[str, Any], words: str) -
 
 
 def test_a_start_is_checked() -> None:
-    start = {"mu": [-1.0, 1.0], "sigma": [1.0, 1.0], "theta": 0.5}
     target = mixture(symmetry=WORDS)
-    fit = ob.symmetrised_vi(target, settings=replace(QUICK, steps=10), start=start)
-    assert np.isfinite(fit["posterior"]["mu"]).all()
     with pytest.raises(ValueError, match="does not satisfy its constraint"):
-        ob.symmetrised_vi(target, settings=QUICK, start={**start, "theta": 2.0})
+        ob.symmetrised_vi(target, settings=QUICK, start={**START, "theta": 2.0})
     with pytest.raises(ValueError, match="`start` lacks theta"):
         ob.symmetrised_vi(target, settings=QUICK, start={"mu": [0, 0], "sigma": [1, 1]})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import resource
 
 import jax
 import jax.numpy as jnp
@@ -118,6 +119,26 @@ def test_single_precision_is_refused() -> None:
 def test_single_precision_of_a_vector_is_refused(known: StanVectors) -> None:
     with pytest.raises(TypeError, match="dtype='float64'"):
         known.log_density(jnp.zeros(known.size, jnp.float32))
+
+
+@pytest.mark.slow
+def test_calls_leave_nothing_behind(known: StanVectors) -> None:
+    """100,000 gradients, as many rejections with their messages, and values."""
+
+    @jax.jit
+    def calls(vector: jax.Array) -> jax.Array:
+        def one(_: jax.Array, total: jax.Array) -> jax.Array:
+            gradient = jax.grad(known.log_density)(vector + 0 * total)
+            return total + jnp.nansum(gradient) + jnp.nansum(known.constrain(vector)["tau"])
+
+        return jax.lax.fori_loop(0, 100_000, one, jnp.zeros(()))
+
+    for vector in (jnp.zeros(3), jnp.array([jnp.nan, 0.0, 0.0])):
+        calls(vector).block_until_ready()
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        calls(vector).block_until_ready()
+        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+        assert grown < 4000  # kilobytes; a message alone has a hundred bytes, so 10,000 of them
 
 
 def test_a_compiled_program_without_its_model_says_so() -> None:

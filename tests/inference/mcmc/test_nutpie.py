@@ -153,6 +153,7 @@ def test_quantities_that_follow_are_there() -> None:
     np.testing.assert_allclose(tree.posterior["sum"], tree.posterior["x"].sum("x_dim_0"))
 
 
+@pytest.mark.slow
 def test_a_network_is_sampled() -> None:
     x = np.linspace(-1, 1, 12)[:, None]
     target = ob.BayesianNetwork(ob.Network(1, (2,), 1, "tanh")).condition(x, np.sin(2 * x))
