@@ -53,4 +53,4 @@ def symmetry(
         console.write_rows([(block.flag, block.title, block.meaning)])
         for sentence in block.evidence:
             console.write_sentence(f"  {sentence}", indent=2)
-    console.write_sentence(f"\n{found.effort}")
+    console.write_sentence(found.effort)
