@@ -36,12 +36,23 @@ def density_of(
     StanError
         If the Stan program does not compile or its data do not fit.
     """
-    if isinstance(target, NetworkTarget):
-        return NetworkDensity.of(target)
     if target.numpyro_model is None and target.stan_program is not None:
         from .stan_vectors import StanVectors
 
         return StanVectors.of(target, progress)
+    return numpyro_density_of(target)
+
+
+def numpyro_density_of(target: Target) -> NumpyroDensity:
+    """The log density of a target by its NumPyro model.
+
+    Raises
+    ------
+    ValueError
+        If it has none.
+    """
+    if isinstance(target, NetworkTarget):
+        return NetworkDensity.of(target)
     return NumpyroDensity.of(target)
 
 

@@ -51,18 +51,20 @@ class StanDensity:
 
     def __init__(self, target: Target, progress: Callable[[str], None] | None = None) -> None:
         self.target = target
+        self.derived: tuple[str, ...] = ()
         self.library = library = open_library(definition(target), progress=progress)
         if isinstance(target, NetworkTarget):  # whose program has other words for them
-            self.names, self.derived = NumpyroDensity.of(target).names, ()
+            self.names = NumpyroDensity.of(target).names
             return
         check_variables(target, library.names(include_tp=True, include_gq=True))
         self.names = tuple(library.variables())
         everything = library.variables(include_tp=True, include_gq=True)
-        self.derived: tuple[str, ...] = tuple(n for n in everything if n not in self.names)
+        self.derived = tuple(n for n in everything if n not in self.names)
 
     def derived_at(self, values: Mapping[str, Any], seed: int) -> dict[str, np.ndarray]:
         """What follows from the parameters at points (point, ...); `seed` is that of `_rng` functions."""
-        library, everything = self.library, {"include_tp": True, "include_gq": True}
+        library = self.library
+        everything = {"include_tp": True, "include_gq": True}
         rows = [
             library.constrain(point, generator=library.generator(seed), **everything)
             for point in self._points(values)

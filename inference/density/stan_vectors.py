@@ -130,8 +130,8 @@ class StanVectors:
         flat = jnp.concatenate([jnp.ravel(value.T) for value in given.values()])
         point = self.calls.unconstrain(flat)
         coordinates = {
-            name: point[self.own[name].places]
-            if self.own[name] is chart
+            name: point[chart.places]
+            if isinstance(chart, StanChart)
             else chart.inverse(given[name])
             for name, chart in self.charts.items()
         }
@@ -179,7 +179,8 @@ class StanVectors:
         coordinates = self.unravel(vector)
         for name, chart in self.charts.items():
             z, own = coordinates[name], self.own[name]
-            if chart is not own:
+            if not isinstance(chart, StanChart):
+                assert own.simplex is not None, "only simplexes get another chart"
                 value = chart.forward(z)
                 y = own.simplex.inverse(value)
                 corrections.append(

@@ -19,7 +19,7 @@ from jaxtyping import Array, Float
 from numpyro.infer import HMC, NUTS
 from numpyro.infer.hmc import HMCState
 
-from ..density.network import density_of
+from ..density.network import numpyro_density_of
 from ..density.numpyro import NumpyroDensity
 from ..density.start import random_starts
 from ..keys import Purpose, keys_for
@@ -71,7 +71,7 @@ class ChainRunner:
         settings, seed = request.settings, request.seed
         self.settings, self.bars = settings, request.bars
         with precision(settings.dtype):
-            density = density_of(request.target)
+            density = numpyro_density_of(request.target)
             kernel = _kernel(density, settings)
             points = jax.vmap(density.unravel)(chain_starts(density, settings, seed))
             start = jax.jit(jax.vmap(lambda key, z: kernel.init(key, settings.warmup, z, (), {})))

@@ -21,7 +21,7 @@ from onebasin.models.errors import RunCancelled
 from onebasin.stan.program import name_draws
 
 from ..definition import NUTPIE, definition_of
-from ..density.network import density_of
+from ..density.network import numpyro_density_of
 from ..density.numpyro import NumpyroDensity
 from ..errors import InferenceError
 from ..precision import precision
@@ -164,7 +164,7 @@ class _NumpyroModel:
 
     def __init__(self, request: ChainsRequest[Any], settings: NutsSettings) -> None:
         with precision("float64"):
-            density = density_of(request.target)
+            density = numpyro_density_of(request.target)
             assert isinstance(density, NumpyroDensity)
             self._starts = np.asarray(chain_starts(density, settings, request.seed))
             self._gradient = jax.jit(jax.value_and_grad(density.log_density))

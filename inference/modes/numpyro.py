@@ -15,7 +15,7 @@ import xarray as xr
 from jaxtyping import Array, Float
 from numpyro.infer.util import log_density
 
-from ..density.network import density_of
+from ..density.network import numpyro_density_of
 from ..density.numpyro import NumpyroDensity
 from ..density.start import random_starts
 from ..errors import InferenceError
@@ -38,7 +38,7 @@ Vector = Float[Array, " param"]
 def optimize(request: ModeRequest[OptimizeSettings]) -> Approximation:
     """Find the highest point of the log density, with or without the log Jacobian."""
     with precision(request.settings.dtype):
-        density = density_of(request.target)
+        density = numpyro_density_of(request.target)
         with_jacobian = request.settings.jacobian
 
         def height(vector: Vector) -> jax.Array:
@@ -63,7 +63,7 @@ def laplace(request: ModeRequest[LaplaceSettings]) -> Approximation:
     """
     s = request.settings
     with precision(s.dtype):
-        density = density_of(request.target)
+        density = numpyro_density_of(request.target)
         best = _search(density, density.log_density, request)
         loc, lower = _peak(density, jnp.asarray(best.vector))
         if lower is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 
@@ -52,16 +53,16 @@ def find(
     probes = random_probes(measured, seed)
     s = Search(measured, probes, _given(measured, draws), seed)
     for length, axes in s.lengths.items():
-        s.stage(f"axes of length {length}", lambda n=length, a=axes: parts.interchangeable(s, n, a))
+        s.stage(f"axes of length {length}", partial(parts.interchangeable, s, length, axes))
     for length, axes in s.lengths.items():
-        s.stage(f"signs of {length} parts", lambda n=length, a=axes: parts.signs(s, n, a))
+        s.stage(f"signs of {length} parts", partial(parts.signs, s, length, axes))
     s.stage("signs and complements of whole variables", lambda: wholes.whole_variables(s))
     s.stage("swaps with changes of sign", lambda: wholes.mixed(s))
     for length in (*s.lengths, 0):
-        s.stage("near symmetries", lambda n=length: wholes.nearly(s, n))
+        s.stage("near symmetries", partial(wholes.nearly, s, length))
     for length, axes in s.lengths.items():
         if length in s.spaces:
-            s.stage(f"some of {length} parts", lambda n=length, a=axes: parts.partly(s, n, a))
+            s.stage(f"some of {length} parts", partial(parts.partly, s, length, axes))
     s.stage("parts within groups", lambda: parts.by_group(s))
     blocks = sorted(s.found, key=lambda block: FIRST.index(block.status))
     opened = tuple(dict.fromkeys(s.open))

@@ -92,7 +92,9 @@ def search(generators: list[Generator], measured: Measured, probes: Sequence[Pro
     if not moves.each:
         return Space(moves)
     within = candidates(moves, measured, probes)
-    passing, failing, doubtful = [], [], []
+    passing: list[int] = []
+    failing: list[int] = []
+    doubtful: list[int] = []
     for chosen in least_basis(within, moves.weight):
         found = trial(moves, chosen, measured, probes)
         (passing if found.holds else failing).append(chosen)

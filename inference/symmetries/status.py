@@ -90,7 +90,7 @@ def _judged(values: np.ndarray, probes: Sequence[Probe]) -> Status:
             continue
         told = True
         mixed = abs(row[2] - row[0] - row[1] + probe.value)
-        size = 1.0 + max(abs(row).max(), abs(probe.value))
+        size = 1.0 + max(float(abs(row).max()), abs(float(probe.value)))
         if mixed > COUPLED * probe.tolerance * size / (1.0 + abs(probe.value)):
             return "live"
     return "harmless" if told else "undecided"

@@ -20,6 +20,7 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -232,9 +233,8 @@ def _moves(
         if chart.exact and is_simplex(chart.support):
             last = len(chart.event_shape) - 1
             if last in axes_of(places):
-                density = replace(
-                    density, charts=density.charts | {name: Softmax(chart.event_shape)}
-                )
+                charts: dict[str, Any] = {**density.charts, name: Softmax(chart.event_shape)}
+                density = replace(density, charts=charts)
         moves.append(Move(name, axes_of(places), name in block.flipped))
     return density, tuple(moves)
 

@@ -22,7 +22,7 @@ import xarray as xr
 from onebasin.models.networks.bayesian import NetworkTarget
 
 from ..checkpoint import Keeper
-from ..density.network import NetworkDensity, density_of
+from ..density.network import NetworkDensity, numpyro_density_of
 from ..density.numpyro import NumpyroDensity
 from ..density.start import given_start, random_starts
 from ..errors import AdviFailed
@@ -57,7 +57,7 @@ def fit(request: FitRequest) -> VariationalFit:
     target, settings, seed, bars = request.target, request.settings, request.seed, request.bars
     check_batches(target, settings.batch_size)
     with precision(settings.dtype):
-        density = density_of(target)
+        density = numpyro_density_of(target)
         family = GAUSSIANS[request.family](density.size)
         local = applies_locally(target, family, settings.local_reparametrisation)
         loc = _means(request, density)

@@ -34,6 +34,7 @@ from onebasin.models.target import Target, check_target
 from ..checkpoint import keeper_in
 from ..contract import method
 from ..definition import engine_for
+from ..density.numpyro import NumpyroDensity
 from ..density.start import given_start
 from ..fingerprint import fingerprint
 from ..keys import Purpose, key_for, keys_for
@@ -221,6 +222,7 @@ def _means(
         vector = given_start(density, start)
         return jnp.broadcast_to(vector[None], (settings.fits, *vector.shape))
     if settings.init == "he" and isinstance(target, NetworkTarget):
+        assert isinstance(density, NumpyroDensity), "a network has a NumPyro model"
         return he_starts(target, density, fits=settings.fits, dtype=settings.dtype, seed=seed)
     keys = keys_for(Purpose.FIT_START, seed, settings.fits)
     return jax.vmap(
