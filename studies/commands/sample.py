@@ -47,7 +47,7 @@ def sample(
         list[str] | None,
         typer.Option(help=HELP),
     ] = None,
-    symmetry: Annotated[
+    find: Annotated[
         bool,
         typer.Option(
             "--symmetry/--no-symmetry",
@@ -85,7 +85,7 @@ def sample(
         settings=settings_for(method, given, engine=definition),
         seed=seed,
         exchangeable=parse_exchangeable(exchangeable or []),
-        find=symmetry,
+        find=find,
         groups=groups_for(
             definition,
             log_likelihood=log_likelihood,
