@@ -55,7 +55,7 @@ def test_every_command_has_examples():
 
 @pytest.mark.parametrize(("path", "line"), LINES, ids=[line for _, line in LINES])
 def test_examples_are_commands(path, line):
-    found = re.fullmatch(r"export CMDSTAN=\$\((.*)\)", line)
+    found = re.fullmatch(r"export (?:CMDSTAN|BRIDGESTAN)=\$\((.*)\)", line)
     _, *words = shlex.split(found[1] if found else line)
     assert parse(words).startswith(path if path != "onebasin cmdstan" else "onebasin cmdstan")
 
