@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from onebasin.models.checks import choose
+
 if TYPE_CHECKING:
     from onebasin.models.target import Target
 
@@ -18,6 +20,17 @@ def engine_for(target: Target, engine: str | None) -> str:
     if engine is not None:
         return engine
     return "numpyro" if target.is_network or target.numpyro_model is not None else "stan"
+
+
+def defined_by(target: Target, engine: str | None) -> str:
+    """Return whose definition of a target is evaluated: the one that was asked for, or that of `engine_for`.
+
+    Raises
+    ------
+    ValueError
+        If what was asked for has no definitions of its own.
+    """
+    return choose("engine", engine_for(target, engine), DEFINED)
 
 
 def definition_of(target: Target, engine: str) -> str:

@@ -9,10 +9,10 @@ import numpy as np
 import xarray as xr
 
 from onebasin.models import schema
-from onebasin.models.checks import check_class, choose
+from onebasin.models.checks import check_class
 from onebasin.models.target import Target, check_target
 
-from ..definition import DEFINED, engine_for
+from ..definition import defined_by
 from ..engine import engine_named
 from ..precision import precision
 
@@ -70,8 +70,7 @@ def log_density(
     remedy = "give a posterior, a Dataset of draws, or a mapping of parameters to values"
     check_class("points", points, xr.DataTree | xr.Dataset | Mapping, remedy=remedy)
     with precision("float64"):
-        chosen = choose("engine", engine_for(target, engine), DEFINED)
-        density = engine_named(chosen).density(target, progress)
+        density = engine_named(defined_by(target, engine)).density(target, progress)
         values, shape = _flat(points, density.names)
         found = np.asarray(density.log_density(values), dtype=np.float64)
     return xr.DataArray(found.reshape(tuple(shape.values())), dims=tuple(shape), name="log_density")

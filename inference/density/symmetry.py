@@ -11,7 +11,6 @@ import numpy as np
 import xarray as xr
 
 from onebasin.models.card import Card
-from onebasin.models.checks import choose
 from onebasin.models.showing import Shown
 from onebasin.models.symmetry.base import Block
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
@@ -20,7 +19,7 @@ from onebasin.models.symmetry.evidence import Evidence
 from onebasin.models.symmetry.group import Group
 from onebasin.models.target import Target, check_target
 
-from ..definition import DEFINED, engine_for
+from ..definition import defined_by
 from ..engine import engine_named
 from ..errors import InferenceError
 from ..precision import precision
@@ -168,8 +167,7 @@ def check_symmetry(
     if points < 1:
         raise ValueError(f"`points` is {points}; it has to be 1 or more.")
     with precision("float64"):
-        chosen = choose("engine", engine_for(target, engine), DEFINED)
-        density = engine_named(chosen).density(target, progress)
+        density = engine_named(defined_by(target, engine)).density(target, progress)
         return hold(target, density, points=points, seed=seed, tolerance=tolerance, draws=draws)
 
 

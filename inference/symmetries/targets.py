@@ -14,7 +14,7 @@ from jaxtyping import Float
 from onebasin.models.target import Target
 from onebasin.stan.program import definition
 
-from ..definition import engine_for
+from ..definition import defined_by
 from ..density.values import NumpyroValues
 from ..precision import precision
 from .measuring import SearchedDensity
@@ -36,11 +36,11 @@ def searched(
     Raises
     ------
     ValueError
-        If the target has no definition for the engine, or a variable that is no array of real numbers.
+        If the engine is none, the target has no definition for it, or a variable that is no array of real numbers.
     StanError
         If Stan cannot compile the program, or refuses its data.
     """
-    if engine_for(target, engine) == "numpyro":
+    if defined_by(target, engine) == "numpyro":
         return NumpyroSearched(target), 0.0
     return StanSearched(target, progress), _noise(target)
 

@@ -43,7 +43,7 @@ def found_in(target: Target, *, engine: str, seed: int, say: Callable[[str], Non
     target : Target
         Without a symmetry.
     engine : str
-        Who runs it.
+        Whose definition of it is searched.
     seed : int
         Of points.
     say : callable

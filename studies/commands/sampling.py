@@ -264,7 +264,7 @@ def _sample(
     )  # of the files as they are now, whatever becomes of them
     found = None
     if request.find and not request.exchangeable and request.method != "optimize":
-        found = finding.found_in(target, engine=request.engine, seed=request.seed, say=say)
+        found = finding.found_in(target, engine=request.definition, seed=request.seed, say=say)
         target, trial = found.target, found.trial
     try:
         tree = infer(

@@ -46,7 +46,8 @@ def test_a_stan_programs_symmetry_is_printed_with_its_evidence(onebasin, cmdstan
     answer = onebasin("symmetry", *MIXTURE, "--seconds", "60")
     assert answer.code == 0
     assert "Symmetry: --exchangeable mu,sigma,1-theta" in answer.out
-    assert "every order of the 2 parts leaves the log density unchanged at 14 points" in answer.out
+    said = " ".join(answer.out.split())  # lines are as long as the terminal is wide
+    assert "every order of the 2 parts leaves the log density unchanged at 14 points" in said
     kept = onebasin("symmetry", *MIXTURE, "--json", "--seconds", "60").json
     assert kept["exchangeable"] == ["mu,sigma,1-theta"]
     assert kept["blocks"][0]["status"] == "live"
@@ -84,6 +85,15 @@ def test_sample_finds_and_keeps_it_and_diagnose_uses_it(onebasin, model):
     assert "holds what this command makes" in again.err
     judged = onebasin("diagnose", "run.nc", "--json").json
     assert judged["aligned"] is not None
+
+
+@pytest.mark.finds_symmetry
+def test_it_is_found_whoever_samples(onebasin, model):
+    short = ("--warmup", "50", "--draws", "50", "--chains", "1", "--no-progress")
+    answer = onebasin("sample", *model, "--engine", "nutpie", "--out", "run.nc", *short)
+    assert answer.code == 0
+    assert "Found: mu,1-p." in answer.err
+    assert "not searched" not in answer.err
 
 
 @pytest.mark.finds_symmetry

@@ -64,5 +64,7 @@ def test_a_discrete_variable_is_refused_in_words():
 def test_arguments_out_of_range_are_refused(target):
     with pytest.raises(ValueError, match="`seconds` is 0; it has to be more than 0"):
         ob.find_symmetry(target, seconds=0)
+    with pytest.raises(ValueError, match="`engine` is 'nutpie'; choose one of numpyro, stan"):
+        ob.find_symmetry(target, engine="nutpie")
     with pytest.raises(TypeError, match="`target`"):
         ob.find_symmetry(3)
