@@ -18,12 +18,11 @@ from onebasin.stan.program import check_variables, definition
 
 from ..errors import InferenceError
 from .numpyro import NumpyroDensity
+from .start import TRIES
 from .values import NumpyroValues
 
 RADIUS = 2.0
 """Points to try are uniform within it, in the unconstrained space."""
-TRIES = 100
-"""Points that are tried for one of finite log density; Stan's own number."""
 
 
 class StanDensity:
@@ -65,14 +64,14 @@ class StanDensity:
         """What follows from the parameters at points (point, ...); `seed` is that of `_rng` functions."""
         library = self.library
         everything = {"include_tp": True, "include_gq": True}
+        points = self._points(values)
+        if np.isnan(library.constrain(points)).any():
+            raise StanRunError(f"{self.target.name} rejects a point.")
         rows = [
             library.constrain(point, generator=library.generator(seed), **everything)
-            for point in self._points(values)
+            for point in points
         ]
-        found = np.stack(rows)
-        if np.isnan(library.constrain(self._points(values))).any():
-            raise StanRunError(f"{self.target.name} rejects a point.")
-        named = library.unpack(found, **everything)
+        named = library.unpack(np.stack(rows), **everything)
         return {name: named[name] for name in self.derived}
 
     def points(self, count: int, seed: int) -> dict[str, np.ndarray]:

@@ -22,7 +22,6 @@ from onebasin.stan.program import name_draws
 
 from ..definition import NUTPIE, definition_of
 from ..density.network import numpyro_density_of
-from ..density.numpyro import NumpyroDensity
 from ..errors import InferenceError
 from ..precision import precision
 from ..progress_chains import ChainBar
@@ -165,7 +164,6 @@ class _NumpyroModel:
     def __init__(self, request: ChainsRequest[Any], settings: NutsSettings) -> None:
         with precision("float64"):
             density = numpyro_density_of(request.target)
-            assert isinstance(density, NumpyroDensity)
             self._starts = np.asarray(chain_starts(density, settings, request.seed))
             self._gradient = jax.jit(jax.value_and_grad(density.log_density))
             jax.block_until_ready(self._gradient(jnp.asarray(self._starts[0])))

@@ -77,6 +77,7 @@ def find_symmetry(
 
     Examples
     --------
+    >>> import jax
     >>> def mixture(y):
     ...     w = numpyro.sample("w", dist.Dirichlet(jnp.ones(2)))
     ...     mu = numpyro.sample("mu", dist.Normal(0, 5).expand([2]).to_event(1))
@@ -84,7 +85,7 @@ def find_symmetry(
     ...     numpyro.factor("y", jax.nn.logsumexp(jnp.log(w) + parts, axis=1).sum())
     >>> found = ob.find_symmetry(ob.numpyro_model(mixture, {"y": [-2.1, -1.8, 2.0, 2.3]}))
     >>> found.words
-    ('mu,w',)
+    ('w,mu',)
     """
     check_target(target)
     if not seconds > 0:

@@ -13,6 +13,8 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float
 
+from onebasin.models.errors import OnebasinError
+
 from .moves import Point
 
 NUDGES = 3
@@ -51,7 +53,7 @@ class SearchedDensity(Protocol):
         """Log density of the unconstrained space, with the Jacobian, and its gradient; None where there is none."""
 
 
-class OutOfBudget(Exception):
+class OutOfBudget(OnebasinError):
     """The evaluations or the seconds that a search may take are used up."""
 
 
