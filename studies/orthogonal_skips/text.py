@@ -79,10 +79,6 @@ def _chains(frames: Frames) -> str:
     )
 
 
-def _sets(number: int) -> str:
-    return f"{number} data {'set' if number == 1 else 'sets'}"
-
-
 def _upper(words: str) -> str:
     return words[:1].upper() + words[1:]
 
@@ -137,7 +133,7 @@ def chapters(config: Config, frames: Frames) -> Iterator[Chapter | None]:
         "of the same posteriors beside the fits.\n\n"
         "The paper does not state its prior's scale, its noise model, its function's scale or its optimiser. The "
         "optimiser here is Adam; the others are varied, and what fits turns on them: "
-        f"{'; '.join(f'{c} ({_sets(c.datasets)})' for c in config.conditions)}.",
+        f"{'; '.join(f'{c} ({lab.counted(c.datasets, "data set")})' for c in config.conditions)}.",
     )
     yield Chapter(FIGURE_ONE, views=(views.PREDICTIONS, views.DIFFERENCES))
     yield Chapter(
