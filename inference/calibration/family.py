@@ -1,0 +1,336 @@
+"""Families: a model before its data, which can draw parameters and data and be conditioned on any data that it drew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from onebasin.models.checks import check_class, check_inputs
+from onebasin.models.errors import ModelDataError
+from onebasin.models.symmetry.blocks import Symmetry
+from onebasin.models.target import Target
+
+from ..precision import precision
+
+if TYPE_CHECKING:
+    from onebasin.models.networks.bayesian import BayesianNetwork
+
+Values = dict[str, np.ndarray]
+"""Value of every variable: of one point, or of several along a leading axis."""
+Data = Mapping[str, Any]
+"""Simulated data by name."""
+Simulate = Callable[[np.random.Generator], tuple[Mapping[str, Any], Data]]
+"""From a generator to parameters of the prior and data that follow from them."""
+Quantity = Callable[[Values, Data], Any]
+"""From values (point, ...) and data to numbers (point,) or (point, number)."""
+Stated = Callable[[], None]
+"""A NumPyro model without arguments."""
+
+PREDICTED = 3
+"""Inputs at which a network's outputs are looked at."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """A model before its data: what can be simulated, and what a method is given of it.
+
+    Most are made of what there is: `Family.of_network`, `Family.of_numpyro` and `Family.of_stan`.
+
+    Parameters
+    ----------
+    name : str
+        Used in file names and tables.
+    simulate : callable
+        From a `numpy.random.Generator` to parameters and data. Parameters are drawn from the prior, on the constrained
+        scale, named and shaped as the variables of a posterior's draw; data map names to arrays, whose shapes do not
+        change from one simulation to the next.
+    condition : callable
+        From such data to the `Target` that a method infers: the program under test.
+    model : callable, optional
+        From such data to a NumPyro model without arguments, the same as the target's. It must take JAX's traced arrays
+        as data: then all simulations are inferred by one compiled program, and not by one each.
+    quantities : mapping of str to callable, optional
+        More test quantities: from values ``(point, ...)`` by name and the data to numbers ``(point,)`` or
+        ``(point, number)``. Among the points is the truth, in no special place.
+
+    Raises
+    ------
+    TypeError
+        If a part is of the wrong kind.
+
+    Examples
+    --------
+    >>> def simulate(rng):
+    ...     mu = rng.normal()
+    ...     return {"mu": mu}, {"y": mu + rng.normal(size=5)}
+    >>> def normal(y):
+    ...     numpyro.sample("y", dist.Normal(numpyro.sample("mu", dist.Normal(0, 1)), 1), obs=y)
+    >>> family = ob.Family("normal", simulate, lambda data: ob.numpyro_model(normal, data))
+    >>> parameters, data = family.simulate(np.random.default_rng(1))
+    >>> family.condition(data).name, data["y"].shape
+    ('normal', (5,))
+    """
+
+    name: str
+    simulate: Simulate
+    condition: Callable[[Data], Target]
+    _: KW_ONLY
+    model: Callable[[Data], Stated] | None = None
+    quantities: Mapping[str, Quantity] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse parts of the wrong kind."""
+        check_class("name", self.name, str, remedy="give text")
+        check_class("quantities", self.quantities, Mapping, remedy="map names to functions")
+        parts = {"simulate": self.simulate, "condition": self.condition, **self.quantities}
+        parts |= {} if self.model is None else {"model": self.model}
+        for name, part in parts.items():
+            if not callable(part):
+                raise TypeError(f"`{name}` of a family must be a function; got {part!r}.")
+
+    def looking_at(self, quantities: Mapping[str, Quantity]) -> Self:
+        """Add test quantities.
+
+        Parameters
+        ----------
+        quantities : mapping of str to callable
+            As of the class; one of a name that is there takes its place.
+
+        Returns
+        -------
+        Family
+            With all of them.
+        """
+        return replace(self, quantities={**self.quantities, **quantities})
+
+    @classmethod
+    def of_network(cls, model: BayesianNetwork, x: Any, *, name: str = "network") -> Self:
+        """Take a Bayesian network at fixed inputs; weights, noise and targets are drawn from its own prior.
+
+        Parameters
+        ----------
+        model : BayesianNetwork
+            The network, in any parametrisation.
+        x : array (obs, in)
+            Inputs.
+        name : str
+            The family's name.
+
+        Returns
+        -------
+        Family
+            With definitions for both engines, and the network's outputs at three of the inputs as test quantities.
+
+        Raises
+        ------
+        ValueError
+            If the inputs do not fit the network.
+
+        Examples
+        --------
+        >>> model = ob.BayesianNetwork(ob.Network(1, (2,)), ob.Gaussian(noise_sd=0.3))
+        >>> family = ob.Family.of_network(model, np.linspace(-1, 1, 10)[:, None])
+        >>> parameters, data = family.simulate(np.random.default_rng(1))
+        >>> parameters["W1"].shape, data["y"].shape
+        ((1, 2), (10, 1))
+        """
+        x = check_inputs(x, model.network.in_dim)
+
+        def stated(data: Data) -> Stated:
+            import jax.numpy as jnp
+
+            return partial(model.numpyro_model, jnp.asarray(x), jnp.asarray(data["y"]))
+
+        def unobserved() -> None:
+            import jax.numpy as jnp
+
+            model.numpyro_model(jnp.asarray(x))
+
+        places = np.unique(np.linspace(0, len(x) - 1, PREDICTED).astype(int))
+        return cls(
+            name,
+            _PriorPredictive(unobserved, {"y": "y"}),
+            lambda data: model.condition(x, data["y"], name=name),
+            model=stated,
+            quantities={"prediction": partial(_outputs, model, x[places])},
+        )
+
+    @classmethod
+    def of_numpyro(
+        cls,
+        model: Callable[..., Any],
+        data: Mapping[str, Any] | None = None,
+        *,
+        observed: str | Sequence[str] | Mapping[str, str],
+        name: str | None = None,
+        symmetry: Symmetry | str | Sequence[str] = (),
+        dims: Mapping[str, tuple[str, ...]] | None = None,
+        coords: Mapping[str, Any] | None = None,
+    ) -> Self:
+        """Take a NumPyro model with arguments; what it observes is drawn by the model itself.
+
+        Parameters
+        ----------
+        model : callable
+            As of `ob.numpyro_model`. Given None for what is observed, it must draw it.
+        data : mapping, optional
+            The other arguments. What is observed may be among them, and is not used.
+        observed : str, sequence of str or mapping
+            The arguments that are observed; where a site is called otherwise than its argument, a mapping of the
+            argument to the site.
+        name : str, optional
+            The family's name; the function's if not given.
+        symmetry, dims, coords
+            As of `ob.numpyro_model`.
+
+        Returns
+        -------
+        Family
+            With a NumPyro definition only.
+
+        Raises
+        ------
+        ModelDataError
+            If `observed` names no site that the model draws, or the other arguments are not its own.
+
+        Examples
+        --------
+        >>> def line(x, y=None):
+        ...     slope = numpyro.sample("slope", dist.Normal(0, 1))
+        ...     numpyro.sample("y", dist.Normal(slope * x, 0.5), obs=y)
+        >>> family = ob.Family.of_numpyro(line, {"x": np.linspace(-1, 1, 8)}, observed="y")
+        >>> parameters, data = family.simulate(np.random.default_rng(1))
+        >>> list(parameters), data["y"].shape
+        (['slope'], (8,))
+        """
+        from onebasin.models.numpyro_target import numpyro_model
+
+        sites = _as_sites(observed)
+        fixed = {key: value for key, value in (data or {}).items() if key not in sites}
+        own_name = name or getattr(model, "__name__", type(model).__name__)
+        how: dict[str, Any] = {"symmetry": symmetry, "dims": dims, "coords": coords}
+        return cls(
+            own_name,
+            _PriorPredictive(partial(model, **fixed, **dict.fromkeys(sites)), sites),
+            lambda drawn: numpyro_model(model, {**fixed, **drawn}, name=own_name, **how),
+            model=lambda drawn: partial(model, **fixed, **drawn),
+        )
+
+    @classmethod
+    def of_stan(
+        cls,
+        path: str | Path,
+        simulate: Simulate,
+        *,
+        name: str | None = None,
+        symmetry: Symmetry | str | Sequence[str] = (),
+        quantities: Mapping[str, Quantity] | None = None,
+        **how: Any,
+    ) -> Self:
+        """Take a Stan program and a simulator in Python: two statements of one model, which are held to each other.
+
+        Parameters
+        ----------
+        path : path
+            The ``.stan`` file; it is compiled once.
+        simulate : callable
+            As of the class: parameters named as in the program, and all that its data block declares.
+        name : str, optional
+            The family's name; the file's if not given.
+        symmetry, how
+            As of `ob.stan_program`.
+        quantities : mapping of str to callable, optional
+            As of the class; the log likelihood of the data, above all, where the program has no `log_lik`.
+
+        Returns
+        -------
+        Family
+            With a Stan definition only.
+
+        Examples
+        --------
+        >>> def simulate(rng):
+        ...     theta = rng.beta(1, 1)
+        ...     return {"theta": theta}, {"N": 10, "y": rng.binomial(1, theta, size=10)}
+        >>> family = ob.Family.of_stan("bernoulli.stan", simulate)
+        >>> family.name
+        'bernoulli'
+        """
+        from onebasin.stan.program import stan_program
+
+        own_name = name or Path(path).stem
+        return cls(
+            own_name,
+            simulate,
+            lambda data: stan_program(path, data, name=own_name, symmetry=symmetry, **how),
+            quantities=quantities or {},
+        )
+
+
+class _PriorPredictive:
+    """Draws of a NumPyro model's prior and of what it observes, compiled once.
+
+    Parameters
+    ----------
+    model : callable
+        A NumPyro model without arguments that draws its data too.
+    observed : mapping of str to str
+        Names of data to the sites that draw them.
+    """
+
+    def __init__(self, model: Stated, observed: Mapping[str, str]) -> None:
+        self._model, self._observed, self._compiled = model, observed, None
+
+    def __call__(self, rng: np.random.Generator) -> tuple[Values, dict[str, np.ndarray]]:
+        """Draw once."""
+        import jax
+
+        with precision("float64"):
+            if self._compiled is None:
+                self._compiled = jax.jit(self._draw)
+            drawn = self._compiled(jax.random.key(int(rng.integers(2**32))))
+        parameters, data = ({n: np.asarray(v) for n, v in part.items()} for part in drawn)
+        return parameters, data
+
+    def _draw(self, key: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        from numpyro.handlers import seed, trace
+
+        sites = trace(seed(self._model, key)).get_trace()
+        drawn = {n: s["value"] for n, s in sites.items() if _is_drawn(s)}
+        for argument, site in self._observed.items():
+            if site not in drawn:
+                there = ", ".join(drawn) or "none"
+                raise ModelDataError(
+                    f"`observed` is {argument}, but the model draws no site {site} when {argument} is None; it draws "
+                    f"{there}: name one of them, or map the argument to its site."
+                )
+        data = {argument: drawn[site] for argument, site in self._observed.items()}
+        return {n: v for n, v in drawn.items() if n not in self._observed.values()}, data
+
+
+def _is_drawn(site: Mapping[str, Any]) -> bool:
+    """Whether a site is drawn, or follows from what is."""
+    return site["type"] == "deterministic" or (site["type"] == "sample" and not site["is_observed"])
+
+
+def _as_sites(observed: Any) -> dict[str, str]:
+    """Names of arguments to names of sites."""
+    if isinstance(observed, Mapping):
+        return dict(observed)
+    names = [observed] if isinstance(observed, str) else list(observed)
+    return {name: name for name in names}
+
+
+def _outputs(model: BayesianNetwork, x: np.ndarray, values: Values, data: Data) -> np.ndarray:
+    """A network's outputs at some inputs, (point, input and output)."""
+    import jax
+
+    with precision("float64"):
+        weights = {name: values[name] for name in model.network.shapes}
+        outputs = jax.vmap(lambda w: model.network.apply(w, x))(weights)
+    return np.asarray(outputs).reshape(len(outputs), -1)
