@@ -72,12 +72,12 @@ class ChainRunner:
         self.settings, self.bars = settings, request.bars
         with precision(settings.dtype):
             density = numpyro_density_of(request.target)
-            kernel = _kernel(density, settings)
+            kernel = kernel_of(density, settings)
             points = jax.vmap(density.unravel)(chain_starts(density, settings, seed))
             start = jax.jit(jax.vmap(lambda key, z: kernel.init(key, settings.warmup, z, (), {})))
             self._states = start(keys_for(Purpose.CHAIN, seed, settings.chains), points)
             self.like = self.start(0)
-            advance = jax.jit(partial(_advance, kernel, partial(_bounded, settings)))
+            advance = jax.jit(partial(_advance, kernel, partial(bounded, settings)))
             constrain = jax.jit(jax.vmap(density.quantities))
             # Compiled here, not while a chain's sampling is timed.
             self._compiled: dict[jax.Device, tuple[Any, Any]] = {}
@@ -113,7 +113,8 @@ class ChainRunner:
             Walk(self, place, self.bars).run(cancel)
 
 
-def _kernel(density: NumpyroDensity, settings: NutsSettings | HmcSettings) -> HMC:
+def kernel_of(density: NumpyroDensity, settings: NutsSettings | HmcSettings) -> HMC:
+    """NumPyro's kernel on a density, with the settings' adaptation."""
     common: dict[str, Any] = {
         "potential_fn": lambda z: -density.log_density_at(z),
         "target_accept_prob": settings.target_acceptance,
@@ -125,7 +126,7 @@ def _kernel(density: NumpyroDensity, settings: NutsSettings | HmcSettings) -> HM
     return HMC(**common, trajectory_length=settings.trajectory_length)
 
 
-def _bounded(settings: NutsSettings | HmcSettings, state: HMCState) -> HMCState:
+def bounded(settings: NutsSettings | HmcSettings, state: HMCState) -> HMCState:
     """Shorten the next trajectory of static HMC to `max_steps` of the present step size, where it would be longer."""
     if isinstance(settings, NutsSettings):
         return state

@@ -1,0 +1,307 @@
+"""Simulation-based calibration: parameters of the prior, data, posteriors, and where the parameters lie in them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import ExitStack
+from dataclasses import asdict, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from onebasin.models.checks import check_class, check_count, check_path, check_seed
+from onebasin.models.cores import available_cores
+from onebasin.models.errors import RunCancelled
+from onebasin.models.storage.locks import locked
+from onebasin.models.symmetry.blocks import to_json
+
+from .. import checkpoint
+from ..fingerprint import fingerprint
+from ..progress import ProgressBars
+from .drawn import Drawn, Simulation, simulated
+from .family import Family, Quantity
+from .inferring import Own, Way, way_of
+from .quantities import Looking, Numbers, rank
+from .result import Calibration
+
+Arrays = dict[str, np.ndarray]
+MEASURES = ("share", "z", "ess", "rhat", "kept")
+"""What is kept of a truth's rank."""
+
+
+def calibrate(
+    family: Family,
+    method: str | Own = "nuts",
+    engine: str | None = None,
+    *,
+    settings: Any = None,
+    simulations: int = 200,
+    seed: int = 0,
+    quantities: Mapping[str, Quantity] | None = None,
+    folder: str | Path | None = None,
+    workers: int | None = None,
+    progress: bool = False,
+) -> Calibration:
+    """Hold a method to data simulated from a model's own prior, whether its posterior is what it should be.
+
+    Parameters are drawn from the prior, data from the likelihood, and the method is run on the data; the parameters are
+    then one more draw of the posterior, so that their rank among the method's draws is uniform. Ranks that are not show
+    an error in the program (a Jacobian, a prior, a likelihood) or in the method, and by how much.
+
+    Parameters
+    ----------
+    family : Family
+        The model before its data.
+    method : str or callable
+        "nuts", "hmc", "mclmc", "meanfield", "fullrank", "symmetrised", "laplace" or "pathfinder"; or a function of a
+        target and a seed that returns a posterior.
+    engine : {"numpyro", "stan", "nutpie"}, optional
+        As of the methods; by default the one that the family's targets have, NumPyro where they have both.
+    settings : NutsSettings, AdviSettings, ..., optional
+        Of the method. By default chains are short: 2 of 500 draws after as many of warmup.
+    simulations : int
+        How many. An sd that is wrong by a third is seen by 200, one that is wrong by a tenth takes 2,000.
+    seed : int
+        From 0 to 2^32 - 1. Simulation number i depends on the seed and i alone: more simulations go on from those that
+        are there.
+    quantities : mapping of str to callable, optional
+        Test quantities beside the family's own: see `Family`.
+    folder : path, optional
+        Where ranks are kept as they come. The same call made again goes on from there.
+    workers : int, optional
+        Simulations (or groups of them, where one compiled program takes several) that are inferred at once; as many as
+        there are cores by default. The result is the same.
+    progress : bool
+        Whether to show progress.
+
+    Returns
+    -------
+    Calibration
+        The verdict in words, and of every test quantity ranks, p-value, and by how much means and sds are wrong.
+
+    Raises
+    ------
+    TypeError
+        If `family` is none, or `settings` are of another method.
+    ValueError
+        If a word is unknown, a number out of range, or a truth does not fit the posterior's variables.
+    InUse
+        If another run keeps its ranks in the folder.
+    StanError
+        If Stan cannot compile the program.
+
+    Notes
+    -----
+    Looked at are the log likelihood and the log density at the truth, the parameters, and what the family looks at. The
+    parameters that a declared symmetry moves are put into a labelling that follows from each draw alone, and those that
+    it leaves are taken as they are. Simulations on which a method fails, or whose chains do not converge, are left out
+    and counted: whether that happens depends on the data, not on the truth, so the others' ranks stay uniform.
+
+    References
+    ----------
+    Talts, Betancourt, Simpson, Vehtari and Gelman 2018, arXiv:1804.06788. Modrák, Moon, Kim, Bürkner, Huurre,
+    Faltejsková, Gelman and Vehtari 2023, Bayesian Analysis (quantities of the data). Säilynoja, Bürkner and Vehtari
+    2022, Statistics and Computing 32 (bands).
+
+    Examples
+    --------
+    >>> def normal(y=None):
+    ...     mu = numpyro.sample("mu", dist.Normal(0, 1))
+    ...     numpyro.sample("y", dist.Normal(mu, 1).expand([5]), obs=y)
+    >>> family = ob.Family.of_numpyro(normal, observed="y")
+    >>> settings = ob.NutsSettings(chains=1, warmup=200, draws=200)
+    >>> found = ob.calibrate(family, settings=settings, simulations=100, seed=1)
+    >>> found.verdict
+    'calibrated'
+    """
+    check_class("family", family, Family, remedy="give a Family, such as Family.of_numpyro(...)")
+    check_count("simulations", simulations)
+    seed = check_seed(seed)
+    looked_at = family.looking_at(quantities or {})
+    first = simulated(looked_at, seed, 0)
+    like = looked_at.condition(first.data)
+    way = way_of(looked_at, method, engine=engine, settings=settings, like=like)
+    looking = Looking(like.symmetry, looked_at.quantities)
+    run = _Run(looked_at, way, looking, seed)
+    with ExitStack() as held, ProgressBars(progress) as bars:
+        kept = None if folder is None else check_path("folder", folder)
+        mark = None
+        if kept is not None:
+            kept.mkdir(parents=True, exist_ok=True)
+            held.enter_context(locked(kept, argument="folder"))
+            mark = _mark(run, first, bars.say)
+        bar = bars.add(f"calibrating {family.name}, {way.method}", simulations)
+        groups = range(-(-simulations // way.at_once))
+        many = _groups(run, groups, kept, mark, workers or available_cores())
+        parts: dict[int, Arrays] = {}
+        for number, part in many:
+            parts[number] = part
+            bars.move(bar, min(simulations, way.at_once * len(parts)))
+    whole = _joined([parts[g] for g in groups], simulations)
+    return Calibration(
+        family=family.name,
+        method=way.method,
+        engine=way.engine,
+        settings=asdict(way.settings) if is_dataclass(way.settings) else {},  # type: ignore[arg-type]
+        seed=seed,
+        names=tuple(str(name) for name in whole["names"]),
+        **{key: whole[key] for key in MEASURES},
+        divergences=whole["divergences"],
+        failures=tuple(str(reason) for reason in whole["failure"]),
+    )
+
+
+def _joined(parts: Sequence[Arrays], simulations: int) -> Arrays:
+    """Groups one after the other; one in which everything failed has no names of its own."""
+    names = next((part["names"] for part in parts if len(part["names"])), np.array([], np.str_))
+    out: Arrays = {"names": names}
+    for key in (*MEASURES, "divergences", "failure"):
+        each = [part[key] for part in parts]
+        if key in MEASURES:
+            each = [e if e.shape[1] else np.full((len(e), len(names)), np.nan) for e in each]
+        out[key] = np.concatenate(each)[:simulations]
+    return out
+
+
+class _Run:
+    """What the groups of a run share."""
+
+    def __init__(self, family: Family, way: Way, looking: Looking, seed: int) -> None:
+        self.family, self.way, self.looking, self.seed = family, way, looking, seed
+
+    def group(self, number: int) -> Arrays:
+        """Simulate, infer and rank a group of simulations."""
+        first = number * self.way.at_once
+        simulations = [
+            simulated(self.family, self.seed, first + i) for i in range(self.way.at_once)
+        ]
+        drawn = self.way.infer(simulations)
+        there = [i for i, d in enumerate(drawn) if not d.failure]
+        for i in there:
+            _check(simulations[i], drawn[i])
+        points = {i: _with_truth(simulations[i], drawn[i]) for i in there}
+        densities = self.way.densities(
+            [simulations[i] for i in there], [points[i][0] for i in there]
+        )
+        numbers = {
+            i: self.looking.at(points[i][0], simulations[i].data, at)
+            for i, at in zip(there, densities, strict=True)
+        }
+        names = list(numbers[there[0]]) if there else []
+        rows = [
+            _ranks(simulations[i], drawn[i], numbers[i], points[i][1]) if i in points else None
+            for i in range(len(drawn))
+        ]
+        return _table(names, rows, drawn)
+
+
+def _groups(
+    run: _Run, groups: Sequence[int], kept: Path | None, mark: str | None, workers: int
+) -> Iterator[tuple[int, Arrays]]:
+    """Make the groups that are not there, several at once; the first by itself, which compiles what all share."""
+    missing: list[int] = []
+    for number in groups:
+        found = None if mark is None else checkpoint.read(_file(kept, number), mark)
+        if found is None:
+            missing.append(number)
+        else:
+            yield number, found
+    cancel = threading.Event()
+
+    def make(number: int) -> tuple[int, Arrays]:
+        if cancel.is_set():
+            raise RunCancelled
+        made = run.group(number)
+        if mark is not None:
+            checkpoint.write(_file(kept, number), mark, made)
+        return number, made
+
+    if missing:
+        yield make(missing[0])
+    if len(missing) < 2:
+        return
+    with ThreadPoolExecutor(max_workers=min(workers, len(missing) - 1)) as pool:
+        futures = [pool.submit(make, number) for number in missing[1:]]
+        try:
+            for future in futures:
+                # In slices: a wait without an end would not let an interrupt through on every system.
+                while wait([future], timeout=0.2).not_done:
+                    pass
+                yield future.result()
+        finally:
+            cancel.set()
+
+
+def _file(folder: Path | None, number: int) -> Path:
+    assert folder is not None, "asked before"
+    return folder / f"ranks-{number:05d}.npz"
+
+
+def _mark(run: _Run, first: Simulation, say: Any) -> str | None:
+    """The fingerprint of all that decides ranks; what functions do is known by what they give at the first truth."""
+    truth = {name: value[None] for name, value in first.parameters.items()}
+    looked = run.looking.at(truth, first.data, {})
+    symmetry = to_json(run.looking.symmetry)
+    target = run.family.condition(first.data)
+    how = {"method": run.way.method, "settings": run.way.settings, "seed": run.seed}
+    how |= {"looked": looked, "symmetry": symmetry, "at_once": run.way.at_once}
+    return fingerprint(target, engine=run.way.engine, progress=say, calibration=1, **how)
+
+
+def _check(simulation: Simulation, drawn: Drawn) -> None:
+    """Refuse parameters that the posterior has not, or in another shape."""
+    for name, truth in simulation.parameters.items():
+        if name not in drawn.draws:
+            there = ", ".join(drawn.draws) or "none of them"
+            raise ValueError(
+                f"`simulate` gives the parameter {name}, which the posterior has not (it has {there}); name parameters "
+                "as the program does."
+            )
+        shape = drawn.draws[name].shape[2:]
+        if truth.shape != shape:
+            raise ValueError(
+                f"`simulate` gives {name} the shape {truth.shape}; the posterior's draws have {shape}."
+            )
+
+
+def _with_truth(simulation: Simulation, drawn: Drawn) -> tuple[dict[str, np.ndarray], int]:
+    """All draws (point, ...) with the truth among them, and its place, which is drawn."""
+    flat = {n: drawn.draws[n] for n in simulation.parameters}
+    flat = {n: v.reshape(-1, *v.shape[2:]) for n, v in flat.items()}
+    count = len(next(iter(flat.values())))
+    place = int(simulation.rng.integers(count + 1))
+    return {
+        n: np.insert(v, place, simulation.parameters[n], axis=0) for n, v in flat.items()
+    }, place
+
+
+def _ranks(
+    simulation: Simulation, drawn: Drawn, numbers: Numbers, place: int
+) -> dict[str, list[float]]:
+    """Of every quantity where its truth lies."""
+    chains = next(iter(drawn.draws.values())).shape[0]
+    out: dict[str, list[float]] = {measure: [] for measure in MEASURES}
+    for found in numbers.values():
+        draws = np.delete(found, place).reshape(chains, -1)
+        ranked = rank(draws, float(found[place]), simulation.rng, independent=drawn.independent)
+        for measure in MEASURES:
+            out[measure].append(float(getattr(ranked, measure)))
+    return out
+
+
+def _table(
+    names: Sequence[str], rows: Sequence[dict[str, list[float]] | None], drawn: Sequence[Drawn]
+) -> Arrays:
+    """Arrays (simulation, quantity) of a group; NaN where a simulation failed."""
+    empty = [np.nan] * len(names)
+    out: Arrays = {
+        measure: np.array([empty if row is None else row[measure] for row in rows])
+        for measure in MEASURES
+    }
+    out["names"] = np.array(names, dtype=np.str_)
+    out["divergences"] = np.array([d.divergences for d in drawn])
+    out["failure"] = np.array([d.failure for d in drawn], dtype=np.str_)
+    return out

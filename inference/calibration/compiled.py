@@ -1,0 +1,200 @@
+"""Many simulations by one compiled program: chains of NUTS, static HMC and microcanonical Langevin Monte Carlo.
+
+The data are an argument of the program, so that it is compiled once, and simulations and chains advance side by side.
+Kernels, starts, adaptation and keys are those of `nuts`, `hmc` and `mclmc`: a simulation has the draws that the method
+would have for its data and seed, up to rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from onebasin.models.target import Target
+
+from ..density.base import Values
+from ..density.network import numpyro_density_of
+from ..density.numpyro import NumpyroDensity
+from ..keys import Purpose, keys_for
+from ..mcmc.numpyro import bounded, chain_starts, kernel_of
+from ..mcmc.settings import HmcSettings, NutsSettings
+from ..microcanonical.settings import MclmcSettings
+from ..precision import precision
+from .drawn import Drawn, Simulation
+from .family import Data, Family
+
+AT_ONCE = 25
+"""Simulations that advance side by side: each waits for the longest trajectory among them."""
+
+
+def can_compile(family: Family, settings: Any) -> bool:
+    """Whether simulations of a family can be compiled together with settings of chains."""
+    return family.model is not None and getattr(settings, "init", "random") == "random"
+
+
+class CompiledChains:
+    """Draws chains of many simulations.
+
+    Parameters
+    ----------
+    family : Family
+        With a model.
+    settings : NutsSettings, HmcSettings or MclmcSettings
+        Of the chains.
+    """
+
+    def __init__(self, family: Family, settings: NutsSettings | HmcSettings | MclmcSettings):
+        self.family, self.settings = family, settings
+        self._compiled: Any = None
+
+    def __call__(self, simulations: Sequence[Simulation]) -> list[Drawn]:
+        """Draw for each simulation."""
+        data = stacked([simulation.data for simulation in simulations])
+        seeds = np.array([simulation.seed for simulation in simulations], np.int64)
+        with precision(self.settings.dtype):
+            if self._compiled is None:
+                like = self.family.condition(simulations[0].data)
+                one = _mclmc if isinstance(self.settings, MclmcSettings) else _hmc
+                together = partial(one, self.family, like, self.settings)
+                self._compiled = jax.jit(lambda d, s: jax.vmap(together)(d, s))
+            draws, diverging = self._compiled(data, seeds)
+            draws = {name: np.asarray(values, np.float64) for name, values in draws.items()}
+            diverging = np.asarray(diverging)
+        return [
+            Drawn({n: v[i] for n, v in draws.items()}, divergences=int(diverging[i].sum()))
+            for i in range(len(simulations))
+        ]
+
+
+def stacked(data: Sequence[Data]) -> dict[str, np.ndarray]:
+    """Data of simulations along a leading axis.
+
+    Raises
+    ------
+    ValueError
+        If shapes change from one simulation to the next.
+    """
+    first = {name: np.shape(value) for name, value in data[0].items()}
+    for each in data:
+        shapes = {name: np.shape(value) for name, value in each.items()}
+        if shapes != first:
+            raise ValueError(
+                f"`simulate` gave data of shapes {first} and then {shapes}; with `model` they must not change: leave "
+                "it out, or simulate one size."
+            )
+    return {name: np.stack([np.asarray(each[name]) for each in data]) for name in first}
+
+
+def traced(family: Family, like: Target, data: Data) -> Target:
+    """The target of data that JAX traces; `like` is that of other data."""
+    assert family.model is not None, "asked before"
+    beside = {"y": data["y"]} if like.is_network else {}
+    return replace(like, numpyro_model=family.model(data), **beside)
+
+
+def _hmc(
+    family: Family,
+    like: Target,
+    settings: NutsSettings | HmcSettings,
+    data: Mapping[str, jax.Array],
+    seed: jax.Array,
+) -> tuple[Values, jax.Array]:
+    """Draws (chain, draw, ...) of one simulation, and which transitions diverged."""
+    density = numpyro_density_of(traced(family, like, data))
+    kernel = kernel_of(density, settings)
+
+    def moved(state: Any) -> Any:
+        return kernel.sample(bounded(settings, state), (), {})
+
+    def chain(key: jax.Array, start: Values) -> tuple[Values, jax.Array]:
+        state = kernel.init(key, settings.warmup, start, (), {})
+        state = jax.lax.fori_loop(0, settings.warmup, lambda _, s: moved(s), state)
+
+        def draw(state: Any, _: None) -> tuple[Any, tuple]:
+            state = moved(state)
+            return state, (state.z, state.diverging)
+
+        z, diverging = jax.lax.scan(draw, state, None, settings.draws)[1]
+        return jax.vmap(density.quantities)(z), diverging
+
+    starts = jax.vmap(density.unravel)(chain_starts(density, settings, seed))
+    return jax.vmap(chain)(keys_for(Purpose.CHAIN, seed, settings.chains), starts)
+
+
+def _mclmc(
+    family: Family,
+    like: Target,
+    settings: MclmcSettings,
+    data: Mapping[str, jax.Array],
+    seed: jax.Array,
+) -> tuple[Values, jax.Array]:
+    """The same of microcanonical chains."""
+    from ..microcanonical.dynamics import Adjusted, Advance, ChainState, Unadjusted
+    from ..microcanonical.runner import BEGINS, check_size, resolved
+    from ..microcanonical.start import climbed, first_points
+    from ..microcanonical.tuning import Tuner
+
+    density: NumpyroDensity = numpyro_density_of(traced(family, like, data))
+    settings = resolved(settings, like)
+    check_size(density.size, like.name)
+    tuner = Tuner(settings, density.size)
+    dynamics = (Adjusted if settings.adjusted else Unadjusted)(density.log_density, tuner)
+    points, point = first_points(density, settings, seed)  # type: ignore[arg-type]
+    warm, draw = Advance(dynamics, tuner, 1), Advance(dynamics, tuner, settings.draws)
+
+    def chain(key: jax.Array, start: jax.Array) -> tuple[Float[Array, "draw param"], jax.Array]:
+        vector = climbed(density, settings, point(start))
+        place = dynamics.init(vector, jax.random.fold_in(key, BEGINS))
+        state = ChainState(key, jnp.zeros((), jnp.int32), place, tuner.first())
+        state, _ = warm(state, 0, 1, settings.warmup)
+        _, kept = draw(state, 0, settings.draws, settings.thin)
+        return kept["z"], kept["diverging"]
+
+    z, diverging = jax.vmap(chain)(keys_for(Purpose.CHAIN, seed, settings.chains), points)
+    values = jax.vmap(jax.vmap(lambda vector: density.quantities(density.unravel(vector))))(z)
+    return values, diverging
+
+
+class CompiledDensities:
+    """Log densities of many simulations' points, by one program a shape of the points.
+
+    Parameters
+    ----------
+    family : Family
+        With a model.
+    """
+
+    def __init__(self, family: Family):
+        self._family, self._compiled = family, jax.jit(jax.vmap(self._at))
+
+    def __call__(
+        self, data: Sequence[Data], values: Mapping[str, np.ndarray]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Log likelihood, and log density of parameters and data, at points (simulation, point, ...)."""
+        with precision("float64"):
+            likelihood, prior = self._compiled(stacked(data), dict(values))
+            return np.asarray(likelihood), np.asarray(likelihood + prior)
+
+    def _at(
+        self, data: Mapping[str, jax.Array], values: Mapping[str, jax.Array]
+    ) -> tuple[jax.Array, jax.Array]:
+        from ..density.numpyro import site_terms
+
+        assert self._family.model is not None, "asked before"
+        model = self._family.model(data)
+
+        def one(point: Values) -> tuple[jax.Array, jax.Array]:
+            zero = jnp.zeros(())
+            return (
+                sum(site_terms(model, point, observed=True), zero),
+                sum(site_terms(model, point, observed=False), zero),
+            )
+
+        return jax.vmap(one)(dict(values))

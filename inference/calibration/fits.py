@@ -1,0 +1,201 @@
+"""Many simulations by one compiled program: ADVI and symmetrised variational inference on NumPyro.
+
+Objectives, starts, keys, optimiser and stopping rule are those of `advi` and `symmetrised_vi` with one fit. Fits go on
+beside one another until all have settled; of each, what it was when it settled is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from onebasin.models.networks.bayesian import NetworkTarget
+from onebasin.models.target import Target
+
+from ..density.network import numpyro_density_of
+from ..density.numpyro import NumpyroDensity
+from ..density.start import random_starts
+from ..keys import Purpose, key_for, keys_for
+from ..precision import precision
+from ..training.ensemble import he_values
+from ..variational.choice import choose_estimator
+from ..variational.elbo import Objective, applies_locally
+from ..variational.families.base import Family as Approximation
+from ..variational.families.table import GAUSSIANS, family_of
+from ..variational.fit import has_settled
+from ..variational.layout import layout_of
+from ..variational.numpyro import INIT_RADIUS, PlainElbo
+from ..variational.optimise import Optimiser, State
+from ..variational.result import draw_fit
+from ..variational.settings import AdviSettings, SymmetrisedSettings
+from ..variational.symmetrised import RADIUS
+from ..variational.symmetrised_elbo import SymmetrisedElbo
+from ..variational.term import Information
+from .compiled import stacked, traced
+from .drawn import Drawn, Simulation
+from .family import Family
+
+Began = tuple[Optimiser, State, jax.Array, jax.Array]
+"""An optimiser of one fit, its state, the key of its evaluations and that of its draws."""
+Begin = Callable[[Target, jax.Array], Began]
+
+
+class CompiledFits:
+    """Fits approximations of many simulations.
+
+    Parameters
+    ----------
+    family : Family
+        With a model.
+    method : str
+        ``meanfield``, ``fullrank`` or ``symmetrised``.
+    settings : AdviSettings or SymmetrisedSettings
+        Of each fit.
+    """
+
+    def __init__(
+        self, family: Family, method: str, settings: AdviSettings | SymmetrisedSettings
+    ) -> None:
+        self.family, self.method, self.settings = family, method, settings
+
+    def __call__(self, simulations: Sequence[Simulation]) -> list[Drawn]:
+        """Fit and draw for each simulation."""
+        data = stacked([simulation.data for simulation in simulations])
+        seeds = np.array([simulation.seed for simulation in simulations], np.int64)
+        with precision(self.settings.dtype):
+            like = self.family.condition(simulations[0].data)
+            begin = self._begin(like)
+
+            def began(data: Mapping[str, jax.Array], seed: jax.Array) -> Began:
+                return begin(traced(self.family, like, data), seed)
+
+            params, failed = self._trained(began, data, seeds)
+
+            def draws_of(data: Any, seed: jax.Array, params: Any) -> Any:
+                optimiser, _, _, key = began(data, seed)
+                density, q = optimiser.objective.density, optimiser.family  # type: ignore[attr-defined]
+                return draw_fit(density, q, params, key, self.settings.draws)[0]
+
+            draws = jax.jit(jax.vmap(draws_of))(data, seeds, params)
+            draws = {name: np.asarray(values, np.float64) for name, values in draws.items()}
+        return [
+            Drawn(failure="the ELBO is not finite")
+            if failed[i]
+            else Drawn({n: v[i][None] for n, v in draws.items()}, independent=True)
+            for i in range(len(simulations))
+        ]
+
+    def _trained(
+        self, began: Callable[..., Began], data: Any, seeds: np.ndarray
+    ) -> tuple[Any, np.ndarray]:
+        """Parameters of every fit as it settled, and which fits failed."""
+        steps, every = self._steps, self.settings.evaluate_every
+        wait = int(np.ceil(self.settings.anneal * steps))
+
+        def advance(data: Any, seed: jax.Array, state: State, done: Any, num: Any) -> Any:
+            optimiser, _, key, _ = began(data, seed)
+            state = optimiser._steps(state, done, num)
+            key = jax.random.fold_in(key, done)
+            both = jax.vmap(lambda p: jnp.stack(optimiser.evaluate(key, p)))(state.params)
+            return state, both[0]
+
+        axes = (0, 0, 0, None, None)
+        advances = jax.jit(jax.vmap(advance, in_axes=axes))
+        state = jax.jit(jax.vmap(lambda d, s: began(d, s)[1]))(data, seeds)
+        trace: list[np.ndarray] = []
+        settled = np.zeros(len(seeds), bool)
+        kept = jax.tree.map(lambda leaf: leaf[:, 0], state.params)
+        for done in range(0, steps, every):
+            if done >= wait:
+                settled |= [
+                    has_settled(column.tolist(), self.settings.tolerance)
+                    for column in np.array(trace).T.reshape(len(seeds), -1)
+                ]
+            if settled.all():
+                break
+            state, both = advances(data, seeds, state, done, min(every, steps - done))
+            trace.append(np.asarray(both, np.float64).sum(axis=1))
+            now = jax.tree.map(lambda leaf: leaf[:, 0], state.params)
+            kept = jax.tree.map(partial(_either, settled), kept, now)
+            settled |= ~np.isfinite(trace[-1])
+        finite = [
+            np.isfinite(leaf).reshape(len(seeds), -1).all(1) for leaf in jax.tree.leaves(kept)
+        ]
+        return kept, ~np.logical_and.reduce([np.isfinite(trace[-1]) | settled, *finite])
+
+    @property
+    def _steps(self) -> int:
+        s = self.settings
+        return s.iterations if isinstance(s, AdviSettings) else s.steps
+
+    def _begin(self, like: Target) -> Begin:
+        if isinstance(self.settings, SymmetrisedSettings):
+            return _symmetrised(like, replace(self.settings, fits=1))
+        return _plain(like, GAUSSIANS[self.method], self.settings)
+
+
+def _either(settled: np.ndarray, old: jax.Array, new: jax.Array) -> jax.Array:
+    """What was kept (fit, ...) of fits that had settled, of others what is new."""
+    return jnp.where(settled.reshape(-1, *[1] * (old.ndim - 1)), old, new)
+
+
+def _plain(like: Target, make: Callable[[int], Approximation], settings: AdviSettings) -> Begin:
+    """ADVI; see `variational.numpyro.fit`."""
+
+    def begin(target: Target, seed: jax.Array) -> Began:
+        density = numpyro_density_of(target)
+        q = make(density.size)
+        if settings.init == "he" and like.is_network:
+            loc = _he(target, density, seed)
+        else:
+            loc = random_starts(density, keys_for(Purpose.POINT, seed, 1), INIT_RADIUS)  # type: ignore[arg-type]
+        key_steps, key_elbo, key_draws = jax.random.split(jax.random.key(seed), 3)
+        local = applies_locally(target, q, settings.local_reparametrisation)
+        elbo = PlainElbo(
+            Objective(density, q, local, keep_noise=True),
+            settings,
+            key_for(Purpose.ADVI_BATCHES, seed),  # type: ignore[arg-type]
+        )
+        state = elbo.first(loc, settings.init_scale, jax.random.key_data(key_steps)[None])
+        return elbo, state, key_elbo, key_draws
+
+    return begin
+
+
+def _he(target: Target, density: NumpyroDensity, seed: Any) -> jax.Array:
+    """The start of `variational.starts.he_starts`, of one fit."""
+    assert isinstance(target, NetworkTarget), "asked before"
+    key = key_for(Purpose.MEMBER_START, seed)
+    return density.unconstrain(he_values(target, key))[None]
+
+
+def _symmetrised(like: Target, settings: SymmetrisedSettings) -> Begin:
+    """Symmetrised variational inference, mean-field; see `variational.symmetrised`."""
+    layout = layout_of(like)
+    q = family_of("meanfield", layout, settings.rank)
+    choice = choose_estimator("auto", q, layout)
+    information = Information(layout, q, choice, settings)
+    known = layout.density
+    assert isinstance(known, NumpyroDensity), "a family with a model is NumPyro's"
+
+    def begin(target: Target, seed: jax.Array) -> Began:
+        density = replace(numpyro_density_of(target), charts=known.charts)
+        local = applies_locally(target, q, settings.local_reparametrisation)
+        elbo = SymmetrisedElbo(Objective(density, q, local), information, settings, seed)  # type: ignore[arg-type]
+        if settings.init == "he" and like.is_network:
+            loc = _he(target, density, seed)
+        else:
+            keys = keys_for(Purpose.FIT_START, seed, 1)  # type: ignore[arg-type]
+            loc = jax.vmap(
+                lambda key: jax.random.uniform(key, (density.size,), minval=-RADIUS, maxval=RADIUS)
+            )(keys)
+        draws = jax.random.fold_in(keys_for(Purpose.FIT_DRAWS, seed, 1)[0], 0)  # type: ignore[arg-type]
+        return elbo, elbo.start(loc), key_for(Purpose.FIT_EVALUATIONS, seed), draws  # type: ignore[arg-type]
+
+    return begin

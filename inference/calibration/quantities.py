@@ -1,0 +1,180 @@
+"""Test quantities: numbers of a point of the parameters and of the data, whose ranks are looked at.
+
+Any function of both will do, and those of the data see more than those of the parameters alone: a posterior that is
+the prior, whatever the data, has uniform ranks of every parameter, but not of the log likelihood (Modrák et al. 2023).
+Where the posterior has a symmetry, chains may stay in one of several equal modes, in which parameters of no labelling
+have no meaning. What is looked at is what no element of the group changes, parameters that it does not move, and the
+others in a labelling of their own (`models.symmetry.canonical`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from onebasin.models.symmetry.blocks import Symmetry, equal_modes
+from onebasin.models.symmetry.canonical import canonical
+
+from .family import Data, Quantity, Values
+
+MOST_ENTRIES = 6
+"""Entries of one variable that are looked at, spread evenly over it."""
+LOG_LIKELIHOOD, LP = "log likelihood", "lp"
+"""Log density of the data given the parameters, and of both, on the constrained scale."""
+
+SLACK = 0.2
+"""By what draws taken may be fewer than the effective ones, in draws for each: ESS is estimated."""
+
+Numbers = dict[str, np.ndarray]
+"""Test quantity to numbers (point,)."""
+LogDensities = Mapping[str, Float[np.ndarray, " point"]]
+
+
+@dataclass(frozen=True)
+class Looking:
+    """What is looked at.
+
+    Attributes
+    ----------
+    symmetry : Symmetry
+        Of the posterior.
+    quantities : mapping of str to callable
+        Those of the family.
+    """
+
+    symmetry: Symmetry
+    quantities: Mapping[str, Quantity]
+
+    def at(self, values: Values, data: Data, densities: LogDensities) -> Numbers:
+        """All test quantities at points.
+
+        Parameters
+        ----------
+        values : dict of str to array (point, ...)
+            Variables.
+        data : mapping
+            What they are conditioned on.
+        densities : mapping of str to array (point,)
+            Log densities there.
+
+        Raises
+        ------
+        ValueError
+            If a quantity is no number of each point.
+        """
+        points = len(next(iter(values.values())))
+        out = {name: np.asarray(found) for name, found in densities.items()}
+        for name, quantity in self.quantities.items():
+            out |= _named(name, quantity(values, data), points)
+        moved = {n for block in equal_modes(self.symmetry) for n in block.variables}
+        labelled = canonical(self.symmetry, values)
+        for name in values:
+            word = f"{name}, in order" if name in moved else name
+            out |= _named(word, labelled[name], points)
+        return out
+
+
+def _named(name: str, found: Any, points: int) -> Numbers:
+    """Numbers of each point by name: one, or some entries of several."""
+    if isinstance(found, Mapping):
+        return {
+            key: numbers
+            for inner, part in found.items()
+            for key, numbers in _named(f"{inner}, {name}", part, points).items()
+        }
+    numbers = np.asarray(found, dtype=np.float64)
+    if numbers.shape[:1] != (points,):
+        raise ValueError(
+            f"`quantities` has {name!r}, which gives numbers of shape {numbers.shape} at {points} points; it must give "
+            "one or several for every point, along the first axis."
+        )
+    if numbers.ndim == 1:
+        return {name: numbers}
+    shape = numbers.shape[1:]
+    flat = numbers.reshape(points, -1)
+    places = np.unique(np.linspace(0, flat.shape[1] - 1, MOST_ENTRIES).astype(int))
+    variable, comma, how = name.partition(",")
+    return {
+        f"{variable}[{','.join(map(str, np.unravel_index(place, shape)))}]{comma}{how}": flat[
+            :, place
+        ]
+        for place in places
+    }
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """Where a truth lies among draws.
+
+    Attributes
+    ----------
+    share : float
+        Between 0 and 1: its rank among draws that are next to independent, plus a uniform number, over their number
+        and one. Uniform if the draws are of the posterior.
+    z : float
+        Its distance from the draws' mean in their standard deviations.
+    ess, rhat : float
+        Of the draws.
+    kept : int
+        Draws that it was ranked among.
+    """
+
+    share: float
+    z: float
+    ess: float
+    rhat: float
+    kept: int
+
+
+def rank(
+    draws: Float[np.ndarray, "chain draw"],
+    truth: float,
+    rng: np.random.Generator,
+    *,
+    independent: bool,
+) -> Ranked:
+    """Rank a truth among draws, of which every so many-th is taken that those taken are next to independent.
+
+    Ties, as those of discrete quantities, are broken at random. The same rule holds whatever the truth.
+
+    Parameters
+    ----------
+    draws : array (chain, draw)
+        Of one quantity.
+    truth : float
+        The quantity at the parameters that the data were drawn with.
+    rng : Generator
+        Of ties, and of the place within a rank.
+    independent : bool
+        Whether the draws are independent, as those of an approximation.
+    """
+    ess, rhat = _convergence(draws, independent=independent)
+    every = max(1, math.ceil(draws.size / ess - SLACK)) if ess > 0 else draws.shape[1]
+    taken = draws[:, ::every].ravel()
+    below, ties = np.sum(taken < truth), np.sum(taken == truth)
+    share = (below + rng.uniform() * (ties + 1)) / (len(taken) + 1)
+    spread = draws.std(ddof=1)
+    z = (truth - draws.mean()) / spread if spread > 0 else np.nan
+    # The mean and the sd of draws have errors of their own: of 1 / n and 2 / n in the square of z.
+    shrunk = np.sqrt(1 + 3 / max(ess, 3.0)) if np.isfinite(ess) else 1.0
+    return Ranked(float(share), float(z / shrunk), ess, rhat, len(taken))
+
+
+def _convergence(
+    draws: Float[np.ndarray, "chain draw"], *, independent: bool
+) -> tuple[float, float]:
+    """ESS, the smaller one of bulk and tail, and R-hat."""
+    if independent or np.ptp(draws) == 0:
+        return float(draws.size), 1.0
+    if not np.isfinite(draws).all():
+        return np.nan, np.nan
+    from arviz_stats.base import array_stats
+
+    axes: dict[str, Any] = {"chain_axis": 0, "draw_axis": 1}
+    bulk, tail = (float(array_stats.ess(draws, method=m, **axes)) for m in ("bulk", "tail"))
+    return min(bulk, tail), float(array_stats.rhat(draws, **axes))

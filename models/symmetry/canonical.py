@@ -1,0 +1,74 @@
+"""One labelling for every draw by itself: components in order of size, signs positive.
+
+Unlike an alignment, which matches draws with one another, the rule looks at one draw alone. So it may be used where
+a draw must not know of others: in simulation-based calibration the truth is labelled as any draw is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from .arrays import along
+from .base import Block, axes_of
+from .blocks import Symmetry, equal_modes
+from .elements import Permuted
+
+Values = Mapping[str, np.ndarray]
+
+
+def canonical(symmetry: Symmetry, values: Values) -> dict[str, np.ndarray]:
+    """Move draws (draw, ...) of the symmetry's variables into the labelling of the rule.
+
+    A block of components is put in the order of the first of its variables that has one number a component (else of the
+    first entry of its first variable), after that number's sign has been made positive where signs may change. Of a
+    block that is all or nothing, the first entry of its first variable is made the larger one of the two.
+
+    Parameters
+    ----------
+    symmetry : Symmetry
+        Blocks that do not keep the posterior's density are left out: its posterior has no such labels.
+    values : mapping of str to array (draw, ...)
+        All variables that the blocks move; others stay as they are.
+
+    Returns
+    -------
+    dict of str to array (draw, ...)
+        Moved draws.
+    """
+    out = dict(values)
+    for block in sorted(equal_modes(symmetry), key=lambda block: block.turn):
+        out = _in_order(block, out) if block.axes else _larger(block, out)
+    return out
+
+
+def _in_order(block: Block, values: Values) -> dict[str, np.ndarray]:
+    """Put a block's components in order."""
+    single = [name for name in block.axes if values[name].ndim == 2]
+    name = (single or list(block.axes))[0]
+    flipped = name in block.flipped
+    key = _number_of_each(block, name, values)
+    order = np.argsort(np.abs(key) if flipped else key, axis=1)
+    if not block.flipped:
+        return block.act(values, *Permuted(order)[:1])
+    signed = key if flipped else _number_of_each(block, block.flipped[0], values)
+    signs = np.where(along(signed, order) < 0, -1.0, 1.0)
+    return block.act(values, *Permuted(order, signs))
+
+
+def _number_of_each(block: Block, name: str, values: Values) -> np.ndarray:
+    """A number of each component, (draw, component): the first that a variable has."""
+    first = axes_of(block.axes[name])[0] + 1
+    moved = np.moveaxis(values[name], first, 1)
+    return moved.reshape(*moved.shape[:2], -1)[:, :, 0]
+
+
+def _larger(block: Block, values: Values) -> dict[str, np.ndarray]:
+    """Move a block that is all or nothing."""
+    name = block.variables[0]
+    draws = len(values[name])
+    here = values[name].reshape(draws, -1)[:, 0]
+    moved = block.act(values, np.ones(draws, bool))
+    there = moved[name].reshape(draws, -1)[:, 0]
+    return block.act(values, there > here)
