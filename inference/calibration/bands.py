@@ -15,8 +15,7 @@ from functools import lru_cache
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.special import bdtr
-from scipy.stats import norm, poisson
+from scipy.special import bdtr, gammaln, ndtr, ndtri
 
 MOST_POINTS = 200
 """Points at which the ECDF is looked at; as many as there are numbers, where those are fewer."""
@@ -87,11 +86,11 @@ def seen_shift(count: int, alpha: float) -> float:
 
 def _of_ratio(ratio: float) -> Cdf:
     """Of Phi(z), z ~ N(0, ratio^2): truths lie `ratio` posterior sds around the posterior mean."""
-    return lambda u: norm.cdf(norm.ppf(u) / ratio)
+    return lambda u: ndtr(ndtri(u) / ratio)
 
 
 def _of_shift(shift: float) -> Cdf:
-    return lambda u: norm.cdf(norm.ppf(u) - shift)
+    return lambda u: ndtr(ndtri(u) - shift)
 
 
 def _smallest(seen: Callable[[float], float], low: float, high: float) -> float:
@@ -138,11 +137,12 @@ def _leaves(count: int, gamma: float, cdf: Cdf | None = None) -> float:
         return 1.0
     points = _points(count)
     reached = np.concatenate([points if cdf is None else cdf(points), [1.0]])
+    expected = np.maximum(count * np.diff(reached, prepend=0.0), 1e-300)
+    steps = np.arange(int(np.max(np.append(upper, count) - np.insert(lower, 0, 0))) + 1)
+    chances = np.exp(steps * np.log(expected)[:, None] - expected[:, None] - gammaln(steps + 1))
     chance, first = np.ones(1), 0  # of each count from `first` on, at the point before
-    expected = count * np.diff(reached, prepend=0.0)
-    for mean, low, high in zip(expected, [*lower, count], [*upper, count], strict=True):
-        steps = poisson.pmf(np.arange(high - first + 1), mean)
-        grown = np.convolve(chance, steps)
+    for of_steps, low, high in zip(chances, [*lower, count], [*upper, count], strict=True):
+        grown = np.convolve(chance, of_steps[: high - first + 1])
         chance, first = grown[low - first : high - first + 1], low
-    inside = float(chance[0] / poisson.pmf(count, count))
-    return float(np.clip(1 - inside, 0.0, 1.0))
+    log_all = count * np.log(count) - count - gammaln(count + 1)
+    return float(np.clip(1 - chance[0] / np.exp(log_all), 0.0, 1.0))

@@ -72,8 +72,8 @@ def calibrate(
     folder : path, optional
         Where ranks are kept as they come. The same call made again goes on from there.
     workers : int, optional
-        Simulations (or groups of them, where one compiled program takes several) that are inferred at once; as many as
-        there are cores by default. The result is the same.
+        Groups of simulations that are inferred at once, where one compiled program takes many; as many as there are
+        cores by default. Elsewhere simulations are inferred one by one, and chains at once. The result is the same.
     progress : bool
         Whether to show progress.
 
@@ -223,6 +223,8 @@ def _groups(
         yield make(missing[0])
     if len(missing) < 2:
         return
+    if not run.way.together:  # JAX traces a model in one thread at a time
+        workers = 1
     with ThreadPoolExecutor(max_workers=min(workers, len(missing) - 1)) as pool:
         futures = [pool.submit(make, number) for number in missing[1:]]
         try:

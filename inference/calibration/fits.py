@@ -63,26 +63,17 @@ class CompiledFits:
         self, family: Family, method: str, settings: AdviSettings | SymmetrisedSettings
     ) -> None:
         self.family, self.method, self.settings = family, method, settings
+        self._programs: tuple[Any, Any, Any] | None = None
 
     def __call__(self, simulations: Sequence[Simulation]) -> list[Drawn]:
         """Fit and draw for each simulation."""
         data = stacked([simulation.data for simulation in simulations])
         seeds = np.array([simulation.seed for simulation in simulations], np.int64)
         with precision(self.settings.dtype):
-            like = self.family.condition(simulations[0].data)
-            begin = self._begin(like)
-
-            def began(data: Mapping[str, jax.Array], seed: jax.Array) -> Began:
-                return begin(traced(self.family, like, data), seed)
-
-            params, failed = self._trained(began, data, seeds)
-
-            def draws_of(data: Any, seed: jax.Array, params: Any) -> Any:
-                optimiser, _, _, key = began(data, seed)
-                density, q = optimiser.objective.density, optimiser.family  # type: ignore[attr-defined]
-                return draw_fit(density, q, params, key, self.settings.draws)[0]
-
-            draws = jax.jit(jax.vmap(draws_of))(data, seeds, params)
+            if self._programs is None:
+                self._programs = self._compile(self.family.condition(simulations[0].data))
+            params, failed = self._trained(data, seeds)
+            draws = self._programs[2](data, seeds, params)
             draws = {name: np.asarray(values, np.float64) for name, values in draws.items()}
         return [
             Drawn(failure="the ELBO is not finite")
@@ -91,12 +82,15 @@ class CompiledFits:
             for i in range(len(simulations))
         ]
 
-    def _trained(
-        self, began: Callable[..., Began], data: Any, seeds: np.ndarray
-    ) -> tuple[Any, np.ndarray]:
-        """Parameters of every fit as it settled, and which fits failed."""
-        steps, every = self._steps, self.settings.evaluate_every
-        wait = int(np.ceil(self.settings.anneal * steps))
+    def _compile(self, like: Target) -> tuple[Any, Any, Any]:
+        """Programs that begin fits, advance them and draw from them."""
+        begin = self._begin(like)
+
+        def began(data: Mapping[str, jax.Array], seed: jax.Array) -> Began:
+            return begin(traced(self.family, like, data), seed)
+
+        def first(data: Any, seed: jax.Array) -> State:
+            return began(data, seed)[1]
 
         def advance(data: Any, seed: jax.Array, state: State, done: Any, num: Any) -> Any:
             optimiser, _, key, _ = began(data, seed)
@@ -105,29 +99,40 @@ class CompiledFits:
             both = jax.vmap(lambda p: jnp.stack(optimiser.evaluate(key, p)))(state.params)
             return state, both[0]
 
-        axes = (0, 0, 0, None, None)
-        advances = jax.jit(jax.vmap(advance, in_axes=axes))
-        state = jax.jit(jax.vmap(lambda d, s: began(d, s)[1]))(data, seeds)
-        trace: list[np.ndarray] = []
+        def draw(data: Any, seed: jax.Array, params: Any) -> Any:
+            optimiser, _, _, key = began(data, seed)
+            density, q = optimiser.objective.density, optimiser.family  # type: ignore[attr-defined]
+            return draw_fit(density, q, params, key, self.settings.draws)[0]
+
+        shared = (0, 0, 0, None, None)
+        return (
+            jax.jit(jax.vmap(first)),
+            jax.jit(jax.vmap(advance, in_axes=shared)),
+            jax.jit(jax.vmap(draw)),
+        )
+
+    def _trained(self, data: Any, seeds: np.ndarray) -> tuple[Any, np.ndarray]:
+        """Parameters of every fit as it settled, and which fits failed."""
+        assert self._programs is not None, "compiled before"
+        first, advance, _ = self._programs
+        steps, every = self._steps, self.settings.evaluate_every
+        wait = int(np.ceil(self.settings.anneal * steps))
+        state = first(data, seeds)
+        trace = np.zeros((0, len(seeds)))
         settled = np.zeros(len(seeds), bool)
         kept = jax.tree.map(lambda leaf: leaf[:, 0], state.params)
         for done in range(0, steps, every):
             if done >= wait:
-                settled |= [
-                    has_settled(column.tolist(), self.settings.tolerance)
-                    for column in np.array(trace).T.reshape(len(seeds), -1)
-                ]
+                settled |= [has_settled(column, self.settings.tolerance) for column in trace.T]
             if settled.all():
                 break
-            state, both = advances(data, seeds, state, done, min(every, steps - done))
-            trace.append(np.asarray(both, np.float64).sum(axis=1))
+            state, both = advance(data, seeds, state, done, min(every, steps - done))
+            trace = np.vstack([trace, np.asarray(both, np.float64).sum(axis=1)])
             now = jax.tree.map(lambda leaf: leaf[:, 0], state.params)
             kept = jax.tree.map(partial(_either, settled), kept, now)
             settled |= ~np.isfinite(trace[-1])
-        finite = [
-            np.isfinite(leaf).reshape(len(seeds), -1).all(1) for leaf in jax.tree.leaves(kept)
-        ]
-        return kept, ~np.logical_and.reduce([np.isfinite(trace[-1]) | settled, *finite])
+        leaves = [np.asarray(leaf).reshape(len(seeds), -1) for leaf in jax.tree.leaves(kept)]
+        return kept, ~np.isfinite(np.concatenate(leaves, axis=1)).all(axis=1)
 
     @property
     def _steps(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,6 +43,12 @@ FITS: Mapping[str, type] = {
 MODES: Mapping[str, type] = {"laplace": LaplaceSettings, "pathfinder": PathfinderSettings}
 METHODS: Mapping[str, type] = {**CHAINS, **FITS, **MODES}
 """Methods by their words, and their settings."""
+MODULES: Mapping[str, str] = {
+    "nuts": "..mcmc.nuts",
+    "hmc": "..mcmc.hmc",
+    "laplace": "..modes.laplace",
+    "pathfinder": "..modes.pathfinder",
+}
 DEFAULTS: Mapping[str, Any] = {
     "nuts": NutsSettings(chains=2, warmup=500, draws=500),
     "hmc": HmcSettings(chains=2, warmup=500, draws=500),
@@ -64,6 +71,8 @@ class Way:
         From simulations and points (simulation, point, ...) to log densities of each.
     at_once : int
         Simulations that `infer` is given together.
+    together : bool
+        Whether one compiled program infers them.
     """
 
     method: str
@@ -72,6 +81,7 @@ class Way:
     infer: Infer
     densities: Callable[[Sequence[Simulation], Sequence[Mapping[str, Any]]], list[LogDensities]]
     at_once: int
+    together: bool = False
 
 
 def way_of(
@@ -106,7 +116,7 @@ def way_of(
 
             together = CompiledFits(family, method, chosen)
     if together is not None:
-        return Way(method, engine, chosen, together, densities, compiled.AT_ONCE)
+        return Way(method, engine, chosen, together, densities, compiled.AT_ONCE, together=True)
     own = _method(method, engine, chosen)
     independent = method not in CHAINS
     alone = _OneByOne(family, own, independent=independent)
@@ -119,23 +129,23 @@ ONE_BY_ONE = 5
 
 def _method(name: str, engine: str, settings: Any) -> Own:
     """A method of ours as one of a target and a seed."""
+    how: dict[str, Any] = {"settings": settings, "predictive_mb": 0}
+    if name == "symmetrised":
+        from ..variational.symmetrised import symmetrised_vi
 
-    def infer(target: Target, seed: int) -> xr.DataTree:
-        from onebasin import inference
+        return lambda target, seed: symmetrised_vi(target, seed=seed, **how)
+    how["check_symmetry"] = False
+    if name == "mclmc":
+        from ..microcanonical.mclmc import mclmc
 
-        how: dict[str, Any] = {"settings": settings, "seed": seed, "predictive_mb": 0}
-        if name == "symmetrised":
-            return inference.symmetrised_vi(target, **how)
-        how["check_symmetry"] = False
-        if name in FITS:
-            return inference.advi(target, family=name, engine=engine, **how)
-        if name == "mclmc":
-            return inference.mclmc(target, **how)
-        run: Any = getattr(inference, name)
-        made: xr.DataTree = run(target, engine=engine, **how)
-        return made
+        return lambda target, seed: mclmc(target, seed=seed, **how)
+    if name in FITS:
+        from ..variational.advi import advi
 
-    return infer
+        how["family"] = name
+        return lambda target, seed: advi(target, engine=engine, seed=seed, **how)
+    run: Any = getattr(import_module(MODULES[name], __package__), name)
+    return lambda target, seed: run(target, engine=engine, seed=seed, **how)
 
 
 class _OneByOne:

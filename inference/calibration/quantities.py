@@ -176,5 +176,6 @@ def _convergence(
     from arviz_stats.base import array_stats
 
     axes: dict[str, Any] = {"chain_axis": 0, "draw_axis": 1}
-    bulk, tail = (float(array_stats.ess(draws, method=m, **axes)) for m in ("bulk", "tail"))
+    bulk = float(array_stats.ess(draws, method="bulk", **axes))
+    tail = float(array_stats.ess(draws, method="tail", prob=(0.05, 0.95), **axes))
     return min(bulk, tail), float(array_stats.rhat(draws, **axes))
