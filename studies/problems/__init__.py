@@ -1,0 +1,19 @@
+"""Problems whose answers are known: models conditioned on fixed data, stated for both engines, with their symmetries.
+
+References, benchmarks and calibration take them from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from . import networks, programs
+from .problem import Draws, Invariant, Problem
+
+__all__ = ["PROBLEMS", "Draws", "Invariant", "Problem"]
+
+PROBLEMS: Mapping[str, Problem] = MappingProxyType(
+    {problem.name: problem for problem in (*networks.problems(), *programs.problems())}
+)
+"""By name."""

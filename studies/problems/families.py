@@ -1,0 +1,105 @@
+"""Families of problems: the models before their data, with priors and simulators in NumPy.
+
+A simulator shares no line with the model's density, so that an error in either is seen by calibration. Sizes are those
+of the problem's own data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import expit
+
+if TYPE_CHECKING:
+    from onebasin.inference.calibration.family import Family
+
+    from .problem import Invariant
+    from .programs import Stated
+
+Values = dict[str, np.ndarray]
+Simulate = Callable[[np.random.Generator, Mapping[str, int]], tuple[Values, np.ndarray]]
+"""From a generator and sizes to parameters and the data `y`."""
+
+
+def mixture_of_two(rng: np.random.Generator, sizes: Mapping[str, int]) -> tuple[Values, np.ndarray]:
+    """Simulate `mixture-2`."""
+    mu, sigma, theta = rng.normal(0, 5, 2), np.abs(rng.normal(0, 2, 2)), rng.beta(5, 5)
+    part = np.where(rng.uniform(size=sizes["N"]) < theta, 0, 1)
+    values = {"mu": mu, "sigma": sigma, "theta": np.array(theta)}
+    return values, rng.normal(mu[part], sigma[part])
+
+
+def mixture(rng: np.random.Generator, sizes: Mapping[str, int]) -> tuple[Values, np.ndarray]:
+    """Simulate `mixture-3` and its like."""
+    count = sizes["num_components"]
+    weight, mu = rng.dirichlet(np.full(count, 2.0)), rng.normal(0, 5, count)
+    sigma = rng.lognormal(0, 0.5, count)
+    part = rng.choice(count, p=weight, size=sizes["num_obs"])
+    return {"weight": weight, "mu": mu, "sigma": sigma}, rng.normal(mu[part], sigma[part])
+
+
+def item_response(rng: np.random.Generator, sizes: Mapping[str, int]) -> tuple[Values, np.ndarray]:
+    """Simulate `item-response-2pl`."""
+    theta, a = rng.normal(size=sizes["J"]), rng.normal(0, 2, sizes["I"])
+    b = rng.normal(0, 3, sizes["I"])
+    right = rng.uniform(size=(sizes["I"], sizes["J"])) < expit(np.outer(a, theta) - b[:, None])
+    return {"theta": theta, "a": a, "b": b}, right.astype(int)
+
+
+def hidden_markov(rng: np.random.Generator, sizes: Mapping[str, int]) -> tuple[Values, np.ndarray]:
+    """Simulate `hidden-markov`."""
+    count, length = sizes["num_states"], sizes["num_obs"]
+    start, transition = rng.dirichlet(np.ones(count)), rng.dirichlet(np.ones(count), size=count)
+    mu, sigma = rng.normal(0, 5, count), rng.lognormal(0, 0.5, count)
+    states = [rng.choice(count, p=start)]
+    for _ in range(length - 1):
+        states.append(rng.choice(count, p=transition[states[-1]]))
+    values = {"start": start, "A": transition, "mu": mu, "sigma": sigma}
+    return values, rng.normal(mu[states], sigma[states])
+
+
+def family(
+    name: str,
+    stated: Stated,
+    data: Mapping[str, Any],
+    simulate: Simulate,
+    invariants: Mapping[str, Invariant],
+) -> Family:
+    """Put a problem's family together.
+
+    Parameters
+    ----------
+    name : str
+        Of the problem.
+    stated : Stated
+        The model in both engines.
+    data : mapping
+        The problem's own, whose sizes the simulated data have.
+    simulate : callable
+        One of the above.
+    invariants : mapping
+        The problem's own, which become test quantities.
+    """
+    from onebasin.inference.calibration.family import Family
+
+    sizes = {key: value for key, value in data.items() if isinstance(value, int)}
+
+    def simulated(rng: np.random.Generator) -> tuple[Values, dict[str, np.ndarray]]:
+        values, y = simulate(rng, sizes)
+        return values, {"y": y}
+
+    return Family(
+        name,
+        simulated,
+        lambda drawn: stated.condition(name, {**sizes, **drawn}),
+        model=lambda drawn: partial(stated.model, **sizes, **drawn),
+        quantities={key: partial(_of_points, f) for key, f in invariants.items()},
+    )
+
+
+def _of_points(invariant: Invariant, values: Mapping[str, np.ndarray], data: object) -> np.ndarray:
+    """An invariant of values (point, ...)."""
+    return invariant({key: np.asarray(value)[None] for key, value in values.items()})[0]

@@ -1,0 +1,131 @@
+"""The networks: the papers' teacher, Boston Housing, digits, and a small one of tanh units."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache, partial
+
+import numpy as np
+
+from onebasin.models import NetworkTarget
+from onebasin.models.data import Split
+
+from ..boston import design as boston
+from ..lab.images import Images, classifier, image_split
+from ..label_switching.problems import condition
+from ..pourzanjani import PAPERS, relu_network
+from ..relu_teacher.design import HIDDEN, dataset
+from .invariants import class_probabilities, outputs
+from .problem import RECIPE, Problem
+
+SEED = 0
+"""Of the data."""
+POINTS, IMAGES = 10, 20
+"""Held-out inputs at which predictions are invariants."""
+_DIGITS = Images("digits", side=8, train=1000)
+_PAPER = "Pourzanjani, Jiang and Petzold 2017, Improving the identifiability of neural networks for Bayesian inference"
+
+
+def problems() -> tuple[Problem, ...]:
+    """All of them."""
+    teachers = tuple(
+        Problem(
+            f"relu-teacher-{label}",
+            f"Two ReLU units on 100 points of a teacher like them; weights and biases {words}",
+            partial(_relu_teacher, label),
+            invariants={"f": outputs(_teacher_points, "relu")},
+            settings=replace(RECIPE, target_acceptance=0.95),
+            references=(f"{_PAPER}, section 4.1",),
+            keywords=(
+                "neural network",
+                "permutation symmetry" if label in PAPERS[:2] else "constraint",
+            ),
+        )
+        for label, words in _PARAMETRISATIONS.items()
+    )
+    return (*teachers, _TANH, _BOSTON, _IMAGES)
+
+
+_PARAMETRISATIONS = {
+    "free": "as they are",
+    "givens": "with incoming weights of norm 1, as an angle",
+    "ordered": "with hidden biases in increasing order",
+    "givens+ordered": "with incoming weights of norm 1 and hidden biases in increasing order",
+}
+
+
+def _relu_teacher(label: str) -> NetworkTarget:
+    data = dataset(SEED)
+    model = relu_network(data, HIDDEN, label)
+    return model.condition(data.x, data.y, name=f"relu-teacher-{label}")
+
+
+def _teacher_points() -> np.ndarray:
+    held_out = dataset(SEED).held_out
+    assert held_out is not None, "the teacher's data have such points"
+    return held_out.x[:POINTS]
+
+
+def _tanh() -> NetworkTarget:
+    target = condition("network", SEED)
+    assert isinstance(target, NetworkTarget), "it is the network among those problems"
+    return replace(target, name="tanh-teacher")
+
+
+def _tanh_points() -> np.ndarray:
+    return np.linspace(-3.0, 3.0, POINTS)[:, None]
+
+
+_TANH = Problem(
+    "tanh-teacher",
+    "Three tanh units on 80 points of a network like them: 48 labellings, of places and signs",
+    _tanh,
+    invariants={"f": outputs(_tanh_points, "tanh")},
+    settings=replace(RECIPE, target_acceptance=0.9),
+    keywords=("neural network", "permutation symmetry", "sign symmetry"),
+)
+
+
+def _boston() -> NetworkTarget:
+    train = boston.parts(SEED, 1).train
+    model = relu_network(train, 10, "free")
+    return model.condition(train.x, train.y, name="boston-13-10-1")
+
+
+def _boston_points() -> np.ndarray:
+    return boston.parts(SEED, 1).test.x[:POINTS]
+
+
+_BOSTON = Problem(
+    "boston-13-10-1",
+    "Ten ReLU units on Boston Housing, the training part of split 1",
+    _boston,
+    invariants={"f": outputs(_boston_points, "relu")},
+    settings=replace(RECIPE, warmup=1000, init_radius=1.0),
+    references=(f"{_PAPER}, section 4.2 (there: 50 units)",),
+    keywords=("neural network", "permutation symmetry"),
+)
+
+
+@cache
+def _digits() -> Split:
+    return image_split(_DIGITS, SEED)
+
+
+def _classifier() -> NetworkTarget:
+    train = _digits().train
+    return classifier(_DIGITS, 8).condition(train.x, train.y, name="digits-64-8-10")
+
+
+_IMAGES = Problem(
+    "digits-64-8-10",
+    "Eight ReLU units that tell 1,000 handwritten digits of 8 x 8 pixels apart",
+    _classifier,
+    invariants={
+        "p": class_probabilities(
+            lambda: _digits().test.x[:IMAGES], lambda: _digits().test.y[:IMAGES], "relu"
+        )
+    },
+    settings=replace(RECIPE, warmup=1000, init_radius=1.0),
+    keywords=("neural network", "permutation symmetry", "classification"),
+)

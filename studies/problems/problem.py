@@ -1,0 +1,58 @@
+"""A problem: a model conditioned on fixed data, stated for both engines, with its symmetry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onebasin.inference import NutsSettings
+from onebasin.models import Target
+
+if TYPE_CHECKING:
+    from onebasin.inference.calibration.family import Family
+
+Draws = Mapping[str, np.ndarray]
+"""Arrays (chain, draw, *event) by variable."""
+Invariant = Callable[[Draws], np.ndarray]
+"""From draws to what no relabelling changes: (chain, draw), or (chain, draw, k)."""
+
+RECIPE = NutsSettings(chains=10, warmup=10_000, draws=10_000)
+"""The recipe of posteriordb: 10,000 iterations a chain after as many of warmup, of which every tenth is kept."""
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A model conditioned on fixed data.
+
+    Attributes
+    ----------
+    name : str
+        Its name on the command line, in files and in tables.
+    title : str
+        What it is, in a line.
+    target : callable
+        Makes the target: its data are fixed, its symmetry is declared, and it has a NumPyro definition and a Stan
+        program whose log densities differ by a constant.
+    family : callable or None
+        Makes the model before its data, prior and simulator, where that is stated.
+    invariants : mapping
+        Name to a function of the draws that no relabelling changes.
+    settings : NutsSettings
+        How a reference of it is sampled; `draws` are those of a chain before thinning.
+    references : tuple of str
+        Where the model comes from.
+    keywords : tuple of str
+        As posteriordb has them.
+    """
+
+    name: str
+    title: str
+    target: Callable[[], Target]
+    family: Callable[[], Family] | None = None
+    invariants: Mapping[str, Invariant] = field(default_factory=dict)
+    settings: NutsSettings = RECIPE
+    references: tuple[str, ...] = ()
+    keywords: tuple[str, ...] = ()

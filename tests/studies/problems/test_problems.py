@@ -1,0 +1,97 @@
+"""Problems: both engines state the same density, the declared symmetry is one, invariants are left alone."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from onebasin.inference import check_symmetry, log_density
+from onebasin.inference.engine import engine_named
+from onebasin.inference.precision import precision
+from onebasin.models.symmetry.blocks import equal_modes
+from onebasin.models.symmetry.group import Group
+from onebasin.studies.problems import PROBLEMS
+from onebasin.studies.problems.make_data import simulated
+from onebasin.studies.problems.programs import DATA, PROGRAMS, read_data
+
+SHARED = Path(__file__).parents[3] / "notebooks" / "programs"
+SYMMETRIC = [name for name, problem in PROBLEMS.items() if equal_modes(problem.target().symmetry)]
+
+
+def points(name: str, count: int = 6) -> dict[str, np.ndarray]:
+    with precision("float64"):
+        return engine_named("numpyro").density(PROBLEMS[name].target(), None).points(count, 7)
+
+
+def test_at_least_eight_problems_have_a_symmetry():
+    assert len(SYMMETRIC) >= 8
+    assert "eight-schools" not in SYMMETRIC
+    assert "relu-teacher-ordered" not in SYMMETRIC
+
+
+@pytest.mark.stan
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow if "digits" in n else ()) for n in PROBLEMS]
+)
+def test_both_engines_have_the_same_density(name):
+    target, at = PROBLEMS[name].target(), points(name)
+    draws = xr.Dataset(
+        {
+            key: (("chain", "draw", *(f"{key}{i}" for i in range(value.ndim - 1))), value[None])
+            for key, value in at.items()
+        }
+    )
+    found = (log_density(target, draws, engine=engine).values for engine in ("numpyro", "stan"))
+    np.testing.assert_allclose(*(np.diff(values) for values in found), rtol=1e-8, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", [n for n in SYMMETRIC if not PROBLEMS[n].target().is_network])
+def test_the_declared_symmetry_is_one_of_the_density(name):
+    found = check_symmetry(PROBLEMS[name].target(), engine="numpyro", seed=3)
+    assert found.holds
+
+
+@pytest.mark.parametrize("name", SYMMETRIC)
+def test_no_relabelling_changes_an_invariant(name, rng):
+    problem = PROBLEMS[name]
+    draws = {key: np.asarray(value)[None] for key, value in points(name).items()}
+    group = Group(
+        equal_modes(problem.target().symmetry), {k: v.shape[2:] for k, v in draws.items()}
+    )
+    moved = group.act(group.random(rng, (1, 6)), draws)
+    assert any(not np.array_equal(moved[key], draws[key]) for key in draws)
+    assert problem.invariants
+    for function in problem.invariants.values():
+        values = function(draws)
+        assert values.shape[:2] == (1, 6)
+        assert values.ndim in (2, 3)
+        np.testing.assert_allclose(function(moved), values, rtol=1e-10, atol=1e-12)
+
+
+def test_data_files_hold_what_is_simulated():
+    for name, made in simulated().items():
+        held = read_data(name)
+        assert held.keys() == made.keys()
+        for key, value in made.items():
+            np.testing.assert_allclose(held[key], value, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("copy", "shared"),
+    [("item_response", "item_response"), ("mixture_of_two", "mixture"), ("schools", "schools")],
+)
+def test_programs_of_the_documentation_are_the_same_files(copy, shared):
+    assert (PROGRAMS / f"{copy}.stan").read_text() == (SHARED / f"{shared}.stan").read_text()
+
+
+@pytest.mark.parametrize(
+    ("copy", "shared"),
+    [
+        ("item-response-2pl", "item_response"),
+        ("mixture-2", "mixture"),
+        ("eight-schools", "schools"),
+    ],
+)
+def test_data_of_the_documentation_are_the_same_files(copy, shared):
+    assert (DATA / f"{copy}.json").read_text() == (SHARED / f"{shared}.json").read_text()
