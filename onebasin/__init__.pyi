@@ -7,6 +7,7 @@ from .analysis.alignment.between import transpositions as transpositions
 from .analysis.alignment.failure_rates import PlantedComponents as PlantedComponents
 from .analysis.alignment.failure_rates import failure_rates as failure_rates
 from .analysis.compare.compare import compare as compare
+from .analysis.compare.reference.compare import compare_with_reference as compare_with_reference
 from .analysis.diagnostics.diagnose import diagnose as diagnose
 from .analysis.gaussian import fit_gaussian as fit_gaussian
 from .analysis.gaussian.distillation import DistillationSettings as DistillationSettings

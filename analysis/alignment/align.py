@@ -45,7 +45,7 @@ def align(
     posterior: Posterior,
     symmetry: Symmetry | str | Sequence[str] | None = None,
     *,
-    reference: str | Alignment | Posterior = "gaussian",
+    reference: str | Alignment | Target | Posterior = "gaussian",
     reference_draw: tuple[int, int] = (0, 0),
     cost: str = "weights",
     x: Any = None,
@@ -70,8 +70,8 @@ def align(
     reference : {"gaussian", "mean", "draw"}, Alignment, DataTree or Dataset
         What draws are matched with: a diagonal Gaussian fitted to the aligned draws, iterated
         (Stephens 2000); their mean likewise, which takes components of unlike spread for one another;
-        one draw; what another posterior's draws were aligned with, weights and scales included; or the mean
-        of another posterior, aligned by then.
+        one draw; what another posterior's draws were aligned with, weights and scales included (an `Alignment`, or its
+        `target` alone); or the mean of another posterior, aligned by then.
     reference_draw : tuple of int
         Chain and draw: the reference, or where the iteration starts. Its components keep their labels.
     cost : {"weights", "activations"}
@@ -128,8 +128,9 @@ def align(
     """
     words = choose("reference", reference, REFERENCES) if isinstance(reference, str) else None
     earlier = reference if isinstance(reference, Alignment) else None
+    aim = earlier.target if earlier else reference if isinstance(reference, Target) else None
     rule = Rule(
-        reference=words or ("alignment" if earlier else "posterior"),
+        reference=words or ("posterior" if aim is None else "alignment"),
         reference_draw=reference_draw,
         cost=cost,
         gauge=gauge,
@@ -142,7 +143,9 @@ def align(
     prepared = prepare(view, chosen, cost, x, gauge, max_bytes)
     features = prepared.features(view.posterior, view.argument).in_units()
     units = features.units
-    fixed = _reference_of(earlier, rule, features) if earlier else None
+    if earlier:
+        _refuse_other_rule(earlier.rule, rule)
+    fixed = None if aim is None else _reference_of(aim, features)
     rule = replace(
         rule,
         scales=choose_scales(
@@ -195,15 +198,19 @@ def _find(
     return Iterated(swept.parts, reference, matched.trace, matched.converged, distances)
 
 
-def _reference_of(earlier: Alignment, rule: Rule, features: Features) -> Reference:
-    """What an alignment matched its draws with, in the units of other draws."""
+def _refuse_other_rule(earlier: Rule, rule: Rule) -> None:
+    """Refuse the reference of an alignment that matched something else."""
     for word in ("cost", "gauge"):
-        theirs, ours = getattr(earlier.rule, word), getattr(rule, word)
+        theirs, ours = getattr(earlier, word), getattr(rule, word)
         if theirs != ours:
             raise ValueError(
                 f"`reference` is an alignment with {word}={theirs!r}, and `{word}` is {ours!r}: give the same."
             )
-    theirs = {name: np.shape(mean) for name, mean in earlier.target.reference.mean.items()}
+
+
+def _reference_of(aim: Target, features: Features) -> Reference:
+    """What an alignment matched its draws with, in the units of other draws."""
+    theirs = {name: np.shape(mean) for name, mean in aim.reference.mean.items()}
     for name, shape in features.shapes.items():
         if theirs.get(name) != shape:
             there = f"{name} of shape {theirs[name]}" if name in theirs else f"no {name}"
@@ -211,7 +218,7 @@ def _reference_of(earlier: Alignment, rule: Rule, features: Features) -> Referen
                 f"`reference` is an alignment that matched {there}, and `{features.reader.argument}` holds it with "
                 f"shape {shape}: give one of the same model and symmetry."
             )
-    return earlier.target.into(features.units)
+    return aim.into(features.units)
 
 
 def _as_came(matched: Iterated, features: Features, units: FeatureUnits) -> tuple[float, ...]:

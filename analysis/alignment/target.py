@@ -7,7 +7,9 @@ carries draws to another label. So another posterior is matched with both, in un
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 
@@ -29,6 +31,35 @@ class Target:
 
     reference: Reference
     units: FeatureUnits
+
+    @classmethod
+    def of(cls, centre: Mapping[str, Any], scale: Mapping[str, Any]) -> Self:
+        """What is matched with a diagonal Gaussian that is known by its numbers, such as a kept reference's labelling.
+
+        Parameters
+        ----------
+        centre, scale : mapping of str to array (*event)
+            Means and standard deviations, of every variable that the symmetry moves.
+
+        Raises
+        ------
+        ValueError
+            If a scale is missing, of another shape than its centre or not positive.
+        """
+        means = {name: np.asarray(value, np.float64) for name, value in centre.items()}
+        sds = {name: np.asarray(scale.get(name, np.nan), np.float64) for name in means}
+        for name, sd in sds.items():
+            if sd.shape != means[name].shape or not (sd > 0).all():
+                raise ValueError(
+                    f"`scale` of {name} must be positive and of shape {means[name].shape}, as its centre is; got "
+                    f"{str(scale.get(name))[:60]}."
+                )
+        offset = float(sum(np.log(sd).sum() for sd in sds.values()))
+        weight = {name: sd**-2.0 for name, sd in sds.items()}
+        zero = {name: np.zeros_like(mean) for name, mean in means.items()}
+        spread = {name: float(np.sqrt(np.mean(sd**2))) for name, sd in sds.items()}
+        units = FeatureUnits(zero, dict.fromkeys(means, 1.0), spread)
+        return cls(Reference(means, weight, offset, factor=0.5), units)
 
     @property
     def centre(self) -> Arrays:

@@ -82,17 +82,17 @@ def rhats(values: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, " 
 
     if len(values) < 2:
         return np.full(values.shape[2], np.nan)
-    return _of_free(values, lambda free: array_stats.rhat(free, method="rank"))
+    return of_free(values, lambda free: array_stats.rhat(free, method="rank"))
 
 
 def bulk_ess(values: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, " param"]:
     """Return the bulk ESS of quantities; NaN where constant or not finite."""
     from arviz_stats.base import array_stats
 
-    return _of_free(values, lambda free: array_stats.ess(free, method="bulk"))
+    return of_free(values, lambda free: array_stats.ess(free, method="bulk"))
 
 
-def _of_free(
+def of_free(
     values: Float[np.ndarray, "chain draw param"], statistic: Callable[[np.ndarray], np.ndarray]
 ) -> Float[np.ndarray, " param"]:
     """A statistic of arrays (param, chain, draw), of those quantities that are finite and vary."""

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 
 import pandas as pd
 
+from ..compare.reference.differences import TESTED
+from ..compare.reference.result import SHOWN, ReferenceComparison
 from ..compare.result import Comparison
 from ..diagnostics.checks import Outcome
 from ..diagnostics.result import AlignedDiagnosis, Diagnosis
@@ -128,6 +130,46 @@ def comparison_table(comparison: Comparison, *, caption: str = "") -> Table:
     columns: tuple[Column | str, ...] = ("posterior", *(_COMPARED[name] for name in names))
     caption = caption or f"against {comparison.truth}"
     return Table(columns, rows, caption).without_empty_columns()
+
+
+def reference_table(
+    comparison: ReferenceComparison, *, worst: int = SHOWN, caption: str = ""
+) -> Table:
+    """Tabulate how far a run's quantities are from a reference's, the largest |z| first."""
+    shown, bound = comparison.worst(worst), comparison.z_bound
+    off = "off by, sds"
+    columns = (
+        "quantity",
+        Column("mean", decimals=3, unit=off),
+        Column("5 %", decimals=3, unit=off),
+        Column("median", decimals=3, unit=off),
+        Column("95 %", decimals=3, unit=off),
+        Column("|z|", decimals=1, unit="largest"),
+        Column("sd", decimals=2, unit="ratio"),
+        Column("R-hat", decimals=3),
+        Column("ESS", decimals=0, unit="bulk"),
+    )
+    rows = tuple(_against(str(name), row, bound) for name, row in shown.iterrows())
+    many = len(comparison.table)
+    few = (
+        f"{len(shown)} of {many} quantities, worst first" if len(shown) < many else "all quantities"
+    )
+    return Table(columns, rows, caption or few).without_empty_columns()
+
+
+def _against(name: str, row: pd.Series, bound: float) -> Row:
+    z = max(
+        (abs(row[f"z_{each}"]) for each in TESTED if not math.isnan(row[f"z_{each}"])), default=None
+    )
+    judged = row["passed"] and not math.isnan(bound)
+    largest = _judged(z, z is not None and z <= bound) if judged else TableCell(z)
+    rhat = (
+        TableCell(row["rhat"], "" if row["passed"] else "bad")
+        if not math.isnan(row["rhat"])
+        else None
+    )
+    places = (row[f"d_{each}"] for each in TESTED)
+    return (f"`{name}`", *places, largest, row["sd_ratio"], rhat, row["ess_bulk"])
 
 
 def _worst(table: pd.DataFrame) -> tuple[float, float, float]:

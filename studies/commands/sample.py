@@ -71,10 +71,10 @@ def sample(
     from onebasin.analysis.diagnostics.diagnose import diagnose
     from onebasin.analysis.posterior.view import as_view
 
+    from ..model_file import model_file_in
     from . import sampling
     from .findings import write_findings
     from .method_settings import engine_for, settings_for
-    from .model_file import model_file_in
 
     definition = "stan" if model_file_in(program) is None else "numpyro"
     request = sampling.Request(

@@ -15,9 +15,9 @@ from onebasin.models.errors import NameTaken, WriteError
 
 from ..errors import StudyError, check_seed
 from ..methods import Settings, infer
+from ..model_file import ModelFile, loaded, model_file_in
 from . import finding
 from .groups import Groups
-from .model_file import ModelFile, loaded, model_file_in
 
 if TYPE_CHECKING:
     import xarray as xr

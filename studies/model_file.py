@@ -20,7 +20,7 @@ from typing import Any
 
 from onebasin.models.errors import OnebasinError
 
-from ..errors import StudyError
+from .errors import StudyError
 
 _LONGEST = 300
 _NUMPYROS_OWN = (OnebasinError, AssertionError)

@@ -1,0 +1,266 @@
+"""A run of any method held against what is known of its posterior: in weights modulo symmetry and in prediction."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from onebasin.models.checks import check_seed
+
+from ...alignment import align
+from ...posterior.draws import Draws, variable_of
+from ...posterior.quantiles import describe
+from ...posterior.view import Posterior, View, as_view
+from ...predictive.points import (
+    CLASS_DISTANCES,
+    REGRESSION_DISTANCES,
+    Points,
+    distances,
+    predict_points,
+)
+from ..comparable import check_comparable, unlike_weights
+from ..frame import halves
+from ..labels import labelled_as
+from . import words
+from .differences import differences
+from .judging import INVARIANT, PARAMETER, Judged, judge, why_not
+from .known import Kept, Known, known_of
+from .result import ReferenceComparison
+
+Progress = Callable[[int, int], None]
+
+
+def compare_with_reference(
+    posterior: Posterior,
+    reference: Any,
+    *,
+    name: str = "the run",
+    x: Any = None,
+    y: Any = None,
+    weights: bool = True,
+    var_names: Sequence[str] | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> ReferenceComparison:
+    """Say how far a run of any method is from a reference posterior, and whether that is more than Monte Carlo error.
+
+    Parameters
+    ----------
+    posterior : DataTree, path, or what a sampler returned
+        The run, in any form that `ob.diagnose` takes. Draws of fits and ensembles count as independent ones.
+    reference : Reference, or a posterior
+        What `ob.open_reference` returned; or draws that are taken for the truth, such as those of a long run of NUTS.
+    name : str
+        What sentences call the run.
+    x : array (obs, in), optional
+        Inputs at which a network's predictions are compared; by default those that it was fitted to.
+    y : array (obs,) or (obs, out), optional
+        Labels or targets at `x`; without them nothing is scored.
+    weights : bool
+        Whether parameters are compared too, or only what no relabelling changes, and predictions.
+    var_names : sequence of str, optional
+        Variables whose entries are compared; by default all that the reference knows.
+    seed : int
+        Of the noise of predictions.
+    progress : callable, optional
+        Called with draws gone through and draws in all, while they are aligned.
+
+    Returns
+    -------
+    ReferenceComparison
+        A verdict in words, what it rests on, and every quantity's differences.
+
+    Raises
+    ------
+    TypeError
+        If the run is no posterior.
+    ValueError
+        If the run is of another model, lacks a variable, has an entry that is not finite, or has fewer than 4 draws a
+        chain; or if points do not fit the network.
+
+    See Also
+    --------
+    compare : posteriors held against one of them, by their draws.
+
+    Notes
+    -----
+    Every draw is matched with the reference's canonical labelling, then mean, 5 % quantile, median and 95 % quantile of
+    every quantity are held against the known ones. R-hat and ESS come first: a run that has not converged modulo the
+    symmetry cannot be judged.
+
+    References
+    ----------
+    Magnusson et al. 2025, posteriordb, AISTATS (reference posteriors). Vehtari et al. 2021, Bayesian Analysis 16(2)
+    (Monte Carlo errors of quantiles).
+
+    Examples
+    --------
+    >>> fit = ob.advi(target, family="meanfield", seed=1)
+    >>> found = ob.compare_with_reference(fit, posterior, name="mean-field")
+    >>> found.table.loc["theta", ["d_mean", "sd_ratio"]].shape
+    (2,)
+    """
+    check_seed(seed)
+    view = as_view(posterior)
+    view.check_sampled()
+    known = _known(reference, progress)
+    _check_model(view, known, name)
+    view = labelled_as(view, known.draws, known.variables)
+    free = view.is_independent
+    chains = 0 if free else view.num_chains
+    table = [_invariants(view, known, chains, free)]
+    rule = ""
+    if weights:
+        aligned, rule = _aligned(view, known, progress)
+        table.append(_parameters(aligned, known, var_names, chains, free))
+    whole = pd.concat([part for part in table if len(part)] or table)
+    judged = judge(whole)
+    predictions = _predictions(view, known, x, y, seed)
+    return ReferenceComparison(
+        name=name,
+        reference=known.name,
+        verdict=judged.verdict,
+        sentences=tuple(_sentences(known.name, judged, chains, predictions)),
+        table=whole,
+        z_bound=judged.tests.bound if judged.tests.number else math.nan,
+        tests=judged.tests.number,
+        beyond=judged.tests.beyond,
+        visible=judged.tests.visible,
+        visible_tail=judged.tests.visible_tail,
+        predictions=predictions,
+        notes=tuple(words.notes(judged, rule)),
+    )
+
+
+def _known(reference: Any, progress: Progress | None) -> Known:
+    if isinstance(reference, Known):
+        return reference
+    return (
+        reference.known if isinstance(reference, Kept) else known_of(reference, progress=progress)
+    )
+
+
+def _sentences(
+    reference: str, judged: Judged, chains: int, predictions: Mapping[str, float]
+) -> list[str]:
+    said: list[str] = []
+    if judged.verdict == "cannot be judged":
+        why, remedy = why_not(judged.failed, chains)
+        said += [f"Cannot be judged beside `{reference}`: {why[:1].lower()}{why[1:]} {remedy}"]
+    elif judged.verdict == "differs":
+        said += words.difference(reference, judged)
+    else:
+        said += words.agreement(reference, judged)
+    if len(judged.failed) and len(judged.rows):
+        why, remedy = why_not(judged.failed, chains)
+        said.append(
+            f"Its {judged.failed['kind'].iloc[0]}s are not judged: {why[:1].lower()}{why[1:]} {remedy}"
+        )
+    if told := words.prediction(predictions):
+        said.append(told)
+    return said
+
+
+def _check_model(view: View, known: Known, name: str) -> None:
+    """Refuse a run of another model, or without a variable that is known."""
+    if view.network is not None and known.draws.network is not None:
+        check_comparable({known.name: known.draws, name: view}, known.name)
+        unlike = unlike_weights(known.draws.network, view.network)
+        if unlike:
+            raise ValueError(
+                f"`{view.argument}` is {unlike}, as `{known.name}` is: hold it against a reference of its own "
+                "parametrisation."
+            )
+    there = view.variables
+    absent = [each for each in known.variables if each not in there]
+    if absent:
+        raise ValueError(
+            f"`{view.argument}` lacks {', '.join(absent)}, which `{known.name}` holds, and has {', '.join(there)}: "
+            "give a run of the same model, its variables under the same names."
+        )
+    for each in known.variables:
+        shapes = [_shape(one, each) for one in (view, known.draws)]
+        if shapes[0] != shapes[1]:
+            raise ValueError(
+                f"`{view.argument}` holds {each} of shape {shapes[0]}, and `{known.name}` of shape {shapes[1]}: give a "
+                "run of the same model and data."
+            )
+
+
+def _shape(view: View, name: str) -> tuple[int, ...]:
+    return view.values(name).shape[2:]
+
+
+def _aligned(view: View, known: Known, progress: Progress | None) -> tuple[View, str]:
+    """Bring every draw into the canonical labelling; return it, and the rule in words."""
+    if known.labelling is None:
+        return view, ""
+    alignment = align(view, known.symmetry, reference=known.labelling, progress=progress)
+    rule = "; ".join(block.describe() for block in known.symmetry)
+    said = f"Modulo {rule}: every draw is matched with the canonical labelling of `{known.name}`."
+    return as_view(alignment.posterior, view.argument), said
+
+
+def _invariants(view: View, known: Known, chains: int, free: bool) -> pd.DataFrame:
+    draws = known.measure(view)
+    names = list(known.invariants.index)
+    return _differences(draws, names, known.invariants, chains, free, INVARIANT)
+
+
+def _parameters(
+    aligned: View, known: Known, var_names: Sequence[str] | None, chains: int, free: bool
+) -> pd.DataFrame:
+    wanted = known.variables if var_names is None else tuple(dict.fromkeys(var_names))
+    unknown = [each for each in wanted if each not in known.variables]
+    if unknown or not wanted:
+        raise ValueError(
+            f"`var_names` asks for {', '.join(unknown) or 'nothing'}, which `{known.name}` does not hold; it holds "
+            f"{', '.join(known.variables)}."
+        )
+    names = [row for row in known.parameters.index if variable_of(row, wanted) in wanted]
+    return _differences(aligned.draws(wanted), names, known.parameters, chains, free, PARAMETER)
+
+
+def _differences(
+    draws: Draws, names: list[str], known: pd.DataFrame, chains: int, free: bool, kind: str
+) -> pd.DataFrame:
+    absent = [each for each in names if each not in set(draws.names)]
+    if absent:
+        raise ValueError(
+            f"`posterior` lacks {', '.join(absent[:6])}, of which the reference tells: give a run of the same model."
+        )
+    described = describe(draws, independent=free)
+    table = differences(known.loc[names], described.loc[names], chains=chains)
+    table.insert(0, "kind", kind)
+    return table
+
+
+def _predictions(view: View, known: Known, x: Any, y: Any, seed: int) -> dict[str, float]:
+    """Distances of predictions from the reference's, and what its halves differ by; empty where there is no network."""
+    model = known.draws.network
+    if model is None:
+        if x is not None:
+            raise ValueError(
+                f"`x` is given, but `{known.name}` is of no network that could predict there: leave `x` out."
+            )
+        return {}
+    inputs, outputs = (known.draws.x, known.draws.y) if x is None else (x, y)
+    if inputs is None:
+        return {}
+    points = Points.of(model, inputs, outputs)
+    classifier = model.is_classifier
+    parts = (view, known.draws, *halves(known.draws))
+    ours, truth, first, second = (predict_points(model, part, points, seed=seed) for part in parts)
+    apart = distances(ours, truth, classifier=classifier)
+    floor = distances(second, first, classifier=classifier)
+    kept = CLASS_DISTANCES if classifier else REGRESSION_DISTANCES
+    scores = {f"{each}_known": value for each, value in truth.scores.items()}
+    return {
+        **{each: apart[each] for each in kept},
+        **{f"{each}_floor": floor[each] for each in kept},
+        **ours.scores,
+        **scores,
+    }

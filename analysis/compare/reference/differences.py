@@ -1,0 +1,167 @@
+"""How far quantities of a run are from what is known of them: in posterior sds, and in Monte Carlo errors.
+
+Convention: for each of mean, 5 % quantile, median and 95 % quantile, `d` is the run's value less the known one over
+the known sd, and `z` the same difference over sqrt(mcse_run^2 + mcse_known^2). The sd itself is compared by its ratio
+and by that of the 90 % intervals' widths, and is not tested: its Monte Carlo error rests on fourth moments, which heavy
+tails do not have, and the quantiles see the same error.
+
+All tests of a run share one bound on |z|, Bonferroni's: that any of them is beyond it by chance, where the run is
+right, has a probability of at most `FALSE_ALARM`, however the quantities depend on one another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+TESTED = ("mean", "q5", "q50", "q95")
+"""What is tested of every quantity."""
+FALSE_ALARM = 0.05
+"""Probability, at most, that a run which is right is said to differ."""
+SEEN = 0.95
+"""Probability with which an error of the size that is called visible is seen."""
+DECIDES = 1.05
+"""R-hat above which chains are not compared with anything."""
+PER_CHAIN = 100.0
+"""Bulk and tail ESS that every chain has to have for its Monte Carlo errors to be trusted."""
+
+
+@dataclass(frozen=True)
+class Worst:
+    """The difference that is largest among those beyond the bound.
+
+    Attributes
+    ----------
+    quantity : str
+        Which.
+    statistic : str
+        One of `TESTED`.
+    d, z : float
+        The difference, in sds and in Monte Carlo errors.
+    """
+
+    quantity: str
+    statistic: str
+    d: float
+    z: float
+
+
+def differences(known: pd.DataFrame, run: pd.DataFrame, *, chains: int) -> pd.DataFrame:
+    """Hold described quantities against what is known of them.
+
+    Parameters
+    ----------
+    known, run
+        Tables of `posterior.quantiles.describe` with the same rows.
+    chains
+        Markov chains of the run; 0 where its draws are independent.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row a quantity: `mean_known`, `mean`, `sd_known`, `sd`; `d_mean`, `z_mean` and so on for each of `TESTED`;
+        `error`, the Monte Carlo error of the difference of means in known sds, and `error_tail`, the larger one of the
+        5 and 95 % quantiles' differences; `sd_ratio` and `width_ratio`, of the run to the known; `rhat`, `ess_bulk`,
+        `ess_tail` of the run; and `passed`, whether its Monte Carlo errors can be trusted. What varies on neither side
+        has a difference of 0, or an infinite one.
+    """
+    run = run.reindex(known.index)
+    out = pd.DataFrame({"mean_known": known["mean"], "mean": run["mean"]})
+    out["sd_known"], out["sd"] = known["sd"], run["sd"]
+    still = ~(known["sd"] > 0)
+    unit = known["sd"].where(~still, run["sd"])
+    errors = {}
+    for name in TESTED:
+        difference = run[name] - known[name]
+        difference = difference.where(~_alike(run[name], known[name]) | ~still, 0.0)
+        errors[name] = np.hypot(run[f"mcse_{name}"], known[f"mcse_{name}"])
+        out[f"d_{name}"] = _over(difference, unit)
+        out[f"z_{name}"] = _over(difference, errors[name])
+    out["error"] = errors["mean"] / unit.where(unit > 0)
+    out["error_tail"] = np.maximum(errors["q5"], errors["q95"]) / unit.where(unit > 0)
+    out["sd_ratio"] = run["sd"] / known["sd"].where(~still)
+    width = known["q95"] - known["q5"]
+    out["width_ratio"] = (run["q95"] - run["q5"]) / width.where(width > 0)
+    for name in ("rhat", "ess_bulk", "ess_tail"):
+        out[name] = run[name]
+    out["passed"] = _passed(run, still, chains)
+    return out
+
+
+def _alike(a: pd.Series, b: pd.Series) -> pd.Series:
+    """Constants that are equal up to rounding."""
+    return pd.Series(np.isclose(a, b, rtol=1e-10, atol=0.0), index=a.index)
+
+
+def _over(difference: pd.Series, unit: pd.Series) -> pd.Series:
+    """Divide; where there is no unit, no difference is 0 and any other is infinite."""
+    apart = pd.Series(np.where(difference == 0, 0.0, np.inf), index=difference.index)
+    whole = (difference / unit.where(unit > 0)).where(unit != 0, apart * np.sign(difference))
+    return whole.astype(float)
+
+
+def _passed(run: pd.DataFrame, still: pd.Series, chains: int) -> pd.Series:
+    """Whether a quantity's Monte Carlo errors can be trusted."""
+    if not chains:
+        return pd.Series(np.isfinite(run["mcse_mean"]), index=run.index)
+    enough = run[["ess_bulk", "ess_tail"]].min(axis=1, skipna=False) >= PER_CHAIN * chains
+    constant = ~(run["sd"] > 0) & still
+    return (enough & (run["rhat"] <= DECIDES)) | constant
+
+
+@dataclass(frozen=True)
+class Tested:
+    """What the tests of judged quantities come to.
+
+    Attributes
+    ----------
+    number : int
+        Of tests.
+    bound : float
+        On |z|.
+    beyond : tuple of str
+        Quantities with a test beyond it.
+    largest : Worst or None
+        The test with the largest |d| of those beyond; None where none is.
+    visible : float
+        Smallest error of a mean, in known sds, that would have been seen in every quantity with probability `SEEN`.
+    visible_tail : float
+        The same of 5 and 95 % quantiles.
+    """
+
+    number: int
+    bound: float
+    beyond: tuple[str, ...]
+    largest: Worst | None
+    visible: float
+    visible_tail: float
+
+
+def tested(table: pd.DataFrame) -> Tested:
+    """Test the rows of `differences` all together."""
+    from scipy.stats import norm
+
+    z = table[[f"z_{name}" for name in TESTED]]
+    number = int(z.notna().to_numpy().sum())
+    bound = float(norm.isf(FALSE_ALARM / 2 / max(number, 1)))
+    beyond = table[(z.abs() > bound).any(axis=1)]
+    worst = max(_beyond(beyond, bound), key=lambda one: abs(one.d), default=None)
+    reach = bound + float(norm.ppf(SEEN))
+    return Tested(
+        number=number,
+        bound=bound,
+        beyond=tuple(map(str, beyond.index)),
+        largest=worst,
+        visible=reach * float(table["error"].max()),
+        visible_tail=reach * float(table["error_tail"].max()),
+    )
+
+
+def _beyond(table: pd.DataFrame, bound: float) -> Iterator[Worst]:
+    for name in TESTED:
+        for quantity, d, z in table[[f"d_{name}", f"z_{name}"]].itertuples():
+            if abs(z) > bound:
+                yield Worst(str(quantity), name, float(d), float(z))

@@ -1,0 +1,96 @@
+"""The verdict on a run beside what is known: whether it can be judged, and then whether anything differs.
+
+R-hat and ESS come before any difference: a stuck chain blows up its own Monte Carlo error, until any difference passes
+for chance. What no relabelling changes leads: where that has not converged nothing is judged, and where it has, entries
+that alignment does not bring together are left out and the rest is judged without them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from ...diagnostics.causes.short import times_as_many
+from .differences import DECIDES, PER_CHAIN, Tested, tested
+
+Verdict = Literal["agrees", "agrees in part", "differs", "cannot be judged"]
+INVARIANT, PARAMETER = "invariant", "parameter"
+APART = 1.1
+"""R-hat above which chains stand apart rather than that they are short."""
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """What becomes of a table of differences.
+
+    Attributes
+    ----------
+    verdict : str
+        One of `Verdict`.
+    rows : DataFrame
+        Those that were judged.
+    tests : Tested
+        Of them.
+    failed : DataFrame
+        Rows whose Monte Carlo errors cannot be trusted.
+    """
+
+    verdict: Verdict
+    rows: pd.DataFrame
+    tests: Tested
+    failed: pd.DataFrame
+
+
+def judge(table: pd.DataFrame) -> Judged:
+    """Judge differences, each row of which is an invariant or a parameter (column `kind`)."""
+    failed = table[~table["passed"]]
+    kinds = set(failed["kind"])
+    leading = INVARIANT if (table["kind"] == INVARIANT).any() else PARAMETER
+    rows = table.iloc[:0] if leading in kinds else table[~table["kind"].isin(kinds)]
+    tests = tested(rows)
+    if rows.empty:
+        verdict: Verdict = "cannot be judged"
+    elif tests.beyond:
+        verdict = "differs"
+    else:
+        verdict = "agrees in part" if kinds else "agrees"
+    return Judged(verdict, rows, tests, failed)
+
+
+def why_not(failed: pd.DataFrame, chains: int) -> tuple[str, str]:
+    """Say why quantities cannot be judged, and what to do."""
+    if not chains:
+        return (
+            "Its draws have no Monte Carlo error that could be computed.",
+            "Take more draws of it.",
+        )
+    worst, ess = failed["rhat"], failed[["ess_bulk", "ess_tail"]].min(axis=1)
+    what = failed["kind"].map({INVARIANT: "invariants", PARAMETER: "parameters"}).unique()
+    shown = (
+        f"{len(failed)} of its {' and '.join(what)}"
+        if len(failed) > 1
+        else f"its {failed['kind'].iloc[0]}"
+    )
+    verb = "have" if len(failed) > 1 else "has"
+    if worst.max() > DECIDES:
+        said = f"{shown} {verb} an R-hat above {DECIDES:g} (`{worst.idxmax()}`: {worst.max():.2f})"
+    else:
+        said = (
+            f"{shown} {verb} fewer than {PER_CHAIN:g} effective draws a chain (`{ess.idxmin()}`: "
+            f"{np.nan_to_num(ess.min()):.0f} in all)"
+        )
+    return f"{said[:1].upper()}{said[1:]}.", _remedy(worst.max(), ess.min(), chains)
+
+
+def _remedy(rhat: float, ess: float, chains: int) -> str:
+    if rhat > APART or math.isnan(ess):
+        return (
+            "Its chains have not converged: see by `onebasin diagnose` what keeps them apart, and sample again; until "
+            "then its Monte Carlo errors, and every comparison by them, say nothing."
+        )
+    times = times_as_many(float(ess), PER_CHAIN * chains, float(rhat), DECIDES)
+    return f"Draw about {times} times as many, with a longer warmup."

@@ -1,0 +1,149 @@
+"""What is known of a posterior: moments and quantiles with their errors, and the labelling that they are in.
+
+The labelling of a posterior with interchangeable parts is canonical: centres and scales that are fixed once, with which
+every draw is matched, the known ones as those of any other run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import pandas as pd
+
+from onebasin.models import schema
+from onebasin.models.symmetry.blocks import Symmetry, equal_modes
+
+from ...alignment import align
+from ...alignment.target import Target
+from ...diagnostics.invariants import invariants
+from ...posterior.deciding import deciding
+from ...posterior.draws import Draws, entry_names
+from ...posterior.quantiles import describe
+from ...posterior.view import View, as_view
+
+NEEDED = (
+    "mean",
+    "sd",
+    *(f"{e}{q}" for e in ("", "mcse_") for q in ("q5", "q50", "q95")),
+    "mcse_mean",
+)
+"""Columns of a table that a run is held against."""
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What is known of a posterior.
+
+    Attributes
+    ----------
+    name : str
+        What sentences call it.
+    draws : View
+        Some of its draws, in the canonical labelling; predictions are made of them.
+    symmetry : Symmetry
+        Blocks that make equal modes.
+    labelling : Target or None
+        What draws are matched with, to be in the canonical labelling; None without a symmetry.
+    parameters : DataFrame
+        A row an entry in the canonical labelling, columns of `posterior.quantiles.DESCRIBED`, at least `NEEDED`.
+    invariants : DataFrame
+        The same of quantities that no element of the symmetry changes; may be empty.
+    measure : callable
+        From a run's view to the draws of these quantities.
+    """
+
+    name: str
+    draws: View
+    symmetry: Symmetry
+    labelling: Target | None
+    parameters: pd.DataFrame
+    invariants: pd.DataFrame
+    measure: Callable[[View], Draws]
+
+    def __post_init__(self) -> None:
+        """Refuse tables that lack a column."""
+        for table in (self.parameters, self.invariants):
+            absent = [column for column in NEEDED if column not in table]
+            if absent:
+                raise ValueError(
+                    f"`reference` {self.name} lacks {', '.join(absent)}: give what `open_reference` returned."
+                )
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Variables of its parameters, in the order of its draws."""
+        rows = set(self.parameters.index)
+        names = self.draws.variables
+        return tuple(n for n in names if not rows.isdisjoint(entry_names(self.draws.posterior[n])))
+
+
+@runtime_checkable
+class Kept(Protocol):
+    """What opens to something that is known, such as a reference posterior of the repository."""
+
+    @property
+    def known(self) -> Known:
+        """What is known."""
+        ...
+
+
+def known_of(
+    posterior: Any,
+    *,
+    name: str = "the reference",
+    symmetry: Symmetry | str | Sequence[str] | None = None,
+    progress: Progress | None = None,
+) -> Known:
+    """Find out what is known of a posterior from draws that are taken for it, such as a long run of NUTS.
+
+    Parameters
+    ----------
+    posterior
+        The draws.
+    name
+        What sentences call it.
+    symmetry
+        Modulo what; by default what the posterior declares.
+    progress
+        Called with draws gone through and draws in all, while they are aligned.
+
+    Raises
+    ------
+    ValueError
+        If a draw is not finite, or there are fewer than 4 a chain.
+    """
+    view = as_view(posterior, "reference")
+    blocks = equal_modes(view.symmetry if symmetry is None else view.as_symmetry(symmetry))
+    alignment = align(view, blocks, progress=progress) if blocks else None
+    if alignment is not None:
+        view = as_view(alignment.posterior, view.argument)
+
+    def measure(run: View) -> Draws:
+        return without_lp(invariants(run, blocks)) if blocks else nothing(run)
+
+    free = view.is_independent
+    names, _ = deciding(view)
+    return Known(
+        name=name,
+        draws=view,
+        symmetry=blocks,
+        labelling=None if alignment is None else alignment.target,
+        parameters=describe(view.draws(names), independent=free),
+        invariants=describe(measure(view), independent=free),
+        measure=measure,
+    )
+
+
+def without_lp(draws: Draws) -> Draws:
+    """Leave out the log density, which engines give up to constants of their own."""
+    kept = [place for place, name in enumerate(draws.names) if name != schema.LP]
+    return Draws(tuple(draws.names[place] for place in kept), draws.values[..., kept])
+
+
+def nothing(run: View) -> Draws:
+    """No quantities, where there is no symmetry: then every parameter is one that nothing changes."""
+    return Draws((), np.empty((run.num_chains, run.num_draws, 0)))

@@ -1,0 +1,137 @@
+"""Moments and quantiles of quantities, each with its Monte Carlo error: what one posterior is held against another by.
+
+Convention: rows are quantities, columns those of `DESCRIBED`. Of a Markov chain the errors come from effective sample
+sizes: of the mean, of the sd, and of each quantile by itself (Vehtari, Gelman, Simpson, Carpenter and Bürkner 2021,
+section 4.4). Of independent draws, as of a variational fit, every draw is an effective one; R-hat is then not defined.
+R-hat of a single chain is that of its halves. What does not vary, up to rounding, has errors of 0, and no R-hat or ESS.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+from .deciding import rhat_of_entries
+from .draws import Draws
+from .summary import bulk_ess, of_free
+from .units import in_rows, units_of
+
+QUANTILES = {"q5": 0.05, "q25": 0.25, "q50": 0.5, "q75": 0.75, "q95": 0.95}
+PLACES = ("mean", "sd", *QUANTILES)
+ERRORS = tuple(f"mcse_{name}" for name in PLACES)
+DESCRIBED = (*PLACES, *ERRORS, "ess_bulk", "ess_tail", "rhat")
+_ONE_SD = (0.1586553, 0.8413447)
+"""Between which of its quantiles the normal distribution has one standard deviation to either side."""
+
+Rows = Float[np.ndarray, "param all"]
+
+
+def describe(draws: Draws, *, independent: bool = False) -> pd.DataFrame:
+    """Describe every scalar quantity by moments and quantiles with their Monte Carlo errors.
+
+    Parameters
+    ----------
+    draws
+        At least 4 a chain, all finite.
+    independent
+        Whether no draw depends on the one before.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a quantity, indexed by name, with the columns of `DESCRIBED`.
+
+    References
+    ----------
+    Vehtari, Gelman, Simpson, Carpenter and Bürkner 2021, Bayesian Analysis 16(2).
+    """
+    blocks = [_described(values, independent) for values in draws.blocks()]
+    rows = np.concatenate([np.empty((0, len(DESCRIBED))), *blocks])
+    return pd.DataFrame(rows, pd.Index(draws.names, name="quantity"), list(DESCRIBED))
+
+
+def _described(
+    values: Float[np.ndarray, "chain draw param"], independent: bool
+) -> Float[np.ndarray, "param column"]:
+    units = units_of(values)
+    scaled = units.into(values)
+    places = _places(in_rows(scaled))
+    errors = _independent(in_rows(scaled), places) if independent else _of_chains(scaled, places)
+    errors[:, units.constant] = 0.0
+    located = units.centre + units.unit * places
+    located[1] = np.where(units.constant, 0.0, units.unit * places[1])
+    quality = _unjudged(values) if independent else _quality(values)
+    quality[:, units.constant] = np.nan
+    return np.concatenate([located, units.unit * errors, quality]).T
+
+
+def _places(rows: Rows) -> Float[np.ndarray, "place param"]:
+    """Mean, sd and quantiles."""
+    quantiles = np.quantile(rows, list(QUANTILES.values()), axis=1)
+    return np.concatenate([[rows.mean(axis=1)], [rows.std(axis=1, ddof=1)], quantiles])
+
+
+def _independent(
+    rows: Rows, places: Float[np.ndarray, "place param"]
+) -> Float[np.ndarray, "place param"]:
+    """Errors of independent draws; of the sd by the delta method from the fourth moment."""
+    count, (mean, sd) = rows.shape[1], places[:2]
+    fourth = ((rows - mean[:, None]) ** 4).mean(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        of_sd = np.sqrt(np.maximum(fourth - sd**4, 0) / count) / (2 * sd)
+    ordered, all_of_them = np.sort(rows, axis=1), np.full(len(rows), float(count))
+    of_quantiles = [_quantile_error(ordered, q, all_of_them) for q in QUANTILES.values()]
+    return np.stack([sd / np.sqrt(count), of_sd, *of_quantiles])
+
+
+def _of_chains(
+    values: Float[np.ndarray, "chain draw param"], places: Float[np.ndarray, "place param"]
+) -> Float[np.ndarray, "place param"]:
+    """Errors of Markov chains."""
+    from arviz_stats.base import array_stats  # here: it takes two seconds to import
+
+    ordered = np.sort(in_rows(values), axis=1)
+    errors = [
+        of_free(values, lambda free, kind=kind: array_stats.mcse(free, method=kind))
+        for kind in ("mean", "sd")
+    ]
+    for probability in QUANTILES.values():
+        ess = of_free(
+            values,
+            lambda free, p=probability: array_stats.ess(free, method="quantile", prob=p),
+        )
+        errors.append(_quantile_error(ordered, probability, ess))
+    return np.stack(errors)
+
+
+def _quantile_error(
+    ordered: Rows, probability: float, ess: Float[np.ndarray, " param"]
+) -> Float[np.ndarray, " param"]:
+    """Half the distance of the order statistics that stand one standard error to either side of a quantile's place."""
+    from scipy.stats import beta
+
+    count = ordered.shape[1]
+    with np.errstate(invalid="ignore"):
+        at = beta.ppf(
+            np.array(_ONE_SD)[:, None], ess * probability + 1, ess * (1 - probability) + 1
+        )
+    at = np.clip(np.nan_to_num(at * count - 1), 0, count - 1)
+    low, high = np.floor(at[0]).astype(np.intp), np.ceil(at[1]).astype(np.intp)
+    every = np.arange(len(ordered))
+    error = (ordered[every, high] - ordered[every, low]) / 2
+    return np.where(np.isfinite(ess), error, np.nan)
+
+
+def _quality(values: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, "3 param"]:
+    """Bulk ESS, tail ESS and R-hat."""
+    from arviz_stats.base import array_stats
+
+    tail = of_free(values, lambda free: array_stats.ess(free, method="tail", prob=(0.05, 0.95)))
+    return np.stack([bulk_ess(values), tail, rhat_of_entries(values)])
+
+
+def _unjudged(values: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, "3 param"]:
+    """The number of independent draws, twice, and no R-hat."""
+    ess = np.full(values.shape[2], float(values.shape[0] * values.shape[1]))
+    return np.stack([ess, ess, np.full(len(ess), np.nan)])
