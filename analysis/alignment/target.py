@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +33,7 @@ class Target:
     units: FeatureUnits
 
     @classmethod
-    def of(cls, centre: Mapping[str, Any], scale: Mapping[str, Any]) -> Self:
+    def of(cls, centre: Mapping[str, Any], scale: Mapping[str, Any]) -> Target:
         """What is matched with a diagonal Gaussian that is known by its numbers, such as a kept reference's labelling.
 
         Parameters
