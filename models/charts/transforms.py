@@ -2,8 +2,8 @@
 
 A weight matrix W (in, hidden) whose columns are unit vectors lives on a product of spheres. Each
 chart maps an unconstrained array to such a matrix; its `log_abs_det_jacobian` is the log density,
-on the unconstrained space, that makes the columns uniform on their spheres when nothing else is
-said (up to a constant).
+on the unconstrained space, that gives the columns the measure of area on their spheres when nothing
+else is said.
 
 `GivensTransform` is the chart of Pourzanjani et al. 2017, section 3.2: from K - 1 angles a column,
 
@@ -16,8 +16,8 @@ The open interval of the longitude has a seam: two neighbouring unit vectors on 
 are infinitely far apart in the unconstrained space, so a posterior that touches the seam is split
 into two modes. `SeamlessGivensTransform` gives the longitude as the direction of a point of the
 plane instead; `UnitVectorTransform` normalises a Gaussian vector, as Stan's `unit_vector` does.
-Both carry one redundant radius a column, whose own density is independent of the unit vector, so
-the posterior of W is the same in every chart.
+Both carry one redundant radius a column, whose own density is normalised and independent of the unit
+vector, so the posterior of W is the same in every chart, and so is its evidence.
 """
 
 from __future__ import annotations
@@ -47,6 +47,11 @@ RADIUS_SD = 0.25
 """Spread of the seamless chart's redundant radius about 1. Narrow enough to keep away from the
 origin, where the angle is undefined (4 sd), wide enough not to force a smaller step size than the
 weights do."""
+_LOG_RADIUS_MASS = math.log(
+    RADIUS_SD**2 * math.exp(-0.5 / RADIUS_SD**2)
+    + RADIUS_SD * math.sqrt(math.pi / 2) * (1 + math.erf(1 / (RADIUS_SD * math.sqrt(2))))
+)
+"""Log of the integral of r exp(-(r - 1)^2 / (2 RADIUS_SD^2)) over all r > 0."""
 
 Raw = Float[Array, "*batch raw hidden"]
 Theta = Float[Array, "*batch angle hidden"]
@@ -238,9 +243,9 @@ class SeamlessGivensTransform(_ColumnTransform):
         return jnp.concatenate([jnp.cos(longitude), jnp.sin(longitude), rest], -2)
 
     def log_abs_det_jacobian(self, x: Raw, y: Columns, intermediates: object = None) -> LogDensity:
-        """Log density of the latitudes and of the redundant radius, without its constant."""
+        """Log density of the latitudes and of the redundant radius."""
         radius = jnp.linalg.norm(x[..., :2, :], axis=-2)
-        of_radius = jnp.sum(-0.5 * ((radius - 1) / RADIUS_SD) ** 2, -1)
+        of_radius = jnp.sum(-0.5 * ((radius - 1) / RADIUS_SD) ** 2 - _LOG_RADIUS_MASS, -1)
         return of_radius + _latitudes_log_density(x[..., 2:, :])
 
 
@@ -263,8 +268,13 @@ class UnitVectorTransform(_ColumnTransform):
         return y
 
     def log_abs_det_jacobian(self, x: Raw, y: Columns, intermediates: object = None) -> LogDensity:
-        """Log density of a standard normal array, without its constant."""
-        return -0.5 * jnp.sum(x * x, (-2, -1))
+        """Log density of the redundant radii, chi with as many degrees of freedom as there are rows.
+
+        That of a standard normal array, less the log area of the spheres.
+        """
+        rows, columns = x.shape[-2:]
+        constant = (rows / 2 - 1) * math.log(2) + math.lgamma(rows / 2)
+        return -0.5 * jnp.sum(x * x, (-2, -1)) - columns * constant
 
 
 def _register(constraint: type[Constraint], transform: type[ParameterFreeTransform]) -> None:

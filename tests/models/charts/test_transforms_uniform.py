@@ -84,13 +84,13 @@ def polar(surface, radial, power):
 
 
 def moments(chart, nodes, weights):
-    """Posterior mean of w and of w w', by quadrature over the chart's unconstrained space."""
+    """Log evidence, posterior mean of w and of w w', by quadrature over the chart's unconstrained space."""
     x = jnp.asarray(nodes.T[:, :, None])
     w = chart(x)
     log_density = chart.log_abs_det_jacobian(x, w) + log_likelihood(w[..., 0])
     p = np.exp(np.asarray(log_density)) * weights
     w = np.asarray(w[..., 0])
-    return p @ w / p.sum(), np.einsum("n,ni,nj->ij", p, w, w) / p.sum()
+    return np.log(p.sum()), p @ w / p.sum(), np.einsum("n,ni,nj->ij", p, w, w) / p.sum()
 
 
 def log_likelihood(w):
@@ -124,12 +124,13 @@ CHARTS = {
 
 @pytest.mark.parametrize("dim", RULES)
 @pytest.mark.parametrize("name", CHARTS)
-def test_charts_give_the_same_posterior_moments(name, dim):
+def test_charts_give_the_same_evidence_and_posterior_moments(name, dim):
     nodes, weights = RULES[dim]["exact"]
     p = np.exp(np.asarray(log_likelihood(jnp.asarray(nodes.T)))) * weights
     mean = nodes @ p / p.sum()
     second = np.einsum("n,in,jn->ij", p, nodes, nodes) / p.sum()
-    found_mean, found_second = moments(CHARTS[name], *RULES[dim][name])
+    log_evidence, found_mean, found_second = moments(CHARTS[name], *RULES[dim][name])
     # Quadrature converges to 1e-9 here; the density and not the rule is what is tested.
+    assert log_evidence == pytest.approx(np.log(p.sum()), abs=1e-8)
     np.testing.assert_allclose(found_mean, mean, atol=1e-8)
     np.testing.assert_allclose(found_second, second, atol=1e-8)
