@@ -17,7 +17,7 @@ import typer
 
 from ..errors import Interrupted, UsageError
 from ..process import FAILED, INTERRUPTED, INTERRUPTION
-from . import bridgestan, cmdstan, console
+from . import bridgestan, cmdstan, console, truth
 from .compare import compare
 from .completion import asked_words
 from .console import show_notices
@@ -71,6 +71,7 @@ def program(words: Sequence[str]) -> typer.Typer:
         app.command(cls=Command)(command)
     app.add_typer(cmdstan.app)
     app.add_typer(bridgestan.app)
+    app.add_typer(truth.app)
     return app
 
 

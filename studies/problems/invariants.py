@@ -87,6 +87,11 @@ def item_shares(draws: Draws) -> np.ndarray:
     return (draws["share"][..., None] * draws["q"]).sum(axis=-2)
 
 
+def school_effects(draws: Draws) -> np.ndarray:
+    """The effects of the eight schools."""
+    return draws["mu"][..., None] + draws["tau"][..., None] * draws["eta"]
+
+
 def outputs(x: Callable[[], np.ndarray], activation: str) -> Invariant:
     """The outputs of a network with one hidden layer at some inputs."""
 

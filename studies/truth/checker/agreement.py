@@ -1,0 +1,189 @@
+"""Two references of one posterior, of other seeds or makers: whether they agree within Monte Carlo error.
+
+R-hat of both is looked at first: where chains do not agree, errors are so large that any two posteriors would. Then
+every mean, sd and quantile is compared, in z = difference over the root of the errors' squares, against a bound that
+all comparisons together pass with probability 0.99 (Bonferroni), and in posterior sds beside it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from .files import COLUMNS, Files
+
+LEVEL = 0.01
+RHAT = 1.01
+MOST_SDS = 0.1
+"""Differences in posterior sds that no error excuses."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Of one number."""
+
+    quantity: str
+    what: str
+    z: float
+    sds: float
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """What came of comparing two references.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Of the two.
+    comparisons : int
+        Numbers that were compared.
+    bound : float
+        Of z.
+    worst : Difference or None
+        The largest z; None where nothing could be compared.
+    widest : Difference or None
+        The largest difference in posterior sds.
+    refused : str
+        Why nothing was compared; empty where it was.
+    rms_z : float
+        Root mean square of z: about 1 where errors are what they claim.
+    tables : tuple of str
+        What was compared: `parameters`, `invariants`, as far as chains of both agree on them.
+    """
+
+    names: tuple[str, str]
+    comparisons: int = 0
+    bound: float = 0.0
+    worst: Difference | None = None
+    widest: Difference | None = None
+    refused: str = ""
+    rms_z: float = float("nan")
+    tables: tuple[str, ...] = ()
+
+    @property
+    def agrees(self) -> bool:
+        """Whether all numbers do."""
+        if self.worst is None or self.widest is None:
+            return False
+        return self.worst.z <= self.bound and self.widest.sds <= MOST_SDS
+
+    @property
+    def title(self) -> str:
+        """The answer in a line."""
+        if self.refused:
+            return "They cannot be compared"
+        if self.agrees:
+            of = "" if "parameters" in self.tables else " of what no relabelling changes"
+            return f"They agree in all {self.comparisons} means, sds and quantiles{of}"
+        return "They do not agree"
+
+    @property
+    def sentence(self) -> str:
+        """What was found."""
+        if self.worst is None or self.widest is None:
+            return self.refused
+        worst, widest = self.worst, self.widest
+        return (
+            f"The largest z is {worst.z:.2f} ({worst.what} of {worst.quantity}), where {self.bound:.2f} is the bound "
+            f"for {self.comparisons} comparisons at level {LEVEL}; the largest difference is {widest.sds:.3f} "
+            f"posterior sds ({widest.what} of {widest.quantity}); root mean square of z {self.rms_z:.2f}."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain types."""
+        return {
+            "names": list(self.names),
+            "tables": list(self.tables),
+            "agrees": self.agrees,
+            "title": self.title,
+            "sentence": self.sentence,
+            "comparisons": self.comparisons,
+            "bound": self.bound,
+            "rms_z": self.rms_z,
+        }
+
+
+def agree(first: tuple[Path, str], second: tuple[Path, str]) -> Agreement:
+    """Compare two references, each a folder and a name."""
+    one, two = Files(*first), Files(*second)
+    names = (one.name, two.name)
+    for files in (one, two):
+        if broken := files.broken():
+            return Agreement(names, refused=f"{files.folder}: {'; '.join(broken)}.")
+    if refused := _unlike(one, two):
+        return Agreement(names, refused=refused)
+    tables = _converged(one, two)
+    if isinstance(tables, str):
+        return Agreement(names, refused=tables)
+    found = [
+        difference
+        for table in tables
+        for quantity in one.summary[table]
+        for difference in _differences(quantity, one.row(table, quantity), two.row(table, quantity))
+    ]
+    z = np.array([difference.z for difference in found])
+    bound = float(stats.norm.isf(LEVEL / (2 * len(found))))
+    return Agreement(
+        names,
+        len(found),
+        bound,
+        max(found, key=lambda d: d.z),
+        max(found, key=lambda d: d.sds),
+        rms_z=float(np.sqrt(np.mean(z**2))),
+        tables=tables,
+    )
+
+
+def _unlike(one: Files, two: Files) -> str:
+    """Why two references cannot be compared; empty where they can."""
+    for table in ("parameters", "invariants"):
+        if set(one.summary[table]) != set(two.summary[table]):
+            return f"They have other {table}: they are of other posteriors."
+    if one.info["data_sha256"] != two.info["data_sha256"]:
+        return "They are of other data: their checksums differ."
+    if one.info["labelling"] != two.info["labelling"]:
+        return (
+            "Their canonical labellings differ, on which aligned means depend: make the second one with the "
+            "labelling of the first, --labelling FOLDER."
+        )
+    return ""
+
+
+def _converged(one: Files, two: Files) -> tuple[str, ...] | str:
+    """The tables of which both have chains that agree; why there are none."""
+    kept, refused = [], ""
+    for table in ("parameters", "invariants"):
+        worst = [_worst(files, table) for files in (one, two)]
+        if not one.summary[table]:
+            continue
+        if max(worst)[0] < RHAT:
+            kept.append(table)
+            continue
+        where = one if worst[0] == max(worst) else two
+        refused = (
+            f"{where.folder} has an R-hat of {max(worst)[0]:.3f} ({max(worst)[1]}): its chains do not agree with one "
+            "another, and errors of such chains excuse any difference."
+        )
+    return tuple(kept) or refused
+
+
+def _worst(files: Files, table: str) -> tuple[float, str]:
+    found = [(files.row(table, row)["rhat"], row) for row in files.summary[table]]
+    return max((each for each in found if np.isfinite(each[0])), default=(0.0, "nothing"))
+
+
+def _differences(quantity: str, one: dict[str, float], two: dict[str, float]) -> list[Difference]:
+    sd = np.sqrt((one["sd"] ** 2 + two["sd"] ** 2) / 2)
+    if sd == 0:
+        return []
+    found = []
+    for what in COLUMNS:
+        gap = abs(one[what] - two[what])
+        error = np.hypot(one[f"mcse_{what}"], two[f"mcse_{what}"])
+        found.append(Difference(quantity, what, float(gap / error), float(gap / sd)))
+    return found

@@ -1,0 +1,131 @@
+"""The files of a reference, read by h5py and as JSON; and what is wrong with them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+COLUMNS = ("mean", "sd", "q5", "q25", "q50", "q75", "q95")
+
+
+@dataclass(frozen=True)
+class Files:
+    """A folder of a reference.
+
+    Attributes
+    ----------
+    folder : Path
+        Where they are.
+    name : str
+        Of the reference.
+    elsewhere : Path or None
+        Where all draws may be, if not there.
+    """
+
+    folder: Path
+    name: str
+    elsewhere: Path | None = None
+
+    def path(self, part: str) -> Path:
+        """One of them."""
+        return self.folder / f"{self.name}.{part}"
+
+    @cached_property
+    def info(self) -> dict[str, Any]:
+        """What is said of the reference."""
+        return dict(json.loads(self.path("info.json").read_text(encoding="utf-8")))
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """Its moments and quantiles."""
+        return dict(json.loads(self.path("summary.json").read_text(encoding="utf-8")))
+
+    def row(self, table: str, name: str) -> dict[str, float]:
+        """One quantity's row of the summary."""
+        values = self.summary[table][name]
+        numbers = (float("nan") if value is None else float(value) for value in values)
+        return dict(zip(self.summary["columns"], numbers, strict=True))
+
+    @cached_property
+    def full(self) -> Path | None:
+        """The file of all draws with the recorded checksum; None where it is not to be had."""
+        places = [self.folder, *([self.elsewhere] if self.elsewhere else [])]
+        for place in places:
+            path = place / f"{self.name}.full.nc"
+            if path.is_file() and digest(path) == self.info["sha256"]["full.nc"]:
+                return path
+        return None
+
+    def broken(self) -> list[str]:
+        """Files that are missing or not what was written."""
+        found = []
+        for part in ("info.json", "summary.json", "draws.nc"):
+            if not self.path(part).is_file():
+                found.append(f"{self.path(part).name} is missing")
+        if found:
+            return found
+        try:
+            sums = self.info["sha256"]
+            _ = self.info["checks_made"], self.info["symmetry"], self.info["labelling"]
+        except (ValueError, KeyError, UnicodeDecodeError) as error:
+            return [
+                f"{self.path('info.json').name} cannot be read ({type(error).__name__}: {error})"
+            ]
+        for part in ("summary.json", "draws.nc"):
+            if digest(self.path(part)) != sums[part]:
+                found.append(
+                    f"{self.path(part).name} is not what was written: its checksum differs"
+                )
+        whole = self.path("full.nc")
+        if whole.is_file() and digest(whole) != sums["full.nc"]:
+            found.append(f"{whole.name} is not what was written: its checksum differs")
+        return found
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a file."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def read(path: Path, group: str) -> dict[str, np.ndarray]:
+    """Variables (chain, draw, *event) of a group."""
+    with h5py.File(path) as file:
+        found = file[group]
+        return {
+            name: np.asarray(found[name][()], float)
+            for name in found
+            if isinstance(found[name], h5py.Dataset) and found[name].ndim >= 2
+        }
+
+
+def entries(draws: dict[str, np.ndarray], names: list[str]) -> dict[str, np.ndarray]:
+    """Scalar entries (chain, draw) by the names of a summary's rows, in which they are counted from 0."""
+    found = {}
+    for name, value in draws.items():
+        shape = value.shape[2:]
+        for index in product(*map(range, shape)):
+            label = f"{name}[{','.join(map(str, index))}]" if shape else name
+            found[label] = value[(slice(None), slice(None), *index)]
+    missing = [name for name in names if name not in found]
+    if not missing:
+        return {name: found[name] for name in names}
+    return _by_order(draws, names)
+
+
+def _by_order(draws: dict[str, np.ndarray], names: list[str]) -> dict[str, np.ndarray]:
+    """The same where axes have labels of their own: entries of a variable stand in their order."""
+    found = {}
+    for name, value in draws.items():
+        own = [n for n in names if n == name or n.startswith(f"{name}[")]
+        columns = value.reshape(*value.shape[:2], -1)
+        if len(own) == columns.shape[2]:
+            found |= {label: columns[..., i] for i, label in enumerate(own)}
+    return found

@@ -1,0 +1,86 @@
+"""posteriordb's criteria for a reference posterior, as its maker holds draws against them.
+
+Source: posteriordb, `doc/REFERENCE_POSTERIOR_DEFINITION.md`, and the keys `checks_made` of its files. ESS has to lie
+within four standard errors of the number of draws, as that of independent ones does; a lag-1 autocorrelation is the
+mean over chains, without its sign. What `checker` tells of a file shares nothing with this module.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+NUM_DRAWS = 10_000
+RHAT, LAG1, EFMI = 1.01, 0.05, 0.2
+MIN_CHAINS = 4
+
+
+def ess_bounds(draws: int = NUM_DRAWS) -> tuple[float, float]:
+    """Between which the ESS of independent draws lies: 4 sqrt(7 S) to either side of S."""
+    half = 4 * math.sqrt(7 * draws)
+    return draws - half, draws + half
+
+
+def lag1(values: np.ndarray) -> np.ndarray:
+    """Mean over chains of the lag-1 autocorrelation of draws (chain, draw, param); NaN where nothing varies."""
+    gap = values - values.mean(axis=1, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        own = (gap[:, 1:] * gap[:, :-1]).sum(axis=1) / (gap**2).sum(axis=1)
+    return own.mean(axis=0)
+
+
+def efmi(energy: np.ndarray) -> list[float]:
+    """E-FMI of each chain's energies (chain, draw)."""
+    return [float(np.square(np.diff(e)).mean() / e.var()) if e.var() else 0.0 for e in energy]
+
+
+def checks_made(
+    table: pd.DataFrame, *, chains: int, draws: int, divergences: int, energies: list[float]
+) -> dict[str, bool]:
+    """Hold a table of quantities, with columns of `describe` and `lag1`, against the criteria."""
+    free = table[table["sd"] > 0]
+    low, high = ess_bounds(chains * draws)
+    ess = free[["ess_bulk", "ess_tail"]].to_numpy()
+    return {
+        "ndraws_is_10k": chains * draws == NUM_DRAWS,
+        "nchains_is_gte_4": chains >= MIN_CHAINS,
+        "ess_within_bounds": bool(((ess > low) & (ess < high)).all()),
+        "r_hat_below_1_01": bool((free["rhat"] < RHAT).all()),
+        "efmi_above_0_2": bool(energies) and min(energies) > EFMI,
+        "abs_mean_lag1_ac_below_0_05": bool((free["lag1"].abs() < LAG1).all()),
+        "no_divergent_transitions": divergences == 0,
+    }
+
+
+def needs_thinning(checks: Mapping[str, bool]) -> bool:
+    """Whether more thinning, of as many more draws, is what could mend what fails."""
+    return not (
+        checks["ess_within_bounds"]
+        and checks["abs_mean_lag1_ac_below_0_05"]
+        and checks["r_hat_below_1_01"]
+    )
+
+
+def diagnostics(
+    table: pd.DataFrame, *, chains: int, draws: int, divergences: list[int], energies: list[float]
+) -> dict[str, Any]:
+    """What posteriordb's files say under this word."""
+    return {
+        "diagnostic_information": {"names": list(table.index)},
+        "ndraws": chains * draws,
+        "nchains": chains,
+        "effective_sample_size_bulk": _short(table["ess_bulk"]),
+        "effective_sample_size_tail": _short(table["ess_tail"]),
+        "r_hat": _short(table["rhat"]),
+        "lag1_autocorrelation": _short(table["lag1"]),
+        "divergent_transitions": divergences,
+        "expected_fraction_of_missing_information": [float(f"{e:.6g}") for e in energies],
+    }
+
+
+def _short(column: pd.Series) -> list[float]:
+    return [float(f"{value:.6g}") for value in column]

@@ -1,0 +1,226 @@
+"""A reference made: chains, thinned until draws are independent, canonically labelled, described, written.
+
+Chains are kept as they go, in the folder `chains` beside the files, so that the same command goes on from there; more
+thinning goes on with the same chains. Energies and divergences are those of all iterations after the warmup, not of
+the kept ones alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from onebasin.analysis.alignment.result import Alignment
+from onebasin.analysis.compare.reference.known import nothing, without_lp
+from onebasin.analysis.diagnostics.invariants import invariants
+from onebasin.analysis.posterior.deciding import deciding
+from onebasin.analysis.posterior.draws import Draws
+from onebasin.analysis.posterior.quantiles import describe
+from onebasin.analysis.posterior.view import View, as_view
+from onebasin.inference import nuts
+from onebasin.models import schema
+from onebasin.models.symmetry.blocks import Symmetry, equal_modes
+from onebasin.models.symmetry.elements import labels_of
+
+from . import criteria
+from .invariants import measured
+from .labelling import Labelling, fitted
+from .order import Order
+
+CHAINS = "chains"
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Made:
+    """What the chains come to, before it is written.
+
+    Attributes
+    ----------
+    order : Order
+        What was asked for.
+    thin : int
+        Every how many-th draw is kept.
+    tree : DataTree
+        The kept draws, canonically labelled, with the statistics of the same iterations.
+    energy, diverging : array (chain, iteration)
+        Of all iterations after the warmup.
+    names : tuple of str
+        The variables that the reference is of.
+    symmetry : Symmetry
+        That makes equal modes.
+    labelling : Labelling or None
+        The canonical one.
+    parameters, invariants : DataFrame
+        Columns of `describe`, and `lag1`.
+    evidence : dict
+        What else was seen, for the file's information.
+    """
+
+    order: Order
+    thin: int
+    tree: xr.DataTree
+    energy: np.ndarray
+    diverging: np.ndarray
+    names: tuple[str, ...]
+    symmetry: Symmetry
+    labelling: Labelling | None
+    parameters: pd.DataFrame
+    invariants: pd.DataFrame
+    evidence: dict[str, object]
+
+    def checks(self, table: pd.DataFrame) -> dict[str, bool]:
+        """Hold one of the tables against the criteria."""
+        chains, draws = self.tree["posterior"].sizes["chain"], self.tree["posterior"].sizes["draw"]
+        kept = self.tree["sample_stats"][schema.ENERGY].values
+        energies = [*criteria.efmi(self.energy), *criteria.efmi(kept)]
+        return criteria.checks_made(
+            table,
+            chains=chains,
+            draws=draws,
+            divergences=int(self.diverging.sum()),
+            energies=energies,
+        )
+
+
+def made(
+    order: Order, folder: Path, *, labelling: Labelling | None, progress: bool, say: Say
+) -> Made:
+    """Sample, with more thinning as long as that can help.
+
+    Parameters
+    ----------
+    order : Order
+        What to make.
+    folder : Path
+        In which the chains are kept.
+    labelling : Labelling or None
+        The canonical labelling, where there is one; otherwise it is fitted.
+    progress : bool
+        Whether to show bars.
+    say : callable
+        Called with a line of text before what takes long.
+    """
+    thin = order.thin
+    while True:
+        found = _once(order, folder, thin, labelling, progress)
+        tables = [found.parameters, found.invariants]
+        wanting = [t for t in tables if criteria.needs_thinning(found.checks(t))]
+        if not wanting or 2 * thin > order.max_thin:
+            return found
+        say(
+            f"one draw in {thin} is not enough: the largest lag-1 autocorrelation is "
+            f"{max(float(t['lag1'].abs().max()) for t in wanting):.3f}; the chains go on, to keep one in {2 * thin}"
+        )
+        thin *= 2
+
+
+def _once(
+    order: Order, folder: Path, thin: int, labelling: Labelling | None, progress: bool
+) -> Made:
+    settings = replace(order.settings, draws=order.settings.draws * thin)
+    run = nuts(
+        order.target,
+        engine=order.engine,
+        settings=settings,
+        seed=order.seed,
+        checkpoint=folder / CHAINS,
+        predictive_mb=0,
+        progress=progress,
+    )
+    stats = run["sample_stats"].to_dataset()
+    energy, diverging = stats[schema.ENERGY].values, stats[schema.DIVERGING].values
+    tree = _thinned(run, thin)
+    run.close()
+    return described(order, thin, tree, energy, diverging, labelling)
+
+
+def described(
+    order: Order,
+    thin: int,
+    tree: xr.DataTree,
+    energy: np.ndarray,
+    diverging: np.ndarray,
+    labelling: Labelling | None,
+) -> Made:
+    """Label and describe draws that are thinned already."""
+    view = as_view(tree)
+    names = tuple(deciding(view)[0])
+    symmetry = equal_modes(view.symmetry)
+    evidence: dict[str, object] = {"thin": thin, "largest_r_hat_as_sampled": _worst(view, names)}
+    if symmetry:
+        labelling = labelling or fitted(view, symmetry)
+        alignment = labelling.applied(view, symmetry)
+        evidence |= _seen(alignment, names)
+        tree = alignment.posterior
+        view = as_view(tree)
+    lp = view.stat(schema.LP)
+    if lp is not None:
+        evidence["log_density_mean_of_chains"] = [round(float(m), 4) for m in lp.mean(axis=1)]
+        evidence["log_density_sd"] = round(float(lp.std()), 4)
+    return Made(
+        order,
+        thin,
+        tree,
+        energy,
+        diverging,
+        names,
+        symmetry,
+        labelling if symmetry else None,
+        _table(view.draws(names)),
+        _table(_invariants(view, symmetry, order)),
+        evidence,
+    )
+
+
+def _thinned(run: xr.DataTree, thin: int) -> xr.DataTree:
+    """Every `thin`-th draw, the last of each chain among them, in memory."""
+    kept = {}
+    for name, node in run.children.items():
+        dataset = node.to_dataset()
+        if "draw" in dataset.dims:
+            dataset = dataset.isel(draw=slice(thin - 1, None, thin))
+            dataset = dataset.assign_coords(draw=np.arange(dataset.sizes["draw"]))
+        kept[str(name)] = dataset.load()
+    tree = xr.DataTree.from_dict(kept)
+    tree.attrs = dict(run.attrs)
+    return tree
+
+
+def _invariants(view: View, symmetry: Symmetry, order: Order) -> Draws:
+    if order.invariants:
+        return measured(view, order.invariants)
+    return without_lp(invariants(view, symmetry)) if symmetry else nothing(view)
+
+
+def _table(draws: Draws) -> pd.DataFrame:
+    table = describe(draws)
+    table["lag1"] = [float(v) for values in draws.blocks() for v in criteria.lag1(values)]
+    return table
+
+
+def _worst(view: View, names: tuple[str, ...]) -> float:
+    table = describe(view.draws(names))
+    return round(float(table["rhat"].max()), 5)
+
+
+def _seen(alignment: Alignment, names: tuple[str, ...]) -> dict[str, object]:
+    """How chains were labelled, and R-hat of those that had no part in the labelling."""
+    view = as_view(alignment.posterior)
+    held_out = view.part("chain", slice(view.num_chains // 2, None))
+    worst = None
+    if held_out.num_chains > 1:
+        worst = round(float(describe(held_out.draws(names))["rhat"].max()), 5)
+    labels = [labels_of(part) for part in alignment.element]
+    flat = np.concatenate([each.reshape(*each.shape[:2], -1) for each in labels], axis=-1)
+    first = {tuple(row) for chain in flat for row in np.unique(chain, axis=0)}
+    return {
+        "largest_r_hat_of_chains_without_part_in_labelling": worst,
+        "labellings_of_chains": [len(np.unique(chain, axis=0)) for chain in flat],
+        "labellings_in_all": len(first),
+    }

@@ -1,0 +1,205 @@
+"""A reference posterior as it is kept: information, summary, and some of its draws, in a folder of its own.
+
+`NAME.info.json` has posteriordb's keys and, beside them, what a posterior modulo a symmetry needs; `NAME.summary.json`
+moments and quantiles with their Monte Carlo errors; `NAME.draws.nc` a thousand draws; `NAME.full.nc`, where the
+reference was made and not in the package, all 10,000.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from onebasin.models.errors import OnebasinError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+    from onebasin.analysis.compare.reference.known import Known
+    from onebasin.models.symmetry.blocks import Symmetry
+
+    from .labelling import Labelling
+
+KEPT = Path(__file__).parent / "references"
+"""Where the references of the package are."""
+PARTS = ("info.json", "summary.json", "draws.nc")
+FULL = "full.nc"
+
+
+class ReferenceError(OnebasinError, ValueError):
+    """A reference that is not there, or whose files are not what was written."""
+
+
+def references() -> tuple[str, ...]:
+    """Names of the references that come with the package.
+
+    Returns
+    -------
+    tuple of str
+        In alphabetical order; those that do not pass are among them, and `Reference.status` says so.
+
+    Examples
+    --------
+    >>> from onebasin.studies.truth import references
+    >>> isinstance(references(), tuple)
+    True
+    """
+    if not KEPT.is_dir():
+        return ()
+    return tuple(sorted(f.name for f in KEPT.iterdir() if (f / f"{f.name}.info.json").is_file()))
+
+
+def open_reference(name: str | Path) -> Reference:
+    """Open a reference posterior.
+
+    Parameters
+    ----------
+    name : str or path
+        One of `references()`, or a folder that `onebasin truth make` has written.
+
+    Returns
+    -------
+    Reference
+        Its information, summary and draws, each read when it is first asked for.
+
+    Raises
+    ------
+    ReferenceError
+        If there is none.
+
+    See Also
+    --------
+    compare : posteriors held against one of them.
+
+    References
+    ----------
+    posteriordb, https://github.com/stan-dev/posteriordb, doc/REFERENCE_POSTERIOR_DEFINITION.md.
+
+    Examples
+    --------
+    >>> reference = ob.open_reference("eight-schools")
+    >>> reference.status
+    'passes'
+    >>> round(float(reference.summary["parameters"].loc["mu", "mean"]), 1)
+    4.4
+    """
+    folder = KEPT / str(name) if str(name) in references() else Path(name)
+    found = sorted(folder.glob("*.info.json")) if folder.is_dir() else []
+    if len(found) != 1:
+        from difflib import get_close_matches
+
+        near = get_close_matches(str(name), references(), n=1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(references())}"
+        raise ReferenceError(
+            f"`name` is {str(name)!r}, which is no reference and no folder of one; {hint}."
+        )
+    return Reference(folder, found[0].name.removesuffix(".info.json"))
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """A reference posterior; `open_reference` opens one.
+
+    Attributes
+    ----------
+    folder : Path
+        Where its files are.
+    name : str
+        Of the posterior.
+    """
+
+    folder: Path
+    name: str
+
+    def file(self, part: str) -> Path:
+        """One of its files."""
+        return self.folder / f"{self.name}.{part}"
+
+    @cached_property
+    def info(self) -> dict[str, Any]:
+        """What is said of it: posteriordb's keys, and symmetry, labelling, seeds, versions, checksums."""
+        return dict(self._json("info.json"))
+
+    @cached_property
+    def summary(self) -> Mapping[str, pd.DataFrame]:
+        """Tables `parameters` (canonically labelled) and `invariants`: moments, quantiles, their errors, ESS, R-hat."""
+        import pandas as pd
+
+        said = self._json("summary.json")
+        columns = said["columns"]
+        return {
+            word: pd.DataFrame.from_dict(
+                {
+                    row: dict(zip(columns, values, strict=True))
+                    for row, values in said[word].items()
+                },
+                orient="index",
+                columns=columns,
+            ).astype(float)
+            for word in ("parameters", "invariants")
+        }
+
+    @cached_property
+    def draws(self) -> xr.DataTree:
+        """A thousand draws, canonically labelled, as a posterior of this package."""
+        return self._tree("draws.nc")
+
+    @cached_property
+    def full(self) -> xr.DataTree | None:
+        """All draws, where they are beside it: canonically labelled and thinned."""
+        return self._tree(FULL) if self.file(FULL).is_file() else None
+
+    @property
+    def symmetry(self) -> Symmetry:
+        """Modulo what it is canonically labelled; empty without a symmetry."""
+        from onebasin.models.symmetry.blocks import from_json
+
+        return from_json(json.dumps(self.info["symmetry"]))
+
+    @property
+    def labelling(self) -> Labelling | None:
+        """The canonical labelling; None without a symmetry."""
+        from .labelling import Labelling
+
+        said = self.info["labelling"]
+        return None if said is None else Labelling.from_json(said)
+
+    @property
+    def status(self) -> str:
+        """`passes`; `invariants pass`, where parameters do not and what no relabelling changes does; or `fails`."""
+        return status_of(self.info)
+
+    @property
+    def known(self) -> Known:
+        """What a run is held against."""
+        from .known import known_of_reference
+
+        return known_of_reference(self)
+
+    def _json(self, part: str) -> Any:
+        try:
+            return json.loads(self.file(part).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise ReferenceError(
+                f"`name` has a file {self.file(part)} that cannot be read ({error}); make it anew with "
+                f"`onebasin truth make {self.name}`."
+            ) from None
+
+    def _tree(self, part: str) -> xr.DataTree:
+        from onebasin.models.storage.netcdf import read_tree
+
+        return read_tree(
+            self.file(part), "posterior", error=ReferenceError, writer="onebasin truth make"
+        )
+
+
+def status_of(info: Mapping[str, Any]) -> str:
+    """What a reference's information says of it, in a word."""
+    if all(info["checks_made"].values()):
+        return "passes"
+    return "invariants pass" if all(info["checks_of_invariants"].values()) else "fails"

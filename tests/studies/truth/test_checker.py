@@ -1,0 +1,225 @@
+"""The checker: its estimators against ArviZ's, its group's action against ours, and planted faults."""
+
+import ast
+import json
+import shutil
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from arviz_stats.base import array_stats
+
+from onebasin.models import Complement, Exchangeable, Flip
+from onebasin.models.symmetry.blocks import to_json
+from onebasin.models.symmetry.group import Group
+from onebasin.studies.truth import checker
+from onebasin.studies.truth.checker import estimators, labels
+
+SOURCES = sorted(Path(checker.__file__).parent.glob("*.py"))
+MAKERS = ("onebasin", "arviz", "arviz_stats", "xarray", "jax", "pandas")
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+def test_checker_imports_nothing_that_makes_references(path):
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            assert not any(alias.name.split(".")[0] in MAKERS for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level <= 1
+            assert node.level == 1 or str(node.module).split(".")[0] not in MAKERS
+
+
+def chains(rng, rho, shape=(4, 500), shift=0.0):
+    """Autoregressive chains, the last one shifted."""
+    x = rng.normal(size=shape)
+    for t in range(1, shape[1]):
+        x[:, t] = rho * x[:, t - 1] + np.sqrt(1 - rho**2) * x[:, t]
+    x[-1] += shift
+    return x
+
+
+@pytest.mark.parametrize("rho", [-0.6, 0.0, 0.5, 0.95])
+@pytest.mark.parametrize("shift", [0.0, 2.0])
+def test_estimators_are_those_of_the_paper(rng, rho, shift):
+    x = np.exp(0.5 * chains(rng, rho, shift=shift))
+    assert estimators.rhat(x) == pytest.approx(float(array_stats.rhat(x, method="rank")), rel=1e-6)
+    for own, method in ((estimators.bulk_ess, "bulk"), (estimators.tail_ess, "tail")):
+        options = {"prob": (0.05, 0.95)} if method == "tail" else {}
+        theirs = float(array_stats.ess(x, method=method, **options))
+        assert own(x) == pytest.approx(theirs, rel=0.01)
+    theirs = float(array_stats.mcse(x, method="mean"))
+    assert estimators.mean_error(x) == pytest.approx(theirs, rel=0.01)
+
+
+BLOCKS = {
+    "permutation": (Exchangeable({"a": 0, "b": 1}), {"a": (3,), "b": (2, 3)}),
+    "signs": (Exchangeable({"a": 1}, flips=True), {"a": (4, 3)}),
+    "two axes": (Exchangeable({"a": (0, 1), "b": 0}), {"a": (3, 3), "b": (3,)}),
+    "complement": (Exchangeable({"a": 0}, complements=("t",)), {"a": (2,), "t": ()}),
+    "flip": (Flip(("a", "b")), {"a": (5,), "b": (2,)}),
+    "weights": (Complement("t"), {"t": (4,)}),
+}
+
+
+@pytest.mark.parametrize("word", BLOCKS)
+def test_moved_draws_are_seen_to_be_out_of_place(rng, word):
+    block, shapes = BLOCKS[word]
+    group = Group((block,), shapes)
+    centre = {
+        n: rng.uniform(0.1, 0.4, s) + np.arange(np.prod(s)).reshape(s) for n, s in shapes.items()
+    }
+    if "t" in shapes:
+        centre["t"] = rng.uniform(0.1, 0.3, shapes["t"])
+    scale = {n: np.full(s, 0.3) for n, s in shapes.items()}
+    draws = {n: c + 0.01 * rng.normal(size=(40, *np.shape(c))) for n, c in centre.items()}
+    said = {"centre": {n: v.tolist() for n, v in centre.items()}}
+    said["scale"] = {n: v.tolist() for n, v in scale.items()}
+    symmetry = json.loads(to_json((block,)))
+    assert labels.share_in_place(draws, symmetry, said, 1e-9) == 1.0
+    element = group.random(rng, (40,))
+    moved = group.act(element, draws)
+    still = np.ones(40, bool)
+    for name in draws:
+        still &= (moved[name] == draws[name]).reshape(40, -1).all(axis=1)
+    assert 0 < still.mean() < 1
+    assert labels.share_in_place(moved, symmetry, said, 1e-9) == pytest.approx(still.mean())
+
+
+def test_reference_that_is_made_passes_but_for_its_number_of_draws(made):
+    verdict = checker.check(made, "mixture-2")
+    assert verdict.from_draws
+    holds = {each.name: each.holds for each in verdict.criteria}
+    assert holds["files"] and holds["summary"] and holds["labelling"] and holds["E-FMI"]
+    assert not holds["10,000 draws"]
+    assert "does not pass: 10,000 draws" in verdict.title
+
+
+@pytest.fixture
+def broken(made, tmp_path):
+    folder = tmp_path / "broken"
+    shutil.copytree(made, folder, ignore=shutil.ignore_patterns("chains"))
+    return folder
+
+
+def resealed(folder: Path, part: str) -> None:
+    """Write the checksum of a part that was changed, as who plants a fault would."""
+    path = folder / "mixture-2.info.json"
+    info = json.loads(path.read_text())
+    info["sha256"][part] = checker.files.digest(folder / f"mixture-2.{part}")
+    path.write_text(json.dumps(info))
+
+
+def failing(folder: Path) -> set[str]:
+    return {each.name for each in checker.check(folder, "mixture-2").failed} - {"10,000 draws"}
+
+
+@pytest.mark.parametrize("part", ["summary.json", "draws.nc", "full.nc"])
+def test_corrupted_file_is_refused(broken, part):
+    path = broken / f"mixture-2.{part}"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(bytes(content))
+    verdict = checker.check(broken, "mixture-2")
+    assert not verdict.passes
+    assert "checksum differs" in verdict.sentence
+    assert "truth make mixture-2" in verdict.sentence
+
+
+def change(folder: Path, group: str, name: str, function) -> None:
+    with h5py.File(folder / "mixture-2.full.nc", "r+") as file:
+        file[group][name][...] = function(file[group][name][()])
+    resealed(folder, "full.nc")
+
+
+def test_unconverged_chain_is_refused(broken):
+    def shifted(mu):
+        mu[0] += 3.0 * mu.std()
+        return mu
+
+    change(broken, "posterior", "mu", shifted)
+    assert {"R-hat", "summary"} <= failing(broken)
+
+
+def test_dependent_draws_are_refused(broken):
+    change(broken, "posterior", "sigma", lambda sigma: np.repeat(sigma[:, ::4], 4, axis=1))
+    assert {"lag-1 autocorrelation", "bulk ESS"} <= failing(broken)
+
+
+def test_divergence_is_refused(broken):
+    def one(diverging):
+        diverging[0, 0] = 1
+        return diverging
+
+    change(broken, "trajectory", "diverging", one)
+    assert failing(broken) - failing_of_untouched(broken) == {"divergences"}
+
+
+def failing_of_untouched(folder: Path) -> set[str]:
+    """What short chains fail by themselves."""
+    return failing(folder) - {"divergences"}
+
+
+def test_slow_energy_is_refused(broken):
+    change(broken, "trajectory", "energy", lambda e: np.cumsum(e - e.mean(), axis=1))
+    assert "E-FMI" in failing(broken)
+
+
+def test_relabelled_draws_are_refused(broken):
+    change(broken, "posterior", "mu", lambda mu: mu[..., ::-1])
+    change(broken, "posterior", "sigma", lambda sigma: sigma[..., ::-1])
+    change(broken, "posterior", "theta", lambda theta: 1 - theta)
+    assert {"labelling", "summary"} <= failing(broken)
+
+
+def test_wrong_summary_is_refused(broken):
+    path = broken / "mixture-2.summary.json"
+    said = json.loads(path.read_text())
+    said["parameters"]["mu[0]"][1] *= 1.05
+    path.write_text(json.dumps(said))
+    resealed(broken, "summary.json")
+    assert "summary" in failing(broken)
+
+
+def test_files_without_all_draws_are_judged_by_what_is_there(broken):
+    (broken / "mixture-2.full.nc").unlink()
+    verdict = checker.check(broken, "mixture-2")
+    assert not verdict.from_draws
+    assert [each.name for each in verdict.failed] == ["recorded checks"]
+
+
+def test_another_seed_agrees(made, another):
+    found = checker.agree((made, "mixture-2"), (another, "mixture-2"))
+    assert found.agrees, found.sentence
+    assert found.comparisons >= 7 * 5
+    assert 0.3 < found.rms_z < 2.0
+
+
+def test_other_posterior_does_not_agree(made, another, tmp_path):
+    folder = tmp_path / "other"
+    shutil.copytree(another, folder, ignore=shutil.ignore_patterns("chains"))
+    path = folder / "mixture-2.summary.json"
+    said = json.loads(path.read_text())
+    said["parameters"]["mu[0]"][0] += 0.5 * said["parameters"]["mu[0]"][1]
+    path.write_text(json.dumps(said))
+    resealed(folder, "summary.json")
+    found = checker.agree((made, "mixture-2"), (folder, "mixture-2"))
+    assert not found.agrees
+    assert found.worst.quantity == "mu[0]"
+
+
+def test_unconverged_references_are_not_compared(made, another, tmp_path):
+    folder = tmp_path / "other"
+    shutil.copytree(another, folder, ignore=shutil.ignore_patterns("chains"))
+    path = folder / "mixture-2.summary.json"
+    said = json.loads(path.read_text())
+    place = said["columns"].index("rhat")
+    for table in ("parameters", "invariants"):
+        for row in said[table].values():
+            row[place] = 1.2
+    path.write_text(json.dumps(said))
+    resealed(folder, "summary.json")
+    found = checker.agree((made, "mixture-2"), (folder, "mixture-2"))
+    assert not found.agrees
+    assert "R-hat of 1.200" in found.sentence

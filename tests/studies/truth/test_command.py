@@ -1,0 +1,110 @@
+"""`onebasin truth`, as a user types it."""
+
+import json
+from pathlib import Path
+
+import jax
+import pytest
+
+from onebasin.studies.truth import open_reference, references
+
+SHORT = ("--chains", "4", "--warmup", "300", "--draws", "100", "--thin", "2", "--max-thin", "2")
+MODEL = """
+import numpyro, numpyro.distributions as dist, jax.numpy as jnp
+
+def pair(y):
+    mu = numpyro.sample("mu", dist.Normal(0.0, 3.0).expand([2]).to_event(1))
+    part = jnp.exp(-0.5 * (jnp.asarray(y)[:, None] - mu[None, :]) ** 2)
+    numpyro.factor("y", jnp.log(part.sum(axis=1)).sum())
+"""
+
+
+@pytest.fixture(autouse=True)
+def broadcasting():
+    """As in a user's process."""
+    with jax.numpy_rank_promotion("allow"):
+        yield
+
+
+@pytest.fixture
+def stranger(tmp_path, monkeypatch):
+    """A model that is not ours, and its data."""
+    (tmp_path / "theirs.py").write_text(MODEL)
+    y = [-3.1, -2.7, -3.4, -2.9, -3.0, 2.8, 3.3, 3.0, 2.6, 3.1]
+    (tmp_path / "theirs.json").write_text(json.dumps({"y": y}))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_strangers_model_gets_a_reference_with_its_symmetry_found(onebasin, stranger):
+    words = ("truth", "make", "theirs.py:pair", "theirs.json", *SHORT)
+    answer = onebasin(*words, "--out", "one", "--keep", "kept", "--posteriordb", "base")
+    assert answer.code == 1  # of 400 draws, which is said
+    assert "does not pass: 10,000 draws" in answer.out
+    reference = open_reference("one")
+    assert reference.info["symmetry_in_words"] == ["mu"]
+    assert "mu[0]" in reference.summary["parameters"].index
+    assert "mean(mu)" in reference.summary["invariants"].index
+    means = reference.summary["parameters"]["mean"]
+    assert means["mu[0]"] < -2 < 2 < means["mu[1]"]
+    assert not (stranger / "kept" / "pair" / "pair.full.nc").exists()
+    assert open_reference("kept/pair").draws["posterior"]["mu"].shape == (4, 100, 2)
+    said = json.loads(
+        (stranger / "base/reference_posteriors/draws/info/pair.info.json").read_text()
+    )
+    assert said["diagnostics"]["diagnostic_information"]["names"] == ["mu[1]", "mu[2]"]
+    again = onebasin(*words, "--out", "two", "--seed", "2", "--labelling", "one", "--json")
+    assert json.loads(again.out)["criteria"]
+    agreed = onebasin("truth", "check", "one", "--against", "two")
+    assert agreed.code == 0, agreed.out
+    assert "They agree in all" in agreed.out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("truth", "make", "mixture2"), "did you mean mixture-2?"),
+        (("truth", "make", "mixture-2", "data.json"), "leave DATA.json and --exchangeable out"),
+        (("truth", "make", "mixture-2", "--thin", "0"), "--thin"),
+        (("truth", "show", "nothing-like-it"), "is no reference and no folder of one"),
+        (("truth", "check", "nothing-like-it"), "is no reference and no folder of one"),
+    ],
+)
+def test_mistakes_are_said_in_a_sentence(onebasin, words, said):
+    answer = onebasin(*words)
+    assert answer.code == 1
+    assert said in answer.err
+    assert "Traceback" not in answer.err
+
+
+def test_list_says_which_pass(onebasin):
+    rows = json.loads(onebasin("truth", "list", "--json").out)
+    by_name = {row["name"]: row for row in rows}
+    assert {"eight-schools", "mixture-2", "digits-64-8-10"} <= by_name.keys()
+    for name in references():
+        failed = [k for k, v in open_reference(name).info["checks_made"].items() if not v]
+        assert (by_name[name]["status"] == "passes") == (not failed)
+    assert onebasin("truth", "list").code == 0
+
+
+@pytest.mark.parametrize("name", references())
+def test_references_of_the_package_are_intact(onebasin, name):
+    answer = onebasin("truth", "check", name, "--json")
+    verdict = json.loads(answer.out)
+    failed = {each["name"] for each in verdict["criteria"] if each["holds"] is False}
+    reference = open_reference(name)
+    if reference.status == "passes":
+        assert failed == set()
+    else:
+        assert failed == {"recorded checks"}
+    recorded = json.loads(reference.file("check.json").read_text())
+    assert recorded["from_draws"]
+    assert recorded["passes"] == (reference.status == "passes")
+    assert onebasin("truth", "show", name).code == 0
+
+
+def test_references_are_small():
+    import onebasin.studies.truth.reference as module
+
+    whole = sum(f.stat().st_size for f in Path(module.KEPT).rglob("*") if f.is_file())
+    assert whole < 6e6
