@@ -21,7 +21,8 @@ from onebasin.analysis.alignment import align
 from onebasin.analysis.alignment.result import Alignment
 from onebasin.analysis.alignment.target import Target
 from onebasin.analysis.posterior.view import View
-from onebasin.models.symmetry.blocks import Block, Exchangeable, Symmetry, axes_of
+from onebasin.models.symmetry.blocks import Block, Symmetry, axes_of
+from onebasin.models.symmetry.elements import Permuted, Swapped
 
 DIGITS = 5
 RULE = (
@@ -98,7 +99,7 @@ def fitted(view: View, symmetry: Symmetry) -> Labelling:
 
 def _ordered(block: Block[Any], centre: Arrays, scale: Arrays) -> tuple[Arrays, Arrays, str]:
     """Move centres and scales by one element: signs first, then places."""
-    if not isinstance(block, Exchangeable):
+    if not block.axes:
         return _turned(block, centre, scale)
     name, axis = next((n, axes_of(places)[0]) for n, places in block.axes.items())
     rows = np.moveaxis(centre[name], axis, 0).reshape(centre[name].shape[axis], -1)
@@ -116,16 +117,14 @@ def _ordered(block: Block[Any], centre: Arrays, scale: Arrays) -> tuple[Arrays, 
             f"{', '.join(block.axes)} in increasing order of the mean of {name}'s centres"
         )
     order = np.argsort(rows.mean(axis=1), kind="stable")
-    own = None if signs is None else signs[order][None]
-    lead = {n: v[None] for n, v in centre.items()}
-    moved = block.act(lead, order[None], own)
-    still = {n: scale[n] for n in block.complemented}
-    scales = Exchangeable(block.axes).act({n: v[None] for n, v in scale.items()}, order[None])
-    return (
-        {n: np.asarray(v)[0] for n, v in moved.items()},
-        {n: np.asarray(v)[0] for n, v in scales.items()} | still,
-        said,
-    )
+    part = Permuted(order[None], None if signs is None else signs[order][None])
+    return _moved(block, part, centre), _moved(*block.of_variances(part), scale), said
+
+
+def _moved(block: Block[Any], part: Any, values: Arrays) -> Arrays:
+    """Move one point, its variables without axes of draws."""
+    moved = block.act({name: value[None] for name, value in values.items()}, *part)
+    return {name: np.asarray(value)[0] for name, value in moved.items()}
 
 
 def _turned(block: Block[Any], centre: Arrays, scale: Arrays) -> tuple[Arrays, Arrays, str]:
@@ -140,8 +139,7 @@ def _turned(block: Block[Any], centre: Arrays, scale: Arrays) -> tuple[Arrays, A
         said = (
             f"{', '.join(block.complemented)} by which the mean of {name}'s centres is at most 1/2"
         )
-    moved = block.act({n: v[None] for n, v in centre.items()}, np.array([turn]))
-    return {n: np.asarray(v)[0] for n, v in moved.items()}, scale, said
+    return _moved(block, Swapped(np.array([turn])), centre), scale, said
 
 
 def _rounded(values: np.ndarray) -> np.ndarray:
