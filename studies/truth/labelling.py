@@ -118,7 +118,8 @@ def _ordered(block: Block[Any], centre: Arrays, scale: Arrays) -> tuple[Arrays, 
         )
     order = np.argsort(rows.mean(axis=1), kind="stable")
     part = Permuted(order[None], None if signs is None else signs[order][None])
-    return _moved(block, part, centre), _moved(*block.of_variances(part), scale), said
+    scaled = block.of_variances(part)
+    return _moved(block, part, centre), _moved(*scaled, scale) if scaled else scale, said
 
 
 def _moved(block: Block[Any], part: Any, values: Arrays) -> Arrays:

@@ -12,6 +12,8 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+from onebasin.models import schema
+
 from .reference import Reference, ReferenceError
 
 _INDEX = re.compile(r"\[([^\[\]]*)\]$")
@@ -59,7 +61,7 @@ def export(reference: Reference, folder: Path) -> tuple[Path, ...]:
         _write(place / "info" / f"{name}.info.json", said),
         _zipped(place / "draws" / f"{name}.json.zip", draws),
     ]
-    program = str(reference.full.attrs.get("program", ""))
+    program = str(reference.full.attrs.get(schema.PROGRAM, ""))
     if "parameters" in program and "model" in program:
         path = folder / "models" / "stan" / f"{name}.stan"
         path.parent.mkdir(parents=True, exist_ok=True)
