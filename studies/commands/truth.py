@@ -95,11 +95,11 @@ def make(
 
     console.prepare_jax()
     console.quieten_stan()
-    from ..truth.given import Given, ordered
     from ..truth.posteriordb import export
     from ..truth.produce import kept_labelling, place_of, produce
     from ..truth.reference import open_reference
     from ..truth.writing import keep as keep_small
+    from .truth_order import Given, ordered
 
     given = Given(
         what,

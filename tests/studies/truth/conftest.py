@@ -12,10 +12,10 @@ from onebasin.studies.truth.produce import produce
 
 @pytest.fixture(scope="session")
 def short_order():
-    """Four chains of 250 kept draws."""
+    """Four chains of 500 kept draws."""
     order = order_of_problem("mixture-2")
-    settings = replace(order.settings, chains=4, warmup=300, draws=250)
-    return replace(order, settings=settings, thin=3, max_thin=3)
+    settings = replace(order.settings, chains=4, warmup=300, draws=500)
+    return replace(order, settings=settings, thin=4, max_thin=4)
 
 
 @pytest.fixture(scope="session")

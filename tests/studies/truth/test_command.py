@@ -8,7 +8,7 @@ import pytest
 
 from onebasin.studies.truth import open_reference, references
 
-SHORT = ("--chains", "4", "--warmup", "300", "--draws", "100", "--thin", "2", "--max-thin", "2")
+SHORT = ("--chains", "4", "--warmup", "300", "--draws", "400", "--thin", "2", "--max-thin", "2")
 MODEL = """
 import numpyro, numpyro.distributions as dist, jax.numpy as jnp
 
@@ -39,7 +39,7 @@ def stranger(tmp_path, monkeypatch):
 def test_strangers_model_gets_a_reference_with_its_symmetry_found(onebasin, stranger):
     words = ("truth", "make", "theirs.py:pair", "theirs.json", *SHORT)
     answer = onebasin(*words, "--out", "one", "--keep", "kept", "--posteriordb", "base")
-    assert answer.code == 1  # of 400 draws, which is said
+    assert answer.code == 1  # of 1,600 draws, which is said
     assert "does not pass: 10,000 draws" in answer.out
     reference = open_reference("one")
     assert reference.info["symmetry_in_words"] == ["mu"]
@@ -48,7 +48,7 @@ def test_strangers_model_gets_a_reference_with_its_symmetry_found(onebasin, stra
     means = reference.summary["parameters"]["mean"]
     assert means["mu[0]"] < -2 < 2 < means["mu[1]"]
     assert not (stranger / "kept" / "pair" / "pair.full.nc").exists()
-    assert open_reference("kept/pair").draws["posterior"]["mu"].shape == (4, 100, 2)
+    assert open_reference("kept/pair").draws["posterior"]["mu"].shape == (4, 400, 2)
     said = json.loads(
         (stranger / "base/reference_posteriors/draws/info/pair.info.json").read_text()
     )

@@ -11,13 +11,13 @@ from typing import Any
 
 from onebasin.models.target import Target
 
-from ..commands import finding
-from ..commands.sampling import opened
-from ..commands.symmetries import parse_exchangeable
 from ..errors import StudyError
 from ..model_file import model_file_in
 from ..problems import PROBLEMS
-from .order import LEAST_THIN, MOST_THIN, Order, order_of_problem
+from ..truth.order import LEAST_THIN, MOST_THIN, Order, order_of_problem
+from . import finding
+from .sampling import opened
+from .symmetries import parse_exchangeable
 
 Say = Callable[[str], None]
 
