@@ -79,3 +79,4 @@ from .stan import StanError as StanError
 from .stan import cmdstan_model as cmdstan_model
 from .stan import open_library as open_library
 from .stan import stan_program as stan_program
+from .studies.truth.reference import open_reference as open_reference

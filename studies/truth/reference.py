@@ -117,17 +117,28 @@ class Reference:
     name: str
 
     def file(self, part: str) -> Path:
-        """One of its files."""
+        """Say where one of its files is.
+
+        Parameters
+        ----------
+        part : str
+            What follows its name: ``info.json``, ``summary.json``, ``draws.nc``, ``check.json``, ``full.nc``.
+
+        Returns
+        -------
+        Path
+            The file, which may be missing.
+        """
         return self.folder / f"{self.name}.{part}"
 
     @cached_property
     def info(self) -> dict[str, Any]:
-        """What is said of it: posteriordb's keys, and symmetry, labelling, seeds, versions, checksums."""
+        """What is said of it, under posteriordb's keys and those of symmetry, labelling, versions and checksums."""
         return dict(self._json("info.json"))
 
     @cached_property
     def summary(self) -> Mapping[str, pd.DataFrame]:
-        """Tables `parameters` (canonically labelled) and `invariants`: moments, quantiles, their errors, ESS, R-hat."""
+        """Tables `parameters` (in the canonical labelling) and `invariants`, of moments, quantiles and their errors."""
         import pandas as pd
 
         said = self._json("summary.json")
