@@ -10,7 +10,7 @@ import numpy as np
 
 from .measuring import Measured, Probe
 from .moves import Generator, Move, Moves, moved_to
-from .spaces import Space, Trial, search, trial
+from .spaces import Space, Trial, search, trial, worst
 
 MANY_PARTS = 8
 """Parts up to which every pair is searched and every part is held against every point."""
@@ -34,15 +34,15 @@ class Reach:
         Whether all of them do the same.
     orbit : tuple of int
         The parts that do.
-    changes : array
-        Changes of the log density in nats that were measured on the way.
+    held : tuple of Trial
+        What was tried on the way, and held.
     """
 
     generators: tuple[Generator, ...]
     parts: int
     everywhere: bool
     orbit: tuple[int, ...]
-    changes: np.ndarray
+    held: tuple[Trial, ...]
 
 
 def grouped(generators: Sequence[Generator]) -> Moves:
@@ -82,27 +82,27 @@ def reach(
         others = others[:most]
     used = list(probes) if length <= MANY_PARTS else [probes[0], probes[-1]][:AT_FEW]
     orbit = list(range(begins))
-    changes: list[np.ndarray] = []
+    held: list[Trial] = []
     for part in others:
         moves = moved(generators, (part,) if single else (0, part))
         found = trial(moves, everything(moves), measured, used)
         if found.holds:
             orbit.append(part)
-            changes.append(found.changes)
+            held.append(found)
         elif length > PAIRS_OF_ONE:
             break
     everywhere = len(orbit) == length
     if everywhere and not single and length > 2:
-        changes.append(_of_any_order(generators, length, measured, probes))
-        everywhere = bool(np.isfinite(changes[-1]).all())
-    measured_changes = np.concatenate(changes) if changes else np.empty(0)
-    return Reach(tuple(generators), length, everywhere, tuple(sorted(orbit)), measured_changes)
+        found = _of_any_order(generators, length, measured, probes)
+        everywhere = found.holds
+        held += [found] * everywhere
+    return Reach(tuple(generators), length, everywhere, tuple(sorted(orbit)), tuple(held))
 
 
 def _of_any_order(
     generators: Sequence[Generator], length: int, measured: Measured, probes: Sequence[Probe]
-) -> np.ndarray:
-    """Changes by a random order at each point; infinite where one is above rounding."""
+) -> Trial:
+    """A random order at each point, of which each swap may round anew."""
     rng = np.random.default_rng(0)
     points = []
     for probe in probes:
@@ -112,8 +112,8 @@ def _of_any_order(
             point = moves.act(everything(moves), point)
         points.append(point)
     changes = np.abs(measured(points) - np.array([probe.value for probe in probes]))
-    slack = np.array([MANY_PARTS * probe.tolerance for probe in probes])
-    return np.where(changes <= slack, changes, np.inf)
+    slacks = [MANY_PARTS * probe.tolerance for probe in probes]
+    return worst([Trial(float(c), s) for c, s in zip(changes, slacks, strict=True)])
 
 
 @dataclass(frozen=True)

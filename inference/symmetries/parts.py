@@ -6,8 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from onebasin.models.symmetry.base import Block
 
 from . import telling
@@ -16,7 +14,7 @@ from .groups import Orbits, Reach, elsewhere, everything, grouped, moved, reach
 from .measuring import Probe
 from .moves import Generator, Moves, signs_of_part, swaps
 from .result import FoundBlock, Status
-from .spaces import Space, search, trial
+from .spaces import Space, Trial, search, trial, worst
 from .status import copies, one_mode, parts_compete, variables_compete
 
 FEW_PARTS = 2
@@ -39,8 +37,8 @@ class Judged:
         Points near the posterior at which it was tried; none where it did not matter.
     extent : Reach
         The parts that it reaches.
-    changes : array
-        All changes that were measured, in nats.
+    tried : Trial
+        What came of it: what speaks most against a symmetry.
     """
 
     generators: tuple[Generator, ...]
@@ -48,7 +46,7 @@ class Judged:
     mode: bool
     near: list[Probe]
     extent: Reach
-    changes: np.ndarray
+    tried: Trial
 
     @property
     def moves(self) -> Moves:
@@ -89,7 +87,7 @@ def judged(s: Search, own: tuple[Generator, ...], length: int) -> Judged:
         status = "undecided"
     elif live and not extent.everywhere:
         status = "incomplete"
-    return Judged(own, status, mode, near, extent, np.concatenate([first.changes, extent.changes]))
+    return Judged(own, status, mode, near, extent, worst([first, *extent.held]))
 
 
 def _told(s: Search, found: Judged, *, free: bool) -> FoundBlock:
@@ -99,15 +97,13 @@ def _told(s: Search, found: Judged, *, free: bool) -> FoundBlock:
     which = orders if found.extent.everywhere else telling.of_parts([found.extent.orbit])
     what = f"{listed} move together: {which}" if several else f"{listed}: {which}"
     said = [
-        telling.unchanged(what, found.changes, s.probes, found.near),
+        telling.unchanged(what, found.tried, s.probes, found.near),
         telling.alone(found.moves, s.measured, s.probes),
     ]
     block, status = telling.exchangeable(found.generators, s.order), found.status
     if status == "incomplete":
         said.append(f"The other of the {length} parts are unlike them, so that nothing is aligned.")
-    elif status == "undecided" and found.near:
-        said.append("Near the posterior it does change the log density.")
-    else:
+    elif found.tried.holds:
         said.append(telling.of_status(status, mode=found.mode))
     if status == "live" and (block is None or not free):
         status, block = "incomplete", None
@@ -120,7 +116,7 @@ def doubtful(s: Search, space: Space, chosen: int, length: int) -> FoundBlock:
     own = space.moves.generators(chosen)
     found = trial(space.moves, chosen, s.measured, s.probes)
     said = (
-        f"{telling.listed(own)}: the log density changes by up to {found.changes.max():.2g} nats, "
+        f"{telling.listed(own)}: the log density changes by up to {found.change:.2g} nats, "
         f"{found.ratio:.1g} times what rounding makes: too much for a symmetry, too little for none."
     )
     block = telling.exchangeable(own, s.order)
@@ -138,36 +134,33 @@ def signs(s: Search, length: int, axes: Axes) -> Iterator[FoundBlock]:
         moves = grouped(own)
         status = variables_compete(moves, s.measured, s.probes)
         extent = reach(own, length, s.measured, s.probes)
+        tried = worst([trial(moves, everything(moves), s.measured, s.probes), *extent.held])
         names = space.moves.names(chosen)
-        at = _permuting(s, own) if status == "live" and extent.everywhere else None
-        if at is not None:
-            s.found[at] = _with_signs(s, s.found[at], names, extent)
+        if status != "live":
             continue
-        if status == "live":
-            yield _signs_alone(s, own, extent)
+        at = _permuting(s, own) if extent.everywhere else None
+        block = None if at is None else s.found[at].block
+        if at is None or block is None or block.flipped:
+            yield _signs_alone(s, own, extent, tried, block)
+        else:
+            s.found[at] = _with_signs(s, s.found[at], names, tried)
 
 
 def _permuting(s: Search, own: Sequence[Generator]) -> int | None:
-    """Which live block without signs permutes the parts that these change the sign of."""
+    """Which live block permutes the parts that these change the sign of."""
     axes = {(g.name, g.axis) for g in own}
     for at, found in enumerate(s.found):
-        block = found.block
-        if (
-            found.status == "live"
-            and block is not None
-            and not block.flipped
-            and axes <= block.moved
-        ):
+        if found.status == "live" and found.block is not None and axes <= found.block.moved:
             return at
     return None
 
 
-def _with_signs(s: Search, found: FoundBlock, names: Sequence[str], extent: Reach) -> FoundBlock:
+def _with_signs(s: Search, found: FoundBlock, names: Sequence[str], tried: Trial) -> FoundBlock:
     block: Any = found.block
     flips = True if set(names) == set(block.axes) else tuple(n for n in s.order if n in names)
     said = telling.unchanged(
         f"Each part may change the sign of {' and '.join(names)}: that",
-        extent.changes,
+        tried,
         s.probes,
         [],
     )
@@ -177,14 +170,24 @@ def _with_signs(s: Search, found: FoundBlock, names: Sequence[str], extent: Reac
     )
 
 
-def _signs_alone(s: Search, own: Sequence[Generator], extent: Reach) -> FoundBlock:
+def _signs_alone(
+    s: Search,
+    own: Sequence[Generator],
+    extent: Reach,
+    tried: Trial,
+    block: Block[Any] | None,
+) -> FoundBlock:
+    """Signs of parts that no word says, beside a block that has signs of its own if there is one."""
     listed = telling.listed(own)
     parts = "each part" if extent.everywhere else telling.of_parts([extent.orbit])
+    names = [g.name for g in own]
+    why = "`--exchangeable` has no word for signs of parts that do not change places"
+    if block is not None:
+        why = "A word of `--exchangeable` has one set of signs of parts, and this is a second one"
+        names = [name for name in names if name not in block.flipped] or names
     said = (
-        telling.unchanged(
-            f"Signs of {parts} along {listed}: changing them", extent.changes, s.probes, []
-        ),
-        "No block says signs of parts that do not change places, or a second set of them, so that it is not used.",
+        telling.unchanged(f"Signs of {parts} along {listed}: changing them", tried, s.probes, []),
+        telling.bounding(why, [f"each such part of {names[0]}"]),
     )
     return FoundBlock(None, f"signs of parts of {listed}", extent.parts, "incomplete", said)
 

@@ -42,48 +42,56 @@ class Space:
 
 @dataclass(frozen=True)
 class Trial:
-    """What a set does to the log density at points.
+    """What a set does to the log density: its change at the point where it is most, beside what rounding makes there.
 
     Attributes
     ----------
-    changes : array (point,)
+    change : float
         In nats; infinite outside the support.
-    ratio : float
-        The largest, in tolerances.
+    slack : float
+        The change in nats that rounding may make at that point.
     """
 
-    changes: np.ndarray
-    ratio: float
+    change: float
+    slack: float
+
+    @property
+    def ratio(self) -> float:
+        """The change in tolerances."""
+        return self.change / self.slack
 
     @property
     def holds(self) -> bool:
         """Whether no change is above rounding."""
-        return bool(self.ratio <= 1.0)
+        return self.ratio <= 1.0
 
     @property
     def doubtful(self) -> bool:
         """Whether a change is above rounding and too small to decide."""
-        return bool(1.0 < self.ratio <= DOUBTFUL)
+        return 1.0 < self.ratio <= DOUBTFUL
 
 
 def trial(moves: Moves, chosen: int, measured: Measured, probes: Sequence[Probe]) -> Trial:
     """Move points by a set and compare, the first point alone first: mostly it decides."""
-    changes: list[float] = []
-    ratio = 0.0
+    found: list[Trial] = []
     for some in (probes[:1], probes[1:]):
-        found = measured([moves.act(chosen, probe.point) for probe in some])
-        for value, probe in zip(found, some, strict=True):
-            if not np.isfinite(value):
-                changes.append(np.inf)
-                ratio = np.inf
-                continue
-            change = float(abs(value - probe.value))
-            slack = float(probe.tolerance * max(1.0, abs(value) / (1.0 + abs(probe.value))))
-            changes.append(change)
-            ratio = max(ratio, change / slack)
-        if ratio > DOUBTFUL:
+        values = measured([moves.act(chosen, probe.point) for probe in some])
+        found += [_at(float(value), probe) for value, probe in zip(values, some, strict=True)]
+        if worst(found).ratio > DOUBTFUL:
             break
-    return Trial(np.array(changes), ratio)
+    return worst(found)
+
+
+def worst(trials: Sequence[Trial]) -> Trial:
+    """The one that speaks most against a symmetry."""
+    return max(trials, key=lambda each: each.ratio)
+
+
+def _at(value: float, probe: Probe) -> Trial:
+    if not np.isfinite(value):
+        return Trial(np.inf, probe.tolerance)
+    larger = max(1.0, abs(value) / (1.0 + abs(probe.value)))
+    return Trial(abs(value - probe.value), probe.tolerance * larger)
 
 
 def search(generators: list[Generator], measured: Measured, probes: Sequence[Probe]) -> Space:

@@ -12,6 +12,7 @@ from onebasin.models.symmetry.blocks import Complement, Exchangeable, Flip
 
 from .measuring import Measured, Probe
 from .moves import Generator, Moves
+from .spaces import Trial
 
 LIVE = "The parts compete."
 HARMLESS = "Given all else no part depends on another, so that there is one mode, nothing to align."
@@ -72,16 +73,18 @@ def _text(name: str, own: Sequence[Generator]) -> str:
     return f"{turned}{sign}{name}{axes}"
 
 
-def unchanged(
-    what: str, changes: np.ndarray, random: Sequence[Probe], near: Sequence[Probe]
-) -> str:
-    """Say at how many points nothing changes."""
+def unchanged(what: str, tried: Trial, random: Sequence[Probe], near: Sequence[Probe]) -> str:
+    """Say at how many points nothing changes, and by how much where it changes most beside rounding."""
+    most = f"{tried.change:.2g} nats, where rounding may make {tried.slack:.1g}"
+    if not tried.holds:  # what did not hold at random points is not told
+        return (
+            f"{what} leaves the log density unchanged at {len(random)} random points, but not near the posterior: "
+            f"it changes by {most}."
+        )
     where = f"{len(random)} random" + (f", {len(near)} near the posterior" if near else "")
-    largest = float(changes.max(initial=0.0))
-    slack = max(probe.tolerance for probe in (*random, *near))
     return (
-        f"{what} leaves the log density unchanged at {len(random) + len(near)} points ({where}); largest change "
-        f"{largest:.2g} nats, where rounding may make {slack:.1g}."
+        f"{what} leaves the log density unchanged at {len(random) + len(near)} points ({where}); at the one that says "
+        f"most against it, it changes by {most}."
     )
 
 
@@ -109,6 +112,14 @@ def of_status(status: str, *, mode: bool = False) -> str:
     if mode:
         return ONE_MODE
     return {"live": LIVE, "harmless": HARMLESS, "undecided": UNDECIDED}[status]
+
+
+def bounding(why: str, places: Iterable[str]) -> str:
+    """Say that a change of sign is not undone, and which bound does away with it."""
+    return (
+        f"{why}, so that it is not undone: copies of one mode may look like several. Bounding one number of "
+        f"{' or '.join(dict.fromkeys(places))} to be positive leaves one copy."
+    )
 
 
 def of_parts(orbits: Sequence[Sequence[int]], most: int = 4) -> str:

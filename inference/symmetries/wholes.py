@@ -58,11 +58,12 @@ def _told(s: Search, space: Space, chosen: int) -> FoundBlock:
     listed = telling.listed(own)
     together = " together" if len(own) > 1 else ""
     said = [
-        telling.unchanged(f"Changing {listed}{together}", held.changes, s.probes, near),
+        telling.unchanged(f"Changing {listed}{together}", held, s.probes, near),
         telling.alone(moves, s.measured, s.probes),
-        telling.of_status(status, mode=mode),
     ]
-    if not held.holds:
+    if held.holds:
+        said.append(telling.of_status(status, mode=mode))
+    else:
         status = "undecided"
     return FoundBlock(telling.whole(own, s.order), listed, 1, status, tuple(filter(None, said)))
 
@@ -81,8 +82,11 @@ def mixed(s: Search) -> Iterator[FoundBlock]:
             listed = telling.listed(own)
             held = trial(space.moves, chosen, s.measured, s.probes)
             said = (
-                telling.unchanged(f"{listed} together: this", held.changes, s.probes, []),
-                "No block says two parts that change places while others change sign, so that it is not used.",
+                telling.unchanged(f"{listed} together: this", held, s.probes, []),
+                telling.bounding(
+                    "`--exchangeable` has no word for two parts that change places while others change sign",
+                    (g.name for g in own if g.kind == "negate"),
+                ),
             )
             yield FoundBlock(None, listed, 2, "incomplete", said)
 

@@ -1,5 +1,9 @@
 """A program in this process: its densities against closed forms, batches against single points, what it refuses."""
 
+import logging
+import os
+import shutil
+import subprocess
 import threading
 from pathlib import Path
 
@@ -9,6 +13,8 @@ from scipy.special import expit
 from scipy.stats import binom
 
 from onebasin.stan.errors import StanDataError, StanProgramError
+from onebasin.stan.home.toolchain import find_toolchain
+from onebasin.stan.interface import _FUNCTIONS
 from onebasin.stan.library import StanLibrary, open_library
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -96,12 +102,45 @@ def test_rejected_points_have_no_density(own_home):
     assert np.array_equal(values, [-np.inf, -np.inf]) and np.isnan(gradients).all()
 
 
+def test_what_a_program_prints_is_handed_on(own_home, caplog):
+    said: list[str] = []
+    open_library(PROGRAMS / "nothing.stan", on_print=said.append).log_density(np.zeros((2, 0)))
+    assert "".join(said) == "nothing to weigh\nnothing to weigh\n"
+    with caplog.at_level(logging.INFO, logger="onebasin"):
+        open_library(PROGRAMS / "nothing.stan").log_density(np.zeros(0))
+    assert "nothing to weigh" in caplog.text
+
+
 def test_a_program_without_parameters(own_home):
     nothing = open_library(PROGRAMS / "nothing.stan")
     assert (nothing.dim, nothing.names(), nothing.unconstrained_names) == (0, (), ())
     values, gradients = nothing.log_density_gradient(np.zeros((2, 0)))
     assert np.array_equal(values, [0, 0]) and gradients.shape == (2, 0)
     assert nothing.constrain(np.zeros((2, 0)), include_gq=True).shape == (2, 1)
+
+
+def test_a_library_older_than_its_program_is_refused(library, tmp_path):
+    moved = shutil.copy(library.file, tmp_path / "bernoulli_model.so")
+    shutil.copy(PROGRAMS / "bernoulli.stan", tmp_path)
+    os.utime(moved, (0, 0))
+    words = r"bernoulli_model.so, which was compiled before bernoulli.stan was changed; give the .stan file"
+    with pytest.raises(StanProgramError, match=words):
+        open_library(moved, DATA)
+    os.utime(moved)
+    assert open_library(moved, DATA).dim == 1
+
+
+def test_a_library_of_another_stan_version_is_refused(own_home, tmp_path):
+    other, source = tmp_path / "other_model.so", tmp_path / "other.c"
+    empty = "".join(f"void {name}(void) {{}}\n" for name in _FUNCTIONS if "version" not in name)
+    source.write_text(f'{empty}const char *onebasin_stan_version(void) {{ return "2.30.1"; }}\n')
+    compiler = find_toolchain().compiler
+    subprocess.run([compiler, "-shared", "-fPIC", "-x", "c", source, "-o", other], check=True)
+    words = (
+        r"other_model.so, a library of Stan 2.30.1, and this is Stan 2.39.0; give the .stan file"
+    )
+    with pytest.raises(StanProgramError, match=words):
+        open_library(other)
 
 
 @pytest.mark.usefixtures("unchecked")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import resource
 
+import bridgestan
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -89,6 +90,20 @@ def test_a_point_that_is_rejected_has_no_density(known: StanVectors) -> None:
     vector = jnp.array([0.0, 0.0, jnp.nan])
     value, gradient = jax.value_and_grad(known.log_density)(vector)
     assert not np.isfinite(value) and np.isnan(gradient).all()
+
+
+def test_where_nothing_is_probable_the_density_is_zero(simplex: StanVectors) -> None:
+    """Without a rejection: a log density of -inf, for JAX, for NumPy and for BridgeStan's package."""
+    vector = jnp.zeros(simplex.size).at[0].set(1e200)
+    value, gradient = jax.jit(jax.value_and_grad(simplex.log_density))(vector)
+    assert value == -np.inf and not np.isfinite(gradient[0])
+    both = jax.vmap(simplex.log_density)(jnp.stack([vector, jnp.zeros(simplex.size)]))
+    assert both[0] == -np.inf and np.isfinite(both[1])
+    library = simplex.calls.library
+    assert library.log_density(np.asarray(vector)) == -np.inf
+    model = bridgestan.StanModel(library.file, {"depth": 1.0}, warn=False)
+    assert model.log_density(np.asarray(vector)) == -np.inf
+    assert model.log_density_gradient(np.asarray(vector))[0] == -np.inf
 
 
 def test_free_simplexes_add_one_normal_coordinate(simplex: StanVectors) -> None:

@@ -8,15 +8,22 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, logsumexp, xlogy
 
+from .functions import FunctionDensity
+
 
 @dataclass(frozen=True)
 class Known:
-    """A model and its answer: words of live blocks; words or moves of others by status."""
+    """A model and its answer: words of live blocks; words or moves of others by status; whether ascents are needed."""
 
     parameters: Mapping[str, tuple[tuple[int, ...], str]]
     function: Callable
     live: tuple[str, ...] = ()
     others: tuple[tuple[str, str], ...] = ()
+    ascents: bool = False
+
+    def density(self) -> FunctionDensity:
+        """As it is searched."""
+        return FunctionDensity(self.parameters, self.function, ascents=self.ascents)
 
 
 MODELS: dict[str, Known] = {}
@@ -34,6 +41,7 @@ LABELS = RNG.integers(0, 3, size=(8, 4))
 TABLE = RNG.normal(size=(8, 5))
 GRAPH = np.triu((RNG.uniform(size=(7, 7)) < 0.4).astype(float), 1)
 GROUPS = RNG.normal(size=(4, 10))
+TENSOR = RNG.normal(size=(4, 5, 6))
 
 
 def normal(x, mean=0.0, sd=1.0):
@@ -48,9 +56,9 @@ def bernoulli(y, p):
     return xlogy(y, p) + xlogy(1 - y, 1 - p)
 
 
-def known(name, parameters, *, live=(), others=()):
+def known(name, parameters, *, live=(), others=(), ascents=False):
     def keep(function):
-        MODELS[name] = Known(parameters, function, live, others)
+        MODELS[name] = Known(parameters, function, live, others, ascents)
         return function
 
     return keep
@@ -464,6 +472,7 @@ def _(p):
     "regression with equal columns",
     {"b": ((2,), "real"), "s": ((), "positive")},
     others=(("harmless", "b"),),
+    ascents=True,
 )
 def _(p):
     return normal(OUT, X[:, 0] * p["b"].sum(), p["s"]) + normal(p["b"]) - p["s"]
@@ -530,6 +539,27 @@ def _(p):
         + normal(p["z"])
         + normal(p["mu"])
     )
+
+
+@known(
+    "a difference with a free sign",
+    {"m": ((2,), "real"), "s": ((), "real")},
+    others=(("incomplete", "m:0 and +-s"),),
+)
+def _(p):
+    apart = np.exp(p["m"][0]) - np.exp(p["m"][1])
+    return normal(OUT, p["s"] * apart, 0.5) + normal(p["m"]) + normal(p["s"])
+
+
+@known(
+    "three factors of a tensor",
+    {"A": ((4, 3), "real"), "B": ((5, 3), "real"), "C": ((6, 3), "real")},
+    live=("+-A:1,+-B:1,C:1", "+-A:,+-C:"),
+    others=(("incomplete", "signs of parts of +-A:1 and +-C:1"),),
+)
+def _(p):
+    mean = np.einsum("ik,jk,lk->ijl", p["A"], p["B"], p["C"])
+    return normal(TENSOR, mean, 0.5) + sum(normal(p[name]) for name in "ABC")
 
 
 @known(

@@ -1,6 +1,7 @@
 """What the search says of itself: sentences, JSON, what was cut off, what cannot be searched."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -37,6 +38,40 @@ def test_a_live_block_says_where_and_by_how_much(mixture):
     assert "proof" in repr(mixture)
     check_page(mixture._repr_html_())
     check_page(block._repr_html_())
+
+
+def test_a_change_is_held_against_the_rounding_of_its_own_point(mixture):
+    """Wide points have log densities of many millions, and rounding to match: they do not decide."""
+    change, slack = re.findall(
+        r"changes by (\S+) nats, where rounding may make (\S+)\.", repr(mixture)
+    )[0]
+    assert float(change) < float(slack) < 1e-8
+
+
+def test_what_no_word_says_is_said_with_a_bound_that_does_away_with_it():
+    (block,) = find(density_of("a difference with a free sign"), seconds=np.inf).blocks
+    assert block.word == ""
+    assert "has no word for two parts that change places while others change" in block.evidence[1]
+    assert "Bounding one number of s to be positive leaves one copy." in block.evidence[1]
+    *_, second = find(density_of("three factors of a tensor"), seconds=np.inf).blocks
+    assert "has one set of signs of parts, and this is a second one" in second.evidence[1]
+    assert "Bounding one number of each such part of C to be" in second.evidence[1]
+
+
+def test_what_changes_near_the_posterior_alone_is_not_called_unchanged():
+    model = MODELS["mixture of two, means alone"]
+
+    def broken(p):  # within a hundredth of one point
+        return model.function(p) + 1e-3 * np.exp(-0.5 * ((p["mu"] - [3.0, 1.0]) ** 2).sum() / 1e-4)
+
+    density = FunctionDensity(model.parameters, broken)
+    draws = {"mu": np.array([[3.0, 1.0]]), "w": np.array([0.4])}
+    (block,) = find(density, draws=draws, seconds=np.inf).blocks
+    assert block.status == "undecided"
+    assert (
+        "unchanged at 6 random points, but not near the posterior: it changes by 0.001"
+        in block.evidence[0]
+    )
 
 
 def test_json_holds_the_answer_and_its_evidence(mixture):

@@ -8,13 +8,11 @@ from onebasin.inference.symmetries.find import find
 from .functions import FunctionDensity
 from .known import MODELS
 
-ONE_MODE = {"regression with equal columns"}
-
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_models_symmetries_are_found_and_no_others(name):
     model = MODELS[name]
-    density = FunctionDensity(model.parameters, model.function, ascents=name in ONE_MODE)
+    density = model.density()
     found = find(density, seconds=np.inf)
     others = {(block.status, block.title) for block in found.blocks if block.status != "live"}
     assert set(found.words) == set(model.live)

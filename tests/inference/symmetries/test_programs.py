@@ -52,12 +52,19 @@ def units(rows, inputs, hidden, classes=10):
     }
 
 
+def decays():
+    time = np.linspace(0.1, 4, 25)
+    noise = np.random.default_rng(3).normal(scale=0.1, size=25)
+    return {"N": 25, "time": time, "y": 2 * np.exp(-0.3 * time) + np.exp(-3 * time) + noise}
+
+
 CASES = {
     "topics": ("topics", topics(4, 30, 300, 2), ("theta:1,phi",)),
     "topics of 7,700 parameters": ("topics", topics(61, 1500, 32_000, 5), ("theta:1,phi",)),
     "states": ("states", states(), ("start,A:0:1,b,sigma",)),
     "units": ("units", units(30, 5, 4), ("+-alpha:1,+-alpha1,+-beta",)),
     "units of 7,900 parameters": ("units", units(100, 784, 10), ("+-alpha:1,+-alpha1,+-beta",)),
+    "decays by an ODE solver": ("exponentials", decays(), ("amount,rate",)),
     "every constraint": ("constrained", {"N": 3, "y": np.array([0.3, -0.7, 1.9])}, ()),
 }
 
