@@ -61,6 +61,11 @@ STUDIES: Mapping[str, Entry] = MappingProxyType(
             "Our own; after Kurle, Januschowski, Gasthaus and Wang 2021",
             "what to do about a network's symmetry: every remedy beside NUTS, on three data sets, twice",
         ),
+        "leaderboard": Entry(
+            ".leaderboard",
+            "Our own; after Magnusson et al. 2025 (posteriordb)",
+            "every method beside the reference posteriors: error against gradients and seconds",
+        ),
     }
 )
 

@@ -145,9 +145,9 @@ def _of_pairs(block: Block, piece: Piece, largest: Units) -> list[tuple[str, np.
 def _by_part(
     piece: Piece, block: Block, name: str, largest: Units, *, squared: bool
 ) -> Float[np.ndarray, "chain draw part"]:
-    """The mean (square) of each part's entries of a variable, in a unit in which products are doubles."""
+    """The mean (square) of each part's entries of a variable, in another unit where products would be no doubles."""
     (axis,) = axes_of(block.axes[name])
-    values = np.moveaxis(piece[name], axis + 2, 2) / float(power_of_two(np.asarray(largest[name])))
+    values = np.moveaxis(piece[name], axis + 2, 2) / _unit(largest[name])
     flat = values.reshape(*values.shape[:3], -1)
     return (flat**2 if squared else flat).mean(axis=-1)
 
@@ -166,10 +166,16 @@ def _mean_square(
     name: str, values: np.ndarray, axes: tuple[int, ...], largest: float
 ) -> tuple[str, np.ndarray]:
     """Mean squares, which are in another unit where squares would be no doubles."""
-    if largest == 0 or _LEAST <= largest <= 1 / _LEAST:
+    unit = _unit(largest)
+    if unit == 1:
         return f"mean({name}^2)", (values**2).mean(axis=axes)
-    unit = float(power_of_two(np.asarray(largest)))
     return f"mean(({name} / {unit:.3g})^2)", ((values / unit) ** 2).mean(axis=axes)
+
+
+def _unit(largest: float) -> float:
+    """One, as a rule, so that quantities of two posteriors can be compared; a power of two for extreme numbers."""
+    ordinary = largest == 0 or _LEAST <= largest <= 1 / _LEAST
+    return 1.0 if ordinary else float(power_of_two(np.asarray(largest)))
 
 
 def _values(view: View, name: str, rows: slice) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""`onebasin compare`: posterior files of one model beside the one that is taken for the truth."""
+"""`onebasin compare`: posterior files of one model beside the one that is taken for the truth, or a kept reference."""
 
 from __future__ import annotations
 
@@ -14,11 +14,18 @@ from .symmetries import HELP, of_view
 if TYPE_CHECKING:
     import numpy as np
 
+PERMUTATIONS = 499
+
 
 def compare(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN.nc...", help=reading.HELP_MANY)],
     truth: Annotated[
-        Path | None, typer.Option(help="Which of them is the truth; by default the first.")
+        Path | None,
+        typer.Option(
+            metavar="NAME",
+            help="A reference posterior's name (onebasin truth list), which every run is held against; or which of "
+            "the files is the truth, by default the first.",
+        ),
     ] = None,
     points: Annotated[
         Path | None,
@@ -37,12 +44,12 @@ def compare(
     weights: Annotated[
         bool, typer.Option("--weights/--no-weights", help="Also compare draws in weight space.")
     ] = True,
-    permutations: Annotated[int, typer.Option(help="Behind each p-value.")] = 499,
+    permutations: Annotated[int, typer.Option(help="Behind each p-value.")] = PERMUTATIONS,
     seed: Annotated[int, typer.Option(help="Of permutations and of predictions' noise.")] = 0,
     json: Annotated[bool, typer.Option("--json", help="Write JSON instead of tables.")] = False,
 ) -> None:
-    """Hold posteriors against one of them: in prediction, and in weights modulo symmetry."""
-    from . import console
+    """Hold posteriors against one of them, or against a reference: in prediction, and in weights modulo symmetry."""
+    from . import against, console
 
     check_seed(seed)
     console.prepare_jax()
@@ -50,11 +57,19 @@ def compare(
     from onebasin.analysis.report import comparison_table
 
     files = reading.posteriors(runs)
-    if len(files) < 2:
+    reference = against.reference_named(files, truth)
+    if reference is None and len(files) < 2:
         what = "one file" if len(runs) < 2 else "one posterior, in chains"
-        raise StudyError(f"`RUN.nc` is {what}, and a comparison needs two or more: add another.")
-    name = reading.truth(files, truth)
+        raise StudyError(
+            f"`RUN.nc` is {what}, and a comparison needs two or more: add another, or name a reference by --truth."
+        )
     x, y = _read_points(points) if points else (None, None)
+    if reference is not None:
+        _refuse_with_reference(exchangeable, permutations)
+        how = {"x": x, "y": y, "weights": weights, "var_names": var or None, "seed": seed}
+        against.compare_with(reference, files, json=json, **how)
+        return
+    name = reading.truth(files, truth)
     views = {name: reading.read(run) for name, run in files.items()}
     if points and views[name].network is None:
         raise StudyError(
@@ -81,6 +96,18 @@ def compare(
         console.write_sentence(sentence)
     for sentence in comparison.warnings:
         console.write_remark(sentence, "warn")
+
+
+def _refuse_with_reference(exchangeable: list[str] | None, permutations: int) -> None:
+    """Refuse options that a reference has no use for."""
+    if exchangeable:
+        raise StudyError(
+            "`--exchangeable` does not apply to a reference, which has a symmetry of its own: leave it out."
+        )
+    if permutations != PERMUTATIONS:
+        raise StudyError(
+            "`--permutations` does not apply to a reference, whose Monte Carlo errors are known: leave it out."
+        )
 
 
 def _read_points(path: Path) -> tuple[np.ndarray, np.ndarray | None]:

@@ -93,6 +93,7 @@ EXAMPLES: Mapping[str, Examples] = {
             "a network's predictions at other points",
             "onebasin compare nuts.nc advi.nc --points test.npz",
         ),
+        ("beside a reference posterior", "onebasin compare run.nc --truth eight-schools"),
     ),
     "onebasin report": (
         ("one posterior", "onebasin report run.nc --out report.html"),
@@ -109,6 +110,20 @@ EXAMPLES: Mapping[str, Examples] = {
         (
             "go on where it was stopped: the same line again",
             "onebasin study relu-teacher --quick --out runs/mine",
+        ),
+    ),
+    "onebasin truth leaderboard": (
+        (
+            "two references, small",
+            "onebasin truth leaderboard --only eight-schools,mixture-3 --quick",
+        ),
+        (
+            "a method of your own, beside what is recorded of ours",
+            "onebasin truth leaderboard --add mine=sampler.py:sample",
+        ),
+        (
+            "files of your own, one a reference",
+            "onebasin truth leaderboard --add 'mine=runs/{reference}.nc'",
         ),
     ),
     "onebasin cmdstan": (

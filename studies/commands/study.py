@@ -1,17 +1,15 @@
 """`onebasin study`: a paper's experiment, beside the paper's own words."""
 
 import sys
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import UsageError, interruption_says
+from ..errors import UsageError
 from .completion import engines, studies
 
 if TYPE_CHECKING:
-    from ..lab.folder import Run
     from ..lab.rerun import Manifest
     from ..lab.study import Findings
 
@@ -93,12 +91,12 @@ def study(
         raise UsageError(f"`NAME` is missing; the studies are: {', '.join(STUDIES)}.")
     console.prepare_jax()
     console.quieten_stan()
-    from ..lab import Caution, Options
-    from ..lab.driver import Schedule, finish, run_cells
+    from ..lab import Options
+    from ..lab.driver import Schedule
     from ..lab.folder import default_folder, open_run
     from ..lab.rerun import read_manifest, settings_of
     from ..lab.selection import only as restricted
-    from ..run_log import logged_to, telling
+    from .running import carry_out, keep_record, write_findings
 
     schedule = Schedule(scheduler, workers, retries)
     chosen = find(name)
@@ -127,41 +125,26 @@ def study(
         resume=resume,
         force=force,
     )
-    say = telling(console.say)
     if only is not None:
         chosen = restricted(chosen, _labels(only) or (), run)
-    with interruption_says(lambda: _what_is_kept(run)):
-        try:
-            with run, logged_to(run.log_path), _story(context.obj or "", run):
-                outcomes = run_cells(
-                    chosen, config, run, progress=progress, say=say, schedule=schedule
-                )
-                findings = finish(chosen, config, run, outcomes)
-        finally:
-            run.settle()
-        if record:
-            from ..lab.record import write_record
 
-            size = "quick" if quick else "full" if full else ""
-            for path in write_record(name, run, findings, size=size):
-                console.say(f"wrote {path}")
+    def then(findings: "Findings") -> None:
+        if record:
+            keep_record(name, run, findings, size="quick" if quick else "full" if full else "")
         if manifest is not None:
             _write_against(manifest, findings)
-            return
-        if json:
-            console.write_json({"folder": str(run.path), **findings.to_dict()})
-            return
-        for table in findings.shown:
-            console.write_table(table)
-        for sentence in findings.headline:
-            console.write_remark(sentence, "warn" if isinstance(sentence, Caution) else "good")
-        console.write_remark(f"the report is {run.report_path}", "good")
+        else:
+            write_findings(run, findings, json=json)
 
-
-def _story(command: str, run: "Run") -> AbstractContextManager[None]:
-    from ..run_log import story
-
-    return story(command, versions=run.record["versions"], settings=run.record["config"])
+    carry_out(
+        chosen,
+        config,
+        run,
+        schedule=schedule,
+        progress=progress,
+        command=context.obj or "",
+        then=then,
+    )
 
 
 def _write_against(manifest: "Manifest", findings: "Findings") -> None:
@@ -183,12 +166,6 @@ def _write_against(manifest: "Manifest", findings: "Findings") -> None:
 
 def _listed_versions(manifest: "Manifest") -> str:
     return ", ".join(f"{name} {number}" for name, number in manifest.versions.items())
-
-
-def _what_is_kept(run: "Run") -> str:
-    if run.record.get("status") == "done":
-        return f"the run is finished, and the report is {run.report_path}"
-    return f"what is finished is kept in {run.path}: the same command goes on from there"
 
 
 def _labels(words: str | None) -> tuple[str, ...] | None:

@@ -10,6 +10,7 @@ import typer
 
 from ..errors import interruption_says
 from .examples import Group
+from .leaderboard import leaderboard
 from .spelling import Command
 from .symmetries import HELP
 
@@ -250,3 +251,6 @@ def _write_verdict(verdict: Verdict) -> None:
     for criterion in verdict.failed:
         if criterion.remedy:
             console.write_sentence(f"{criterion.name}: {criterion.remedy}")
+
+
+app.command(cls=Command)(leaderboard)

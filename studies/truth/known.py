@@ -16,6 +16,11 @@ from .invariants import measured
 if TYPE_CHECKING:
     from .reference import Reference
 
+_CAVEATS = {
+    "invariants pass": "Entries under labels do not pass the checks of the reference itself, and are not compared.",
+    "fails": "The reference does not pass its own checks: `onebasin truth show` says which.",
+}
+
 
 def known_of_reference(reference: Reference) -> Known:
     """Give what is known of a reference, with the functions that measure its invariants of any run."""
@@ -30,12 +35,15 @@ def known_of_reference(reference: Reference) -> Known:
 
     labelling = reference.labelling
     tables = reference.summary
+    status = reference.status
+    aligned = tables["parameters"]
     return Known(
         name=reference.name,
         draws=as_view(reference.draws),
         symmetry=symmetry,
         labelling=None if labelling is None else labelling.target,
-        parameters=tables["parameters"],
+        parameters=aligned.iloc[:0] if status == "invariants pass" else aligned,
         invariants=tables["invariants"],
         measure=measure,
+        caveat=_CAVEATS.get(status, ""),
     )

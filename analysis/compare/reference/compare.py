@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
+import xarray as xr
 
+from onebasin.models import schema
 from onebasin.models.checks import check_seed
 
 from ...alignment import align
@@ -30,6 +32,8 @@ from .judging import INVARIANT, PARAMETER, Judged, judge, why_not
 from .known import Kept, Known, known_of
 from .result import ReferenceComparison
 
+RESTARTS = 4
+"""Starts of the matching, which blocks that share variables need."""
 Progress = Callable[[int, int], None]
 
 
@@ -107,13 +111,14 @@ def compare_with_reference(
     view = as_view(posterior)
     view.check_sampled()
     known = _known(reference, progress)
-    _check_model(view, known, name)
+    check_run(view, known, name)
+    view = _of_its_network(view, known)
     view = labelled_as(view, known.draws, known.variables)
     free = view.is_independent
     chains = 0 if free else view.num_chains
     table = [_invariants(view, known, chains, free)]
     rule = ""
-    if weights:
+    if weights and len(known.parameters):
         aligned, rule = _aligned(view, known, progress)
         table.append(_parameters(aligned, known, var_names, chains, free))
     whole = pd.concat([part for part in table if len(part)] or table)
@@ -131,7 +136,7 @@ def compare_with_reference(
         visible=judged.tests.visible,
         visible_tail=judged.tests.visible_tail,
         predictions=predictions,
-        notes=tuple(words.notes(judged, rule)),
+        notes=tuple(note for note in (*words.notes(judged, rule), known.caveat) if note),
     )
 
 
@@ -164,8 +169,14 @@ def _sentences(
     return said
 
 
-def _check_model(view: View, known: Known, name: str) -> None:
-    """Refuse a run of another model, or without a variable that is known."""
+def check_run(view: View, known: Known, name: str) -> None:
+    """Refuse a run of another model, or without a variable that is known.
+
+    Raises
+    ------
+    ValueError
+        The message says what is unlike.
+    """
     if view.network is not None and known.draws.network is not None:
         check_comparable({known.name: known.draws, name: view}, known.name)
         unlike = unlike_weights(known.draws.network, view.network)
@@ -190,6 +201,18 @@ def _check_model(view: View, known: Known, name: str) -> None:
             )
 
 
+def _of_its_network(view: View, known: Known) -> View:
+    """A run that does not say what network it is of, such as a file of plain draws, is of the reference's."""
+    if known.draws.network is None or view.network is not None:
+        return view
+    tree = view.tree.copy()
+    tree.attrs = {**view.attributes, schema.MODEL: known.draws.attribute(schema.MODEL)}
+    for name, group in known.draws.data.items():
+        if name not in tree.children:
+            tree[name] = xr.DataTree(group)
+    return as_view(tree, view.argument)
+
+
 def _shape(view: View, name: str) -> tuple[int, ...]:
     return view.values(name).shape[2:]
 
@@ -198,14 +221,22 @@ def _aligned(view: View, known: Known, progress: Progress | None) -> tuple[View,
     """Bring every draw into the canonical labelling; return it, and the rule in words."""
     if known.labelling is None:
         return view, ""
-    alignment = align(view, known.symmetry, reference=known.labelling, progress=progress)
+    alignment = align(
+        view, known.symmetry, reference=known.labelling, restarts=RESTARTS, progress=progress
+    )
     rule = "; ".join(block.describe() for block in known.symmetry)
     said = f"Modulo {rule}: every draw is matched with the canonical labelling of `{known.name}`."
     return as_view(alignment.posterior, view.argument), said
 
 
 def _invariants(view: View, known: Known, chains: int, free: bool) -> pd.DataFrame:
-    draws = known.measure(view)
+    try:
+        draws = known.measure(view)
+    except KeyError as absent:
+        raise ValueError(
+            f"`{view.argument}` lacks {absent.args[0]}, of which the invariants of `{known.name}` are: give a run of "
+            "the same model, its variables under the same names."
+        ) from absent
     names = list(known.invariants.index)
     return _differences(draws, names, known.invariants, chains, free, INVARIANT)
 

@@ -140,7 +140,7 @@ class Tested:
     visible_tail: float
 
 
-def tested(table: pd.DataFrame) -> Tested:
+def tried(table: pd.DataFrame) -> Tested:
     """Test the rows of `differences` all together."""
     from scipy.stats import norm
 

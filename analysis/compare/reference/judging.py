@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from ...diagnostics.causes.short import times_as_many
-from .differences import DECIDES, PER_CHAIN, Tested, tested
+from .differences import DECIDES, PER_CHAIN, Tested, tried
 
 Verdict = Literal["agrees", "agrees in part", "differs", "cannot be judged"]
 INVARIANT, PARAMETER = "invariant", "parameter"
@@ -51,7 +51,7 @@ def judge(table: pd.DataFrame) -> Judged:
     kinds = set(failed["kind"])
     leading = INVARIANT if (table["kind"] == INVARIANT).any() else PARAMETER
     rows = table.iloc[:0] if leading in kinds else table[~table["kind"].isin(kinds)]
-    tests = tested(rows)
+    tests = tried(rows)
     if rows.empty:
         verdict: Verdict = "cannot be judged"
     elif tests.beyond:

@@ -51,9 +51,11 @@ class Known:
     parameters : DataFrame
         A row an entry in the canonical labelling, columns of `posterior.quantiles.DESCRIBED`, at least `NEEDED`.
     invariants : DataFrame
-        The same of quantities that no element of the symmetry changes; may be empty.
+        The same of quantities that no element of the symmetry changes. Either table may be empty.
     measure : callable
         From a run's view to the draws of these quantities.
+    caveat : str
+        What is not known, in a sentence; empty where nothing is left out.
     """
 
     name: str
@@ -63,6 +65,7 @@ class Known:
     parameters: pd.DataFrame
     invariants: pd.DataFrame
     measure: Callable[[View], Draws]
+    caveat: str = ""
 
     def __post_init__(self) -> None:
         """Refuse tables that lack a column."""

@@ -1,0 +1,96 @@
+"""`onebasin truth leaderboard`: methods of ours, and of one's own, beside the reference posteriors."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..errors import check_seed
+
+if TYPE_CHECKING:
+    from ..lab.study import Findings
+
+
+def leaderboard(
+    context: typer.Context,
+    only: Annotated[
+        str | None, typer.Option(help="References, separated by commas; by default all.")
+    ] = None,
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            help="Methods, separated by commas; by default all, or with --add none but what is added."
+        ),
+    ] = None,
+    add: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=WHAT",
+            help="A method of your own: MODULE.py:FUNCTION, called with a target and a seed, which returns a "
+            "posterior; or FILE.nc, where {reference} stands for the name of each. Repeatable.",
+        ),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Give every method less.")] = False,
+    seed: Annotated[int, typer.Option(help="Of every method.")] = 0,
+    workers: Annotated[
+        int | None, typer.Option(help="Posteriors made at once on this machine, each on one core.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The run's folder; runs/leaderboard-HASH of the settings.")
+    ] = None,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Use a folder that holds other settings; what fits is taken."),
+    ] = False,
+    record: Annotated[
+        bool, typer.Option("--record", help="Write the result to studies/results.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Write JSON instead of tables.")] = False,
+    progress: Annotated[bool, typer.Option(help="Show bars while it runs.")] = True,
+) -> None:
+    """Run methods on the reference posteriors, and tell error against gradients and seconds."""
+    from . import console
+
+    check_seed(seed)
+    console.prepare_jax()
+    console.quieten_stan()
+    from ..lab.driver import Schedule
+    from ..lab.folder import default_folder, open_run
+    from ..leaderboard import STUDY
+    from ..leaderboard.added import parse
+    from ..leaderboard.design import NAME, configured
+    from ..leaderboard.methods import METHODS
+    from .running import carry_out, keep_record, write_findings
+
+    taken = tuple(METHODS)
+    added = []
+    for words in add or ():
+        added.append(parse(words, (*taken, *(one.name for one in added))))
+    config = configured(
+        only=_words(only), methods=_words(methods), quick=quick, seed=seed, added=tuple(added)
+    )
+    folder = out or default_folder(NAME, config)
+    command = ["onebasin", *sys.argv[1:]]
+    run = open_run(folder, study=NAME, config=config, command=command, resume=True, force=force)
+
+    def then(findings: Findings) -> None:
+        if record:
+            keep_record(NAME, run, findings, size="quick" if quick else "")
+        write_findings(run, findings, json=json)
+
+    carry_out(
+        STUDY,
+        config,
+        run,
+        schedule=Schedule(workers=workers),
+        progress=progress,
+        command=context.obj or "",
+        then=then,
+    )
+
+
+def _words(given: str | None) -> tuple[str, ...] | None:
+    return tuple(word.strip() for word in given.split(",")) if given is not None else None

@@ -1,0 +1,18 @@
+"""The leaderboard: every method of ours, and whatever is added, on the reference posteriors.
+
+What comes of it is error against gradients and seconds: how far each method's means, spreads and predictions are from
+the reference's, modulo symmetry, and whether that is more than Monte Carlo error.
+"""
+
+from ..lab import Study
+from .claims import CLAIMS
+from .design import cells, configure, target
+from .making import make
+from .measures import measure
+from .text import TEXT, figures
+from .views import SHOWN, VIEWS
+
+STUDY = Study(
+    configure, cells, target, measure, CLAIMS, VIEWS, TEXT, shown=SHOWN, figures=figures, make=make
+)
+"""Methods beside the references, as cells that are kept and gone on from."""

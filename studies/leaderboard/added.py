@@ -1,0 +1,136 @@
+"""Methods of a user's own: a callable that returns a posterior, or the file of one."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from onebasin.models.errors import OnebasinError
+
+from ..errors import StudyError
+from ..lab import CellFailed
+from ..model_file import ModelFile, loaded
+from ..truth import open_reference
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from onebasin.models import Target
+
+PLACE = "{reference}"
+"""What stands in a file's name for that of the reference."""
+ENGINE = "own"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+-]*")
+_FORM = "NAME=MODULE.py:FUNCTION or NAME=FILE.nc, such as mine=sampler.py:sample"
+
+
+@dataclass(frozen=True)
+class Added:
+    """A method of a user's own.
+
+    Attributes
+    ----------
+    name : str
+        Its name in tables.
+    path : str
+        Of the module, or of the posterior, where `{reference}` stands for the name of each.
+    function : str
+        Of the module; empty for a posterior's file.
+    """
+
+    name: str
+    path: str
+    function: str = ""
+
+
+@dataclass(frozen=True)
+class Own:
+    """The settings of an added method's cell: changed code, or a changed file, is another cell."""
+
+    chains: ClassVar[int] = 4
+    """A function may take as many cores as chains of ours do: unless asked for, nothing is made beside it."""
+
+    path: str
+    function: str
+    sha256: str
+
+
+def parse(words: str, taken: tuple[str, ...]) -> Added:
+    """Read what `--add` was given; `taken` are names of other methods.
+
+    Raises
+    ------
+    StudyError
+        If it cannot be read, or the name is taken.
+    """
+    name, equals, what = words.partition("=")
+    if not (equals and what and _NAME.fullmatch(name)):
+        raise StudyError(f"`--add` is {words!r}; give {_FORM}.")
+    if name in taken:
+        raise StudyError(
+            f"`--add` names {name!r}, which is a method already; give it another name."
+        )
+    path, colon, function = what.rpartition(":")
+    if colon and path.endswith(".py") and function.isidentifier():
+        return Added(name, path, function)
+    if what.endswith(".py"):
+        raise StudyError(
+            f"`--add` is {words!r}, which names no function of the module; give {_FORM}."
+        )
+    return Added(name, what)
+
+
+def settings_for(added: Added, reference: str, *, alone: bool) -> Own:
+    """The settings of an added method's cell.
+
+    Parameters
+    ----------
+    added : Added
+        The method.
+    reference : str
+        What it is held against.
+    alone : bool
+        Whether that is the only reference.
+
+    Raises
+    ------
+    StudyError
+        If there is no such file, or one file stands for the posteriors of several references.
+    """
+    if not added.function and PLACE not in added.path and not alone:
+        raise StudyError(
+            f"`--add` gives {added.name} one file, {added.path}, and there are several references: name one by --only, "
+            f"or write {PLACE} into the file's name where it has that of the reference."
+        )
+    path = Path(added.path.replace(PLACE, reference))
+    if not path.is_file():
+        raise StudyError(f"`--add` gives {added.name} the file {path}, which does not exist.")
+    content = hashlib.sha256(path.read_bytes()).hexdigest()
+    return Own(str(path.resolve()), added.function, content)
+
+
+def posterior_of(name: str, own: Own, target: Target, seed: int, reference: str) -> xr.DataTree:
+    """Call a user's function with the target and a seed, or read a user's file.
+
+    Raises
+    ------
+    CellFailed
+        If the module or its function cannot be had, it fails, or what it returns, or the file holds, is no posterior of
+        the reference's model.
+    """
+    from onebasin.analysis.compare.reference.compare import check_run
+    from onebasin.analysis.posterior.view import as_view
+
+    try:
+        if own.function:
+            with loaded(ModelFile(Path(own.path), own.function)) as sample:
+                view = as_view(sample(target, seed), f"what {own.function} returned")
+        else:
+            view = as_view(own.path, own.path)
+        check_run(view, open_reference(reference).known, reference)
+        return view.tree.load()
+    except (OnebasinError, AssertionError, TypeError, ValueError) as error:
+        raise CellFailed(f"{name}: {error}") from error

@@ -1,0 +1,118 @@
+"""The design: references, methods, what is added, and the cells that they make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from onebasin.models import Target
+from onebasin.models.checks import choose
+
+from ..errors import StudyError
+from ..lab import Cell, Options
+from ..problems import PROBLEMS, Problem
+from ..truth import open_reference, references
+from .added import ENGINE, Added, settings_for
+from .methods import METHODS, Method, chosen
+
+NAME = "leaderboard"
+
+
+@dataclass(frozen=True)
+class Config:
+    """The leaderboard's settings."""
+
+    seed: int  # Of every method.
+    references: tuple[str, ...]
+    methods: tuple[str, ...]
+    quick: bool = False  # Whether methods get less than their defaults.
+    added: tuple[Added, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse what leaves nothing to run."""
+        if not self.references:
+            raise StudyError(
+                "`--only` leaves no reference, for none is kept: make some by `onebasin truth make`."
+            )
+        if not cells(self):
+            raise StudyError(
+                f"`--methods` is {', '.join(self.methods)}, none of which is for {', '.join(self.references)}: choose "
+                f"among {', '.join(METHODS)}."
+            )
+
+
+def known_references() -> tuple[str, ...]:
+    """Kept references whose model is at hand."""
+    return tuple(name for name in references() if open_reference(name).info["problem"] in PROBLEMS)
+
+
+def configured(
+    *,
+    only: tuple[str, ...] | None = None,
+    methods: tuple[str, ...] | None = None,
+    quick: bool = False,
+    seed: int = 0,
+    added: tuple[Added, ...] = (),
+) -> Config:
+    """Make the settings; all references and methods by default, and of added methods those alone where one is given.
+
+    Raises
+    ------
+    StudyError
+        If a word names no reference or method.
+    """
+    there = known_references()
+    names = there if only is None else tuple(dict.fromkeys(choose("only", n, there) for n in only))
+    words = () if added and methods is None else chosen(methods)
+    return Config(seed, names, words, quick, added)
+
+
+def configure(options: Options) -> Config:
+    """Make the settings from what `onebasin study leaderboard` was given."""
+    options.refuse(
+        NAME,
+        "full",
+        "engine",
+        "chains",
+        "warmup",
+        "draws",
+        "dtype",
+        "splits",
+        "datasets",
+        "parametrisations",
+    )
+    return configured(only=options.problems, quick=options.quick, seed=options.seed)
+
+
+def problem_of(reference: str) -> Problem:
+    """The problem that a reference is of."""
+    return PROBLEMS[open_reference(reference).info["problem"]]
+
+
+def cells(config: Config) -> tuple[Cell, ...]:
+    """List the cells: each reference's methods, then what is added."""
+    return tuple(cell for reference in config.references for cell in _of(config, reference))
+
+
+def _of(config: Config, reference: str) -> Iterator[Cell]:
+    problem = problem_of(reference)
+    model = problem.target()
+    for name in config.methods:
+        method = METHODS[name]
+        if method.fits(model):
+            inputs = tuple(_key(reference, METHODS[each], each) for each in method.inputs)
+            settings = method.settings(problem, config.quick)
+            yield Cell(reference, name, method.engine, settings, config.seed, inputs=inputs)
+    alone = len(config.references) == 1
+    for added in config.added:
+        own = settings_for(added, reference, alone=alone)
+        yield Cell(reference, added.name, ENGINE, own, config.seed)
+
+
+def _key(reference: str, method: Method, name: str) -> str:
+    return f"{reference}.{name}.{method.engine}"
+
+
+def target(config: Config, cell: Cell) -> Target:
+    """The model that a cell's reference is of, conditioned on its data."""
+    return problem_of(cell.problem).target()

@@ -1,0 +1,238 @@
+"""`onebasin truth leaderboard`, with samplers that answer at once: tables, methods of one's own, errors, records."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+import xarray as xr
+
+from onebasin.analysis.compare.reference.known import known_of
+from onebasin.inference import NutsSettings
+from onebasin.inference.errors import InferenceError
+from onebasin.models import Target
+from onebasin.studies.lab import Cell
+from onebasin.studies.lab.frame import Frame
+from onebasin.studies.lab.study import conclude
+from onebasin.studies.leaderboard import STUDY, added, design, measures
+from onebasin.studies.leaderboard.added import Added, parse
+from onebasin.studies.leaderboard.methods import METHODS, chosen
+from onebasin.studies.problems import Problem
+
+WORDS = ("truth", "leaderboard", "--out", "run", "--no-progress")
+MINE = """
+import numpy as np
+import xarray as xr
+
+def sample(target, seed):
+    values = np.random.default_rng(seed).normal({shift}, 1.0, size=(4, 500))
+    return xr.Dataset({{"mu": (("chain", "draw"), values)}})
+
+def fail(target, seed):
+    raise RuntimeError(f"no way to {{target.name}}")
+
+def nothing(target, seed):
+    return 3
+
+def other(target, seed):
+    return sample(target, seed).rename(mu="tau")
+"""
+
+
+def model():
+    """One standard normal, as the draws of the stand-in."""
+    numpyro.sample("mu", dist.Normal(0.0, 1.0))
+
+
+TOY = Target("toy", numpyro_model=model)
+
+
+@pytest.fixture
+def board(onebasin, here, sampler, monkeypatch):
+    """Run two references of one toy problem, in an empty page; nothing is recorded."""
+    rng = np.random.default_rng(4)
+    values = rng.normal(size=(10, 1000))
+    draws = xr.Dataset({"mu": (("chain", "draw"), values)})
+    kept = {
+        name: SimpleNamespace(info={"problem": "toy"}, known=known_of(draws, name=name))
+        for name in ("one", "two")
+    }
+    problem = Problem("toy", "A standard normal", lambda: TOY, settings=NutsSettings())
+    monkeypatch.setattr(design, "PROBLEMS", {"toy": problem})
+    monkeypatch.setattr(design, "references", lambda: tuple(kept))
+    for module in (added, design, measures):
+        monkeypatch.setattr(module, "open_reference", kept.__getitem__)
+    monkeypatch.setattr(measures, "RESULTS", here)
+    monkeypatch.setattr(
+        "onebasin.studies.lab.driver.write", lambda report, path, force: path.touch()
+    )
+    measures._known.cache_clear()
+    Path("mine.py").write_text(MINE.format(shift=0.0))
+    return lambda *more: onebasin(*WORDS, *more)
+
+
+def rows(answer):
+    return {(row["problem"], row["method"]): row for row in answer.json["frames"]["cells"]}
+
+
+def test_methods_are_held_against_every_reference(board, sampler):
+    answer = board("--methods", "nuts,meanfield", "--json")
+    assert answer.code == 0, answer.err
+    found = rows(answer)
+    assert set(found) == {(r, m) for r in ("one", "two") for m in ("nuts", "meanfield")}
+    row = found["one", "nuts"]
+    assert row["verdict"] == "agrees"
+    assert (row["seconds"], row["gradients"]) == (1.5, 7 * 4 * 1000)
+    assert 0 < row["median"] <= row["worst"] < 0.2
+    assert row["sd_ratio"] == pytest.approx(1.0, abs=0.1)
+    assert sampler.calls[0]["settings"] == NutsSettings()
+    verdicts = {s["label"]: s["verdict"] for s in answer.json["statements"]}
+    assert verdicts["NUTS samples the references"] == "reproduces"
+    assert verdicts["mean-field ADVI is too narrow"] == "does not reproduce"
+
+
+def test_tables_name_methods_and_verdicts(board, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    answer = board("--methods", "nuts,hmc", "--only", "two")
+    assert answer.code == 0, answer.err
+    for word in ("NUTS, NumPyro", "HMC", "agrees", "two", "sd ratio", "gradients"):
+        assert word in answer.out
+    assert "one" not in answer.out.split("\n")[3]
+
+
+def test_quick_gives_less(board, sampler):
+    board("--methods", "nuts", "--only", "one", "--quick", "--seed", "5")
+    call = sampler.last
+    assert (call["settings"], call["seed"]) == (NutsSettings(warmup=500, draws=500), 5)
+
+
+def test_a_callable_of_ones_own_is_a_method(board):
+    answer = board("--add", "mine=mine.py:sample", "--json")
+    assert answer.code == 0, answer.err
+    found = rows(answer)
+    assert set(found) == {("one", "mine"), ("two", "mine")}
+    assert found["one", "mine"]["verdict"] == "agrees"
+    assert found["one", "mine"]["seconds"] > 0
+    assert found["one", "mine"]["gradients"] is None
+
+
+def test_ones_own_method_stands_beside_what_is_recorded(board, here):
+    from onebasin.studies.lab.record import record_text
+
+    frames = {"cells": Frame.of([{"problem": "one", "method": "nuts", "label": "NUTS", "recorded": False,
+                                  "verdict": "agrees", "worst": 0.01, "where": "mu", "said": "."}])}  # fmt: skip
+    findings = SimpleNamespace(frames=frames, to_dict=dict)
+    Path("leaderboard.json").write_text(record_text({"study": "leaderboard"}, findings))
+    found = rows(board("--add", "mine=mine.py:sample", "--only", "one", "--json"))
+    assert found["one", "nuts"]["recorded"] is True
+    assert found["one", "mine"]["recorded"] is False
+
+
+def test_a_method_that_is_wrong_differs(board):
+    Path("mine.py").write_text(MINE.format(shift=0.3))
+    row = rows(board("--add", "mine=mine.py:sample", "--only", "one", "--json"))["one", "mine"]
+    assert row["verdict"] == "differs"
+    assert row["worst"] == pytest.approx(0.3, abs=0.1)
+    assert "sds too high" in row["said"]
+
+
+def test_a_changed_module_is_run_anew_and_an_unchanged_one_is_not(board):
+    words = ("--add", "mine=mine.py:sample", "--only", "one")
+    assert "there already" not in board(*words).err
+    assert "there already" in board(*words).err
+    Path("mine.py").write_text(MINE.format(shift=0.3))
+    again = board(*words, "--force", "--json")
+    assert "there already" not in again.err
+    assert rows(again)["one", "mine"]["verdict"] == "differs"
+
+
+def test_files_of_ones_own_are_methods_too(board):
+    for name in ("one", "two"):
+        values = np.random.default_rng(7).normal(size=(4, 500))
+        data = xr.Dataset({"mu": (("chain", "draw"), values)})
+        xr.DataTree.from_dict({"posterior": data}).to_netcdf(f"run-{name}.nc", engine="h5netcdf")
+    found = rows(board("--add", "mine=run-{reference}.nc", "--methods", "nuts", "--json"))
+    assert found["two", "mine"]["worst"] < 0.1
+    assert len(found) == 4
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        ("fail", "mine: `mine.py:fail` fails: mine.py:10: RuntimeError: no way to toy"),
+        ("nothing", "mine: `what nothing returned` is a int"),
+        ("absent", "mine: `mine.py:absent` names absent, which is no function of mine.py"),
+        ("other", "lacks mu, which `one` holds, and has tau"),
+    ],
+)
+def test_a_method_that_fails_takes_no_other_with_it(board, here, function, message):
+    answer = board(
+        "--add", f"mine=mine.py:{function}", "--methods", "nuts", "--only", "one", "--json"
+    )
+    assert answer.code == 0, answer.err
+    assert rows(answer)["one", "nuts"]["verdict"] == "agrees"
+    (failure,) = answer.json["frames"]["failures"]
+    assert message in failure["reason"].replace(f"{here}/", "")
+
+
+def test_a_method_of_ours_that_fails_is_a_result(board, sampler):
+    def fail(call):
+        raise InferenceError("no start was found.")
+
+    sampler.before = fail
+    answer = board("--methods", "nuts", "--only", "one", "--json")
+    assert answer.code == 0, answer.err
+    assert answer.json["frames"]["failures"][0]["reason"] == "no start was found."
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--methods", "gibbs"], "`--methods` names 'gibbs'; choose among nuts, nuts-stan"),
+        (["--only", "three"], "`--only` is 'three'; choose one of one, two"),
+        (["--methods", "ensemble"], "`--methods` is ensemble, none of which is for one, two"),
+        (["--add", "mine"], "`--add` is 'mine'; give NAME=MODULE.py:FUNCTION"),
+        (["--add", "nuts=mine.py:sample"], "`--add` names 'nuts', which is a method already"),
+        (
+            ["--add", "a=mine.py:sample", "--add", "a=mine.py:sample"],
+            "'a', which is a method already",
+        ),
+        (["--add", "a=mine.py"], "which names no function of the module"),
+        (["--add", "a=absent.py:sample"], "the file absent.py, which does not exist"),
+        (["--add", "a=run.nc"], "one file, run.nc, and there are several references"),
+        (["--workers", "0"], "`--workers` is 0"),
+    ],
+)
+def test_what_cannot_be_run_is_one_line(board, words, message):
+    answer = board(*words)
+    assert (answer.code, answer.out) == (1, "")
+    assert message in answer.err
+    assert answer.err.count("\n") == 1
+
+
+def test_words_of_added_methods():
+    assert parse("mine=a/b.py:run", ()) == Added("mine", "a/b.py", "run")
+    assert parse("mine=chains/{reference}.nc", ()) == Added("mine", "chains/{reference}.nc")
+
+
+def test_what_methods_are_made_from_comes_along():
+    assert chosen(("distilled",)) == ("nuts", "distilled")
+    assert "nuts" in chosen(None)
+
+
+def test_methods_are_for_models_that_they_can_take():
+    assert METHODS["nuts"].fits(TOY)
+    assert not METHODS["ensemble"].fits(TOY)
+    assert not METHODS["symmetrised"].fits(TOY)
+    network = Cell("one", "distilled", "analysis", None, 0)
+    assert network.key == "one.distilled.analysis"
+
+
+def test_a_record_is_concluded_from_its_numbers(board):
+    answer = board("--methods", "nuts,meanfield", "--json")
+    frames = {name: Frame.of(kept) for name, kept in answer.json["frames"].items()}
+    again = conclude(STUDY, frames)
+    assert list(again.headline) == answer.json["headline"]
+    assert [table.caption for table in again.tables][1].startswith("Every method beside every")
