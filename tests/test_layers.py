@@ -146,6 +146,36 @@ def test_models_import_nothing_heavy(module):
     assert result.stdout.split() == []
 
 
+def loads_whole(tree: ast.AST, package: str) -> bool:
+    """Whether a package is imported itself before the first of its parts, or none of its parts is."""
+    for _, module in modules_named(tree):
+        if module.split(".")[0] == package:
+            return module == package
+    return True
+
+
+def test_numpyro_is_loaded_whole_before_a_part_of_it():
+    """ArviZ leaves a module that loads when it is used: Python then loads a part asked for first a second time."""
+    found = [
+        str(path.relative_to(ROOT))
+        for room in MAY_IMPORT
+        for path in sorted((ROOT / room).rglob("*.py"))
+        if not loads_whole(ast.parse(path.read_text(encoding="utf-8")), "numpyro")
+    ]
+    assert found == []
+
+
+def test_models_run_where_arviz_was_imported_first():
+    script = (
+        "import arviz_base; from onebasin.inference.density.stan_vectors import StanVectors; "
+        "import numpyro; print(hasattr(numpyro.distributions, 'distribution'))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.split() == ["True"]
+
+
 BLOCKS = {"Block", "Complement", "Exchangeable", "Flip", "Rescalable"}
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpyro  # noqa: F401 - whole, before a part of it
 from numpyro.handlers import seed as seeded
 from numpyro.handlers import substitute, trace, uncondition
 

@@ -298,6 +298,7 @@ class _PriorPredictive:
         return parameters, data
 
     def _draw(self, key: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        import numpyro  # noqa: F401 - whole, before a part of it
         from numpyro.handlers import seed, trace
 
         sites = trace(seed(self._model, key)).get_trace()

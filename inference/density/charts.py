@@ -17,6 +17,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
+import numpyro  # noqa: F401 - whole, before a part of it
 from numpyro.distributions import constraints
 from numpyro.distributions.transforms import biject_to
 

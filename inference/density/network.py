@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
+import numpyro  # noqa: F401 - whole, before a part of it
 from jaxtyping import Array, Float, Int
 from numpyro.handlers import block
 

@@ -15,6 +15,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpyro  # noqa: F401 - whole, before a part of it
 from jaxtyping import Int
 from numpy.typing import ArrayLike
 from numpyro.distributions import constraints

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpyro  # noqa: F401 - whole, before a part of it
 from jaxtyping import Array, Float
 from numpyro.infer.initialization import init_to_uniform
 from numpyro.infer.util import initialize_model

@@ -10,6 +10,7 @@ import math
 
 import jax
 import jax.numpy as jnp
+import numpyro  # noqa: F401 - whole, before a part of it
 from numpyro.distributions import constraints
 
 

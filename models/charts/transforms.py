@@ -26,6 +26,7 @@ import math
 
 import jax
 import jax.numpy as jnp
+import numpyro  # noqa: F401 - whole, before a part of it
 from jaxtyping import Array, Float
 from numpyro.distributions import biject_to
 from numpyro.distributions.constraints import Constraint, real_matrix
