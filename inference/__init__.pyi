@@ -9,10 +9,13 @@ from .mcmc.settings import HmcSettings as HmcSettings
 from .mcmc.settings import NutsSettings as NutsSettings
 from .microcanonical.mclmc import mclmc as mclmc
 from .microcanonical.settings import MclmcSettings as MclmcSettings
+from .modes.find_modes import find_modes as find_modes
 from .modes.laplace import laplace as laplace
 from .modes.optimize import optimize as optimize
 from .modes.pathfinder import pathfinder as pathfinder
+from .modes.sample_modes import sample_modes as sample_modes
 from .modes.settings import LaplaceSettings as LaplaceSettings
+from .modes.settings import ModesSettings as ModesSettings
 from .modes.settings import OptimizeSettings as OptimizeSettings
 from .modes.settings import PathfinderSettings as PathfinderSettings
 from .posterior import open_posterior as open_posterior

@@ -27,6 +27,10 @@ class Purpose(IntEnum):
     LAPLACE_DRAWS = 12
     PREDICTIVE = 13
     MIXTURE_GAP = 14
+    MODE_START = 15
+    MODE_PILOT = 16
+    MODE_CHAIN = 17
+    MODE_WEIGHTS = 18
 
 
 def keys_for(purpose: Purpose, seed: int, count: int) -> jax.Array:

@@ -32,6 +32,7 @@ def build(
     *,
     origin: Origin = NOWHERE,
     variational: xr.Dataset | None = None,
+    modes: xr.Dataset | None = None,
     predictive_mb: float = LIMIT_MB,
     folder: Path | None = None,
 ) -> xr.DataTree:
@@ -51,6 +52,8 @@ def build(
         What the target was made of when the run began; without it, nothing is computed beside the draws.
     variational : Dataset, optional
         Parameters and ELBO trace of a variational fit.
+    modes : Dataset, optional
+        Modes and their weights.
     predictive_mb : float
         Megabytes that log likelihoods, predictions and log priors may take together; see `models.pointwise`.
     folder : Path, optional
@@ -79,8 +82,9 @@ def build(
         schema.SAMPLE_STATS: DrawGroup(stats).to_dataset(),
         **rest.datasets(target.coords),
     }
-    if variational is not None:
-        groups[schema.VARIATIONAL] = variational
+    for name, own in ((schema.VARIATIONAL, variational), (schema.MODES, modes)):
+        if own is not None:
+            groups[name] = own
     tree = xr.DataTree.from_dict(groups)
     described = _describe(target, engine) | origin.attributes(rest.draws)
     if rest.left_out:

@@ -57,6 +57,8 @@ class Found:
         What the posterior says of this method, beside what it says of every one.
     variational : Dataset or None
         The group of that name.
+    modes : Dataset or None
+        The group of that name.
     filed : DataTree or None
         What holds the arrays that are on disk; it is closed with the posterior.
     folder : Path or None
@@ -67,6 +69,7 @@ class Found:
     stats: Mapping[str, Values]
     attributes: Mapping[str, Any] = field(default_factory=dict)
     variational: xr.Dataset | None = None
+    modes: xr.Dataset | None = None
     filed: xr.DataTree | None = None
     folder: Path | None = None
 
@@ -130,6 +133,7 @@ def run(
         how,
         origin=origin,
         variational=found.variational,
+        modes=found.modes,
         predictive_mb=limit,
         folder=found.folder,
     )

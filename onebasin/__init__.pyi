@@ -33,6 +33,7 @@ from .inference import EnsembleSettings as EnsembleSettings
 from .inference import HmcSettings as HmcSettings
 from .inference import LaplaceSettings as LaplaceSettings
 from .inference import MclmcSettings as MclmcSettings
+from .inference import ModesSettings as ModesSettings
 from .inference import NutsSettings as NutsSettings
 from .inference import OptimizeSettings as OptimizeSettings
 from .inference import PathfinderSettings as PathfinderSettings
@@ -41,6 +42,7 @@ from .inference import TrainSettings as TrainSettings
 from .inference import advi as advi
 from .inference import check_symmetry as check_symmetry
 from .inference import ensemble as ensemble
+from .inference import find_modes as find_modes
 from .inference import find_symmetry as find_symmetry
 from .inference import hmc as hmc
 from .inference import jax_density as jax_density
@@ -52,6 +54,7 @@ from .inference import nuts as nuts
 from .inference import open_posterior as open_posterior
 from .inference import optimize as optimize
 from .inference import pathfinder as pathfinder
+from .inference import sample_modes as sample_modes
 from .inference import save as save
 from .inference import symmetrised_vi as symmetrised_vi
 from .inference import train as train

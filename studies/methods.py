@@ -12,6 +12,7 @@ from onebasin.inference import (
     HmcSettings,
     LaplaceSettings,
     MclmcSettings,
+    ModesSettings,
     NutsSettings,
     OptimizeSettings,
     PathfinderSettings,
@@ -23,11 +24,12 @@ if TYPE_CHECKING:
     from onebasin.models.target import Target
 
 ModeSettings = PathfinderSettings | LaplaceSettings | OptimizeSettings
-Settings = NutsSettings | HmcSettings | MclmcSettings | AdviSettings | ModeSettings
+Settings = NutsSettings | HmcSettings | MclmcSettings | ModesSettings | AdviSettings | ModeSettings
 METHODS: Mapping[str, type[Settings]] = {
     "nuts": NutsSettings,
     "hmc": HmcSettings,
     "mclmc": MclmcSettings,
+    "modes": ModesSettings,
     "meanfield": AdviSettings,
     "fullrank": AdviSettings,
     "pathfinder": PathfinderSettings,
@@ -71,5 +73,7 @@ def infer(
         return getattr(inference, method)(target, engine=engine, **shared)
     if isinstance(settings, MclmcSettings):
         return inference.mclmc(target, checkpoint=checkpoint, **shared)
+    if isinstance(settings, ModesSettings):
+        return inference.sample_modes(target, **shared)
     run = inference.nuts if method == "nuts" else inference.hmc
     return run(target, checkpoint=checkpoint, engine=engine, **shared)

@@ -48,11 +48,11 @@ def of_chains(case: Case) -> Verdict:
     alike = alike_parts(case.before) if answer == "usable" and labels.state == "none" else ()
     return Verdict(
         answer,
-        " ".join(_headline(case, answer, causes)),
+        " ".join((*_headline(case, answer, causes), *_modes(case))),
         (_labels_row(labels, raw, answer), _predictions_row(case, answer), _sampler(raw)),
         causes,
         labels.words,
-        (*unjudged(raw), *alike, *_as_ensemble(case, answer)),
+        (*unjudged(raw), *alike, *_as_ensemble(case, answer), *_missed(case)),
         left_out(case.before),
     )
 
@@ -75,6 +75,18 @@ def _headline(case: Case, answer: Answer, causes: tuple[Cause, ...]) -> Iterator
     failures = (c for c in checks if c.name in _SAMPLER_CHECKS and c.outcome == "failed")
     yield from (check.in_short for check in failures if check.fact)
     yield from _bias(case.before.raw)
+
+
+def _modes(case: Case) -> Iterator[str]:
+    """The modes that it was put together from."""
+    if case.modes is not None:
+        yield case.modes.sentence
+
+
+def _missed(case: Case) -> Iterator[str]:
+    """What starts may have missed."""
+    if case.modes is not None and case.modes.remark:
+        yield case.modes.remark
 
 
 def _as_ensemble(case: Case, answer: Answer) -> Iterator[str]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..posterior.deciding import rhat_of_entries
 from ..posterior.draws import variable_of
+from ..posterior.modes import ModesSummary, modes_of
 from . import sentences as say
 from .causes.funnel import ALONE, Funnel, find_funnel
 from .causes.modes import LOOKED_AT, Heights, compare_heights, settled
@@ -103,6 +104,11 @@ class Case:
         return compare_heights(sampler.lp_means, sampler.lp_errors)
 
     @cached_property
+    def modes(self) -> ModesSummary | None:
+        """The modes that it was put together from; None where it was not."""
+        return modes_of(self.before.view)
+
+    @cached_property
     def invariants_agree(self) -> bool:
         """Whether what the symmetry leaves alone, beside the log density, agrees between chains."""
         if self.after.lp_is_bad:
@@ -128,6 +134,7 @@ class Case:
             self.labels.state in ("switch", "overlap")
             and self.invariants_agree
             and not self._sampler_fails
+            and not (self.modes and self.modes.doubt)
         ):
             return "invariant"
         return "unusable"
@@ -135,9 +142,10 @@ class Case:
     @cached_property
     def causes(self) -> tuple[Cause, ...]:
         """What keeps it from being sound modulo labels, most likely first; nothing where it is."""
+        weights = (say.weights(self.modes),) if self.modes and self.modes.doubt else ()
         if self.is_sound:
-            return self._sampler_fails
-        return (self._why(),)
+            return (*weights, *self._sampler_fails)
+        return weights or (self._why(),)
 
     @cached_property
     def _sampler_fails(self) -> tuple[Cause, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from ..posterior.modes import ModesSummary
 from .causes.funnel import Funnel
 from .causes.modes import Heights
 from .causes.stuck import Run
@@ -127,9 +128,19 @@ def modes(facts: Facts, found: Heights | None) -> Cause:
     return Cause(
         "modes",
         _sentence("; ".join(shown)),
-        "Keep no average over these chains: they weigh modes by where they started. Start from better points, "
-        "find out what "
-        "tells the modes apart, or weigh the chains by stacking.",
+        "Keep no average over these chains: they weigh modes by where they started. Sample mode by mode: "
+        "`ob.sample_modes(target)`, or `onebasin sample --method modes`, finds modes from many starts and weighs them "
+        "by bridge sampling.",
+    )
+
+
+def weights(found: ModesSummary) -> Cause:
+    """Modes whose weights, or whose own chains, are not good enough."""
+    return Cause(
+        "weights",
+        found.doubt,
+        "Take more `draws` (and `chains`), which make the error of bridge sampling smaller, or sample more of the "
+        "modes (`most`); until then use each mode by itself, by the statistic `mode`.",
     )
 
 

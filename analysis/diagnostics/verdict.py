@@ -41,7 +41,7 @@ class Cause:
     Attributes
     ----------
     name : str
-        ``not-finite``, ``stuck``, ``labels``, ``funnel``, ``modes``, ``short``, ...
+        ``not-finite``, ``stuck``, ``labels``, ``funnel``, ``modes``, ``weights``, ``short``, ...
     evidence : str
         What shows it, with the numbers.
     remedy : str

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -20,8 +21,10 @@ from jaxtyping import Array, Float
 from numpyro.infer import HMC, NUTS
 from numpyro.infer.hmc import HMCState
 
+from ..density.base import Values
 from ..density.network import numpyro_density_of
 from ..density.numpyro import NumpyroDensity
+from ..density.stan_vectors import StanVectors
 from ..density.start import random_starts
 from ..keys import Purpose, keys_for
 from ..precision import precision
@@ -57,29 +60,54 @@ def chain_starts(
     return jnp.stack([search(group) for group in jnp.split(points, settings.chains)])
 
 
+@dataclass(frozen=True, eq=False)
+class Course:
+    """On what chains walk, from where, and what is kept of the places they come to.
+
+    Attributes
+    ----------
+    density : NumpyroDensity or StanVectors
+        Of a NumPyro model, or of a Stan program by its library in this process.
+    starts : array (chain, param)
+        Where each chain begins.
+    keep : callable
+        From coordinates, name to array, to what is kept as a draw.
+    purpose : Purpose
+        Of the chains' random keys.
+    """
+
+    density: NumpyroDensity | StanVectors
+    starts: Float[Array, "chain param"]
+    keep: Callable[[Values], Values]
+    purpose: Purpose = Purpose.CHAIN
+
+
 class ChainRunner:
     """Runs chains of one target; compiled once, called from several threads.
 
     Parameters
     ----------
     request : ChainsRequest
-        Its target has a NumPyro model; no files are written.
+        No files are written.
+    course : Course, optional
+        By default on the target's NumPyro model, from where the settings say, and all quantities are kept.
     """
 
     slices = (SLICE, SLICE)
 
-    def __init__(self, request: ChainsRequest) -> None:
+    def __init__(self, request: ChainsRequest, course: Course | None = None) -> None:
         settings, seed = request.settings, request.seed
         self.settings, self.bars = settings, request.bars
         with precision(settings.dtype):
-            density = numpyro_density_of(request.target)
+            course = course or _course_of(request)
+            density = self._density = course.density  # a Stan program stays open as long as this
             kernel = kernel_of(density, settings)
-            points = jax.vmap(density.unravel)(chain_starts(density, settings, seed))
+            points = jax.vmap(density.unravel)(course.starts)
             start = jax.jit(jax.vmap(lambda key, z: kernel.init(key, settings.warmup, z, (), {})))
-            self._states = start(keys_for(Purpose.CHAIN, seed, settings.chains), points)
+            self._states = start(keys_for(course.purpose, seed, settings.chains), points)
             self.like = self.start(0)
             advance = jax.jit(partial(_advance, kernel, partial(bounded, settings)))
-            constrain = jax.jit(jax.vmap(density.quantities))
+            constrain = jax.jit(jax.vmap(course.keep))
             # Compiled here, not while a chain's sampling is timed.
             self._compiled: dict[jax.Device, tuple[Any, Any]] = {}
             for number in range(min(settings.chains, num_devices())):
@@ -114,7 +142,13 @@ class ChainRunner:
             Walk(self, place, self.bars).run(cancel)
 
 
-def kernel_of(density: NumpyroDensity, settings: NutsSettings | HmcSettings) -> HMC:
+def _course_of(request: ChainsRequest) -> Course:
+    density = numpyro_density_of(request.target)
+    starts = chain_starts(density, request.settings, request.seed)
+    return Course(density, starts, density.quantities)
+
+
+def kernel_of(density: NumpyroDensity | StanVectors, settings: NutsSettings | HmcSettings) -> HMC:
     """NumPyro's kernel on a density, with the settings' adaptation."""
     common: dict[str, Any] = {
         "potential_fn": lambda z: -density.log_density_at(z),

@@ -95,16 +95,25 @@ class BestOptimum:
         InferenceError
             If none of the runs ends at a finite log density.
         """
-        vectors, found = np.asarray(starts), []
-        for number, start in enumerate(vectors, 1):
-            found.append(self._run(start))
-            done(number)
+        found = self.every(starts, done)
         best = min(found, key=lambda end: end.potential)
         if not np.isfinite(best.potential):
             raise InferenceError(
-                f"No optimum with a finite log density was found from {len(vectors)} starting points."
+                f"No optimum with a finite log density was found from {len(found)} starting points."
             )
         return best
+
+    def every(
+        self,
+        starts: Float[Array, "start param"],
+        done: Callable[[int], None] = lambda _: None,
+    ) -> list[Optimum]:
+        """Where the run from each start ended; `done` as of `best`."""
+        found = []
+        for number, start in enumerate(np.asarray(starts), 1):
+            found.append(self._run(start))
+            done(number)
+        return found
 
     def _run(self, start: np.ndarray) -> Optimum:
         """Where the run from a point ends."""

@@ -1,10 +1,12 @@
-"""Settings of optimisation, of Laplace's approximation and of Pathfinder."""
+"""Settings of optimisation, of Laplace's approximation, of Pathfinder and of sampling mode by mode."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-from onebasin.models.settings import Count, Positive, settings
+from onebasin.models.settings import Count, Positive, Probability, Several, settings
+
+from ..mcmc.settings import NutsSettings
 
 
 @settings
@@ -100,3 +102,57 @@ class PathfinderSettings:
     elbo_samples: Count = 25
     history: Count = 5
     init_radius: Positive = 2.0
+
+
+@settings
+class ModesSettings:
+    """Settings of sampling mode by mode.
+
+    Parameters
+    ----------
+    starts : int
+        Random points from which optima are sought, uniform within +-init_radius in the unconstrained space.
+    most : int
+        Modes that are sampled, those of the largest log evidence by their short chains; of the others it is said how
+        far below they lie.
+    chains : int
+        Chains of each mode, and of the posterior that is made of them.
+    warmup : int
+        Iterations of adaptation of each chain.
+    draws : int
+        Draws kept of each chain.
+    target_acceptance : float
+        Mean acceptance probability that step size adaptation aims at, in (0, 1).
+    metric : {"diag", "dense", "unit"}
+        Shape of the inverse mass matrix.
+    max_tree_depth : int
+        A trajectory has at most 2^max_tree_depth - 1 leapfrog steps.
+    init_radius : float
+        Starting points are uniform within +-init_radius in the unconstrained space.
+
+    Examples
+    --------
+    >>> ob.ModesSettings(starts=100).most
+    8
+    """
+
+    starts: Count = 40
+    most: Count = 8
+    chains: Several = 4
+    warmup: Count = 1000
+    draws: Count = 1000
+    target_acceptance: Probability = 0.8
+    metric: Literal["diag", "dense", "unit"] = "diag"
+    max_tree_depth: Count = 10
+    init_radius: Positive = 2.0
+
+    def nuts(self, chains: int, *, warmup: int, draws: int) -> NutsSettings:
+        """Settings of some of the chains."""
+        return NutsSettings(
+            chains=chains,
+            warmup=warmup,
+            draws=draws,
+            target_acceptance=self.target_acceptance,
+            metric=self.metric,
+            max_tree_depth=self.max_tree_depth,
+        )

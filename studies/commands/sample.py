@@ -32,7 +32,7 @@ def sample(
     method: Annotated[
         str,
         typer.Option(
-            help="nuts, hmc, mclmc, meanfield, fullrank, pathfinder, laplace or optimize.",
+            help="nuts, hmc, mclmc, modes, meanfield, fullrank, pathfinder, laplace or optimize.",
             autocompletion=methods,
         ),
     ] = "nuts",

@@ -133,3 +133,18 @@ def test_a_start_is_checked() -> None:
         ob.symmetrised_vi(target, settings=QUICK, start={**START, "theta": 2.0})
     with pytest.raises(ValueError, match="`start` lacks theta"):
         ob.symmetrised_vi(target, settings=QUICK, start={"mu": [0, 0], "sigma": [1, 1]})
+
+
+@pytest.mark.slow
+def test_evidence_of_a_program_is_that_of_the_same_model_in_numpyro() -> None:
+    """But for the constant of Stan's half normals, which `~` does not normalise: log 2 each."""
+    settings = ob.ModesSettings(starts=6, warmup=300, draws=300)
+    found = []
+    for target in (mixture(symmetry=WORDS), numpyro_mixture()):
+        posterior = ob.sample_modes(target, settings=settings, seed=1)
+        assert posterior["modes"].sizes["mode"] == 1
+        found.append(posterior["modes"].to_dataset().isel(mode=0))
+    gap = float(found[1]["log_evidence"] - found[0]["log_evidence"]) - 2 * np.log(2)
+    error = np.hypot(*(float(f["log_evidence_error"]) for f in found))
+    assert abs(gap) < 4 * error < 0.3
+    assert posterior["posterior"]["theta"].shape == (4, 300)

@@ -20,8 +20,8 @@ PLAIN = {"Any", "str", "int", "float", "bool", "callable"}
 FORMULAS = {
     "nuts", "hmc", "advi", "laplace", "pathfinder", "optimize", "symmetrised_vi", "mixture_gap", "ensemble", "train",
     "align", "diagnose", "elbo", "compare", "fit_gaussian", "distil", "score_predictions", "failure_rates", "barriers",
-    "transpositions", "check_symmetry", "find_symmetry", "Network", "Parametrisation", "predictive_uncertainty",
-    "unit_activity",
+    "transpositions", "check_symmetry", "find_symmetry", "sample_modes", "find_modes", "Network", "Parametrisation",
+    "predictive_uncertainty", "unit_activity",
 }  # fmt: skip
 EVERYTHING = documented()
 CALLABLES = {

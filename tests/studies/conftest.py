@@ -96,6 +96,10 @@ class Sampler:
         """Stand for `inference.mclmc`."""
         return self._answer(target, "mclmc", {"engine": "stan", **how})
 
+    def sample_modes(self, target: Any, **how: Any) -> xr.DataTree:
+        """Stand for `inference.sample_modes`."""
+        return self._answer(target, "modes", {"engine": "stan", **how})
+
     def advi(self, target: Any, *, family: str, **how: Any) -> xr.DataTree:
         """Stand for `inference.advi`."""
         return self._answer(target, f"advi-{family}", how)
@@ -191,7 +195,16 @@ def _draws(target: Any, shape: tuple[int, int], rng: np.random.Generator) -> dic
 def sampler(monkeypatch: pytest.MonkeyPatch) -> Sampler:
     """Put the stand-in in the place of the inference room."""
     stand_in = Sampler()
-    for name in ("nuts", "hmc", "mclmc", "advi", "pathfinder", "laplace", "optimize"):
+    for name in (
+        "nuts",
+        "hmc",
+        "mclmc",
+        "sample_modes",
+        "advi",
+        "pathfinder",
+        "laplace",
+        "optimize",
+    ):
         monkeypatch.setattr(inference, name, getattr(stand_in, name))
     return stand_in
 

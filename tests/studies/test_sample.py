@@ -16,6 +16,7 @@ from onebasin.inference import (
     HmcSettings,
     LaplaceSettings,
     MclmcSettings,
+    ModesSettings,
     NutsSettings,
     OptimizeSettings,
     PathfinderSettings,
@@ -70,6 +71,7 @@ def test_nutpie_samples_a_program(sample, sampler):
         ),
         (["--init-radius", "0.5"], NutsSettings(init_radius=0.5)),
         (["--method", "mclmc", "--learning-rate", "0.1"], MclmcSettings(learning_rate=0.1)),
+        (["--method", "modes", "--most", "3", "--starts", "9"], ModesSettings(most=3, starts=9)),
         (["--method", "meanfield", "--elbo-samples", "7"], AdviSettings(elbo_samples=7)),
         (["--method", "meanfield", "--draws", "90"], AdviSettings(draws=90)),
         (["--method", "meanfield", "--iterations", "50"], AdviSettings(iterations=50)),
@@ -93,7 +95,7 @@ def test_every_option_changes_the_settings(sample, sampler, words, settings):
 def test_options_are_the_fields_of_settings(onebasin):
     """One word for one thing: every field that programs and models have a use for, and nothing else."""
     shown = set(re.findall(r"--([a-z-]+)", onebasin("sample", "--help").out))
-    classes = (NutsSettings, HmcSettings, MclmcSettings, AdviSettings)
+    classes = (NutsSettings, HmcSettings, MclmcSettings, ModesSettings, AdviSettings)
     classes += (PathfinderSettings, LaplaceSettings, OptimizeSettings)
     fields_of = {f.name for s in classes for f in fields(s)}
     expected = {name.replace("_", "-") for name in fields_of - set(NETWORKS_ALONE)}
@@ -210,7 +212,7 @@ def test_table_ends_with_the_file(sample, sampler):
         (["--draws", "0"], "`--draws` must be a whole number of at least 1; got 0."),
         (["--seed", "-1"], "`--seed` is -1; it must be a whole number from 0 to"),
         (["--metric", "dens"], "choose one of diag, dense, unit. Did you mean 'dense'?"),
-        (["--method", "gibbs"], "choose one of nuts, hmc, mclmc, meanfield, fullrank"),
+        (["--method", "gibbs"], "choose one of nuts, hmc, mclmc, modes, meanfield, fullrank"),
         (["--target-acceptance", "1"], "`--target-acceptance` must lie between 0 and 1"),
         (["--init", "best"], "`--init` is 'best'; choose one of random, optimum"),
         (["--init-starts", "5"], "`--init-starts` is 5, but only --init optimum looks"),

@@ -1,0 +1,275 @@
+"""Basins: regions that chains do not leave, each sampled by chains of its own.
+
+An optimum is a point; what holds probability is a basin. From each distinct optimum a short chain runs, and optima
+whose chains agree, or wander into one another's region, are one basin. Then chains run in each basin, from draws of the
+short ones; basins whose chains still wander into one another are one.
+
+A point belongs to the basin under whose Gaussian, fitted to its draws, the copy nearest to its centre is likeliest. So
+every point belongs to one basin, and all copies of a point to the same: nothing is counted twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+
+import jax
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from onebasin.models.target import Target
+
+from ..errors import InferenceError
+from ..keys import Purpose
+from ..mcmc.chains import ChainsRequest, run_chains
+from ..mcmc.gathered import Gathered
+from ..mcmc.numpyro import ChainRunner, Course
+from ..mcmc.settings import NutsSettings
+from ..progress import ProgressBars
+from .bridge import Normal
+from .folding import Folding, Points, Vector
+from .settings import ModesSettings
+from .tops import Top
+
+PILOT_WARMUP, PILOT_DRAWS = 300, 200
+"""Iterations of the short chains."""
+AGREE = 1.2
+"""R-hat of two chains, in every coordinate, up to which they are of one basin."""
+STRAYS = 0.05
+"""Share of a basin's draws in another's region from which on the two are one."""
+SWEEPS = 15
+"""Improvements of the centre that draws are folded to, at most."""
+
+
+@dataclass(frozen=True, eq=False)
+class Walks:
+    """Chains: vectors (chain, draw, param), statistics (chain, draw), seconds."""
+
+    vectors: Float[np.ndarray, "chain draw param"]
+    stats: dict[str, np.ndarray]
+    warmup_seconds: tuple[float, ...]
+    sampling_seconds: tuple[float, ...]
+
+    def of(self, chains: Sequence[int]) -> Float[np.ndarray, "chain draw param"]:
+        """Vectors of some chains."""
+        return self.vectors[list(chains)]
+
+
+@dataclass(frozen=True, eq=False)
+class Basin:
+    """A region with its chains.
+
+    Attributes
+    ----------
+    tops : tuple of Top
+        Its optima, highest first.
+    chains : tuple of int
+        Numbers of its chains.
+    normal : Normal
+        The Gaussian of its draws, folded to its centre.
+    folded : array (chain, draw, param)
+        Those draws.
+    """
+
+    tops: tuple[Top, ...]
+    chains: tuple[int, ...]
+    normal: Normal
+    folded: Float[np.ndarray, "chain draw param"]
+
+    @property
+    def starts(self) -> int:
+        """Starting points that led into it."""
+        return sum(top.starts for top in self.tops)
+
+    @property
+    def weight(self) -> Vector:
+        """By which distances to its centre are measured."""
+        return 1 / self.normal.variances
+
+
+@dataclass(frozen=True, eq=False)
+class Regions:
+    """To which basin points belong."""
+
+    folding: Folding
+    basins: tuple[Basin, ...]
+
+    def of(self, points: Points) -> Int[np.ndarray, " point"]:
+        """Number of the basin of each point."""
+        return np.argmax([self._place(basin, points)[0] for basin in self.basins], axis=0)
+
+    def inside(self, number: int, points: Points) -> Bool[np.ndarray, " point"]:
+        """Whether points belong to a basin, and are their own copy nearest to its centre."""
+        scores, home = zip(*(self._place(basin, points) for basin in self.basins), strict=True)
+        return (np.argmax(scores, axis=0) == number) & home[number]
+
+    def _place(
+        self, basin: Basin, points: Points
+    ) -> tuple[Float[np.ndarray, " point"], Bool[np.ndarray, " point"]]:
+        near, home = self.folding.fold(points, basin.normal.mean, basin.weight)
+        return basin.normal.log_density(near), home
+
+
+def walk(
+    target: Target,
+    folding: Folding,
+    starts: Points,
+    settings: NutsSettings,
+    *,
+    seed: int,
+    purpose: Purpose,
+    bars: ProgressBars,
+) -> Walks:
+    """Run a chain of NUTS from each point."""
+    density = folding.density
+    course = Course(
+        density, jax.numpy.asarray(starts), lambda z: {"vector": density.ravel(z)}, purpose
+    )
+    request = ChainsRequest(target, settings, seed, bars, Path())
+    gathered = Gathered(settings.chains, settings.draws)
+    ended = run_chains(
+        lambda: ChainRunner(request, course),
+        gathered,
+        chains=settings.chains,
+        draws=settings.draws,
+    )
+    return Walks(
+        np.asarray(gathered.draws["vector"], np.float64),
+        {name: np.asarray(values) for name, values in gathered.stats.items()},
+        tuple(chain.warmup_seconds for chain in ended),
+        tuple(chain.sampling_seconds for chain in ended),
+    )
+
+
+def first_basins(
+    target: Target,
+    folding: Folding,
+    tops: Sequence[Top],
+    settings: ModesSettings,
+    *,
+    seed: int,
+    bars: ProgressBars,
+) -> tuple[tuple[Basin, ...], Walks]:
+    """Run a short chain from every optimum, and put those together that share a basin.
+
+    Raises
+    ------
+    InferenceError
+        If no chain has finite draws.
+    """
+    starts = np.stack([top.vector for top in tops])
+    short = settings.nuts(len(tops), warmup=PILOT_WARMUP, draws=PILOT_DRAWS)
+    walks = walk(target, folding, starts, short, seed=seed, purpose=Purpose.MODE_PILOT, bars=bars)
+    finite = np.isfinite(walks.vectors).all(axis=(1, 2)) & np.isfinite(walks.stats["lp"]).all(
+        axis=1
+    )
+    if not finite.any():
+        raise InferenceError(
+            f"No chain from an optimum of {target.name!r} stays at finite log densities; check the data and the prior."
+        )
+    alone = [fitted(folding, [top], [n], walks) for n, top in enumerate(tops) if finite[n]]
+    agreeing = [
+        (a, b)
+        for a, b in combinations(range(len(alone)), 2)
+        if _agree(folding, alone[a], alone[b], walks)
+    ]
+    return _settled(folding, _joined(folding, alone, agreeing, walks), walks), walks
+
+
+def full_basins(
+    target: Target,
+    folding: Folding,
+    pilots: tuple[Sequence[Basin], Walks],
+    settings: ModesSettings,
+    *,
+    seed: int,
+    bars: ProgressBars,
+) -> tuple[tuple[Basin, ...], Walks]:
+    """Run the chains of every basin, from draws of its short ones."""
+    basins, _ = pilots
+    count = settings.chains
+    starts = np.concatenate([_spread(basin, count) for basin in basins])
+    full = settings.nuts(count * len(basins), warmup=settings.warmup, draws=settings.draws)
+    walks = walk(target, folding, starts, full, seed=seed, purpose=Purpose.MODE_CHAIN, bars=bars)
+    own = [
+        fitted(folding, basin.tops, range(n * count, (n + 1) * count), walks)
+        for n, basin in enumerate(basins)
+    ]
+    return _settled(folding, own, walks), walks
+
+
+def fitted(folding: Folding, tops: Sequence[Top], chains: Sequence[int], walks: Walks) -> Basin:
+    """The basin of some chains: draws folded to their own centre, which is improved in turn."""
+    own = walks.of(chains)
+    flat = own.reshape(-1, own.shape[-1])
+    normal = Normal.fitted(own[0])
+    centre, weight = flat[-1], 1 / normal.variances
+    for _ in range(SWEEPS):
+        near, _ = folding.fold(flat, centre, weight)
+        normal = Normal.fitted(near)
+        moved = not np.allclose(centre, normal.mean, rtol=1e-9, atol=1e-12)
+        centre, weight = normal.mean, 1 / normal.variances
+        if folding.layout is None or not moved:
+            break
+    return Basin(tuple(tops), tuple(chains), normal, near.reshape(own.shape))
+
+
+def _agree(folding: Folding, one: Basin, other: Basin, walks: Walks) -> bool:
+    """Whether chains of two basins have one distribution, modulo the symmetry."""
+    flat = other.folded.reshape(-1, other.folded.shape[-1])
+    near, _ = folding.fold(flat, one.normal.mean, one.weight)
+    chains = np.concatenate([one.folded, near.reshape(other.folded.shape)])
+    heights = walks.stats["lp"][[*one.chains, *other.chains]]
+    together = np.concatenate([chains, heights[..., None]], axis=-1)
+    return bool((_rhat(together) < AGREE).all())
+
+
+def _rhat(chains: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, " param"]:
+    """Split R-hat (Gelman et al. 2013), of many coordinates at once."""
+    middle = chains.shape[1] // 2
+    halves = np.concatenate([chains[:, :middle], chains[:, -middle:]])
+    within = halves.var(axis=1, ddof=1).mean(axis=0)
+    between = halves.mean(axis=1).var(axis=0, ddof=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.sqrt((middle - 1) / middle + between / np.where(within > 0, within, np.nan))
+
+
+def _settled(folding: Folding, basins: Sequence[Basin], walks: Walks) -> tuple[Basin, ...]:
+    """Put basins together until no chain wanders from one into another."""
+    while len(basins) > 1:
+        regions = Regions(folding, tuple(basins))
+        pairs = []
+        for number, basin in enumerate(basins):
+            where = regions.of(basin.folded.reshape(-1, basin.folded.shape[-1]))
+            share = np.bincount(where, minlength=len(basins)) / len(where)
+            pairs += [(number, int(o)) for o in np.flatnonzero(share > STRAYS) if o != number]
+        if not pairs:
+            break
+        basins = _joined(folding, basins, pairs, walks)
+    return tuple(basins)
+
+
+def _joined(
+    folding: Folding, basins: Sequence[Basin], pairs: Sequence[tuple[int, int]], walks: Walks
+) -> list[Basin]:
+    """Join basins in pairs, and whatever they are joined with."""
+    groups = [{number} for number in range(len(basins))]
+    for pair in pairs:
+        joined = [group for group in groups if group & {*pair}]
+        groups = [group for group in groups if group not in joined]
+        groups.append(set().union(*joined))
+    out = []
+    for group in sorted(groups, key=min):
+        own = [basins[n] for n in sorted(group)]
+        tops = sorted((t for b in own for t in b.tops), key=lambda top: -top.height)
+        chains = [chain for basin in own for chain in basin.chains]
+        out.append(own[0] if len(own) == 1 else fitted(folding, tops, chains, walks))
+    return out
+
+
+def _spread(basin: Basin, count: int) -> Points:
+    """Draws of a basin's chains, spread over the second halves of all."""
+    late = basin.folded[:, basin.folded.shape[1] // 2 :].reshape(-1, basin.folded.shape[-1])
+    return late[np.linspace(0, len(late) - 1, count).astype(int)]

@@ -1,0 +1,211 @@
+r"""Bridge sampling: the integral of a density, from draws of it and draws of a Gaussian fitted to other draws of it.
+
+With $p = \tilde p / Z$, a normalised $q$ and any function $h$, $Z = E_q[h \tilde p] / E_p[h q]$. The best $h$ is
+$1 / (s_1 p + s_2 q)$ (Meng and Wong 1996), which holds $Z$ itself, so that the estimate is iterated. Here $q$ is
+N(0, I) and $p$ is moved to it: centred, scaled by its covariance's factor $C$ and made even, $\tilde p(\eta) = |C|
+[\tilde p(\mu + C \eta) + \tilde p(\mu - C \eta)] / 2$ (Meng and Schilling 2002, warp III), which leaves the integral
+as it is, and a skewed density costs little. The relative mean squared error is Frühwirth-Schnatter's (2004), with
+effective numbers of draws in it.
+
+Convention: log densities in nats, points (point, param) of the unconstrained space.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from arviz_stats.base import array_stats
+from jaxtyping import Float
+from scipy.linalg import solve_triangular
+from scipy.special import logsumexp
+
+ITERATIONS = 1000
+TOLERANCE = 1e-10
+
+Points = Float[np.ndarray, "point param"]
+Density = Callable[[Points], Float[np.ndarray, " point"]]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A log integral with its standard error, in nats."""
+
+    value: float
+    error: float
+
+
+@dataclass(frozen=True, eq=False)
+class Normal:
+    """A Gaussian fitted to points.
+
+    Attributes
+    ----------
+    mean : array (param,)
+        Its centre.
+    factor : array (param, param)
+        Lower Cholesky factor of its covariance.
+    """
+
+    mean: Float[np.ndarray, " param"]
+    factor: Float[np.ndarray, "param param"]
+
+    @classmethod
+    def fitted(cls, points: Points) -> Normal:
+        """The Gaussian with the mean and the covariance of points.
+
+        Correlations are shrunk by the share param / (param + point), so that few points give a covariance with an
+        inverse; a coordinate that never varies gets a spread of next to nothing.
+        """
+        num, size = points.shape
+        mean = points.mean(axis=0)
+        covariance = np.cov(points, rowvar=False, ddof=1).reshape(size, size)
+        spread = np.maximum(np.diag(covariance), 1e-20 * (1 + mean**2))
+        kept = num / (num + size)
+        shrunk = kept * covariance
+        np.fill_diagonal(shrunk, spread)
+        return cls(mean, np.linalg.cholesky(shrunk))
+
+    @property
+    def variances(self) -> Float[np.ndarray, " param"]:
+        """Of every coordinate."""
+        return np.sum(self.factor**2, axis=1)
+
+    @property
+    def log_scale(self) -> float:
+        """Log determinant of the factor."""
+        return float(np.log(np.diag(self.factor)).sum())
+
+    @property
+    def entropy(self) -> float:
+        """In nats."""
+        return self.log_scale + 0.5 * len(self.mean) * math.log(2 * math.pi * math.e)
+
+    def standard(self, points: Points) -> Points:
+        """Points centred and scaled."""
+        return solve_triangular(self.factor, (points - self.mean).T, lower=True).T
+
+    def log_density(self, points: Points) -> Float[np.ndarray, " point"]:
+        """Normalised, in nats."""
+        squares = (self.standard(points) ** 2).sum(axis=1)
+        return -0.5 * squares - self.log_scale - 0.5 * len(self.mean) * math.log(2 * math.pi)
+
+
+def log_integral(
+    density: Density, draws: Float[np.ndarray, "chain draw param"], rng: np.random.Generator
+) -> Estimate:
+    """Estimate the log integral of an unnormalised density from chains of it.
+
+    Each half of every chain has its turn: the Gaussian is fitted to one and the other is compared with it, and the two
+    estimates are averaged. Where they disagree by more than their errors explain, their disagreement is the error.
+
+    Parameters
+    ----------
+    density : callable
+        Log of the unnormalised density at points; -inf outside of its support.
+    draws : array (chain, draw, param)
+        Draws of it; what is NaN is none (a chain was elsewhere then).
+    rng : Generator
+        Of the Gaussian's draws.
+    """
+    middle = draws.shape[1] // 2
+    halves = draws[:, :middle], draws[:, middle:]
+    first, second = (
+        _compared(density, Normal.fitted(_there(fitted)), other, rng)
+        for fitted, other in (halves, halves[::-1])
+    )
+    error = max(math.hypot(first.error, second.error) / 2, abs(first.value - second.value) / 2)
+    return Estimate((first.value + second.value) / 2, error)
+
+
+def _there(draws: Float[np.ndarray, "chain draw param"]) -> Points:
+    flat = draws.reshape(-1, draws.shape[-1])
+    return flat[np.isfinite(flat).all(axis=1)]
+
+
+def _compared(
+    density: Density,
+    normal: Normal,
+    draws: Float[np.ndarray, "chain draw param"],
+    rng: np.random.Generator,
+) -> Estimate:
+    """The estimate by draws that had no part in the Gaussian."""
+    there = np.isfinite(draws).all(axis=-1)
+    own = draws[there]
+    ratios = np.full(there.shape, np.nan)
+    ratios[there] = _log_ratio(density, normal, normal.standard(own))
+    return bridged(ratios, _log_ratio(density, normal, rng.normal(size=own.shape)))
+
+
+def _log_ratio(density: Density, normal: Normal, standard: Points) -> Float[np.ndarray, " point"]:
+    """Log of the density, moved to the standard Gaussian and made even, over that Gaussian."""
+    there, back = (density(normal.mean + s * standard @ normal.factor.T) for s in (1, -1))
+    gaussian = -0.5 * (standard**2).sum(axis=1) - 0.5 * standard.shape[1] * math.log(2 * math.pi)
+    even: Any = np.logaddexp(there, back) - math.log(2)
+    return even + normal.log_scale - gaussian
+
+
+def bridged(
+    of_draws: Float[np.ndarray, "chain draw"], of_gaussian: Float[np.ndarray, " point"]
+) -> Estimate:
+    """The iterated estimate of Meng and Wong, and its error.
+
+    Parameters
+    ----------
+    of_draws : array (chain, draw)
+        Log of the unnormalised density over the normalised one, at draws of the first; NaN where there is none.
+    of_gaussian : array (point,)
+        The same at independent draws of the second.
+
+    Returns
+    -------
+    Estimate
+        Error infinite where the two do not meet: no draw of the second lies in the first's support.
+    """
+    known = of_draws[np.isfinite(of_draws)]
+    if known.size < 4 or not np.isfinite(of_gaussian).any():
+        return Estimate(math.nan, math.inf)
+    level = float(np.median(known))
+    effective = _ess(_of_draws_to_mean(of_draws, level))
+    first, second = (n / (effective + len(of_gaussian)) for n in (effective, len(of_gaussian)))
+    log_z = level
+    for _ in range(ITERATIONS):
+        above = of_gaussian - np.logaddexp(math.log(first) + of_gaussian, math.log(second) + log_z)
+        below = -np.logaddexp(math.log(first) + known, math.log(second) + log_z)
+        after = float(
+            logsumexp(above) - math.log(len(above)) - logsumexp(below) + math.log(len(below))
+        )
+        if abs(after - log_z) < TOLERANCE:
+            break
+        log_z = after
+    if not math.isfinite(log_z):
+        return Estimate(math.nan, math.inf)
+    return Estimate(log_z, _error(of_draws - log_z, of_gaussian - log_z, first, second))
+
+
+def _of_draws_to_mean(of_draws: np.ndarray, level: float) -> np.ndarray:
+    """1 / (1 + ratio), whose effective number of draws counts; the mean where there is no draw."""
+    value = 1 / (1 + np.exp(np.clip(of_draws - level, -700, 700)))
+    return np.where(np.isfinite(value), value, np.nanmean(value))
+
+
+def _error(of_draws: np.ndarray, of_gaussian: np.ndarray, first: float, second: float) -> float:
+    """Root of the relative mean squared error: the standard error of the log."""
+    gaussian = 1 / (first + second * np.exp(np.clip(-of_gaussian, -700, 700)))
+    draws = 1 / (first * np.exp(np.clip(of_draws, -700, 700)) + second)
+    draws = np.where(np.isfinite(draws), draws, np.nanmean(draws))
+    terms = (
+        gaussian.var(ddof=1) / gaussian.mean() ** 2 / len(gaussian),
+        draws.var(ddof=1) / draws.mean() ** 2 / _ess(draws),
+    )
+    return math.sqrt(sum(terms))
+
+
+def _ess(values: Float[np.ndarray, "chain draw"]) -> float:
+    """Effective number of draws for the mean."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = float(array_stats.ess(values[None], method="mean")[0])
+    return min(found, float(values.size)) if math.isfinite(found) and found > 0 else 1.0

@@ -1,0 +1,178 @@
+"""Where a target's density has optima: many starts, and the distinct ends modulo its symmetry."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import jax.numpy as jnp
+import numpy as np
+
+from onebasin.models.card import Card, Table
+from onebasin.models.checks import check_count, check_positive, check_seed
+from onebasin.models.showing import Shown
+from onebasin.models.target import Target, check_target
+
+from ..precision import precision
+from ..progress import ProgressBars
+from .folding import Folding
+from .tops import find_tops, unseen
+
+SHOWN = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Optimum:
+    """A distinct optimum of a log density.
+
+    Attributes
+    ----------
+    starts : int
+        Starting points that led to it, or to one of its copies.
+    height : float
+        Log density there, in nats, with the Jacobian of the transforms.
+    log_evidence : float
+        Laplace's estimate of the log integral of the density around it and all of its copies, in nats; NaN where it is
+        no peak, or beyond 1,000 parameters.
+    values : mapping of str to array (*event)
+        Every parameter there.
+    """
+
+    starts: int
+    height: float
+    log_evidence: float
+    values: Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FoundModes(Shown):
+    """What `find_modes` found.
+
+    Attributes
+    ----------
+    optima : tuple of Optimum
+        Highest first.
+    starts : int
+        Starting points.
+    failed : int
+        Those of them that led to no finite log density.
+    unseen : float
+        Probability that a next start leads to an optimum that none has led to: the share of starts that led where no
+        other did.
+    """
+
+    optima: tuple[Optimum, ...]
+    starts: int
+    failed: int
+    unseen: float
+
+    @property
+    def sentence(self) -> str:
+        """What was found, in words."""
+        count = len(self.optima)
+        ends = "one optimum" if count == 1 else f"{count} optima that no symmetry joins"
+        return (
+            f"{self.starts} starts led to {ends}, {self.optima[0].starts} of them to the highest; a next start leads "
+            f"to another one with probability {self.unseen:.2g}."
+        )
+
+    def _card(self) -> Card:
+        rows = tuple(
+            (str(n), str(o.starts), f"{o.height:.2f}", _number(o.log_evidence))
+            for n, o in enumerate(self.optima[:SHOWN])
+        )
+        heads = ("starts", "log density", "Laplace log evidence")
+        return Card(self.sentence, (Table("Highest first, in nats", heads, rows, words=True),))
+
+
+def find_modes(
+    target: Target,
+    *,
+    starts: int = 40,
+    init_radius: float = 2.0,
+    seed: int = 0,
+    progress: bool = False,
+) -> FoundModes:
+    """Find the optima of a target's log density from many random points, modulo its symmetry.
+
+    It takes seconds, and says whether chains may settle in unlike modes. An optimum is no mode yet: several may lie in
+    one basin, and the highest may hold next to nothing. `sample_modes` samples and weighs what chains can tell apart.
+
+    Parameters
+    ----------
+    target : Target
+        The model conditioned on data, a NumPyro model or a Stan program, with its symmetry declared.
+    starts : int
+        Random points from which L-BFGS climbs.
+    init_radius : float
+        They are uniform within +-init_radius in the unconstrained space.
+    seed : int
+        Of these points.
+    progress : bool
+        Whether to show progress.
+
+    Returns
+    -------
+    FoundModes
+        Distinct optima, highest first, with the starts that led to each; prints itself as a table.
+
+    Raises
+    ------
+    TypeError
+        If `target` is no target.
+    ValueError
+        If a number makes no sense, or the symmetry exchanges no coordinates of the unconstrained space.
+    InferenceError
+        If no start leads to a finite log density.
+    StanError
+        If Stan cannot compile the program.
+
+    See Also
+    --------
+    sample_modes : chains in every mode, and the modes' weights.
+
+    References
+    ----------
+    Byrd, Lu, Nocedal and Zhu 1995, SIAM Journal on Scientific Computing 16(5) (L-BFGS-B). Good 1953, Biometrika 40
+    (what is not seen yet).
+
+    Examples
+    --------
+    >>> found = ob.find_modes(target, starts=10, seed=1)
+    >>> len(found.optima), found.optima[0].starts
+    (1, 10)
+    """
+    check_target(target)
+    check_count("starts", starts)
+    check_positive("init_radius", init_radius)
+    check_seed(seed)
+    with precision("float64"), ProgressBars(progress) as bars:
+        folding = Folding.of(target, bars.say)
+        bar = bars.add("optima", starts)
+        found = find_tops(
+            target,
+            folding,
+            starts=starts,
+            init_radius=init_radius,
+            seed=seed,
+            done=lambda number: bars.move(bar, number),
+        )
+        optima = tuple(
+            Optimum(
+                top.starts,
+                top.height,
+                top.log_evidence,
+                {
+                    name: np.asarray(value)
+                    for name, value in folding.density.constrain(jnp.asarray(top.vector)).items()
+                },
+            )
+            for top in found.tops
+        )
+    counts = [optimum.starts for optimum in optima]
+    return FoundModes(optima, starts, found.failed, unseen(counts, starts))
+
+
+def _number(value: float) -> str:
+    return "no peak" if math.isnan(value) else f"{value:.2f}"

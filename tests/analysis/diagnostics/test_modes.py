@@ -1,0 +1,123 @@
+"""What is said of modes: the remedy of chains that settled apart, and a posterior that was put together by weights."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from onebasin.analysis.diagnostics.diagnose import diagnose
+from onebasin.analysis.posterior.modes import modes_of
+from onebasin.analysis.posterior.view import as_view
+from onebasin.models import schema
+
+
+def posterior(centres: np.ndarray, modes: xr.Dataset | None = None) -> xr.DataTree:
+    """Four chains of 400 independent draws, each draw around its own centre (chain, draw)."""
+    rng = np.random.default_rng(0)
+    noise = rng.standard_normal((4, 400, 2))
+    lp = -0.5 * (noise**2).sum(axis=-1) - centres
+    dims = ("chain", "draw")
+    groups = {
+        "posterior": xr.Dataset({"a": ((*dims, "k"), noise + 10 * centres[..., None])}),
+        "sample_stats": xr.Dataset(
+            {
+                "lp": (dims, lp),
+                "energy": (dims, -lp + rng.standard_normal(lp.shape)),
+                "diverging": (dims, np.zeros(lp.shape, bool)),
+                "tree_depth": (dims, np.full(lp.shape, 3)),
+            }
+        ),
+    }
+    if modes is not None:
+        groups[schema.MODES] = modes
+    tree = xr.DataTree.from_dict(groups)
+    tree.attrs = {"method": "nuts", "max_tree_depth": 10}
+    return tree
+
+
+def table(weights, errors, *, rhat=1.0, **attributes) -> xr.Dataset:
+    """The group `modes`."""
+    log = np.log(weights)
+    count = len(weights)
+    columns = {
+        "log_weight": log,
+        "weight": weights,
+        "weight_low": np.maximum(np.array(weights) - 0.02, 0),
+        "weight_high": np.minimum(np.array(weights) + 0.02, 1),
+        "log_evidence": log - log[0],
+        "log_evidence_error": np.array(errors),
+        "rhat": np.full(count, rhat),
+    }
+    said = {
+        "known": 1,
+        "starts": 40,
+        "unseen": 0.0,
+        "not_sampled": 0,
+        "nearest_not_sampled": np.nan,
+    }
+    data = {name: ("mode", np.asarray(column, float)) for name, column in columns.items()}
+    return xr.Dataset(data, attrs=said | attributes)
+
+
+MIXED = np.random.default_rng(1).uniform(size=(4, 400)) < 0.1
+APART = np.broadcast_to(np.arange(4)[:, None] % 3, (4, 400)).astype(float)
+
+
+def test_chains_in_unlike_modes_are_sent_to_sampling_mode_by_mode():
+    found = diagnose(posterior(APART * 20))
+    assert found.verdict == "unusable"
+    assert found.causes == ("modes",)
+    assert found.judgement.causes[0].remedy == (
+        "Keep no average over these chains: they weigh modes by where they started. Sample mode by mode: "
+        "`ob.sample_modes(target)`, or `onebasin sample --method modes`, finds modes from many starts and weighs them "
+        "by bridge sampling."
+    )
+
+
+def test_weights_that_are_known_are_told_with_the_answer():
+    found = diagnose(posterior(MIXED.astype(float), table([0.9, 0.1], [0.02, 0.02])))
+    assert found.verdict == "usable"
+    assert found.judgement.sentence.endswith(
+        "Chains settled in 2 unlike modes; their weights are 0.9 (0.88 to 0.92) and 0.1 (0.08 to 0.12): the draws are "
+        "weighed by them."
+    )
+
+
+def test_a_mode_that_holds_everything_is_said_to():
+    modes = table([1 - 1e-30, 4e-44, 2e-56], [0.1, 0.1, 0.1])
+    modes["weight_low"] = ("mode", [1.0, 0, 0])
+    found = diagnose(posterior(np.zeros((4, 400)), modes))
+    assert found.verdict == "usable"
+    assert found.judgement.sentence.endswith(
+        "Chains settled in 3 unlike modes; their weights are 1, 4e-44 and 2e-56: the first holds everything."
+    )
+
+
+def test_weights_that_are_not_known_forbid_use():
+    modes = table([0.6, 0.4], [0.6, 0.8], known=0)
+    found = diagnose(posterior(MIXED.astype(float), modes))
+    assert (found.verdict, found.causes) == ("unusable", ("weights",))
+    assert found.judgement.sentence.startswith(
+        "Do not use it. The weights of modes are not known: mode 1 lies 0.4 ± 1.0 nats below mode 0."
+    )
+
+
+@pytest.mark.parametrize(("weight", "verdict"), [(0.1, "unusable"), (1e-6, "usable")])
+def test_chains_that_disagree_within_a_mode_matter_as_the_mode_does(weight, verdict):
+    modes = table([1 - weight, weight], [0.02, 0.02], rhat=1.3)
+    modes["rhat"] = ("mode", [1.0, 1.3])
+    modes["weight_high"] = ("mode", [1.0, weight * 1.1])
+    found = diagnose(posterior((MIXED & (weight > 0.01)).astype(float), modes))
+    assert found.verdict == verdict
+    assert ("Chains of mode 1 do not agree" in found.judgement.sentence) == (verdict == "unusable")
+
+
+def test_what_starts_may_have_missed_is_said_beside():
+    modes = table([0.9, 0.1], [0.02, 0.02], unseen=0.05)
+    found = diagnose(posterior(MIXED.astype(float), modes))
+    assert any("with probability 0.05" in sentence for sentence in found.judgement.unjudged)
+
+
+def test_other_posteriors_have_no_modes():
+    assert modes_of(as_view(posterior(APART))) is None

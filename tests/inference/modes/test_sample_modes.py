@@ -1,0 +1,286 @@
+"""Modes that chains miss: found, told apart modulo symmetry, weighed; against weights that are known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import pytest
+import xarray as xr
+from numpyro import distributions as dist
+from scipy import stats
+
+import onebasin as ob
+from onebasin.models import Exchangeable, Target
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _numpyros_own() -> Iterator[None]:
+    """NumPyro's chart of rows of simplexes promotes ranks."""
+    with jax.numpy_rank_promotion("allow"):
+        yield
+
+
+SHORT = {"starts": 12, "warmup": 300, "draws": 300}
+
+
+def two_gaussians(size: int, shares: tuple[float, float], *, parts: bool = False) -> Target:
+    """Gaussians of unlike spread, 19 sds of the wider one apart; `parts` puts an exchange of three parts beside."""
+    means, sds = (jnp.zeros(size), jnp.full(size, 6.0)), (1.0, 0.4)
+
+    def model() -> None:
+        x = numpyro.sample("x", dist.Uniform(-50, 50).expand([size]).to_event(1))
+        terms = [
+            jnp.log(w) + dist.Normal(m, s).log_prob(x).sum()
+            for w, m, s in zip(shares, means, sds, strict=True)
+        ]
+        numpyro.factor("density", jnp.logaddexp(*terms))
+        if parts:
+            mu = numpyro.sample("mu", dist.Normal(0, 20).expand([3]).to_event(1))
+            spread = dist.MixtureSameFamily(dist.Categorical(jnp.ones(3) / 3), dist.Normal(mu, 1.0))
+            numpyro.sample("y", spread, obs=jnp.repeat(jnp.array([-9.0, 0.0, 9.0]), 5))
+
+    symmetry = (Exchangeable({"mu": 0}),) if parts else ()
+    return Target("two", numpyro_model=model, symmetry=symmetry)
+
+
+def topics(counts: np.ndarray) -> Target:
+    """Documents over two topics, summed over the topic of each word: each document in turn may have one to itself."""
+    documents, words = counts.shape
+
+    def model() -> None:
+        theta = numpyro.sample("theta", dist.Dirichlet(jnp.ones((documents, 2))).to_event(1))
+        phi = numpyro.sample("phi", dist.Dirichlet(jnp.ones((2, words))).to_event(1))
+        numpyro.factor("words", jnp.sum(counts * jnp.log(theta @ phi)))
+
+    return Target("topics", numpyro_model=model, symmetry=(Exchangeable({"theta": 1, "phi": 0}),))
+
+
+TOPICS = topics(np.array([[100.0, 10, 10], [10, 101, 9], [9, 10, 103]]))
+
+
+@pytest.fixture(scope="module")
+def of_topics() -> xr.DataTree:
+    """Modes about 3 nats below the highest, with 20 nats between them."""
+    return ob.sample_modes(TOPICS, settings=ob.ModesSettings(**SHORT), seed=1)
+
+
+def alone(theta: np.ndarray) -> np.ndarray:
+    """Which document has a topic to itself: what tells modes apart, and no relabelling changes."""
+    first = theta[..., 0]
+    others = (first.sum(axis=-1, keepdims=True) - first) / 2
+    return np.abs(first - others).argmax(axis=-1)
+
+
+def by_importance(posterior: xr.DataTree, num: int = 40_000) -> np.ndarray:
+    """Shares of the kinds of modes by importance sampling from Student-t around the draws, one labelling alone."""
+    density = ob.jax_density(TOPICS)
+    values = {
+        n: posterior["posterior"][n].values.reshape(-1, *shape) for n, shape in SHAPES.items()
+    }
+    turned = values["phi"][:, 0, 1] < values["phi"][:, 1, 1]
+    values = {
+        "theta": np.where(turned[:, None, None], values["theta"][..., ::-1], values["theta"]),
+        "phi": np.where(turned[:, None, None], values["phi"][:, ::-1], values["phi"]),
+    }
+    points = np.asarray(jax.vmap(density.unconstrain)(values))
+    kinds = alone(values["theta"])
+    rng = np.random.default_rng(5)
+    parts = [points[kinds == kind] for kind in range(3) if (kinds == kind).sum() > 20]
+    around = [
+        stats.multivariate_t(p.mean(axis=0), 2 * np.cov(p, rowvar=False), df=5, seed=rng)
+        for p in parts
+    ]
+    drawn = np.concatenate([t.rvs(num // len(around)) for t in around])
+    q = np.logaddexp.reduce([t.logpdf(drawn) for t in around], axis=0)
+    there = jax.vmap(density.constrain)(drawn)
+    one = np.asarray(there["phi"][:, 0, 1] >= there["phi"][:, 1, 1])
+    log = np.where(one, np.asarray(jax.jit(jax.vmap(density.log_density))(drawn)) - q, -np.inf)
+    weight = np.exp(log - log.max())
+    found = alone(np.asarray(there["theta"]))
+    return np.bincount(found, weight, minlength=3) / weight.sum()
+
+
+SHAPES = {"theta": (3, 2), "phi": (2, 3)}
+
+
+def test_topics_have_the_weights_of_importance_sampling(of_topics):
+    modes = of_topics["modes"].to_dataset()
+    assert modes.attrs["known"] == 1
+    assert modes.sizes["mode"] == 3
+    assert modes["weight"].sum() == pytest.approx(1)
+    with jax.enable_x64(True):
+        truth = by_importance(of_topics)
+    shares = np.bincount(alone(of_topics["posterior"]["theta"].values).ravel(), minlength=3) / 1200
+    np.testing.assert_allclose(shares, truth, atol=0.02)
+
+
+def test_topics_are_judged_with_their_modes(of_topics):
+    judged = ob.diagnose(of_topics)
+    assert judged.verdict in ("usable", "aligned")
+    assert "unlike modes; their weights are" in judged.judgement.sentence
+
+
+@pytest.mark.slow
+def test_plain_chains_of_topics_settle_apart_and_are_sent_here():
+    settings = ob.NutsSettings(chains=8, warmup=400, draws=400)
+    plain = ob.nuts(
+        topics(TWENTY * np.array([[5.0, 28, 3], [24, 6, 4], [3, 5, 26]])), settings=settings, seed=1
+    )
+    assert len(set(alone(plain["posterior"]["theta"].values.mean(axis=1)))) > 1
+    judged = ob.diagnose(plain)
+    assert judged.verdict == "unusable"
+    assert "ob.sample_modes(target)" in judged.judgement.causes[0].remedy
+
+
+TWENTY = 20
+
+
+@pytest.mark.slow
+def test_topics_far_apart_leave_everything_to_the_first():
+    target = topics(TWENTY * np.array([[5.0, 28, 3], [24, 6, 4], [3, 5, 26]]))
+    found = ob.sample_modes(target, settings=ob.ModesSettings(**{**SHORT, "draws": 1000}), seed=1)
+    modes = found["modes"].to_dataset()
+    assert modes.sizes["mode"] == 3
+    assert (modes["log_weight"][1:] < -50).all()
+    assert modes.attrs["known"] == 1
+    assert "the first holds everything" in ob.diagnose(found).judgement.sentence
+    assert ob.diagnose(found).verdict in ("usable", "aligned")
+
+
+@pytest.mark.slow
+def test_a_small_relu_network_is_weighed():
+    rng = np.random.default_rng(0)
+    x = np.linspace(-2, 2, 25)[:, None]
+    y = np.abs(x) + 0.05 * rng.standard_normal(x.shape)
+    network = ob.BayesianNetwork(ob.Network(1, (2,), 1, "relu"), ob.Gaussian(noise_sd=0.1))
+    target = network.condition(x, y, name="relu")
+    found = ob.sample_modes(target, settings=ob.ModesSettings(**SHORT, most=6), seed=1)
+    modes = found["modes"].to_dataset()
+    assert modes.sizes["mode"] >= 2
+    assert modes["starts"].sum() + modes.attrs["failed"] <= 12
+    assert modes["log_evidence"].values[0] >= modes["log_evidence"].values[-1]
+    assert ob.diagnose(found).judgement is not None
+
+
+@pytest.fixture(scope="module")
+def beside_labels() -> xr.DataTree:
+    """Two unlike modes of 0.8 and 0.2, each with six copies."""
+    settings = ob.ModesSettings(**{**SHORT, "starts": 20, "init_radius": 1.0})
+    target = two_gaussians(4, (0.8, 0.2), parts=True)
+    return ob.sample_modes(target, settings=settings, seed=1)
+
+
+@pytest.mark.slow
+def test_weights_are_those_of_the_density_and_copies_count_once(beside_labels):
+    modes = beside_labels["modes"].to_dataset()
+    assert modes.sizes["mode"] == 2
+    assert modes.attrs["known"] == 1
+    assert modes.attrs["log_group_order"] == pytest.approx(np.log(6))
+    assert modes["weight_low"][0] <= 0.8 <= modes["weight_high"][0]
+    assert modes["weight_high"][0] - modes["weight_low"][0] < 0.1
+
+
+@pytest.mark.slow
+def test_draws_are_of_the_modes_as_often_as_weights_say(beside_labels):
+    near = beside_labels["posterior"]["x"].mean(axis=-1) < 3
+    share = near.mean()
+    assert float(share) == pytest.approx(float(beside_labels["modes"]["weight"][0]), abs=0.01)
+    of_mode = beside_labels["sample_stats"]["mode"] == 0
+    np.testing.assert_array_equal(of_mode, near)
+    assert beside_labels["sample_stats"]["lp"].shape == (4, 300)
+    assert set(beside_labels["posterior"].data_vars) == {"x", "mu"}
+
+
+@pytest.mark.slow
+def test_the_verdict_names_modes_and_weights(beside_labels):
+    judged = ob.diagnose(beside_labels)
+    assert judged.verdict in ("usable", "aligned")
+    assert "Chains settled in 2 unlike modes; their weights are 0." in judged.judgement.sentence
+    assert "the draws are weighed by them" in judged.judgement.sentence
+
+
+@pytest.mark.slow
+def test_the_same_seed_gives_the_same_draws(beside_labels):
+    again = ob.sample_modes(
+        two_gaussians(4, (0.8, 0.2), parts=True),
+        settings=ob.ModesSettings(**{**SHORT, "starts": 20, "init_radius": 1.0}),
+        seed=1,
+    )
+    assert again["posterior"].to_dataset().equals(beside_labels["posterior"].to_dataset())
+    assert again["modes"].to_dataset().equals(beside_labels["modes"].to_dataset())
+
+
+def mixture(y: np.ndarray, parts: int) -> Target:
+    def model() -> None:
+        mu = numpyro.sample("mu", dist.Normal(0, 3).expand([parts]).to_event(1))
+        theta = numpyro.sample("theta", dist.Dirichlet(jnp.full(parts, 2.0)))
+        numpyro.sample(
+            "y", dist.MixtureSameFamily(dist.Categorical(theta), dist.Normal(mu, 1.0)), obs=y
+        )
+
+    return Target("mixture", numpyro_model=model, symmetry=(Exchangeable({"mu": 0, "theta": 0}),))
+
+
+@pytest.mark.slow
+def test_parts_that_overlap_are_one_mode():
+    y = np.random.default_rng(3).normal([-2.0, 0.0, 2.0], 1.0, size=(30, 3)).ravel()
+    found = ob.sample_modes(mixture(y, 5), settings=ob.ModesSettings(**SHORT), seed=2)
+    assert found["modes"].sizes["mode"] == 1
+    assert found["modes"]["weight"].item() == 1
+    assert found["modes"].attrs["unseen"] == 0
+    assert "All of 12 starts led to one mode." in ob.diagnose(found).judgement.sentence
+
+
+@pytest.mark.slow
+def test_evidence_of_one_dimension_is_that_of_quadrature():
+    """A skewed variable with two modes: the log integral itself, in its own space."""
+
+    def density(x):
+        return 0.3 * stats.gamma.pdf(x, 3) + 0.7 * stats.gamma.pdf(x, 400, scale=0.1)
+
+    def model() -> None:
+        x = numpyro.sample("x", dist.Uniform(0, 100))
+        terms = (
+            jnp.log(0.3) + dist.Gamma(3, 1).log_prob(x),
+            jnp.log(0.7) + dist.Gamma(400, 10).log_prob(x),
+        )
+        numpyro.factor("density", jnp.logaddexp(*terms))
+
+    found = ob.sample_modes(
+        Target("line", numpyro_model=model),
+        settings=ob.ModesSettings(**SHORT, init_radius=4.0),
+        seed=1,
+    )
+    modes = found["modes"].to_dataset()
+    x = np.linspace(1e-6, 100, 400_001)
+    low = x < 25
+    truth = [np.trapezoid(np.where(part, density(x), 0), x) / 100 for part in (~low, low)]
+    gap = modes["log_evidence"].values - np.log(truth)
+    assert (np.abs(gap) < 4 * modes["log_evidence_error"].values).all()
+    assert (modes["log_evidence_error"] < 0.1).all()
+
+
+@pytest.mark.slow
+def test_modes_beyond_the_most_are_told_of_and_forbid_the_weights():
+    settings = ob.ModesSettings(**SHORT, most=1, init_radius=1.0)
+    found = ob.sample_modes(two_gaussians(2, (0.5, 0.5)), settings=settings, seed=3)
+    assert found["modes"].attrs["not_sampled"] == 1
+    judged = ob.diagnose(found)
+    assert judged.verdict == "unusable"
+    assert judged.causes == ("weights",)
+    assert "1 more were met than sampled" in judged.judgement.sentence
+
+
+def test_find_modes_counts_copies_as_one_optimum():
+    y = np.repeat([-9.0, 0.0, 9.0], 5)
+    found = ob.find_modes(mixture(y, 3), starts=15, seed=1)
+    assert found.starts == 15
+    assert sum(o.starts for o in found.optima) + found.failed == 15
+    np.testing.assert_allclose(np.sort(found.optima[0].values["mu"]), [-9, 0, 9], atol=0.2)
+    heights = [o.height for o in found.optima]
+    assert heights == sorted(heights, reverse=True)
+    assert "starts led to" in repr(found)
