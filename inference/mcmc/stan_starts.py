@@ -143,8 +143,9 @@ def find_optimum(
 
 
 def parameters_of(program: ReadyProgram, optimum: Optimum) -> dict[str, Any]:
-    """Values of a program's parameters at an optimum."""
-    return {name: optimum.output.variables[name][-1] for name in program.info.parameters}
+    """Values of a program's parameters at an optimum; those of size zero, of which nothing is written, are empty."""
+    found = optimum.output.variables
+    return {n: found[n][-1] if n in found else np.empty(0) for n in program.info.parameters}
 
 
 def write(folder: Path, values: Mapping[str, Any]) -> Path:
