@@ -1,0 +1,41 @@
+"""Run every method on every case, and write the record and the figures: `python -m tests.exact FOLDER [WORDS]`.
+
+Posteriors are kept in FOLDER and not made again. With WORDS only the jobs whose names hold one of them are run, and
+nothing is written; with the word `write` nothing is run, and what there is is recorded.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from onebasin.studies.commands.console import prepare_jax
+
+DOCS = Path(__file__).parents[2] / "docs"
+RECORD = DOCS / "explanations" / "exact-cases.json"
+IMAGES = DOCS / "images"
+WRITE = "write"
+
+
+def main(folder: Path, words: list[str]) -> None:
+    """Run what is missing; then record and draw."""
+    prepare_jax()
+    from .figures import FIGURES
+    from .methods import APPROXIMATIONS, SAMPLERS, jobs
+    from .running import path_of, posterior, record
+
+    every = list(jobs(SAMPLERS | APPROXIMATIONS))
+    for job in every:
+        if not words or any(word in job.name for word in words):
+            posterior(job, folder)
+    if words and words != [WRITE]:
+        return
+    made = [job for job in every if path_of(job, folder).exists()]
+    for name, draw in FIGURES.items():
+        draw(folder).savefig(IMAGES / f"exact-{name}.png", dpi=130)
+    RECORD.write_text(json.dumps(record(made, folder), indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2:])

@@ -1,0 +1,67 @@
+"""A small posterior that quadrature knows, and what is compared with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from onebasin.models import Target
+
+from .quadrature import Axis, Exact, Place, Values, entries, integrate
+
+Quantities = Callable[[Values], dict[str, np.ndarray]]
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A model with its data, and the grid of its posterior.
+
+    Attributes
+    ----------
+    name : str
+        Parametrisation and likelihood of a network, or what is inferred of another model.
+    target : callable
+        The posterior to sample, in one of the charts.
+    charts : tuple of str
+        Words of the charts in which it can be sampled; the posterior of the values is the same in all.
+    size : int
+        Parameters, counting an angle for a unit vector of the plane.
+    log_density : callable
+        Log prior plus log likelihood of values (point,), in NumPy.
+    place : callable
+        From coordinates to values and the log volume element.
+    axes : tuple of Axis
+        Of the coordinates.
+    labels : tuple of str
+        Names of the first two coordinates, which figures show.
+    shown : callable
+        From values to these two coordinates.
+    predicted : callable
+        From values to what is compared beside the parameters: name to numbers (point,).
+    compared : tuple of str
+        Variables whose entries are compared.
+    """
+
+    name: str
+    target: Callable[[str], Target]
+    charts: tuple[str, ...]
+    size: int
+    log_density: Callable[[Values], np.ndarray]
+    place: Place
+    axes: tuple[Axis, ...]
+    labels: tuple[str, str]
+    shown: Callable[[Values], tuple[np.ndarray, np.ndarray]]
+    predicted: Quantities
+    compared: tuple[str, ...]
+
+    @cached_property
+    def exact(self) -> Exact:
+        """The posterior."""
+        return integrate(self.log_density, self.place, self.axes)
+
+    def quantities(self, values: Values) -> dict[str, np.ndarray]:
+        """What is compared, at points or draws (point,): every parameter, and predictions."""
+        return entries({name: values[name] for name in self.compared}) | self.predicted(values)

@@ -1,0 +1,18 @@
+"""All small posteriors by name."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from . import mixtures, networks
+from .case import Case
+
+NETWORKS = tuple(networks.MAKERS)
+MIXTURES = tuple(mixtures.MAKERS)
+ALL = NETWORKS + MIXTURES
+
+
+@cache
+def case(name: str) -> Case:
+    """The case of a name; what it has integrated stays with it."""
+    return {**networks.MAKERS, **mixtures.MAKERS}[name]()

@@ -1,0 +1,100 @@
+"""How far draws are from the exact posterior, and on which side of the evidence a bound lies."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import arviz_stats
+import numpy as np
+import xarray as xr
+
+import onebasin as ob
+
+from .case import Case
+
+PROBABILITIES = (0.05, 0.25, 0.5, 0.75, 0.95)
+TAILS = (0.05, 0.95)
+LEAST_ESS = 400.0
+MOST_ERRORS = 5.0
+"""Monte Carlo standard errors that a sampler may be away."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One statistic of one quantity: found in draws, and exact."""
+
+    quantity: str
+    statistic: str
+    found: float
+    exact: float
+    mcse: float
+
+    @property
+    def errors(self) -> float:
+        """The difference in Monte Carlo standard errors."""
+        return abs(self.found - self.exact) / self.mcse
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One quantity under an approximation: mean's error in exact sds, and spread to the exact one."""
+
+    quantity: str
+    bias: float
+    spread: float
+
+
+def quantities(case: Case, tree: xr.DataTree) -> dict[str, np.ndarray]:
+    """What is compared, of draws (chain, draw)."""
+    group = tree["posterior"]
+    names = [name for name in case.exact.values if name in group]
+    names += [name for name in ("W2", "b2") if name in group and name not in names]
+    shape = (group.sizes["chain"], group.sizes["draw"])
+    flat = {n: group[n].values.reshape(-1, *group[n].shape[2:]) for n in names}
+    return {name: value.reshape(shape) for name, value in case.quantities(flat).items()}
+
+
+def compare(case: Case, tree: xr.DataTree) -> Iterator[Compared]:
+    """Means, standard deviations and quantiles of all quantities beside the exact ones."""
+    exact, at_nodes = case.exact, case.quantities(case.exact.values)
+    for name, draws in quantities(case, tree).items():
+        of = at_nodes[name]
+        mcse = float(arviz_stats.mcse(draws))
+        yield Compared(name, "mean", float(draws.mean()), exact.mean(of), mcse)
+        mcse = float(arviz_stats.mcse(draws, method="sd"))
+        yield Compared(name, "sd", float(draws.std()), exact.sd(of), mcse)
+        for p, truth in zip(PROBABILITIES, exact.quantiles(of, PROBABILITIES), strict=True):
+            mcse = float(arviz_stats.mcse(draws, method="quantile", prob=p))
+            yield Compared(name, f"quantile {p:g}", float(np.quantile(draws, p)), truth, mcse)
+
+
+def least_ess(case: Case, tree: xr.DataTree) -> float:
+    """Least effective sample size: of the bulk and of the tails of every quantity."""
+    found = quantities(case, tree).values()
+    bulk = [float(arviz_stats.ess(draws)) for draws in found]
+    tail = [float(arviz_stats.ess(draws, method="tail", prob=TAILS)) for draws in found]
+    return min(bulk + tail)
+
+
+def differences(case: Case, tree: xr.DataTree) -> list[Difference]:
+    """Every quantity under an approximation."""
+    exact, at_nodes = case.exact, case.quantities(case.exact.values)
+    found = []
+    for name, draws in quantities(case, tree).items():
+        mean, sd = exact.mean(at_nodes[name]), exact.sd(at_nodes[name])
+        found.append(Difference(name, (float(draws.mean()) - mean) / sd, float(draws.std()) / sd))
+    return found
+
+
+def bound(tree: xr.DataTree) -> tuple[float, float] | None:
+    """Lower bound of the log evidence and its Monte Carlo error, of methods whose density is normalised."""
+    method, engine = tree.attrs["method"], tree.attrs["engine"]
+    if method == "laplace":
+        ratio = (tree["sample_stats"]["lp"] - tree["sample_stats"]["log_q"]).values.ravel()
+        return float(ratio.mean()), float(ratio.std() / math.sqrt(ratio.size))
+    if engine == "numpyro" and (method.startswith("advi") or method == "symmetrised-vi"):
+        found = ob.elbo(tree)
+        return found.value, found.mcse
+    return None

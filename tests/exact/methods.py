@@ -1,0 +1,145 @@
+"""Every method on every case: which there are, with what settings, by one seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import xarray as xr
+
+import onebasin as ob
+from onebasin.models import Target
+
+from .cases import ALL, NETWORKS, case
+
+SEED = 20
+FEW = ("free-plane", "unit-inferred", "ordered-known", "correlation")
+"""Cases for methods that differ from another one only in the engine, and compile each case anew."""
+SOME = (*FEW, "free-two-units", "free-classes", "skip-predicted", "simplex")
+"""Cases for methods that take long: each likelihood, each kind of constraint once."""
+SYMMETRIC = ("free-two-units", "simplex", "interval")
+"""Cases with parts that may change places."""
+
+Method = Callable[[Target], xr.DataTree]
+_CHAINS = {"chains": 4, "warmup": 1000, "draws": 2000}
+_NUTS = ob.NutsSettings(**_CHAINS, target_acceptance=0.95)
+_HMC = ob.HmcSettings(**_CHAINS, target_acceptance=0.9, trajectory_length=2.0, max_steps=200)
+_ADVI = ob.AdviSettings(tolerance=0, iterations=5000, draws=4000)
+_COMMON = {"seed": SEED, "predictive_mb": 0}
+
+
+def _starting[Settings: (ob.NutsSettings, ob.HmcSettings)](
+    target: Target, settings: Settings
+) -> Settings:
+    """With skips a chain may start in a mode of next to no probability, and stay: it starts at an optimum."""
+    skips = target.is_network and target.model.network.skip
+    return replace(settings, init="optimum") if skips else settings
+
+
+def _nuts(target: Target, engine: str) -> xr.DataTree:
+    return ob.nuts(target, engine=engine, settings=_starting(target, _NUTS), **_COMMON)
+
+
+def _hmc(target: Target, engine: str) -> xr.DataTree:
+    return ob.hmc(target, engine=engine, settings=_starting(target, _HMC), **_COMMON)
+
+
+def _mclmc(target: Target, *, adjusted: bool) -> xr.DataTree:
+    settings = ob.MclmcSettings(
+        draws=4000, adjusted=adjusted, energy_variance=None if adjusted else 5e-4
+    )
+    return ob.mclmc(target, settings=settings, **_COMMON)
+
+
+def _symmetrised(target: Target) -> xr.DataTree:
+    settings = ob.SymmetrisedSettings(fits=2, steps=5000, draws=2000, report_draws=4000)
+    return ob.symmetrised_vi(target, settings=settings, **_COMMON)
+
+
+def _distilled(target: Target) -> xr.DataTree:
+    posterior = _nuts(target, "numpyro")
+    return ob.distil(posterior, target.x, seed=SEED).sample(4000, seed=SEED, predictive_mb=0)
+
+
+def _ensemble(target: Target) -> xr.DataTree:
+    settings = ob.EnsembleSettings(members=200, epochs=500)
+    return ob.ensemble(target, settings=settings, **_COMMON)
+
+
+SAMPLERS: dict[str, Method] = {
+    "nuts numpyro": lambda t: _nuts(t, "numpyro"),
+    "nuts stan": lambda t: _nuts(t, "stan"),
+    "nuts nutpie": lambda t: _nuts(t, "nutpie"),
+    "hmc numpyro": lambda t: _hmc(t, "numpyro"),
+    "hmc stan": lambda t: _hmc(t, "stan"),
+    "mclmc adjusted": lambda t: _mclmc(t, adjusted=True),
+}
+"""Methods whose draws are of the posterior, up to Monte Carlo error."""
+APPROXIMATIONS: dict[str, Method] = {
+    "mean-field ADVI numpyro": lambda t: ob.advi(t, engine="numpyro", settings=_ADVI, **_COMMON),
+    "full-rank ADVI numpyro": lambda t: ob.advi(
+        t, family="fullrank", engine="numpyro", settings=_ADVI, **_COMMON
+    ),
+    "mean-field ADVI stan": lambda t: ob.advi(
+        t, engine="stan", settings=ob.AdviSettings(draws=4000), **_COMMON
+    ),
+    "full-rank ADVI stan": lambda t: ob.advi(
+        t, family="fullrank", engine="stan", settings=ob.AdviSettings(draws=4000), **_COMMON
+    ),
+    "symmetrised VI": _symmetrised,
+    "Laplace": lambda t: ob.laplace(
+        t, engine="numpyro", settings=ob.LaplaceSettings(draws=4000), **_COMMON
+    ),
+    "Pathfinder": lambda t: ob.pathfinder(t, settings=ob.PathfinderSettings(draws=4000), **_COMMON),
+    "mclmc unadjusted": lambda t: _mclmc(t, adjusted=False),
+    "distilled Gaussian": _distilled,
+    "ensemble": _ensemble,
+}
+"""Methods that come near, by how much is the question."""
+ON_SOME = ("mclmc adjusted", "mclmc unadjusted", "distilled Gaussian", "ensemble")
+ON_FEW = ("nuts nutpie", "hmc numpyro")
+FITTED = ("mean-field ADVI numpyro", "full-rank ADVI numpyro", "Laplace")
+EVERY_CHART = ("nuts numpyro", "nuts stan")
+"""Methods that run in every chart of a case; the others do in `unit-known`, and else in one without a seam."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A method on a case, in one of its charts."""
+
+    case: str
+    chart: str
+    method: str
+
+    @property
+    def name(self) -> str:
+        """In words, and of its file."""
+        return f"{self.case}, {self.chart}, {self.method}"
+
+    def run(self) -> xr.DataTree:
+        """The posterior that the method gives."""
+        return (SAMPLERS | APPROXIMATIONS)[self.method](case(self.case).target(self.chart))
+
+
+def jobs(methods: Iterable[str]) -> Iterator[Job]:
+    """What is run of some methods."""
+    for name in ALL:
+        charts = case(name).charts
+        one = charts[1:2] or charts
+        for method in methods:
+            everywhere = method in EVERY_CHART or (name == "unit-known" and method in FITTED)
+            if applies(method, name):
+                yield from (Job(name, chart, method) for chart in (charts if everywhere else one))
+
+
+def applies(method: str, name: str) -> bool:
+    """Whether a method is run on a case."""
+    if (method in ON_FEW and name not in FEW) or (method in ON_SOME and name not in SOME):
+        return False
+    if method == "symmetrised VI":
+        return name in SYMMETRIC
+    if method == "distilled Gaussian":  # networks with free weights and biases, no more
+        return name.startswith(("free", "skip"))
+    if method.endswith("stan") or method in ("Pathfinder", "ensemble"):
+        return name in NETWORKS
+    return True
