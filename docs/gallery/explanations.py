@@ -6,11 +6,8 @@ They have no background and a grey that is read on white and on black alike, so 
 import sys
 from pathlib import Path
 
-import jax.numpy as jnp
 import matplotlib as mpl
 import numpy as np
-import numpyro
-import numpyro.distributions as dist
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -208,48 +205,7 @@ def references() -> Figure:
     return figure
 
 
-def topics(counts: np.ndarray) -> ob.Target:
-    """Documents over two topics, summed over the topic of each word."""
-    documents, words = counts.shape
-
-    def model() -> None:
-        theta = numpyro.sample("theta", dist.Dirichlet(jnp.ones((documents, 2))).to_event(1))
-        phi = numpyro.sample("phi", dist.Dirichlet(jnp.ones((2, words))).to_event(1))
-        numpyro.factor("words", jnp.sum(counts * jnp.log(theta @ phi)))
-
-    block = ob.Exchangeable({"theta": 1, "phi": 0})
-    return ob.Target("topics", numpyro_model=model, symmetry=(block,))
-
-
-def modes() -> Figure:
-    """Two topics for three documents of three words: one document has a topic to itself, two share the other."""
-    counts = np.array([[100.0, 10, 10], [10, 101, 9], [9, 10, 103]])
-    found = ob.sample_modes(topics(counts), seed=1)
-    corners = np.array([[0, 0], [1, 0], [0.5, np.sqrt(3) / 2]])
-    phi = found["posterior"]["phi"].values @ corners
-    label, weight = found["sample_stats"]["mode"].values, found["modes"]["weight"].values
-    plain = ob.nuts(topics(counts), seed=1)
-    figure, axes = panels(len(weight) + 1, height=2.7)
-    for number, axis in enumerate(axes[:-1]):
-        axis.plot(*corners[[0, 1, 2, 0]].T, color=GREY, lw=0.8)
-        for line in phi[label == number][:: max(1, int((label == number).sum() // 120))]:
-            axis.plot(*line.T, color=(BLUE, ORANGE, GREEN)[number % 3], lw=0.5, alpha=0.35)
-        axis.plot(
-            *((counts / counts.sum(axis=1, keepdims=True)) @ corners).T, "o", color=PINK, ms=5
-        )
-        axis.set(title=f"mode {number}: weight {weight[number]:.2g}", aspect="equal")
-        axis.set_axis_off()
-    for chain, colour in enumerate((BLUE, ORANGE, GREEN, PINK)):
-        first = plain["posterior"]["theta"].values[chain, :, :, 0]
-        apart = np.abs(3 * first - first.sum(axis=-1, keepdims=True)).argmax(axis=-1)
-        axes[-1].plot(apart + 0.12 * (chain - 1.5), ".", ms=1.5, color=colour, rasterized=True)
-    axes[-1].set(title="plain NUTS, four chains", xlabel="draw", yticks=[0, 1, 2])
-    axes[-1].set_ylabel("document with a topic to itself")
-    return figure
-
-
 FIGURES = {
-    "modes": modes,
     "orders": orders,
     "seam": seam,
     "two-modes": two_modes,
