@@ -16,7 +16,7 @@ from ..label_switching.problems import condition
 from ..pourzanjani import PAPERS, relu_network
 from ..relu_teacher.design import HIDDEN, dataset
 from .invariants import class_probabilities, outputs
-from .problem import RECIPE, Problem
+from .problem import ADAPTED, RECIPE, Problem
 
 SEED = 0
 """Of the data."""
@@ -34,7 +34,7 @@ def problems() -> tuple[Problem, ...]:
             f"Two ReLU units on 100 points of a teacher like them; weights and biases {words}",
             partial(_relu_teacher, label),
             invariants={"f": outputs(_teacher_points, "relu")},
-            settings=replace(RECIPE, target_acceptance=0.95),
+            settings=replace(RECIPE if label == "free" else ADAPTED, target_acceptance=0.95),
             references=(f"{_PAPER}, section 4.1",),
             keywords=(
                 "neural network",
@@ -101,7 +101,7 @@ _BOSTON = Problem(
     "Ten ReLU units on Boston Housing, the training part of split 1",
     _boston,
     invariants={"f": outputs(_boston_points, "relu")},
-    settings=replace(RECIPE, warmup=1000, init_radius=1.0),
+    settings=replace(ADAPTED, init_radius=1.0),
     references=(f"{_PAPER}, section 4.2 (there: 50 units)",),
     keywords=("neural network", "permutation symmetry"),
 )
@@ -126,6 +126,6 @@ _IMAGES = Problem(
             lambda: _digits().test.x[:IMAGES], lambda: _digits().test.y[:IMAGES], "relu"
         )
     },
-    settings=replace(RECIPE, warmup=1000, init_radius=1.0),
+    settings=replace(ADAPTED, init_radius=1.0),
     keywords=("neural network", "permutation symmetry", "classification"),
 )

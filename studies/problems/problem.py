@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +21,8 @@ Invariant = Callable[[Draws], np.ndarray]
 
 RECIPE = NutsSettings(chains=10, warmup=10_000, draws=10_000)
 """The recipe of posteriordb: 10,000 iterations a chain after as many of warmup, of which every tenth is kept."""
+ADAPTED = replace(RECIPE, warmup=1000)
+"""The same after a tenth of the warmup, which these posteriors do not need: the criteria are of the draws."""
 
 
 @dataclass(frozen=True, eq=False)

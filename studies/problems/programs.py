@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from ..errors import StudyError
 from ..label_switching.problems import PROGRAMS as SWITCHING
 from . import definitions, families, invariants
 from .families import Simulate
-from .problem import RECIPE, Invariant, Problem
+from .problem import ADAPTED, RECIPE, Invariant, Problem
 
 HERE = Path(__file__).parent
 PROGRAMS, DATA = HERE / "programs", HERE / "data"
@@ -134,7 +133,6 @@ def _of_mixture(*points: float) -> dict[str, Any]:
 
 _LABELS = ("label switching",)
 _STEPHENS = "Stephens 2000, Dealing with label switching in mixture models"
-_CAREFUL = partial(replace, RECIPE, target_acceptance=0.95)
 
 
 def problems() -> tuple[Problem, ...]:
@@ -164,7 +162,7 @@ def problems() -> tuple[Problem, ...]:
             MIXTURE,
             simulate=families.mixture,
             invariants=_of_mixture(-2.0, -1.0, 0.0, 1.0, 2.0),
-            settings=_CAREFUL(),
+            settings=replace(ADAPTED, target_acceptance=0.95),
             references=(_STEPHENS,),
             keywords=("mixture", *_LABELS, "overlap"),
         ),
@@ -174,7 +172,7 @@ def problems() -> tuple[Problem, ...]:
             MIXTURE,
             simulate=families.mixture,
             invariants=_of_mixture(-8.0, -4.0, 0.0, 4.0, 8.0),
-            settings=replace(RECIPE, init="optimum"),
+            settings=replace(ADAPTED, init="optimum"),
             references=(_STEPHENS,),
             keywords=("mixture", *_LABELS),
         ),
@@ -190,6 +188,7 @@ def problems() -> tuple[Problem, ...]:
             "factors",
             "Factor analysis with three sparse factors, their scores summed out: 48 labellings",
             FACTORS,
+            settings=ADAPTED,
             invariants={"covariance": invariants.covariances},
             keywords=("factor analysis", "sign symmetry", *_LABELS),
         ),
@@ -197,6 +196,7 @@ def problems() -> tuple[Problem, ...]:
             "topics",
             "Latent Dirichlet allocation with two topics and 30 documents",
             TOPICS,
+            settings=ADAPTED,
             invariants={"word": invariants.word_shares(3)},
             references=("Blei, Ng and Jordan 2003, Latent Dirichlet allocation",),
             keywords=("topic model", *_LABELS),
@@ -205,6 +205,7 @@ def problems() -> tuple[Problem, ...]:
             "hidden-markov",
             "A hidden Markov model with three states: rows and columns of the transition matrix move together",
             HIDDEN_MARKOV,
+            settings=ADAPTED,
             simulate=families.hidden_markov,
             invariants={"ordered(mu)": invariants.ordered("mu"), "staying": invariants.staying},
             keywords=("hidden Markov model", *_LABELS),
