@@ -54,6 +54,8 @@ class Agreement:
         Root mean square of z: about 1 where errors are what they claim.
     tables : tuple of str
         What was compared: `parameters`, `invariants`, as far as chains of both agree on them.
+    seeds : tuple of int
+        Of the chains of the two.
     """
 
     names: tuple[str, str]
@@ -64,6 +66,7 @@ class Agreement:
     refused: str = ""
     rms_z: float = float("nan")
     tables: tuple[str, ...] = ()
+    seeds: tuple[int, ...] = ()
 
     @property
     def agrees(self) -> bool:
@@ -98,6 +101,7 @@ class Agreement:
         """As plain types."""
         return {
             "names": list(self.names),
+            "seeds": list(self.seeds),
             "tables": list(self.tables),
             "agrees": self.agrees,
             "title": self.title,
@@ -136,6 +140,7 @@ def agree(first: tuple[Path, str], second: tuple[Path, str]) -> Agreement:
         max(found, key=lambda d: d.sds),
         rms_z=float(np.sqrt(np.mean(z**2))),
         tables=tables,
+        seeds=tuple(f.info["inference"]["method_arguments"]["seed"] for f in (one, two)),
     )
 
 

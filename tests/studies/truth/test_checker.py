@@ -73,16 +73,16 @@ def test_moved_draws_are_seen_to_be_out_of_place(rng, word):
     if "t" in shapes:
         centre["t"] = rng.uniform(0.1, 0.3, shapes["t"])
     scale = {n: np.full(s, 0.3) for n, s in shapes.items()}
-    draws = {n: c + 0.01 * rng.normal(size=(40, *np.shape(c))) for n, c in centre.items()}
+    draws = {n: c + 0.01 * rng.normal(size=(400, *np.shape(c))) for n, c in centre.items()}
     said = {"centre": {n: v.tolist() for n, v in centre.items()}}
     said["scale"] = {n: v.tolist() for n, v in scale.items()}
     symmetry = json.loads(to_json((block,)))
     assert labels.share_in_place(draws, symmetry, said, 1e-9) == 1.0
-    element = group.random(rng, (40,))
+    element = group.random(rng, (400,))
     moved = group.act(element, draws)
-    still = np.ones(40, bool)
+    still = np.ones(400, bool)
     for name in draws:
-        still &= (moved[name] == draws[name]).reshape(40, -1).all(axis=1)
+        still &= (moved[name] == draws[name]).reshape(400, -1).all(axis=1)
     assert 0 < still.mean() < 1
     assert labels.share_in_place(moved, symmetry, said, 1e-9) == pytest.approx(still.mean())
 
