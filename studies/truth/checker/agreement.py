@@ -19,7 +19,7 @@ from .files import COLUMNS, Files
 LEVEL = 0.01
 RHAT = 1.01
 MOST_SDS = 0.1
-"""Differences in posterior sds that no error excuses."""
+"""Differences of means in posterior sds that no error excuses."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Agreement:
     worst : Difference or None
         The largest z; None where nothing could be compared.
     widest : Difference or None
-        The largest difference in posterior sds.
+        The largest difference of means in posterior sds.
     refused : str
         Why nothing was compared; empty where it was.
     rms_z : float
@@ -93,8 +93,8 @@ class Agreement:
         worst, widest = self.worst, self.widest
         return (
             f"The largest z is {worst.z:.2f} ({worst.what} of {worst.quantity}), where {self.bound:.2f} is the bound "
-            f"for {self.comparisons} comparisons at level {LEVEL}; the largest difference is {widest.sds:.3f} "
-            f"posterior sds ({widest.what} of {widest.quantity}); root mean square of z {self.rms_z:.2f}."
+            f"for {self.comparisons} comparisons at level {LEVEL}; means differ by at most "
+            f"{widest.sds:.3f} posterior sds ({widest.quantity}); root mean square of z {self.rms_z:.2f}."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -137,7 +137,7 @@ def agree(first: tuple[Path, str], second: tuple[Path, str]) -> Agreement:
         len(found),
         bound,
         max(found, key=lambda d: d.z),
-        max(found, key=lambda d: d.sds),
+        max((d for d in found if d.what == "mean"), key=lambda d: d.sds),
         rms_z=float(np.sqrt(np.mean(z**2))),
         tables=tables,
         seeds=tuple(f.info["inference"]["method_arguments"]["seed"] for f in (one, two)),
