@@ -1,5 +1,7 @@
 # The public names. `__init__.py` reads this file: a name stands here and nowhere else.
 
+from .calibration.calibrate import calibrate as calibrate
+from .calibration.family import Family as Family
 from .density.evaluate import log_density as log_density
 from .density.functions import jax_density as jax_density
 from .density.symmetry import check_symmetry as check_symmetry

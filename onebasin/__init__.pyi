@@ -6,6 +6,7 @@ from .analysis.alignment.between import barriers as barriers
 from .analysis.alignment.between import transpositions as transpositions
 from .analysis.alignment.failure_rates import PlantedComponents as PlantedComponents
 from .analysis.alignment.failure_rates import failure_rates as failure_rates
+from .analysis.alignment.quantity import aligned_quantity as aligned_quantity
 from .analysis.compare.compare import compare as compare
 from .analysis.compare.reference.compare import compare_with_reference as compare_with_reference
 from .analysis.diagnostics.diagnose import diagnose as diagnose
@@ -13,6 +14,7 @@ from .analysis.gaussian import fit_gaussian as fit_gaussian
 from .analysis.gaussian.distillation import DistillationSettings as DistillationSettings
 from .analysis.gaussian.distillation import distil as distil
 from .analysis.plots.barriers import plot_barriers as plot_barriers
+from .analysis.plots.calibration import plot_calibration as plot_calibration
 from .analysis.plots.comparison import plot_comparison as plot_comparison
 from .analysis.plots.elbo import plot_elbo as plot_elbo
 from .analysis.plots.failure_rates import plot_failure_rates as plot_failure_rates
@@ -30,6 +32,7 @@ from .analysis.predictive.uncertainty import predictive_uncertainty as predictiv
 from .analysis.report import report as report
 from .inference import AdviSettings as AdviSettings
 from .inference import EnsembleSettings as EnsembleSettings
+from .inference import Family as Family
 from .inference import HmcSettings as HmcSettings
 from .inference import LaplaceSettings as LaplaceSettings
 from .inference import MclmcSettings as MclmcSettings
@@ -40,6 +43,7 @@ from .inference import PathfinderSettings as PathfinderSettings
 from .inference import SymmetrisedSettings as SymmetrisedSettings
 from .inference import TrainSettings as TrainSettings
 from .inference import advi as advi
+from .inference import calibrate as calibrate
 from .inference import check_symmetry as check_symmetry
 from .inference import ensemble as ensemble
 from .inference import find_modes as find_modes

@@ -66,6 +66,11 @@ STUDIES: Mapping[str, Entry] = MappingProxyType(
             "Our own; after Magnusson et al. 2025 (posteriordb)",
             "every method beside the reference posteriors: error against gradients and seconds",
         ),
+        "calibration": Entry(
+            ".calibration",
+            "Our own; after Talts et al. 2018 and Modrák et al. 2023",
+            "simulation-based calibration of NUTS on networks and programs, and of approximations",
+        ),
     }
 )
 

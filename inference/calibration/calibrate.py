@@ -23,7 +23,7 @@ from ..fingerprint import fingerprint
 from ..progress import ProgressBars
 from .drawn import Drawn, Simulation, simulated
 from .family import Family, Quantity
-from .inferring import Own, Way, way_of
+from .inferring import After, Own, Way, followed, way_of
 from .quantities import Looking, Numbers, rank
 from .result import Calibration
 
@@ -41,6 +41,7 @@ def calibrate(
     simulations: int = 200,
     seed: int = 0,
     quantities: Mapping[str, Quantity] | None = None,
+    after: After | None = None,
     folder: str | Path | None = None,
     workers: int | None = None,
     progress: bool = False,
@@ -69,6 +70,9 @@ def calibrate(
         are there.
     quantities : mapping of str to callable, optional
         Test quantities beside the family's own: see `Family`.
+    after : callable, optional
+        What is made of each posterior, instead of which it is then judged: from the target, the posterior and a seed
+        to a posterior, such as draws of one Gaussian.
     folder : path, optional
         Where ranks are kept as they come. The same call made again goes on from there.
     workers : int, optional
@@ -124,6 +128,8 @@ def calibrate(
     first = simulated(looked_at, seed, 0)
     like = looked_at.condition(first.data)
     way = way_of(looked_at, method, engine=engine, settings=settings, like=like)
+    if after is not None:
+        way = followed(way, looked_at, after)
     looking = Looking(like.symmetry, looked_at.quantities)
     run = _Run(looked_at, way, looking, seed)
     with ExitStack() as held, ProgressBars(progress) as bars:

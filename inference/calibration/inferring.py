@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from onebasin.models import schema
 from onebasin.models.checks import choose
+from onebasin.models.errors import OnebasinError
 from onebasin.models.settings import given_or_default
 from onebasin.models.target import Target
 from onebasin.stan.errors import StanRunError
@@ -21,6 +22,7 @@ from ..errors import InferenceError
 from ..mcmc.settings import HmcSettings, NutsSettings
 from ..microcanonical.settings import MclmcSettings
 from ..modes.settings import LaplaceSettings, PathfinderSettings
+from ..posterior import build
 from ..precision import precision
 from ..variational.settings import AdviSettings, SymmetrisedSettings
 from .drawn import Drawn, Simulation
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 Infer = Callable[[Sequence[Simulation]], list[Drawn]]
 Own = Callable[[Target, int], "xr.DataTree"]
 """A method of a user's own: from a target and a seed to a posterior."""
+After = Callable[[Target, "xr.DataTree", int], "xr.DataTree"]
+"""From a target, a posterior of it and a seed to another posterior that is made of it."""
 
 CHAINS: Mapping[str, type] = {"nuts": NutsSettings, "hmc": HmcSettings, "mclmc": MclmcSettings}
 FITS: Mapping[str, type] = {
@@ -164,13 +168,40 @@ class _OneByOne:
             tree = self.method(target, simulation.seed)
         except (InferenceError, StanRunError) as error:
             return Drawn(failure=str(error))
-        posterior = tree[schema.POSTERIOR].to_dataset()
-        names = [name for name in simulation.parameters if name in posterior]
-        draws = {n: posterior[n].transpose(*schema.SAMPLE_DIMS, ...).values for n in names}
-        stats = tree.children.get(schema.SAMPLE_STATS, {})
-        diverging = int(stats[schema.DIVERGING].sum()) if schema.DIVERGING in stats else 0
-        tree.close()
-        return Drawn(draws, diverging, self.independent)
+        return _drawn(simulation, tree, independent=self.independent)
+
+
+def _drawn(simulation: Simulation, tree: xr.DataTree, *, independent: bool) -> Drawn:
+    """Take the draws out of a posterior."""
+    posterior = tree[schema.POSTERIOR].to_dataset()
+    names = [name for name in simulation.parameters if name in posterior]
+    draws = {n: posterior[n].transpose(*schema.SAMPLE_DIMS, ...).values for n in names}
+    stats = tree.children.get(schema.SAMPLE_STATS, {})
+    diverging = int(stats[schema.DIVERGING].sum()) if schema.DIVERGING in stats else 0
+    tree.close()
+    return Drawn(draws, diverging, independent)
+
+
+def followed(way: Way, family: Family, after: After) -> Way:
+    """Judge what is made of each posterior, instead of the posterior."""
+
+    def made(simulation: Simulation, drawn: Drawn) -> Drawn:
+        if drawn.failure:
+            return drawn
+        target = family.condition(simulation.data)
+        how = {"engine": way.engine, "method": way.method, "settings": {}, "seed": simulation.seed}
+        tree = build(target, drawn.draws, {}, how, predictive_mb=0)
+        try:
+            found = after(target, tree, simulation.seed)
+        except OnebasinError as error:
+            return Drawn(failure=str(error))
+        return replace(_drawn(simulation, found, independent=False), divergences=drawn.divergences)
+
+    def infer(simulations: Sequence[Simulation]) -> list[Drawn]:
+        return [made(*each) for each in zip(simulations, way.infer(simulations), strict=True)]
+
+    name = f"{way.method}, {getattr(after, '__name__', type(after).__name__)}"
+    return replace(way, method=name, infer=infer, together=False)
 
 
 class _Densities:

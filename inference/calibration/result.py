@@ -46,6 +46,8 @@ class Off:
         Spread of truths around posterior means over the posterior sd: 1 if right, above 1 if intervals are too narrow.
     ratio_interval : tuple of float
         95 % bootstrap interval.
+    above : float
+        Mean share of the draws that are below the truth: 0.5 if right.
     outside : bool
         Whether the ranks leave the band.
     """
@@ -56,6 +58,7 @@ class Off:
     shift_interval: Interval
     ratio: float
     ratio_interval: Interval
+    above: float
     outside: bool
 
     @property
@@ -74,7 +77,8 @@ class Off:
         if self.shift_interval[0] > 0 or self.shift_interval[1] < 0:
             side = "low" if self.shift > 0 else "high"
             said.append(f"draws too {side} by {abs(self.shift):.2g} sd ({low:.2g} to {high:.2g})")
-        return " and ".join(said) or "ranks not uniform, with mean and sd as they should be"
+        below = f"truths lie above {_percent(self.above)} % of the draws on average, and not 50"
+        return " and ".join(said) or below
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -293,6 +297,7 @@ class Calibration:
             "ratio": one.ratio,
             "ratio_low": one.ratio_interval[0],
             "ratio_high": one.ratio_interval[1],
+            "mean_share": one.above,
         }
 
     def _off(self, column: int) -> Off:
@@ -308,6 +313,7 @@ class Calibration:
             _middle(shifts),
             float(z.std(ddof=1)),
             _middle(ratios),
+            float(self.share[self.usable, column].mean()),
             p <= self.level,
         )
 

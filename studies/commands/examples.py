@@ -71,6 +71,21 @@ EXAMPLES: Mapping[str, Examples] = {
         ("of a NumPyro model", "onebasin symmetry model.py:model data.json"),
         ("tried at draws too, for a program", "onebasin symmetry any.stan --draws run.nc --json"),
     ),
+    "onebasin calibrate": (
+        ("is a family of ours sampled rightly?", "onebasin calibrate mixture-2"),
+        (
+            "a NumPyro model, which draws what it observes",
+            "onebasin calibrate model.py:model data.json --observed y",
+        ),
+        (
+            "a Stan program against a simulator in Python",
+            "onebasin calibrate any.stan --simulator sim.py:simulate --out ranks",
+        ),
+        (
+            "how far off is an approximation? with a picture",
+            "onebasin calibrate net-free --method meanfield --figure ranks.png",
+        ),
+    ),
     "onebasin diagnose": (
         ("may the posterior be used?", "onebasin diagnose run.nc"),
         ("modulo switching labels", "onebasin diagnose run.nc --exchangeable mu,sigma,theta"),

@@ -18,6 +18,7 @@ import typer
 from ..errors import Interrupted, UsageError
 from ..process import FAILED, INTERRUPTED, INTERRUPTION
 from . import bridgestan, cmdstan, console, truth
+from .calibrate import calibrate
 from .compare import compare
 from .completion import asked_words
 from .console import show_notices
@@ -67,7 +68,18 @@ def program(words: Sequence[str]) -> typer.Typer:
     )
     app.callback()(options)
     sampling = sample_with_settings() if "sample" in words else with_options(sample, [])
-    for command in (doctor, symmetry, sampling, diagnose, align, compare, report, convert, study):
+    for command in (
+        doctor,
+        symmetry,
+        sampling,
+        diagnose,
+        align,
+        compare,
+        report,
+        convert,
+        study,
+        calibrate,
+    ):
         app.command(cls=Command)(command)
     app.add_typer(cmdstan.app)
     app.add_typer(bridgestan.app)

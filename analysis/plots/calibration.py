@@ -1,0 +1,102 @@
+"""Whether the ranks of a calibration are uniform, as differences of ECDFs with the bands that they should stay in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from ..figures.calibration import Panel, draw_calibration
+from ..figures.picture import Picture
+
+MOST = 12
+"""Panels where nothing is asked for."""
+
+
+@runtime_checkable
+class Calibrated(Protocol):
+    """What `calibrate` returns, as far as it is drawn."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The test quantities."""
+
+    @property
+    def off(self) -> tuple[Any, ...]:
+        """Each of them with name, p-value and whether it is outside, the most improbable first."""
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The verdict in words."""
+
+    def shares(self, name: str) -> np.ndarray:
+        """Take where the truths lie among the draws, of one quantity."""
+
+    def band(self) -> Any:
+        """Points, and the lower and upper side of the band that they all share."""
+
+
+def plot_calibration(
+    calibration: Calibrated, *, quantities: Sequence[str] | None = None
+) -> Picture:
+    """Draw the ranks that `calibrate` found: a panel a test quantity, with its band.
+
+    Parameters
+    ----------
+    calibration : Calibration
+        What `calibrate` returned.
+    quantities : sequence of str, optional
+        Which of its `names`; by default the 12 whose ranks are furthest from uniform.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The ECDF of the truths' ranks minus that of uniform ones. Above zero in the middle, truths lie low: draws are
+        too high. A curve that rises first and then falls says that intervals are too narrow. The bands are
+        simultaneous over all points and all quantities of the run.
+
+    Raises
+    ------
+    TypeError
+        If it is not what `calibrate` returned.
+    ValueError
+        If a quantity is not there, or nothing can be judged.
+
+    Examples
+    --------
+    >>> def normal(y=None):
+    ...     mu = numpyro.sample("mu", dist.Normal(0, 1))
+    ...     numpyro.sample("y", dist.Normal(mu, 1).expand([5]), obs=y)
+    >>> family = ob.Family.of_numpyro(normal, observed="y")
+    >>> settings = ob.NutsSettings(chains=1, warmup=200, draws=200)
+    >>> found = ob.calibrate(family, settings=settings, simulations=50, seed=1)
+    >>> figure = ob.plot_calibration(found)
+    """
+    if not isinstance(calibration, Calibrated):
+        raise TypeError(
+            f"`calibration` must be what `calibrate` returned; got {type(calibration).__name__}."
+        )
+    by_name = {one.name: one for one in calibration.off}
+    if not by_name:
+        raise ValueError("`calibration` has no simulation to draw: " + calibration.sentences[0])
+    chosen = list(by_name)[:MOST] if quantities is None else list(quantities)
+    unknown = [name for name in chosen if name not in by_name]
+    if unknown or not chosen:
+        asked = repr(unknown[0]) if unknown else "nothing"
+        raise ValueError(
+            f"`quantities` asks for {asked}, but the calibration has {', '.join(calibration.names)}."
+        )
+    band = calibration.band()
+    panels = [
+        Panel(
+            name, band.points, _ecdf(calibration.shares(name), band.points), by_name[name].outside
+        )
+        for name in chosen
+    ]
+    figure = draw_calibration(panels, band.lower, band.upper)
+    return figure.on_paper(" ".join(calibration.sentences))
+
+
+def _ecdf(shares: np.ndarray, points: np.ndarray) -> np.ndarray:
+    return np.searchsorted(np.sort(shares), points, side="right") / len(shares)

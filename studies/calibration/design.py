@@ -1,0 +1,149 @@
+"""The design: families, methods and how many simulations of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from onebasin.analysis.alignment.quantity import aligned_quantity
+from onebasin.inference import AdviSettings, MclmcSettings, NutsSettings, SymmetrisedSettings
+from onebasin.inference.calibration.drawn import simulated
+from onebasin.inference.calibration.family import Family
+from onebasin.models import BayesianNetwork, Gaussian, Network, NormalPrior, Parametrisation
+from onebasin.models.target import Target
+
+from ..lab import Cell, Options
+from ..problems import PROBLEMS
+
+NAME = "calibration"
+NETWORKS = {
+    "net-free": Parametrisation(),
+    "net-givens": Parametrisation(weights="givens"),
+    "net-ordered": Parametrisation(biases="ordered"),
+    "net-givens+ordered": Parametrisation(weights="givens", biases="ordered"),
+}
+"""Two ReLU units at 15 inputs of two numbers, noise inferred."""
+PROGRAMS = ("mixture-2", "item-response-2pl", "hidden-markov")
+"""Problems whose families are calibrated."""
+FAMILIES = (*NETWORKS, *PROGRAMS)
+APPROXIMATED = "net-free"
+"""The family on which approximations are calibrated."""
+STEPS = {"mclmc-short": 5e-4, "mclmc": 0.03, "mclmc-long": 0.5}
+"""Energy variance per parameter that sets the step size of microcanonical chains; that of networks is 0.03."""
+OWN_DRAWS = ("nuts", *STEPS)
+"""Methods whose draws are chains; `gaussian` and `distilled` are made of those of NUTS."""
+
+
+@dataclass(frozen=True)
+class Calibrating:
+    """Settings of a cell: how many simulations, and those of the method."""
+
+    simulations: int
+    method: Any
+
+
+@dataclass(frozen=True)
+class Config:
+    """The study's settings."""
+
+    seed: int
+    simulations: int
+    families: tuple[str, ...]
+    engines: tuple[str, ...]
+    nuts: NutsSettings
+    mclmc: MclmcSettings
+    advi: AdviSettings
+    symmetrised: SymmetrisedSettings
+
+    def settings_of(self, method: str) -> Any:
+        """The settings of a method."""
+        if method in STEPS:
+            return replace(self.mclmc, energy_variance=STEPS[method])
+        if method == "symmetrised":
+            return self.symmetrised
+        return self.advi if method in ("meanfield", "fullrank") else self.nuts
+
+
+DEFAULT = Config(
+    seed=0,
+    simulations=200,
+    families=FAMILIES,
+    engines=("numpyro", "stan"),
+    nuts=NutsSettings(chains=2, warmup=400, draws=400, target_acceptance=0.9, max_tree_depth=8),
+    mclmc=MclmcSettings(chains=2, warmup=2000, draws=400),
+    advi=AdviSettings(iterations=4000, draws=500),
+    symmetrised=SymmetrisedSettings(steps=4000, draws=500),
+)
+QUICK = replace(
+    DEFAULT,
+    simulations=50,
+    families=("net-free",),
+    engines=("numpyro",),
+    nuts=NutsSettings(chains=1, warmup=100, draws=100, max_tree_depth=5),
+    mclmc=MclmcSettings(chains=1, warmup=500, draws=100, thin=5),
+    advi=AdviSettings(iterations=300, draws=100),
+    symmetrised=SymmetrisedSettings(steps=300, draws=100),
+)
+
+
+def configure(options: Options) -> Config:
+    """Make the settings from what the command line was given."""
+    options.refuse(NAME, "datasets", "full", "splits", "parametrisations")
+    base = QUICK if options.quick else DEFAULT
+    engines = base.engines if options.engine is None else options.engines("both")
+    return replace(
+        base,
+        seed=options.seed,
+        engines=engines,
+        families=options.labels("problems", dict.fromkeys(FAMILIES), base.families),
+        nuts=options.sampler(base.nuts),
+    )
+
+
+def cells(config: Config) -> tuple[Cell, ...]:
+    """List the cells: networks by NUTS, then approximations, then the programs."""
+    return tuple(_cells(config))
+
+
+def _cells(config: Config) -> Iterator[Cell]:
+    networks = [name for name in config.families if name in NETWORKS]
+    for engine in config.engines:
+        yield from (_cell(config, family, "nuts", engine) for family in networks)
+    if APPROXIMATED in networks:
+        for method in ("meanfield", "fullrank", "symmetrised", *STEPS, "gaussian"):
+            yield _cell(config, APPROXIMATED, method, "numpyro")
+    for family in (name for name in config.families if name in PROGRAMS):
+        yield from (_cell(config, family, "nuts", engine) for engine in config.engines)
+
+
+def _cell(config: Config, family: str, method: str, engine: str) -> Cell:
+    settings = Calibrating(config.simulations, config.settings_of(method))
+    return Cell(family, method, engine, settings, config.seed)
+
+
+@cache
+def family_of(name: str) -> Family:
+    """The family of a name, with its parameters aligned as test quantities."""
+    if name in NETWORKS:
+        x = np.random.default_rng(0).normal(size=(15, 2))
+        prior = NormalPrior()
+        model = BayesianNetwork(Network(2, (2,)), Gaussian(), prior, NETWORKS[name])
+        family = Family.of_network(model, x, name=name)
+    else:
+        make = PROBLEMS[name].family
+        assert make is not None, "problems here have families"
+        family = make()
+    symmetry = family.condition(simulated(family, 0, 0).data).symmetry
+    if not any(block.keeps_density for block in symmetry):
+        return family
+    return family.looking_at({"aligned": aligned_quantity(symmetry)})
+
+
+def target(config: Config, cell: Cell) -> Target:
+    """Condition the cell's family on the data of its first simulation."""
+    family = family_of(cell.problem)
+    return family.condition(simulated(family, cell.seed, 0).data)

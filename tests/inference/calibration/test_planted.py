@@ -1,0 +1,170 @@
+"""Planted errors are seen by 200 simulations, and what is right is let through."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xarray as xr
+from scipy.stats import kstest
+
+import onebasin as ob
+
+from .known import by_grid, family, program, simulate
+
+SEED = 1
+
+
+def calibrated(**errors):
+    stated = program(**errors)
+    return ob.calibrate(family(stated), by_grid(stated), simulations=200, seed=SEED)
+
+
+@pytest.fixture(scope="module")
+def right():
+    return calibrated()
+
+
+def test_the_right_program_is_calibrated(right):
+    assert right.verdict == "calibrated"
+    assert right.sentences[0].startswith("Calibrated as far as 200 simulations can see")
+    assert right.names == ("log likelihood", "lp", "z")
+    for name in right.names:
+        assert kstest(right.shares(name), "uniform").pvalue > 1e-3
+    found = right.to_frame()
+    assert (found["shift"].abs() < 0.35).all() and (abs(found["ratio"] - 1) < 0.35).all()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [{"jacobian": False}, {"rate": 0.4}, {"rate": 2.5}, {"scale": 1.25}],
+    ids=["a Jacobian left out", "a prior too wide", "a prior too narrow", "a wrong likelihood"],
+)
+def test_a_planted_error_is_seen_by_200_simulations(error):
+    found = calibrated(**error)
+    assert found.verdict == "not calibrated"
+    assert found.sentences[0].startswith("NOT calibrated")
+    by_name = {one.name: one for one in found.off}
+    assert by_name["z"].shift_interval[0] > 0 or by_name["z"].shift_interval[1] < 0
+
+
+def test_how_wrong_an_sd_is_is_told_with_an_interval():
+    """A conjugate posterior whose sd is 0.8 of the right one: intervals too narrow by 20 %."""
+
+    def draw(rng):
+        mu = rng.normal()
+        return {"mu": mu}, {"y": mu + rng.normal(size=3)}
+
+    def narrow(target, seed):
+        y = target.data["y"]
+        mean, sd = y.sum() / 4, 0.8 * 0.5
+        draws = mean + sd * np.random.default_rng(seed).normal(size=(1, 200))
+        return xr.DataTree.from_dict({"posterior": xr.Dataset({"mu": (("chain", "draw"), draws)})})
+
+    import numpyro
+    import numpyro.distributions as dist
+
+    def normal(y):
+        mu = numpyro.sample("mu", dist.Normal(0, 1))
+        numpyro.sample("y", dist.Normal(mu, 1).expand([3]), obs=y)
+
+    def condition(data):
+        return ob.numpyro_model(normal, data)
+
+    known = ob.Family("normal", draw, condition, model=lambda data: lambda: normal(**data))
+    found = ob.calibrate(known, narrow, simulations=600, seed=3)
+    of_mu = next(one for one in found.off if one.name == "mu")
+    assert found.verdict == "not calibrated"
+    assert of_mu.ratio_interval[0] < 1.25 < of_mu.ratio_interval[1]
+    assert of_mu.sentence.startswith("intervals too narrow by")
+
+
+def test_a_posterior_that_is_the_prior_is_seen_by_quantities_of_the_data_alone():
+    """Ranks of the parameter are uniform whatever the data; those of the log likelihood are not (Modrák et al.)."""
+
+    def prior(target, seed):
+        z = np.log(np.random.default_rng(seed).exponential(size=(1, 100)))
+        return xr.DataTree.from_dict({"posterior": xr.Dataset({"z": (("chain", "draw"), z)})})
+
+    found = ob.calibrate(family(program()), prior, simulations=100, seed=SEED)
+    outside = {one.name for one in found.outside}
+    assert "log likelihood" in outside and "z" not in outside
+
+
+def test_what_fails_or_does_not_converge_is_counted_and_said():
+    exact = by_grid(program())
+
+    def failing(target, seed):
+        if seed % 3 == 0:
+            raise ob.InferenceError("It does not want to.")
+        return exact(target, seed)
+
+    found = ob.calibrate(family(program()), failing, simulations=90, seed=SEED)
+    assert found.verdict == "cannot be judged"
+    assert 15 < found.failed < 45 and found.failed == sum(bool(f) for f in found.failures)
+    assert f"the method failed in {found.failed} of 90 simulations" in found.sentences[0]
+
+    def stuck(target, seed):
+        tree = exact(target, seed)
+        z = np.concatenate([tree.posterior.z.values + by for by in (-9, 9)])
+        return xr.DataTree.from_dict({"posterior": xr.Dataset({"z": (("chain", "draw"), z)})})
+
+    found = ob.calibrate(family(program()), stuck, simulations=60, seed=SEED)
+    assert (found.verdict, found.unconverged) == ("cannot be judged", 60)
+    assert "chains did not converge in 60 of 60 simulations" in found.sentences[0]
+
+
+def test_too_few_simulations_are_said_to_be_too_few():
+    found = ob.calibrate(family(program()), by_grid(program()), simulations=40, seed=SEED)
+    assert found.sentences == ("Cannot be judged: 40 simulations are too few; 50 are the least.",)
+
+
+def test_ranks_are_kept_and_gone_on_from(tmp_path, right):
+    calls = []
+    exact = by_grid(program())
+
+    def counted(target, seed):
+        calls.append(seed)
+        return exact(target, seed)
+
+    how = {"seed": SEED, "folder": tmp_path}
+    known = family(program())
+    first = ob.calibrate(known, counted, simulations=10, **how)
+    assert len(calls) == len(set(calls)) == 10
+    more = ob.calibrate(known, counted, simulations=20, **how)
+    assert len(calls) == len(set(calls)) == 20
+    again = ob.calibrate(known, counted, simulations=20, **how)
+    assert len(calls) == 20
+    assert np.array_equal(more.share, again.share)
+    assert np.array_equal(more.share[:10], first.share)
+    assert np.array_equal(right.share[:20], more.share)
+    other = ob.calibrate(family(program(rate=2.0)), counted, simulations=5, **how)
+    assert len(calls) == 25 and not np.array_equal(other.share, more.share[:5])
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "said"),
+    [
+        ({"family": 3}, TypeError, "`family` must be"),
+        ({"method": "nut"}, ValueError, "`method` is 'nut'"),
+        ({"engine": "jags"}, ValueError, "`engine` is 'jags'"),
+        ({"simulations": 0}, ValueError, "`simulations`"),
+        ({"seed": -1}, ValueError, "`seed`"),
+        ({"settings": ob.AdviSettings()}, TypeError, "`settings`"),
+    ],
+)
+def test_what_is_wrong_is_refused_in_words(given, error, said):
+    how = {"family": family(program()), "method": "nuts", **given}
+    with pytest.raises(error, match=said):
+        ob.calibrate(**how)
+
+
+def test_parameters_that_the_posterior_has_not_are_refused():
+    def renamed(rng):
+        parameters, data = simulate(rng)
+        return {"log_sigma": parameters["z"]}, data
+
+    wrong = ob.Family("scale", renamed, family(program()).condition)
+    with pytest.raises(
+        ValueError, match="gives the parameter log_sigma, which the posterior has not"
+    ):
+        ob.calibrate(wrong, by_grid(program()), simulations=5)
