@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -93,7 +93,7 @@ class Family:
             if not callable(part):
                 raise TypeError(f"`{name}` of a family must be a function; got {part!r}.")
 
-    def looking_at(self, quantities: Mapping[str, Quantity]) -> Self:
+    def looking_at(self, quantities: Mapping[str, Quantity]) -> Family:
         """Add test quantities.
 
         Parameters
@@ -109,7 +109,7 @@ class Family:
         return replace(self, quantities={**self.quantities, **quantities})
 
     @classmethod
-    def of_network(cls, model: BayesianNetwork, x: Any, *, name: str = "network") -> Self:
+    def of_network(cls, model: BayesianNetwork, x: Any, *, name: str = "network") -> Family:
         """Take a Bayesian network at fixed inputs; weights, noise and targets are drawn from its own prior.
 
         Parameters
@@ -171,7 +171,7 @@ class Family:
         symmetry: Symmetry | str | Sequence[str] = (),
         dims: Mapping[str, tuple[str, ...]] | None = None,
         coords: Mapping[str, Any] | None = None,
-    ) -> Self:
+    ) -> Family:
         """Take a NumPyro model with arguments; what it observes is drawn by the model itself.
 
         Parameters
@@ -231,7 +231,7 @@ class Family:
         symmetry: Symmetry | str | Sequence[str] = (),
         quantities: Mapping[str, Quantity] | None = None,
         **how: Any,
-    ) -> Self:
+    ) -> Family:
         """Take a Stan program and a simulator in Python: two statements of one model, which are held to each other.
 
         Parameters

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import xarray as xr
 
 from onebasin.models import schema
 from onebasin.models.checks import choose
@@ -29,13 +30,10 @@ from .drawn import Drawn, Simulation
 from .family import Family
 from .quantities import LOG_LIKELIHOOD, LP, LogDensities
 
-if TYPE_CHECKING:
-    import xarray as xr
-
 Infer = Callable[[Sequence[Simulation]], list[Drawn]]
-Own = Callable[[Target, int], "xr.DataTree"]
+Own = Callable[[Target, int], xr.DataTree]
 """A method of a user's own: from a target and a seed to a posterior."""
-After = Callable[[Target, "xr.DataTree", int], "xr.DataTree"]
+After = Callable[[Target, xr.DataTree, int], xr.DataTree]
 """From a target, a posterior of it and a seed to another posterior that is made of it."""
 
 CHAINS: Mapping[str, type] = {"nuts": NutsSettings, "hmc": HmcSettings, "mclmc": MclmcSettings}
