@@ -49,7 +49,7 @@ def family(stated: Callable[..., None]) -> Family:
     )
 
 
-def by_grid(stated: Callable[..., None], draws: int = 100) -> Callable[[Target, int], xr.DataTree]:
+def by_grid(stated: Callable[..., None], draws: int = 250) -> Callable[[Target, int], xr.DataTree]:
     """A method that draws from a program's posterior exactly, on a fine grid of z."""
 
     @jax.jit
