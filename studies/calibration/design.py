@@ -73,10 +73,10 @@ DEFAULT = Config(
     simulations=200,
     families=FAMILIES,
     engines=("numpyro", "stan"),
-    nuts=NutsSettings(chains=2, warmup=400, draws=400, target_acceptance=0.9, max_tree_depth=8),
-    mclmc=MclmcSettings(chains=2, warmup=2000, draws=400),
-    advi=AdviSettings(iterations=4000, draws=500),
-    symmetrised=SymmetrisedSettings(steps=4000, draws=500),
+    nuts=NutsSettings(chains=2, warmup=250, draws=250, target_acceptance=0.9, max_tree_depth=8),
+    mclmc=MclmcSettings(chains=2, warmup=1000, draws=250),
+    advi=AdviSettings(iterations=3000, draws=250),
+    symmetrised=SymmetrisedSettings(steps=3000, draws=250),
 )
 QUICK = replace(
     DEFAULT,
