@@ -16,8 +16,8 @@ from onebasin.inference.precision import precision
 from onebasin.models.numpyro_target import numpyro_model
 from onebasin.models.target import Target
 
-OBSERVATIONS = 6
-GRID = np.linspace(-4.5, 3.0, 1500)
+OBSERVATIONS = 2
+GRID = np.linspace(-9.0, 3.0, 2000)
 
 
 def simulate(rng: np.random.Generator) -> tuple[dict, dict]:

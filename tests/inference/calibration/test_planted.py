@@ -36,7 +36,7 @@ def test_the_right_program_is_calibrated(right):
 
 @pytest.mark.parametrize(
     "error",
-    [{"jacobian": False}, {"rate": 0.4}, {"rate": 2.5}, {"scale": 1.25}],
+    [{"jacobian": False}, {"rate": 0.4}, {"rate": 2.5}, {"scale": 1.6}],
     ids=["a Jacobian left out", "a prior too wide", "a prior too narrow", "a wrong likelihood"],
 )
 def test_a_planted_error_is_seen_by_200_simulations(error):

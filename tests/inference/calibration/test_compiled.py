@@ -1,0 +1,108 @@
+"""One program for many simulations draws what each method draws for each of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+
+import onebasin as ob
+from onebasin.inference.calibration.compiled import CompiledChains, CompiledDensities
+from onebasin.inference.calibration.drawn import simulated
+from onebasin.inference.calibration.fits import CompiledFits
+
+
+def normal(y=None):
+    mu = numpyro.sample("mu", dist.Normal(0, 1))
+    sigma = numpyro.sample("sigma", dist.HalfNormal(1))
+    numpyro.sample("y", dist.Normal(mu, sigma).expand([5]), obs=y)
+
+
+FAMILY = ob.Family.of_numpyro(normal, observed="y")
+NETWORK = ob.Family.of_network(
+    ob.BayesianNetwork(ob.Network(2, (2,)), parametrisation=ob.Parametrisation("givens")),
+    np.random.default_rng(0).normal(size=(6, 2)),
+)
+FEW = {"chains": 2, "warmup": 20, "draws": 4}
+
+
+def same(drawn, posterior, names, rtol=1e-6):
+    for name in names:
+        values = posterior["posterior"][name].values
+        assert np.allclose(drawn.draws[name], values, rtol=rtol, atol=1e-8)
+
+
+def test_chains_of_many_simulations_are_those_of_nuts():
+    settings = ob.NutsSettings(**FEW)
+    simulations = [simulated(FAMILY, 1, number) for number in range(3)]
+    drawn = CompiledChains(FAMILY, settings)(simulations)
+    assert drawn[0].draws["mu"].shape == (2, 4)
+    assert not np.allclose(drawn[0].draws["mu"], drawn[1].draws["mu"])
+    last = simulations[2]
+    posterior = ob.nuts(FAMILY.condition(last.data), settings=settings, seed=last.seed)
+    same(drawn[2], posterior, ("mu", "sigma"))
+
+
+@pytest.mark.slow
+def test_chains_of_a_network_are_those_of_nuts_and_mclmc():
+    simulations = [simulated(NETWORK, 1, number) for number in range(2)]
+    target = NETWORK.condition(simulations[1].data)
+    seed = simulations[1].seed
+    for method, settings in [
+        (ob.nuts, ob.NutsSettings(**FEW)),
+        (ob.mclmc, ob.MclmcSettings(**FEW, thin=2, start_steps=5)),
+    ]:
+        drawn = CompiledChains(NETWORK, settings)(simulations)
+        same(drawn[1], method(target, settings=settings, seed=seed), ("W1", "b2", "sigma"), 1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["meanfield", "fullrank"])
+def test_fits_of_many_simulations_are_those_of_advi(method):
+    settings = ob.AdviSettings(iterations=300, draws=20, evaluate_every=20, tolerance=0.05)
+    simulations = [simulated(FAMILY, 1, number) for number in range(3)]
+    drawn = CompiledFits(FAMILY, method, settings)(simulations)
+    for simulation, one in zip(simulations, drawn, strict=True):
+        fit = ob.advi(
+            FAMILY.condition(simulation.data),
+            family=method,
+            settings=settings,
+            seed=simulation.seed,
+        )
+        same(one, fit, ("mu", "sigma"))
+
+
+@pytest.mark.slow
+def test_fits_of_many_simulations_are_those_of_symmetrised_vi():
+    settings = ob.SymmetrisedSettings(steps=100, draws=20, evaluate_every=50)
+    simulations = [simulated(NETWORK, 1, number) for number in range(2)]
+    drawn = CompiledFits(NETWORK, "symmetrised", settings)(simulations)
+    target = NETWORK.condition(simulations[1].data)
+    fit = ob.symmetrised_vi(target, settings=settings, seed=simulations[1].seed)
+    same(drawn[1], fit, ("W1", "b1", "W2", "sigma"))
+
+
+def test_log_densities_of_many_simulations_are_those_of_each():
+    simulations = [simulated(FAMILY, 2, number) for number in range(2)]
+    points = {"mu": np.array([[0.1, 0.5], [1.0, -1.0]]), "sigma": np.array([[1.0, 2], [0.5, 1]])}
+    likelihood, both = CompiledDensities(FAMILY)([s.data for s in simulations], points)
+    y = simulations[1].data["y"]
+    expected = dist.Normal(points["mu"][1][:, None], points["sigma"][1][:, None]).log_prob(y)
+    assert np.allclose(likelihood[1], expected.sum(axis=1), rtol=1e-5)
+    values = {name: value[1, 0] for name, value in points.items()}
+    alone = float(ob.log_density(FAMILY.condition(simulations[1].data), values))
+    assert np.isclose(both[1, 0], alone, rtol=1e-10)
+
+
+def test_data_whose_size_changes_are_refused_in_words():
+    growing = ob.Family(
+        "growing",
+        lambda rng: ({"mu": 0.0, "sigma": 1.0}, {"y": np.zeros(rng.integers(3, 9))}),
+        FAMILY.condition,
+        model=FAMILY.model,
+    )
+    with pytest.raises(ValueError, match="`simulate` gave data of shapes"):
+        CompiledChains(growing, ob.NutsSettings(**FEW))(
+            [simulated(growing, 1, number) for number in range(6)]
+        )

@@ -1,0 +1,162 @@
+"""The study of calibrations, from planted ones; and the command."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from onebasin.inference.calibration.result import Calibration
+from onebasin.studies.calibration import STUDY
+from onebasin.studies.calibration.design import NETWORKS, PROGRAMS, configure, family_of
+from onebasin.studies.calibration.making import from_tree, to_tree
+from onebasin.studies.calibration.measures import _quantities, _row
+from onebasin.studies.lab import Frame, Options
+from onebasin.studies.lab.study import conclude
+
+
+def planted(ratio: float, *, simulations: int = 200, failed: int = 0) -> Calibration:
+    """Ranks of three quantities, of which the first has truths `ratio` posterior sds around its means."""
+    from scipy.special import ndtr
+
+    z = np.random.default_rng(1).normal(size=(simulations, 3)) * [ratio, 1, 1]
+    share = ndtr(z)
+    share[:failed] = np.nan
+    like = np.ones_like(z)
+    return Calibration(
+        "toy",
+        "nuts",
+        "numpyro",
+        {"draws": 100},
+        3,
+        ("tau", "lp", "log likelihood"),
+        share=share,
+        z=z,
+        ess=400 * like,
+        rhat=like,
+        kept=100 * like,
+        divergences=np.zeros(simulations, int),
+        failures=("no",) * failed + ("",) * (simulations - failed),
+    )
+
+
+def test_a_calibration_is_read_back_as_it_was_written():
+    found = planted(1.5, failed=3)
+    again = from_tree(to_tree(found))
+    assert again.to_dict() == found.to_dict()
+    assert np.array_equal(again.share, found.share, equal_nan=True)
+
+
+def test_the_study_says_what_is_right_and_by_how_much_the_rest_is_wrong():
+    config = configure(Options(problems=("net-free",), engine="numpyro"))
+    cells = {cell.method: cell for cell in STUDY.cells(config)}
+    found = {"nuts": planted(1.0), "meanfield": planted(1.8), "fullrank": planted(1.6)}
+    frames = {
+        "cells": Frame.of(_row(cells[name], each) for name, each in found.items()),
+        "quantities": Frame.of(
+            row for name, each in found.items() for row in _quantities(cells[name], each)
+        ),
+        "failures": Frame.of(()),
+    }
+    findings = conclude(STUDY, frames)
+    assert [statement.verdict for statement in findings.statements] == ["reproduces"] * 2
+    assert findings.headline[0].startswith("NUTS is calibrated in 1 of 1")
+    assert "meanfield: tau, intervals too narrow by" in findings.headline[1]
+    assert [len(table.rows) for table in findings.tables[:2]] == [3, 2]
+
+
+def test_every_family_of_the_study_is_conditioned_on_what_it_simulates():
+    config = configure(Options())
+    assert {c.problem for c in STUDY.cells(config)} == {*NETWORKS, *PROGRAMS}
+    assert {c.engine for c in STUDY.cells(config)} == {"numpyro", "stan"}
+    for cell in STUDY.cells(configure(Options(engine="numpyro"))):
+        if cell.method == "nuts" and cell.problem in ("net-givens", "mixture-2"):
+            target = STUDY.target(config, cell)
+            assert set(target.engines) == {"numpyro", "stan"}
+    assert "aligned" in family_of("mixture-2").quantities
+    assert "aligned" not in family_of("net-ordered").quantities
+
+
+@pytest.mark.parametrize(
+    ("failed", "simulations", "said"),
+    [
+        (0, 40, "Cannot be judged: 40 simulations are too few; 50 are the least."),
+        (60, 200, "Cannot be judged: the method failed in 60 of 200 simulations."),
+        (10, 200, "Left out: the method failed in 10 of 200 simulations"),
+    ],
+)
+def test_what_is_left_out_is_said(failed, simulations, said):
+    found = planted(1.0, failed=failed, simulations=simulations)
+    assert said in " ".join(found.sentences)
+
+
+def test_more_simulations_see_smaller_errors():
+    few, many = planted(1.0, simulations=100), planted(1.0, simulations=400)
+    assert many.seen[0] < few.seen[0] and many.seen[1] < few.seen[1]
+    assert replace(few, names=("tau", "lp", "other")).level == pytest.approx(0.05 / 3)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["model.py:line"], "--observed is missing"),
+        (["any.stan"], "--simulator is missing"),
+        (["no-such-family"], "MODEL is 'no-such-family'"),
+        (["mixture-2", "--method", "nut"], "--method is 'nut'"),
+        (["mixture-2", "--method", "meanfield", "--chains", "3"], "--chains does not apply"),
+    ],
+)
+def test_the_command_refuses_in_words(onebasin, words, said):
+    answer = onebasin("calibrate", *words)
+    assert answer.code in (1, 2)
+    assert said in answer.err.replace("`", "").replace("\n", " ")
+
+
+@pytest.mark.slow
+def test_the_command_calibrates_a_model_of_ones_own(onebasin, tmp_path):
+    (tmp_path / "model.py").write_text(
+        "import numpyro, numpyro.distributions as dist\n"
+        "def line(x, y=None):\n"
+        "    a = numpyro.sample('a', dist.Normal(0, 1))\n"
+        "    numpyro.sample('y', dist.Normal(a * x, 1), obs=y)\n"
+    )
+    (tmp_path / "line.json").write_text('{"x": [1.0, 2.0, 3.0]}')
+    words = [f"{tmp_path}/model.py:line", tmp_path / "line.json", "--observed", "y"]
+    words += ["--simulations", "75", "--chains", "1", "--warmup", "150", "--draws", "200"]
+    words += ["--out", tmp_path / "ranks", "--figure", tmp_path / "ranks.png", "--json"]
+    answer = onebasin("calibrate", *words)
+    assert answer.code == 0, answer.err
+    found = json.loads(answer.out)
+    assert found["verdict"] == "calibrated" and found["simulations"] == 75
+    assert (tmp_path / "ranks.png").stat().st_size > 10_000
+    assert len(list((tmp_path / "ranks").glob("ranks-*.npz"))) == 3
+    assert json.loads(onebasin("calibrate", *words).out) == found
+
+
+@pytest.mark.slow
+def test_a_stan_program_is_held_to_a_simulator(tmp_path):
+    """The regression of the notebooks; then against a simulator whose prior of sigma is half as wide."""
+    from pathlib import Path
+
+    import onebasin as ob
+
+    program = Path(__file__).parents[2] / "notebooks" / "programs" / "regression.stan"
+    X = np.random.default_rng(0).normal(size=(12, 2))
+
+    def simulator(rate):
+        def simulate(rng):
+            values = {"alpha": rng.normal(0, 5), "beta": rng.normal(0, 2, 2)}
+            values["sigma"] = rng.exponential(1 / rate)
+            y = rng.normal(values["alpha"] + X @ values["beta"], values["sigma"])
+            return values, {"N": 12, "P": 2, "X": X, "y": y}
+
+        return simulate
+
+    settings = ob.NutsSettings(chains=1, warmup=200, draws=200)
+    verdicts = []
+    for rate in (1.0, 4.0):
+        family = ob.Family.of_stan(program, simulator(rate))
+        found = ob.calibrate(family, settings=settings, simulations=100, seed=1)
+        verdicts.append(found.verdict)
+        assert "log likelihood" in found.names and "beta[1]" in found.names
+    assert verdicts == ["calibrated", "not calibrated"]
