@@ -186,6 +186,8 @@ class _Run:
         ]
         drawn = self.way.infer(simulations)
         there = [i for i, d in enumerate(drawn) if not d.failure]
+        if not there:
+            return _table([], [None] * len(drawn), drawn)
         for i in there:
             _check(simulations[i], drawn[i])
         points = {i: _with_truth(simulations[i], drawn[i]) for i in there}
@@ -196,7 +198,7 @@ class _Run:
             i: self.looking.at(points[i][0], simulations[i].data, at)
             for i, at in zip(there, densities, strict=True)
         }
-        names = list(numbers[there[0]]) if there else []
+        names = list(numbers[there[0]])
         rows = [
             _ranks(simulations[i], drawn[i], numbers[i], points[i][1]) if i in points else None
             for i in range(len(drawn))

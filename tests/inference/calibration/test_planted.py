@@ -71,7 +71,7 @@ def test_how_wrong_an_sd_is_is_told_with_an_interval():
         return ob.numpyro_model(normal, data)
 
     known = ob.Family("normal", draw, condition, model=lambda data: lambda: normal(**data))
-    found = ob.calibrate(known, narrow, simulations=600, seed=3)
+    found = ob.calibrate(known, narrow, simulations=300, seed=3)
     of_mu = next(one for one in found.off if one.name == "mu")
     assert found.verdict == "not calibrated"
     assert of_mu.ratio_interval[0] < 1.25 < of_mu.ratio_interval[1]
@@ -144,7 +144,6 @@ def test_ranks_are_kept_and_gone_on_from(tmp_path, right):
 @pytest.mark.parametrize(
     ("given", "error", "said"),
     [
-        ({"family": 3}, TypeError, "`family` must be"),
         ({"method": "nut"}, ValueError, "`method` is 'nut'"),
         ({"engine": "jags"}, ValueError, "`engine` is 'jags'"),
         ({"simulations": 0}, ValueError, "`simulations`"),
