@@ -33,12 +33,12 @@ class Purpose(IntEnum):
     MODE_WEIGHTS = 18
 
 
-def keys_for(purpose: Purpose, seed: int, count: int) -> jax.Array:
+def keys_for(purpose: Purpose, seed: int | jax.Array, count: int) -> jax.Array:
     """A key for each number below `count`, on which none of them depends."""
     root = jax.random.fold_in(jax.random.key(seed), int(purpose))
     return jax.vmap(partial(jax.random.fold_in, root))(jnp.arange(count))
 
 
-def key_for(purpose: Purpose, seed: int) -> jax.Array:
+def key_for(purpose: Purpose, seed: int | jax.Array) -> jax.Array:
     """The key of number 0."""
     return keys_for(purpose, seed, 1)[0]

@@ -18,7 +18,7 @@ Values = Mapping[str, np.ndarray]
 
 def aligned_quantity(
     symmetry: Symmetry | str, *, reference: str = "gaussian"
-) -> Callable[[Values, object], dict[str, np.ndarray]]:
+) -> Callable[..., dict[str, np.ndarray]]:
     """Make a test quantity of `calibrate`: parameters in one labelling, which all draws agree on.
 
     The draws and the truth among them are aligned together, with a Gaussian that is fitted to all of them. The rule
@@ -46,7 +46,7 @@ def aligned_quantity(
     --------
     >>> aligned = ob.aligned_quantity("mu,sigma")
     >>> values = {"mu": np.array([[-2.0, 1.0], [1.1, -1.9], [-2.1, 0.9]]), "sigma": np.ones((3, 2))}
-    >>> np.ptp(aligned(values, None)["mu"], axis=0).max() < 0.5
+    >>> bool(np.ptp(aligned(values, None)["mu"], axis=0).max() < 0.5)
     True
     """
     known = equal_modes(as_symmetry(symmetry))

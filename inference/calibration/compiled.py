@@ -146,7 +146,7 @@ def _mclmc(
     check_size(density.size, like.name)
     tuner = Tuner(settings, density.size)
     dynamics = (Adjusted if settings.adjusted else Unadjusted)(density.log_density, tuner)
-    points, point = first_points(density, settings, seed)  # type: ignore[arg-type]
+    points, point = first_points(density, settings, seed)
     warm, draw = Advance(dynamics, tuner, 1), Advance(dynamics, tuner, settings.draws)
 
     def chain(key: jax.Array, start: jax.Array) -> tuple[Float[Array, "draw param"], jax.Array]:

@@ -185,8 +185,12 @@ class Family:
             argument to the site.
         name : str, optional
             The family's name; the function's if not given.
-        symmetry, dims, coords
-            As of `ob.numpyro_model`.
+        symmetry : tuple of blocks, str or sequence of str, optional
+            As of `ob.numpyro_model`; parameters that it moves are looked at in one labelling.
+        dims : mapping, optional
+            Axis names of variables.
+        coords : mapping, optional
+            Labels of axes.
 
         Returns
         -------
@@ -242,10 +246,12 @@ class Family:
             As of the class: parameters named as in the program, and all that its data block declares.
         name : str, optional
             The family's name; the file's if not given.
-        symmetry, how
-            As of `ob.stan_program`.
+        symmetry : tuple of blocks, str or sequence of str, optional
+            As of `ob.stan_program`; parameters that it moves are looked at in one labelling.
         quantities : mapping of str to callable, optional
             As of the class; the log likelihood of the data, above all, where the program has no `log_lik`.
+        **how : Any
+            The other arguments of `ob.stan_program`, such as `dims`.
 
         Returns
         -------

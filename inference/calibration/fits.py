@@ -159,13 +159,13 @@ def _plain(like: Target, make: Callable[[int], Approximation], settings: AdviSet
         if settings.init == "he" and like.is_network:
             loc = _he(target, density, seed)
         else:
-            loc = random_starts(density, keys_for(Purpose.POINT, seed, 1), INIT_RADIUS)  # type: ignore[arg-type]
+            loc = random_starts(density, keys_for(Purpose.POINT, seed, 1), INIT_RADIUS)
         key_steps, key_elbo, key_draws = jax.random.split(jax.random.key(seed), 3)
         local = applies_locally(target, q, settings.local_reparametrisation)
         elbo = PlainElbo(
             Objective(density, q, local, keep_noise=True),
             settings,
-            key_for(Purpose.ADVI_BATCHES, seed),  # type: ignore[arg-type]
+            key_for(Purpose.ADVI_BATCHES, seed),
         )
         state = elbo.first(loc, settings.init_scale, jax.random.key_data(key_steps)[None])
         return elbo, state, key_elbo, key_draws
@@ -192,15 +192,15 @@ def _symmetrised(like: Target, settings: SymmetrisedSettings) -> Begin:
     def begin(target: Target, seed: jax.Array) -> Began:
         density = replace(numpyro_density_of(target), charts=known.charts)
         local = applies_locally(target, q, settings.local_reparametrisation)
-        elbo = SymmetrisedElbo(Objective(density, q, local), information, settings, seed)  # type: ignore[arg-type]
+        elbo = SymmetrisedElbo(Objective(density, q, local), information, settings, seed)
         if settings.init == "he" and like.is_network:
             loc = _he(target, density, seed)
         else:
-            keys = keys_for(Purpose.FIT_START, seed, 1)  # type: ignore[arg-type]
+            keys = keys_for(Purpose.FIT_START, seed, 1)
             loc = jax.vmap(
                 lambda key: jax.random.uniform(key, (density.size,), minval=-RADIUS, maxval=RADIUS)
             )(keys)
-        draws = jax.random.fold_in(keys_for(Purpose.FIT_DRAWS, seed, 1)[0], 0)  # type: ignore[arg-type]
-        return elbo, elbo.start(loc), key_for(Purpose.FIT_EVALUATIONS, seed), draws  # type: ignore[arg-type]
+        draws = jax.random.fold_in(keys_for(Purpose.FIT_DRAWS, seed, 1)[0], 0)
+        return elbo, elbo.start(loc), key_for(Purpose.FIT_EVALUATIONS, seed), draws
 
     return begin

@@ -133,7 +133,7 @@ class Calibration:
 
     @cached_property
     def usable(self) -> np.ndarray:
-        """Which simulations are judged, (simulation,): those that did not fail, and whose chains converged."""
+        """Which simulations (simulation,) are judged, those that did not fail and whose chains converged."""
         ran = np.array([not reason for reason in self.failures])
         with np.errstate(invalid="ignore"):
             apart = (
@@ -176,7 +176,7 @@ class Calibration:
 
     @property
     def seen(self) -> tuple[float, float]:
-        """What would have been seen 9 times in 10: an sd wrong by a factor, a mean wrong by so many sds."""
+        """By what factor an sd, and by how many sds a mean, must be wrong to be seen 9 times in 10."""
         used = int(self.usable.sum())
         return bands.seen_ratio(used, self.level), bands.seen_shift(used, self.level)
 

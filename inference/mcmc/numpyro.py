@@ -42,7 +42,7 @@ STATS = ("diverging", "n_steps", "acceptance_rate", "energy", "step_size", "lp")
 
 
 def chain_starts(
-    density: NumpyroDensity, settings: NutsSettings | HmcSettings, seed: int
+    density: NumpyroDensity, settings: NutsSettings | HmcSettings, seed: int | jax.Array
 ) -> Float[Array, "chain param"]:
     """A starting point a chain, as the settings want it.
 

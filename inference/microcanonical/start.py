@@ -25,7 +25,7 @@ Vector = Float[Array, " param"]
 
 
 def first_points(
-    density: NumpyroDensity | StanVectors, settings: MclmcSettings, seed: int
+    density: NumpyroDensity | StanVectors, settings: MclmcSettings, seed: int | jax.Array
 ) -> tuple[jax.Array, Callable[[jax.Array], Vector]]:
     """What each chain's start is made of, (chain, ...), and how: traced, so that all is compiled at once.
 

@@ -45,7 +45,7 @@ class SymmetrisedElbo(Optimiser):
         objective: Objective,
         information: Information,
         settings: SymmetrisedSettings,
-        seed: int,
+        seed: int | jax.Array,
     ) -> None:
         super().__init__(
             objective.family,

@@ -141,4 +141,5 @@ def test_classes_that_come_back_are_in_the_reference(name):
             "Picture",
             "None",
             "CmdStanModel",
+            "Callable",
         }, word
