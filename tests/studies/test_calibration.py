@@ -19,7 +19,7 @@ def planted(ratio: float, *, simulations: int = 200, failed: int = 0) -> Calibra
     """Ranks of three quantities, of which the first has truths `ratio` posterior sds around its means."""
     from scipy.special import ndtr
 
-    z = np.random.default_rng(1).normal(size=(simulations, 3)) * [ratio, 1, 1]
+    z = np.random.default_rng(4).normal(size=(simulations, 3)) * [ratio, 1, 1]
     share = ndtr(z)
     share[:failed] = np.nan
     like = np.ones_like(z)
