@@ -57,7 +57,8 @@ def headline(frames: Frames) -> Iterator[str]:
     own = [row for row in cells if not row["recorded"]]
     counts = {verdict: sum(row["verdict"] == verdict for row in own) for verdict in _SAID}
     said = ", ".join(f"{count} {_SAID[verdict]}" for verdict, count in counts.items() if count)
-    yield f"{len(own)} posteriors on {len(cells.levels('problem'))} references: {said}."
+    count = len(cells.levels("problem"))
+    yield f"{len(own)} posteriors on {count} reference{'s' * (count != 1)}: {said}."
     for reference in cells.levels("problem"):
         judged = [row for row in views.best_first(frames) if row["problem"] == reference]
         judged = [row for row in judged if row["verdict"] != "cannot be judged"]
