@@ -86,12 +86,15 @@ class Exact:
         """Posterior standard deviation."""
         return float(np.sqrt(self.mass @ (of - self.mean(of)) ** 2))
 
-    def quantiles(self, of: np.ndarray, probabilities: Sequence[float]) -> np.ndarray:
-        """Posterior quantiles; half of a node's mass lies below it."""
+    def quantiles(
+        self, of: np.ndarray, probabilities: Sequence[float]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Posterior quantiles, half of a node's mass below it; and the grid's step there, to which they are known."""
         value, place = np.unique(of, return_inverse=True)
         mass = np.bincount(place.ravel(), weights=self.mass)
         below = np.cumsum(mass) - mass / 2
-        return np.interp(probabilities, below, value)
+        high = np.clip(np.searchsorted(below, probabilities), 1, len(value) - 1)
+        return np.interp(probabilities, below, value), value[high] - value[high - 1]
 
     def marginal(self, first: int, second: int) -> np.ndarray:
         """Joint density of two coordinates at their nodes."""
