@@ -57,7 +57,7 @@ def aligned_quantity(
         arrays = {name: (_axes(name, values[name]), values[name][None]) for name in moved}
         tree = xr.DataTree.from_dict({schema.POSTERIOR: xr.Dataset(arrays)})
         found = align(tree, known, reference=reference, gauge="keep", threads=1)
-        aligned = found.posterior[schema.POSTERIOR]
+        aligned = found.posterior[schema.POSTERIOR].to_dataset()
         return {name: aligned[name].values[0] for name in moved}
 
     return quantity

@@ -8,6 +8,8 @@ R-hat of a single chain is that of its halves. What does not vary, up to roundin
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
@@ -92,16 +94,10 @@ def _of_chains(
     from arviz_stats.base import array_stats  # here: it takes two seconds to import
 
     ordered = np.sort(in_rows(values), axis=1)
-    errors = [
-        of_free(values, lambda free, kind=kind: array_stats.mcse(free, method=kind))
-        for kind in ("mean", "sd")
-    ]
+    errors = [of_free(values, partial(array_stats.mcse, method=kind)) for kind in ("mean", "sd")]
     for probability in QUANTILES.values():
-        ess = of_free(
-            values,
-            lambda free, p=probability: array_stats.ess(free, method="quantile", prob=p),
-        )
-        errors.append(_quantile_error(ordered, probability, ess))
+        count = partial(array_stats.ess, method="quantile", prob=probability)
+        errors.append(_quantile_error(ordered, probability, of_free(values, count)))
     return np.stack(errors)
 
 

@@ -7,7 +7,7 @@ would have for its data and seed, up to rounding.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -61,7 +61,9 @@ class CompiledChains:
         with precision(self.settings.dtype):
             if self._compiled is None:
                 like = self.family.condition(simulations[0].data)
-                one = _mclmc if isinstance(self.settings, MclmcSettings) else _hmc
+                one: Callable[..., Any] = (
+                    _mclmc if isinstance(self.settings, MclmcSettings) else _hmc
+                )
                 together = partial(one, self.family, like, self.settings)
                 self._compiled = jax.jit(lambda d, s: jax.vmap(together)(d, s))
             draws, diverging = self._compiled(data, seeds)

@@ -216,7 +216,7 @@ class Family:
 
         sites = _as_sites(observed)
         fixed = {key: value for key, value in (data or {}).items() if key not in sites}
-        own_name = name or getattr(model, "__name__", type(model).__name__)
+        own_name = name or str(getattr(model, "__name__", type(model).__name__))
         how: dict[str, Any] = {"symmetry": symmetry, "dims": dims, "coords": coords}
         return cls(
             own_name,
@@ -290,7 +290,8 @@ class _PriorPredictive:
     """
 
     def __init__(self, model: Stated, observed: Mapping[str, str]) -> None:
-        self._model, self._observed, self._compiled = model, observed, None
+        self._model, self._observed = model, observed
+        self._compiled: Callable[..., Any] | None = None
 
     def __call__(self, rng: np.random.Generator) -> tuple[Values, dict[str, np.ndarray]]:
         """Draw once."""
@@ -336,8 +337,9 @@ def _as_sites(observed: Any) -> dict[str, str]:
 def _outputs(model: BayesianNetwork, x: np.ndarray, values: Values, data: Data) -> np.ndarray:
     """A network's outputs at some inputs, (point, input and output)."""
     import jax
+    import jax.numpy as jnp
 
     with precision("float64"):
         weights = {name: values[name] for name in model.network.shapes}
-        outputs = jax.vmap(lambda w: model.network.apply(w, x))(weights)
+        outputs = jax.vmap(lambda w: model.network.apply(w, jnp.asarray(x)))(weights)
     return np.asarray(outputs).reshape(len(outputs), -1)

@@ -123,7 +123,9 @@ class CompiledFits:
         kept = jax.tree.map(lambda leaf: leaf[:, 0], state.params)
         for done in range(0, steps, every):
             if done >= wait:
-                settled |= [has_settled(column, self.settings.tolerance) for column in trace.T]
+                settled |= [
+                    has_settled(list(column), self.settings.tolerance) for column in trace.T
+                ]
             if settled.all():
                 break
             state, both = advance(data, seeds, state, done, min(every, steps - done))

@@ -174,7 +174,7 @@ def _drawn(simulation: Simulation, tree: xr.DataTree, *, independent: bool) -> D
     posterior = tree[schema.POSTERIOR].to_dataset()
     names = [name for name in simulation.parameters if name in posterior]
     draws = {n: posterior[n].transpose(*schema.SAMPLE_DIMS, ...).values for n in names}
-    stats = tree.children.get(schema.SAMPLE_STATS, {})
+    stats: Any = tree.children.get(schema.SAMPLE_STATS, {})
     diverging = int(stats[schema.DIVERGING].sum()) if schema.DIVERGING in stats else 0
     tree.close()
     return Drawn(draws, diverging, independent)

@@ -71,5 +71,7 @@ def from_tree(tree: xr.DataTree) -> Calibration:
     group = tree[GROUP].to_dataset()
     told = json.loads(str(group[_TEXT].values))
     told |= {name: tuple(told[name]) for name in ("names", "failures")}
-    arrays = {name: np.asarray(group[name].values) for name in (*MEASURES, "divergences")}
+    arrays: dict[str, Any] = {
+        name: np.asarray(group[name].values) for name in (*MEASURES, "divergences")
+    }
     return Calibration(**told, **arrays)

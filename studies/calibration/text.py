@@ -57,7 +57,7 @@ def headline(frames: Frames) -> Iterator[str]:
     yield count_verdicts(frames)
 
 
-def chapters(config: Config, frames: Frames) -> Iterator[Chapter]:
+def chapters(config: Config, frames: Frames) -> Iterator[Chapter | None]:
     """Lay out the page."""
     yield Chapter(
         "The question",

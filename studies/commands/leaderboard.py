@@ -12,6 +12,7 @@ from ..errors import check_seed
 
 if TYPE_CHECKING:
     from ..lab.study import Findings
+    from ..leaderboard.added import Added
 
 
 def leaderboard(
@@ -66,7 +67,7 @@ def leaderboard(
     from .running import carry_out, keep_record, write_findings
 
     taken = tuple(METHODS)
-    added = []
+    added: list[Added] = []
     for words in add or ():
         added.append(parse(words, (*taken, *(one.name for one in added))))
     config = configured(

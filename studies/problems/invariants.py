@@ -115,9 +115,16 @@ def class_probabilities(
     return at_inputs
 
 
+def _relu(h: np.ndarray) -> np.ndarray:
+    return np.maximum(h, 0.0)
+
+
+_ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {"relu": _relu, "tanh": np.tanh}
+
+
 def _forward(draws: Draws, x: np.ndarray, activation: str) -> np.ndarray:
     """Outputs (chain, draw, obs, out); draw by draw of each chain, so that memory stays small."""
-    function = {"relu": lambda h: np.maximum(h, 0.0), "tanh": np.tanh}[activation]
+    function = _ACTIVATIONS[activation]
     chains = []
     for own in zip(*(draws[name] for name in ("W1", "b1", "W2", "b2")), strict=True):
         w1, b1, w2, b2 = (np.asarray(part, dtype=np.float64) for part in own)

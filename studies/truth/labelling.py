@@ -93,8 +93,8 @@ def fitted(view: View, symmetry: Symmetry) -> Labelling:
     for block in symmetry:
         centre, scale, said = _ordered(block, centre, scale)
         words.append(said)
-    rounded = ({name: _rounded(v) for name, v in each.items()} for each in (centre, scale))
-    return Labelling(*rounded, "; ".join(words))
+    centre, scale = ({n: _rounded(v) for n, v in each.items()} for each in (centre, scale))
+    return Labelling(centre, scale, "; ".join(words))
 
 
 def _ordered(block: Block[Any], centre: Arrays, scale: Arrays) -> tuple[Arrays, Arrays, str]:

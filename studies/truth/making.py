@@ -77,7 +77,7 @@ class Made:
     def checks(self, table: pd.DataFrame) -> dict[str, bool]:
         """Hold one of the tables against the criteria."""
         chains, draws = self.tree["posterior"].sizes["chain"], self.tree["posterior"].sizes["draw"]
-        kept = self.tree["sample_stats"][schema.ENERGY].values
+        kept = self.tree["sample_stats"].to_dataset()[schema.ENERGY].values
         energies = [*criteria.efmi(self.energy), *criteria.efmi(kept)]
         return criteria.checks_made(
             table,

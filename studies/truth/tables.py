@@ -107,8 +107,7 @@ def numbers(reference: Reference, table: str) -> Table:
         Column("ESS", decimals=0, unit="bulk"),
     )
     keys = ("mean", "sd", "mcse_mean", "q5", "q50", "q95", "rhat", "ess_bulk")
-    rows = tuple(
-        (str(name), *(float(row[key]) for key in keys))
-        for name, row in reference.summary[table].iterrows()
-    )
+    summary = reference.summary[table]
+    values = summary[list(keys)].to_numpy(dtype=float).tolist()
+    rows = tuple((str(name), *row) for name, row in zip(summary.index, values, strict=True))
     return Table(columns, rows, table)

@@ -125,9 +125,9 @@ def _rows(table: pd.DataFrame) -> dict[str, list[float]]:
 def _info(made: Made) -> dict[str, Any]:
     order, tree = made.order, made.tree
     settings = replace(order.settings, draws=order.settings.draws * made.thin)
-    kept = tree["sample_stats"][schema.ENERGY].values
+    kept = tree["sample_stats"].to_dataset()[schema.ENERGY].values
     chains, draws = tree["posterior"].sizes["chain"], tree["posterior"].sizes["draw"]
-    shape = {
+    shape: dict[str, Any] = {
         "chains": chains,
         "draws": draws,
         "divergences": [int(n) for n in made.diverging.sum(axis=1)],

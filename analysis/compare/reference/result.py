@@ -90,8 +90,8 @@ class ReferenceComparison(Shown):
         """Return everything as plain types for JSON, numbers that are not finite as None."""
         rows = [{"quantity": name, **row} for name, row in self.table.to_dict("index").items()]
         fields = ("name", "reference", "verdict", "sentences", "z_bound", "tests", "beyond")
-        fields = (*fields, "visible", "visible_tail", "predictions", "notes")
-        plain = {name: getattr(self, name) for name in fields}
+        seen = ("visible", "visible_tail", "predictions", "notes")
+        plain = {name: getattr(self, name) for name in (*fields, *seen)}
         return json_safe(plain | {"predictions": dict(self.predictions), "quantities": rows})
 
     def _card(self) -> Card:

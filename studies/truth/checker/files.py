@@ -111,9 +111,10 @@ def entries(draws: dict[str, np.ndarray], names: list[str]) -> dict[str, np.ndar
     found = {}
     for name, value in draws.items():
         shape = value.shape[2:]
-        for index in product(*map(range, shape)):
+        columns = value.reshape(*value.shape[:2], -1)
+        for i, index in enumerate(product(*map(range, shape))):
             label = f"{name}[{','.join(map(str, index))}]" if shape else name
-            found[label] = value[(slice(None), slice(None), *index)]
+            found[label] = columns[..., i]
     missing = [name for name in names if name not in found]
     if not missing:
         return {name: found[name] for name in names}
@@ -122,7 +123,7 @@ def entries(draws: dict[str, np.ndarray], names: list[str]) -> dict[str, np.ndar
 
 def _by_order(draws: dict[str, np.ndarray], names: list[str]) -> dict[str, np.ndarray]:
     """The same where axes have labels of their own: entries of a variable stand in their order."""
-    found = {}
+    found: dict[str, np.ndarray] = {}
     for name, value in draws.items():
         own = [n for n in names if n == name or n.startswith(f"{name}[")]
         columns = value.reshape(*value.shape[:2], -1)

@@ -49,9 +49,12 @@ def variables(block: Block) -> list[str]:
 
 
 def _present(draws: Arrays, names: Sequence[str], centre: Arrays, scale: Arrays) -> np.ndarray:
-    return sum(
-        (((draws[n] - centre[n]) / scale[n]) ** 2).reshape(len(draws[n]), -1).sum(axis=1)
-        for n in names
+    return np.sum(
+        [
+            (((draws[n] - centre[n]) / scale[n]) ** 2).reshape(len(draws[n]), -1).sum(axis=1)
+            for n in names
+        ],
+        axis=0,
     )
 
 
