@@ -23,6 +23,9 @@ from .ratios import LogRatios
 CONVERGED = {"float32": 1e-5, "float64": 1e-9}
 """Largest difference of row and column marginals at which messages count as converged."""
 
+BALANCING = 10
+"""How often the marginals that train are scaled to row and column sums of one."""
+
 
 def marginals(
     matrix: Float[Array, "part part_bis"], *, fraction: float, sweeps: int = 25
@@ -73,7 +76,11 @@ def converged_marginals(
 def training_marginals(
     ratios: LogRatios, *, fraction: float = 0.75, sweeps: int = 15
 ) -> Float[Array, "draw part part_bis"]:
-    """Marginals P of every draw for `path_gradient`: those of `marginals` made doubly stochastic, with no derivative.
+    """Marginals P of every draw for `path_gradient`: those of `marginals`, balanced, with no derivative.
+
+    Rows and columns are scaled in turn (Sinkhorn and Knopp 1967), columns last, so that a pair that is next to
+    impossible stays so: `path_gradient` multiplies it by the square of a precision, which nothing but its probability
+    holds down. `doubly_stochastic` hands out what is missing to all pairs alike.
 
     Parameters
     ----------
@@ -92,7 +99,7 @@ def training_marginals(
     check_fraction(fraction)
 
     def one(matrix: jax.Array) -> jax.Array:
-        return doubly_stochastic(marginals(matrix, fraction=fraction, sweeps=sweeps))
+        return balanced(marginals(matrix, fraction=fraction, sweeps=sweeps))
 
     return by_draw(one, jax.lax.stop_gradient(ratios.total))
 
@@ -103,6 +110,15 @@ def check_fraction(fraction: float) -> None:
         raise ValueError(
             f"`fraction` is {fraction}; it must be between 0 and 1. Use 0.75 for a point estimate, `bethe` for c = 1."
         )
+
+
+def balanced(log_marginals: Float[Array, "part part_bis"]) -> Float[Array, "part part_bis"]:
+    """Scale rows and columns to sums of one in turn, columns last; pairs keep the order of their probabilities."""
+
+    def step(logs: jax.Array, _: None) -> tuple[jax.Array, None]:
+        return jax.nn.log_softmax(jax.nn.log_softmax(logs, axis=1), axis=0), None
+
+    return jnp.exp(jax.lax.scan(step, log_marginals, None, length=BALANCING)[0])
 
 
 def doubly_stochastic(

