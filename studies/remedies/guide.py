@@ -19,6 +19,10 @@ from ..lab.record import RESULTS
 from ..lab.study import conclude
 
 RECORD = RESULTS / "remedies.json"
+IN_ALL = "These statements hold on every data set, in every run:"
+WHERE_DECIDED = "These hold in every comparison that numbers decide; the others could not be judged:"
+NOT_IN_ALL = "These do not hold everywhere:"
+_WORDS = {"reproduces": IN_ALL, "reproduces in part": WHERE_DECIDED}
 BEGIN, END = "<!-- from the record: begins -->", "<!-- from the record: ends -->"
 
 
@@ -46,16 +50,14 @@ def said_of(record: Mapping[str, Any]) -> str:
     frames = {name: Frame.from_json(kept) for name, kept in record["frames"].items()}
     found = conclude(STUDY, frames)
     runs = len(frames["cells"].levels("run"))
-    holds = [s for s in found.statements if s.verdict == "reproduces"]
-    others = [s for s in found.statements if s.verdict != "reproduces"]
+    said: dict[str, list[Any]] = {IN_ALL: [], WHERE_DECIDED: [], NOT_IN_ALL: []}
+    for statement in found.statements:
+        said[_WORDS.get(statement.verdict, NOT_IN_ALL)].append(statement)
     tables = [table for table in found.tables if ": every remedy" in table.caption]
     data = f"`{record['command']}`, seed {record['config']['seed']}, on {record['machine']}"
     parts = [
         f"Made by {data}; {runs} runs, with other data and other seeds.",
-        "These statements hold on every data set, in every run:",
-        *_listed(holds),
-        "These do not hold everywhere, or could not be judged:" if others else "",
-        *_listed(others),
+        *(part for words, some in said.items() if some for part in (words, *_listed(some))),
         *map(table_to_markdown, tables),
     ]
     return "\n\n".join(map(_wrapped, filter(None, parts)))
