@@ -47,7 +47,7 @@ class ReferenceComparison(Shown):
         `width_ratio` (of 90 % intervals), of the run to the reference; `rhat`, `ess_bulk` and `ess_tail` of the run;
         `passed`, whether these suffice.
     z_bound : float
-        Beyond which |z| is more than chance, for all tests together at 5 %.
+        Beyond which absolute z is more than chance, for all tests together at 5 %.
     tests : int
         How many there are; 0 where the run cannot be judged.
     beyond : tuple of str
@@ -81,7 +81,7 @@ class ReferenceComparison(Shown):
         return f"{self.name}: {self.verdict}"
 
     def worst(self, number: int = SHOWN) -> pd.DataFrame:
-        """The quantities with the largest |z|, among them those that were not judged last."""
+        """The quantities with the largest absolute z, among them those that were not judged last."""
         z = self.table[[f"z_{name}" for name in TESTED]].abs().max(axis=1)
         order = pd.DataFrame({"failed": ~self.table["passed"], "z": -z.fillna(-1.0)})
         return self.table.loc[order.sort_values(["failed", "z"], kind="stable").index[:number]]
