@@ -162,7 +162,7 @@ class Reference:
 
     @cached_property
     def full(self) -> xr.DataTree | None:
-        """All draws, where they are beside it: canonically labelled and thinned."""
+        """All draws, canonically labelled and thinned, where they are beside it."""
         return self._tree(FULL) if self.file(FULL).is_file() else None
 
     @property

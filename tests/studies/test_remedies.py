@@ -335,7 +335,7 @@ def test_the_guide_says_what_the_record_says_and_nothing_without_one():
         assert f"{BEGIN}\n\nNot recorded yet.\n" in page
         return
     record = json.loads(RECORD.read_text())
-    assert {row["run"] for row in record["frames"]["cells"]} == {1, 2}
+    assert set(Frame.from_json(record["frames"]["cells"]).levels("run")) == {1, 2}
     assert stamped(page, record) == page, "run `python -m onebasin.studies.remedies.guide`"
 
 

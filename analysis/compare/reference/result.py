@@ -81,7 +81,18 @@ class ReferenceComparison(Shown):
         return f"{self.name}: {self.verdict}"
 
     def worst(self, number: int = SHOWN) -> pd.DataFrame:
-        """The quantities with the largest absolute z, among them those that were not judged last."""
+        """The quantities that are furthest off.
+
+        Parameters
+        ----------
+        number : int
+            How many.
+
+        Returns
+        -------
+        DataFrame
+            Rows of `table`, those that did not pass first, by their largest absolute z; those not judged last.
+        """
         z = self.table[[f"z_{name}" for name in TESTED]].abs().max(axis=1)
         order = pd.DataFrame({"failed": ~self.table["passed"], "z": -z.fillna(-1.0)})
         return self.table.loc[order.sort_values(["failed", "z"], kind="stable").index[:number]]
