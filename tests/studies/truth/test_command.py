@@ -13,7 +13,7 @@ MODEL = """
 import numpyro, numpyro.distributions as dist, jax.numpy as jnp
 
 def pair(y):
-    mu = numpyro.sample("mu", dist.Normal(0.0, 3.0).expand([2]).to_event(1))
+    mu = numpyro.sample("mu", dist.Normal(jnp.zeros(2), 3.0 * jnp.ones(2)).to_event(1))
     part = jnp.exp(-0.5 * (jnp.asarray(y)[:, None] - mu[None, :]) ** 2)
     numpyro.factor("y", jnp.log(part.sum(axis=1)).sum())
 """
