@@ -36,6 +36,7 @@ def stranger(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.finds_symmetry
 def test_strangers_model_gets_a_reference_with_its_symmetry_found(onebasin, stranger):
     words = ("truth", "make", "theirs.py:pair", "theirs.json", *SHORT)
     answer = onebasin(*words, "--out", "one", "--keep", "kept", "--posteriordb", "base")
