@@ -20,7 +20,9 @@ from ..lab.study import conclude
 
 RECORD = RESULTS / "remedies.json"
 IN_ALL = "These statements hold on every data set, in every run:"
-WHERE_DECIDED = "These hold in every comparison that numbers decide; the others could not be judged:"
+WHERE_DECIDED = (
+    "These hold in every comparison that numbers decide; the others could not be judged:"
+)
 NOT_IN_ALL = "These do not hold everywhere:"
 _WORDS = {"reproduces": IN_ALL, "reproduces in part": WHERE_DECIDED}
 BEGIN, END = "<!-- from the record: begins -->", "<!-- from the record: ends -->"
