@@ -56,10 +56,12 @@ def fit(request: FitRequest) -> VariationalFit:
     """
     target, settings, seed, bars = request.target, request.settings, request.seed, request.bars
     check_batches(target, settings.batch_size)
+    check_init(request)
+    # Refused before the model is run; the answer does not depend on the family's size.
+    local = applies_locally(target, GAUSSIANS[request.family](1), settings.local_reparametrisation)
     with precision(settings.dtype):
         density = numpyro_density_of(target)
         family = GAUSSIANS[request.family](density.size)
-        local = applies_locally(target, family, settings.local_reparametrisation)
         loc = _means(request, density)
         key_steps, key_elbo, key_draws = jax.random.split(jax.random.key(seed), 3)
         elbo = PlainElbo(
@@ -88,17 +90,24 @@ def fit(request: FitRequest) -> VariationalFit:
     )
 
 
+def check_init(request: FitRequest) -> None:
+    """Refuse He's start where there is no network."""
+    if request.start is not None or request.settings.init != "he":
+        return
+    if not isinstance(request.target, NetworkTarget):
+        raise ValueError(
+            f"`init` is 'he', but the target {request.target.name!r} is no network; use init='random', or give a "
+            "`start`."
+        )
+
+
 def _means(request: FitRequest, density: NumpyroDensity) -> jax.Array:
     """Where the mean starts: (fit, param) of one fit."""
     settings, seed = request.settings, request.seed
     if request.start is not None:
         return given_start(density, request.start)[None]
     if settings.init == "he":
-        if not isinstance(request.target, NetworkTarget):
-            raise ValueError(
-                f"`init` is 'he', but the target {request.target.name!r} is no network; use init='random', or give a "
-                "`start`."
-            )
+        assert isinstance(request.target, NetworkTarget), "checked before"
         return he_starts(request.target, density, fits=1, dtype=settings.dtype, seed=seed)
     return random_starts(density, keys_for(Purpose.POINT, seed, 1), INIT_RADIUS)
 
