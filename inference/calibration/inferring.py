@@ -45,12 +45,13 @@ FITS: Mapping[str, type] = {
 MODES: Mapping[str, type] = {"laplace": LaplaceSettings, "pathfinder": PathfinderSettings}
 METHODS: Mapping[str, type] = {**CHAINS, **FITS, **MODES}
 """Methods by their words, and their settings."""
-MODULES: Mapping[str, str] = {
-    "nuts": "..mcmc.nuts",
-    "hmc": "..mcmc.hmc",
-    "laplace": "..modes.laplace",
-    "pathfinder": "..modes.pathfinder",
+FUNCTIONS: Mapping[str, str] = {
+    "meanfield": "advi",
+    "fullrank": "advi",
+    "symmetrised": "symmetrised_vi",
 }
+"""Functions of the room that are called otherwise than the method."""
+ENGINELESS = ("mclmc", "symmetrised")
 DEFAULTS: Mapping[str, Any] = {
     "nuts": NutsSettings(chains=2, warmup=500, draws=500),
     "hmc": HmcSettings(chains=2, warmup=500, draws=500),
@@ -132,22 +133,14 @@ ONE_BY_ONE = 5
 def _method(name: str, engine: str, settings: Any) -> Own:
     """A method of ours as one of a target and a seed."""
     how: dict[str, Any] = {"settings": settings, "predictive_mb": 0}
-    if name == "symmetrised":
-        from ..variational.symmetrised import symmetrised_vi
-
-        return lambda target, seed: symmetrised_vi(target, seed=seed, **how)
-    how["check_symmetry"] = False
-    if name == "mclmc":
-        from ..microcanonical.mclmc import mclmc
-
-        return lambda target, seed: mclmc(target, seed=seed, **how)
-    if name in FITS:
-        from ..variational.advi import advi
-
+    if name != "symmetrised":
+        how["check_symmetry"] = False
+    if name not in ENGINELESS:
+        how["engine"] = engine
+    if isinstance(settings, AdviSettings):
         how["family"] = name
-        return lambda target, seed: advi(target, engine=engine, seed=seed, **how)
-    run: Any = getattr(import_module(MODULES[name], __package__), name)
-    return lambda target, seed: run(target, engine=engine, seed=seed, **how)
+    run: Any = getattr(import_module("..", __package__), FUNCTIONS.get(name, name))
+    return lambda target, seed: run(target, seed=seed, **how)
 
 
 class _OneByOne:

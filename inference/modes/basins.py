@@ -181,14 +181,13 @@ def first_basins(
 def full_basins(
     target: Target,
     folding: Folding,
-    pilots: tuple[Sequence[Basin], Walks],
+    basins: Sequence[Basin],
     settings: ModesSettings,
     *,
     seed: int,
     bars: ProgressBars,
 ) -> tuple[tuple[Basin, ...], Walks]:
     """Run the chains of every basin, from draws of its short ones."""
-    basins, _ = pilots
     count = settings.chains
     starts = np.concatenate([_spread(basin, count) for basin in basins])
     full = settings.nuts(count * len(basins), warmup=settings.warmup, draws=settings.draws)

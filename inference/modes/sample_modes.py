@@ -124,15 +124,13 @@ def _sampled(target: Target, settings: ModesSettings, job: Job) -> Found:
         seed=job.seed,
         done=lambda number: job.bars.move(bar, number),
     )
-    short = first_basins(
+    short, pilots = first_basins(
         target, folding, tops.tops, settings, seed=job.seed, bars=ProgressBars(False)
     )
-    kept, left = _foremost(short, settings.most)
+    kept, left = _foremost(short, pilots, settings.most)
     amount = {"warmup": settings.warmup, "draws": settings.draws}
     job.bars.expect(chains=len(kept) * settings.chains, **amount, at_once=settings.chains)
-    basins, walks = full_basins(
-        target, folding, (kept, short[1]), settings, seed=job.seed, bars=job.bars
-    )
+    basins, walks = full_basins(target, folding, kept, settings, seed=job.seed, bars=job.bars)
     modes = _weighed(folding, basins, job.seed)
     lead = {"chains": settings.chains, "draws": settings.draws}
     rng = np.random.default_rng([job.seed, int(Purpose.MODE_WEIGHTS), 1])
@@ -153,13 +151,12 @@ def _sampled(target: Target, settings: ModesSettings, job: Job) -> Found:
 
 
 def _foremost(
-    short: tuple[tuple[Basin, ...], Walks], most: int
+    basins: Sequence[Basin], walks: Walks, most: int
 ) -> tuple[tuple[Basin, ...], tuple[LeftOut, ...]]:
     """The basins of the largest log evidence by their short chains, and what is left out.
 
     Of a Gaussian, the mean log density and the entropy sum to the log of the integral.
     """
-    basins, walks = short
     heights = [
         float(walks.stats["lp"][list(basin.chains)].mean()) + basin.normal.entropy
         for basin in basins

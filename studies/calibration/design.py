@@ -34,8 +34,6 @@ APPROXIMATED = "net-free"
 """The family on which approximations are calibrated."""
 STEPS = {"mclmc-short": 5e-4, "mclmc": 0.03, "mclmc-long": 0.5}
 """Energy variance per parameter that sets the step size of microcanonical chains; that of networks is 0.03."""
-OWN_DRAWS = ("nuts", *STEPS)
-"""Methods whose draws are chains; `gaussian` and `distilled` are made of those of NUTS."""
 
 
 @dataclass(frozen=True)

@@ -64,14 +64,14 @@ def leaderboard(
     from ..leaderboard.added import parse
     from ..leaderboard.design import NAME, configured
     from ..leaderboard.methods import METHODS
-    from .running import carry_out, keep_record, write_findings
+    from .running import carry_out, keep_record, words_in, write_findings
 
     taken = tuple(METHODS)
     added: list[Added] = []
     for words in add or ():
         added.append(parse(words, (*taken, *(one.name for one in added))))
     config = configured(
-        only=_words(only), methods=_words(methods), quick=quick, seed=seed, added=tuple(added)
+        only=words_in(only), methods=words_in(methods), quick=quick, seed=seed, added=tuple(added)
     )
     folder = out or default_folder(NAME, config)
     command = ["onebasin", *sys.argv[1:]]
@@ -91,7 +91,3 @@ def leaderboard(
         command=context.obj or "",
         then=then,
     )
-
-
-def _words(given: str | None) -> tuple[str, ...] | None:
-    return tuple(word.strip() for word in given.split(",")) if given is not None else None

@@ -90,6 +90,11 @@ def write_findings(run: Run, findings: Findings, *, json: bool) -> None:
     console.write_remark(f"the report is {run.report_path}", "good")
 
 
+def words_in(words: str | None) -> tuple[str, ...] | None:
+    """Words with commas between them; None where none were typed."""
+    return tuple(word.strip() for word in words.split(",")) if words is not None else None
+
+
 def _story(command: str, run: Run) -> AbstractContextManager[None]:
     from ..run_log import story
 

@@ -96,7 +96,7 @@ def study(
     from ..lab.folder import default_folder, open_run
     from ..lab.rerun import read_manifest, settings_of
     from ..lab.selection import only as restricted
-    from .running import carry_out, keep_record, write_findings
+    from .running import carry_out, keep_record, words_in, write_findings
 
     schedule = Schedule(scheduler, workers, retries)
     chosen = find(name)
@@ -111,8 +111,8 @@ def study(
         dtype=dtype,
         splits=splits,
         datasets=datasets,
-        parametrisations=_labels(parametrisations),
-        problems=_labels(problems),
+        parametrisations=words_in(parametrisations),
+        problems=words_in(problems),
     )
     manifest = read_manifest(rerun, name) if rerun else None
     config = settings_of(chosen, manifest, options) if manifest else chosen.configure(options)
@@ -126,7 +126,7 @@ def study(
         force=force,
     )
     if only is not None:
-        chosen = restricted(chosen, _labels(only) or (), run)
+        chosen = restricted(chosen, words_in(only) or (), run)
 
     def then(findings: "Findings") -> None:
         if record:
@@ -166,10 +166,6 @@ def _write_against(manifest: "Manifest", findings: "Findings") -> None:
 
 def _listed_versions(manifest: "Manifest") -> str:
     return ", ".join(f"{name} {number}" for name, number in manifest.versions.items())
-
-
-def _labels(words: str | None) -> tuple[str, ...] | None:
-    return tuple(word.strip() for word in words.split(",")) if words is not None else None
 
 
 def _write_list(json: bool) -> None:

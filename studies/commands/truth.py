@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -227,18 +226,16 @@ def check(
         else:
             console.write_headline(found.title, found.sentence, "good" if found.agrees else "bad")
         raise typer.Exit(0 if found.agrees else 1)
-    elsewhere = _made_at(reference.info, place_of)
+    made = reference.info["inference"]["method_arguments"]
+    elsewhere = place_of(
+        reference.info["name"], int(made["seed"])
+    )  # where this user may have made it
     verdict = checker.check(reference.folder, reference.name, elsewhere=elsewhere)
     if json:
         console.write_json(verdict.to_dict())
     else:
         _write_verdict(verdict)
     raise typer.Exit(0 if verdict.passes else 1)
-
-
-def _made_at(info: Mapping[str, Any], place_of: Callable[[str, int], Path]) -> Path:
-    """Where all draws of a reference of the package are, if this user has made it."""
-    return place_of(info["name"], int(info["inference"]["method_arguments"]["seed"]))
 
 
 def _write_verdict(verdict: Verdict) -> None:

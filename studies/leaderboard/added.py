@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from ..errors import StudyError
 from ..lab import CellFailed
 from ..model_file import ModelFile, loaded
 from ..truth import open_reference
+from ..truth.writing import sha256
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -108,8 +108,7 @@ def settings_for(added: Added, reference: str, *, alone: bool) -> Own:
     path = Path(added.path.replace(PLACE, reference))
     if not path.is_file():
         raise StudyError(f"`--add` gives {added.name} the file {path}, which does not exist.")
-    content = hashlib.sha256(path.read_bytes()).hexdigest()
-    return Own(str(path.resolve()), added.function, content)
+    return Own(str(path.resolve()), added.function, sha256(path))
 
 
 def posterior_of(name: str, own: Own, target: Target, seed: int, reference: str) -> xr.DataTree:

@@ -18,7 +18,7 @@ import xarray as xr
 from onebasin.analysis.alignment.result import Alignment
 from onebasin.analysis.compare.reference.known import nothing, without_lp
 from onebasin.analysis.diagnostics.invariants import invariants
-from onebasin.analysis.posterior.deciding import deciding
+from onebasin.analysis.posterior.deciding import deciding, rhat_of_entries
 from onebasin.analysis.posterior.draws import Draws
 from onebasin.analysis.posterior.quantiles import describe
 from onebasin.analysis.posterior.view import View, as_view
@@ -205,8 +205,9 @@ def _table(draws: Draws) -> pd.DataFrame:
 
 
 def _worst(view: View, names: tuple[str, ...]) -> float:
-    table = describe(view.draws(names))
-    return round(float(table["rhat"].max()), 5)
+    """The largest R-hat."""
+    found = [rhat_of_entries(values) for values in view.draws(names).blocks()]
+    return round(float(np.nanmax(np.concatenate(found))), 5)
 
 
 def _seen(alignment: Alignment, names: tuple[str, ...]) -> dict[str, object]:
@@ -215,7 +216,7 @@ def _seen(alignment: Alignment, names: tuple[str, ...]) -> dict[str, object]:
     held_out = view.part("chain", slice(view.num_chains // 2, None))
     worst = None
     if held_out.num_chains > 1:
-        worst = round(float(describe(held_out.draws(names))["rhat"].max()), 5)
+        worst = _worst(held_out, names)
     labels = [labels_of(part) for part in alignment.element]
     flat = np.concatenate([each.reshape(*each.shape[:2], -1) for each in labels], axis=-1)
     first = {tuple(row) for chain in flat for row in np.unique(chain, axis=0)}

@@ -88,20 +88,6 @@ def mean_error(x: np.ndarray) -> float:
     return float(x.std(ddof=1) / np.sqrt(ess(halves(x))))
 
 
-def sd_error(x: np.ndarray) -> float:
-    """Of the standard deviation, by the delta method from the mean square about the mean."""
-    square = (x - x.mean()) ** 2
-    return float(mean_error(square) / (2 * np.sqrt(square.mean())))
-
-
-def quantile_error(x: np.ndarray, probability: float) -> float:
-    """Of a quantile: half the distance of the order statistics one standard error of its probability to either side."""
-    size = quantile_ess(x, probability)
-    width = np.sqrt(probability * (1 - probability) / size)
-    low, high = np.quantile(x, np.clip([probability - width, probability + width], 0, 1))
-    return float((high - low) / 2)
-
-
 def lag1(x: np.ndarray) -> float:
     """Mean over chains of the autocorrelation of draws that follow one another."""
     gap = x - x.mean(axis=1, keepdims=True)
