@@ -20,7 +20,7 @@ from jaxtyping import Array, Float
 from onebasin.models.target import Target
 
 from ..density.base import Values
-from ..density.network import numpyro_density_of
+from ..density.network import NetworkDensity, numpyro_density_of
 from ..density.numpyro import NumpyroDensity
 from ..keys import Purpose, keys_for
 from ..mcmc.numpyro import bounded, chain_starts, kernel_of
@@ -94,11 +94,13 @@ def stacked(data: Sequence[Data]) -> dict[str, np.ndarray]:
     return {name: np.stack([np.asarray(each[name]) for each in data]) for name in first}
 
 
-def traced(family: Family, like: Target, data: Data) -> Target:
-    """The target of data that JAX traces; `like` is that of other data."""
+def traced(family: Family, like: Target, data: Data) -> NumpyroDensity:
+    """The log density of data that JAX traces; `like` is the target of other data."""
     assert family.model is not None, "asked before"
-    beside = {"y": data["y"]} if like.is_network else {}
-    return replace(like, numpyro_model=family.model(data), **beside)
+    density = numpyro_density_of(replace(like, numpyro_model=family.model(data)))
+    if isinstance(density, NetworkDensity):
+        return replace(density, observed=(jnp.asarray(density.target.x), data["y"]))
+    return density
 
 
 def _hmc(
@@ -109,7 +111,7 @@ def _hmc(
     seed: jax.Array,
 ) -> tuple[Values, jax.Array]:
     """Draws (chain, draw, ...) of one simulation, and which transitions diverged."""
-    density = numpyro_density_of(traced(family, like, data))
+    density = traced(family, like, data)
     kernel = kernel_of(density, settings)
 
     def moved(state: Any) -> Any:
@@ -143,7 +145,7 @@ def _mclmc(
     from ..microcanonical.start import climbed, first_points
     from ..microcanonical.tuning import Tuner
 
-    density: NumpyroDensity = numpyro_density_of(traced(family, like, data))
+    density = traced(family, like, data)
     settings = resolved(settings, like)
     check_size(density.size, like.name)
     tuner = Tuner(settings, density.size)

@@ -18,7 +18,6 @@ import numpy as np
 from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.target import Target
 
-from ..density.network import numpyro_density_of
 from ..density.numpyro import NumpyroDensity
 from ..density.start import random_starts
 from ..keys import Purpose, key_for, keys_for
@@ -30,11 +29,11 @@ from ..variational.families.base import Family as Approximation
 from ..variational.families.table import GAUSSIANS, family_of
 from ..variational.fit import has_settled
 from ..variational.layout import layout_of
-from ..variational.numpyro import INIT_RADIUS, PlainElbo
+from ..variational.numpyro import INIT_RADIUS, PlainElbo, check_init
 from ..variational.optimise import Optimiser, State
 from ..variational.result import draw_fit
 from ..variational.settings import AdviSettings, SymmetrisedSettings
-from ..variational.symmetrised import RADIUS
+from ..variational.symmetrised import random_means
 from ..variational.symmetrised_elbo import SymmetrisedElbo
 from ..variational.term import Information
 from .compiled import stacked, traced
@@ -43,7 +42,7 @@ from .family import Family
 
 Began = tuple[Optimiser, State, jax.Array, jax.Array]
 """An optimiser of one fit, its state, the key of its evaluations and that of its draws."""
-Begin = Callable[[Target, jax.Array], Began]
+Begin = Callable[[NumpyroDensity, jax.Array], Began]
 
 
 class CompiledFits:
@@ -94,7 +93,7 @@ class CompiledFits:
 
         def advance(data: Any, seed: jax.Array, state: State, done: Any, num: Any) -> Any:
             optimiser, _, key, _ = began(data, seed)
-            state = optimiser._steps(state, done, num)
+            state = optimiser.stepped(state, done, num)
             key = jax.random.fold_in(key, done)
             both = jax.vmap(lambda p: jnp.stack(optimiser.evaluate(key, p)))(state.params)
             return state, both[0]
@@ -144,6 +143,7 @@ class CompiledFits:
     def _begin(self, like: Target) -> Begin:
         if isinstance(self.settings, SymmetrisedSettings):
             return _symmetrised(like, replace(self.settings, fits=1))
+        check_init(like, self.settings)
         return _plain(like, GAUSSIANS[self.method], self.settings)
 
 
@@ -155,15 +155,14 @@ def _either(settled: np.ndarray, old: jax.Array, new: jax.Array) -> jax.Array:
 def _plain(like: Target, make: Callable[[int], Approximation], settings: AdviSettings) -> Begin:
     """ADVI; see `variational.numpyro.fit`."""
 
-    def begin(target: Target, seed: jax.Array) -> Began:
-        density = numpyro_density_of(target)
+    def begin(density: NumpyroDensity, seed: jax.Array) -> Began:
         q = make(density.size)
-        if settings.init == "he" and like.is_network:
-            loc = _he(target, density, seed)
+        if settings.init == "he":
+            loc = _he(density, seed)
         else:
             loc = random_starts(density, keys_for(Purpose.POINT, seed, 1), INIT_RADIUS)
         key_steps, key_elbo, key_draws = jax.random.split(jax.random.key(seed), 3)
-        local = applies_locally(target, q, settings.local_reparametrisation)
+        local = applies_locally(like, q, settings.local_reparametrisation)
         elbo = PlainElbo(
             Objective(density, q, local, keep_noise=True),
             settings,
@@ -175,11 +174,11 @@ def _plain(like: Target, make: Callable[[int], Approximation], settings: AdviSet
     return begin
 
 
-def _he(target: Target, density: NumpyroDensity, seed: Any) -> jax.Array:
+def _he(density: NumpyroDensity, seed: Any) -> jax.Array:
     """The start of `variational.starts.he_starts`, of one fit."""
-    assert isinstance(target, NetworkTarget), "asked before"
+    assert isinstance(density.target, NetworkTarget), "asked before"
     key = key_for(Purpose.MEMBER_START, seed)
-    return density.unconstrain(he_values(target, key))[None]
+    return density.unconstrain(he_values(density.target, key))[None]
 
 
 def _symmetrised(like: Target, settings: SymmetrisedSettings) -> Begin:
@@ -191,17 +190,12 @@ def _symmetrised(like: Target, settings: SymmetrisedSettings) -> Begin:
     known = layout.density
     assert isinstance(known, NumpyroDensity), "a family with a model is NumPyro's"
 
-    def begin(target: Target, seed: jax.Array) -> Began:
-        density = replace(numpyro_density_of(target), charts=known.charts)
-        local = applies_locally(target, q, settings.local_reparametrisation)
+    def begin(density: NumpyroDensity, seed: jax.Array) -> Began:
+        density = replace(density, charts=known.charts)
+        local = applies_locally(like, q, settings.local_reparametrisation)
         elbo = SymmetrisedElbo(Objective(density, q, local), information, settings, seed)
-        if settings.init == "he" and like.is_network:
-            loc = _he(target, density, seed)
-        else:
-            keys = keys_for(Purpose.FIT_START, seed, 1)
-            loc = jax.vmap(
-                lambda key: jax.random.uniform(key, (density.size,), minval=-RADIUS, maxval=RADIUS)
-            )(keys)
+        he = settings.init == "he" and like.is_network
+        loc = _he(density, seed) if he else random_means(density.size, seed, 1)
         draws = jax.random.fold_in(keys_for(Purpose.FIT_DRAWS, seed, 1)[0], 0)
         return elbo, elbo.start(loc), key_for(Purpose.FIT_EVALUATIONS, seed), draws
 

@@ -81,13 +81,22 @@ def outputs_log_likelihood(
 
 @dataclass(frozen=True, eq=False)
 class NetworkDensity(NumpyroDensity):
-    """A network with its data, in the precision of the caller's context."""
+    """A network with its data, in the precision of the caller's context.
+
+    Attributes
+    ----------
+    observed : tuple of array or None
+        Inputs and targets in the place of the target's own, such as those that JAX traces.
+    """
 
     target: NetworkTarget
+    observed: tuple[jax.Array, jax.Array] | None = None
 
     @property
     def data(self) -> tuple[jax.Array, jax.Array]:
         """Inputs and targets of all observations."""
+        if self.observed is not None:
+            return self.observed
         return jnp.asarray(self.target.x), jnp.asarray(self.target.y)
 
     def log_likelihood(

@@ -20,6 +20,7 @@ import numpy as np
 import xarray as xr
 
 from onebasin.models.networks.bayesian import NetworkTarget
+from onebasin.models.target import Target
 
 from ..checkpoint import Keeper
 from ..density.network import NetworkDensity, numpyro_density_of
@@ -56,7 +57,7 @@ def fit(request: FitRequest) -> VariationalFit:
     """
     target, settings, seed, bars = request.target, request.settings, request.seed, request.bars
     check_batches(target, settings.batch_size)
-    check_init(request)
+    check_init(target, settings, request.start)
     # Refused before the model is run; the answer does not depend on the family's size.
     local = applies_locally(target, GAUSSIANS[request.family](1), settings.local_reparametrisation)
     with precision(settings.dtype):
@@ -90,13 +91,17 @@ def fit(request: FitRequest) -> VariationalFit:
     )
 
 
-def check_init(request: FitRequest) -> None:
-    """Refuse He's start where there is no network."""
-    if request.start is not None or request.settings.init != "he":
-        return
-    if not isinstance(request.target, NetworkTarget):
+def check_init(target: Target, settings: AdviSettings, start: object = None) -> None:
+    """Refuse He's start where there is no network.
+
+    Raises
+    ------
+    ValueError
+        If it was asked for, and no `start` takes its place.
+    """
+    if start is None and settings.init == "he" and not isinstance(target, NetworkTarget):
         raise ValueError(
-            f"`init` is 'he', but the target {request.target.name!r} is no network; use init='random', or give a "
+            f"`init` is 'he', but the target {target.name!r} is no network; use init='random', or give a "
             "`start`."
         )
 

@@ -111,7 +111,7 @@ class Optimiser(ABC):
         self.family, self.adam = family, optax.adam(learning_rate)
         self.steps, self.evaluate_every, self.tolerance = steps, evaluate_every, tolerance
         self.wait, self.record = wait, record
-        self._advance = jax.jit(self._steps)
+        self._advance = jax.jit(self.stepped)
         self._evaluate = jax.jit(
             lambda params, key: jax.lax.map(partial(self.evaluate, key), params)
         )
@@ -171,7 +171,8 @@ class Optimiser(ABC):
         settled = self._settled(trace)
         return Optimised(state.params, iteration, values[:, 0], values[:, 1], settled, recorded)
 
-    def _steps(self, state: State, done: jax.Array, num: jax.Array) -> State:
+    def stepped(self, state: State, done: jax.Array, num: jax.Array) -> State:
+        """The state after `num` more steps, of which `done` are behind it; to be compiled by whoever calls."""
         return jax.lax.fori_loop(0, num, lambda i, s: self._step(done + i, s), state)
 
     def _step(self, number: jax.Array, state: State) -> State:

@@ -224,7 +224,10 @@ def _means(
     if settings.init == "he" and isinstance(target, NetworkTarget):
         assert isinstance(density, NumpyroDensity), "a network has a NumPyro model"
         return he_starts(target, density, fits=settings.fits, dtype=settings.dtype, seed=seed)
-    keys = keys_for(Purpose.FIT_START, seed, settings.fits)
-    return jax.vmap(
-        lambda k: jax.random.uniform(k, (density.size,), minval=-RADIUS, maxval=RADIUS)
-    )(keys)
+    return random_means(density.size, seed, settings.fits)
+
+
+def random_means(size: int, seed: int | jax.Array, fits: int) -> jax.Array:
+    """Where means start at random: (fit, param)."""
+    keys = keys_for(Purpose.FIT_START, seed, fits)
+    return jax.vmap(lambda k: jax.random.uniform(k, (size,), minval=-RADIUS, maxval=RADIUS))(keys)

@@ -27,10 +27,10 @@ NETWORK = ob.Family.of_network(
 FEW = {"chains": 2, "warmup": 20, "draws": 4}
 
 
-def same(drawn, posterior, names, rtol=1e-6):
+def same(drawn, posterior, names):
     for name in names:
         values = posterior["posterior"][name].values
-        assert np.allclose(drawn.draws[name], values, rtol=rtol, atol=1e-8)
+        assert np.allclose(drawn.draws[name], values, rtol=1e-6, atol=1e-8)
 
 
 def test_chains_of_many_simulations_are_those_of_nuts():
@@ -46,15 +46,17 @@ def test_chains_of_many_simulations_are_those_of_nuts():
 
 @pytest.mark.slow
 def test_chains_of_a_network_are_those_of_nuts_and_mclmc():
+    """As long as rounding has not grown: one program sums in another order, and after 20 steps chains part."""
+    few = FEW | {"warmup": 10}
     simulations = [simulated(NETWORK, 1, number) for number in range(2)]
     target = NETWORK.condition(simulations[1].data)
     seed = simulations[1].seed
     for method, settings in [
-        (ob.nuts, ob.NutsSettings(**FEW)),
-        (ob.mclmc, ob.MclmcSettings(**FEW, thin=2, start_steps=5)),
+        (ob.nuts, ob.NutsSettings(**few)),
+        (ob.mclmc, ob.MclmcSettings(**few, thin=2, start_steps=5)),
     ]:
         drawn = CompiledChains(NETWORK, settings)(simulations)
-        same(drawn[1], method(target, settings=settings, seed=seed), ("W1", "b2", "sigma"), 1e-4)
+        same(drawn[1], method(target, settings=settings, seed=seed), ("W1", "b2", "sigma"))
 
 
 @pytest.mark.slow
@@ -106,3 +108,9 @@ def test_data_whose_size_changes_are_refused_in_words():
         CompiledChains(growing, ob.NutsSettings(**FEW))(
             [simulated(growing, 1, number) for number in range(6)]
         )
+
+
+def test_what_advi_refuses_is_refused_of_many_simulations_too():
+    settings = ob.AdviSettings(init="he", draws=10)
+    with pytest.raises(ValueError, match=r"`init` is 'he', but the target .* is no network"):
+        ob.calibrate(FAMILY, "meanfield", settings=settings, simulations=2)
