@@ -33,13 +33,18 @@ def write_record(name: str, run: Run, findings: Findings, *, size: str = "") -> 
     RESULTS.mkdir(parents=True, exist_ok=True)
     stem = f"{name}-{size}" if size else name
     page, numbers = RESULTS / f"{stem}.md", RESULTS / f"{stem}.json"
-    kept = ("config", "config_hash", "versions", "commit", "machine")
-    made = {key: run.record[key] for key in kept}
-    seconds = sum(float(cell.get("seconds", 0.0)) for cell in run.record["cells"].values())
-    made |= {"command": command(run.record["command"]), "seconds": seconds}
+    made = made_by(run.record)
     _write(page, _page(name, stem, made, findings))
     _write(numbers, record_text({"study": name, **made}, findings))
     return page, numbers
+
+
+def made_by(run: dict[str, Any]) -> dict[str, Any]:
+    """Say how a run was made, from its `run.json`: the part of a record that is not numbers."""
+    kept = ("config", "config_hash", "versions", "commit", "machine")
+    seconds = sum(float(cell.get("seconds", 0.0)) for cell in run["cells"].values())
+    made = {key: run[key] for key in kept}
+    return made | {"command": command(run["command"]), "seconds": seconds}
 
 
 def write_again(numbers: Path) -> None:
@@ -53,6 +58,11 @@ def write_again(numbers: Path) -> None:
     made = json.loads(numbers.read_text(encoding="utf-8"))
     if examine_json(made) is Seal.DAMAGED:
         raise StudyError(f"`numbers` is {numbers}, whose checksum is wrong: restore the file.")
+    rewrite_record(numbers, made)
+
+
+def rewrite_record(numbers: Path, made: dict[str, Any]) -> None:
+    """Write both files of a record from its JSON, the checksum of which is made anew."""
     page, findings = rewrite(registry.find(made["study"]), numbers.stem, made)
     kept = {name: value for name, value in made.items() if name != FIELD}
     _write(numbers, record_text(kept, findings))

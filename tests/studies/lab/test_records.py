@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from onebasin.models.storage.seal import Seal, examine_json
+from onebasin.models.storage.seal import Seal, examine_json, seal_json
 from onebasin.studies import registry
 from onebasin.studies.errors import StudyError
 from onebasin.studies.lab.frame import Frame
+from onebasin.studies.lab.joining import join_run
 from onebasin.studies.lab.record import RESULTS, rewrite, write_again
 
 RECORDS = sorted(RESULTS.glob("*.json"))
@@ -55,3 +56,67 @@ def test_records_name_a_column_once_and_are_not_too_large_for_the_repository():
 
 def test_records_are_pairs_of_files():
     assert {path.stem for path in RECORDS} == {path.stem for path in RESULTS.glob("*.md")}
+
+
+def split_record(folder: Path, stem: str, *, first: int) -> tuple[Path, Path]:
+    """Write a record's first cells as a record, and the others as the folder of a run that measured them."""
+    whole = json.loads((RESULTS / f"{stem}.json").read_text(encoding="utf-8"))
+    columns, rows = (whole["frames"]["cells"][name] for name in ("columns", "rows"))
+    sides = []
+    for kept in (rows[:first], rows[first:]):
+        frames = {**whole["frames"], "cells": {"columns": columns, "rows": kept}}
+        sides.append({**whole, "seconds": float(len(kept)), "frames": frames})
+    record, part = folder / f"{stem}.json", folder / "run"
+    record.write_text(json.dumps(seal_json(sides[0])))
+    part.mkdir()
+    said = {**sides[1], "command": ["study", whole["study"], "--only", "rest"], "commit": "b", "machine": "another"}
+    said |= {"status": "done", "cells": {"all": {"seconds": sides[1]["seconds"]}}}
+    (part / "run.json").write_text(json.dumps(seal_json(said)))
+    findings = {"frames": {name: rows_of(frame) for name, frame in sides[1]["frames"].items()}}
+    (part / "findings.json").write_text(json.dumps(seal_json(findings)))
+    return record, part
+
+
+def rows_of(table: dict) -> list[dict]:
+    """A frame as a run's findings keep it: a mapping a row."""
+    return [dict(zip(table["columns"], values, strict=True)) for values in table["rows"]]
+
+
+def test_record_in_two_parts_says_what_the_whole_says(tmp_path):
+    record, part = split_record(tmp_path, "boston", first=30)
+    join_run(record, part)
+    whole = json.loads((RESULTS / "boston.json").read_text(encoding="utf-8"))
+    joined = json.loads(record.read_text(encoding="utf-8"))
+    assert joined["frames"] == whole["frames"]
+    assert joined["headline"] == whole["headline"]
+    assert joined["statements"] == whole["statements"]
+    assert joined["command"].endswith(" --only rest")
+    assert joined["commit"] == f"{whole['commit']}, b"
+    assert joined["machine"] == f"{whole['machine']}; another"
+    assert joined["seconds"] == len(whole["frames"]["cells"]["rows"])
+    page, _ = rewrite(registry.find(joined["study"]), record.stem, joined)
+    assert page == record.with_suffix(".md").read_text(encoding="utf-8")
+
+
+def test_parts_that_do_not_agree_are_refused_and_the_record_stays(tmp_path):
+    record, part = split_record(tmp_path, "boston", first=30)
+    before = record.read_bytes()
+    run = json.loads((part / "run.json").read_text(encoding="utf-8"))
+    for name in ("study", "config_hash", "versions"):
+        (part / "run.json").write_text(json.dumps(seal_json(run | {name: "another"})))
+        with pytest.raises(StudyError, match=f"`part` has another {name} than the record"):
+            join_run(record, part)
+    (part / "run.json").write_text(json.dumps(seal_json(run | {"status": "interrupted"})))
+    with pytest.raises(StudyError, match="is not finished"):
+        join_run(record, part)
+    assert record.read_bytes() == before
+
+
+def test_other_numbers_of_a_recorded_cell_are_refused(tmp_path):
+    record, part = split_record(tmp_path, "boston", first=30)
+    join_run(record, part)
+    findings = json.loads((part / "findings.json").read_text(encoding="utf-8"))
+    findings["frames"]["cells"][0]["rmse"] = -1.0
+    (part / "findings.json").write_text(json.dumps(seal_json(findings)))
+    with pytest.raises(StudyError, match="other numbers for 1 of the record's cells"):
+        join_run(record, part)

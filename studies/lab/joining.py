@@ -1,0 +1,110 @@
+"""A record made in parts: what a further run of the same study has measured is added to it.
+
+    python -m onebasin.studies.lab.joining studies/results/NAME.json RUN_FOLDER [RUN_FOLDER ...]
+
+A study that takes hours may run in parts (`--only`), on several days or machines of a kind, whose folders need not be
+kept: a record holds every row that its page is made from. Parts have to agree in settings and versions, which decide
+all numbers but times; where machines differ, the record names them all.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from onebasin.models.storage.seal import Seal, examine_json
+
+from ..errors import StudyError
+from .frame import Frame
+from .record import made_by, rewrite_record
+
+AGREE = ("study", "config_hash", "versions")
+"""What parts have to agree in."""
+
+
+def join(record: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, Any]:
+    """Add a part's rows to a record; both as the JSON of a record says them, without checksums.
+
+    The command, the commit and the seconds are those of both.
+
+    Raises
+    ------
+    StudyError
+        If they do not agree, or hold another row of one cell.
+    """
+    for name in AGREE:
+        if record[name] != part[name]:
+            raise StudyError(
+                f"`part` has another {name} than the record ({part[name]}; {record[name]}): run it with "
+                "that of the record, or record it by itself."
+            )
+    frames = {}
+    for name in {**record["frames"], **part["frames"]}:
+        old, new = (Frame.from_json(side["frames"].get(name, [])) for side in (record, part))
+        added = [row for row in new if row not in old.rows]
+        _check_keys(old, added)
+        frames[name] = Frame.of([*old, *added])
+    return {
+        **record,
+        "command": f"{record['command']} && {part['command']}",
+        "commit": _both(record["commit"], part["commit"], ", "),
+        "machine": _both(record["machine"], part["machine"], "; "),
+        "seconds": record["seconds"] + part["seconds"],
+        "frames": {name: frame.table for name, frame in frames.items()},
+    }
+
+
+def _both(old: str, new: str, between: str) -> str:
+    return between.join(dict.fromkeys([*str(old).split(between), str(new)]))
+
+
+def _check_keys(old: Frame, added: list[Any]) -> None:
+    known = {row["key"] for row in old if "key" in row}
+    twice = sorted({row["key"] for row in added if "key" in row} & known)
+    if twice:
+        raise StudyError(
+            f"`part` has other numbers for {len(twice)} of the record's cells, such as {twice[0]}: leave them "
+            "out (--only), or record the study anew."
+        )
+
+
+def join_run(numbers: Path, folder: Path) -> None:
+    """Add a run's folder to a record, and write both of the record's files.
+
+    Raises
+    ------
+    StudyError
+        If the run is not finished, either was changed by hand, or they do not agree.
+    """
+    record = json.loads(numbers.read_text(encoding="utf-8"))
+    run, findings = (_read(folder / name) for name in ("run.json", "findings.json"))
+    if examine_json(record) is Seal.DAMAGED:
+        raise StudyError(f"`numbers` is {numbers}, whose checksum is wrong: restore the file.")
+    if run.get("status") != "done":
+        raise StudyError(f"`folder` is {folder}, whose run is not finished: finish it first.")
+    part = {"study": run["study"], **made_by(run), "frames": findings["frames"]}
+    rewrite_record(numbers, join(record, part))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        content = None
+    if not isinstance(content, dict) or examine_json(content) is Seal.DAMAGED:
+        raise StudyError(f"`folder` has no sound {path.name}: name the folder of a finished run.")
+    return content
+
+
+def main() -> None:
+    """Add the folders that are named to the record that is named first."""
+    numbers, *folders = map(Path, sys.argv[1:])
+    for folder in folders:
+        join_run(numbers, folder)
+
+
+if __name__ == "__main__":
+    main()
