@@ -29,6 +29,9 @@ PROGRAM = "onebasin.studies.cell_process"
 SEPARATOR = "\x1e"
 """What stands before the lines of a process that are meant for us, as in RFC 7464: libraries print others."""
 _LAST_CHARACTERS = 400
+_TRIMMING = "MALLOC_TRIM_THRESHOLD_"
+"""Dask's nannies have their workers give back freed memory at once. XLA's buffers come and go with every gradient, so
+that a network's chains would spend half of their time on getting theirs again from the kernel."""
 
 Answer = dict[str, Any]
 """What becomes of an order, by its one word: ``made`` (what is known of the cell), ``broken`` (by an error: message and
@@ -144,7 +147,7 @@ def make_in_process(
 
 
 def environment(cores: int) -> dict[str, str]:
-    """The variables of a process that has some of the cores: for chains, for XLA, for BLAS."""
+    """The variables of a process that has some of the cores (for chains, for XLA, for BLAS), and keeps freed memory."""
     names = (
         "ONEBASIN_CORES",
         "NPROC",
@@ -152,7 +155,8 @@ def environment(cores: int) -> dict[str, str]:
         "OPENBLAS_NUM_THREADS",
         "MKL_NUM_THREADS",
     )
-    return {**os.environ, **{name: str(cores) for name in names}}
+    inherited = {name: value for name, value in os.environ.items() if name != _TRIMMING}
+    return {**inherited, **{name: str(cores) for name in names}}
 
 
 def _failure(answer: Answer) -> str | None:

@@ -10,6 +10,7 @@ from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
+import dask
 import numpy as np
 import pytest
 import xarray as xr
@@ -275,6 +276,13 @@ def test_a_process_ends_when_it_is_stopped(recipe, tmp_path):
 def test_processes_have_the_cores_that_they_are_given():
     given = environment(2)
     assert given["ONEBASIN_CORES"] == given["NPROC"] == given["OMP_NUM_THREADS"] == "2"
+
+
+def test_processes_keep_freed_memory_although_dask_has_its_workers_give_it_back(monkeypatch):
+    for name, value in dask.config.get("distributed.nanny.pre-spawn-environ").items():
+        monkeypatch.setenv(name, str(value))
+    assert "MALLOC_TRIM_THRESHOLD_" in os.environ  # else there is nothing to leave out
+    assert "MALLOC_TRIM_THRESHOLD_" not in environment(2)
 
 
 def test_a_cell_that_another_process_makes_is_waited_for(tmp_path, monkeypatch):

@@ -69,7 +69,12 @@ def split_record(folder: Path, stem: str, *, first: int) -> tuple[Path, Path]:
     record, part = folder / f"{stem}.json", folder / "run"
     record.write_text(json.dumps(seal_json(sides[0])))
     part.mkdir()
-    said = {**sides[1], "command": ["study", whole["study"], "--only", "rest"], "commit": "b", "machine": "another"}
+    said = {
+        **sides[1],
+        "command": ["study", whole["study"], "--only", "rest"],
+        "commit": "b",
+        "machine": "another",
+    }
     said |= {"status": "done", "cells": {"all": {"seconds": sides[1]["seconds"]}}}
     (part / "run.json").write_text(json.dumps(seal_json(said)))
     findings = {"frames": {name: rows_of(frame) for name, frame in sides[1]["frames"].items()}}
