@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from . import parts, wholes
+from . import parts, separate, wholes
 from .context import Search
 from .measuring import Measured, Probe, SearchedDensity, point_of
 from .points import random_probes
@@ -64,6 +64,7 @@ def find(
         if length in s.spaces:
             s.stage(f"some of {length} parts", partial(parts.partly, s, length, axes))
     s.stage("parts within groups", lambda: parts.by_group(s))
+    s.stage("parameters declared one by one", lambda: separate.exchanged(s))
     blocks = sorted(s.found, key=lambda block: FIRST.index(block.status))
     opened = tuple(dict.fromkeys(s.open))
     return FoundSymmetry(tuple(blocks), opened, measured.count, measured.spent)

@@ -1,0 +1,100 @@
+"""Parameters declared one by one: what exchanges them is found and said, and nothing else is called an exchange."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import pytest
+from numpyro import distributions as dist
+
+import onebasin as ob
+from onebasin.inference.symmetries.separate import families
+
+Y = np.array([-2.1, -1.8, -2.4, 2.0, 2.3, 1.7, 2.2])
+
+
+@pytest.fixture(autouse=True)
+def broadcasting():
+    """Models as people write them, which broadcast."""
+    with jax.numpy_rank_promotion("allow"):
+        yield
+
+
+def mixed(means, sds, log_weights):
+    parts = dist.Normal(jnp.stack(means), jnp.stack(sds)).log_prob(Y[:, None])
+    numpyro.factor("y", jax.nn.logsumexp(log_weights + parts, axis=1).sum())
+
+
+def two(breaking: float = 0.0):
+    def model():
+        mu1 = numpyro.sample("mu1", dist.Normal(breaking, 5))
+        mu2 = numpyro.sample("mu2", dist.Normal(0, 5))
+        s1 = numpyro.sample("s1", dist.HalfNormal(2))
+        s2 = numpyro.sample("s2", dist.HalfNormal(2))
+        theta = numpyro.sample("theta", dist.Uniform(0, 1))
+        mixed([mu1, mu2], [s1, s2], jnp.log(jnp.stack([theta, 1 - theta])))
+
+    return model
+
+
+def three():
+    weight = numpyro.sample("weight", dist.Dirichlet(jnp.ones(3)))
+    means = [numpyro.sample(f"mu_{letter}", dist.Normal(0, 5)) for letter in "abc"]
+    mixed(means, [jnp.array(1.0)] * 3, jnp.log(weight))
+
+
+def apart():
+    for place in (1, 2):
+        numpyro.sample(f"effect{place}", dist.Normal(0, 1))
+    slope = numpyro.sample("slope", dist.Normal(0, 1))
+    numpyro.sample("y", dist.Normal(slope, 1), obs=Y)
+
+
+def found_in(model):
+    return ob.find_symmetry(ob.numpyro_model(model, {}), seed=1)
+
+
+@pytest.mark.finds_symmetry
+@pytest.mark.parametrize(
+    ("model", "moves", "parts"),
+    [
+        (two(), "(mu1, mu2), (s1, s2) and 1-theta", 2),
+        (three, "(mu_a, mu_b, mu_c) and weight:0", 3),
+    ],
+)
+def test_exchange_of_separate_parameters_is_said_and_not_used(model, moves, parts):
+    found = found_in(model)
+    assert found.words == ()
+    assert not found.open
+    (block,) = found.blocks
+    assert (block.moves, block.parts, block.status) == (moves, parts, "incomplete")
+    assert block.block is None
+    assert "leaves the log density unchanged" in block.evidence[0]
+    assert "Declare each family as one array" in block.evidence[-1]
+    assert ":0" not in "".join(block.evidence).replace("weight:0", "")
+
+
+@pytest.mark.finds_symmetry
+def test_what_a_prior_or_the_data_break_is_no_exchange():
+    assert not [b for b in found_in(two(1.0)).blocks if b.status != "near"]
+
+
+@pytest.mark.finds_symmetry
+def test_parameters_that_nothing_sets_against_one_another_are_harmless():
+    assert {block.status for block in found_in(apart).blocks} == {"harmless"}
+
+
+def test_families_are_of_one_shape_and_differ_in_what_counts_them():
+    shapes = {
+        "mu10": (),
+        "mu2": (),
+        "mu3": (4,),
+        "b_x_raw": (),
+        "b_y_raw": (),
+        "beta": (),
+        "L1": (),
+    }
+    assert families(shapes) == {
+        "(mu2, mu10)": ("mu2", "mu10"),
+        "(b_x_raw, b_y_raw)": ("b_x_raw", "b_y_raw"),
+    }
