@@ -80,9 +80,8 @@ class Stacked:
             for family, names in self.families.items()
             for place, name in enumerate(names)
         }
-        return self.density.log_density(
-            {n: apart.get(n, values.get(n)) for n in self.density.shapes}
-        )
+        whole = {**values, **apart}
+        return self.density.log_density({name: whole[name] for name in self.density.shapes})
 
     def gradient(
         self, vector: Float[np.ndarray, " dim"]
