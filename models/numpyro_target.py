@@ -93,7 +93,7 @@ def numpyro_model(
         raise TypeError(
             f"`data` must map names of the model's arguments to values, or name a JSON file; got {type(data).__name__}."
         )
-    arguments = {key: _as_array(value) for key, value in given.items()}
+    arguments = {key: as_array(value) for key, value in given.items()}
     own_name = getattr(model, "__name__", type(model).__name__)
     _check_arguments(model, own_name, arguments)
     return NumpyroTarget(
@@ -106,7 +106,7 @@ def numpyro_model(
     )
 
 
-def _as_array(value: Any) -> Any:
+def as_array(value: Any) -> Any:
     """Lists of numbers as arrays, arrays copied, so that nobody changes them; anything else as it is."""
     if isinstance(value, np.ndarray):
         return value.copy()

@@ -212,10 +212,10 @@ class Family:
         >>> list(parameters), data["y"].shape
         (['slope'], (8,))
         """
-        from onebasin.models.numpyro_target import numpyro_model
+        from onebasin.models.numpyro_target import as_array, numpyro_model
 
         sites = _as_sites(observed)
-        fixed = {key: value for key, value in (data or {}).items() if key not in sites}
+        fixed = {key: as_array(value) for key, value in (data or {}).items() if key not in sites}
         own_name = name or str(getattr(model, "__name__", type(model).__name__))
         how: dict[str, Any] = {"symmetry": symmetry, "dims": dims, "coords": coords}
         return cls(

@@ -1,8 +1,10 @@
 """Basins: regions that chains do not leave, each sampled by chains of its own.
 
 An optimum is a point; what holds probability is a basin. From each distinct optimum a short chain runs, and optima
-whose chains agree, or wander into one another's region, are one basin. Then chains run in each basin, from draws of the
-short ones; basins whose chains still wander into one another are one.
+whose chains agree, or wander into one another's region, are one basin. A chain that left its optimum for good while it
+was warmed up, with steps that were still too long, says nothing of that optimum: it is run again, and if it is lost
+every time, so is said. Then chains run in each basin, from draws of the short ones; basins whose chains still wander
+into one another are one.
 
 A point belongs to the basin under whose Gaussian, fitted to its draws, the copy nearest to its centre is likeliest. So
 every point belongs to one basin, and all copies of a point to the same: nothing is counted twice.
@@ -35,6 +37,12 @@ from .tops import Top
 
 PILOT_WARMUP, PILOT_DRAWS = 300, 200
 """Iterations of the short chains."""
+TRIES = 4
+"""Times that a short chain is run from an optimum that it leaves."""
+AT_TOP = 4.0
+"""Standard deviations by the optimum's curvature, root mean square over coordinates, that its chain must get to."""
+LIGHT = 10.0
+"""Nats of Laplace's log evidence below the highest from which on an optimum may be left: it holds next to nothing."""
 AGREE = 1.2
 """R-hat of two chains, in every coordinate, up to which they are of one basin."""
 STRAYS = 0.05
@@ -55,6 +63,20 @@ class Walks:
     def of(self, chains: Sequence[int]) -> Float[np.ndarray, "chain draw param"]:
         """Vectors of some chains."""
         return self.vectors[list(chains)]
+
+    def with_chains(self, other: Walks, chains: Sequence[int]) -> Walks:
+        """These, but some chains of others."""
+        chosen = np.isin(np.arange(len(self.vectors)), chains)
+
+        def pick(own: np.ndarray, its: np.ndarray) -> np.ndarray:
+            return np.where(chosen.reshape(-1, *[1] * (own.ndim - 1)), its, own)
+
+        return Walks(
+            pick(self.vectors, other.vectors),
+            {name: pick(values, other.stats[name]) for name, values in self.stats.items()},
+            self.warmup_seconds,
+            self.sampling_seconds,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,17 +173,15 @@ def first_basins(
     *,
     seed: int,
     bars: ProgressBars,
-) -> tuple[tuple[Basin, ...], Walks]:
-    """Run a short chain from every optimum, and put those together that share a basin.
+) -> tuple[tuple[Basin, ...], Walks, tuple[Top, ...]]:
+    """Run a short chain from every optimum, and put those together that share a basin; last, the optima that were lost.
 
     Raises
     ------
     InferenceError
         If no chain has finite draws.
     """
-    starts = np.stack([top.vector for top in tops])
-    short = settings.nuts(len(tops), warmup=PILOT_WARMUP, draws=PILOT_DRAWS)
-    walks = walk(target, folding, starts, short, seed=seed, purpose=Purpose.MODE_PILOT, bars=bars)
+    walks, lost = _pilots(target, folding, tops, settings, seed=seed, bars=bars)
     finite = np.isfinite(walks.vectors).all(axis=(1, 2)) & np.isfinite(walks.stats["lp"]).all(
         axis=1
     )
@@ -175,7 +195,46 @@ def first_basins(
         for a, b in combinations(range(len(alone)), 2)
         if _agree(folding, alone[a], alone[b], walks)
     ]
-    return _settled(folding, _joined(folding, alone, agreeing, walks), walks), walks
+    return _settled(folding, _joined(folding, alone, agreeing, walks), walks), walks, lost
+
+
+def _pilots(
+    target: Target,
+    folding: Folding,
+    tops: Sequence[Top],
+    settings: ModesSettings,
+    *,
+    seed: int,
+    bars: ProgressBars,
+) -> tuple[Walks, tuple[Top, ...]]:
+    """A short chain from every optimum, run again where it left it; and the optima that all of them left."""
+    starts = np.stack([top.vector for top in tops])
+    short = settings.nuts(len(tops), warmup=PILOT_WARMUP, draws=PILOT_DRAWS)
+    purpose = Purpose.MODE_PILOT
+    walks = walk(target, folding, starts, short, seed=seed, purpose=purpose, bars=bars)
+    lost = _left(folding, tops, walks)
+    for number in range(1, TRIES):
+        if not lost:
+            break
+        again = walk(target, folding, starts, short, seed=seed + number, purpose=purpose, bars=bars)
+        still = _left(folding, tops, again)
+        walks = walks.with_chains(again, [n for n in lost if n not in still])
+        lost = [n for n in lost if n in still]
+    return walks, tuple(tops[n] for n in lost)
+
+
+def _left(folding: Folding, tops: Sequence[Top], walks: Walks) -> list[int]:
+    """The optima that hold something, and that their own chains never come near."""
+    highest = max((t.log_evidence for t in tops if np.isfinite(t.log_evidence)), default=np.inf)
+    left = []
+    for number, top in enumerate(tops):
+        if not top.log_evidence > highest - LIGHT:  # nor is one whose evidence is not known
+            continue
+        near, _ = folding.fold(walks.vectors[number], top.vector, top.weight)
+        apart = np.sqrt((((near - top.vector) ** 2) * top.weight).mean(axis=1))
+        if not apart.min() < AT_TOP:
+            left.append(number)
+    return left
 
 
 def full_basins(

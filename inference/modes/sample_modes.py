@@ -26,7 +26,7 @@ from .basins import Basin, Regions, Walks, first_basins, full_basins
 from .bridge import Estimate, log_integral
 from .folding import Folding, Points
 from .settings import ModesSettings
-from .tops import find_tops
+from .tops import Top, find_tops
 from .weights import weigh
 
 AT_ONCE = 512
@@ -124,10 +124,11 @@ def _sampled(target: Target, settings: ModesSettings, job: Job) -> Found:
         seed=job.seed,
         done=lambda number: job.bars.move(bar, number),
     )
-    short, pilots = first_basins(
+    short, pilots, lost = first_basins(
         target, folding, tops.tops, settings, seed=job.seed, bars=ProgressBars(False)
     )
     kept, left = _foremost(short, pilots, settings.most)
+    left += _lost(tops.tops, lost)
     amount = {"warmup": settings.warmup, "draws": settings.draws}
     job.bars.expect(chains=len(kept) * settings.chains, **amount, at_once=settings.chains)
     basins, walks = full_basins(target, folding, kept, settings, seed=job.seed, bars=job.bars)
@@ -165,6 +166,12 @@ def _foremost(
     kept = tuple(basins[n] for n in order[:most])
     left = (LeftOut(heights[order[0]] - heights[n], basins[n].starts) for n in order[most:])
     return kept, tuple(left)
+
+
+def _lost(tops: Sequence[Top], lost: Sequence[Top]) -> tuple[LeftOut, ...]:
+    """Optima that no chain stayed at, by Laplace's estimates of their integrals."""
+    highest = max((t.log_evidence for t in tops if np.isfinite(t.log_evidence)), default=math.nan)
+    return tuple(LeftOut(highest - top.log_evidence, top.starts) for top in lost)
 
 
 def _weighed(folding: Folding, basins: Sequence[Basin], seed: int) -> WeighedModes:
