@@ -89,4 +89,10 @@ def figures(config: Config, outcomes: Outcomes, frames: Frames) -> Mapping[str, 
     return {"By how much approximations are wrong": tuple(shown)}
 
 
-TEXT = Text("Calibration of methods and programs", headline, chapters, _DEFINITIONS)
+TEXT = Text(
+    "Calibration of methods and programs",
+    headline,
+    chapters,
+    _DEFINITIONS,
+    run_name=lambda cell: None,  # a cell holds ranks, no draws
+)
