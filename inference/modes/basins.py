@@ -33,7 +33,7 @@ from ..progress import ProgressBars
 from .bridge import Normal
 from .folding import Folding, Points, Vector
 from .settings import ModesSettings
-from .tops import Top
+from .tops import Top, highest_evidence
 
 PILOT_WARMUP, PILOT_DRAWS = 300, 200
 """Iterations of the short chains."""
@@ -225,7 +225,7 @@ def _pilots(
 
 def _left(folding: Folding, tops: Sequence[Top], walks: Walks) -> list[int]:
     """The optima that hold something, and that their own chains never come near."""
-    highest = max((t.log_evidence for t in tops if np.isfinite(t.log_evidence)), default=np.inf)
+    highest = highest_evidence(tops)
     left = []
     for number, top in enumerate(tops):
         if not top.log_evidence > highest - LIGHT:  # nor is one whose evidence is not known

@@ -26,7 +26,7 @@ from .basins import Basin, Regions, Walks, first_basins, full_basins
 from .bridge import Estimate, log_integral
 from .folding import Folding, Points
 from .settings import ModesSettings
-from .tops import Top, find_tops
+from .tops import Top, find_tops, highest_evidence
 from .weights import weigh
 
 AT_ONCE = 512
@@ -170,7 +170,7 @@ def _foremost(
 
 def _lost(tops: Sequence[Top], lost: Sequence[Top]) -> tuple[LeftOut, ...]:
     """Optima that no chain stayed at, by Laplace's estimates of their integrals."""
-    highest = max((t.log_evidence for t in tops if np.isfinite(t.log_evidence)), default=math.nan)
+    highest = highest_evidence(tops)
     return tuple(LeftOut(highest - top.log_evidence, top.starts) for top in lost)
 
 

@@ -143,6 +143,11 @@ class _Curvature:
         return Top(end.vector, height, 1, evidence, np.where(np.isfinite(weight), weight, 1.0))
 
 
+def highest_evidence(tops: Sequence[Top]) -> float:
+    """The largest of Laplace's log evidences that are known; NaN where none is."""
+    return max((t.log_evidence for t in tops if np.isfinite(t.log_evidence)), default=math.nan)
+
+
 def unseen(counts: Sequence[int], starts: int) -> float:
     """Probability that a next start leads to a mode that none has led to: the share of those met once.
 

@@ -19,7 +19,7 @@ from onebasin.models.storage.seal import Seal, examine_json
 
 from ..errors import StudyError
 from .frame import Frame
-from .record import made_by, rewrite_record
+from .record import made_by, read_record, rewrite_record
 
 AGREE = ("study", "config_hash", "versions")
 """What parts have to agree in."""
@@ -79,10 +79,8 @@ def join_run(numbers: Path, folder: Path) -> None:
     StudyError
         If the run is not finished, either was changed by hand, or they do not agree.
     """
-    record = json.loads(numbers.read_text(encoding="utf-8"))
+    record = read_record(numbers)
     run, findings = (_read(folder / name) for name in ("run.json", "findings.json"))
-    if examine_json(record) is Seal.DAMAGED:
-        raise StudyError(f"`numbers` is {numbers}, whose checksum is wrong: restore the file.")
     if run.get("status") != "done":
         raise StudyError(f"`folder` is {folder}, whose run is not finished: finish it first.")
     part = {"study": run["study"], **made_by(run), "frames": findings["frames"]}

@@ -55,10 +55,21 @@ def write_again(numbers: Path) -> None:
     StudyError
         If its checksum is wrong.
     """
-    made = json.loads(numbers.read_text(encoding="utf-8"))
+    rewrite_record(numbers, read_record(numbers))
+
+
+def read_record(numbers: Path) -> dict[str, Any]:
+    """Read a record's JSON.
+
+    Raises
+    ------
+    StudyError
+        If its checksum is wrong.
+    """
+    made: dict[str, Any] = json.loads(numbers.read_text(encoding="utf-8"))
     if examine_json(made) is Seal.DAMAGED:
         raise StudyError(f"`numbers` is {numbers}, whose checksum is wrong: restore the file.")
-    rewrite_record(numbers, made)
+    return made
 
 
 def rewrite_record(numbers: Path, made: dict[str, Any]) -> None:

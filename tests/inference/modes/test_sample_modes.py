@@ -235,13 +235,16 @@ def test_parts_that_overlap_are_one_mode():
     assert "All of 12 starts led to one mode." in ob.diagnose(found).judgement.sentence
 
 
-@pytest.mark.slow
-def test_evidence_of_one_dimension_is_that_of_quadrature():
-    """A skewed variable with two modes: the log integral itself, in its own space."""
+def skewed(x):
+    """A density of one skewed variable with two modes."""
+    return 0.3 * stats.gamma.pdf(x, 3) + 0.7 * stats.gamma.pdf(x, 400, scale=0.1)
 
-    def density(x):
-        return 0.3 * stats.gamma.pdf(x, 3) + 0.7 * stats.gamma.pdf(x, 400, scale=0.1)
 
+GRID = np.linspace(1e-6, 100, 400_001)
+
+
+@pytest.fixture(scope="module")
+def of_skewed() -> xr.Dataset:
     def model() -> None:
         x = numpyro.sample("x", dist.Uniform(0, 100))
         terms = (
@@ -255,12 +258,28 @@ def test_evidence_of_one_dimension_is_that_of_quadrature():
         settings=ob.ModesSettings(**SHORT, init_radius=4.0),
         seed=1,
     )
-    modes = found["modes"].to_dataset()
-    x = np.linspace(1e-6, 100, 400_001)
-    truth = np.log(np.trapezoid(density(x), x) / 100)
-    # The steps of one chain may reach both modes, which are one basin then: together they hold the whole.
-    gap = np.logaddexp.reduce(modes["log_evidence"].values) - truth
-    assert abs(gap) < 4 * modes["log_evidence_error"].values.max() < 0.4
+    return found["modes"].to_dataset()
+
+
+@pytest.mark.slow
+@pytest.mark.xfail(
+    reason="a short chain reaches both modes, which are taken for one basin", strict=True
+)
+def test_evidence_of_one_dimension_is_that_of_quadrature(of_skewed):
+    """A skewed variable with two modes: the log integral itself, in its own space."""
+    low = GRID < 25
+    truth = [np.trapezoid(np.where(part, skewed(GRID), 0), GRID) / 100 for part in (~low, low)]
+    gap = of_skewed["log_evidence"].values - np.log(truth)
+    assert (np.abs(gap) < 4 * of_skewed["log_evidence_error"].values).all()
+    assert (of_skewed["log_evidence_error"] < 0.1).all()
+
+
+@pytest.mark.slow
+def test_evidence_of_modes_together_is_that_of_quadrature(of_skewed):
+    """None is lost, whether they are told apart or not."""
+    truth = np.log(np.trapezoid(skewed(GRID), GRID) / 100)
+    gap = np.logaddexp.reduce(of_skewed["log_evidence"].values) - truth
+    assert abs(gap) < 4 * of_skewed["log_evidence_error"].values.max() < 0.4
 
 
 @pytest.mark.slow
