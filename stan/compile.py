@@ -4,7 +4,9 @@ A program's key in the cache is its translation to C++ with all that it includes
 and the flags that it is compiled with. So a changed line, a changed include or another CmdStan compiles anew; a changed
 name, date or place does not. `make` sees a fixed name in a folder of ours, and nothing that a user has written but C++.
 
-A compiled program lies beside its SHA-256, and is made anew when the two do not agree.
+A compiled program lies beside its SHA-256, and is made anew when the two do not agree. Nearly all of the time goes into a
+program's object. In a home of ours it is kept too, and the executable and the library are linked from the same one; a
+CmdStan of the user's compiles its executables by its own makefile.
 """
 
 from __future__ import annotations
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
 
 _CACHE = "programs"
 _SEAL = f"{NAME}.sha256"
+_OBJECT = f"{NAME}.o"
 _THREADS = "STAN_THREADS=true"
 _OURS = re.compile(r"[0-9a-f]{32}|.+-[0-9a-f]{16}", re.DOTALL)
 """Names of entries; those that end in a shorter digest are of earlier versions, and are no longer read."""
@@ -70,6 +73,11 @@ class _Product:
         """What it adds to the key in the cache; an executable adds nothing."""
         own = (self.file, str(self.folder), *self.variables)
         return "" if self.file == NAME else "\0".join(own)
+
+    @property
+    def object(self) -> _Product:
+        """What it is linked from, the same for an executable and a library of equal variables."""
+        return _Product(_OBJECT, Path(), self.variables)
 
 
 def compile_program(
@@ -109,7 +117,7 @@ def compile_program(
 
 
 def compile_library(
-    path: Path, *, threads: bool = True, progress: Progress | None = None
+    path: Path, *, threads: bool = False, progress: Progress | None = None
 ) -> tuple[Path, ProgramInfo]:
     """Compile a program to a library with BridgeStan's C interface, or take it from the cache.
 
@@ -118,7 +126,8 @@ def compile_library(
     path : Path
         The ``.stan`` file.
     threads : bool
-        Compile with ``STAN_THREADS``, so that several threads can use it at once; otherwise they take turns.
+        Compile with ``STAN_THREADS``, so that several threads can use it at once; otherwise they take turns, and the
+        library shares what is compiled with the program's executable.
     progress : callable, optional
         Called with a line of text before something that takes long.
 
@@ -157,7 +166,7 @@ def _compiled(
     product: _Product, translation: Translation, path: Path, where: Home, report: Progress
 ) -> Path:
     """Give what a program is compiled to, from the cache if it is there."""
-    entry = make_user_cache(_CACHE) / _key(translation, where, product)
+    entry = _entry(product, translation, where)
     with turn(entry, report):
         if not _is_whole(entry, product):
             name = shown(path.name)
@@ -165,7 +174,8 @@ def _compiled(
                 report(f"the compiled {name} in the cache is damaged; it is made anew")
             if product.folder != where.path:
                 build_interface(product.folder, product.variables, report)
-            report(f"compiling {name} (once; kept in the cache)")
+            if not _is_whole(_entry(product.object, translation, where), product.object):
+                report(f"compiling {name} (once; kept in the cache)")
             _compile_into(entry, product, translation, path, where)
     return entry / product.file
 
@@ -181,8 +191,8 @@ def remove_compiled() -> int:
         if not _OURS.fullmatch(entry.name) or entry.is_symlink() or not entry.is_dir():
             continue
         with suppress(Timeout), FileLock(f"{entry}.lock", timeout=0):
+            removed += not (entry / _OBJECT).exists()  # which is no program yet
             shutil.rmtree(entry, ignore_errors=True)
-            removed += 1
     return removed
 
 
@@ -213,15 +223,44 @@ def _seal(compiled: Path) -> str:
         return f"{hashlib.file_digest(file, 'sha256').hexdigest()}  {compiled.name}\n"
 
 
+def _entry(product: _Product, translation: Translation, where: Home) -> Path:
+    return make_user_cache(_CACHE) / _key(translation, where, product)
+
+
 def _compile_into(
     entry: Path, product: _Product, translation: Translation, path: Path, where: Home
 ) -> None:
-    """Fill a folder beside the entry, then move it into place; call with the entry's lock held."""
+    """Fill an entry; call with its lock held."""
+    with working_folder(NAME, _plain_folder(entry.parent)) as build:
+        if where.origin != "assembled":
+            _make(build, product, translation, path, where)
+        else:
+            kept = _entry(product.object, translation, where)
+            with turn(kept, _silent):
+                _make_from_object(build, kept, product, translation, path, where)
+        _fill(entry, product, build, translation)
+
+
+def _make_from_object(
+    build: Path, kept: Path, product: _Product, translation: Translation, path: Path, where: Home
+) -> None:
+    """Make a product from the object of the program that is kept; one that is not there is compiled, and kept."""
+    if _is_whole(kept, product.object):
+        given = build / f"kept-{_OBJECT}"
+        shutil.copy(kept / _OBJECT, given)  # to where make can take its path
+        _make(build, product, translation, path, where, f"MODEL_OBJECT={given}")
+        return
+    _make(build, product, translation, path, where, "KEEP_OBJECT=true")
+    (build / f"{product.file}.o").rename(build / _OBJECT)
+    _fill(kept, product.object, build, translation)
+
+
+def _fill(entry: Path, product: _Product, build: Path, translation: Translation) -> None:
+    """Fill a folder beside the entry with what was made, then move it into place."""
     with working_folder(entry.name, entry.parent) as temporary:
         part = temporary / "entry"
         part.mkdir()
-        with working_folder(NAME, _plain_folder(temporary)) as build:
-            shutil.copy(_make(build, product, translation, path, where), part)
+        shutil.copy(build / product.file, part)
         (part / f"{NAME}.stan").write_bytes(translation.source)
         (part / _SEAL).write_text(_seal(part / product.file), encoding="ascii")
         if entry.exists():
@@ -230,15 +269,20 @@ def _compile_into(
 
 
 def _make(
-    build: Path, product: _Product, translation: Translation, path: Path, where: Home
-) -> Path:
-    """Compile the C++ in a folder whose path make can take; give what it was compiled to."""
+    build: Path,
+    product: _Product,
+    translation: Translation,
+    path: Path,
+    where: Home,
+    *variables: str,
+) -> None:
+    """Compile the C++ in a folder whose path make can take."""
     check_whole(where.path)
     (build / f"{NAME}.hpp").write_bytes(translation.cpp)
     tool = os.environ.get("MAKE") or "make"
     try:
         done = run_guarded(
-            [tool, *product.variables, build / product.file],
+            [tool, *product.variables, *variables, build / product.file],
             folder=product.folder,
             environment=build_environment() | {"TMPDIR": str(build)},  # a killed compiler's files
         )
@@ -256,7 +300,10 @@ def _make(
             f"{shown(path.name)} was compiled without an error, but nothing appeared; check the CmdStan "
             f"directory {where.path}."
         )
-    return build / product.file
+
+
+def _silent(line: str) -> None:
+    """Tell nobody: who waits for the product is told already."""
 
 
 def _plain_folder(preferred: Path) -> Path:

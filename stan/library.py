@@ -28,7 +28,7 @@ def open_library(
     data: Mapping[str, Any] | str | Path | None = None,
     *,
     seed: int = 0,
-    threads: bool = True,
+    threads: bool = False,
     on_print: Callable[[str], None] | None = None,
     progress: Progress | None = None,
 ) -> StanLibrary:
@@ -43,7 +43,8 @@ def open_library(
     seed : int
         Of random numbers in the block `transformed data`, and of generated quantities.
     threads : bool
-        Whether several threads may use it at once; otherwise they take turns.
+        Whether several threads may compute at once, by a compilation of its own; otherwise they take turns, and what
+        is compiled for the executable serves.
     on_print : callable, optional
         Called with what the program prints; Python's logger `onebasin` is told, at level INFO, if not given.
     progress : callable, optional

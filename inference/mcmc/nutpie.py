@@ -137,7 +137,7 @@ class _StanModel:
         from onebasin.stan.program import definition
 
         program = definition(request.target)
-        library = open_library(program, progress=request.bars.say)
+        library = open_library(program, threads=True, progress=request.bars.say)
         self._request = request
         self._parts = CompiledStanModel(
             dims={},

@@ -1,6 +1,5 @@
 # Libraries of Stan programs. Runs in the home, whose own makefile says what every object of one set
-# of flags must share; -fPIC makes a set of its own, with its own precompiled header.
-override CXXFLAGS += -fPIC -fvisibility=hidden
+# of flags must share, and how a model's object is compiled.
 include makefile
 .DEFAULT_GOAL := interface
 
@@ -18,10 +17,10 @@ $(INTERFACE): $(wildcard $(BRIDGE)/*.cpp $(BRIDGE)/*.hpp) | $(PCH)
 %_model.so: %.hpp $(INTERFACE) $(NAMED_HEADER) | $(PCH)
 	@echo '--- Compiling C++ code ---'
 	$(find_user_header)
-	$(CXX) $(BASE) $(MODEL_ONLY) -O$(O) $(CXXFLAGS) $(CPPFLAGS) $(MODEL_PCH) $(INCLUDE) $(USER_INCLUDE) -x c++ -c '$<' -o '$@.o'
+	$(model_object)
 	@echo '--- Linking library ---'
 	$(CXX) $(BASE) $(CXXFLAGS) -shared '$@.o' $(INTERFACE) $(LINK) -o '$@' || { $(RM_FILE) '$@.o'; exit 1; }
-	@$(RM_FILE) '$@.o'
+	@$(if $(KEEP_OBJECT),:,$(RM_FILE) '$@.o')
 
 # Make does not know which files a program includes, nor what the last library was compiled with, so
 # that a program is translated every time, with a line of the flags; a translation of the same text

@@ -13,7 +13,8 @@ data {
   array[num_obs] int<lower=1, upper=width[num_hidden_layers + 2]> label;
 }
 transformed data {
-  matrix[num_obs, width[1] + has_biases] x_with_ones = with_ones(x, has_biases);
+  matrix[num_obs, has_biases + (1 + has_skips) * width[1]] x_inputs
+      = layer_inputs(x, 1, has_biases, has_skips);
   vector[count_weights(width, sum_readout)] weight_sd = per_weight(weight_scale, width, sum_readout);
   vector[count_biases(width, has_biases, sum_readout)] bias_sd
       = per_bias(bias_scale, width, has_biases, sum_readout);
@@ -23,15 +24,25 @@ parameters {
   vector[count_biases(width, has_biases, sum_readout)] biases_raw;
 }
 transformed parameters {
-  vector[count_weights(width, sum_readout)] weights
-      = constrain_weights_jacobian(weights_raw, width, weight_chart, sum_readout);
-  vector[count_biases(width, has_biases, sum_readout)] biases
-      = constrain_biases_jacobian(biases_raw, width, ordered_biases);
+  vector[count_weights(width, sum_readout)] weights;
+  vector[count_biases(width, has_biases, sum_readout)] biases;
+  {
+    tuple(vector[size(weights)], real) mapped
+        = constrain_weights(weights_raw, width, weight_chart, sum_readout);
+    weights = mapped.1;
+    jacobian += mapped.2;
+  }
+  {
+    tuple(vector[size(biases)], real) mapped = constrain_biases(biases_raw, width, ordered_biases);
+    biases = mapped.1;
+    jacobian += mapped.2;
+  }
 }
 model {
   weights ~ normal(0, weight_sd);
   biases ~ normal(0, bias_sd);
-  label ~ categorical_logit_glm(last_inputs(x, x_with_ones, weights, biases, skips, width, activation),
-                                last_biases(biases, width, sum_readout),
-                                last_weights(weights, skips, width, sum_readout));
+  target += categorical_logit_glm_lpmf(label | last_inputs(x_inputs, weights, biases, skips, width,
+                                                          activation, sum_readout),
+                                       zeros_vector(width[num_hidden_layers + 2]),
+                                       last_matrix(weights, biases, skips, width, sum_readout));
 }

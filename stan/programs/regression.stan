@@ -10,17 +10,21 @@ functions {
 
 // Where noise is predicted, the last layer is twice as wide as the targets: first their means, then their noise, which is
 // `sigma` times its softplus.
-real regression_lpdf(matrix y, matrix inputs, matrix weight, vector bias, real sigma) {
+real regression_lpdf(matrix y, matrix inputs, matrix weight, real sigma) {
   int num_out = cols(y);
-  if (cols(weight) == 2 * num_out) {
-    matrix[rows(y), 2 * num_out] outputs = inputs * weight + rep_matrix(bias', rows(y));
-    return normal_lpdf(to_vector(y) | to_vector(outputs[ : , 1:num_out]),
-                       sigma * log1p_exp(to_vector(outputs[ : , (num_out + 1):])));
+  matrix[rows(y), cols(weight)] outputs = times(inputs, weight);
+  if (cols(weight) == num_out) {
+    return normal_lpdf(to_vector(y) | to_vector(outputs), sigma);
   }
-  if (num_out == 1) {
-    return normal_id_glm_lpdf(y[ : , 1] | inputs, bias[1], weight[ : , 1], sigma);
+  vector[size(y)] means;
+  vector[size(y)] sds;
+  for (j in 1:num_out) {
+    for (i in 1:rows(y)) {
+      means[(j - 1) * rows(y) + i] = outputs[i, j];
+      sds[(j - 1) * rows(y) + i] = sigma * log1p_exp(outputs[i, num_out + j]);
+    }
   }
-  return normal_lpdf(to_vector(y) | to_vector(inputs * weight + rep_matrix(bias', rows(y))), sigma);
+  return normal_lpdf(to_vector(y) | means, sds);
 }
 }
 data {
@@ -32,10 +36,12 @@ data {
   real<lower=0> noise_scale; // scale of its half-normal prior, where it is
 }
 transformed data {
-  matrix[num_obs, width[1] + has_biases] x_with_ones = with_ones(x, has_biases);
+  matrix[num_obs, has_biases + (1 + has_skips) * width[1]] x_inputs
+      = layer_inputs(x, 1, has_biases, has_skips);
   vector[count_weights(width, sum_readout)] weight_sd = per_weight(weight_scale, width, sum_readout);
   vector[count_biases(width, has_biases, sum_readout)] bias_sd
       = per_bias(bias_scale, width, has_biases, sum_readout);
+  vector[infer_noise] sigma_sd = rep_vector(noise_scale, infer_noise);
 }
 parameters {
   vector[count_raw_weights(width, weight_chart, sum_readout)] weights_raw;
@@ -43,17 +49,25 @@ parameters {
   vector<lower=0>[infer_noise] sigma;
 }
 transformed parameters {
-  vector[count_weights(width, sum_readout)] weights
-      = constrain_weights_jacobian(weights_raw, width, weight_chart, sum_readout);
-  vector[count_biases(width, has_biases, sum_readout)] biases
-      = constrain_biases_jacobian(biases_raw, width, ordered_biases);
+  vector[count_weights(width, sum_readout)] weights;
+  vector[count_biases(width, has_biases, sum_readout)] biases;
+  {
+    tuple(vector[size(weights)], real) mapped
+        = constrain_weights(weights_raw, width, weight_chart, sum_readout);
+    weights = mapped.1;
+    jacobian += mapped.2;
+  }
+  {
+    tuple(vector[size(biases)], real) mapped = constrain_biases(biases_raw, width, ordered_biases);
+    biases = mapped.1;
+    jacobian += mapped.2;
+  }
 }
 model {
   weights ~ normal(0, weight_sd);
   biases ~ normal(0, bias_sd);
   sigma ~ normal(0, noise_scale);
-  y ~ regression(last_inputs(x, x_with_ones, weights, biases, skips, width, activation),
-                 last_weights(weights, skips, width, sum_readout),
-                 last_biases(biases, width, sum_readout),
+  y ~ regression(last_inputs(x_inputs, weights, biases, skips, width, activation, sum_readout),
+                 last_matrix(weights, biases, skips, width, sum_readout),
                  infer_noise ? sigma[1] : noise);
 }
