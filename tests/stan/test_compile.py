@@ -1,6 +1,7 @@
 """Compiling: what names may be, what make is told, what the cache gives back; most with a CmdStan that is pretended."""
 
 import os
+import shutil
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -12,7 +13,7 @@ from filelock import FileLock
 
 from onebasin.models.storage.cache import CacheError
 from onebasin.models.storage.makers import Maker
-from onebasin.stan.compile import compile_program, remove_compiled
+from onebasin.stan.compile import compile_library, compile_program, remove_compiled
 from onebasin.stan.errors import CmdStanNotFound, StanProgramError
 from onebasin.stan.program import cmdstan_model
 from onebasin.stan.translation import inspect
@@ -234,6 +235,15 @@ def test_a_program_is_compiled_once_and_a_damaged_one_anew(pretended, tmp_path):
         assert compiled(program, said) == executable
         assert said[0] == "the compiled coin.stan in the cache is damaged; it is made anew"
         assert executable.read_bytes() == good
+
+
+def test_a_library_is_linked_from_what_was_compiled_for_the_executable(own_home):
+    compile_program(PROGRAMS / "nothing.stan")
+    library, _ = compile_library(PROGRAMS / "nothing.stan")
+    shutil.rmtree(library.parent)
+    said: list[str] = []
+    assert compile_library(PROGRAMS / "nothing.stan", progress=said.append)[0] == library
+    assert library.is_file() and not said
 
 
 def test_what_a_killed_compilation_left_neither_blocks_nor_stays(pretended, tmp_path):
