@@ -4,8 +4,8 @@ A program's key in the cache is its translation to C++ with all that it includes
 and the flags that it is compiled with. So a changed line, a changed include or another CmdStan compiles anew; a changed
 name, date or place does not. `make` sees a fixed name in a folder of ours, and nothing that a user has written but C++.
 
-A compiled program lies beside its SHA-256, and is made anew when the two do not agree. Nearly all of the time goes into a
-program's object. In a home of ours it is kept too, and the executable and the library are linked from the same one; a
+A compiled program lies beside its SHA-256, and is made anew when the two do not agree. Nearly all of the time goes into
+a program's object. In a home of ours it is kept too, and the executable and the library are linked from the same one; a
 CmdStan of the user's compiles its executables by its own makefile.
 """
 
