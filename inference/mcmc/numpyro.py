@@ -74,12 +74,15 @@ class Course:
         From coordinates, name to array, to what is kept as a draw.
     purpose : Purpose
         Of the chains' random keys.
+    variances : array (chain, param), optional
+        By which the first steps are scaled, until the metric "diag" is adapted; 1 where they are not given.
     """
 
     density: NumpyroDensity | StanVectors
     starts: Float[Array, "chain param"]
     keep: Callable[[Values], Values]
     purpose: Purpose = Purpose.CHAIN
+    variances: Float[Array, "chain param"] | None = None
 
 
 class ChainRunner:
@@ -105,6 +108,8 @@ class ChainRunner:
             points = jax.vmap(density.unravel)(course.starts)
             start = jax.jit(jax.vmap(lambda key, z: kernel.init(key, settings.warmup, z, (), {})))
             self._states = start(keys_for(course.purpose, seed, settings.chains), points)
+            if course.variances is not None:
+                self._states = jax.vmap(_with_metric)(self._states, course.variances)
             self.like = self.start(0)
             advance = jax.jit(partial(_advance, kernel, partial(bounded, settings)))
             constrain = jax.jit(jax.vmap(course.keep))
@@ -159,6 +164,17 @@ def kernel_of(density: NumpyroDensity | StanVectors, settings: NutsSettings | Hm
     if isinstance(settings, NutsSettings):
         return NUTS(**common, max_tree_depth=settings.max_tree_depth)
     return HMC(**common, trajectory_length=settings.trajectory_length)
+
+
+def _with_metric(state: HMCState, variances: Float[Array, " param"]) -> HMCState:
+    """The same place with a diagonal metric of one's own."""
+    scale = jnp.sqrt(variances)
+    metric = {
+        "inverse_mass_matrix": variances,
+        "mass_matrix_sqrt": 1 / scale,
+        "mass_matrix_sqrt_inv": scale,
+    }
+    return state._replace(adapt_state=state.adapt_state._replace(**metric))
 
 
 def bounded(settings: NutsSettings | HmcSettings, state: HMCState) -> HMCState:

@@ -1,10 +1,10 @@
 """Basins: regions that chains do not leave, each sampled by chains of its own.
 
 An optimum is a point; what holds probability is a basin. From each distinct optimum a short chain runs, and optima
-whose chains agree, or wander into one another's region, are one basin. A chain that left its optimum for good while it
-was warmed up, with steps that were still too long, says nothing of that optimum: it is run again, and if it is lost
-every time, so is said. Then chains run in each basin, from draws of the short ones; basins whose chains still wander
-into one another are one.
+whose chains agree, or wander into one another's region, are one basin. Its first steps are as long as the optimum's
+curvature allows: of the length that suits a wider one, they would leave a narrow optimum for good before they are
+adapted. An optimum that its chain leaves all the same is lost, and so is said. Then chains run in each basin, from
+draws of the short ones; basins whose chains still wander into one another are one.
 
 A point belongs to the basin under whose Gaussian, fitted to its draws, the copy nearest to its centre is likeliest. So
 every point belongs to one basin, and all copies of a point to the same: nothing is counted twice.
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
-import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
@@ -37,8 +37,6 @@ from .tops import Top, highest_evidence
 
 PILOT_WARMUP, PILOT_DRAWS = 300, 200
 """Iterations of the short chains."""
-TRIES = 4
-"""Times that a short chain is run from an optimum that it leaves."""
 AT_TOP = 4.0
 """Standard deviations by the optimum's curvature, root mean square over coordinates, that its chain must get to."""
 LIGHT = 10.0
@@ -63,20 +61,6 @@ class Walks:
     def of(self, chains: Sequence[int]) -> Float[np.ndarray, "chain draw param"]:
         """Vectors of some chains."""
         return self.vectors[list(chains)]
-
-    def with_chains(self, other: Walks, chains: Sequence[int]) -> Walks:
-        """These, but some chains of others."""
-        chosen = np.isin(np.arange(len(self.vectors)), chains)
-
-        def pick(own: np.ndarray, its: np.ndarray) -> np.ndarray:
-            return np.where(chosen.reshape(-1, *[1] * (own.ndim - 1)), its, own)
-
-        return Walks(
-            pick(self.vectors, other.vectors),
-            {name: pick(values, other.stats[name]) for name, values in self.stats.items()},
-            self.warmup_seconds,
-            self.sampling_seconds,
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,11 +127,16 @@ def walk(
     seed: int,
     purpose: Purpose,
     bars: ProgressBars,
+    variances: Points | None = None,
 ) -> Walks:
-    """Run a chain of NUTS from each point."""
+    """Run a chain of NUTS from each point, with first steps scaled by variances."""
     density = folding.density
     course = Course(
-        density, jax.numpy.asarray(starts), lambda z: {"vector": density.ravel(z)}, purpose
+        density,
+        jnp.asarray(starts),
+        lambda z: {"vector": density.ravel(z)},
+        purpose,
+        None if variances is None else jnp.asarray(variances),
     )
     request = ChainsRequest(target, settings, seed, bars, Path())
     gathered = Gathered(settings.chains, settings.draws)
@@ -181,7 +170,17 @@ def first_basins(
     InferenceError
         If no chain has finite draws.
     """
-    walks, lost = _pilots(target, folding, tops, settings, seed=seed, bars=bars)
+    walks = walk(
+        target,
+        folding,
+        np.stack([top.vector for top in tops]),
+        settings.nuts(len(tops), warmup=PILOT_WARMUP, draws=PILOT_DRAWS),
+        seed=seed,
+        purpose=Purpose.MODE_PILOT,
+        bars=bars,
+        variances=np.stack([_first_variances(top) for top in tops]),
+    )
+    lost = _left(folding, tops, walks)
     finite = np.isfinite(walks.vectors).all(axis=(1, 2)) & np.isfinite(walks.stats["lp"]).all(
         axis=1
     )
@@ -198,32 +197,12 @@ def first_basins(
     return _settled(folding, _joined(folding, alone, agreeing, walks), walks), walks, lost
 
 
-def _pilots(
-    target: Target,
-    folding: Folding,
-    tops: Sequence[Top],
-    settings: ModesSettings,
-    *,
-    seed: int,
-    bars: ProgressBars,
-) -> tuple[Walks, tuple[Top, ...]]:
-    """A short chain from every optimum, run again where it left it; and the optima that all of them left."""
-    starts = np.stack([top.vector for top in tops])
-    short = settings.nuts(len(tops), warmup=PILOT_WARMUP, draws=PILOT_DRAWS)
-    purpose = Purpose.MODE_PILOT
-    walks = walk(target, folding, starts, short, seed=seed, purpose=purpose, bars=bars)
-    lost = _left(folding, tops, walks)
-    for number in range(1, TRIES):
-        if not lost:
-            break
-        again = walk(target, folding, starts, short, seed=seed + number, purpose=purpose, bars=bars)
-        still = _left(folding, tops, again)
-        walks = walks.with_chains(again, [n for n in lost if n not in still])
-        lost = [n for n in lost if n in still]
-    return walks, tuple(tops[n] for n in lost)
+def _first_variances(top: Top) -> Vector:
+    """Of a coordinate with the others held, by the curvature; at most 1, by which steps begin elsewhere."""
+    return 1 / np.maximum(top.weight, 1)
 
 
-def _left(folding: Folding, tops: Sequence[Top], walks: Walks) -> list[int]:
+def _left(folding: Folding, tops: Sequence[Top], walks: Walks) -> tuple[Top, ...]:
     """The optima that hold something, and that their own chains never come near."""
     highest = highest_evidence(tops)
     left = []
@@ -233,8 +212,8 @@ def _left(folding: Folding, tops: Sequence[Top], walks: Walks) -> list[int]:
         near, _ = folding.fold(walks.vectors[number], top.vector, top.weight)
         apart = np.sqrt((((near - top.vector) ** 2) * top.weight).mean(axis=1))
         if not apart.min() < AT_TOP:
-            left.append(number)
-    return left
+            left.append(top)
+    return tuple(left)
 
 
 def full_basins(

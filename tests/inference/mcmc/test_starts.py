@@ -17,9 +17,11 @@ from scipy.optimize import minimize
 from onebasin.inference import HmcSettings, NutsSettings, hmc, nuts
 from onebasin.inference.density.network import density_of
 from onebasin.inference.errors import InferenceError
-from onebasin.inference.mcmc.numpyro import chain_starts
+from onebasin.inference.mcmc.chains import ChainsRequest
+from onebasin.inference.mcmc.numpyro import ChainRunner, Course, chain_starts
 from onebasin.inference.mcmc.optimum import BestOptimum
 from onebasin.inference.mcmc.stan_starts import best_optimum, seeds_of
+from onebasin.inference.progress import ProgressBars
 from onebasin.models import BayesianNetwork, Network, Target
 from onebasin.stan import stan_program
 from onebasin.stan.program import make_ready
@@ -176,3 +178,20 @@ def test_networks_start_at_an_optimum_too(engine: str) -> None:
 def test_settings_refuse_nonsense(change: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         NutsSettings(**change)
+
+
+@pytest.mark.parametrize("suited", [True, False])
+def test_first_steps_are_as_long_as_their_variances_say(suited: bool, tmp_path: Path) -> None:
+    """Before anything is adapted: of a narrow Gaussian, steps of unit length are refused."""
+
+    def model() -> None:
+        numpyro.sample("x", dist.Normal(0, 0.01).expand([4]).to_event(1))
+
+    target = Target("narrow", numpyro_model=model)
+    density, settings = density_of(target), NutsSettings(chains=2, warmup=100, draws=1)
+    variances = jnp.full((2, 4), 1e-4) if suited else None
+    course = Course(density, jnp.zeros((2, 4)), density.quantities, variances=variances)
+    runner = ChainRunner(ChainsRequest(target, settings, 1, ProgressBars(False), tmp_path), course)
+    for number in range(2):
+        accepted = runner.advance(runner.start(number), 0, 1, keep=False)[2]["acceptance_rate"]
+        assert accepted[0] > 0.5 if suited else accepted[0] < 1e-6

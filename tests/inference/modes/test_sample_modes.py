@@ -262,9 +262,6 @@ def of_skewed() -> xr.Dataset:
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(
-    reason="a short chain reaches both modes, which are taken for one basin", strict=True
-)
 def test_evidence_of_one_dimension_is_that_of_quadrature(of_skewed):
     """A skewed variable with two modes: the log integral itself, in its own space."""
     low = GRID < 25
