@@ -14,7 +14,10 @@ from .translation import in_own_names
 from .words import last_words
 
 _MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(128 << 20)}
-"""What keeps memory with the program between gradients, in glibc's words."""
+"""What keeps memory with the program between gradients, in glibc's words.
+
+The driver of our homes does so itself, whoever runs it; executables of a CmdStan of the user's are told.
+"""
 
 
 def run_environment() -> dict[str, str]:

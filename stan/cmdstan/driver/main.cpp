@@ -64,7 +64,7 @@ void keep_freed_memory() {
 #ifdef __GLIBC__
   if (std::getenv("MALLOC_TRIM_THRESHOLD_") || std::getenv("MALLOC_MMAP_THRESHOLD_")) return;
   mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the most that it takes
-  mallopt(M_TRIM_THRESHOLD, 256 << 20);
+  mallopt(M_TRIM_THRESHOLD, 128 << 20);
 #endif
 }
 
