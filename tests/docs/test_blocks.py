@@ -22,6 +22,21 @@ PAGES = [
 ]
 
 
+# Half a minute and more each, of commands that tests of their own run too: with the slow tests.
+LONG = {
+    ROOT / "docs" / name
+    for name in (
+        "explanations/collapse.md",
+        "explanations/mean-field.md",
+        "guides/calibrating.md",
+        "guides/cluster.md",
+        "guides/gpu.md",
+        "guides/modes.md",
+        "guides/predicted-noise.md",
+    )
+}
+
+
 @pytest.fixture(scope="module")
 def python() -> Iterator[PythonProcess]:
     """Start one interpreter for all pages; each has its own names and folder."""
@@ -38,7 +53,9 @@ def read(capfd: pytest.CaptureFixture[str]) -> Callable[[], str]:
 
 @pytest.mark.stan
 @pytest.mark.parametrize(
-    "path", PAGES, ids=lambda path: str(path.relative_to(ROOT).with_suffix(""))
+    "path",
+    [pytest.param(path, marks=pytest.mark.slow if path in LONG else ()) for path in PAGES],
+    ids=lambda path: str(path.relative_to(ROOT).with_suffix("")),
 )
 def test_blocks_of_the_page_run(path, tmp_path, monkeypatch, python, read):
     monkeypatch.chdir(tmp_path)

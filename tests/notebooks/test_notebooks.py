@@ -30,6 +30,8 @@ def load(path: Path) -> ModuleType:
 runner = load(FOLDER / "run.py")
 SOURCES = runner.sources()
 notebook = pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
+# The longest run with the slow tests; what they call is in the other notebooks, or in the pages of docs.
+LONG = ("04-", "06-", "07-", "08-")
 
 
 def committed(source: Path) -> nbformat.NotebookNode:
@@ -45,7 +47,14 @@ def texts(cell: nbformat.NotebookNode) -> str:
 
 
 @pytest.mark.stan
-@notebook
+@pytest.mark.parametrize(
+    "source",
+    [
+        pytest.param(path, marks=pytest.mark.slow if path.stem.startswith(LONG) else ())
+        for path in SOURCES
+    ],
+    ids=lambda path: path.stem,
+)
 def test_runs_at_quick_size(source):
     runner.run(source, quick=True)
 

@@ -79,6 +79,7 @@ def test_eight_schools_match_quadrature():
     assert_expectation(np.log(draws.tau.values.T), expectation(density, np.log(tau)))
 
 
+@pytest.mark.slow
 def test_centred_eight_schools_run_and_are_reported_as_hard(caplog):
     fit = sample(known("eight_schools_centred"), SCHOOLS, chains=4, adapt_delta=0.8)
     assert fit.draws().shape == (1000, 4, 7 + 10)
@@ -101,6 +102,7 @@ def test_logistic_regression_matches_quadrature(rng):
     assert_expectation(draws.beta.values[..., 0].T, expectation(density, beta))
 
 
+@pytest.mark.slow
 def test_mixture_has_the_density_of_a_sum(rng):
     y = np.r_[rng.normal(-2, 1, 15), rng.normal(3, 0.5, 10)]
     data = {"K": 2, "N": 25, "y": y.tolist()}
@@ -141,6 +143,7 @@ def test_ode_is_solved_and_its_rate_found(rng):
     assert_expectation(fit.draws_xr("rate").rate.values.T, expectation(density, grid))
 
 
+@pytest.mark.slow
 def test_hierarchical_gaussian_process_has_the_density_of_its_covariances(rng):
     x = np.linspace(0, 4, 6)
     y = np.sin(x) + 0.3 * rng.normal(size=(2, 6))

@@ -14,6 +14,8 @@ from onebasin.models.data import load_data
 from onebasin.models.networks.parametrisation import BIASES, WEIGHTS
 
 SETTINGS = NutsSettings(chains=4, warmup=600, draws=1000, target_acceptance=0.9)
+# Each half of these combinations is run with another: with the slow tests.
+LONG = {(weights, "ordered") for weights in WEIGHTS if weights != "givens"}
 
 
 def _quantities(engine: str, parametrisation: Parametrisation) -> dict[str, np.ndarray]:
@@ -34,7 +36,13 @@ def _quantities(engine: str, parametrisation: Parametrisation) -> dict[str, np.n
 
 
 @pytest.mark.stan
-@pytest.mark.parametrize(("weights", "biases"), list(itertools.product(WEIGHTS, BIASES)))
+@pytest.mark.parametrize(
+    ("weights", "biases"),
+    [
+        pytest.param(*pair, marks=pytest.mark.slow if pair in LONG else ())
+        for pair in itertools.product(WEIGHTS, BIASES)
+    ],
+)
 def test_engines_agree_on_predictions_and_invariants(weights: str, biases: str) -> None:
     parametrisation = Parametrisation(weights, biases)
     one, other = (_quantities(e, parametrisation) for e in ("numpyro", "stan"))
