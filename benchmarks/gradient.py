@@ -34,7 +34,7 @@ from onebasin.inference.provenance import machine, versions
 from onebasin.models import NetworkTarget
 from onebasin.models.data import own_split, split, standardise
 from onebasin.stan.output import read
-from onebasin.stan.program import make_ready
+from onebasin.stan.program import ReadyProgram, make_ready
 from onebasin.stan.run import run
 
 STEP = 1e-6
@@ -83,27 +83,23 @@ def time_numpyro(target: NetworkTarget, dtype: str, num: int, repeats: int) -> l
         return rounds
 
 
+def static_hmc(program: ReadyProgram, csv: Path, num: int, *, iterations: int) -> list[str]:
+    """Arguments of a run of static HMC of so many leapfrog steps, from points near zero."""
+    return [
+        *("random", "seed=1", "data", f"file={program.data}", "init=0.5", "output", f"file={csv}"),
+        *("method=sample", f"num_samples={iterations}", "num_warmup=0", "adapt", "engaged=0"),
+        *("algorithm=hmc", "engine=static", f"int_time={STEP * num / iterations!r}"),
+        f"stepsize={STEP!r}",
+    ]
+
+
 def time_stan(target: NetworkTarget, num: int, repeats: int) -> list[float]:
     """Microseconds a leapfrog step of static HMC, one number a round."""
-    iterations = 10
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         program = make_ready(target, folder)
         csv = folder / "draws.csv"
-        arguments = [
-            *(
-                "random",
-                "seed=1",
-                "data",
-                f"file={program.data}",
-                "init=0.5",
-                "output",
-                f"file={csv}",
-            ),
-            *("method=sample", f"num_samples={iterations}", "num_warmup=0", "adapt", "engaged=0"),
-            *("algorithm=hmc", "engine=static", f"int_time={STEP * num / iterations!r}"),
-            f"stepsize={STEP!r}",
-        ]
+        arguments = static_hmc(program, csv, num, iterations=10)
         rounds = []
         for _ in range(repeats):
             run(program, arguments, folder)
