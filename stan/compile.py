@@ -236,7 +236,7 @@ def _compile_into(
             _make(build, product, translation, path, where)
         else:
             kept = _entry(product.object, translation, where)
-            with turn(kept, _silent):
+            with turn(kept):  # who waits for the product is told already
                 _make_from_object(build, kept, product, translation, path, where)
         _fill(entry, product, build, translation)
 
@@ -300,10 +300,6 @@ def _make(
             f"{shown(path.name)} was compiled without an error, but nothing appeared; check the CmdStan "
             f"directory {where.path}."
         )
-
-
-def _silent(line: str) -> None:
-    """Tell nobody: who waits for the product is told already."""
 
 
 def _plain_folder(preferred: Path) -> Path:

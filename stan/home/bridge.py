@@ -51,7 +51,7 @@ def bridge_folder(home: Home) -> Path:
         digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
     folder = home.path / f"bridge-{digest.hexdigest()[:10]}"
     if not (folder / "Makefile").is_file():
-        with turn(folder, _silent):
+        with turn(folder):
             _fill(folder, sources)
     return folder
 
@@ -80,7 +80,3 @@ def _fill(folder: Path, sources: list[Path]) -> None:
             shutil.copy(source, whole)
         shutil.rmtree(folder, ignore_errors=True)
         whole.rename(folder)
-
-
-def _silent(line: str) -> None:
-    """Tell nobody."""

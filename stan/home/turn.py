@@ -10,7 +10,7 @@ from .directory import Progress
 
 
 @contextmanager
-def turn(made: Path, report: Progress) -> Iterator[None]:
+def turn(made: Path, report: Progress | None = None) -> Iterator[None]:
     """Wait until nobody else makes it, and say so where somebody does.
 
     The kernel lets go of the lock of a process that has ended, however it ended.
@@ -19,7 +19,7 @@ def turn(made: Path, report: Progress) -> Iterator[None]:
     ----------
     made : Path
         What is made; the lock lies beside it, and stays.
-    report : callable
+    report : callable, optional
         Called with a line of text before waiting.
     """
     from filelock import FileLock, Timeout
@@ -29,7 +29,8 @@ def turn(made: Path, report: Progress) -> Iterator[None]:
     try:
         lock.acquire(timeout=0)
     except Timeout:
-        report("waiting for another process, which is building it")
+        if report is not None:
+            report("waiting for another process, which is building it")
         lock.acquire()
     try:
         yield

@@ -41,7 +41,6 @@ transformed data {
   vector[count_weights(width, sum_readout)] weight_sd = per_weight(weight_scale, width, sum_readout);
   vector[count_biases(width, has_biases, sum_readout)] bias_sd
       = per_bias(bias_scale, width, has_biases, sum_readout);
-  vector[infer_noise] sigma_sd = rep_vector(noise_scale, infer_noise);
 }
 parameters {
   vector[count_raw_weights(width, weight_chart, sum_readout)] weights_raw;

@@ -22,7 +22,7 @@ PAGES = [
 ]
 
 
-# Half a minute and more each, of commands that tests of their own run too: with the slow tests.
+# Half a minute and more each: with the slow tests.
 LONG = {
     ROOT / "docs" / name
     for name in (

@@ -30,7 +30,7 @@ def load(path: Path) -> ModuleType:
 runner = load(FOLDER / "run.py")
 SOURCES = runner.sources()
 notebook = pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
-# The longest run with the slow tests; what they call is in the other notebooks, or in the pages of docs.
+# A minute and more each: with the slow tests.
 LONG = ("04-", "06-", "07-", "08-")
 
 

@@ -37,9 +37,8 @@ def test_bridgestan_finds_every_function_it_asks_for(model):
     theta, rng = expit(0.4), model.new_rng(1)
     assert model.name() == "program_model"
     assert "Stan version: 2.39.0" in model.model_info()
-    assert (
-        "STAN_THREADS=false" in model.model_info()
-    )  # as the executable that it shares an object with
+    # As the executable that it shares an object with.
+    assert "STAN_THREADS=false" in model.model_info()
     assert model.model_version() == (2, 9, 0)
     assert (model.param_num(), model.param_num(include_gq=True), model.param_unc_num()) == (1, 2, 1)
     assert model.param_names(include_tp=True, include_gq=True) == ["theta", "successes"]
