@@ -98,6 +98,7 @@ def test_single_precision_is_refused() -> None:
         ob.mclmc(mixture(), settings=replace(SHORT, dtype="float32"))
 
 
+@pytest.mark.slow
 def test_symmetrised_vi_is_that_of_the_same_numpyro_model() -> None:
     fit = ob.symmetrised_vi(mixture(symmetry=WORDS), settings=QUICK, start=START, seed=1)
     other = ob.symmetrised_vi(numpyro_mixture(), settings=QUICK, start=START, seed=1)

@@ -21,6 +21,9 @@ EXAMPLES = {
     name: text for name, value in documented().items() if ">>>" in (text := value.__doc__ or "")
 }
 
+# Half a minute each: with the slow tests.
+LONG = ("calibrate", "plot_calibration")
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
@@ -55,7 +58,10 @@ def own_cache():
 
 
 @pytest.mark.usefixtures("own_cache")
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow if name in LONG else ()) for name in EXAMPLES],
+)
 def test_example_runs(name, names, folder, monkeypatch):
     monkeypatch.chdir(folder)
     test = doctest.DocTestParser().get_doctest(EXAMPLES[name], dict(names), name, None, None)

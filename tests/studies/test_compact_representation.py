@@ -250,6 +250,7 @@ def toy(tmp_path_factory) -> tuple[Path, Outcomes]:
         return folder, run_cells(STUDY, TOY, run, progress=False, say=lambda text: None)
 
 
+@pytest.mark.slow
 def test_toy_run_from_the_command_line(toy, onebasin, monkeypatch):
     monkeypatch.setattr(design, "QUICK", TOY)
     folder, outcomes = toy
@@ -272,6 +273,7 @@ def test_toy_run_from_the_command_line(toy, onebasin, monkeypatch):
         assert figure in page
 
 
+@pytest.mark.slow
 def test_permuted_twins_are_as_far_apart_as_they_were_before_training(toy):
     found = toy[1].by_key(design.SWAPS)["swaps"].to_dataset()
     np.testing.assert_array_equal(found["after"], [[0, 2], [0, 2]])

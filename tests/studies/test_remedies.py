@@ -375,6 +375,7 @@ def test_toy_run_makes_every_remedy_on_every_data_set(onebasin, here, monkeypatc
     assert "How far predictions on digits are" in page
 
 
+@pytest.mark.slow
 def test_toy_run_of_some_cells(onebasin, here, monkeypatch):
     monkeypatch.setattr(design, "QUICK", TOY)
     only = "*.plain.gaussian.*,*.skips.meanfield.*"

@@ -129,6 +129,7 @@ def _mean(draws: xr.Dataset) -> xr.Dataset:
 
 
 @pytest.mark.stan
+@pytest.mark.slow
 def test_everything_that_a_program_computes_is_there() -> None:
     programs = Path(__file__).parents[3] / "notebooks" / "programs"
     target = ob.stan_program(

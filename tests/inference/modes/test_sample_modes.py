@@ -107,6 +107,7 @@ def by_importance(posterior: xr.DataTree, num: int = 40_000) -> np.ndarray:
 SHAPES = {"theta": (3, 2), "phi": (2, 3)}
 
 
+@pytest.mark.slow
 def test_topics_have_the_weights_of_importance_sampling(of_topics):
     modes = of_topics["modes"].to_dataset()
     assert modes.attrs["known"] == 1
@@ -118,6 +119,7 @@ def test_topics_have_the_weights_of_importance_sampling(of_topics):
     np.testing.assert_allclose(shares, truth, atol=0.02)
 
 
+@pytest.mark.slow
 def test_topics_are_judged_with_their_modes(of_topics):
     judged = ob.diagnose(of_topics)
     assert judged.verdict in ("usable", "aligned")

@@ -119,6 +119,7 @@ def test_more_than_a_dozen_units_are_bounded_by_permutations() -> None:
     assert 0 < total.lower <= total.upper < math.lgamma(15)
 
 
+@pytest.mark.slow
 def test_posteriors_of_both_methods_are_read() -> None:
     target = regression((3, 2))
     settings = AdviSettings(

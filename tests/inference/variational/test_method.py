@@ -165,6 +165,7 @@ def test_shared_axes_are_gone_through() -> None:
     assert tree.attrs["mutual_information"] == "exact"
 
 
+@pytest.mark.slow
 def test_two_layers_report_an_interval() -> None:
     tree = symmetrised_vi(regression((4, 3)), settings=replace(QUICK, steps=100))
     v = tree["variational"]

@@ -224,6 +224,7 @@ def quick_ensemble(target, *, settings, seed, checkpoint, predictive_mb, progres
     return build(target, draws, {"lp": np.zeros((1, settings.members))}, how)
 
 
+@pytest.mark.slow
 def test_toy_run_from_the_command_line(onebasin, here, sampler, monkeypatch):
     """Everything that takes long stands still; the parts without images have tests of their own."""
     monkeypatch.setattr(inference, "symmetrised_vi", stand_in)
