@@ -101,6 +101,9 @@ PROGRAMS = {
     **{name: partial(notebooks, name) for name in ("regression", "schools", "item_response")},
 }
 
+# Moments are those of one basin.
+SYMMETRY = {"item_response": "+-theta:,+-a:"}
+
 
 @pytest.mark.stan
 @pytest.mark.parametrize(
@@ -109,9 +112,12 @@ PROGRAMS = {
 def test_moments_are_those_of_cmdstan(name: str) -> None:
     target, settings = PROGRAMS[name](), ob.NutsSettings(chains=4, target_acceptance=0.95)
     ours, theirs = (
-        ob.nuts(target, engine=engine, settings=settings, seed=7).posterior.to_dataset()
-        for engine in ("nutpie", "stan")
+        ob.nuts(target, engine=engine, settings=settings, seed=7) for engine in ("nutpie", "stan")
     )
+    if words := SYMMETRY.get(name):
+        first = ob.align(ours, words)
+        ours, theirs = first.posterior, ob.align(theirs, words, reference=first).posterior
+    ours, theirs = (tree["posterior"].to_dataset() for tree in (ours, theirs))
     assert set(ours) == set(theirs)
     for moment in (lambda v: v, lambda v: (v - v.mean(("chain", "draw"))) ** 2):
         both = [draws.map(moment) for draws in (ours, theirs)]
