@@ -14,7 +14,7 @@ import numpy as np
 from onebasin.models.card import in_brief
 
 from ..posterior.sampler import SamplerSummary, restarted
-from ..posterior.variational import MIN_DRAWS_FOR_KHAT, VariationalSummary
+from .approximation import fit_checks
 from .causes.modes import compare_heights
 from .checks import Check, failed, not_judged, passed
 from .integration import step_size_bias
@@ -48,14 +48,13 @@ def judge(diagnosis: Diagnosis) -> tuple[Check, ...]:
             checks.append(_divergences(diagnosis, sampler))
             if diagnosis.method not in ("hmc", "mclmc"):  # which have no trees
                 checks.append(_tree_depth(diagnosis, sampler))
-            if (
-                diagnosis.method == "mclmc"
-            ):  # whose momentum keeps its length: it has no energy to explore
+            if diagnosis.method == "mclmc":
+                # Its momentum keeps its length: there is no energy to explore.
                 checks.append(step_size_bias(sampler))
             else:
                 checks.append(_bfmi(diagnosis, sampler))
     if fit is not None:
-        checks += [_optimiser(fit), _elbo(fit), _khat(fit)]
+        checks += fit_checks(fit)
     return tuple(check for check in checks if check is not None)
 
 
@@ -349,56 +348,6 @@ def _not_finite(what: str, per_chain: tuple[int, ...], diagnosis: Diagnosis) -> 
         f"The {what} is not finite in {sum(per_chain)} of {diagnosis.total_draws} draws (by chain "
         f"{', '.join(map(str, per_chain))})"
     )
-
-
-def _optimiser(fit: VariationalSummary) -> Check | None:
-    name = "optimiser"
-    if fit.converged is None:
-        return None  # said nowhere today: nothing was optimised, or its criterion was not kept
-    if fit.converged:
-        return passed(name)
-    return failed(
-        name, "The optimiser stopped before its criterion was met", remedy="Allow more iterations"
-    )
-
-
-def _elbo(fit: VariationalSummary) -> Check | None:
-    name = "ELBO"
-    if not fit.elbo_evaluations:
-        return None
-    if math.isfinite(fit.elbo):
-        return passed(name)
-    return failed(
-        name, f"The last ELBO is {fit.elbo}", "the fit has failed", "Use a smaller step size"
-    )
-
-
-def _khat(fit: VariationalSummary) -> Check:
-    name = "k-hat"
-    if fit.non_finite_ratios:
-        verb = "is" if fit.non_finite_ratios == 1 else "are"
-        return failed(
-            name,
-            f"{_count(fit.non_finite_ratios, 'importance ratio')} `lp - log_q` of the draws {verb} "
-            "not finite, so k-hat cannot be computed",
-            "draws fall outside the posterior's support or overflow",
-        )
-    if math.isnan(fit.khat):
-        return not_judged(
-            name,
-            "k-hat was not computed",
-            f"it needs `lp` and `log_q` of at least {MIN_DRAWS_FOR_KHAT} draws, and largest ratios that are not all "
-            "alike",
-        )
-    if fit.khat > fit.khat_limit:
-        return failed(
-            name,
-            f"Pareto k-hat is {fit.khat:.2f}, above {fit.khat_limit:.2f}",
-            "the approximation misses part of the posterior",
-            "Hold its intervals against MCMC before using them, or try a richer family (full rank) or a better "
-            "parametrisation",
-        )
-    return passed(name)
 
 
 def _chains(chains: tuple[int, ...]) -> str:
