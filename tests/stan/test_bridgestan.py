@@ -102,6 +102,7 @@ def kilobytes() -> int:
 @pytest.mark.skipif(
     not Path("/proc/self/statm").exists(), reason="only Linux says what a process holds"
 )
+@pytest.mark.slow
 def test_nothing_is_lost_in_a_hundred_thousand_calls(own_home, model):
     library = open_library(PROGRAMS / "bernoulli.stan", DATA)
     hopeless = open_library(PROGRAMS / "hopeless.stan")

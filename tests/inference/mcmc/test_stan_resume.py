@@ -34,9 +34,12 @@ def kill(monkeypatch: pytest.MonkeyPatch):
     real = engine.run
 
     def at(share: float) -> None:
+        turns = iter((True,))  # chains run in threads: only the first that comes is killed
+
         def run(program, arguments, folder, *, cancel, watch):
-            monkeypatch.setattr(engine, "run", real)
-            real(program, arguments, folder, cancel=cancel, watch=watch)
+            ended = real(program, arguments, folder, cancel=cancel, watch=watch)
+            if not next(turns, False):
+                return ended
             (csv,) = (word.removeprefix("file=") for word in arguments if word.endswith(".csv"))
             content = Path(csv).read_bytes()
             # Of names to draws: the comments before and the times after them are not equally long each time.
@@ -121,8 +124,9 @@ def test_every_metric_and_engine_goes_on(tmp_path, kill, settings):
     with pytest.raises(Killed):
         method(known_target("stan"), **call)
     tree = method(known_target("stan"), **call)
-    (again,) = filter(None, restarts(tree))
-    assert 0 < again[0] < 200
+    # The other chain was told to end, and may have been at work: it goes on too.
+    again = [chain[0] for chain in restarts(tree) if chain]
+    assert again and all(0 < draw < 200 for draw in again)
     steps = tree["sample_stats"]["step_size"].to_numpy()
     assert [len(set(chain)) for chain in steps] == [1, 1]
     assert tree["posterior"]["x"].shape == (2, 200, 2)
