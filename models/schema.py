@@ -119,6 +119,8 @@ JOINED = "joined"
 """JSON: of every run that was put together with others its file, chains, seed, command, time and machine."""
 RESTARTS = "restarts"
 """Of each chain the draws, from 0, at which a new random stream began, as JSON; absent where there is one a chain."""
+STEIN_IDENTITIES = "stein_identities"
+"""JSON: how far draws of unadjusted dynamics are from satisfying what draws of the density must."""
 CONVERGED = "converged"
 OF_A_RUN = (
     COMMAND,
@@ -130,6 +132,7 @@ OF_A_RUN = (
     MAX_TREE_DEPTH,
     ATTEMPTS,
     RESTARTS,
+    STEIN_IDENTITIES,
     CONVERGED,
 )
 

@@ -9,6 +9,7 @@ from ..alignment.labelling import one_labelling
 from .causes.modes import Heights
 from .facts import Facts
 from .integration import NAME as BIAS
+from .integration import bounds
 from .judging import Case
 from .labels import Labels
 from .remarks import alike_parts, left_out, unjudged
@@ -100,7 +101,14 @@ def _as_ensemble(case: Case, answer: Answer) -> Iterator[str]:
 
 def _bias(raw: Diagnosis) -> Iterator[str]:
     """What chains that agree cannot show."""
-    if raw.outcome_of(BIAS) == "not judged":
+    if raw.outcome_of(BIAS) != "not judged":
+        return
+    if raw.sampler is not None and raw.sampler.identities is not None:
+        yield (
+            "Its draws may have a bias of the step size, which agreement between chains does not show: "
+            f"{bounds(raw.sampler.identities)}."
+        )
+    else:
         yield "Its draws have a bias of the step size, which agreement between chains does not show."
 
 
@@ -332,7 +340,9 @@ def _sampler(raw: Diagnosis) -> Row:
         return Row(SAMPLER, "not judged", "Nothing was recorded of the sampler.")
     energy = f"; E-BFMI is at least {raw.sampler.min_bfmi:.2f}" if raw.sampler.bfmi else ""
     tree = ", no tree at its limit" if raw.outcome_of("tree depth") == "passed" else ""
-    return Row(SAMPLER, "passed", f"No divergences{tree}{energy}.")
+    judged = raw.sampler.identities
+    bias = f"; {bounds(judged)}" if judged is not None else ""
+    return Row(SAMPLER, "passed", f"No divergences{tree}{energy}{bias}.")
 
 
 def _missing(raw: Diagnosis) -> str:

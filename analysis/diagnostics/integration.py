@@ -1,22 +1,33 @@
-"""What unadjusted dynamics leaves in its draws: a bias of the step size, which no comparison of chains can show."""
+"""What unadjusted dynamics leaves in its draws: a bias of the step size, which no comparison of chains can show.
+
+Gradients of the log density at the draws can: they have to satisfy two identities, whose misses bound how far means and
+variances are off (`inference/microcanonical/identities.py`).
+"""
 
 from __future__ import annotations
 
 import math
 
-from ..posterior.sampler import SamplerSummary
+from ..posterior.sampler import Identities, SamplerSummary
 from .checks import Check, failed, not_judged, passed
 
 NAME = "step-size bias"
 LOST = 1.0
 """Energy variance per parameter from which on the integrator does not follow the density at all."""
+SHIFT = 0.1
+"""How far a mean may be off, in standard deviations given the others: the Monte Carlo error of 100 draws."""
+SPREAD = 0.2
+"""How far a variance may be off, as a share: a tenth of the standard deviation."""
+GROSS = 2.5
+"""How many times as far off the draws are of no use: a quarter of a standard deviation, half of a variance."""
+REMEDY = "Lower `energy_variance`, warm up longer, or use `adjusted=True`"
 
 
 def step_size_bias(sampler: SamplerSummary) -> Check | None:
-    """Judge microcanonical dynamics by the energy errors of its steps; None where it was adjusted for them."""
+    """Judge microcanonical dynamics by energy errors and gradients at the draws; passed where it was adjusted."""
     if sampler.acceptance_per_chain:
         return passed(NAME)
-    variance = sampler.energy_variance
+    variance, found = sampler.energy_variance, sampler.identities
     if math.isnan(variance):
         return not_judged(
             NAME,
@@ -29,11 +40,58 @@ def step_size_bias(sampler: SamplerSummary) -> Check | None:
             NAME,
             fact,
             "the integrator does not follow the density, and the draws are not those of the posterior",
-            "Lower `energy_variance`, warm up longer, or use `adjusted=True`",
+            REMEDY,
         )
+    if found is None:
+        return not_judged(
+            NAME,
+            fact,
+            "the draws have a bias of the step size, which neither R-hat nor ESS shows",
+            "Hold what matters against a run with a smaller `energy_variance`, `adjusted=True` or `nuts`",
+        )
+    if off := _off(found):
+        return failed(
+            NAME,
+            f"By the gradients of the log density at the draws {off}",
+            "the steps are too long for the density, or the chains were still on their way to it",
+            REMEDY,
+        )
+    if found.shift.most <= SHIFT and found.spread.most <= SPREAD:
+        return passed(NAME)
     return not_judged(
         NAME,
-        fact,
-        "the draws have a bias of the step size, which neither R-hat nor ESS shows",
-        "Hold what matters against a run with a smaller `energy_variance`, `adjusted=True` or `nuts`",
+        f"{fact}, and {bounds(found)}",
+        "a bias of the step size is not excluded, which neither R-hat nor ESS shows",
+        "Take more draws, which narrow these bounds, or hold what matters against `adjusted=True` or `nuts`",
     )
+
+
+def is_gross(sampler: SamplerSummary) -> bool:
+    """Tell whether the bias is certain, and so large that the draws are of no use."""
+    found = sampler.identities
+    off = found is not None and (
+        found.shift.least > GROSS * SHIFT or found.spread.least > GROSS * SPREAD
+    )
+    return off or sampler.energy_variance > LOST
+
+
+def bounds(found: Identities) -> str:
+    """How far off means and variances may be at most."""
+    return (
+        f"by the gradients at the draws no mean is off by more than {found.shift.most:.2g} standard deviations, no "
+        f"variance by more than {found.spread.most:.0%}"
+    )
+
+
+def _off(found: Identities) -> str:
+    """What is certainly too far off; empty where nothing is."""
+    parts = []
+    if found.shift.least > SHIFT:
+        parts.append(
+            f"the mean of `{found.shift.coordinate}` is off by at least {found.shift.least:.2g} standard deviations"
+        )
+    if found.spread.least > SPREAD:
+        parts.append(
+            f"the variance of `{found.spread.coordinate}` is off by at least {found.spread.least:.0%}"
+        )
+    return " and ".join(parts)

@@ -22,6 +22,7 @@ from .causes.not_finite import first_broken
 from .causes.short import times_as_many
 from .causes.stuck import Run, longest_run, narrow_chains
 from .facts import Facts
+from .integration import is_gross, step_size_bias
 from .labels import Labels
 from .verdict import Answer, Cause
 
@@ -149,7 +150,10 @@ class Case:
 
     @cached_property
     def _sampler_fails(self) -> tuple[Cause, ...]:
-        """What forbids use although chains agree: many divergences, or such as lie where a scale is small."""
+        """What forbids use although chains agree: steps that bias the draws; divergences, many or at small scales."""
+        sampler = self.before.raw.sampler
+        if sampler is not None and is_gross(sampler) and (check := step_size_bias(sampler)):
+            return (say.biased_steps(check),)
         diverging = self.before.diverging
         if diverging is None or not diverging.any():
             return ()

@@ -9,6 +9,7 @@ from ..posterior.modes import ModesSummary
 from .causes.funnel import Funnel
 from .causes.modes import Heights
 from .causes.stuck import Run
+from .checks import Check
 from .facts import Facts
 from .result import Diagnosis
 from .verdict import Cause
@@ -107,6 +108,11 @@ def divergences(raw: Diagnosis) -> Cause:
         f"{count} of {raw.total_draws} draws diverged ({100 * share:.0f} %).",
         "Raise the target acceptance rate (0.95 or 0.99); where that does not help, reparametrise.",
     )
+
+
+def biased_steps(check: Check) -> Cause:
+    """Steps that were certainly too long."""
+    return Cause("step-size", f"{check.fact}: {check.meaning}.", f"{check.remedy}.")
 
 
 def modes(facts: Facts, found: Heights | None) -> Cause:

@@ -22,6 +22,39 @@ JUDGED = (schema.LP, schema.ENERGY, schema.DIVERGING, schema.TREE_DEPTH)
 
 
 @dataclass(frozen=True)
+class Distance:
+    """How far draws are from satisfying an identity in all coordinates of the unconstrained space.
+
+    Attributes
+    ----------
+    coordinate : str
+        The coordinate farthest from it beyond Monte Carlo error.
+    least, most : float
+        The largest distance that is certain, and the largest that is possible.
+    """
+
+    coordinate: str
+    least: float
+    most: float
+
+
+@dataclass(frozen=True)
+class Identities:
+    """What gradients of the log density at the draws say of their bias (`inference/microcanonical/identities.py`).
+
+    Attributes
+    ----------
+    shift : Distance
+        Of means, in standard deviations of a coordinate given the others.
+    spread : Distance
+        Of variances, as shares of the true ones.
+    """
+
+    shift: Distance
+    spread: Distance
+
+
+@dataclass(frozen=True)
 class SamplerSummary:
     """How a Markov chain sampler fared.
 
@@ -53,6 +86,8 @@ class SamplerSummary:
         Statistics that have values that are not finite: how many, chain by chain.
     energy_variance : float
         Of unadjusted microcanonical dynamics: mean squared energy error of a step per parameter; else NaN.
+    identities : Identities or None
+        Of the same: its bias, as far as gradients at the draws tell.
     gradient_evaluations : int or None
         Leapfrog steps of the kept draws.
     sampling_seconds, warmup_seconds : float
@@ -80,6 +115,7 @@ class SamplerSummary:
     sampled: bool = True
     not_finite: dict[str, tuple[int, ...]] = field(default_factory=dict)
     energy_variance: float = NAN
+    identities: Identities | None = None
     gradient_evaluations: int | None = None
     sampling_seconds: float = NAN
     warmup_seconds: float = NAN
@@ -101,6 +137,7 @@ def sampler_summary(view: View, draws: Draws) -> SamplerSummary:
         **_movement(view, draws),
         **_steps(view),
         not_finite=_not_finite(view),
+        identities=_identities(view),
         gradient_evaluations=_gradient_evaluations(view),
         sampling_seconds=_seconds(view, schema.SAMPLING_SECONDS),
         warmup_seconds=_seconds(view, schema.WARMUP_SECONDS),
@@ -178,6 +215,11 @@ def _steps(view: View) -> dict:
     if (step_size := recorded(view, schema.STEP_SIZE)) is not None:
         steps["step_size"] = _floats(step_size[:, -1])
     return steps
+
+
+def _identities(view: View) -> Identities | None:
+    found = view.parsed(schema.STEIN_IDENTITIES)
+    return found and Identities(Distance(**found["shift"]), Distance(**found["spread"]))
 
 
 def _heights(view: View) -> dict:

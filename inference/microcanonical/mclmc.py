@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import xarray as xr
 
+from onebasin.models import schema
 from onebasin.models.pointwise import LIMIT_MB
 from onebasin.models.settings import given_or_default
 from onebasin.models.target import Target
@@ -14,6 +16,7 @@ from ..contract import method
 from ..definition import engine_for
 from ..mcmc.chains import ChainsRequest, RunChain
 from ..mcmc.sample import sample
+from ..precision import precision
 from ..provenance import package_versions
 from .settings import GRADIENTS, MclmcSettings
 
@@ -51,7 +54,8 @@ def mclmc(
         Group `posterior` with every variable as (chain, draw, ...), `sample_stats` with `lp` (nats), `step_size`,
         `n_steps` (integration steps since the draw before), `length` (way after which the momentum is forgotten),
         `diverging` (a step among them was not finite, and not taken) and `energy_variance` (mean squared energy error
-        of a step per parameter) or, adjusted, `acceptance_rate`; each (chain, draw).
+        of a step per parameter) or, adjusted, `acceptance_rate`; each (chain, draw). Attribute `stein_identities`,
+        unadjusted: what gradients at the draws say of the bias, by which `diagnose` judges it.
 
     Raises
     ------
@@ -82,11 +86,12 @@ def mclmc(
     >>> posterior["posterior"]["W1"].shape
     (2, 200, 1, 2)
     """
-    return sample(
+    settings = given_or_default(settings, MclmcSettings, taker="mclmc")
+    posterior = sample(
         target,
         "mclmc",
         engine=None,
-        settings=given_or_default(settings, MclmcSettings, taker="mclmc"),
+        settings=settings,
         seed=seed,
         checkpoint=checkpoint,
         predictive_mb=predictive_mb,
@@ -96,6 +101,20 @@ def mclmc(
         more=_versions(target),
         gradients=GRADIENTS,
     )
+    if not settings.adjusted and (found := _identities(target, settings, posterior)) is not None:
+        posterior.attrs[schema.STEIN_IDENTITIES] = schema.encode(found)
+    return posterior
+
+
+def _identities(
+    target: Target, settings: MclmcSettings, posterior: xr.DataTree
+) -> dict[str, Any] | None:
+    """What the draws say of the bias of their steps."""
+    from ..density.network import density_of
+    from .identities import Identities
+
+    with precision(settings.dtype):
+        return Identities(density_of(target)).of(posterior)
 
 
 def _versions(target: Target) -> dict[str, str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -55,8 +57,57 @@ def test_adjusted_draws_have_no_bias_and_no_energy_to_judge() -> None:
     assert found.outcome_of("tree depth") is None
 
 
+def with_identities(
+    shift: tuple[float, float] = (0.0, 0.05), spread: tuple[float, float] = (0.0, 0.1)
+) -> xr.DataTree:
+    """Draws whose gradients were looked at; what is certain and what is possible of both identities."""
+    tree = posterior()
+    tree.attrs["stein_identities"] = json.dumps(
+        {
+            name: {"coordinate": coordinate, "least": least, "most": most}
+            for name, coordinate, (least, most) in (
+                ("shift", "x[0]", shift),
+                ("spread", "x[2]", spread),
+            )
+        }
+    )
+    return tree
+
+
+def test_gradients_that_fit_are_evidence_and_pass() -> None:
+    found = diagnose(with_identities())
+    assert (found.verdict, found.outcome_of("step-size bias")) == ("usable", "passed")
+    assert "bias of the step size" not in found.judgement.sentence
+    (sampler,) = (row for row in found.judgement.rows if row.name == "sampler")
+    assert "no mean is off by more than 0.05 standard deviations" in sampler.sentence
+    assert "no variance by more than 10%" in sampler.sentence
+
+
+@pytest.mark.parametrize("wide", [{"shift": (0.02, 0.15)}, {"spread": (0.1, 0.3)}])
+def test_what_is_not_excluded_is_not_judged(wide: dict) -> None:
+    found = diagnose(with_identities(**wide))
+    assert (found.verdict, found.outcome_of("step-size bias")) == ("usable", "not judged")
+    assert "may have a bias of the step size" in found.judgement.sentence
+    assert any("Take more draws" in said for said in found.judgement.unjudged)
+
+
+def test_a_bias_that_is_certain_is_said_beside_the_answer() -> None:
+    found = diagnose(with_identities((0.12, 0.2), (0.25, 0.4)))
+    assert (found.verdict, found.outcome_of("step-size bias")) == ("usable", "failed")
+    assert "mean of `x[0]` is off by at least 0.12 standard deviations" in found.judgement.sentence
+    assert "variance of `x[2]` is off by at least 25%" in found.judgement.sentence
+
+
+@pytest.mark.parametrize("gross", [{"shift": (0.3, 0.4)}, {"spread": (0.6, 1.3)}])
+def test_a_gross_bias_forbids_use(gross: dict) -> None:
+    found = diagnose(with_identities(**gross))
+    assert (found.verdict, found.causes) == ("unusable", ("step-size",))
+    assert "`adjusted=True`" in found.judgement.causes[0].remedy
+
+
 def test_steps_that_lose_the_density_fail() -> None:
     found = diagnose(posterior(6.0))
+    assert (found.verdict, found.causes) == ("unusable", ("step-size",))
     assert found.outcome_of("step-size bias") == "failed"
     assert any("Lower `energy_variance`" in said for said in found.warnings)
 

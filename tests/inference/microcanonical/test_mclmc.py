@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -43,7 +44,9 @@ def scaled(sds: tuple[float, ...]) -> Target:
 
 def test_adjusted_has_the_known_moments() -> None:
     settings = MclmcSettings(adjusted=True, warmup=600, draws=1500, thin=2)
-    post = mclmc(known_target("numpyro"), settings=settings, seed=2).posterior
+    tree = mclmc(known_target("numpyro"), settings=settings, seed=2)
+    assert "stein_identities" not in tree.attrs  # there is no bias to look for
+    post = tree.posterior
     x, tau = post["x"].to_numpy(), post["tau"].to_numpy()
     for i in range(2):
         assert_mean(x[..., i], MEAN[i])
@@ -71,6 +74,9 @@ def test_unadjusted_bias_falls_with_the_energy_variance() -> None:
     assert_mean((fine.posterior["x"].to_numpy() / sds)[..., 0] ** 2, 1.0)
     found = fine.sample_stats["energy_variance"].mean()
     assert 0.5e-5 < found < 5e-5
+    by_gradients = [json.loads(tree.attrs["stein_identities"])["spread"] for tree in (rough, fine)]
+    assert by_gradients[0]["least"] > 0.1  # the gradients see it too
+    assert by_gradients[1]["least"] == 0
 
 
 def test_the_form_is_that_of_other_chains(run: xr.DataTree) -> None:

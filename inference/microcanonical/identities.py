@@ -1,0 +1,142 @@
+"""What draws of a density must satisfy, coordinate by coordinate: the evidence of a step-size bias.
+
+For draws of a density p over vectors, whose score is the gradient g of log p, integration by parts gives E[g_i] = 0
+and E[(z_i - c_i) g_i] = -1 for any constants c (Stein's identities). Draws of another density do not satisfy them: were
+both normal and nothing but coordinate i off, E[g_i] over the standard deviation of g_i would be how far its mean lies
+below the true one in conditional standard deviations, and -E[(z_i - c_i) g_i] the ratio of its variance to the true
+one. At a kink of the density (ReLU) the parts need no more than that it is continuous.
+
+Both hold within a mode as well as over all of them, so that neither says whether chains have met every mode.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import Float
+
+from ..density.base import LogDensity
+
+BATCHES = 10
+"""Runs of successive draws that each chain is cut into: the Monte Carlo error is that of their means."""
+ERROR_RATE = 0.01
+"""Rate at which true draws leave an interval of any coordinate, all coordinates of both identities together."""
+CLOSE = {"float64": 1e-6, "float32": 1e-2}
+"""How near a recorded log density is to that of the draw put back into the unconstrained space, relatively."""
+
+Means = dict[str, Float[np.ndarray, " param"]]
+
+
+class Identities:
+    """Holds draws of one density to both identities; compiled once for draws of one number.
+
+    Parameters
+    ----------
+    density : LogDensity
+        Of vectors (param,), in the precision that JAX is in.
+    """
+
+    def __init__(self, density: LogDensity) -> None:
+        self.density = density
+        self._vector = jax.jit(density.unconstrain)
+        self._batch = jax.jit(self._means)
+
+    def of(self, posterior: xr.DataTree) -> dict[str, Any] | None:
+        """How far draws are from satisfying the identities, with simultaneous intervals of all coordinates.
+
+        Parameters
+        ----------
+        posterior : DataTree
+            Its draws with their log densities `lp`.
+
+        Returns
+        -------
+        dict or None
+            `shift` and `spread`, each with the `coordinate` farthest beyond its error, and of all coordinates `least`
+            (the largest distance that is certain) and `most` (the largest that is possible); the number of
+            `coordinates`, and the `error_rate`. None where there are too few draws, or they cannot be put back into
+            the unconstrained space.
+        """
+        draws, lp = posterior["posterior"], posterior["sample_stats"]["lp"]
+        size = draws.sizes["draw"] // BATCHES
+        if size < 2:
+            return None
+        names = self.density.names
+        first = self._vector({name: jnp.asarray(draws[name].values[0, 0]) for name in names})
+        found: list[Means] = []
+        for chain in range(draws.sizes["chain"]):
+            drawn = {name: draws[name].isel(chain=chain).values for name in names}
+            heights = lp.isel(chain=chain).values
+            for number in range(BATCHES):
+                part = slice(number * size, (number + 1) * size)
+                values = {name: jnp.asarray(each[part]) for name, each in drawn.items()}
+                misfit, means = self._batch(values, jnp.asarray(heights[part]), first)
+                if not misfit < CLOSE[str(lp.dtype)]:
+                    return None
+                found.append({name: np.asarray(mean, np.float64) for name, mean in means.items()})
+        return _judged(
+            {name: np.stack([m[name] for m in found]) for name in found[0]}, self.density
+        )
+
+    def _means(
+        self, values: dict[str, jax.Array], recorded: jax.Array, first: jax.Array
+    ) -> tuple[jax.Array, dict[str, jax.Array]]:
+        """Means over a batch of draws, and the largest misfit of their log densities."""
+        z = jax.vmap(self.density.unconstrain)(values)
+        heights, scores = jax.vmap(jax.value_and_grad(self.density.log_density))(z)
+        misfit = jnp.max(jnp.abs(heights - recorded) / (1 + jnp.abs(recorded)))
+        away = z - first[None]  # rounding would swallow the spread of what lies far from zero
+        return misfit, {
+            "score": scores.mean(0),
+            "square": (scores**2).mean(0),
+            "away": away.mean(0),
+            "product": (away * scores).mean(0),
+        }
+
+
+def _judged(
+    means: dict[str, Float[np.ndarray, "batch param"]], density: LogDensity
+) -> dict[str, Any] | None:
+    """Intervals from means of batches."""
+    from scipy.stats import t
+
+    count, size = means["score"].shape
+    total = {name: mean.mean(axis=0) for name, mean in means.items()}
+    sd = np.sqrt(np.maximum(total["square"] - total["score"] ** 2, 0))
+    if not (sd > 0).all():  # a flat direction, or not finite: nothing is measured in its terms
+        return None
+    width = t.isf(ERROR_RATE / (2 * 2 * size), count - 1) / math.sqrt(count)
+    shifts = means["score"] / sd
+    ratios = -(means["product"] - total["away"] * means["score"])
+    return {
+        "shift": _farthest(shifts.mean(0), width * shifts.std(0, ddof=1), density),
+        "spread": _farthest(ratios.mean(0) - 1, width * ratios.std(0, ddof=1), density),
+        "coordinates": size,
+        "error_rate": ERROR_RATE,
+    }
+
+
+def _farthest(
+    distances: Float[np.ndarray, " param"], errors: Float[np.ndarray, " param"], density: Any
+) -> dict[str, Any]:
+    certain = np.abs(distances) - errors
+    worst = int(np.argmax(certain))
+    return {
+        "coordinate": _name(density, worst),
+        "least": float(max(certain[worst], 0.0)),
+        "most": float(np.max(np.abs(distances) + errors)),
+    }
+
+
+def _name(density: Any, number: int) -> str:
+    """Variable and place of a coordinate of the vector."""
+    for name, places in density.places().items():
+        if number in places:
+            place = np.argwhere(places == number)[0]
+            return f"{name}[{','.join(map(str, place))}]" if place.size else str(name)
+    raise AssertionError(f"coordinate {number} has no place")

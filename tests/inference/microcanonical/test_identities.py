@@ -1,0 +1,120 @@
+"""Stein's identities at draws: what is held against exact draws, and against draws whose error is known."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+import xarray as xr
+
+from onebasin.inference.density.network import density_of
+from onebasin.inference.microcanonical.identities import Identities
+from onebasin.models import Target
+
+SCALES = np.array([0.01, 1.0, 100.0])
+CENTRE = 1000.0
+CORRELATION = 0.8
+
+
+def model() -> None:
+    """Normal coordinates far from zero, of unlike scales; a positive one; and two that go together."""
+    numpyro.sample("x", dist.Normal(CENTRE, jnp.asarray(SCALES)).to_event(1))
+    numpyro.sample("tau", dist.LogNormal(0.0, 0.5))
+    covariance = jnp.array([[1.0, CORRELATION], [CORRELATION, 1.0]])
+    numpyro.sample("pair", dist.MultivariateNormal(jnp.zeros(2), covariance))
+
+
+DENSITY = density_of(Target("normal", numpyro_model=model))
+HELD = Identities(DENSITY)
+HEIGHTS = jax.jit(jax.vmap(jax.vmap(lambda v: DENSITY.log_density(DENSITY.unconstrain(v)))))
+
+
+def draws(seed: int, *, shift: float = 0.0, widen: float = 1.0, count: int = 1000) -> xr.DataTree:
+    """Four chains of independent draws of the target; `shift` moves x[0] and `widen` scales x[2], in its sds."""
+    rng = np.random.default_rng(seed)
+    x = CENTRE + SCALES * rng.standard_normal((4, count, 3)) * [1, 1, widen]
+    x[..., 0] += shift * SCALES[0]
+    root = np.linalg.cholesky([[1, CORRELATION], [CORRELATION, 1]])
+    values = {
+        "x": x,
+        "tau": np.exp(0.5 * rng.standard_normal((4, count))),
+        "pair": rng.standard_normal((4, count, 2)) @ root.T,
+    }
+    return tree(values)
+
+
+def tree(values: dict[str, np.ndarray]) -> xr.DataTree:
+    """A posterior with the log densities of its draws."""
+    lp = HEIGHTS(values)
+    return xr.DataTree.from_dict(
+        {
+            "posterior": xr.Dataset(
+                {
+                    n: (("chain", "draw", *(f"{n}_{i}" for i in range(v.ndim - 2))), v)
+                    for n, v in values.items()
+                }
+            ),
+            "sample_stats": xr.Dataset({"lp": (("chain", "draw"), np.asarray(lp))}),
+        }
+    )
+
+
+def test_intervals_of_true_draws_leave_zero_out_at_the_stated_rate() -> None:
+    """Of 40 posteriors at 1 %, 3 or more false alarms have a chance below 1 %."""
+    found = [HELD.of(draws(seed, count=200)) for seed in range(40)]
+    alarms = sum(f["shift"]["least"] > 0 or f["spread"]["least"] > 0 for f in found)
+    assert alarms <= 2
+
+
+def test_a_shift_is_named_and_measured() -> None:
+    found = HELD.of(draws(1, shift=0.5))
+    assert found is not None
+    assert found["shift"]["coordinate"] == "x[0]"
+    assert found["shift"]["least"] < 0.5 < found["shift"]["most"]
+    assert found["shift"]["least"] > 0.35
+
+
+def test_a_variance_is_named_and_measured() -> None:
+    found = HELD.of(draws(1, widen=1.2))
+    assert found is not None
+    assert found["spread"]["coordinate"] == "x[2]"
+    assert found["spread"]["least"] < 0.44 < found["spread"]["most"]
+    assert found["spread"]["least"] > 0.2
+
+
+def test_draws_of_other_labels_and_modes_are_no_bias() -> None:
+    """A chain in either sign of a symmetric density satisfies both identities."""
+
+    def two() -> None:
+        x = numpyro.sample("x", dist.Normal(0.0, 5.0))
+        numpyro.factor("modes", -0.5 * ((jnp.abs(x) - 4.0) / 0.2) ** 2)
+
+    rng = np.random.default_rng(0)
+    precision = 1 / 0.2**2 + 1 / 25
+    x = 4.0 / 0.2**2 / precision + rng.standard_normal((4, 1000)) / np.sqrt(precision)
+    x *= np.array([1, -1, 1, 1])[:, None]
+    lp = -0.5 * ((np.abs(x) - 4) / 0.2) ** 2 - 0.5 * (x / 5) ** 2 - np.log(5 * np.sqrt(2 * np.pi))
+    posterior = xr.DataTree.from_dict(
+        {
+            "posterior": xr.Dataset({"x": (("chain", "draw"), x)}),
+            "sample_stats": xr.Dataset({"lp": (("chain", "draw"), lp)}),
+        }
+    )
+    found = Identities(density_of(Target("two", numpyro_model=two))).of(posterior)
+    assert found is not None
+    assert found["shift"]["least"] == found["spread"]["least"] == 0
+
+
+def test_draws_of_another_density_are_not_judged_by_this_one() -> None:
+    """What cannot be put back into the unconstrained space has another log density than was recorded."""
+    posterior = draws(1)
+    posterior["sample_stats"]["lp"] = posterior["sample_stats"]["lp"] + 1.0
+    assert HELD.of(posterior) is None
+
+
+@pytest.mark.parametrize("count", [5, 19])
+def test_too_few_draws_are_not_judged(count: int) -> None:
+    assert HELD.of(draws(1, count=count)) is None
