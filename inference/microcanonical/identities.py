@@ -62,7 +62,8 @@ class Identities:
             `coordinates`, and the `error_rate`. None where there are too few draws, or they cannot be put back into
             the unconstrained space.
         """
-        draws, lp = posterior["posterior"], posterior["sample_stats"]["lp"]
+        draws = posterior["posterior"].to_dataset()
+        lp = posterior["sample_stats"].to_dataset()["lp"]
         size = draws.sizes["draw"] // BATCHES
         if size < 2:
             return None
