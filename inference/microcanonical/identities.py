@@ -12,7 +12,7 @@ Both hold within a mode as well as over all of them, so that neither says whethe
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -29,6 +29,15 @@ ERROR_RATE = 0.01
 CLOSE = {"float64": 1e-6, "float32": 1e-2}
 """How near a recorded log density is to that of the draw put back into the unconstrained space, relatively."""
 
+
+@runtime_checkable
+class Vectors(LogDensity, Protocol):
+    """A log density that knows which coordinate is whose."""
+
+    def places(self) -> dict[str, np.ndarray]:
+        """Where every coordinate of a variable stands in the vector."""
+
+
 Means = dict[str, Float[np.ndarray, " param"]]
 
 
@@ -37,11 +46,11 @@ class Identities:
 
     Parameters
     ----------
-    density : LogDensity
+    density : Vectors
         Of vectors (param,), in the precision that JAX is in.
     """
 
-    def __init__(self, density: LogDensity) -> None:
+    def __init__(self, density: Vectors) -> None:
         self.density = density
         self._vector = jax.jit(density.unconstrain)
         self._batch = jax.jit(self._means)
@@ -101,7 +110,7 @@ class Identities:
 
 
 def _judged(
-    means: dict[str, Float[np.ndarray, "batch param"]], density: LogDensity
+    means: dict[str, Float[np.ndarray, "batch param"]], density: Vectors
 ) -> dict[str, Any] | None:
     """Intervals from means of batches."""
     from scipy.stats import t
@@ -123,7 +132,7 @@ def _judged(
 
 
 def _farthest(
-    distances: Float[np.ndarray, " param"], errors: Float[np.ndarray, " param"], density: Any
+    distances: Float[np.ndarray, " param"], errors: Float[np.ndarray, " param"], density: Vectors
 ) -> dict[str, Any]:
     certain = np.abs(distances) - errors
     worst = int(np.argmax(certain))
@@ -134,7 +143,7 @@ def _farthest(
     }
 
 
-def _name(density: Any, number: int) -> str:
+def _name(density: Vectors, number: int) -> str:
     """Variable and place of a coordinate of the vector."""
     for name, places in density.places().items():
         if number in places:
