@@ -1,17 +1,18 @@
 """A record made in parts: what a further run of the same study has measured is added to it.
 
-    python -m onebasin.studies.lab.joining studies/results/NAME.json RUN_FOLDER [RUN_FOLDER ...]
+    python -m onebasin.studies.lab.joining studies/results/NAME.json RUN_FOLDER [RUN_FOLDER ...] [--later advi.init ...]
 
 A study that takes hours may run in parts (`--only`), on several days or machines of a kind, whose folders need not be
 kept: a record holds every row that its page is made from. Parts have to agree in settings and versions, which decide
-all numbers but times; where machines differ, the record names them all.
+all numbers but times; where machines differ, the record names them all. A setting that the record predates is named
+with `--later`: whoever names it has seen that the part does there what was done before there was a choice.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,16 +26,22 @@ AGREE = ("study", "config_hash", "versions")
 """What parts have to agree in."""
 
 
-def join(record: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, Any]:
+def join(
+    record: Mapping[str, Any], part: Mapping[str, Any], later: Collection[str] = ()
+) -> dict[str, Any]:
     """Add a part's rows to a record; both as the JSON of a record says them, without checksums.
 
-    The command, the commit and the seconds are those of both.
+    The command, the commit and the seconds are those of both; the settings are the part's, if some came `later`, such
+    as ``advi.init``.
 
     Raises
     ------
     StudyError
         If they do not agree, or hold another row of one cell.
     """
+    predates = later and part["config"] != record["config"]
+    if predates and _without(part["config"], later) == record["config"]:
+        record = {**record, **{name: part[name] for name in ("config", "config_hash")}}
     for name in AGREE:
         if record[name] != part[name]:
             raise StudyError(
@@ -57,6 +64,15 @@ def join(record: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _without(config: Mapping[str, Any], later: Collection[str], above: str = "") -> dict[str, Any]:
+    """Settings but for those that came later, each named with all that it is part of."""
+    return {
+        name: _without(value, later, f"{above}{name}.") if isinstance(value, Mapping) else value
+        for name, value in config.items()
+        if f"{above}{name}" not in later
+    }
+
+
 def _both(old: str, new: str, between: str) -> str:
     return between.join(dict.fromkeys([*str(old).split(between), str(new)]))
 
@@ -71,7 +87,7 @@ def _check_keys(old: Frame, added: list[Any]) -> None:
         )
 
 
-def join_run(numbers: Path, folder: Path) -> None:
+def join_run(numbers: Path, folder: Path, later: Collection[str] = ()) -> None:
     """Add a run's folder to a record, and write both of the record's files.
 
     Raises
@@ -84,7 +100,7 @@ def join_run(numbers: Path, folder: Path) -> None:
     if run.get("status") != "done":
         raise StudyError(f"`folder` is {folder}, whose run is not finished: finish it first.")
     part = {"study": run["study"], **made_by(run), "frames": findings["frames"]}
-    rewrite_record(numbers, join(record, part))
+    rewrite_record(numbers, join(record, part, later))
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -99,9 +115,13 @@ def _read(path: Path) -> dict[str, Any]:
 
 def main() -> None:
     """Add the folders that are named to the record that is named first."""
-    numbers, *folders = map(Path, sys.argv[1:])
-    for folder in folders:
-        join_run(numbers, folder)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("record", type=Path)
+    parser.add_argument("folders", type=Path, nargs="+")
+    parser.add_argument("--later", nargs="+", default=(), metavar="SETTING")
+    args = parser.parse_args()
+    for folder in args.folders:
+        join_run(args.record, folder, args.later)
 
 
 if __name__ == "__main__":

@@ -117,6 +117,20 @@ def test_parts_that_do_not_agree_are_refused_and_the_record_stays(tmp_path):
     assert record.read_bytes() == before
 
 
+def test_settings_that_a_record_predates_have_to_be_named(tmp_path):
+    record, part = split_record(tmp_path, "boston", first=30)
+    run = json.loads((part / "run.json").read_text(encoding="utf-8"))
+    config = {**run["config"], "advi": {**run["config"]["advi"], "new": 0, "newer": 1}}
+    run = seal_json(run | {"config": config, "config_hash": "another"})
+    (part / "run.json").write_text(json.dumps(run))
+    for named in ((), ("advi.new",), ("new", "newer")):
+        with pytest.raises(StudyError, match="`part` has another config_hash"):
+            join_run(record, part, named)
+    join_run(record, part, ("advi.new", "advi.newer"))
+    joined = json.loads(record.read_text(encoding="utf-8"))
+    assert (joined["config"], joined["config_hash"]) == (config, "another")
+
+
 def test_other_numbers_of_a_recorded_cell_are_refused(tmp_path):
     record, part = split_record(tmp_path, "boston", first=30)
     join_run(record, part)
