@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 from pathlib import Path
@@ -30,15 +31,18 @@ class Killed(BaseException):
 
 @pytest.fixture
 def kill(monkeypatch: pytest.MonkeyPatch):
-    """Give a function that lets the next program be killed when it has written so much of names and draws."""
+    """Give a function that lets a program be killed when it has written so much of names and draws.
+
+    Of several chains, which run in threads, the last to end is killed: the others have written all of theirs.
+    """
     real = engine.run
 
-    def at(share: float) -> None:
-        turns = iter((True,))  # chains run in threads: only the first that comes is killed
+    def at(share: float, chains: int = 1) -> None:
+        ends = itertools.count(1)
 
         def run(program, arguments, folder, *, cancel, watch):
             ended = real(program, arguments, folder, cancel=cancel, watch=watch)
-            if not next(turns, False):
+            if next(ends) != chains:
                 return ended
             (csv,) = (word.removeprefix("file=") for word in arguments if word.endswith(".csv"))
             content = Path(csv).read_bytes()
@@ -120,7 +124,7 @@ def test_a_chain_that_goes_on_samples_the_same_posterior(tmp_path, kill, caplog)
 def test_every_metric_and_engine_goes_on(tmp_path, kill, settings):
     method = ob.hmc if isinstance(settings, ob.HmcSettings) else ob.nuts
     call = {"engine": "stan", "settings": settings, "checkpoint": tmp_path}
-    kill(0.8)
+    kill(0.8, settings.chains)
     with pytest.raises(Killed):
         method(known_target("stan"), **call)
     tree = method(known_target("stan"), **call)
