@@ -55,6 +55,8 @@ def read_tree(
     """
     import xarray as xr  # here: what reads no files does without
 
+    from .hdf5 import RememberingFile
+
     wanted = f"`path` must name a file that {writer} wrote, and {path}"
     if not path.is_file():
         what = "is a folder" if path.is_dir() else "does not exist or is no file"
@@ -69,7 +71,7 @@ def read_tree(
             if seal is Seal.UNSEALED:
                 _go_through(tree)
         elif not damaged:
-            with xr.open_datatree(path, engine=_ENGINE) as opened:
+            with RememberingFile(path) as file, xr.open_datatree(file, engine=_ENGINE) as opened:
                 tree = opened.load()
     except ClaimError as reason:
         raise error(f"{wanted} {reason}.") from None

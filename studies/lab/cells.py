@@ -29,6 +29,10 @@ METHOD_WORDS = {
 ENGINE_WORDS = {"numpyro": "NumPyro", "stan": "Stan"}
 
 
+_HELD = 2**28
+"""Bytes of posteriors that are held in memory after they were read, the last ones first."""
+
+
 class CellFailed(OnebasinError, RuntimeError):
     """A posterior that could not be made; raised by a study's `make`, it fails that cell alone."""
 
@@ -115,12 +119,17 @@ class Outcomes:
     failures: Mapping[Cell, str]
     broken: tuple[Cell, ...] = ()
     _diagnoses: dict[Cell, Diagnosis] = field(default_factory=dict, init=False, repr=False)
+    _held: dict[Cell, xr.DataTree] = field(default_factory=dict, init=False, repr=False)
 
     def tree(self, cell: Cell) -> xr.DataTree:
-        """Read the posterior of a cell that succeeded."""
+        """Read the posterior of a cell that succeeded; a report asks for each a dozen times."""
         from onebasin.inference.posterior import open_posterior
 
-        return open_posterior(self.paths[cell])
+        found = self._held.pop(cell, None)
+        found = self._held[cell] = open_posterior(self.paths[cell]) if found is None else found
+        while len(self._held) > 1 and sum(tree.nbytes for tree in self._held.values()) > _HELD:
+            del self._held[next(iter(self._held))]
+        return found.copy(deep=False)
 
     def diagnosis(self, cell: Cell) -> Diagnosis:
         """Diagnose the posterior of a cell that succeeded, once."""

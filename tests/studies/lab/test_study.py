@@ -5,7 +5,9 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
+import xarray as xr
 
 from onebasin.inference import NutsSettings
 from onebasin.models import Parametrisation
@@ -172,6 +174,27 @@ def test_outcomes_without_a_posterior_say_which_there_are(tmp_path):
         Outcomes({cell: tmp_path}, {}).by_key("a")
     with pytest.raises(StudyError, match="there are: none"):
         Outcomes({}, {cell: "no"}).by_key(cell.key)
+
+
+@pytest.mark.parametrize(("room", "reads"), [(2**28, "ab"), (1, "aba")])
+def test_a_posterior_is_read_again_only_where_there_is_no_room_to_hold_it(
+    tmp_path, monkeypatch, room, reads
+):
+    read = []
+
+    def opened(path):
+        read.append(path.name)
+        return xr.DataTree.from_dict({"posterior": xr.Dataset({"x": ("draw", np.zeros(3))})})
+
+    monkeypatch.setattr("onebasin.inference.posterior.open_posterior", opened)
+    monkeypatch.setattr("onebasin.studies.lab.cells._HELD", room)
+    cells = [Cell(name, "nuts", "stan", NutsSettings(), 0) for name in "ab"]
+    outcomes = Outcomes({cell: tmp_path / cell.problem for cell in cells}, {})
+    for cell in (*cells, cells[0]):
+        tree = outcomes.tree(cell)
+        assert tree.attrs == {} and list(tree["posterior"].data_vars) == ["x"]
+        tree.attrs["changed"] = tree["posterior/y"] = 1  # by a caller: of no matter to the next
+    assert "".join(read) == reads
 
 
 @pytest.mark.parametrize("name", STUDIES)
