@@ -24,24 +24,28 @@ PAGES = [
 
 # A quarter of a minute and more each: with the slow tests.
 LONG = {
-    ROOT / "docs" / name
+    ROOT / name
     for name in (
-        "explanations/collapse.md",
-        "explanations/mean-field.md",
-        "explanations/microcanonical.md",
-        "explanations/symmetrised-elbo.md",
-        "guides/calibrating.md",
-        "guides/cluster.md",
-        "guides/cmdstan.md",
-        "guides/diagnosing.md",
-        "guides/files.md",
-        "guides/gpu.md",
-        "guides/modes.md",
-        "guides/own-stan-program.md",
-        "guides/own-symmetry.md",
-        "guides/predicted-noise.md",
-        "guides/reports.md",
-        "guides/which-remedy.md",
+        "CONTRIBUTING.md",
+        "docs/explanations/collapse.md",
+        "docs/explanations/mean-field.md",
+        "docs/explanations/microcanonical.md",
+        "docs/explanations/symmetrised-elbo.md",
+        "docs/guides/calibrating.md",
+        "docs/guides/cluster.md",
+        "docs/guides/cmdstan.md",
+        "docs/guides/diagnosing.md",
+        "docs/guides/files.md",
+        "docs/guides/gpu.md",
+        "docs/guides/long-runs.md",
+        "docs/guides/modes.md",
+        "docs/guides/own-numpyro-model.md",
+        "docs/guides/own-stan-program.md",
+        "docs/guides/own-symmetry.md",
+        "docs/guides/predicted-noise.md",
+        "docs/guides/reports.md",
+        "docs/guides/which-remedy.md",
+        "docs/reference/index.md",
     )
 }
 

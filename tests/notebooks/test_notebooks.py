@@ -30,8 +30,8 @@ def load(path: Path) -> ModuleType:
 runner = load(FOLDER / "run.py")
 SOURCES = runner.sources()
 notebook = pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
-# Half a minute and more each: with the slow tests.
-LONG = ("03-", "04-", "05-", "06-", "07-", "08-")
+# A quarter of a minute and more each: with the slow tests.
+LONG = ("02-", "03-", "04-", "05-", "06-", "07-", "08-")
 
 
 def committed(source: Path) -> nbformat.NotebookNode:

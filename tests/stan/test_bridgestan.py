@@ -126,6 +126,7 @@ def test_nothing_is_lost_in_a_hundred_thousand_calls(own_home, model):
     assert kilobytes() - before < 2000
 
 
+@pytest.mark.slow
 def test_nutpie_compiles_and_samples_offline(folder, tmp_path, monkeypatch):
     shutil.copy(PROGRAMS / "bernoulli.stan", tmp_path)
     for name in ("http_proxy", "https_proxy", "HTTPS_PROXY"):

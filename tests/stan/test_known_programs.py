@@ -87,6 +87,7 @@ def test_centred_eight_schools_run_and_are_reported_as_hard(caplog):
     assert fit.divergences.sum() > 0  # the funnel that the other form is there to avoid
 
 
+@pytest.mark.slow
 def test_logistic_regression_matches_quadrature(rng):
     x = rng.normal(size=(40, 1))
     y = rng.binomial(1, expit(0.5 + 1.5 * x[:, 0]))
@@ -124,6 +125,7 @@ def test_mixture_has_the_density_of_a_sum(rng):
     assert np.all(np.diff(fit.stan_variable("mu"), axis=1) > 0)
 
 
+@pytest.mark.slow
 def test_ode_is_solved_and_its_rate_found(rng):
     time = np.array([0.5, 1.0, 2.0, 3.0])
     y = np.exp(-0.7 * time) + rng.normal(0, 0.1, 4)

@@ -67,6 +67,7 @@ def _kept(folder: Path) -> dict[str, int]:
     return {path.name: path.stat().st_size for path in folder.iterdir()}
 
 
+@pytest.mark.slow
 def test_second_process_compiles_nothing(tmp_path):
     first = _run(tmp_path)
     kept = _kept(tmp_path / "onebasin" / "jax")

@@ -183,6 +183,7 @@ def test_distance_is_none_from_the_truth_itself_and_grows_with_the_shift():
     assert far["skips.meanfield"]["distance"] is not None
 
 
+@pytest.mark.slow
 def test_classifiers_are_measured_by_probabilities():
     rows = planted("digits", shift=0.01)
     fits = rows["plain.meanfield"]

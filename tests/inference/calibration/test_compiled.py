@@ -33,6 +33,7 @@ def same(drawn, posterior, names):
         assert np.allclose(drawn.draws[name], values, rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_chains_of_many_simulations_are_those_of_nuts():
     settings = ob.NutsSettings(**FEW)
     simulations = [simulated(FAMILY, 1, number) for number in range(3)]

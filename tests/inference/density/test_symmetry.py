@@ -132,6 +132,7 @@ def test_networks_do_not_have_what_was_broken(target, block):
         check_symmetry(dataclasses.replace(target, symmetry=(block,)))
 
 
+@pytest.mark.slow
 @pytest.mark.stan
 def test_stan_programs_are_checked_on_their_own_density():
     data = {"K": 3, "N": 12, "y": Y}

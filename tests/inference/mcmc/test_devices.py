@@ -45,6 +45,7 @@ def sampled(devices: int) -> dict:
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_chains_are_spread_over_devices_and_draw_the_same():
     one, two = sampled(1), sampled(2)
     assert (one["devices"], two["devices"]) == ([0], [0, 1])

@@ -15,7 +15,7 @@ from onebasin.models.networks.parametrisation import BIASES, WEIGHTS
 
 SETTINGS = NutsSettings(chains=4, warmup=600, draws=1000, target_acceptance=0.9)
 # What is run with every suite; the other combinations with the slow tests.
-QUICK = {("free", "free"), ("givens", "ordered")}
+QUICK = {("givens", "ordered")}
 
 
 def _quantities(engine: str, parametrisation: Parametrisation) -> dict[str, np.ndarray]:

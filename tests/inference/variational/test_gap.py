@@ -85,6 +85,7 @@ def deep() -> NetworkTarget:
     return regression((4, 3, 4, 3), activation="tanh")
 
 
+@pytest.mark.slow
 def test_gap_is_zero_where_all_units_are_alike() -> None:
     size = layout_of(deep()).density.size
     gap = mixture_gap(deep(), posterior_of(np.zeros(size), np.ones(size)))

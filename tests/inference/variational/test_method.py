@@ -142,6 +142,7 @@ def test_training_ends_early_where_the_trace_is_level() -> None:
     assert np.all(tree["variational"]["settled"] == 1)
 
 
+@pytest.mark.slow
 def test_annealing_starts_from_the_likelihood_alone() -> None:
     """With all of the divergence held back, q narrows around a maximum of the likelihood."""
     settings = replace(QUICK, tolerance=0.0, samples=10)
@@ -150,7 +151,10 @@ def test_annealing_starts_from_the_likelihood_alone() -> None:
     assert float(free["variational"]["scale"].mean()) < float(held["variational"]["scale"].mean())
 
 
-@pytest.mark.parametrize("family", ["meanfield", "block", "lowrank"])
+@pytest.mark.parametrize(
+    "family",
+    ["meanfield", *(pytest.param(f, marks=pytest.mark.slow) for f in ("block", "lowrank"))],
+)
 def test_mixtures_are_fitted_by_every_family(family: str) -> None:
     tree = symmetrised_vi(mixture(), family=family, settings=replace(QUICK, steps=600))
     theta = tree["posterior"]["theta"].values
@@ -173,6 +177,7 @@ def test_two_layers_report_an_interval() -> None:
     assert float(v["information_lower"][0]) < float(v["information_upper"][0])
 
 
+@pytest.mark.slow
 def test_minibatches_in_single_precision_keep_to_it() -> None:
     settings = replace(QUICK, batch_size=6, dtype="float32", anneal=0.3, schedule="constant")
     tree = symmetrised_vi(classification(), settings=settings)

@@ -58,7 +58,14 @@ def test_both_engines_have_the_same_density(name):
     np.testing.assert_allclose(*(np.diff(values) for values in found), rtol=1e-8, atol=1e-7)
 
 
-@pytest.mark.parametrize("name", [n for n in SYMMETRIC if not PROBLEMS[n].target().is_network])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(n, marks=pytest.mark.slow if n in ("hidden-markov", "topics") else ())
+        for n in SYMMETRIC
+        if not PROBLEMS[n].target().is_network
+    ],
+)
 def test_the_declared_symmetry_is_one_of_the_density(name):
     found = check_symmetry(PROBLEMS[name].target(), engine="numpyro", seed=3)
     assert max(found.differences) < 1e-7
