@@ -25,6 +25,7 @@ KEYS = ("givens.nuts.stan", "givens.meanfield.stan", "givens.fullrank.stan")
 @pytest.fixture
 def teacher(onebasin, here, sampler, monkeypatch):
     """Run three cells of the two-unit teacher in the folder `run`, with an empty page."""
+    monkeypatch.setattr("onebasin.studies.lab.driver.report", lambda *what: None)
     monkeypatch.setattr(
         "onebasin.studies.lab.driver.write", lambda report, path, force: path.touch()
     )
