@@ -241,7 +241,7 @@ def figures(config: Config, outcomes: lab.Outcomes, frames: Frames) -> dict[str,
     }
     first = [cell for cell in outcomes if cell.method == "nuts" and cell.split == 1]
     extras: dict[str, tuple[Extra, ...]] = {_TRUST: lab.health(outcomes, first)} if first else {}
-    if frames["cells"]:
+    if any(row["problem"] not in VARIATIONS for row in frames["cells"].where(method="nuts")):
         extras[_SPLITS] = tuple(
             _dot_plot(frames, score, *labels) for score, labels in plots.items()
         )

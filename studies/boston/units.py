@@ -27,8 +27,8 @@ def readings(frames: Frames) -> Iterable[Row]:
     lines, cells = frames["lines"], frames["cells"].where(method="nuts")
     (low, high), mean = _range(paper.MSE["free"]), float(np.mean(paper.MSE["free"]))
     for name, meaning, number in READINGS:
-        ours = {p: _mean(map(number, cells.where(problem=p))) for p in ("free", "givens")}
-        line = _mean(map(number, lines))
+        ours = {p: _mean(cells.where(problem=p), number) for p in ("free", "givens")}
+        line = _mean(lines, number)
         yield {"reading": name, "meaning": meaning, "line": line, **ours} | {
             "paper": f"{mean:.2f} ({low:.2f} to {high:.2f})",
             "over_line": None if line is None else mean / line,
@@ -39,9 +39,13 @@ def _root(value: float | None) -> float | None:
     return None if value is None else math.sqrt(value)
 
 
-def _mean(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return float(np.mean(known)) if known else None
+def _mean(rows: Iterable[Row], number: Callable[[Row], float | None]) -> float | None:
+    """Average over splits; in a split first over engines, which may have run unlike numbers of them."""
+    splits: dict[int, list[float]] = {}
+    for row in rows:
+        if (value := number(row)) is not None:
+            splits.setdefault(row["split"], []).append(value)
+    return float(np.mean([np.mean(values) for values in splits.values()])) if splits else None
 
 
 def _range(values: Sequence[float]) -> tuple[float, float]:
@@ -70,7 +74,7 @@ def units(frames: Frames) -> str:
     cells = frames["cells"].where(method="nuts", problem="free")
     if not lines or not cells:
         return ""
-    line, ours = (_mean(row["mse"] for row in rows) or 0.0 for rows in (lines, cells))
+    line, ours = (_mean(rows, lambda row: row["mse"]) or 0.0 for rows in (lines, cells))
     theirs = float(np.mean(paper.MSE["free"]))
     return (
         f"In units of a standardised target a straight line has a test MSE of {line:.2f} and our free network "

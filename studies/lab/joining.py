@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,13 @@ from typing import Any
 from onebasin.models.storage.seal import Seal, examine_json
 
 from ..errors import StudyError
-from .frame import Frame
+from .frame import Frame, Row
 from .record import made_by, read_record, rewrite_record
 
 AGREE = ("study", "config_hash", "versions")
 """What parts have to agree in."""
+_ROUNDING = 1e-9
+"""Relative difference of a number that was measured twice, on two machines."""
 
 
 def join(
@@ -51,7 +54,7 @@ def join(
     frames = {}
     for name in {**record["frames"], **part["frames"]}:
         old, new = (Frame.from_json(side["frames"].get(name, [])) for side in (record, part))
-        added = [row for row in new if row not in old.rows]
+        added = [row for row in new if not any(_same(row, other) for other in old)]
         _check_keys(old, added)
         frames[name] = Frame.of([*old, *added])
     return {
@@ -62,6 +65,17 @@ def join(
         "seconds": record["seconds"] + part["seconds"],
         "frames": {name: frame.table for name, frame in frames.items()},
     }
+
+
+def _same(one: Row, other: Row) -> bool:
+    """Whether two rows say the same, up to how another machine rounds."""
+    pairs = ((one.get(name), other.get(name)) for name in {**one, **other})
+    return all(
+        math.isclose(a, b, rel_tol=_ROUNDING)
+        if isinstance(a, float) and isinstance(b, float)
+        else a == b
+        for a, b in pairs
+    )
 
 
 def _without(config: Mapping[str, Any], later: Collection[str], above: str = "") -> dict[str, Any]:

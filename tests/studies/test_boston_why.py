@@ -10,6 +10,7 @@ from onebasin.inference import NutsSettings
 from onebasin.studies.boston import STUDY
 from onebasin.studies.boston.claims import STATED
 from onebasin.studies.boston.design import configure
+from onebasin.studies.boston.text import figures
 from onebasin.studies.boston.units import UNITS, units
 from onebasin.studies.boston.why import (
     SHALLOW,
@@ -20,7 +21,7 @@ from onebasin.studies.boston.why import (
     why,
 )
 from onebasin.studies.heldout import LEVELS, calibration, chains_that_disagree, mixing
-from onebasin.studies.lab import Caution, Frame, Options
+from onebasin.studies.lab import Caution, Frame, Options, Outcomes
 
 COLUMNS = ("mse_data_units", "log_score_data_units", "prediction_ess", "mean_tree_depth")
 
@@ -99,6 +100,20 @@ def test_paper_is_read_in_several_units():
     root = by_name["root of ita r"]
     assert root[6].flag == "good"  # and better than its root, 0.5
     assert "above the line's" in units(frames)
+
+
+def test_a_run_without_nuts_has_no_plot_of_its_splits():
+    frames = cells(free=0.05)
+    frames["cells"] = Frame.of({**row, "method": "meanfield"} for row in frames["cells"])
+    assert figures(configure(Options()), Outcomes({}, {}), frames) == {}
+
+
+def test_a_split_counts_once_however_many_engines_ran_it():
+    frames = cells(free=0.05)
+    other = ({**row, "engine": "stan", "mse": 0.1} for row in frames["cells"] if row["split"] == 1)
+    frames["cells"] = Frame.of([*frames["cells"], *other])
+    (first, *_) = UNITS(frames).rows
+    assert first[3].value == pytest.approx(np.mean([(0.06 + 0.1) / 2, 0.07, 0.08]))
 
 
 def test_calibration_is_that_of_the_mixture(rng):

@@ -131,6 +131,17 @@ def test_settings_that_a_record_predates_have_to_be_named(tmp_path):
     assert (joined["config"], joined["config_hash"]) == (config, "another")
 
 
+def test_rows_that_another_machine_rounds_otherwise_are_not_taken_twice(tmp_path):
+    record, part = split_record(tmp_path, "boston", first=30)
+    findings = json.loads((part / "findings.json").read_text(encoding="utf-8"))
+    for row in findings["frames"]["lines"]:
+        row["mse"] *= 1 + 1e-15
+    (part / "findings.json").write_text(json.dumps(seal_json(findings)))
+    join_run(record, part)
+    joined = json.loads(record.read_text(encoding="utf-8"))
+    assert [row["split"] for row in rows_of(joined["frames"]["lines"])] == [*range(1, 16)]
+
+
 def test_other_numbers_of_a_recorded_cell_are_refused(tmp_path):
     record, part = split_record(tmp_path, "boston", first=30)
     join_run(record, part)
