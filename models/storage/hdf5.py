@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import h5py
@@ -14,9 +15,9 @@ class RememberingFile(h5py.File):
     variables, which is more than half of the time of opening one.
     """
 
-    def __init__(self, name: Any) -> None:
+    def __init__(self, path: Path) -> None:
         self._found: dict[str, Any] = {}
-        super().__init__(name, "r")
+        super().__init__(path, "r")
 
     def __getitem__(self, name: Any) -> Any:
         """Give an object by its name, or by a reference, which is looked up each time."""
