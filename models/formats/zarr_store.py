@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _MARKS = ("zarr.json", ".zgroup", ".zmetadata")
 _FORMAT = 2
+_ORDER = "onebasin_variables"
+"""Attribute of a group that we wrote: its variables, in order."""
 
 
 def is_store(folder: Path) -> bool:
@@ -70,6 +72,7 @@ def read(path: Path, *, lazy: bool, place: str = "") -> xr.DataTree:
                 chunks=None,
                 cache=not lazy,
             )
+            _order(opened)
             if lazy:
                 return opened
             with opened:
@@ -82,6 +85,15 @@ def read(path: Path, *, lazy: bool, place: str = "") -> xr.DataTree:
         raise FormatError(
             path, "is no Zarr store that can be read: it is cut short, damaged or of another kind"
         ) from error
+
+
+def _order(tree: xr.DataTree) -> None:
+    """Put variables in the order in which we wrote them, or else of their names: folders list them in any."""
+    for node in tree.subtree:
+        held = node.to_dataset(inherit=False)
+        place = {name: i for i, name in enumerate(held.attrs.pop(_ORDER, ()))}
+        names = sorted(held.data_vars, key=lambda name: (place.get(name, len(place)), str(name)))
+        node.dataset = held.drop_vars(names).assign({name: held[name] for name in names})
 
 
 def _archive(path: Path) -> Any:
@@ -133,4 +145,7 @@ def write_zipped(tree: xr.DataTree, path: Path) -> None:
 def _write(tree: xr.DataTree, store: Any) -> None:
     with warnings.catch_warnings(), in_pieces(tree) as pieces:
         warnings.simplefilter("ignore")
-        pieces.to_zarr(store, mode="w", consolidated=True, zarr_format=_FORMAT)
+        ordered = pieces.copy(deep=False)
+        for node in ordered.subtree:
+            node.attrs[_ORDER] = [str(name) for name in node.data_vars]
+        ordered.to_zarr(store, mode="w", consolidated=True, zarr_format=_FORMAT)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import jax
+import pytest
 
 from onebasin.inference.mcmc.devices import device_of, here, num_devices, on_device
 
