@@ -15,7 +15,7 @@ from .design import Config, parts, target
 
 
 def measure(config: Config, outcomes: Outcomes) -> Frames:
-    """Measure every cell, a row each, one posterior in memory at a time; and what a straight line predicts."""
+    """Measure every cell, a row each; and what a straight line predicts."""
     splits = dict.fromkeys(cell.split or 1 for cell in outcomes)
     return {
         "cells": Frame.of(_row(config, cell, outcomes) for cell in outcomes),

@@ -1,7 +1,7 @@
 """The study's tables, figures and words."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -241,17 +241,15 @@ def figures(config: Config, outcomes: lab.Outcomes, frames: Frames) -> dict[str,
     }
     first = [cell for cell in outcomes if cell.method == "nuts" and cell.split == 1]
     extras: dict[str, tuple[Extra, ...]] = {_TRUST: lab.health(outcomes, first)} if first else {}
-    if any(row["problem"] not in VARIATIONS for row in frames["cells"].where(method="nuts")):
-        extras[_SPLITS] = tuple(
-            _dot_plot(frames, score, *labels) for score, labels in plots.items()
-        )
+    chains = frames["cells"].where(method="nuts")
+    if rows := [row for row in chains if row["problem"] not in VARIATIONS]:
+        extras[_SPLITS] = tuple(_dot_plot(rows, score, *labels) for score, labels in plots.items())
     return extras
 
 
-def _dot_plot(frames: Frames, score: str, x_label: str, limit: float | None) -> FigureItem:
+def _dot_plot(rows: Iterable[Row], score: str, x_label: str, limit: float | None) -> FigureItem:
     groups: dict[str, dict[str, float]] = {}
-    cells = frames["cells"].where(method="nuts")
-    for row in (row for row in cells if row["problem"] not in VARIATIONS):
+    for row in rows:
         group = groups.setdefault(f"{row['problem']}, {lab.ENGINE_WORDS[row['engine']]}", {})
         group[f"split {row['split']}"] = row[score]
     return FigureItem(

@@ -27,10 +27,8 @@ METHOD_WORDS = {
     "fullrank": "full-rank ADVI",
 }
 ENGINE_WORDS = {"numpyro": "NumPyro", "stan": "Stan"}
-
-
 _HELD = 2**28
-"""Bytes of posteriors that are held in memory after they were read, the last ones first."""
+"""Bytes of posteriors that are held in memory after they were read; those asked for longest ago go first."""
 
 
 class CellFailed(OnebasinError, RuntimeError):
@@ -122,12 +120,12 @@ class Outcomes:
     _held: dict[Cell, xr.DataTree] = field(default_factory=dict, init=False, repr=False)
 
     def tree(self, cell: Cell) -> xr.DataTree:
-        """Read the posterior of a cell that succeeded; a report asks for each a dozen times."""
+        """Read the posterior of a cell that succeeded; a report asks for each about eight times."""
         from onebasin.inference.posterior import open_posterior
 
         found = self._held.pop(cell, None)
         found = self._held[cell] = open_posterior(self.paths[cell]) if found is None else found
-        while len(self._held) > 1 and sum(tree.nbytes for tree in self._held.values()) > _HELD:
+        while sum(tree.nbytes for tree in self._held.values()) > _HELD:
             del self._held[next(iter(self._held))]
         return found.copy(deep=False)
 
