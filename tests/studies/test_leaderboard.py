@@ -7,8 +7,10 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
+import scipy.stats
 import xarray as xr
 
+from onebasin.analysis.compare.reference.differences import LEVEL
 from onebasin.analysis.compare.reference.known import known_of
 from onebasin.inference import NutsSettings
 from onebasin.inference.errors import InferenceError
@@ -236,3 +238,34 @@ def test_a_record_is_concluded_from_its_numbers(board):
     again = conclude(STUDY, frames)
     assert list(again.headline) == answer.json["headline"]
     assert [table.caption for table in again.tables][1].startswith("Every method beside every")
+
+
+def judged_as(z, *, runs):
+    """A claim's verdict and trials: one run of NUTS whose largest |z| is `z`, `runs` - 1 that agree, one not judged."""
+    from onebasin.studies.leaderboard.claims import CLAIMS
+
+    row = {"method": "nuts", "label": "NUTS", "recorded": False, "worst": 0.1, "z_bound": 3.0}
+    table = [{**row, "problem": "a", "verdict": "differs", "largest_z": z}]
+    table += [
+        {**row, "problem": f"b{i}", "verdict": "agrees", "largest_z": 2.0} for i in range(runs - 1)
+    ]
+    table += [{**row, "problem": "c", "verdict": "cannot be judged", "largest_z": 50.0}]
+    statement = CLAIMS[0].on({"cells": Frame.of(table)})
+    return statement.verdict, [trial.holds for trial in statement.trials]
+
+
+def test_one_run_of_many_that_differs_by_chance_contradicts_nothing():
+    assert judged_as(3.5, runs=20) == ("reproduces in part", ["open"] + [True] * 19 + [None])
+
+
+def test_one_run_that_differs_by_more_than_chance_in_all_contradicts():
+    assert judged_as(4.0, runs=20) == ("unclear", [False] + [True] * 19 + [None])
+    assert judged_as(3.5, runs=1) == ("contradicted in part", [False, None])
+
+
+def test_the_bound_of_several_runs_is_that_of_all_their_tests():
+    from onebasin.studies.leaderboard.claims import joint_bound
+
+    one = scipy.stats.norm.isf(LEVEL / 2 / 40)
+    assert joint_bound(one, 7) == pytest.approx(scipy.stats.norm.isf(LEVEL / 2 / 280), abs=1e-12)
+    assert joint_bound(one, 1) == pytest.approx(one, abs=1e-12)
