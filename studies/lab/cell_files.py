@@ -73,6 +73,12 @@ class CellFiles:
                     sleep(_LOOK_SECONDS)
             yield
 
+    def knows(self, key: str) -> bool:
+        """Whether an earlier run has left a cell's posterior, or why there is none, that may be taken."""
+        return self.resume and (
+            self.posterior_path(key).exists() or self._failure_path(key).exists()
+        )
+
     def find(self, key: str, fingerprint: str | None) -> float | None:
         """Seconds that a cell's posterior took, where it is there and may be taken; a notice tells of a damaged one."""
         import numpy as np

@@ -8,9 +8,10 @@ scheduler's address, they are tasks on Dask (`lab.graph`), each in a process of 
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from ..errors import Halted, Interrupted, StudyError
 from .cell_files import write_json
 from .cells import Cell, Outcomes
 from .folder import Run
-from .making import Made, Recipe, Say, make_cell, persist
+from .making import Made, Recipe, Say, find_cell, make_cell, persist
 from .study import Findings, Study, conclude, measure, report
 from .time_left import StudyTimeLeft
 
@@ -162,6 +163,14 @@ def _making(
         if at_once == 1 and schedule.workers is None:
             yield from _one_by_one(recipe, cells, schedule.retries + 1, told, progress=progress)
             return
+    kept: dict[str, Made] = {}
+    for made in _kept(recipe, cells, told):
+        kept[made.cell.key] = made
+        told.end(made)
+        yield made
+    left = [cell for cell in cells if cell.key not in kept]
+    if not left:
+        return
     from . import graph
 
     with ExitStack() as stack:
@@ -169,11 +178,23 @@ def _making(
             client = stack.enter_context(graph.local_client(at_once))
         else:
             client = stack.enter_context(graph.remote_client(schedule.scheduler))
-            cores = graph.cores_of(client, len(cells), say)
+            cores = graph.cores_of(client, len(left), say)
         how: dict[str, Any] = {"cores": cores, "tries": schedule.retries + 1, "hear": told.hear}
-        for made in graph.made_on_dask(recipe, cells, client, **how):
+        for made in graph.made_on_dask(recipe, left, client, kept=kept, **how):
             told.end(made)
             yield made
+
+
+def _kept(recipe: Recipe, cells: tuple[Cell, ...], told: _Told) -> Iterator[Made]:
+    """Cells that an earlier run has made, from inputs that it has made: no process is started for them."""
+    found: dict[str, Made] = {}
+    for cell in cells:
+        if all(key in found for key in cell.inputs):
+            inputs = [found[key] for key in cell.inputs]
+            made = find_cell(recipe, cell, inputs, partial(told.hear, cell))
+            if made is not None:
+                found[cell.key] = made
+                yield made
 
 
 def _one_by_one(

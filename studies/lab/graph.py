@@ -83,9 +83,18 @@ def cores_of(client: Client, cells: int, say: Callable[[str], None]) -> int:
 
 
 def made_on_dask(
-    recipe: Recipe, cells: Sequence[Cell], client: Client, *, cores: int, tries: int, hear: Hear
+    recipe: Recipe,
+    cells: Sequence[Cell],
+    client: Client,
+    *,
+    kept: Mapping[str, Made],
+    cores: int,
+    tries: int,
+    hear: Hear,
 ) -> Iterator[Made]:
     """Make cells as the graph allows, and yield what became of each, in the order in which they end.
+
+    `kept` holds, by key, what they may be made from beside each other.
 
     Raises
     ------
@@ -93,7 +102,7 @@ def made_on_dask(
         If a file cannot be written, or the scheduler is gone, or a worker is not set up.
     """
     topic = f"{PLUGIN}-{secrets.token_hex(4)}"
-    by_key = {cell.key: cell for cell in cells}
+    by_key = {cell.key: cell for cell in (*(made.cell for made in kept.values()), *cells)}
 
     def heard(event: tuple[float, Mapping[str, str]]) -> None:
         what = event[1]
@@ -104,12 +113,13 @@ def made_on_dask(
 
     client.register_plugin(Stops())
     client.subscribe_topic(topic, heard)
+    answers = {key: orders.answer_of(made) for key, made in kept.items()}
     futures: dict[str, Future] = {}
     for place, cell in enumerate(cells):
         futures[cell.key] = client.submit(
             make_on_worker,
             orders.write(recipe, cell, tuple(by_key[key] for key in cell.inputs)),
-            {key: futures[key] for key in cell.inputs},
+            {key: futures.get(key, answers.get(key)) for key in cell.inputs},
             cell=cell.key,
             cores=cores,
             tries=tries,
@@ -118,7 +128,7 @@ def made_on_dask(
             priority=-place,
         )
     cell_of = {future.key: by_key[key] for key, future in futures.items()}
-    ended: dict[str, Made] = {}
+    ended = dict(kept)
     try:
         for future in as_completed(futures.values(), loop=client.loop):
             cell = cell_of[future.key]

@@ -116,6 +116,15 @@ def make_cell(
         )
 
 
+def find_cell(recipe: Recipe, cell: Cell, inputs: Sequence[Made], say: Say) -> Made | None:
+    """Take what an earlier run has made of a cell, if it has; where the folder knows nothing of it, nothing is read."""
+    if not recipe.files.knows(cell.key):
+        return None
+    target = recipe.target(recipe.config, cell)
+    own = mark(cell, target, {made.cell.key: made.mark for made in inputs}, say)
+    return _found(recipe.files, cell, own, say)
+
+
 def persist(
     recipe: Recipe,
     cell: Cell,

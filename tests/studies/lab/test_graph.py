@@ -19,6 +19,7 @@ from distributed import LocalCluster, get_worker
 from onebasin.models.errors import InUse, RunCancelled, WriteError
 from onebasin.models.notices import notice
 from onebasin.models.storage.locks import locked
+from onebasin.studies import cell_worker
 from onebasin.studies.cell_worker import Answer, environment, make_in_process
 from onebasin.studies.errors import Interrupted, StudyError
 from onebasin.studies.lab import Cell, CellFailed, Context, Outcomes, Study, Text, driver, orders
@@ -129,6 +130,28 @@ def test_a_graph_has_the_outcomes_of_one_after_another(run, at_once):
     again, said = run()
     assert list(again) == list(graph)
     assert sum(line.endswith(": there already") for line in said) == 4
+
+
+def test_what_is_there_takes_no_process(run, at_once, monkeypatch, tmp_path):
+    first, _ = run()
+    posteriors = tmp_path / "run" / "posteriors"
+    (posteriors / "sum.toy.numpy.nc").unlink()
+    (posteriors / "p1.toy.numpy.nc").unlink()
+    made, here = [], cell_worker.make_in_process
+
+    def counted(order, inputs, **how):
+        made.append(sorted(inputs))
+        return here(order, inputs, **how)
+
+    monkeypatch.setattr("onebasin.studies.cell_worker.make_in_process", counted)
+    again, said = run()
+    assert made == [[], sorted(cells(Config())[-1].inputs)]
+    assert list(again) == list(first)
+    for key, drawn in values(first).items():
+        np.testing.assert_array_equal(values(again)[key], drawn)
+    assert sum(line.endswith(": there already") for line in said) == 2
+    monkeypatch.setattr("onebasin.studies.lab.graph.local_client", None)
+    assert list(run()[0]) == list(first)
 
 
 def test_workers_that_join_later_share_the_cells(run, monkeypatch):
