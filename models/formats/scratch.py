@@ -132,13 +132,15 @@ class Scratch:
         """
         import xarray as xr
 
+        from ..storage.hdf5 import load_tree
+
         try:
             self._file.close()
             self._sink.close()
-            tree = xr.open_datatree(self.path, engine="h5netcdf", cache=not lazy)
-            if not lazy:
-                with tree:
-                    tree = tree.load()
+            if lazy:
+                tree = xr.open_datatree(self.path, engine="h5netcdf", cache=False)
+            else:
+                tree = load_tree(self.path)
                 self.remove()
         except BaseException:
             self.remove()

@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import h5py
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+def load_tree(path: Path) -> xr.DataTree:
+    """Read a NetCDF file of any groups into memory."""
+    import xarray as xr  # here: what reads no trees does without
+
+    with RememberingFile(path) as file, xr.open_datatree(file, engine="h5netcdf") as opened:
+        return opened.load()
 
 
 class RememberingFile(h5py.File):

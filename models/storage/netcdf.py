@@ -55,7 +55,7 @@ def read_tree(
     """
     import xarray as xr  # here: what reads no files does without
 
-    from .hdf5 import RememberingFile
+    from .hdf5 import load_tree
 
     wanted = f"`path` must name a file that {writer} wrote, and {path}"
     if not path.is_file():
@@ -71,8 +71,7 @@ def read_tree(
             if seal is Seal.UNSEALED:
                 _go_through(tree)
         elif not damaged:
-            with RememberingFile(path) as file, xr.open_datatree(file, engine=_ENGINE) as opened:
-                tree = opened.load()
+            tree = load_tree(path)
     except ClaimError as reason:
         raise error(f"{wanted} {reason}.") from None
     except PermissionError as reason:

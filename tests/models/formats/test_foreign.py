@@ -38,6 +38,13 @@ def test_stores_of_either_format_are_read(posterior, tmp_path, version):
     assert open_posterior(tmp_path / "run.zip").identical(tree)
 
 
+def test_variables_of_a_foreign_store_come_by_name(tmp_path, rng):
+    names = [f"v{i}" for i in rng.permutation(30)]
+    drawn = xr.Dataset({name: (DIMS, rng.normal(size=(2, 9))) for name in names})
+    xr.DataTree.from_dict({"posterior": drawn}).to_zarr(tmp_path / "run.zarr", zarr_format=2)
+    assert list(open_posterior(tmp_path / "run.zarr").posterior) == sorted(names)
+
+
 def test_broken_stores_are_refused(posterior, tmp_path):
     path = save(xr.DataTree.from_dict({"posterior": posterior}), tmp_path / "run.zarr")
     (path / "posterior" / "mu" / ".zarray").write_text("{")
