@@ -14,6 +14,8 @@ from .view import View
 
 MATTERS = 0.01
 """Weight from which on a mode's chains have to agree: the upper end of its interval."""
+APART = 1.05
+"""R-hat within a mode above which its chains do not agree."""
 LISTED = 4
 """Modes whose weights a sentence lists."""
 NEGLIGIBLE = 0.01
@@ -83,7 +85,7 @@ class ModesSummary:
         if not self.known:
             return self._unknown()
         rhat, high = self._column("rhat"), self._column("weight_high")
-        apart = [k for k in range(self.count) if high[k] >= MATTERS and rhat[k] > 1.05]
+        apart = [k for k in range(self.count) if high[k] >= MATTERS and rhat[k] > APART]
         if apart:
             worst = max(apart, key=lambda k: rhat[k])
             return (
@@ -108,7 +110,7 @@ class ModesSummary:
     def _weight(self, mode: int, *, interval: bool) -> str:
         log_weight = float(self._column("log_weight")[mode])
         if not interval:
-            return _share(log_weight)
+            return share(log_weight)
         low, high = (float(self._column(f"weight_{end}")[mode]) for end in ("low", "high"))
         return f"{math.exp(log_weight):.3g} ({low:.3g} to {high:.3g})"
 
@@ -132,7 +134,7 @@ def modes_of(view: View) -> ModesSummary | None:
     )
 
 
-def _share(log_weight: float) -> str:
+def share(log_weight: float) -> str:
     """A weight in two digits, however small."""
     if log_weight > math.log(0.995):
         return "1"

@@ -15,6 +15,7 @@ from .sections.chains import chains
 from .sections.cost import cost
 from .sections.fits import fits
 from .sections.labels import labels
+from .sections.modes import modes
 from .sections.parameters import parameters
 from .sections.predictions import predictions
 from .sections.sampler import sampler
@@ -51,8 +52,8 @@ def posterior_report(
     Returns
     -------
     Report
-        Of one posterior: the answer, labels, parameters, sampler, chains, predictions, cost. Of several: an answer
-        each, the comparison, checks and cost. And how they were made.
+        Of one posterior: the answer, modes, labels, parameters, sampler, chains, predictions, cost. Of several: an
+        answer each, the comparison, checks and cost. And how they were made.
 
     Raises
     ------
@@ -97,6 +98,7 @@ def _subject(name: str, posterior: Posterior, options: dict[str, Any]) -> Subjec
 
 def _alone(subject: Subject) -> tuple[Section | None, ...]:
     return (
+        modes(subject),
         labels(subject),
         fits(subject),
         parameters(subject),

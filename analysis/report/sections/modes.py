@@ -1,0 +1,149 @@
+"""The modes that a posterior was put together from: what each weighs, how sure that is, and where they lie."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from itertools import combinations
+
+import numpy as np
+
+from onebasin.models import schema
+
+from ...figures.modes import plot_modes
+from ...posterior.modes import APART, MATTERS, ModesSummary, modes_of, share
+from ..cells import Column, Row, Table, TableCell
+from ..numbers import format_number
+from ..page import FigureItem, Section
+from ..subject import Subject
+
+DRAWN = 4000
+"""Draws that are drawn at most."""
+LOOKED_AT, CANDIDATES = 500, 40
+"""Parameters of which the separation of modes is reckoned, and those among which the best pair is looked for."""
+
+
+SMALL = math.log(1e-4)
+"""Log weight below which a weight is written as the power of ten."""
+
+
+def modes(subject: Subject) -> Section | None:
+    """Show the modes; None for a posterior that was not put together from any."""
+    found = modes_of(subject.view)
+    if found is None:
+        return None
+    text = f"{found.sentence} {found.remark}".strip()
+    figure = _figure(subject, found)
+    return Section("Modes", text=text, parts=(_table(found), *([figure] if figure else [])))
+
+
+def _table(found: ModesSummary) -> Table:
+    columns = (
+        "mode",
+        "weight",
+        "95 % interval",
+        Column("log evidence", decimals=2, unit="nats"),
+        Column("± error", decimals=2, unit="nats"),
+        "starts",
+        Column("R-hat", decimals=3),
+        Column("strays", unit="share"),
+        "divergences",
+    )
+    return Table(
+        columns,
+        tuple(_row(found, number) for number in range(found.count)),
+        caption="Modes, the heaviest first. Log evidence: of a mode with all copies that the symmetry makes. Starts: "
+        f"how many of {found.starts} led there. R-hat: of the mode's own chains, the worst. Strays: the share of their "
+        "draws that lie in other modes.",
+    ).without_empty_columns()
+
+
+def _row(found: ModesSummary, number: int) -> Row:
+    def of(name: str) -> float | None:
+        values = found.table.get(name)
+        return None if values is None else float(values.values[number])
+
+    def count(name: str) -> int | None:
+        value = of(name)
+        return None if value is None else int(value)
+
+    rhat, high, divergences = of("rhat"), of("weight_high"), count("divergences")
+    matters = high is None or not found.known or high >= MATTERS
+    apart = rhat is not None and rhat > APART
+    return (
+        str(number),
+        _weight(found, number) if found.known else TableCell("not known", "bad"),
+        _interval(found, number) if found.known else None,
+        of("log_evidence"),
+        of("log_evidence_error"),
+        count("starts"),
+        TableCell(rhat, "" if not apart else "bad" if matters else "warn"),
+        of("strays"),
+        TableCell(divergences, "bad" if divergences else ""),
+    )
+
+
+def _weight(found: ModesSummary, number: int) -> str:
+    """In three digits, as the sentence says it; of what is next to nothing the power of ten."""
+    log_weight = float(found.table["log_weight"][number])
+    return format_number(math.exp(log_weight)) if log_weight > SMALL else share(log_weight)
+
+
+def _interval(found: ModesSummary, number: int) -> str:
+    ends = (float(found.table[f"weight_{end}"][number]) for end in ("low", "high"))
+    return " to ".join(map(format_number, ends))
+
+
+def _figure(subject: Subject, found: ModesSummary) -> FigureItem | None:
+    """The two parameters that tell modes apart best; None where the draws are of one mode."""
+    of = subject.view.stat(schema.MODE)
+    if of is None or len(np.unique(of)) < 2:
+        return None
+    quantities = subject.several(subject.worst[:LOOKED_AT])
+    names = _telling(quantities, of)
+    if len(names) < 2:
+        return None
+    first, second = (quantities[name] for name in names)
+    step = -(-of.size // DRAWN)
+    drawn = np.stack([first.ravel(), second.ravel()], axis=1)[::step]
+    numbers = of.ravel()[::step].astype(int)
+    points = {_named(found, k): drawn[numbers == k] for k in np.unique(numbers).tolist()}
+    x, y = names
+    return FigureItem(
+        plot_modes(points, x_label=x, y_label=y),
+        caption=f"`{x}` and `{y}`, which tell the modes apart best, one colour a mode; each has draws by its weight.",
+        alt=_in_words(points, x, y),
+    )
+
+
+def _telling(quantities: Mapping[str, np.ndarray], of: np.ndarray) -> tuple[str, ...]:
+    """The two quantities in whose plane the closest two modes are farthest apart, in sds within modes."""
+    apart = {name: _apart(values, of) for name, values in quantities.items()}
+    likely = sorted(apart, key=lambda name: -float(apart[name].sum()))[:CANDIDATES]
+    pairs = list(combinations(likely, 2))
+    if not pairs:
+        return ()
+    return max(pairs, key=lambda pair: float((apart[pair[0]] + apart[pair[1]]).min()))
+
+
+def _apart(values: np.ndarray, of: np.ndarray) -> np.ndarray:
+    """Squared distances of the modes' means, pair by pair, over the mean of their variances."""
+    parts = [values[of == k] for k in np.unique(of)]
+    means = np.array([part.mean() for part in parts])
+    within = float(np.mean([part.var() for part in parts]))
+    first, second = np.triu_indices(len(means), 1)
+    return (means[first] - means[second]) ** 2 / within if within > 0 else np.zeros(len(first))
+
+
+def _named(found: ModesSummary, number: int) -> str:
+    weight = f", weight {_weight(found, number)}" if found.known else ""
+    return f"mode {number}{weight}"
+
+
+def _in_words(points: Mapping[str, np.ndarray], x: str, y: str) -> str:
+    told = []
+    for name, drawn in points.items():
+        (a, c), (b, d) = drawn.mean(axis=0), drawn.std(axis=0)
+        a, b, c, d = (format_number(float(value)) for value in (a, b, c, d))
+        told.append(f"{name}: {x} {a} ± {b}, {y} {c} ± {d}")
+    return f"{'; '.join(told)}."

@@ -1,0 +1,109 @@
+"""The section of modes: their weights in the words of the answer, and a picture that tells them apart."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from onebasin.analysis.diagnostics.diagnose import diagnose
+from onebasin.analysis.posterior.modes import modes_of
+from onebasin.analysis.posterior.view import as_view
+from onebasin.analysis.report import posterior_report, render
+from onebasin.analysis.report.sections.modes import modes
+from onebasin.analysis.report.subject import Subject
+from onebasin.models import schema
+
+from .conftest import Page, assert_self_contained
+
+WEIGHTS = np.array([0.7, 0.2, 0.1])
+DIMS = ("chain", "draw")
+CENTRES = {"a": (0.0, 9.0, 9.0), "b": (0.0, 8.0, 8.0), "c": (0.0, 0.0, 3.0), "d": (0.0, 0.0, 0.0)}
+"""By `a` and `b` mode 0 is told from the others, and these from one another by `c` alone."""
+
+
+def together(weights=WEIGHTS, **changes):
+    """Four chains of draws of three modes, by their weights, with the table of modes."""
+    rng = np.random.default_rng(3)
+    of = rng.choice(len(weights), p=weights / weights.sum(), size=(4, 500))
+    drawn = {
+        name: (DIMS, rng.normal(np.array(centres)[of], 0.5)) for name, centres in CENTRES.items()
+    }
+    rows = {
+        "log_weight": np.log(weights),
+        "weight_low": weights * 0.9,
+        "weight_high": np.minimum(weights * 1.1, 1),
+        "log_evidence": np.log(weights) - 12.0,
+        "log_evidence_error": [0.02, 0.03, 0.04],
+        "starts": [20, 12, 8],
+        "rhat": [1.001, 1.002, 1.003],
+    }
+    said = {"known": 1, "starts": 40, "unseen": 0.0, "not_sampled": 0} | changes.pop("said", {})
+    rows = {name: ("mode", np.asarray(row, float)) for name, row in (rows | changes).items()}
+    groups = {
+        "posterior": xr.Dataset(drawn),
+        "sample_stats": xr.Dataset(
+            {schema.MODE: (DIMS, of), "lp": (DIMS, rng.normal(size=of.shape))}
+        ),
+        schema.MODES: xr.Dataset(rows, attrs=said),
+    }
+    tree = xr.DataTree.from_dict(groups)
+    tree.attrs = {"method": "modes"}
+    return tree
+
+
+def section(tree):
+    view = as_view(tree)
+    return modes(Subject("run", view, diagnose(view)))
+
+
+def cells(tree):
+    table, *_ = section(tree).parts
+    names = [column.name for column in table.headings]
+    return [dict(zip(names, row, strict=True)) for row in table.cells]
+
+
+def test_a_page_shows_weights_as_the_answer_says_them():
+    tree = together()
+    html = render(posterior_report({"run": tree}))
+    page = Page(html)
+    assert_self_contained(page, html)
+    said = modes_of(as_view(tree)).sentence
+    for row, weight in zip(cells(tree), ("0.7", "0.2", "0.1"), strict=True):
+        assert f"{float(row['weight'].value):g}" == weight
+        low, high = row["95 % interval"].value.split(" to ")
+        assert f"{weight} ({float(low):.3g} to {float(high):.3g})" in said
+    assert page.text.count(said) == 2  # in the answer, and over the table
+
+
+def test_the_closest_modes_are_told_apart():
+    *_, figure = section(together()).parts
+    assert "`c`" in figure.caption
+    assert "`a`" in figure.caption or "`b`" in figure.caption
+    assert "mode 2, weight 0.100" in figure.alt
+    (axes,) = figure.figure.axes
+    drawn = [len(points.get_offsets()) for points in axes.collections]
+    assert np.array(drawn) / sum(drawn) == pytest.approx(WEIGHTS, abs=0.03)
+
+
+def test_draws_of_one_mode_are_not_drawn_and_its_weight_is_not_rounded_away():
+    tree = together(np.array([1.0, 1e-44, 1e-56]))
+    assert len(section(tree).parts) == 1
+    assert [row["weight"].value for row in cells(tree)] == ["1.00", "1e-44", "1e-56"]
+
+
+def test_chains_that_disagree_are_marked_where_their_mode_matters():
+    flags = [row["R-hat"].flag for row in cells(together(rhat=[1.001, 1.2, 1.003]))]
+    assert flags == ["", "bad", ""]
+    light = together(np.array([0.9, 0.099, 0.001]), rhat=[1.001, 1.002, 1.2])
+    assert [row["R-hat"].flag for row in cells(light)] == ["", "", "warn"]
+
+
+def test_weights_that_are_not_known_are_not_said():
+    rows = cells(together(said={"known": 0}))
+    assert [row["weight"].value for row in rows] == ["not known"] * 3
+    assert all("95 % interval" not in row for row in rows)
+
+
+def test_other_posteriors_have_no_modes():
+    tree = together()
+    del tree[schema.MODES]
+    assert section(tree) is None
