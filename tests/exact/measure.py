@@ -86,7 +86,7 @@ def differences(case: Case, tree: xr.DataTree) -> list[Difference]:
 
 def bound(tree: xr.DataTree) -> tuple[float, float] | None:
     """Lower bound of the log evidence and its Monte Carlo error, of methods whose density is normalised."""
-    method, engine = tree.attrs["method"], tree.attrs["engine"]
+    method, engine = tree.attrs["method"], tree.attrs.get("engine")
     if method == "laplace":
         ratio = (tree["sample_stats"]["lp"] - tree["sample_stats"]["log_q"]).values.ravel()
         return float(ratio.mean()), float(ratio.std() / math.sqrt(ratio.size))

@@ -41,8 +41,8 @@ def _log_mixture(mu: np.ndarray, share: np.ndarray) -> np.ndarray:
 
 
 def _observe(mu, theta) -> None:
-    parts = dist.Normal(mu, 1.0).log_prob(jnp.asarray(Y)[:, None])
-    numpyro.factor("y", jnp.sum(jnp.logaddexp(*(jnp.log(theta) + parts).T)))
+    parts = dist.Normal(mu[None], 1.0).log_prob(jnp.asarray(Y)[:, None])
+    numpyro.factor("y", jnp.sum(jnp.logaddexp(*(jnp.log(theta)[None] + parts).T)))
 
 
 def _simplex() -> None:

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import pytest
 
+from onebasin import diagnose
+
 from .cases import case
 from .measure import LEAST_ESS, MOST_ERRORS, bound, compare, differences, least_ess
 from .methods import APPROXIMATIONS, FITTED, SAMPLERS, Job, jobs
 from .running import best
 
 BOUNDED = (*FITTED, "symmetrised VI")
+FAR = 4.0
+"""Standard deviations that a mean may be off; of a fit that is farther away, `diagnose` has to say so."""
 NOISE = 0.02
 """Nats that the best Gaussian may lie below a fit: errors of its quadrature."""
 
@@ -50,8 +54,8 @@ def test_sampler_is_exact(job):
 def _hold_approximation(job: Job) -> None:
     this, tree = case(job.case), job.run()
     found = differences(this, tree)
-    # No quantity is off by more than a few of its standard deviations, whatever mode a fit has found.
-    assert max(abs(one.bias) for one in found) < 4
+    far = [one for one in found if not abs(one.bias) < FAR]
+    assert far == [] or diagnose(tree).answer == "unusable"
     of = bound(tree)
     assert (of is not None) == (job.method in BOUNDED)
     if of is None:
