@@ -11,6 +11,7 @@ from ...diagnostics.result import AlignedDiagnosis
 from ...figures.by_arviz import drawn, few
 from ...figures.labellings import plot_labellings
 from ...posterior.draws import Draws
+from ...posterior.modes import modes_of
 from .. import seen
 from ..numbers import format_number
 from ..page import Details, FigureItem, Note, Part, Section
@@ -25,9 +26,9 @@ INVARIANTS = 12
 
 
 def labels(subject: Subject) -> Section | None:
-    """Show what alignment did to a posterior; None where no symmetry is declared, given or found."""
+    """Show what alignment did to a posterior; None where there is no symmetry, or draws came in one labelling."""
     aligned = subject.aligned
-    if aligned is None or subject.aligned_draws is None:
+    if aligned is None or subject.aligned_draws is None or _is_folded(subject):
         return None
     names = _drawn(subject, aligned)
     before = _several(subject.raw_draws, names)
@@ -54,6 +55,12 @@ def labels(subject: Subject) -> Section | None:
         parts.append(_invariants(aligned))
     parts.append(Details("How draws were aligned", (rule,)))
     return Section("Labels before and after alignment", parts=tuple(parts))
+
+
+def _is_folded(subject: Subject) -> bool:
+    """Whether draws come with the labelling of their mode, and may be used so: another rule would mix modes anew."""
+    verdict = subject.verdict
+    return verdict is not None and verdict.answer == "usable" and modes_of(subject.view) is not None
 
 
 def _drawn(subject: Subject, aligned: AlignedDiagnosis) -> tuple[str, ...]:

@@ -11,6 +11,8 @@ from onebasin.analysis.report import posterior_report, render
 from onebasin.analysis.report.sections.modes import modes
 from onebasin.analysis.report.subject import Subject
 from onebasin.models import schema
+from onebasin.models.symmetry import Exchangeable
+from onebasin.models.symmetry.blocks import to_json
 
 from .conftest import Page, assert_self_contained
 
@@ -103,7 +105,25 @@ def test_weights_that_are_not_known_are_not_said():
     assert all("95 % interval" not in row for row in rows)
 
 
-def test_other_posteriors_have_no_modes():
+def labelled():
+    """The same of two exchangeable means, in the labelling of their mode."""
     tree = together()
-    del tree[schema.MODES]
-    assert section(tree) is None
+    rng, of = np.random.default_rng(5), tree["sample_stats"][schema.MODE].values
+    centres = np.array([(-3.0, 3.0), (-3.0, 9.0), (-9.0, 3.0)])[of]
+    drawn = xr.Dataset({"mu": ((*DIMS, "k"), rng.normal(centres, 0.5))})
+    tree["posterior"] = xr.DataTree(drawn)
+    tree.attrs["symmetry"] = to_json((Exchangeable({"mu": 0}),))
+    return tree
+
+
+def test_labels_that_modes_came_with_are_not_aligned_anew():
+    report = posterior_report({"run": labelled()})
+    assert report.answers[0].verdict.answer == "usable"
+    titles = [section.title for section in report.sections]
+    assert titles[0] == "Modes"
+    assert "Labels before and after alignment" not in titles
+    plain = labelled()
+    del plain[schema.MODES]
+    titles = [section.title for section in posterior_report({"run": plain}).sections]
+    assert titles[0] == "Labels before and after alignment"
+    assert "Modes" not in titles
