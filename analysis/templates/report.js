@@ -41,6 +41,12 @@
     return keyed.map((each) => each.item);
   }
 
+  // Emptied at once, since Chromium may take a millisecond for each row that is taken out by itself.
+  function refill(body, rows) {
+    body.replaceChildren();
+    body.append(...rows);
+  }
+
   // The rows that fold under one row: shows those that match what is searched for, the first of them at once.
   function fold(body) {
     const entries = body.nextElementSibling;
@@ -70,7 +76,7 @@
     }
     group.sort = (sort) => {
       order = sort(rows);
-      entries.append(...order, moreRow);
+      refill(entries, [...order, moreRow]);
       show();
     };
     group.search = (text) => {
@@ -100,7 +106,7 @@
       const isNumber = headings[place].classList.contains("number");
       const sort = (items) => (sign ? sorted(items, place, isNumber, sign) : items);
       const sortRows = (rows) => sort(rows.map((row) => ({ row }))).map((item) => item.row);
-      for (const [body, rows] of written) body.append(...sortRows(rows));
+      for (const [body, rows] of written) refill(body, sortRows(rows));
       for (const group of groups) group.sort(sortRows);
       table.append(...sort(groups).flatMap((group) => [group.body, group.entries]));
     }
