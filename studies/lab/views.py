@@ -131,8 +131,8 @@ STATEMENTS = _judged(
 """A paper's statements beside what became of them."""
 
 CLAIMS = _judged(
-    "A claim holds if it does so on every posterior that it is about, and in part where some cannot be judged; where "
-    "it holds on some and not on others, it is unclear",
+    "A claim holds if it does so on every posterior that it is about, and in part where some are open or cannot be "
+    "judged; where it holds on some and not on others, it is unclear",
     "claim",
     "in words",
     "a posterior counts for it if",

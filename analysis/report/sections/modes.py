@@ -21,8 +21,6 @@ DRAWN = 4000
 """Draws that are drawn at most."""
 LOOKED_AT, CANDIDATES = 500, 40
 """Parameters of which the separation of modes is reckoned, and those among which the best pair is looked for."""
-
-
 SMALL = math.log(1e-4)
 """Log weight below which a weight is written as the power of ten."""
 
@@ -109,9 +107,10 @@ def _figure(subject: Subject, found: ModesSummary) -> FigureItem | None:
     numbers = of.ravel()[::step].astype(int)
     points = {_named(found, k): drawn[numbers == k] for k in np.unique(numbers).tolist()}
     x, y = names
+    counted = "; each has draws by its weight" if found.known else ""
     return FigureItem(
         plot_modes(points, x_label=x, y_label=y),
-        caption=f"`{x}` and `{y}`, which tell the modes apart best, one colour a mode; each has draws by its weight.",
+        caption=f"`{x}` and `{y}`, which tell the modes apart best, one colour a mode{counted}.",
         alt=_in_words(points, x, y),
     )
 

@@ -100,7 +100,9 @@ def test_chains_that_disagree_are_marked_where_their_mode_matters():
 
 
 def test_weights_that_are_not_known_are_not_said():
-    rows = cells(together(said={"known": 0}))
+    tree = together(said={"known": 0})
+    rows = cells(tree)
+    assert "weight" not in section(tree).parts[1].caption + section(tree).parts[1].alt
     assert [row["weight"].value for row in rows] == ["not known"] * 3
     assert all("95 % interval" not in row for row in rows)
 
