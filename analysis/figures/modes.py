@@ -12,12 +12,12 @@ from .picture import Picture
 from .style import (
     CHAIN_COLOURS,
     GRID,
-    POINTS_TO_RASTERISE,
     add_legend,
     chain_colour,
     new_figure,
     style_axes,
 )
+from .weight_scatter import draw_points
 
 COLOURED = len(CHAIN_COLOURS)
 """Modes that have a colour of their own; lighter ones are grey."""
@@ -39,19 +39,7 @@ def plot_modes(
         raise ValueError("`points` is empty: give the draws of at least one mode.")
     figure = new_figure(4.6, 3.9)
     axes = style_axes(figure.subplots(), x_label=x_label, y_label=y_label)
-    total = sum(map(len, points.values()))
-    for number, drawn in enumerate(points.values()):
-        axes.scatter(
-            drawn[:, 0],
-            drawn[:, 1],
-            s=9.0 if total <= 1000 else 4.0,
-            color=_colour(number),
-            alpha=0.35,
-            linewidths=0,
-            rasterized=total > POINTS_TO_RASTERISE,
-        )
-    axes.grid(axis="x", visible=True, color=GRID, linewidth=0.6)
-    axes.locator_params(nbins=5)
+    draw_points(axes, [(drawn[:, 0], drawn[:, 1]) for drawn in points.values()], _colour)
     handles = [
         Line2D([], [], color=_colour(number), marker="o", markersize=5, linestyle="none")
         for number in range(min(len(points), COLOURED))

@@ -3,7 +3,7 @@
 Source: Pourzanjani, Jiang and Petzold 2017, Figure 1 (left): W1[1,1] against W2[1], counted from 1.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,16 +61,25 @@ def plot_weight_scatter(
 
 
 def _draw_pair(axes: Axes, pair: WeightPair) -> None:
-    size = 9.0 if pair.first.size <= 1000 else 4.0
-    for chain, (first, second) in enumerate(zip(pair.first, pair.second, strict=True)):
+    draw_points(axes, list(zip(pair.first, pair.second, strict=True)), chain_colour)
+
+
+def draw_points(
+    axes: Axes,
+    groups: Sequence[tuple[Float[np.ndarray, " _"], Float[np.ndarray, " _"]]],
+    colour: Callable[[int], str],
+) -> None:
+    """Draw groups of points, each in the colour of its number; where there are many, small and as an image."""
+    total = sum(len(first) for first, _ in groups)
+    for number, (first, second) in enumerate(groups):
         axes.scatter(
             first,
             second,
-            s=size,
-            color=chain_colour(chain),
+            s=9.0 if total <= 1000 else 4.0,
+            color=colour(number),
             alpha=0.35,
             linewidths=0,
-            rasterized=pair.first.size > POINTS_TO_RASTERISE,
+            rasterized=total > POINTS_TO_RASTERISE,
         )
     axes.grid(axis="x", visible=True, color=GRID, linewidth=0.6)
     axes.locator_params(nbins=5)
