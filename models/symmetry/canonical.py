@@ -43,10 +43,15 @@ def canonical(symmetry: Symmetry, values: Values) -> dict[str, np.ndarray]:
     return out
 
 
+def ordered_by(block: Block, values: Values) -> str:
+    """The variable by whose numbers `canonical` puts a block's components in order."""
+    single = [name for name in block.axes if values[name].ndim == 2]
+    return (single or list(block.axes))[0]
+
+
 def _in_order(block: Block, values: Values) -> dict[str, np.ndarray]:
     """Put a block's components in order."""
-    single = [name for name in block.axes if values[name].ndim == 2]
-    name = (single or list(block.axes))[0]
+    name = ordered_by(block, values)
     flipped = name in block.flipped
     key = _number_of_each(block, name, values)
     order = np.argsort(np.abs(key) if flipped else key, axis=1)

@@ -40,6 +40,7 @@ def problems() -> tuple[Problem, ...]:
                 "neural network",
                 "permutation symmetry" if label in PAPERS[:2] else "constraint",
             ),
+            quotient_of=_COVERS.get(label, ""),
         )
         for label, words in _PARAMETRISATIONS.items()
     )
@@ -52,6 +53,8 @@ _PARAMETRISATIONS = {
     "ordered": "with hidden biases in increasing order",
     "givens+ordered": "with incoming weights of norm 1 and hidden biases in increasing order",
 }
+_COVERS = {"ordered": "relu-teacher-free", "givens+ordered": "relu-teacher-givens"}
+"""Biases in order leave one of two equal copies; the prior is otherwise the same."""
 
 
 def _relu_teacher(label: str) -> NetworkTarget:

@@ -48,6 +48,9 @@ class Problem:
         Where the model comes from.
     keywords : tuple of str
         As posteriordb has them.
+    quotient_of : str
+        Name of the problem of which this one's posterior is one copy: its posterior modulo its symmetry, with the same
+        density but for the number of copies. Empty for most.
     """
 
     name: str
@@ -58,3 +61,4 @@ class Problem:
     settings: NutsSettings = RECIPE
     references: tuple[str, ...] = ()
     keywords: tuple[str, ...] = ()
+    quotient_of: str = ""

@@ -31,6 +31,7 @@ from . import criteria
 from .invariants import measured
 from .labelling import Labelling, fitted
 from .order import Order
+from .quotient import Quotient, one_copy
 
 CHAINS = "chains"
 Say = Callable[[str], None]
@@ -60,6 +61,8 @@ class Made:
         Columns of `describe`, and `lag1`.
     evidence : dict
         What else was seen, for the file's information.
+    quotient : Quotient or None
+        How draws of another model became those of this one, where they are.
     """
 
     order: Order
@@ -73,6 +76,7 @@ class Made:
     parameters: pd.DataFrame
     invariants: pd.DataFrame
     evidence: dict[str, object]
+    quotient: Quotient | None = None
 
     def checks(self, table: pd.DataFrame) -> dict[str, bool]:
         """Hold one of the tables against the criteria."""
@@ -107,6 +111,11 @@ def made(
         Called with a line of text before what takes long.
     """
     thin = order.thin
+    if order.quotient_of is not None:
+        say(
+            f"the posterior of {order.name} is one copy of that of {order.quotient_of.name}, which is sampled; its "
+            "parts are then put in order"
+        )
     while True:
         found = _once(order, folder, thin, labelling, progress)
         tables = [found.parameters, found.invariants]
@@ -125,7 +134,7 @@ def _once(
 ) -> Made:
     settings = replace(order.settings, draws=order.settings.draws * thin)
     run = nuts(
-        order.target,
+        order.sampled,
         engine=order.engine,
         settings=settings,
         seed=order.seed,
@@ -137,10 +146,13 @@ def _once(
     energy, diverging = stats[schema.ENERGY].values, stats[schema.DIVERGING].values
     tree = _thinned(run, thin)
     run.close()
-    return described(order, thin, tree, energy, diverging, labelling)
+    quotient = None
+    if order.quotient_of is not None:
+        tree, quotient = one_copy(tree, order.quotient_of, order.target)
+    return replace(_described(order, thin, tree, energy, diverging, labelling), quotient=quotient)
 
 
-def described(
+def _described(
     order: Order,
     thin: int,
     tree: xr.DataTree,

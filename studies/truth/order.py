@@ -41,6 +41,8 @@ class Order:
         Functions of draws that no relabelling changes; empty for what holds for any symmetry.
     references, keywords : tuple of str
         As posteriordb has them.
+    quotient_of : Target or None
+        What is sampled instead, where the posterior is one copy of that one's; see `quotient`.
     """
 
     name: str
@@ -55,6 +57,12 @@ class Order:
     invariants: Mapping[str, Invariant] = field(default_factory=dict)
     references: tuple[str, ...] = ()
     keywords: tuple[str, ...] = ()
+    quotient_of: Target | None = None
+
+    @property
+    def sampled(self) -> Target:
+        """What chains are run on."""
+        return self.quotient_of or self.target
 
     def __post_init__(self) -> None:
         """Refuse numbers that make no sense."""
@@ -70,14 +78,16 @@ def order_of_problem(name: str) -> Order:
     """Give the order for one of our problems."""
     problem = PROBLEMS[name]
     target = problem.target()
+    cover = PROBLEMS[problem.quotient_of] if problem.quotient_of else None
     return Order(
         name,
         problem.title,
         target,
         problem=name,
-        settings=replace(problem.settings, draws=DRAWS),
+        settings=replace((cover or problem).settings, draws=DRAWS),
         engine=target.engines[0],
         invariants=problem.invariants,
         references=problem.references,
         keywords=problem.keywords,
+        quotient_of=cover.target() if cover else None,
     )

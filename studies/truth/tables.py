@@ -84,6 +84,8 @@ def facts(reference: Reference) -> list[tuple[str, str]]:
         ("data", f"sha256 {info['data_sha256'][:16]}"),
         ("failed", ", ".join(k for k, v in info["checks_made"].items() if not v) or "nothing"),
     ]
+    if quotient := info.get("quotient"):
+        made.append(("quotient", str(quotient["rule"])))
     if info["labelling"] is not None:
         made += [
             ("symmetry", "; ".join(info["symmetry_described"])),

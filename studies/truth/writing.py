@@ -165,6 +165,7 @@ def _info(made: Made) -> dict[str, Any]:
         "symmetry_in_words": [_word(block) for block in made.symmetry],
         "symmetry_described": [block.describe() for block in made.symmetry],
         "labelling": None if made.labelling is None else made.labelling.to_json(),
+        "quotient": None if made.quotient is None else made.quotient.to_json(),
         "dimensions": {name: list(tree["posterior"][name].shape[2:]) for name in made.names},
         "evidence": made.evidence,
         "problem": order.problem,

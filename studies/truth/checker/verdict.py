@@ -3,7 +3,7 @@
 Source of the criteria: posteriordb, `doc/REFERENCE_POSTERIOR_DEFINITION.md`: 10,000 draws, 4 chains or more, R-hat
 below 1.01, bulk and tail ESS within 4 sqrt(7 x 10,000) of 10,000, lag-1 autocorrelations below 0.05, E-FMI above 0.2,
 no divergent transition. Beside them: files are what was written, the summary is that of the draws, and every draw is
-canonically labelled.
+canonically labelled, or in the order that its model has them in.
 """
 
 from __future__ import annotations
@@ -168,6 +168,7 @@ def _of_all(files: Files, path: Path) -> Iterator[Criterion]:
         yield _summarised(files, values)
     yield from _sampler(path)
     yield from _labelled(files, draws, 1e-9)
+    yield from _in_order(files, draws)
 
 
 def _convergence(values: dict[str, np.ndarray]) -> Iterator[Criterion]:
@@ -254,6 +255,21 @@ def _labelled(files: Files, draws: dict[str, np.ndarray], tolerance: float) -> I
     )
 
 
+def _in_order(files: Files, draws: dict[str, np.ndarray]) -> Iterator[Criterion]:
+    """Hold draws that were another model's against the order that this one has them in."""
+    if not (quotient := files.info.get("quotient")):
+        return
+    for name in quotient["increasing"]:
+        steps = np.diff(draws[name], axis=-1)
+        share = float((steps >= 0).all(axis=tuple(range(2, steps.ndim))).mean())
+        yield Criterion(
+            f"order of {name}",
+            share == 1.0,
+            f"{name} increases in {share:.2%} of the draws.",
+            f"Its draws were moved after they were put in order: make it anew, from draws of {quotient['of']}.",
+        )
+
+
 def _of_some(files: Files) -> Iterator[Criterion]:
     """What can be judged of a thousand draws: recorded checks, their means, their labelling."""
     made = files.info["checks_made"]
@@ -281,6 +297,7 @@ def _of_some(files: Files) -> Iterator[Criterion]:
         "Make it anew.",
     )
     yield from _labelled(files, draws, 1e-5)
+    yield from _in_order(files, draws)
 
 
 def _extreme(found: dict[str, float], of: Any) -> tuple[str, float]:
