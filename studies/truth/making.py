@@ -146,10 +146,7 @@ def _once(
     energy, diverging = stats[schema.ENERGY].values, stats[schema.DIVERGING].values
     tree = _thinned(run, thin)
     run.close()
-    quotient = None
-    if order.quotient_of is not None:
-        tree, quotient = one_copy(tree, order.quotient_of, order.target)
-    return replace(_described(order, thin, tree, energy, diverging, labelling), quotient=quotient)
+    return _described(order, thin, tree, energy, diverging, labelling)
 
 
 def _described(
@@ -163,8 +160,12 @@ def _described(
     """Label and describe draws that are thinned already."""
     view = as_view(tree)
     names = tuple(deciding(view)[0])
-    symmetry = equal_modes(view.symmetry)
     evidence: dict[str, object] = {"thin": thin, "largest_r_hat_as_sampled": _worst(view, names)}
+    quotient = None
+    if order.quotient_of is not None:
+        tree, quotient = one_copy(tree, order.quotient_of, order.target)
+        view = as_view(tree)
+    symmetry = equal_modes(view.symmetry)
     if symmetry:
         labelling = labelling or fitted(view, symmetry)
         alignment = labelling.applied(view, symmetry)
@@ -187,6 +188,7 @@ def _described(
         _table(view.draws(names)),
         _table(_invariants(view, symmetry, order)),
         evidence,
+        quotient,
     )
 
 

@@ -101,7 +101,12 @@ def one_copy(run: xr.DataTree, sampled: Target, target: Target) -> tuple[xr.Data
         for name, array in posterior.data_vars.items()
     }
     moved = canonical(symmetry, values)
-    difference = _difference(moved, sampled, target)
+    draws = {n: v.reshape(*lead, *v.shape[1:]) for n, v in moved.items()}
+    stats = {str(n): a.values for n, a in run[schema.SAMPLE_STATS].to_dataset().data_vars.items()}
+    stats[schema.LP] = _lp(target, moved).reshape(lead)
+    tree = build(target, draws, stats, {}, origin=origin_of(target, "numpyro"), predictive_mb=0)
+    tree.attrs = {**run.attrs, **tree.attrs}
+    difference = (log_density(target, tree) - log_density(sampled, tree)).values
     log_copies = Group(symmetry, {n: v.shape[1:] for n, v in moved.items()}).log_order
     if not np.all(np.abs(difference - log_copies) <= TOLERANCE):
         raise StudyError(
@@ -111,11 +116,6 @@ def one_copy(run: xr.DataTree, sampled: Target, target: Target) -> tuple[xr.Data
             "and with priors that are normalised."
         )
     unlike = [(moved[n] != v).reshape(len(v), -1).any(axis=1) for n, v in values.items()]
-    draws = {n: v.reshape(*lead, *v.shape[1:]) for n, v in moved.items()}
-    stats = {str(n): a.values for n, a in run[schema.SAMPLE_STATS].to_dataset().data_vars.items()}
-    stats[schema.LP] = _lp(target, moved).reshape(lead)
-    tree = build(target, draws, stats, {}, origin=origin_of(target, "numpyro"), predictive_mb=0)
-    tree.attrs = {**run.attrs, **tree.attrs}
     return tree, Quotient(
         sampled.name,
         tuple(words.spell(block) for block in symmetry),
@@ -124,17 +124,6 @@ def one_copy(run: xr.DataTree, sampled: Target, target: Target) -> tuple[xr.Data
         float(log_copies),
         (float(difference.min()), float(difference.max())),
     )
-
-
-def _difference(moved: Values, sampled: Target, target: Target) -> Float[np.ndarray, " draw"]:
-    """How much larger the target's log density is; infinite where a draw is outside of its support."""
-    draws = xr.Dataset(
-        {
-            name: (("chain", "draw", *(f"{name}_{i}" for i in range(v.ndim - 1))), v[None])
-            for name, v in moved.items()
-        }
-    )
-    return np.asarray(log_density(target, draws) - log_density(sampled, draws)).ravel()
 
 
 def _lp(target: Target, moved: Values) -> Float[np.ndarray, " draw"]:
