@@ -17,7 +17,7 @@ import numpy as np
 
 import onebasin as ob
 
-# %% tags=["parameters"] quick="draws = 150"
+# %% tags=["parameters"] quick="draws = 400"
 draws = 500  # of each chain, after as many of warmup
 
 # %% [markdown]
@@ -131,13 +131,13 @@ comparison
 # %% tags=["remove-cell"]
 outputs = {e: ob.predict(model, p, grid) for e, p in posteriors.items()}
 for engine in posteriors:
+    assert az.rhat(outputs[engine]).max() < (1.02 if draws >= 500 else 1.1)
     assert ob.diagnose(posteriors[engine], align=False).rhat.value > 1.1
 means = {e: f.mean(axis=(0, 1)) for e, f in outputs.items()}
 errors = {e: f.std(axis=(0, 1)) / np.sqrt(az.ess(f, method="mean")) for e, f in outputs.items()}
 z = (means["numpyro"] - means["stan"]) / np.hypot(errors["numpyro"], errors["stan"])
-if draws >= 500:  # with 150, two seeds of sixteen miss one of these
-    assert max(az.rhat(f).max() for f in outputs.values()) < 1.02
-    assert np.abs(z).max() < 4.5
+assert np.abs(z).max() < 4.5
+if draws >= 500:
     assert ob.diagnose(posteriors["stan"]).verdict == "aligned"
 
 # %% [markdown]
