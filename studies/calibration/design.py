@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from onebasin.analysis.alignment.quantity import aligned_quantity
+from onebasin.analysis.gaussian.distillation import DistillationSettings
 from onebasin.inference import AdviSettings, MclmcSettings, NutsSettings, SymmetrisedSettings
 from onebasin.inference.calibration.drawn import simulated
 from onebasin.inference.calibration.family import Family
@@ -32,38 +33,46 @@ PROGRAMS = ("mixture-2", "item-response-2pl", "hidden-markov")
 FAMILIES = (*NETWORKS, *PROGRAMS)
 APPROXIMATED = "net-free"
 """The family on which approximations are calibrated."""
+MADE_OF_DRAWS = ("gaussian", "distilled")
+"""Approximations that are made of chains' draws."""
 STEPS = {"mclmc-short": 5e-4, "mclmc": 0.03, "mclmc-long": 0.5}
 """Energy variance per parameter that sets the step size of microcanonical chains; that of networks is 0.03."""
 
 
 @dataclass(frozen=True)
 class Calibrating:
-    """Settings of a cell: how many simulations, and those of the method."""
+    """Settings of a cell: how many simulations, those of the method, and of what is made of its draws."""
 
     simulations: int
     method: Any
+    after: Any = None
 
 
 @dataclass(frozen=True)
 class Config:
-    """The study's settings."""
+    """The study's settings; `networks` are those of chains of networks, `nuts` of the programs'."""
 
     seed: int
     simulations: int
     families: tuple[str, ...]
     engines: tuple[str, ...]
     nuts: NutsSettings
+    networks: NutsSettings
     mclmc: MclmcSettings
     advi: AdviSettings
     symmetrised: SymmetrisedSettings
+    distilled: DistillationSettings
 
-    def settings_of(self, method: str) -> Any:
-        """The settings of a method."""
+    def settings_of(self, family: str, method: str) -> Calibrating:
+        """The settings of a method on a family."""
+        how: Any = self.networks if family in NETWORKS else self.nuts
         if method in STEPS:
-            return replace(self.mclmc, energy_variance=STEPS[method])
-        if method == "symmetrised":
-            return self.symmetrised
-        return self.advi if method in ("meanfield", "fullrank") else self.nuts
+            how = replace(self.mclmc, energy_variance=STEPS[method])
+        elif method == "symmetrised":
+            how = self.symmetrised
+        elif method in ("meanfield", "fullrank"):
+            how = self.advi
+        return Calibrating(self.simulations, how, self.distilled if method == "distilled" else None)
 
 
 DEFAULT = Config(
@@ -72,19 +81,26 @@ DEFAULT = Config(
     families=FAMILIES,
     engines=("numpyro", "stan"),
     nuts=NutsSettings(chains=2, warmup=250, draws=250, target_acceptance=0.9, max_tree_depth=8),
-    mclmc=MclmcSettings(chains=2, warmup=1000, draws=250),
+    networks=NutsSettings(
+        chains=4, warmup=1000, draws=2000, target_acceptance=0.9, max_tree_depth=8
+    ),
+    mclmc=MclmcSettings(chains=4, warmup=4000, draws=500, thin=80),
     advi=AdviSettings(iterations=3000, draws=250),
     symmetrised=SymmetrisedSettings(steps=3000, draws=250),
+    distilled=DistillationSettings(iterations=3000, batch_size=64, points=2000),
 )
+_QUICK = NutsSettings(chains=1, warmup=100, draws=100, max_tree_depth=5)
 QUICK = replace(
     DEFAULT,
     simulations=50,
     families=("net-free",),
     engines=("numpyro",),
-    nuts=NutsSettings(chains=1, warmup=100, draws=100, max_tree_depth=5),
+    nuts=_QUICK,
+    networks=_QUICK,
     mclmc=MclmcSettings(chains=1, warmup=500, draws=100, thin=5),
     advi=AdviSettings(iterations=300, draws=100),
     symmetrised=SymmetrisedSettings(steps=300, draws=100),
+    distilled=DistillationSettings(iterations=100, batch_size=16, points=100),
 )
 
 
@@ -99,6 +115,7 @@ def configure(options: Options) -> Config:
         engines=engines,
         families=options.labels("problems", dict.fromkeys(FAMILIES), base.families),
         nuts=options.sampler(base.nuts),
+        networks=options.sampler(base.networks),
     )
 
 
@@ -112,15 +129,14 @@ def _cells(config: Config) -> Iterator[Cell]:
     for engine in config.engines:
         yield from (_cell(config, family, "nuts", engine) for family in networks)
     if APPROXIMATED in networks:
-        for method in ("meanfield", "fullrank", "symmetrised", *STEPS, "gaussian"):
+        for method in ("meanfield", "fullrank", "symmetrised", *STEPS, *MADE_OF_DRAWS):
             yield _cell(config, APPROXIMATED, method, "numpyro")
     for family in (name for name in config.families if name in PROGRAMS):
         yield from (_cell(config, family, "nuts", engine) for engine in config.engines)
 
 
 def _cell(config: Config, family: str, method: str, engine: str) -> Cell:
-    settings = Calibrating(config.simulations, config.settings_of(method))
-    return Cell(family, method, engine, settings, config.seed)
+    return Cell(family, method, engine, config.settings_of(family, method), config.seed)
 
 
 @cache

@@ -10,9 +10,12 @@ import xarray as xr
 
 from onebasin.analysis.alignment import align
 from onebasin.analysis.gaussian import fit_gaussian
+from onebasin.analysis.gaussian.distillation import DistillationSettings, distil
 from onebasin.inference.calibration.calibrate import MEASURES, calibrate
+from onebasin.inference.calibration.inferring import After
 from onebasin.inference.calibration.result import Calibration
 from onebasin.models import schema
+from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.symmetry.blocks import equal_modes
 from onebasin.models.target import Target
 
@@ -22,13 +25,15 @@ from .design import STEPS, Calibrating, Config, family_of
 
 GROUP = "calibration"
 _TEXT = "found"
+_SAMPLED = 500
+"""Draws of a Gaussian that is made of draws."""
 
 
 def make(config: Config, cell: Cell, outcomes: Outcomes, context: Context) -> xr.DataTree:
     """Calibrate a cell's method on its family."""
     how: Calibrating = cell.settings
-    made_of_draws = {"gaussian": gaussian}.get(cell.method)
-    method = "mclmc" if cell.method in STEPS else "nuts" if made_of_draws else cell.method
+    after = _after(cell)
+    method = "mclmc" if cell.method in STEPS else "nuts" if after else cell.method
     found = calibrate(
         family_of(cell.problem),
         method,
@@ -37,7 +42,7 @@ def make(config: Config, cell: Cell, outcomes: Outcomes, context: Context) -> xr
         simulations=how.simulations,
         seed=cell.seed,
         folder=context.checkpoint,
-        after=made_of_draws,
+        after=after,
         progress=context.progress,
     )
     tree = to_tree(found)
@@ -47,10 +52,28 @@ def make(config: Config, cell: Cell, outcomes: Outcomes, context: Context) -> xr
     return tree
 
 
+def _after(cell: Cell) -> After | None:
+    """What is made of the draws, instead of which it is judged."""
+    if cell.method == "gaussian":
+        return gaussian
+    return distilled(cell.settings.after) if cell.method == "distilled" else None
+
+
 def gaussian(target: Target, posterior: xr.DataTree, seed: int) -> xr.DataTree:
     """Align the draws, fit one Gaussian to them, and sample it."""
     aligned = align(posterior, equal_modes(target.symmetry), gauge="keep", threads=1).posterior
-    return fit_gaussian(aligned, "full").sample(500, seed=seed, predictive_mb=0)
+    return fit_gaussian(aligned, "full").sample(_SAMPLED, seed=seed, predictive_mb=0)
+
+
+def distilled(settings: DistillationSettings) -> After:
+    """Distil the draws into one Gaussian, which predicts as they do, and sample it."""
+
+    def distilled(target: Target, posterior: xr.DataTree, seed: int) -> xr.DataTree:
+        assert isinstance(target, NetworkTarget), "only a network is approximated"
+        found = distil(posterior, target.x, settings=settings, seed=seed)
+        return found.sample(_SAMPLED, seed=seed, predictive_mb=0)
+
+    return distilled
 
 
 def to_tree(found: Calibration) -> xr.DataTree:
