@@ -12,7 +12,7 @@ import hashlib
 import json
 import re
 from contextlib import ExitStack, suppress
-from dataclasses import asdict
+from dataclasses import asdict, is_dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -180,13 +180,14 @@ def default_folder(study: str, config: Any) -> Path:
 
 
 def config_hash(study: str, config: Any) -> str:
-    """Hash a study's settings."""
+    """Hash a study's settings: a dataclass, or what a record has kept of one."""
     return hashlib.sha256(f"{study}\n{canonical(config)}".encode()).hexdigest()
 
 
 def canonical(config: Any) -> str:
     """Write settings as JSON, one text for equal settings."""
-    return json.dumps(asdict(config), sort_keys=True)
+    kept = asdict(config) if is_dataclass(config) else config
+    return json.dumps(kept, sort_keys=True)
 
 
 def _check_folder(path: Path, digest: str, *, resume: bool, force: bool) -> None:

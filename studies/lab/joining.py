@@ -1,11 +1,13 @@
 """A record made in parts: what a further run of the same study has measured is added to it.
 
-    python -m onebasin.studies.lab.joining studies/results/NAME.json RUN_FOLDER [RUN_FOLDER ...] [--later advi.init ...]
+    python -m onebasin.studies.lab.joining studies/results/NAME.json RUN_FOLDER [RUN_FOLDER ...]
+        [--later advi.init ...] [--more references ...]
 
 A study that takes hours may run in parts (`--only`), on several days or machines of a kind, whose folders need not be
 kept: a record holds every row that its page is made from. Parts have to agree in settings and versions, which decide
 all numbers but times; where machines differ, the record names them all. A setting that the record predates is named
-with `--later`: whoever names it has seen that the part does there what was done before there was a choice.
+with `--later`: whoever names it has seen that the part does there what was done before there was a choice. One that
+lists what is run, of which the part ran other entries, is named with `--more`: the record then lists those of both.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from typing import Any
 from onebasin.models.storage.seal import Seal, examine_json
 
 from ..errors import StudyError
+from .folder import config_hash
 from .frame import Frame, Row
 from .record import made_by, read_record, rewrite_record
 
@@ -30,18 +33,22 @@ _ROUNDING = 1e-9
 
 
 def join(
-    record: Mapping[str, Any], part: Mapping[str, Any], later: Collection[str] = ()
+    record: Mapping[str, Any],
+    part: Mapping[str, Any],
+    later: Collection[str] = (),
+    more: Collection[str] = (),
 ) -> dict[str, Any]:
     """Add a part's rows to a record; both as the JSON of a record says them, without checksums.
 
     The command, the commit and the seconds are those of both; the settings are the part's, if some came `later`, such
-    as ``advi.init``.
+    as ``advi.init``. Those that list what is run (`more`, such as ``references``) list the entries of both.
 
     Raises
     ------
     StudyError
         If they do not agree, or hold another row of one cell.
     """
+    record, part = _listing(record, part, more)
     predates = later and part["config"] != record["config"]
     if predates and _without(part["config"], later) == record["config"]:
         record = {**record, **{name: part[name] for name in ("config", "config_hash")}}
@@ -65,6 +72,27 @@ def join(
         "seconds": record["seconds"] + part["seconds"],
         "frames": {name: frame.table for name, frame in frames.items()},
     }
+
+
+def _listing(
+    record: Mapping[str, Any], part: Mapping[str, Any], more: Collection[str]
+) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Both with the entries of both in the settings that list what is run."""
+    if not more:
+        return record, part
+    lists = {name: [side["config"].get(name) for side in (record, part)] for name in more}
+    for name, sides in lists.items():
+        if not all(isinstance(side, list) for side in sides):
+            raise StudyError(
+                f"`--more` names {name}, which is no list in the settings of both: name one that says what is run, "
+                "such as references."
+            )
+    joined = {name: list(dict.fromkeys([*old, *new])) for name, (old, new) in lists.items()}
+    configs = [{**side["config"], **joined} for side in (record, part)]
+    return tuple(  # type: ignore[return-value]
+        {**side, "config": config, "config_hash": config_hash(side["study"], config)}
+        for side, config in zip((record, part), configs, strict=True)
+    )
 
 
 def _same(one: Row, other: Row) -> bool:
@@ -101,7 +129,9 @@ def _check_keys(old: Frame, added: list[Any]) -> None:
         )
 
 
-def join_run(numbers: Path, folder: Path, later: Collection[str] = ()) -> None:
+def join_run(
+    numbers: Path, folder: Path, later: Collection[str] = (), more: Collection[str] = ()
+) -> None:
     """Add a run's folder to a record, and write both of the record's files.
 
     Raises
@@ -114,7 +144,7 @@ def join_run(numbers: Path, folder: Path, later: Collection[str] = ()) -> None:
     if run.get("status") != "done":
         raise StudyError(f"`folder` is {folder}, whose run is not finished: finish it first.")
     part = {"study": run["study"], **made_by(run), "frames": findings["frames"]}
-    rewrite_record(numbers, join(record, part, later))
+    rewrite_record(numbers, join(record, part, later, more))
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -133,9 +163,10 @@ def main() -> None:
     parser.add_argument("record", type=Path)
     parser.add_argument("folders", type=Path, nargs="+")
     parser.add_argument("--later", nargs="+", default=(), metavar="SETTING")
+    parser.add_argument("--more", nargs="+", default=(), metavar="SETTING")
     args = parser.parse_args()
     for folder in args.folders:
-        join_run(args.record, folder, args.later)
+        join_run(args.record, folder, args.later, args.more)
 
 
 if __name__ == "__main__":

@@ -6,10 +6,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from onebasin.analysis.gaussian.distillation import DistillationSettings
+from onebasin.inference.calibration.drawn import simulated
 from onebasin.inference.calibration.result import Calibration
+from onebasin.inference.posterior import build
 from onebasin.studies.calibration import STUDY
-from onebasin.studies.calibration.design import NETWORKS, PROGRAMS, configure, family_of
-from onebasin.studies.calibration.making import from_tree, to_tree
+from onebasin.studies.calibration.design import (
+    APPROXIMATED,
+    NETWORKS,
+    PROGRAMS,
+    configure,
+    family_of,
+)
+from onebasin.studies.calibration.making import distilled, from_tree, gaussian, to_tree
 from onebasin.studies.calibration.measures import _quantities, _row
 from onebasin.studies.lab import Frame, Options
 from onebasin.studies.lab.study import conclude
@@ -75,6 +84,37 @@ def test_every_family_of_the_study_is_conditioned_on_what_it_simulates():
             assert set(target.engines) == {"numpyro", "stan"}
     assert "aligned" in family_of("mixture-2").quantities
     assert "aligned" not in family_of("net-ordered").quantities
+
+
+def test_chains_of_networks_have_settings_of_their_own():
+    config = configure(Options(draws=77))
+    cells = {cell.key: cell.settings.method for cell in STUDY.cells(config)}
+    assert cells["net-givens.nuts.stan"] == config.networks
+    assert cells["net-free.gaussian.numpyro"] == config.networks
+    assert cells["mixture-2.nuts.stan"] == config.nuts
+    assert config.networks.draws == config.nuts.draws == 77
+    assert config.networks.warmup > config.nuts.warmup
+
+
+@pytest.mark.parametrize(
+    "made", [gaussian, distilled(DistillationSettings(iterations=50, batch_size=8, points=50))]
+)
+def test_what_is_made_of_draws_has_all_parameters_that_are_simulated(made, rng):
+    """Draws are the truth plus noise, all in one labelling; the Gaussian's means stay near the truth."""
+    family = family_of(APPROXIMATED)
+    first = simulated(family, 0, 0)
+    target = family.condition(first.data)
+    draws = {
+        n: np.abs(v) if n == "sigma" else v
+        for n, v in (
+            (n, t + 0.1 * rng.normal(size=(2, 200, *t.shape))) for n, t in first.parameters.items()
+        )
+    }
+    found = made(target, build(target, draws, {}, {"seed": 0}, predictive_mb=0), 1)["posterior"]
+    assert dict(found.sizes)["draw"] == 500
+    for name, truth in first.parameters.items():
+        assert found[name].shape == (1, 500, *truth.shape)
+    assert abs(float(found["sigma"].mean()) - float(draws["sigma"].mean())) < 0.03
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 from onebasin.models.storage.seal import Seal, examine_json, seal_json
 from onebasin.studies import registry
 from onebasin.studies.errors import StudyError
+from onebasin.studies.lab.folder import config_hash
 from onebasin.studies.lab.frame import Frame
 from onebasin.studies.lab.joining import join_run
 from onebasin.studies.lab.record import RESULTS, rewrite, write_again
@@ -129,6 +130,28 @@ def test_settings_that_a_record_predates_have_to_be_named(tmp_path):
     join_run(record, part, ("advi.new", "advi.newer"))
     joined = json.loads(record.read_text(encoding="utf-8"))
     assert (joined["config"], joined["config_hash"]) == (config, "another")
+
+
+def test_settings_that_list_what_is_run_list_the_entries_of_both(tmp_path):
+    record, part = split_record(tmp_path, "boston", first=30)
+    run = json.loads((part / "run.json").read_text(encoding="utf-8"))
+    before = run["config"]["parametrisations"]
+    config = {**run["config"], "parametrisations": [before[0], "another"]}
+    run = run | {"config": config, "config_hash": "another"}
+    (part / "run.json").write_text(json.dumps(seal_json(run)))
+    with pytest.raises(StudyError, match="`part` has another config_hash"):
+        join_run(record, part)
+    with pytest.raises(StudyError, match="`--more` names nuts, which is no list"):
+        join_run(record, part, more=("nuts",))
+    join_run(record, part, more=("parametrisations",))
+    joined = json.loads(record.read_text(encoding="utf-8"))
+    assert joined["config"] == {**config, "parametrisations": [*before, "another"]}
+    assert joined["config_hash"] == config_hash("boston", joined["config"])
+
+    other = {**config, "seed": 7}
+    (part / "run.json").write_text(json.dumps(seal_json(run | {"config": other})))
+    with pytest.raises(StudyError, match="`part` has another config_hash"):
+        join_run(record, part, more=("parametrisations",))
 
 
 def test_rows_that_another_machine_rounds_otherwise_are_not_taken_twice(tmp_path):
