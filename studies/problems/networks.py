@@ -7,11 +7,18 @@ from functools import cache, partial
 
 import numpy as np
 
-from onebasin.models import NetworkTarget
+from onebasin.models import (
+    BayesianNetwork,
+    Categorical,
+    Gaussian,
+    Network,
+    NetworkTarget,
+    NormalPrior,
+)
 from onebasin.models.data import Split
 
 from ..boston import design as boston
-from ..lab.images import Images, classifier, image_split
+from ..lab.images import Images, image_split
 from ..label_switching.problems import condition
 from ..pourzanjani import PAPERS, relu_network
 from ..relu_teacher.design import HIDDEN, dataset
@@ -22,7 +29,7 @@ SEED = 0
 """Of the data."""
 POINTS, IMAGES = 10, 20
 """Held-out inputs at which predictions are invariants."""
-_DIGITS = Images("digits", side=8, train=1000)
+_DIGITS = Images("digits", side=8, train=200)
 _PAPER = "Pourzanjani, Jiang and Petzold 2017, Improving the identifiability of neural networks for Bayesian inference"
 
 
@@ -89,9 +96,16 @@ _TANH = Problem(
 )
 
 
+def _by_fan_in(network: Network) -> NormalPrior:
+    """Weights whose prior sd is one over the root of how many a unit adds up: outputs are of the size of one."""
+    sizes = (network.in_dim, *network.hidden)
+    return NormalPrior(weight_scale=tuple(size**-0.5 for size in sizes))
+
+
 def _boston() -> NetworkTarget:
     train = boston.parts(SEED, 1).train
-    model = relu_network(train, 10, "free")
+    network = Network(train.in_dim, (10,), activation="tanh")
+    model = BayesianNetwork(network, Gaussian(), _by_fan_in(network))
     return model.condition(train.x, train.y, name="boston-13-10-1")
 
 
@@ -101,12 +115,12 @@ def _boston_points() -> np.ndarray:
 
 _BOSTON = Problem(
     "boston-13-10-1",
-    "Ten ReLU units on Boston Housing, the training part of split 1",
+    "Ten tanh units on Boston Housing, the training part of split 1; priors by fan-in",
     _boston,
-    invariants={"f": outputs(_boston_points, "relu")},
+    invariants={"f": outputs(_boston_points, "tanh")},
     settings=replace(ADAPTED, init_radius=1.0),
-    references=(f"{_PAPER}, section 4.2 (there: 50 units)",),
-    keywords=("neural network", "permutation symmetry"),
+    references=(f"{_PAPER}, section 4.2 (there: 50 ReLU units)",),
+    keywords=("neural network", "permutation symmetry", "sign symmetry"),
 )
 
 
@@ -117,18 +131,20 @@ def _digits() -> Split:
 
 def _classifier() -> NetworkTarget:
     train = _digits().train
-    return classifier(_DIGITS, 8).condition(train.x, train.y, name="digits-64-8-10")
+    network = Network(train.in_dim, (8,), 10, "tanh")
+    model = BayesianNetwork(network, Categorical(), _by_fan_in(network))
+    return model.condition(train.x, train.y, name="digits-64-8-10")
 
 
 _IMAGES = Problem(
     "digits-64-8-10",
-    "Eight ReLU units that tell 1,000 handwritten digits of 8 x 8 pixels apart",
+    f"Eight tanh units that tell {_DIGITS.train} handwritten digits of 8 x 8 pixels apart; priors by fan-in",
     _classifier,
     invariants={
         "p": class_probabilities(
-            lambda: _digits().test.x[:IMAGES], lambda: _digits().test.y[:IMAGES], "relu"
+            lambda: _digits().test.x[:IMAGES], lambda: _digits().test.y[:IMAGES], "tanh"
         )
     },
     settings=replace(ADAPTED, init_radius=1.0),
-    keywords=("neural network", "permutation symmetry", "classification"),
+    keywords=("neural network", "permutation symmetry", "sign symmetry", "classification"),
 )

@@ -91,14 +91,23 @@ def open_reference(name: str | Path) -> Reference:
     folder = KEPT / str(name) if str(name) in references() else Path(name)
     found = sorted(folder.glob("*.info.json")) if folder.is_dir() else []
     if len(found) != 1:
-        from difflib import get_close_matches
-
-        near = get_close_matches(str(name), references(), n=1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(references())}"
-        raise ReferenceError(
-            f"`name` is {str(name)!r}, which is no reference and no folder of one; {hint}."
-        )
+        raise ReferenceError(_none_such(str(name)))
     return Reference(folder, found[0].name.removesuffix(".info.json"))
+
+
+def _none_such(name: str) -> str:
+    from difflib import get_close_matches
+
+    from ..problems import PROBLEMS
+
+    if name in PROBLEMS:
+        return (
+            f"`name` is {name!r}, a problem of which the package has no reference: make it by `onebasin truth make "
+            f"{name}`."
+        )
+    near = get_close_matches(name, references(), n=1)
+    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(references())}"
+    return f"`name` is {name!r}, which is no reference and no folder of one; {hint}."
 
 
 @dataclass(frozen=True, eq=False)
