@@ -1,13 +1,15 @@
 """A record made in parts: what a further run of the same study has measured is added to it.
 
     python -m onebasin.studies.lab.joining studies/results/NAME.json RUN_FOLDER [RUN_FOLDER ...]
-        [--later advi.init ...] [--more references ...]
+        [--later advi.init ...] [--more references ...] [--replace]
 
 A study that takes hours may run in parts (`--only`), on several days or machines of a kind, whose folders need not be
 kept: a record holds every row that its page is made from. Parts have to agree in settings and versions, which decide
-all numbers but times; where machines differ, the record names them all. A setting that the record predates is named
-with `--later`: whoever names it has seen that the part does there what was done before there was a choice. One that
-lists what is run, of which the part ran other entries, is named with `--more`: the record then lists those of both.
+all numbers but times; where machines differ, the record names them all. A setting that the record predates, or that
+changed, is named with `--later`: whoever names it has seen that it makes no difference to the cells that the record
+keeps. One that lists what is run, of which the part ran other entries, is named with `--more`: the record then lists
+those of both. With `--replace` cells that the part has made anew take the place of the record's; the command and the
+seconds are still those of both.
 """
 
 from __future__ import annotations
@@ -37,11 +39,14 @@ def join(
     part: Mapping[str, Any],
     later: Collection[str] = (),
     more: Collection[str] = (),
+    *,
+    replace: bool = False,
 ) -> dict[str, Any]:
     """Add a part's rows to a record; both as the JSON of a record says them, without checksums.
 
-    The command, the commit and the seconds are those of both; the settings are the part's, if some came `later`, such
-    as ``advi.init``. Those that list what is run (`more`, such as ``references``) list the entries of both.
+    The command, the commit and the seconds are those of both; the settings are the part's, if some came or changed
+    `later`, such as ``advi.init``. Those that list what is run (`more`, such as ``references``) list the entries of
+    both. Rows of cells that both have are the part's, to `replace` the record's.
 
     Raises
     ------
@@ -49,8 +54,7 @@ def join(
         If they do not agree, or hold another row of one cell.
     """
     record, part = _listing(record, part, more)
-    predates = later and part["config"] != record["config"]
-    if predates and _without(part["config"], later) == record["config"]:
+    if later and _without(part["config"], later) == _without(record["config"], later):
         record = {**record, **{name: part[name] for name in ("config", "config_hash")}}
     for name in AGREE:
         if record[name] != part[name]:
@@ -58,9 +62,16 @@ def join(
                 f"`part` has another {name} than the record ({part[name]}; {record[name]}): run it with "
                 "that of the record, or record it by itself."
             )
+    sides = [
+        {name: Frame.from_json(kept) for name, kept in side["frames"].items()}
+        for side in (record, part)
+    ]
+    anew = {row["key"] for frame in sides[1].values() for row in frame if "key" in row}
     frames = {}
-    for name in {**record["frames"], **part["frames"]}:
-        old, new = (Frame.from_json(side["frames"].get(name, [])) for side in (record, part))
+    for name in {**sides[0], **sides[1]}:
+        old, new = (side.get(name, Frame()) for side in sides)
+        if replace:
+            old = _replaced(old, new, anew)
         added = [row for row in new if not any(_same(row, other) for other in old)]
         _check_keys(old, added)
         frames[name] = Frame.of([*old, *added])
@@ -95,6 +106,20 @@ def _listing(
     )
 
 
+def _replaced(old: Frame, new: Frame, anew: Collection[str]) -> Frame:
+    """The old rows with those of cells that were made anew in the places of what they replace."""
+    rows: list[Row] = []
+    done: set[str] = set()
+    for row in old:
+        key = row.get("key")
+        if key not in anew:
+            rows.append(row)
+        elif key not in done:
+            done.add(key)
+            rows += [other for other in new if other.get("key") == key]
+    return Frame.of(rows)
+
+
 def _same(one: Row, other: Row) -> bool:
     """Whether two rows say the same, up to how another machine rounds."""
     pairs = ((one.get(name), other.get(name)) for name in {**one, **other})
@@ -125,12 +150,17 @@ def _check_keys(old: Frame, added: list[Any]) -> None:
     if twice:
         raise StudyError(
             f"`part` has other numbers for {len(twice)} of the record's cells, such as {twice[0]}: leave them "
-            "out (--only), or record the study anew."
+            "out (--only), let them replace the record's (--replace), or record the study anew."
         )
 
 
 def join_run(
-    numbers: Path, folder: Path, later: Collection[str] = (), more: Collection[str] = ()
+    numbers: Path,
+    folder: Path,
+    later: Collection[str] = (),
+    more: Collection[str] = (),
+    *,
+    replace: bool = False,
 ) -> None:
     """Add a run's folder to a record, and write both of the record's files.
 
@@ -144,7 +174,7 @@ def join_run(
     if run.get("status") != "done":
         raise StudyError(f"`folder` is {folder}, whose run is not finished: finish it first.")
     part = {"study": run["study"], **made_by(run), "frames": findings["frames"]}
-    rewrite_record(numbers, join(record, part, later, more))
+    rewrite_record(numbers, join(record, part, later, more, replace=replace))
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -164,9 +194,10 @@ def main() -> None:
     parser.add_argument("folders", type=Path, nargs="+")
     parser.add_argument("--later", nargs="+", default=(), metavar="SETTING")
     parser.add_argument("--more", nargs="+", default=(), metavar="SETTING")
+    parser.add_argument("--replace", action="store_true")
     args = parser.parse_args()
     for folder in args.folders:
-        join_run(args.record, folder, args.later, args.more)
+        join_run(args.record, folder, args.later, args.more, replace=args.replace)
 
 
 if __name__ == "__main__":

@@ -173,3 +173,36 @@ def test_other_numbers_of_a_recorded_cell_are_refused(tmp_path):
     (part / "findings.json").write_text(json.dumps(seal_json(findings)))
     with pytest.raises(StudyError, match="other numbers for 1 of the record's cells"):
         join_run(record, part)
+
+
+def test_cells_that_were_made_anew_replace_the_records_in_their_places(tmp_path):
+    """With the settings that changed for them alone."""
+    record, part = split_record(tmp_path, "calibration", first=30)
+    said = json.loads(record.read_text(encoding="utf-8"))
+    key = said["frames"]["cells"]["rows"][2][0]
+    run = json.loads((part / "run.json").read_text(encoding="utf-8"))
+    config = {**run["config"], "nuts": {**run["config"]["nuts"], "draws": 3}}
+    run |= {"config": config, "config_hash": config_hash("calibration", config)}
+    (part / "run.json").write_text(json.dumps(seal_json(run)))
+    anew = {
+        name: [
+            row | {"verdict": "anew", "outside": False}
+            for row in rows_of(frame)
+            if row["key"] == key
+        ]
+        for name, frame in said["frames"].items()
+    }
+    anew["quantities"] = anew["quantities"][:2]
+    (part / "findings.json").write_text(json.dumps(seal_json({"frames": anew})))
+    with pytest.raises(StudyError, match="another config_hash"):
+        join_run(record, part, replace=True)
+    with pytest.raises(StudyError, match="other numbers for 1 of"):
+        join_run(record, part, ("nuts.draws",))
+    join_run(record, part, ("nuts.draws",), replace=True)
+    joined = json.loads(record.read_text(encoding="utf-8"))
+    before, after = (rows_of(each["frames"]["cells"]) for each in (said, joined))
+    assert [row["key"] for row in after] == [row["key"] for row in before]
+    assert [row["verdict"] == "anew" for row in after] == [row["key"] == key for row in before]
+    quantities = rows_of(joined["frames"]["quantities"])
+    assert sum(row["key"] == key for row in quantities) == 2
+    assert joined["config"] == config
