@@ -1,6 +1,7 @@
 """Many simulations by one compiled program: chains of NUTS, static HMC and microcanonical Langevin Monte Carlo.
 
-The data are an argument of the program, so that it is compiled once, and simulations and chains advance side by side.
+The data are an argument of the program, so that it is compiled once. Chains advance side by side, and so do
+simulations, unless a gradient takes so long that waiting for the longest tree costs more than it saves.
 Kernels, starts, adaptation and keys are those of `nuts`, `hmc` and `mclmc`: a simulation has the draws that the method
 would have for its data and seed, up to rounding.
 """
@@ -31,7 +32,15 @@ from .drawn import Drawn, Simulation
 from .family import Data, Family
 
 AT_ONCE = 25
-"""Simulations that advance side by side: each waits for the longest trajectory among them."""
+"""Simulations that are inferred by a call."""
+SIDE_BY_SIDE = 50_000
+"""Operations of a gradient up to which trees of simulations grow side by side.
+
+There each simulation waits for the longest tree among all, some four times the mean. What that costs is small beside
+what 25 gradients save that are evaluated together, as long as each is short: they take 2.6 times as long as one
+simulation's of a network with ten weights (1,200 operations), 7.6 times of a mixture (23,000), and 17.8 times of a
+hidden Markov model (92,000), measured on one core, where one simulation after the other is three times as fast.
+"""
 
 
 def can_compile(family: Family, settings: Any) -> bool:
@@ -65,7 +74,11 @@ class CompiledChains:
                     _mclmc if isinstance(self.settings, MclmcSettings) else _hmc
                 )
                 together = partial(one, self.family, like, self.settings)
-                self._compiled = jax.jit(lambda d, s: jax.vmap(together)(d, s))
+                self._compiled = jax.jit(
+                    jax.vmap(together)
+                    if self._side_by_side(like, {n: v[0] for n, v in data.items()})
+                    else lambda d, s: jax.lax.map(lambda each: together(*each), (d, s))
+                )
             draws, diverging = self._compiled(data, seeds)
             draws = {name: np.asarray(values, np.float64) for name, values in draws.items()}
             diverging = np.asarray(diverging)
@@ -73,6 +86,18 @@ class CompiledChains:
             Drawn({n: v[i] for n, v in draws.items()}, divergences=int(diverging[i].sum()))
             for i in range(len(simulations))
         ]
+
+    def _side_by_side(self, like: Target, data: Mapping[str, np.ndarray]) -> bool:
+        """Whether simulations advance side by side; all but trees have one length."""
+        if not isinstance(self.settings, NutsSettings):
+            return True
+
+        def gradient(data: Mapping[str, jax.Array], vector: jax.Array) -> jax.Array:
+            return jax.grad(traced(self.family, like, data).log_density)(vector)
+
+        size = traced(self.family, like, data).size
+        cost = jax.jit(gradient).lower(data, jnp.zeros(size)).cost_analysis()
+        return float((cost or {}).get("flops", 0.0)) <= SIDE_BY_SIDE
 
 
 def stacked(data: Sequence[Data]) -> dict[str, np.ndarray]:

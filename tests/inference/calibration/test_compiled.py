@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
@@ -43,6 +44,29 @@ def test_chains_of_many_simulations_are_those_of_nuts():
     last = simulations[2]
     posterior = ob.nuts(FAMILY.condition(last.data), settings=settings, seed=last.seed)
     same(drawn[2], posterior, ("mu", "sigma"))
+
+
+def test_simulations_of_a_long_gradient_are_inferred_one_after_the_other(monkeypatch):
+    """They are the same, and the long gradient is known by its operations."""
+    from onebasin.inference.calibration import compiled
+    from onebasin.studies.problems import PROBLEMS
+
+    settings = ob.NutsSettings(**FEW)
+    simulations = [simulated(FAMILY, 1, number) for number in range(3)]
+    together = CompiledChains(FAMILY, settings)(simulations)
+    monkeypatch.setattr(compiled, "SIDE_BY_SIDE", -1)
+    for one, other in zip(together, CompiledChains(FAMILY, settings)(simulations), strict=True):
+        assert np.allclose(one.draws["mu"], other.draws["mu"], rtol=1e-6, atol=1e-8)
+        assert one.divergences == other.divergences
+    monkeypatch.undo()
+    for name, wanted in (("mixture-2", True), ("hidden-markov", False)):
+        make = PROBLEMS[name].family
+        assert make is not None
+        family = make()
+        first = simulated(family, 0, 0)
+        chains = CompiledChains(family, settings)
+        with jax.numpy_rank_promotion("allow"):  # as in a user's process
+            assert chains._side_by_side(family.condition(first.data), first.data) == wanted
 
 
 @pytest.mark.slow
