@@ -96,16 +96,11 @@ _TANH = Problem(
 )
 
 
-def _by_fan_in(network: Network) -> NormalPrior:
-    """Weights whose prior sd is one over the root of how many a unit adds up: outputs are of the size of one."""
-    sizes = (network.in_dim, *network.hidden)
-    return NormalPrior(weight_scale=tuple(size**-0.5 for size in sizes))
-
-
 def _boston() -> NetworkTarget:
     train = boston.parts(SEED, 1).train
     network = Network(train.in_dim, (10,), activation="tanh")
-    model = BayesianNetwork(network, Gaussian(), _by_fan_in(network))
+    by_fan_in = NormalPrior(weight_scale=(train.in_dim**-0.5, 10**-0.5))
+    model = BayesianNetwork(network, Gaussian(), by_fan_in)
     return model.condition(train.x, train.y, name="boston-13-10-1")
 
 
@@ -132,13 +127,13 @@ def _digits() -> Split:
 def _classifier() -> NetworkTarget:
     train = _digits().train
     network = Network(train.in_dim, (8,), 10, "tanh")
-    model = BayesianNetwork(network, Categorical(), _by_fan_in(network))
+    model = BayesianNetwork(network, Categorical(), NormalPrior(weight_scale=(0.25, 1.0)))
     return model.condition(train.x, train.y, name="digits-64-8-10")
 
 
 _IMAGES = Problem(
     "digits-64-8-10",
-    f"Eight tanh units that tell {_DIGITS.train} handwritten digits of 8 x 8 pixels apart; priors by fan-in",
+    f"Eight tanh units that tell {_DIGITS.train} handwritten digits of 8 x 8 pixels apart",
     _classifier,
     invariants={
         "p": class_probabilities(
