@@ -9,12 +9,14 @@ import h5py
 import numpy as np
 import pytest
 from arviz_stats.base import array_stats
+from scipy.stats import norm
 
 from onebasin.models import Complement, Exchangeable, Flip
 from onebasin.models.symmetry.blocks import to_json
 from onebasin.models.symmetry.group import Group
-from onebasin.studies.truth import checker
+from onebasin.studies.truth import checker, criteria
 from onebasin.studies.truth.checker import estimators, labels
+from onebasin.studies.truth.checker.verdict import _convergence
 
 SOURCES = sorted(Path(checker.__file__).parent.glob("*.py"))
 MAKERS = ("onebasin", "arviz", "arviz_stats", "xarray", "jax", "pandas")
@@ -85,6 +87,23 @@ def test_moved_draws_are_seen_to_be_out_of_place(rng, word):
         still &= (moved[name] == draws[name]).reshape(400, -1).all(axis=1)
     assert 0 < still.mean() < 1
     assert labels.share_in_place(moved, symmetry, said, 1e-9) == pytest.approx(still.mean())
+
+
+def test_level_of_ess_is_that_of_all_estimates_together():
+    """Of 200 independent quantities (generator 0) none fails; next to independent ones and antithetic ones do."""
+    rng = np.random.default_rng(0)
+    seen = {}
+    for rho in (0.0, 0.15, -0.15):
+        values = {f"x[{i}]": chains(rng, rho, (10, 1000)) for i in range(200)}
+        found = {each.name: each for each in _convergence(values)}
+        seen[rho] = [found[f"{word} ESS"].holds for word in ("bulk", "tail")]
+        low, high = criteria.ess_bounds(10_000, 400)
+        assert f"from {low:.0f} to {high:.0f}" in found["bulk ESS"].found
+    assert seen[0.0] == [True, True] and not seen[0.15][0] and not seen[-0.15][0]
+    assert criteria.ess_bounds() == pytest.approx((8941.70, 11058.30), abs=0.01)
+    # The tail beyond is that of four standard errors, by the number of estimates.
+    width = (10_000 - criteria.ess_bounds(10_000, 1220)[0]) / np.sqrt(70_000)
+    assert 1220 * norm.sf(width) == pytest.approx(norm.sf(4))
 
 
 def test_reference_that_is_made_passes_but_for_its_number_of_draws(made):
