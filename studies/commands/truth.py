@@ -193,7 +193,7 @@ def show(
     status = reference.status
     flag = {"passes": "good", "invariants pass": "warn"}.get(status, "bad")
     said = {
-        "passes": "it passes every criterion of posteriordb",
+        "passes": "it passes every criterion",
         "invariants pass": "what no relabelling changes passes; parameters under labels do not",
         "fails": "it does not pass, and is no reference",
     }[status]

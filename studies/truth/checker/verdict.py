@@ -84,7 +84,7 @@ class Verdict:
     def title(self) -> str:
         """The answer in a line."""
         if self.passes and self.from_draws:
-            return f"{self.name} passes every criterion of posteriordb"
+            return f"{self.name} passes every criterion"
         if self.passes:
             return f"{self.name} is intact; its convergence is taken as recorded"
         return f"{self.name} does not pass: {', '.join(each.name for each in self.failed)}"
