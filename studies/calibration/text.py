@@ -65,7 +65,8 @@ def chapters(config: Config, frames: Frames) -> Iterator[Chapter | None]:
         "the prior, and data that follow from them, it is known that the parameters are one more draw of it.\n\n"
         f"Every row is {config.simulations} simulations, with the seed {config.seed}. Networks have two ReLU units, 15 "
         "observations, N(0, 1) priors and an inferred noise; the programs are those of the suite's problems, with "
-        "simulators in NumPy that share no line with them.",
+        "simulators in NumPy that share no line with them. Networks in all parametrisations and engines simulate from "
+        "the same random numbers: what chance does to one of these rows it does to others.",
         (views.ALL,),
     )
     yield Chapter("What is claimed", views=(lab.CLAIMS,))

@@ -9,7 +9,8 @@ from ..lab import Field, Frames, Row, View, read
 from ..lab.views import Tabulate
 
 ALL = View(
-    "Verdicts: what was seen, and what would have been",
+    "Verdicts: what was seen, and what would have been. Networks' rows simulate from the same random numbers, so that "
+    "chance in one shows in others",
     (
         Field("calibration", "label"),
         Field("verdict", "verdict", flag=lambda word: "good" if word == "calibrated" else "warn"),
