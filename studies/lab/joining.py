@@ -56,6 +56,7 @@ def join(
     record, part = _listing(record, part, more)
     if later and _without(part["config"], later) == _without(record["config"], later):
         record = {**record, **{name: part[name] for name in ("config", "config_hash")}}
+    record, part = _naming(record, part)
     for name in AGREE:
         if record[name] != part[name]:
             raise StudyError(
@@ -103,6 +104,17 @@ def _listing(
     return tuple(  # type: ignore[return-value]
         {**side, "config": config, "config_hash": config_hash(side["study"], config)}
         for side, config in zip((record, part), configs, strict=True)
+    )
+
+
+def _naming(
+    record: Mapping[str, Any], part: Mapping[str, Any]
+) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Both with the versions that either names: a run without Stan has none of it."""
+    sides = (record["versions"], part["versions"])
+    return tuple(  # type: ignore[return-value]
+        {**side, "versions": {**other, **own}}
+        for side, own, other in zip((record, part), sides, sides[::-1], strict=True)
     )
 
 

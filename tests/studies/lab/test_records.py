@@ -108,14 +108,26 @@ def test_parts_that_do_not_agree_are_refused_and_the_record_stays(tmp_path):
     record, part = split_record(tmp_path, "boston", first=30)
     before = record.read_bytes()
     run = json.loads((part / "run.json").read_text(encoding="utf-8"))
-    for name in ("study", "config_hash", "versions"):
-        (part / "run.json").write_text(json.dumps(seal_json(run | {name: "another"})))
+    others = {"study": "another", "config_hash": "another", "versions": {"stan": "another"}}
+    for name, other in others.items():
+        (part / "run.json").write_text(json.dumps(seal_json(run | {name: other})))
         with pytest.raises(StudyError, match=f"`part` has another {name} than the record"):
             join_run(record, part)
     (part / "run.json").write_text(json.dumps(seal_json(run | {"status": "interrupted"})))
     with pytest.raises(StudyError, match="is not finished"):
         join_run(record, part)
     assert record.read_bytes() == before
+
+
+def test_a_part_without_stan_need_not_name_its_version(tmp_path):
+    record, part = split_record(tmp_path, "boston", first=30)
+    run = json.loads((part / "run.json").read_text(encoding="utf-8"))
+    whole = run["versions"]
+    run["versions"] = {name: number for name, number in whole.items() if name != "stan"}
+    assert run["versions"] != whole
+    (part / "run.json").write_text(json.dumps(seal_json(run)))
+    join_run(record, part)
+    assert json.loads(record.read_text(encoding="utf-8"))["versions"] == whole
 
 
 def test_settings_that_a_record_predates_have_to_be_named(tmp_path):
