@@ -11,8 +11,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -186,7 +187,7 @@ def config_hash(study: str, config: Any) -> str:
 
 def canonical(config: Any) -> str:
     """Write settings as JSON, one text for equal settings."""
-    kept = asdict(config) if is_dataclass(config) else config
+    kept = config if isinstance(config, Mapping) else asdict(config)
     return json.dumps(kept, sort_keys=True)
 
 

@@ -124,7 +124,7 @@ def _replaced(old: Frame, new: Frame, anew: Collection[str]) -> Frame:
     done: set[str] = set()
     for row in old:
         key = row.get("key")
-        if key not in anew:
+        if key is None or key not in anew:
             rows.append(row)
         elif key not in done:
             done.add(key)
