@@ -39,7 +39,7 @@ SIDE_BY_SIDE = 50_000
 There each simulation waits for the longest tree among all, some four times the mean. What that costs is small beside
 what 25 gradients save that are evaluated together, as long as each is short: they take 2.6 times as long as one
 simulation's of a network with ten weights (1,200 operations), 7.6 times of a mixture (23,000), and 17.8 times of a
-hidden Markov model (92,000), measured on one core, where one simulation after the other is three times as fast.
+hidden Markov model (92,000; processor time of one busy core), where one simulation after the other costs less.
 """
 
 
