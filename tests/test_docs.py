@@ -18,6 +18,8 @@ ROOMS = ("models", "stan", "inference", "analysis", "studies")
 GROUPS = ("bridgestan", "cmdstan", "truth")
 """Commands that have commands of their own."""
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+WRITTEN = {ROOT / "docs" / "results" / "index.md"}
+"""What `make docs` writes, which fails where a link leads nowhere; it is there only once the site was built."""
 page = pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 
 
@@ -33,7 +35,8 @@ def prose(text: str) -> str:
 def test_links_lead_somewhere(path):
     for link in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", prose(path.read_text())):
         if "://" not in link:
-            assert (path.parent / link).exists(), link
+            leads_to = (path.parent / link).resolve()
+            assert leads_to in WRITTEN or leads_to.exists(), link
 
 
 @page

@@ -206,7 +206,7 @@ def test_an_interrupt_stops_what_is_under_way(run, monkeypatch):
         events.append(cancel)
         if len(events) == 2:
             hear("says", "both at work")
-        assert cancel.wait(20)
+        assert cancel.wait(120)  # on a busy machine the interrupt takes its time
         raise RunCancelled("stopped")
 
     def hear(self, cell, text):
