@@ -9,9 +9,11 @@ import numpyro.distributions as dist
 import pytest
 
 import onebasin as ob
+from onebasin.inference.calibration import compiled
 from onebasin.inference.calibration.compiled import CompiledChains, CompiledDensities
 from onebasin.inference.calibration.drawn import simulated
 from onebasin.inference.calibration.fits import CompiledFits
+from onebasin.studies.problems import PROBLEMS
 
 
 def normal(y=None):
@@ -46,11 +48,8 @@ def test_chains_of_many_simulations_are_those_of_nuts():
     same(drawn[2], posterior, ("mu", "sigma"))
 
 
-def test_simulations_of_a_long_gradient_are_inferred_one_after_the_other(monkeypatch):
-    """They are the same, and the long gradient is known by its operations."""
-    from onebasin.inference.calibration import compiled
-    from onebasin.studies.problems import PROBLEMS
-
+@pytest.mark.slow
+def test_simulations_one_after_the_other_are_those_side_by_side(monkeypatch):
     settings = ob.NutsSettings(**FEW)
     simulations = [simulated(FAMILY, 1, number) for number in range(3)]
     together = CompiledChains(FAMILY, settings)(simulations)
@@ -58,15 +57,17 @@ def test_simulations_of_a_long_gradient_are_inferred_one_after_the_other(monkeyp
     for one, other in zip(together, CompiledChains(FAMILY, settings)(simulations), strict=True):
         assert np.allclose(one.draws["mu"], other.draws["mu"], rtol=1e-6, atol=1e-8)
         assert one.divergences == other.divergences
-    monkeypatch.undo()
-    for name, wanted in (("mixture-2", True), ("hidden-markov", False)):
-        make = PROBLEMS[name].family
-        assert make is not None
-        family = make()
-        first = simulated(family, 0, 0)
-        chains = CompiledChains(family, settings)
-        with jax.numpy_rank_promotion("allow"):  # as in a user's process
-            assert chains._side_by_side(family.condition(first.data), first.data) == wanted
+
+
+@pytest.mark.parametrize(("name", "wanted"), [("mixture-2", True), ("hidden-markov", False)])
+def test_a_long_gradient_is_known_by_its_operations(name, wanted):
+    make = PROBLEMS[name].family
+    assert make is not None
+    family = make()
+    first = simulated(family, 0, 0)
+    chains = CompiledChains(family, ob.NutsSettings(**FEW))
+    with jax.numpy_rank_promotion("allow"):  # as in a user's process
+        assert chains._side_by_side(family.condition(first.data), first.data) == wanted
 
 
 @pytest.mark.slow
