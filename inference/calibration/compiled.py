@@ -9,7 +9,6 @@ would have for its data and seed, up to rounding.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -21,15 +20,15 @@ from jaxtyping import Array, Float
 from onebasin.models.target import Target
 
 from ..density.base import Values
-from ..density.network import NetworkDensity, numpyro_density_of
-from ..density.numpyro import NumpyroDensity
 from ..keys import Purpose, keys_for
-from ..mcmc.numpyro import bounded, chain_starts, kernel_of
+from ..mcmc.numpyro import bounded, kernel_of
 from ..mcmc.settings import HmcSettings, NutsSettings
 from ..microcanonical.settings import MclmcSettings
 from ..precision import precision
 from .drawn import Drawn, Simulation
 from .family import Data, Family
+from .starts import Starts
+from .traced import traced
 
 AT_ONCE = 25
 """Simulations that are inferred by a call."""
@@ -41,11 +40,6 @@ what 25 gradients save that are evaluated together, as long as each is short: th
 simulation's of a network with ten weights (1,200 operations), 7.6 times of a mixture (23,000), and 17.8 times of a
 hidden Markov model (92,000; processor time of one busy core), where one simulation after the other costs less.
 """
-
-
-def can_compile(family: Family, settings: Any) -> bool:
-    """Whether simulations of a family can be compiled together with settings of chains."""
-    return family.model is not None and getattr(settings, "init", "random") == "random"
 
 
 class CompiledChains:
@@ -62,6 +56,7 @@ class CompiledChains:
     def __init__(self, family: Family, settings: NutsSettings | HmcSettings | MclmcSettings):
         self.family, self.settings = family, settings
         self._compiled: Any = None
+        self._starts: Starts | None = None
 
     def __call__(self, simulations: Sequence[Simulation]) -> list[Drawn]:
         """Draw for each simulation."""
@@ -77,14 +72,23 @@ class CompiledChains:
                 self._compiled = jax.jit(
                     jax.vmap(together)
                     if self._side_by_side(like, {n: v[0] for n, v in data.items()})
-                    else lambda d, s: jax.lax.map(lambda each: together(*each), (d, s))
+                    else lambda *given: jax.lax.map(lambda each: together(*each), given)
                 )
-            draws, diverging = self._compiled(data, seeds)
+                if not isinstance(self.settings, MclmcSettings):
+                    self._starts = Starts(self.family, like, self.settings)
+            given: tuple[Any, ...] = (data, seeds)
+            failures = [""] * len(seeds)
+            if self._starts is not None:
+                points, failures = self._starts(data, seeds)
+                given = (*given, points)
+            draws, diverging = self._compiled(*given)
             draws = {name: np.asarray(values, np.float64) for name, values in draws.items()}
             diverging = np.asarray(diverging)
         return [
-            Drawn({n: v[i] for n, v in draws.items()}, divergences=int(diverging[i].sum()))
-            for i in range(len(simulations))
+            Drawn(failure=failure)
+            if failure
+            else Drawn({n: v[i] for n, v in draws.items()}, divergences=int(diverging[i].sum()))
+            for i, failure in enumerate(failures)
         ]
 
     def _side_by_side(self, like: Target, data: Mapping[str, np.ndarray]) -> bool:
@@ -119,21 +123,13 @@ def stacked(data: Sequence[Data]) -> dict[str, np.ndarray]:
     return {name: np.stack([np.asarray(each[name]) for each in data]) for name in first}
 
 
-def traced(family: Family, like: Target, data: Data) -> NumpyroDensity:
-    """The log density of data that JAX traces; `like` is the target of other data."""
-    assert family.model is not None, "asked before"
-    density = numpyro_density_of(replace(like, numpyro_model=family.model(data)))
-    if isinstance(density, NetworkDensity):
-        return replace(density, observed=(jnp.asarray(density.target.x), data["y"]))
-    return density
-
-
 def _hmc(
     family: Family,
     like: Target,
     settings: NutsSettings | HmcSettings,
     data: Mapping[str, jax.Array],
     seed: jax.Array,
+    points: Float[Array, "chain param"],
 ) -> tuple[Values, jax.Array]:
     """Draws (chain, draw, ...) of one simulation, and which transitions diverged."""
     density = traced(family, like, data)
@@ -153,7 +149,7 @@ def _hmc(
         z, diverging = jax.lax.scan(draw, state, None, settings.draws)[1]
         return jax.vmap(density.quantities)(z), diverging
 
-    starts = jax.vmap(density.unravel)(chain_starts(density, settings, seed))
+    starts = jax.vmap(density.unravel)(points)
     return jax.vmap(chain)(keys_for(Purpose.CHAIN, seed, settings.chains), starts)
 
 

@@ -36,9 +36,10 @@ from ..variational.settings import AdviSettings, SymmetrisedSettings
 from ..variational.symmetrised import random_means
 from ..variational.symmetrised_elbo import SymmetrisedElbo
 from ..variational.term import Information
-from .compiled import stacked, traced
+from .compiled import stacked
 from .drawn import Drawn, Simulation
 from .family import Family
+from .traced import traced
 
 Began = tuple[Optimiser, State, jax.Array, jax.Array]
 """An optimiser of one fit, its state, the key of its evaluations and that of its draws."""

@@ -112,7 +112,7 @@ def way_of(
     chosen = given_or_default(settings or default, METHODS[method], taker="calibrate")
     together: Infer | None = None
     if engine == "numpyro" and family.model is not None:
-        if method in CHAINS and compiled.can_compile(family, chosen):
+        if method in CHAINS:
             together = compiled.CompiledChains(family, chosen)
         elif method in FITS and chosen.batch_size is None:
             from .fits import CompiledFits

@@ -54,10 +54,24 @@ def chain_starts(
     keys = keys_for(Purpose.CHAIN_START, seed, settings.chains)
     if settings.init == "random":
         return random_starts(density, keys, settings.init_radius)
+    search = BestOptimum(density.log_density)
+    return jnp.stack([search(points) for points in points_to_climb_from(density, settings, seed)])
+
+
+def points_to_climb_from(
+    density: NumpyroDensity, settings: NutsSettings | HmcSettings, seed: int | jax.Array
+) -> Float[Array, "chain start param"]:
+    """Points from which each chain's optimum is sought.
+
+    Raises
+    ------
+    InferenceError
+        If no point with a finite log density is found.
+    """
+    keys = keys_for(Purpose.CHAIN_START, seed, settings.chains)
     several = jax.vmap(partial(jax.random.split, num=settings.init_starts))(keys)
     points = random_starts(density, several.reshape(-1), settings.init_radius)
-    search = BestOptimum(density.log_density)
-    return jnp.stack([search(group) for group in jnp.split(points, settings.chains)])
+    return points.reshape(settings.chains, settings.init_starts, -1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,8 +7,9 @@ own key alone. A point where the potential is not finite counts as a wall: the l
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -58,16 +59,16 @@ class BestOptimum:
     Parameters
     ----------
     log_density : callable
-        Of one vector (param,).
+        Of one vector (param,), and of what else is given with the starting points, such as data.
     **options
         SciPy's, for its L-BFGS-B.
     """
 
-    def __init__(self, log_density: Callable[[Vector], jax.Array], **options: float) -> None:
-        self._objective = jax.jit(jax.value_and_grad(lambda v: -log_density(v)))
+    def __init__(self, log_density: Callable[..., jax.Array], **options: float) -> None:
+        self._objective = jax.jit(jax.value_and_grad(lambda v, *given: -log_density(v, *given)))
         self._options = {"maxiter": ITERATIONS, **options}
 
-    def __call__(self, starts: Float[Array, "start param"]) -> Vector:
+    def __call__(self, starts: Float[Array, "start param"], *given: Any) -> Vector:
         """The point of the highest log density, as the start of a chain.
 
         Raises
@@ -76,7 +77,7 @@ class BestOptimum:
             If none of the runs ends at a finite log density.
         """
         try:
-            best = self.best(starts)
+            best = self.best(starts, given=given)
         except InferenceError as error:
             raise InferenceError(
                 f"{str(error).removesuffix('.')} (init='optimum'); raise `init_starts`, or use init='random'."
@@ -87,6 +88,7 @@ class BestOptimum:
         self,
         starts: Float[Array, "start param"],
         done: Callable[[int], None] = lambda _: None,
+        given: Sequence[Any] = (),
     ) -> Optimum:
         """The highest optimum; `done` is called after each start, with how many there were.
 
@@ -95,7 +97,7 @@ class BestOptimum:
         InferenceError
             If none of the runs ends at a finite log density.
         """
-        found = self.every(starts, done)
+        found = self.every(starts, done, given)
         best = min(found, key=lambda end: end.potential)
         if not np.isfinite(best.potential):
             raise InferenceError(
@@ -107,20 +109,21 @@ class BestOptimum:
         self,
         starts: Float[Array, "start param"],
         done: Callable[[int], None] = lambda _: None,
+        given: Sequence[Any] = (),
     ) -> list[Optimum]:
         """Where the run from each start ended; `done` as of `best`."""
         found = []
         for number, start in enumerate(np.asarray(starts), 1):
-            found.append(self._run(start))
+            found.append(self._run(start, given))
             done(number)
         return found
 
-    def _run(self, start: np.ndarray) -> Optimum:
+    def _run(self, start: np.ndarray, given: Sequence[Any]) -> Optimum:
         """Where the run from a point ends."""
-        wall = self._wall(start)
+        wall = self._wall(start, given)
 
         def objective(vector: np.ndarray) -> tuple[float, np.ndarray]:
-            value, gradient = self._objective(jnp.asarray(vector, start.dtype))
+            value, gradient = self._objective(jnp.asarray(vector, start.dtype), *given)
             if not (np.isfinite(value) and np.isfinite(gradient).all()):
                 return wall, np.zeros(vector.shape)
             return float(value), np.asarray(gradient, np.float64)
@@ -129,7 +132,7 @@ class BestOptimum:
         potential = float(end.fun) if end.fun < wall else np.inf
         return Optimum(potential, end.x.astype(start.dtype), np.asarray(end.jac))
 
-    def _wall(self, start: np.ndarray) -> float:
+    def _wall(self, start: np.ndarray, given: Sequence[Any]) -> float:
         """A value above all that a run from here accepts, yet near enough for the line search's interpolation."""
-        value = float(self._objective(jnp.asarray(start))[0])
+        value = float(self._objective(jnp.asarray(start), *given)[0])
         return value + 10 * (1 + abs(value)) if np.isfinite(value) else np.inf

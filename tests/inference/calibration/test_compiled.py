@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import jax
 import numpy as np
 import numpyro
@@ -46,6 +48,27 @@ def test_chains_of_many_simulations_are_those_of_nuts():
     last = simulations[2]
     posterior = ob.nuts(FAMILY.condition(last.data), settings=settings, seed=last.seed)
     same(drawn[2], posterior, ("mu", "sigma"))
+
+
+@pytest.mark.slow
+def test_chains_from_optima_are_those_of_nuts():
+    settings = ob.NutsSettings(**FEW, init="optimum", init_starts=3)
+    simulations = [simulated(FAMILY, 1, number) for number in range(2)]
+    drawn = CompiledChains(FAMILY, settings)(simulations)
+    last = simulations[1]
+    posterior = ob.nuts(FAMILY.condition(last.data), settings=settings, seed=last.seed)
+    same(drawn[1], posterior, ("mu", "sigma"))
+
+
+def test_a_simulation_without_an_optimum_has_failed_alone():
+    """As where each simulation is inferred by itself."""
+    settings = ob.NutsSettings(chains=1, warmup=1, draws=1, init="optimum", init_starts=2)
+    simulations = [simulated(FAMILY, 1, number) for number in range(2)]
+    unlikely = replace(simulations[1], data={"y": np.full(5, np.inf)})
+    fine, failed = CompiledChains(FAMILY, settings)([simulations[0], unlikely])
+    assert not fine.failure
+    assert "No optimum" in failed.failure
+    assert not failed.draws
 
 
 @pytest.mark.slow
