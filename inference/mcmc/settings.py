@@ -72,7 +72,9 @@ class HmcSettings(McmcSettings):
     Parameters
     ----------
     trajectory_length : float
-        Integration time of every trajectory; steps are trajectory_length / step_size.
+        Integration time of every trajectory; steps are trajectory_length / step_size. The default is a quarter of a
+        Gaussian's period in the adapted metric, after which its position is independent of the last. NumPyro's and
+        CmdStan's own default, 2 pi, is a whole period: a Gaussian is back where it began, and chains hardly move.
     max_steps : int
         Most leapfrog steps of a trajectory, which ends early rather than take more (NumPyro); without a bound, one
         unlucky step size of the warmup can take hours. Stan has no bound.
@@ -83,5 +85,5 @@ class HmcSettings(McmcSettings):
     4
     """
 
-    trajectory_length: Positive = 2 * math.pi
+    trajectory_length: Positive = math.pi / 2
     max_steps: Count = 10_000

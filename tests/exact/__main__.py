@@ -1,4 +1,4 @@
-"""Run every method on every case, and write the record and the figures: `python -m tests.exact FOLDER [WORDS]`.
+"""Run every method on every case; write the record, its tables, the figures: `python -m tests.exact FOLDER [WORDS]`.
 
 Posteriors are kept in FOLDER and not made again. With WORDS only the jobs whose names hold one of them are run, and
 nothing is written; with the word `write` nothing is run, and what there is is recorded.
@@ -12,8 +12,8 @@ from pathlib import Path
 
 from onebasin.studies.commands.console import prepare_jax
 
-DOCS = Path(__file__).parents[2] / "docs"
-RECORD = DOCS / "explanations" / "exact-cases.json"
+from .page import DOCS, PAGE, RECORD, written
+
 IMAGES = DOCS / "images"
 WRITE = "write"
 
@@ -34,7 +34,9 @@ def main(folder: Path, words: list[str]) -> None:
     made = [job for job in every if path_of(job, folder).exists()]
     for name, draw in FIGURES.items():
         draw(folder).savefig(IMAGES / f"exact-{name}.png", dpi=130)
-    RECORD.write_text(json.dumps(record(made, folder), indent=1) + "\n", encoding="utf-8")
+    found = record(made, folder)
+    RECORD.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    PAGE.write_text(written(PAGE.read_text(encoding="utf-8"), found), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import tracemalloc
 from pathlib import Path
 from types import SimpleNamespace
 
+import arviz_stats
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -53,6 +54,19 @@ def test_hmc_known_target_moments(engine: str) -> None:
     for i in range(2):
         assert_mean(post["x"].to_numpy()[..., i], MEAN[i])
     assert_mean(post["tau"].to_numpy(), SHAPE / RATE)
+
+
+def test_hmc_moves_a_gaussian_by_its_default() -> None:
+    """Over a whole period, the engines' own default, it ends where it began: the smallest ESS here is then 4."""
+    target = Target("normal", numpyro_model=_normal)
+    settings = HmcSettings(chains=2, warmup=200, draws=500)
+    x = hmc(target, settings=settings, seed=1).posterior["x"].to_numpy()
+    assert min(float(arviz_stats.ess(x[..., i])) for i in range(5)) > 250
+    assert min(float(arviz_stats.ess(x[..., i] ** 2)) for i in range(5)) > 250
+
+
+def _normal() -> None:
+    numpyro.sample("x", dist.Normal(0, 1).expand([5]))
 
 
 @pytest.mark.parametrize("engine", ENGINES)
