@@ -11,11 +11,14 @@ import numpy as np
 import xarray as xr
 
 import onebasin as ob
+from onebasin.models.symmetry.blocks import from_json
+from onebasin.models.symmetry.group import Group
 
 from .case import Case
 
 TAILS = (0.05, 0.95)
 LEAST_ESS = 100.0
+SYMMETRISED = "symmetrised-vi"
 MOST_ERRORS = 5.0
 """Monte Carlo standard errors that a sampler may be away."""
 
@@ -51,8 +54,19 @@ def quantities(case: Case, tree: xr.DataTree) -> dict[str, np.ndarray]:
     names = [name for name in case.exact.values if name in group]
     names += [name for name in ("W2", "b2") if name in group and name not in names]
     shape = (group.sizes["chain"], group.sizes["draw"])
-    flat = {n: group[n].values.reshape(-1, *group[n].shape[2:]) for n in names}
+    values = {n: group[n].values for n in names}
+    if tree.attrs["method"] == SYMMETRISED:
+        values = relabelled(tree, values)
+    flat = {n: value.reshape(-1, *value.shape[2:]) for n, value in values.items()}
     return {name: value.reshape(shape) for name, value in case.quantities(flat).items()}
+
+
+def relabelled(tree: xr.DataTree, values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Draws of the average over the symmetry, which was fitted: those of one labelling, each in one at random."""
+    symmetry = from_json(tree.attrs["symmetry"])
+    group = Group(symmetry, {n: value.shape[2:] for n, value in values.items()})
+    lead = next(iter(values.values())).shape[:2]
+    return group.act(group.random(np.random.default_rng(0), lead), values)
 
 
 def compare(case: Case, tree: xr.DataTree) -> Iterator[Compared]:
@@ -90,7 +104,7 @@ def bound(tree: xr.DataTree) -> tuple[float, float] | None:
     if method == "laplace":
         ratio = (tree["sample_stats"]["lp"] - tree["sample_stats"]["log_q"]).values.ravel()
         return float(ratio.mean()), float(ratio.std() / math.sqrt(ratio.size))
-    if engine == "numpyro" and (method.startswith("advi") or method == "symmetrised-vi"):
+    if engine == "numpyro" and (method.startswith("advi") or method == SYMMETRISED):
         found = ob.elbo(tree)
         return found.value, found.mcse
     return None
