@@ -16,6 +16,7 @@ from onebasin.analysis.report.markdown import table_to_markdown
 
 from ..lab import Frame
 from ..lab.record import RESULTS
+from ..lab.stamping import stamp
 from ..lab.study import conclude
 
 RECORD = RESULTS / "remedies.json"
@@ -25,7 +26,6 @@ WHERE_DECIDED = (
 )
 NOT_IN_ALL = "These do not hold everywhere:"
 _WORDS = {"reproduces": IN_ALL, "reproduces in part": WHERE_DECIDED}
-BEGIN, END = "<!-- from the record: begins -->", "<!-- from the record: ends -->"
 
 
 def stamped(page: str, record: Mapping[str, Any]) -> str:
@@ -36,13 +36,7 @@ def stamped(page: str, record: Mapping[str, Any]) -> str:
     ValueError
         If the page lacks one of them.
     """
-    before, began, rest = page.partition(BEGIN)
-    _, ended, after = rest.partition(END)
-    if not (began and ended):
-        raise ValueError(
-            f"`page` lacks {END if began else BEGIN}; it takes what the record says there."
-        )
-    return f"{before}{BEGIN}\n\n{said_of(record)}\n\n{END}{after}"
+    return stamp(page, said_of(record))
 
 
 def said_of(record: Mapping[str, Any]) -> str:

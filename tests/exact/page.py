@@ -11,11 +11,11 @@ from scipy.stats import norm
 
 from onebasin.analysis.report.cells import Column, Row, Table
 from onebasin.analysis.report.markdown import table_to_markdown
+from onebasin.studies.lab.stamping import stamp
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "explanations" / "exact-cases.md"
 RECORD = DOCS / "explanations" / "exact-cases.json"
-BEGIN, END = "<!-- tables of exact-cases.json -->", "<!-- end of the tables -->"
 LEVEL = 0.05
 """Probability that the largest difference of a row is beyond what it calls chance."""
 WORDS = {
@@ -46,9 +46,7 @@ Rows = list[dict[str, Any]]
 
 def written(text: str, record: dict[str, Any]) -> str:
     """The page's text with the record's tables in their place."""
-    before, rest = text.split(BEGIN)
-    after = rest.split(END)[1]
-    return f"{before}{BEGIN}\n\n{tables(record)}\n\n{END}{after}"
+    return stamp(text, tables(record))
 
 
 def tables(record: dict[str, Any]) -> str:
@@ -70,15 +68,15 @@ def _samplers(rows: Rows) -> Table:
         Column("by chance up to", decimals=2, unit="standard errors"),
         Column("smallest ESS", decimals=0),
     )
-    return Table(columns, tuple(map(_sampler, _by_method(rows))))
+    return Table(columns, tuple(_sampler(*each) for each in _by_method(rows)))
 
 
-def _sampler(rows: Rows) -> Row:
-    worst = max(rows, key=lambda row: row["worst_errors"])
+def _sampler(method: str, rows: Rows) -> Row:
+    worst = max(row["worst_errors"] for row in rows)
     count = sum(row["statistics"] for row in rows)
     chance = float(norm.isf(LEVEL / 2 / count))
     least = min(row["least_ess"] for row in rows)
-    return (_word(rows), len(rows), count, worst["worst_errors"], chance, least)
+    return (_word(method), len(rows), count, worst, chance, least)
 
 
 def _approximations(rows: Rows) -> Table:
@@ -92,14 +90,14 @@ def _approximations(rows: Rows) -> Table:
         Column("below the evidence", decimals=3, unit="nats, median"),
         Column("below the evidence", decimals=3, unit="nats, most"),
     )
-    return Table(columns, tuple(map(_approximation, _by_method(rows))))
+    return Table(columns, tuple(_approximation(*each) for each in _by_method(rows)))
 
 
-def _approximation(rows: Rows) -> Row:
+def _approximation(method: str, rows: Rows) -> Row:
     bias = [row["worst_bias"] for row in rows]
     short = [row["short"] for row in rows if "short" in row]
     return (
-        _word(rows),
+        _word(method),
         len(rows),
         median(bias),
         max(bias),
@@ -112,7 +110,7 @@ def _approximation(rows: Rows) -> Row:
 
 def _cases(cases: Iterable[str], rows: Rows) -> Table:
     """Of a method that ran in several charts, the worst."""
-    columns = ("case", *(_worded(method) for method in BY_CASE))
+    columns = ("case", *(_word(method) for method in BY_CASE))
     return Table(
         columns, tuple((case, *(_cell(rows, case, method) for method in BY_CASE)) for case in cases)
     )
@@ -126,14 +124,10 @@ def _cell(rows: Rows, case: str, method: str) -> str:
     return f"{bias:.2f}; {spread:.2f}"
 
 
-def _by_method(rows: Rows) -> Iterator[Rows]:
+def _by_method(rows: Rows) -> Iterator[tuple[str, Rows]]:
     for method in dict.fromkeys(row["method"] for row in rows):
-        yield [row for row in rows if row["method"] == method]
+        yield method, [row for row in rows if row["method"] == method]
 
 
-def _word(rows: Rows) -> str:
-    return _worded(rows[0]["method"])
-
-
-def _worded(method: str) -> str:
+def _word(method: str) -> str:
     return WORDS.get(method, method)

@@ -23,11 +23,12 @@ from onebasin.models import NetworkTarget
 from onebasin.models.networks.prediction import mean_and_sd
 from onebasin.studies.lab import Frame, Options, Row
 from onebasin.studies.lab.images import Images
+from onebasin.studies.lab.stamping import BEGIN, END
 from onebasin.studies.lab.study import conclude
 from onebasin.studies.remedies import STUDY, design
 from onebasin.studies.remedies.claims import CLAIMS
 from onebasin.studies.remedies.design import REMEDIES, RunCell, configure, target
-from onebasin.studies.remedies.guide import BEGIN, END, RECORD, stamped
+from onebasin.studies.remedies.guide import RECORD, stamped
 from onebasin.studies.remedies.making import side_by_side
 from onebasin.studies.remedies.measures import measure
 from onebasin.studies.remedies.problems import PROBLEMS, parts
