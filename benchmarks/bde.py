@@ -63,7 +63,7 @@ def split(rows: np.ndarray, seed: int) -> dict[str, np.ndarray]:
 def ours(split_file: str, answer: str, seed: int, seconds: float) -> None:
     """Fit and predict within some seconds."""
     import onebasin as ob
-    from onebasin.models.cores import available_cores
+    from onebasin.base.cores import available_cores
 
     data = np.load(split_file)
     network = ob.Network(data["x"].shape[1], (16, 16))
@@ -88,8 +88,8 @@ def trial(target: Any, threads: int) -> tuple[float, float]:
     """Seconds of a gradient with all cores at work, and those that compiling it took."""
     import jax
 
+    from onebasin.base.precision import precision
     from onebasin.inference.density.network import density_of
-    from onebasin.inference.precision import precision
 
     def work(vector: Any) -> None:
         with precision("float32"):
@@ -160,7 +160,7 @@ def compared(
 
 def python_with_bde() -> Path:
     """The Python of a virtual environment with the package, made where there is none yet."""
-    from onebasin.models.storage.cache import make_user_cache
+    from onebasin.base.files.cache import make_user_cache
 
     folder = make_user_cache("bde") / "venv"
     python = folder / "bin" / "python"

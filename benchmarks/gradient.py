@@ -26,10 +26,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from onebasin import BayesianNetwork, Network, Parametrisation, load_data
+from onebasin.base.precision import precision
+from onebasin.base.seeds import Purpose, keys_for
 from onebasin.inference.density.network import density_of
 from onebasin.inference.density.start import random_starts
-from onebasin.inference.keys import Purpose, keys_for
-from onebasin.inference.precision import precision
 from onebasin.inference.provenance import machine, versions
 from onebasin.models import NetworkTarget
 from onebasin.models.data import own_split, split, standardise

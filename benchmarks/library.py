@@ -29,8 +29,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import onebasin as ob
+from onebasin.base.precision import precision
 from onebasin.inference.density.stan_vectors import StanVectors
-from onebasin.inference.precision import precision
 from onebasin.inference.provenance import machine, versions
 
 PROGRAM = Path(__file__).parents[1] / "tests" / "inference" / "programs" / "known.stan"

@@ -30,8 +30,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from onebasin import AdviSettings, BayesianNetwork, Gaussian, Network, Parametrisation, load_data
+from onebasin.base.precision import precision
 from onebasin.inference.density.network import density_of
-from onebasin.inference.precision import precision
 from onebasin.inference.provenance import machine, versions
 from onebasin.inference.variational.elbo import Objective
 from onebasin.inference.variational.families.base import Parameters

@@ -32,6 +32,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from onebasin import BayesianNetwork, Categorical, Network, SymmetrisedSettings
+from onebasin.base.precision import precision
 from onebasin.inference.mutual_information import (
     Estimator,
     barber_agakov,
@@ -44,7 +45,6 @@ from onebasin.inference.mutual_information import (
     training_marginals,
 )
 from onebasin.inference.mutual_information.pairwise import mean_field
-from onebasin.inference.precision import precision
 from onebasin.inference.provenance import machine, versions
 from onebasin.inference.variational.elbo import Objective
 from onebasin.inference.variational.families.table import family_of

@@ -12,10 +12,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from onebasin.models.checks import check_path
-from onebasin.models.notices import notice
-from onebasin.models.storage.claims import read_arrays
-from onebasin.models.storage.seal import Seal, examine, sealing
+from onebasin.base.checks import check_path
+from onebasin.base.files.claims import read_arrays
+from onebasin.base.files.seal import Seal, examine, sealing
+from onebasin.base.notices import notice
 
 from .kept import MARK, check_folder, state_file
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 
-from onebasin.models.docstrings import completed, entries
+from onebasin.base.docstrings import completed, entries
 
 ALIKE = """What methods take alike.
 

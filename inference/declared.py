@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 import xarray as xr
 
+from onebasin.base.notices import notice
+from onebasin.base.precision import precision
+from onebasin.base.progress import ProgressBars
 from onebasin.models import schema
-from onebasin.models.notices import notice
 from onebasin.models.symmetry.evidence import Evidence
 from onebasin.models.target import Target
 
 from .density.base import ValueDensity
 from .density.symmetry import evidence_at_draws, hold
 from .engine import engine_named
-from .precision import precision
-from .progress import ProgressBars
 
 POINTS = 5
 """Random points at which the density is compared before a run."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from onebasin.models.checks import choose
+from onebasin.base.checks import choose
 
 if TYPE_CHECKING:
     from onebasin.models.target import Target

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from onebasin.models.checks import choose
+from onebasin.base.checks import choose
 
 from .definition import NUTPIE, definition_of
 

@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from onebasin.models.notices import notice
+from onebasin.base.errors import NoFingerprint
+from onebasin.base.notices import notice
 from onebasin.models.target import Target
 
 from .definition import NUTPIE
-from .errors import NoFingerprint
 from .provenance import package_versions
 
 NUMPYRO_VERSIONS = ("onebasin", "jax", "jaxlib", "numpyro", "numpy", "optax", "scipy")
@@ -108,9 +108,10 @@ def _numpyro(target: Target) -> str:
     import jax
     import jax.numpy as jnp
 
+    from onebasin.base.precision import precision
+
     from .density.network import density_of
     from .jaxpr import digest
-    from .precision import precision
 
     with precision("float64"):
         density = density_of(target)

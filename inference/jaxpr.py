@@ -17,7 +17,7 @@ import jax
 import numpy as np
 from jax.extend import core
 
-from .errors import NoFingerprint
+from onebasin.base.errors import NoFingerprint
 
 FOREIGN = ("pure_callback", "io_callback", "ffi_call")
 """Primitives that compute outside of JAX: what they do is not in the program."""

@@ -11,10 +11,9 @@ import zipfile
 from contextlib import suppress
 from pathlib import Path
 
-from onebasin.models.storage.claims import read_arrays
-from onebasin.models.storage.leftovers import sweep
-
-from .errors import InferenceError
+from onebasin.base.errors import InferenceError
+from onebasin.base.files.claims import read_arrays
+from onebasin.base.files.leftovers import sweep
 
 MARK = "fingerprint"
 """The array that says which run a file is of."""

@@ -8,18 +8,18 @@ from typing import Any
 
 import xarray as xr
 
+from onebasin.base.checks import Paths, check_class, check_path, check_paths
+from onebasin.base.errors import PosteriorFileError
+from onebasin.base.files.outputs import claim
 from onebasin.models import schema
-from onebasin.models.checks import Paths, check_class, check_path, check_paths
 from onebasin.models.formats.opening import open_tree
 from onebasin.models.formats.scratch import close_with
 from onebasin.models.formats.writing import format_of, write_tree
 from onebasin.models.pointwise import LIMIT_MB, DrawGroup, Values
-from onebasin.models.storage.outputs import claim
 from onebasin.models.target import Target
 
 from .beside.groups import beside
 from .definition import definition_of
-from .errors import PosteriorFileError
 from .origin import NOWHERE, Origin
 from .provenance import machine, versions
 

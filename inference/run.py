@@ -10,7 +10,8 @@ from typing import Any
 
 import xarray as xr
 
-from onebasin.models.checks import check_seed
+from onebasin.base.checks import check_seed
+from onebasin.base.progress import ProgressBars
 from onebasin.models.formats.scratch import close_with
 from onebasin.models.pointwise import Values, check_limit
 from onebasin.models.storable import check_amount
@@ -21,7 +22,6 @@ from .definition import definition_of, engine_for
 from .engine import engine_named
 from .origin import origin_of
 from .posterior import build
-from .progress import ProgressBars
 
 
 @dataclass(frozen=True)

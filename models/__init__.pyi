@@ -12,7 +12,6 @@ from .networks.prediction import predict as predict
 from .networks.prediction import predict_with_noise as predict_with_noise
 from .networks.prior import NormalPrior as NormalPrior
 from .numpyro_target import numpyro_model as numpyro_model
-from .storage.compiled import keep_compiled as keep_compiled
 from .symmetry.blocks import Complement as Complement
 from .symmetry.blocks import Exchangeable as Exchangeable
 from .symmetry.blocks import Flip as Flip

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from .checks import check_path
-from .errors import ModelDataError
-from .json_file import read_json_file
+from onebasin.base.checks import check_path
+from onebasin.base.errors import ModelDataError
+from onebasin.base.json_file import read_json_file
+
 from .symmetry.blocks import Symmetry
 from .symmetry.words import as_symmetry
 from .target import Target

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from .checks import check_not_negative
-from .notices import notice
+from onebasin.base.checks import check_not_negative
+from onebasin.base.notices import notice
+
 from .schema import CREATED_AT, EVERY
 
 LIMIT_MB = 256.0

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .jsonable import parse_json
+from onebasin.base.jsonable import parse_json
 
 if TYPE_CHECKING:
     from .networks.bayesian import BayesianNetwork

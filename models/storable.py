@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from onebasin.base.files.claims import in_words, memory
+
 from .schema import SAMPLE_DIMS
-from .storage.claims import in_words, memory
 
 Dims = Mapping[str, tuple[str, ...]]
 

@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .card import Card, Facts, Words, in_sizes
-from .checks import check_class
-from .showing import Shown
+from onebasin.base.card import Card, Facts, Words, in_sizes
+from onebasin.base.checks import check_class
+from onebasin.base.showing import Shown
+
 from .symmetry.blocks import Symmetry, check_blocks
 from .symmetry.telling import in_words
 

@@ -136,7 +136,7 @@ def _said(notebook: NotebookNode, error: Exception) -> str:
 
 def _environment(scratch: Path) -> Mapping[str, str]:
     """The kernel's environment: JAX keeps what it compiles as on the command line; no settings of the user's."""
-    from onebasin.models.storage.cache import user_cache
+    from onebasin.base.files.cache import user_cache
 
     return {
         **os.environ,

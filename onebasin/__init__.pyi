@@ -30,6 +30,10 @@ from .analysis.predictive.convergence import summarise_predictions as summarise_
 from .analysis.predictive.regression import score_predictions as score_predictions
 from .analysis.predictive.uncertainty import predictive_uncertainty as predictive_uncertainty
 from .analysis.report import report as report
+from .base.errors import InferenceError as InferenceError
+from .base.errors import OnebasinError as OnebasinError
+from .base.errors import PosteriorFileError as PosteriorFileError
+from .base.files.compiled import keep_compiled as keep_compiled
 from .inference import AdviSettings as AdviSettings
 from .inference import EnsembleSettings as EnsembleSettings
 from .inference import Family as Family
@@ -63,7 +67,6 @@ from .inference import save as save
 from .inference import symmetrised_vi as symmetrised_vi
 from .inference import train as train
 from .inference.density.symmetry import SymmetryError as SymmetryError
-from .inference.errors import InferenceError as InferenceError
 from .models import BayesianNetwork as BayesianNetwork
 from .models import Categorical as Categorical
 from .models import Complement as Complement
@@ -75,12 +78,9 @@ from .models import NormalPrior as NormalPrior
 from .models import Parametrisation as Parametrisation
 from .models import Rescalable as Rescalable
 from .models import Target as Target
-from .models import keep_compiled as keep_compiled
 from .models import predict as predict
 from .models import predict_with_noise as predict_with_noise
 from .models.data import load_data as load_data
-from .models.errors import OnebasinError as OnebasinError
-from .models.errors import PosteriorFileError as PosteriorFileError
 from .models.numpyro_target import numpyro_model as numpyro_model
 from .stan import StanError as StanError
 from .stan import cmdstan_model as cmdstan_model

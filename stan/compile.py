@@ -24,9 +24,10 @@ from typing import TYPE_CHECKING
 
 from filelock import FileLock, Timeout
 
-from onebasin.models.storage.cache import make_user_cache, user_cache
-from onebasin.models.storage.leftovers import sweep, working_folder
-from onebasin.models.text import shown
+from onebasin.base.files.cache import make_user_cache, user_cache
+from onebasin.base.files.leftovers import sweep, working_folder
+from onebasin.base.processes import run_guarded
+from onebasin.base.text import shown
 
 from .errors import StanProgramError
 from .home.bridge import bridge_folder, bridge_home, build_interface
@@ -35,7 +36,6 @@ from .home.directory import Home, Progress, activate
 from .home.environment import build_environment, build_flags, unfit_character
 from .home.search import find_cmdstan
 from .home.turn import turn
-from .processes import run_guarded
 from .translation import NAME, ProgramInfo, Translation, in_own_names, translate
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from onebasin.models.json_file import read_json_file
+from onebasin.base.json_file import read_json_file
 
 from .errors import StanDataError
 

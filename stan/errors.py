@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from onebasin.models.errors import OnebasinError
+from onebasin.base.errors import OnebasinError
 
 
 class StanError(OnebasinError, RuntimeError):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from onebasin.models.text import shown
+from onebasin.base.text import shown
 
 from .errors import StanDataError, StanRunError
 from .interface import PRINT, Interface

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from ctypes import POINTER, c_bool, c_char, c_char_p, c_double, c_int, c_size_t, c_uint, c_void_p
 from pathlib import Path
 
-from onebasin.models.text import shown
+from onebasin.base.text import shown
 
 from .errors import StanProgramError
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from onebasin.models.checks import check_path
-from onebasin.models.storage.leftovers import working_folder
-from onebasin.models.text import shown
+from onebasin.base.checks import check_path
+from onebasin.base.files.leftovers import working_folder
+from onebasin.base.text import shown
 
 from .compile import compile_library
 from .data import read_data

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from onebasin.models.checks import check_path
+from onebasin.base.checks import check_path
+from onebasin.base.files.atomic import replacing
+from onebasin.base.text import shown
 from onebasin.models.storable import check_names
-from onebasin.models.storage.atomic import replacing
 from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.models.symmetry.words import as_symmetry
 from onebasin.models.target import Target
-from onebasin.models.text import shown
 
 from .compile import compile_program
 from .data import check_finite, check_numbers, read_data

@@ -7,8 +7,9 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from onebasin.base.processes import run_guarded
+
 from .errors import StanRunError
-from .processes import run_guarded
 from .program import ReadyProgram
 from .translation import in_own_names
 from .words import last_words

@@ -14,8 +14,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from onebasin.models.storage.leftovers import working_folder
-from onebasin.models.text import shown
+from onebasin.base.files.leftovers import working_folder
+from onebasin.base.text import shown
 
 from .errors import CmdStanNotFound, StanProgramError
 from .home.contents import check_whole

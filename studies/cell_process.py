@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .process import DONE, run_as_process
+from onebasin.base.process import DONE, run_as_process
 
 
 def main() -> int:
@@ -44,7 +44,7 @@ class _HandingOn(logging.Handler):
 
 
 def _carry_out(folder: Path, answer: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
-    from onebasin.models.notices import LOGGER
+    from onebasin.base.notices import LOGGER
 
     from .commands import console
     from .lab.orders import carry_out

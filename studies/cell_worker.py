@@ -18,11 +18,9 @@ from typing import Any, cast
 
 from distributed import WorkerPlugin, get_worker
 
-from onebasin.models.errors import RunCancelled
-from onebasin.models.storage.leftovers import working_folder
-from onebasin.stan.processes import Finished, run_guarded
-
-from .errors import made_from
+from onebasin.base.errors import RunCancelled, made_from
+from onebasin.base.files.leftovers import working_folder
+from onebasin.base.processes import Finished, run_guarded
 
 PLUGIN = "onebasin-cells"
 PROGRAM = "onebasin.studies.cell_process"

@@ -18,9 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from onebasin.models.errors import OnebasinError
-
-from .errors import StudyError
+from onebasin.base.errors import OnebasinError, StudyError
 
 _LONGEST = 300
 _NUMPYROS_OWN = (OnebasinError, AssertionError)

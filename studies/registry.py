@@ -77,7 +77,7 @@ STUDIES: Mapping[str, Entry] = MappingProxyType(
 
 def find(name: str) -> Study:
     """Load a study by name; refuses one that there is not, and lists those that there are."""
-    from onebasin.models.checks import choose
+    from onebasin.base.checks import choose
 
     choose("NAME", name, STUDIES)
     study: Study = import_module(STUDIES[name].module, __package__).STUDY

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from onebasin.models.checks import choose
+from onebasin.base.checks import choose
 from onebasin.models.symmetry.blocks import Symmetry
 
 from ..posterior.view import Posterior, as_view

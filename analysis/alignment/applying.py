@@ -10,10 +10,10 @@ from math import prod
 import numpy as np
 import xarray as xr
 
+from onebasin.base.files.claims import ClaimError
+from onebasin.base.files.pieces import PIECE, is_read_later
 from onebasin.models import schema
 from onebasin.models.formats.scratch import Scratch
-from onebasin.models.storage.claims import ClaimError
-from onebasin.models.storage.pieces import PIECE, is_read_later
 from onebasin.models.symmetry.elements import Element
 from onebasin.models.symmetry.group import Group
 

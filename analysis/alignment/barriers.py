@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from onebasin.models.checks import check_count
+from onebasin.base.checks import check_count
 
 Values = Mapping[str, np.ndarray]
 Loss = Callable[[dict[str, np.ndarray]], Any]

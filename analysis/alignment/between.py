@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int
 
-from onebasin.models.card import Card
-from onebasin.models.checks import check_count, check_seed
+from onebasin.base.card import Card
+from onebasin.base.checks import check_count, check_seed
+from onebasin.base.showing import Shown
 from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.models.networks.likelihood import Gaussian
-from onebasin.models.showing import Shown
 from onebasin.models.symmetry.blocks import Exchangeable, blocks_of
 
 from ..posterior.view import Posterior, View, as_view

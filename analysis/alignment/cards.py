@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onebasin.models.card import Card, Facts, Flag, Part, Table, Words, number
+from onebasin.base.card import Card, Facts, Flag, Part, Table, Words, number
 from onebasin.models.symmetry.elements import labels_of
 from onebasin.models.symmetry.telling import in_words
 

@@ -14,8 +14,8 @@ from functools import cached_property
 import numpy as np
 import xarray as xr
 
+from onebasin.base.checks import check_count
 from onebasin.models import schema
-from onebasin.models.checks import check_count
 
 Arrays = dict[str, np.ndarray]
 

@@ -22,9 +22,9 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float, Int
 
-from onebasin.models.card import Card
-from onebasin.models.checks import check_count, check_positive, check_seed
-from onebasin.models.showing import Shown
+from onebasin.base.card import Card
+from onebasin.base.checks import check_count, check_positive, check_seed
+from onebasin.base.showing import Shown
 from onebasin.models.symmetry.blocks import Exchangeable
 from onebasin.models.symmetry.elements import Element, Permuted, permuted_parts
 from onebasin.models.symmetry.group import Group

@@ -16,10 +16,10 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
+from onebasin.base.card import Card
+from onebasin.base.showing import Shown
 from onebasin.models import schema
-from onebasin.models.card import Card
 from onebasin.models.formats.scratch import close_with
-from onebasin.models.showing import Shown
 from onebasin.models.symmetry.blocks import Symmetry, to_json
 from onebasin.models.symmetry.elements import Element
 from onebasin.models.symmetry.group import Group

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
-from onebasin.models.checks import check_count, check_seed, choose
+from onebasin.base.checks import check_count, check_seed, choose
 from onebasin.models.symmetry.blocks import Symmetry
 
 from .rescaling import GAUGES

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from onebasin.models.checks import check_positive
+from onebasin.base.checks import check_positive
 from onebasin.models.networks.bayesian import BayesianNetwork
 
 from .features import Features

@@ -17,8 +17,8 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Bool, Float, Int, Num
 
+from onebasin.base.checks import check_count
 from onebasin.models import schema
-from onebasin.models.checks import check_count
 from onebasin.models.symmetry.blocks import Block, Symmetry, axes_of, equal_modes
 from onebasin.models.symmetry.elements import Element, labels_of
 from onebasin.models.symmetry.group import Group

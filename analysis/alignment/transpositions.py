@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Int
 
-from onebasin.models.card import Card
-from onebasin.models.showing import Shown
+from onebasin.base.card import Card
+from onebasin.base.showing import Shown
 from onebasin.models.symmetry.elements import Element, permuted_parts
 
 from .cards import of_transpositions

@@ -17,8 +17,8 @@ from itertools import pairwise
 
 from threadpoolctl import ThreadpoolController
 
-from onebasin.models.checks import check_count
-from onebasin.models.cores import available_cores
+from onebasin.base.checks import check_count
+from onebasin.base.cores import available_cores
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from onebasin.models.card import Card, Part, Table, Words, number
+from onebasin.base.card import Card, Part, Table, Words, number
 
 from .words import FLOOR, SMALL
 

@@ -16,8 +16,8 @@ from typing import Any
 
 import pandas as pd
 
+from onebasin.base.checks import check_count, check_seed
 from onebasin.models import schema
-from onebasin.models.checks import check_count, check_seed
 from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.models.symmetry.blocks import Symmetry
 

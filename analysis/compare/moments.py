@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from onebasin.models.jsonable import json_safe
+from onebasin.base.jsonable import json_safe
 
 from ..posterior.draws import Draws
 from ..posterior.sampler import NAN

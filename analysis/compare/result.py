@@ -7,9 +7,9 @@ from typing import Any
 
 import pandas as pd
 
-from onebasin.models.card import Card
-from onebasin.models.jsonable import json_safe
-from onebasin.models.showing import Shown
+from onebasin.base.card import Card
+from onebasin.base.jsonable import json_safe
+from onebasin.base.showing import Shown
 
 from .cards import of_comparison, sentences
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from onebasin.models.checks import check_count
+from onebasin.base.checks import check_count
 
 from ..posterior.draws import Draws
 from ..posterior.units import is_constant

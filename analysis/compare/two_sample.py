@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from onebasin.models.checks import check_count, check_positive
+from onebasin.base.checks import check_count, check_positive
 
 from ..posterior.units import power_of_two
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from onebasin.models.card import in_brief
+from onebasin.base.card import in_brief
 
 from ..posterior.sampler import SamplerSummary, restarted
 from .approximation import fit_checks

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from onebasin.models.card import Card, Fact, Facts, Flag, Part, Table, Words
+from onebasin.base.card import Card, Fact, Facts, Flag, Part, Table, Words
 
 from ..posterior.draws import variable_of
 from .checks import Outcome

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from onebasin.models.card import Card
-from onebasin.models.jsonable import json_safe
-from onebasin.models.showing import Shown
+from onebasin.base.card import Card
+from onebasin.base.jsonable import json_safe
+from onebasin.base.showing import Shown
 
 from ..posterior.draws import variable_of
 from ..posterior.kinds import Kinds

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from onebasin.models.text import shown
+from onebasin.base.text import shown
 
 from .picture import Picture
 

@@ -24,12 +24,12 @@ import optax
 from jaxtyping import Array, Float
 from pydantic import Field
 
-from onebasin.models.checks import check_inputs
+from onebasin.base.checks import check_inputs
+from onebasin.base.settings import Count, Positive, Rule, given_or_default, settings
 from onebasin.models.networks.architecture import Network
 from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.models.networks.local_reparametrisation import sample_outputs
 from onebasin.models.networks.prediction import all_heads
-from onebasin.models.settings import Count, Positive, Rule, given_or_default, settings
 
 from ..posterior.view import Posterior, View, as_view
 from .distilled import Distilled

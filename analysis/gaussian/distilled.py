@@ -10,11 +10,11 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
+from onebasin.base.card import Card
+from onebasin.base.checks import check_count, check_seed
+from onebasin.base.showing import Shown
 from onebasin.models import schema
-from onebasin.models.card import Card
-from onebasin.models.checks import check_count, check_seed
 from onebasin.models.pointwise import LIMIT_MB, check_limit
-from onebasin.models.showing import Shown
 
 from ..posterior.view import View
 from .cards import of_distilled

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from onebasin.models.errors import OnebasinError
-from onebasin.models.jsonable import parse_json
-from onebasin.models.storage import netcdf
-from onebasin.models.storage.outputs import claim
+from onebasin.base.errors import OnebasinError
+from onebasin.base.files import netcdf
+from onebasin.base.files.outputs import claim
+from onebasin.base.jsonable import parse_json
 
 from .gaussian import GaussianFit
 from .layout import Layout, Variable

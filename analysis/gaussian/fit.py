@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from onebasin.models.checks import check_count, choose
+from onebasin.base.checks import check_count, choose
 from onebasin.models.networks.bayesian import BayesianNetwork
 
 from ..posterior.units import is_constant, units_of

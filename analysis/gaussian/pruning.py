@@ -21,8 +21,8 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float, Int
 
+from onebasin.base.checks import check_labels, check_outputs, check_seed, choose
 from onebasin.models import schema
-from onebasin.models.checks import check_labels, check_outputs, check_seed, choose
 from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.models.networks.prediction import predict
 

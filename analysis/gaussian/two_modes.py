@@ -35,7 +35,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.optimize import brentq, root
 
-from onebasin.models.checks import check_positive
+from onebasin.base.checks import check_positive
 
 LARGEST_RATIO = 6.0
 """Of alpha to sigma: up to here the quadrature's error is below 1e-10."""

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from onebasin.models.checks import check_class
+from onebasin.base.checks import check_class
+from onebasin.base.numbers import format_number
 
 from ..compare.result import Comparison
 from ..compare.words import FLOOR
 from ..figures.comparison import Measure, draw_comparison
 from ..figures.picture import Picture
-from ..report.numbers import format_number
 
 MEASURES = {
     "total_variation": Measure("total variation of predictions", better="smaller"),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import xarray as xr
 
-from onebasin.models.checks import check_count
+from onebasin.base.checks import check_count
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
 
 from ..alignment.align import align

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from onebasin.base.numbers import format_number
+
 from ..figures.picture import Picture
 from ..figures.weight_scatter import WeightPair, plot_weight_scatter
 from ..posterior.draws import variable_of
 from ..posterior.view import View
-from ..report.numbers import format_number
 from .given import Posteriors, titled, views_of
 
 

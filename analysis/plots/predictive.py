@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from onebasin.base.checks import check_seed
+from onebasin.base.numbers import format_number
 from onebasin.models import schema
-from onebasin.models.checks import check_seed
 from onebasin.models.networks.bayesian import BayesianNetwork
 
 from ..figures.against_data import Intervals, Reliability, draw_intervals, draw_reliability
@@ -19,7 +20,6 @@ from ..posterior.view import View
 from ..predictive.classification import class_log_probability
 from ..predictive.drawn import draw_regression, few_draws
 from ..predictive.points import Points
-from ..report.numbers import format_number
 from ..report.sections.bands import band_in_words
 from .given import Posteriors, titled, views_of
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from ..report.numbers import format_number
+from onebasin.base.numbers import format_number
+
 from ..report.seen import TWO_LEVELS, two_levels
 
 LEVEL = 0.5

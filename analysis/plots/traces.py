@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from onebasin.base.checks import check_count
 from onebasin.models import schema
-from onebasin.models.checks import check_count
 
 from ..diagnostics.facts import gather
 from ..diagnostics.measure import measure

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from onebasin.models.checks import check_count
+from onebasin.base.checks import check_count
+from onebasin.base.numbers import format_number
 
 from ..figures.picture import Picture
 from ..figures.predictive_band import Curve
@@ -15,7 +16,6 @@ from ..figures.uncertainty_band import UncertaintyBand, plot_uncertainty_bands
 from ..posterior.view import View
 from ..predictive.points import Points, inputs_of, inside_range, network_of
 from ..predictive.uncertainty import predictive_uncertainty
-from ..report.numbers import format_number
 from .given import Posteriors, titled, views_of
 from .predictive import PLACES, Function, truth_at
 

@@ -22,9 +22,9 @@ import pandas as pd
 import xarray as xr
 from jaxtyping import Float
 
+from onebasin.base.card import Card, Flag, Part, Table, Words, measured, number
+from onebasin.base.showing import Shown
 from onebasin.models import schema
-from onebasin.models.card import Card, Flag, Part, Table, Words, measured, number
-from onebasin.models.showing import Shown
 
 from .view import Posterior, View, as_view
 

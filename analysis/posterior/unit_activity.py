@@ -22,11 +22,11 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float
 
+from onebasin.base.card import Card, Table, Words, number
+from onebasin.base.checks import check_positive
+from onebasin.base.showing import Shown
 from onebasin.models import schema
-from onebasin.models.card import Card, Table, Words, number
-from onebasin.models.checks import check_positive
 from onebasin.models.networks.bayesian import BayesianNetwork
-from onebasin.models.showing import Shown
 
 from .view import Posterior, View, as_view
 from .weight_moments import WeightMoments, ordered_biases, weight_moments

@@ -18,8 +18,8 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
+from onebasin.base.checks import check_paths
 from onebasin.models import schema
-from onebasin.models.checks import check_paths
 from onebasin.models.formats.adopted import adopted
 from onebasin.models.formats.objects import convert, names_files
 from onebasin.models.formats.opening import open_tree

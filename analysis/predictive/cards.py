@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from onebasin.models.card import Card, Facts, Part, Words, number
+from onebasin.base.card import Card, Facts, Part, Words, number
 
 if TYPE_CHECKING:
     from .regression import PredictiveScores

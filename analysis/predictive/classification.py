@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.special import log_softmax, logsumexp, xlogy
 
-from onebasin.models.checks import check_count, choose
+from onebasin.base.checks import check_count, choose
 
 from .regression import Predictions, checked_draws
 

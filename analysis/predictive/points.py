@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float
 
-from onebasin.models.checks import check_inputs, check_labels, check_outputs
+from onebasin.base.checks import check_inputs, check_labels, check_outputs
 from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.models.networks.prediction import mean_and_sd, predict
 

@@ -15,8 +15,8 @@ from jaxtyping import Bool, Float
 from scipy.special import logsumexp
 from scipy.stats import norm
 
-from onebasin.models.card import Card
-from onebasin.models.showing import Shown
+from onebasin.base.card import Card
+from onebasin.base.showing import Shown
 
 from .cards import of_scores
 

@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from onebasin.models.card import Card, Facts, Words, number
+from onebasin.base.card import Card, Facts, Words, number
+from onebasin.base.showing import Shown
 from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.models.networks.prediction import mean_and_sd, predict
-from onebasin.models.showing import Shown
 
 from ..posterior.draws import checked
 from ..posterior.view import Posterior, View, as_view

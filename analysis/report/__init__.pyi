@@ -6,7 +6,6 @@ from .cells import Table as Table
 from .cells import TableCell as TableCell
 from .inline import InlineReport as InlineReport
 from .inline import report as report
-from .numbers import format_number as format_number
 from .page import AnswerCard as AnswerCard
 from .page import Code as Code
 from .page import Details as Details

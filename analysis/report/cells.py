@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from .numbers import EMPTY, format_number, is_number
+from onebasin.base.numbers import EMPTY, format_number, is_number
 
 Flag = Literal["", "good", "warn", "bad"]
 Value = str | bool | int | float | np.integer | np.floating | None

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Any
 
-from onebasin.models.text import shown
+from onebasin.base.text import shown
 
 from .cells import Column, Table
 from .page import AnswerCard, Code, Details, FigureItem, FigureRow, Note, Part, Section, Stat, Stats

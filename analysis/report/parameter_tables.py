@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from onebasin.base.numbers import format_number
+
 from ..diagnostics.facts import DECIDES
 from ..diagnostics.result import Diagnosis
 from ..posterior.draws import variable_of
 from .cells import Column, Flag, Row, RowGroup, Table, TableCell
-from .numbers import format_number
 
 OPEN = 16
 """Rows up to which a table's groups are open from the start."""

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from onebasin.models.text import shown
+from onebasin.base.text import shown
 
 from ..figures.style import ACCENT, GRID, INK, MUTED
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from onebasin.base.numbers import format_number
 from onebasin.models import schema
 
 from ..diagnostics.result import Diagnosis
@@ -13,7 +14,6 @@ from ..figures.tree_depth import DepthShares, depth_shares, plot_tree_depth
 from ..posterior.variational import elbo_trace
 from ..posterior.view import Posterior, as_view
 from . import seen
-from .numbers import format_number
 from .page import FigureItem
 from .tables import worst_parameters
 

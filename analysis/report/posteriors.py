@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from onebasin.base.numbers import format_number
+
 from ..posterior.view import Posterior, as_view
 from .definitions import definitions_of
-from .numbers import format_number
 from .page import Report, Section
 from .provenance import describe_run, program_section
 from .sections.answer import answer_card

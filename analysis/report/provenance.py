@@ -7,11 +7,11 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from onebasin.base.numbers import format_number
 from onebasin.models import schema
 
 from ..posterior.sampler import restarts_in_words, restarts_of
 from ..posterior.view import Posterior, View, as_view
-from .numbers import format_number
 from .page import Code, Details, Provenance, Section
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from onebasin.models.errors import OnebasinError
+from onebasin.base.errors import OnebasinError
 
 from ..diagnostics.checks import Outcome
 from .cells import Flag
@@ -104,9 +104,9 @@ def claimed(
     argument: str = "path",
     inputs: Iterable[Path] = (),
 ) -> AbstractContextManager[Path]:
-    """Hold the file that a page is to be written to; see `models.storage.outputs.claim`."""
-    from onebasin.models.checks import check_path  # here: the room brings JAX along
-    from onebasin.models.storage.outputs import claim
+    """Hold the file that a page is to be written to; see `base.files.outputs.claim`."""
+    from onebasin.base.checks import check_path  # here: the room brings JAX along
+    from onebasin.base.files.outputs import claim
 
     return claim(
         check_path(argument, path),
@@ -125,7 +125,7 @@ def put(report: Report, output: Path, *, force: bool) -> Path:
 
 def put_text(page: str, output: Path, *, force: bool) -> Path:
     """Write a page that is rendered to a file that is held."""
-    from onebasin.models.storage.atomic import replacing
+    from onebasin.base.files.atomic import replacing
 
     with replacing(output, new=not force) as part:
         part.write_text(page, encoding="utf-8")

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from onebasin.base.numbers import EMPTY
+
 from .cells import Column, Row, RowGroup, Table, TableCell, Value
-from .numbers import EMPTY
 from .text import inline, mark
 
 _NO_MARK = '<span class="mark"></span>'

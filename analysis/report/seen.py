@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from jaxtyping import Float
 
-from .numbers import format_number
+from onebasin.base.numbers import format_number
 
 Quantity = Float[np.ndarray, "chain draw"]
 TWO_LEVELS = 0.82

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
+from onebasin.base.numbers import format_number
 from onebasin.models import schema
 
 from ..diagnostics.advice import judge, warn
@@ -21,7 +22,6 @@ from ..diagnostics.result import AlignedDiagnosis, Diagnosis, Extreme
 from ..diagnostics.verdict import Verdict
 from ..posterior.draws import Draws, variable_of
 from ..posterior.view import View, as_view
-from .numbers import format_number
 
 Quantity = Float[np.ndarray, "chain draw"]
 

@@ -4,7 +4,7 @@ import re
 
 from markupsafe import Markup, escape
 
-from onebasin.models.text import shown
+from onebasin.base.text import shown
 
 MARKS = {"good": ("✓", "good"), "warn": ("!", "look at this"), "bad": ("✗", "bad")}
 """A flag's mark, and what it says to those who do not see it."""

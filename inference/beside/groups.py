@@ -9,15 +9,15 @@ from typing import Any
 
 import xarray as xr
 
+from onebasin.base.notices import notice
+from onebasin.base.precision import precision
 from onebasin.models import schema
 from onebasin.models.network_groups import bytes_a_draw, network_groups
 from onebasin.models.networks.bayesian import NetworkTarget
-from onebasin.models.notices import notice
 from onebasin.models.pointwise import DrawGroup, Values, labelled, why_left_out
 from onebasin.models.target import Named, Target
 
 from ..origin import NOWHERE, Origin, with_axes
-from ..precision import precision
 
 POINTWISE = (schema.LOG_LIKELIHOOD, schema.POSTERIOR_PREDICTIVE)
 

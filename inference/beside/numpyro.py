@@ -14,13 +14,13 @@ import numpyro  # noqa: F401 - whole, before a part of it
 from numpyro.handlers import seed as seeded
 from numpyro.handlers import substitute, trace, uncondition
 
+from onebasin.base.seeds import Purpose, keys_for
 from onebasin.models.formats.room import Room
 from onebasin.models.pointwise import DrawGroup, Values, every_which, why_left_out
 from onebasin.models.schema import LOG_LIKELIHOOD, LOG_PRIOR, POSTERIOR_PREDICTIVE
 from onebasin.models.target import Target
 
 from ..density.numpyro import is_observation, require_numpyro, sites_of
-from ..keys import Purpose, keys_for
 
 BLOCK = 2**22
 """Bytes of draws, and of what is computed of them, that are in memory at once."""

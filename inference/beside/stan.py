@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from onebasin.base.files.pieces import cut
 from onebasin.models.kinds import GENERATED, PARAMETER
 from onebasin.models.pointwise import DrawGroup, Values
 from onebasin.models.schema import LOG_LIKELIHOOD, LOG_PRIOR, POSTERIOR_PREDICTIVE
-from onebasin.models.storage.pieces import cut
 from onebasin.models.target import Target
 from onebasin.stan.program import definition
 from onebasin.stan.roles import Found, find_roles

@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from onebasin.models.checks import check_class, check_count, check_path, check_seed
-from onebasin.models.cores import available_cores
-from onebasin.models.errors import RunCancelled
-from onebasin.models.storage.locks import locked
+from onebasin.base.checks import check_class, check_count, check_path, check_seed
+from onebasin.base.cores import available_cores
+from onebasin.base.errors import RunCancelled
+from onebasin.base.files.locks import locked
+from onebasin.base.progress import ProgressBars
 from onebasin.models.symmetry.blocks import to_json
 
 from .. import checkpoint
 from ..fingerprint import fingerprint
-from ..progress import ProgressBars
 from .drawn import Drawn, Simulation, simulated
 from .family import Family, Quantity
 from .inferring import After, Own, Way, followed, way_of

@@ -17,14 +17,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from onebasin.base.precision import precision
+from onebasin.base.seeds import Purpose, keys_for
 from onebasin.models.target import Target
 
 from ..density.base import Values
-from ..keys import Purpose, keys_for
 from ..mcmc.numpyro import bounded, kernel_of
 from ..mcmc.settings import HmcSettings, NutsSettings
 from ..microcanonical.settings import MclmcSettings
-from ..precision import precision
 from .drawn import Drawn, Simulation
 from .family import Data, Family
 from .starts import Starts

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onebasin.models.checks import check_class, check_inputs
-from onebasin.models.errors import ModelDataError
+from onebasin.base.checks import check_class, check_inputs
+from onebasin.base.errors import ModelDataError
+from onebasin.base.precision import precision
 from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.models.target import Target
-
-from ..precision import precision
 
 if TYPE_CHECKING:
     from onebasin.models.networks.bayesian import BayesianNetwork

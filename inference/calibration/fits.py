@@ -15,13 +15,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from onebasin.base.precision import precision
+from onebasin.base.seeds import Purpose, key_for, keys_for
 from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.target import Target
 
 from ..density.numpyro import NumpyroDensity
 from ..density.start import random_starts
-from ..keys import Purpose, key_for, keys_for
-from ..precision import precision
 from ..training.ensemble import he_values
 from ..variational.choice import choose_estimator
 from ..variational.elbo import Objective, applies_locally

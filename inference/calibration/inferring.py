@@ -10,21 +10,20 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from onebasin.base.checks import choose
+from onebasin.base.errors import InferenceError, OnebasinError
+from onebasin.base.precision import precision
+from onebasin.base.settings import given_or_default
 from onebasin.models import schema
-from onebasin.models.checks import choose
-from onebasin.models.errors import OnebasinError
-from onebasin.models.settings import given_or_default
 from onebasin.models.target import Target
 from onebasin.stan.errors import StanRunError
 
 from ..definition import definition_of, engine_for
 from ..engine import engine_named
-from ..errors import InferenceError
 from ..mcmc.settings import HmcSettings, NutsSettings
 from ..microcanonical.settings import MclmcSettings
 from ..modes.settings import LaplaceSettings, PathfinderSettings
 from ..posterior import build
-from ..precision import precision
 from ..variational.settings import AdviSettings, SymmetrisedSettings
 from .drawn import Drawn, Simulation
 from .family import Family

@@ -8,9 +8,9 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
+from onebasin.base.errors import InferenceError
 from onebasin.models.target import Target
 
-from ..errors import InferenceError
 from ..mcmc.numpyro import chain_starts, points_to_climb_from
 from ..mcmc.optimum import BestOptimum
 from ..mcmc.settings import HmcSettings, NutsSettings

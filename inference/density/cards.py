@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from onebasin.models.card import Card, Fact, Facts, Part, Words
+from onebasin.base.card import Card, Fact, Facts, Part, Words
 
 if TYPE_CHECKING:
     from .symmetry import SymmetryCheck

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from onebasin.base.checks import check_class
+from onebasin.base.precision import precision
 from onebasin.models import schema
-from onebasin.models.checks import check_class
 from onebasin.models.target import Target, check_target
 
 from ..definition import defined_by
 from ..engine import engine_named
-from ..precision import precision
 
 Points = xr.DataTree | xr.Dataset | Mapping[str, Any]
 

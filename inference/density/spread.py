@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import xarray as xr
 
+from onebasin.base.files.pieces import pieces
 from onebasin.models import schema
-from onebasin.models.storage.pieces import pieces
 
 MOST_EXTREMES = 12
 """Draws with a largest or smallest value that are added at most."""

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
+from onebasin.base.errors import InferenceError
 from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.target import Target
 from onebasin.stan.errors import StanRunError
@@ -16,7 +17,6 @@ from onebasin.stan.library import open_library
 from onebasin.stan.network import pack_unconstrained
 from onebasin.stan.program import check_variables, definition
 
-from ..errors import InferenceError
 from .numpyro import NumpyroDensity
 from .start import TRIES
 from .values import NumpyroValues

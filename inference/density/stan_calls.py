@@ -24,8 +24,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from onebasin.models.storage.cache import make_user_cache
-from onebasin.models.storage.leftovers import working_folder
+from onebasin.base.files.cache import make_user_cache
+from onebasin.base.files.leftovers import working_folder
 from onebasin.stan.errors import HomeBuildError
 from onebasin.stan.home.toolchain import find_toolchain
 from onebasin.stan.home.turn import turn

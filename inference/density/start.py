@@ -13,7 +13,8 @@ from jaxtyping import Array, Float
 from numpyro.infer.initialization import init_to_uniform
 from numpyro.infer.util import initialize_model
 
-from ..errors import InferenceError
+from onebasin.base.errors import InferenceError
+
 from .charts import Chart
 from .numpyro import NumpyroDensity, require_numpyro
 from .stan_vectors import StanVectors

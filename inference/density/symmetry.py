@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from onebasin.models.card import Card
-from onebasin.models.showing import Shown
+from onebasin.base.card import Card
+from onebasin.base.errors import InferenceError
+from onebasin.base.precision import precision
+from onebasin.base.showing import Shown
 from onebasin.models.symmetry.base import Block
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
 from onebasin.models.symmetry.elements import Part
@@ -21,8 +23,6 @@ from onebasin.models.target import Target, check_target
 
 from ..definition import defined_by
 from ..engine import engine_named
-from ..errors import InferenceError
-from ..precision import precision
 from .base import ValueDensity
 from .cards import of_check
 from .changes import changes

@@ -13,9 +13,9 @@ import numpyro  # noqa: F401 - whole, before a part of it
 from jaxtyping import Float
 from numpyro.infer.util import log_density
 
+from onebasin.base.seeds import Purpose, keys_for
 from onebasin.models.target import Target
 
-from ..keys import Purpose, keys_for
 from .base import Values
 from .numpyro import NumpyroDensity, site_terms
 from .start import random_starts

@@ -17,14 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from onebasin.models.cores import available_cores
-from onebasin.models.errors import RunCancelled
-from onebasin.models.storage.locks import locked
+from onebasin.base.cores import available_cores
+from onebasin.base.errors import InferenceError, RunCancelled
+from onebasin.base.files.locks import locked
+from onebasin.base.progress import ProgressBars
 from onebasin.models.target import Target
 
-from ..errors import InferenceError
 from ..kept import check_folder
-from ..progress import ProgressBars
 from .places import ChainPlace, Draws, KeptPlace, Standing
 
 

@@ -21,13 +21,14 @@ from jaxtyping import Array, Float
 from numpyro.infer import HMC, NUTS
 from numpyro.infer.hmc import HMCState
 
+from onebasin.base.precision import precision
+from onebasin.base.seeds import Purpose, keys_for
+
 from ..density.base import Values
 from ..density.network import numpyro_density_of
 from ..density.numpyro import NumpyroDensity
 from ..density.stan_vectors import StanVectors
 from ..density.start import random_starts
-from ..keys import Purpose, keys_for
-from ..precision import precision
 from .chains import ChainsRequest
 from .devices import device_of, here, num_devices, on_device
 from .optimum import BestOptimum

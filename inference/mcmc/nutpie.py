@@ -17,14 +17,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from onebasin.models.errors import RunCancelled
+from onebasin.base.errors import InferenceError, RunCancelled
+from onebasin.base.precision import precision
+from onebasin.base.progress_chains import ChainBar
 from onebasin.stan.program import name_draws
 
 from ..definition import NUTPIE, definition_of
 from ..density.network import numpyro_density_of
-from ..errors import InferenceError
-from ..precision import precision
-from ..progress_chains import ChainBar
 from .chains import ChainsRequest, how_it_went
 from .numpyro import chain_starts
 from .nutpie_settings import checked

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from ..errors import InferenceError
+from onebasin.base.errors import InferenceError
+
 from .settings import HmcSettings, NutsSettings
 
 RADIUS = 2.0

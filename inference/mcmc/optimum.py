@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from scipy.optimize import minimize
 
-from ..errors import InferenceError
+from onebasin.base.errors import InferenceError
 
 ITERATIONS = 1000
 """Most iterations of a run; one that ends there is as good a start as any other."""

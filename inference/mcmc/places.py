@@ -16,11 +16,11 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from onebasin.models.notices import notice
-from onebasin.models.storage.seal import Seal, examine
+from onebasin.base.errors import InferenceError
+from onebasin.base.files.seal import Seal, examine
+from onebasin.base.notices import notice
 
 from .. import checkpoint
-from ..errors import InferenceError
 from ..kept import chain_folder, chunk_file, clear, remove_chain, state_file
 
 SECONDS = 10.0

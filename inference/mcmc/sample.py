@@ -11,15 +11,15 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import xarray as xr
 
+from onebasin.base.checks import check_path
+from onebasin.base.cores import available_cores
+from onebasin.base.files.leftovers import working_folder
+from onebasin.base.progress import ProgressBars
 from onebasin.models import schema
-from onebasin.models.checks import check_path
-from onebasin.models.cores import available_cores
-from onebasin.models.storage.leftovers import working_folder
 from onebasin.models.target import Target
 
 from ..engine import engine_named
 from ..fingerprint import fingerprint
-from ..progress import ProgressBars
 from ..run import Found, Job, run
 from .chains import ChainsRequest, RunChain, run_chains
 from .gathered import Gathered

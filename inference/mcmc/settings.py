@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-from onebasin.models.settings import Count, Positive, Probability, settings
+from onebasin.base.settings import Count, Positive, Probability, settings
 
 
 @settings

@@ -12,15 +12,15 @@ from pathlib import Path
 
 import numpy as np
 
-from onebasin.models.errors import OnebasinError, RunCancelled
-from onebasin.models.notices import notice
+from onebasin.base.errors import OnebasinError, RunCancelled
+from onebasin.base.notices import notice
+from onebasin.base.progress_chains import ChainBar
 from onebasin.stan import command
 from onebasin.stan.errors import StanRunError
 from onebasin.stan.output import Output, keep_whole_rows, read_blocks
 from onebasin.stan.program import make_ready, name_draws
 from onebasin.stan.run import run
 
-from ..progress_chains import ChainBar
 from .chains import ChainsRequest
 from .places import ChainPlace, Standing
 from .settings import HmcSettings, NutsSettings

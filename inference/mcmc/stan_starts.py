@@ -13,13 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from onebasin.base.errors import InferenceError
 from onebasin.stan import command
 from onebasin.stan.errors import StanRunError
 from onebasin.stan.output import Output, read
 from onebasin.stan.program import ReadyProgram
 from onebasin.stan.run import run
-
-from ..errors import InferenceError
 
 ITERATIONS = 2000
 _CONVERGED = "Convergence detected"

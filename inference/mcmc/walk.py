@@ -15,9 +15,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from onebasin.models.errors import RunCancelled
+from onebasin.base.errors import RunCancelled
+from onebasin.base.progress import ProgressBars
 
-from ..progress import ProgressBars
 from .places import ChainPlace, Standing
 
 State = Any

@@ -7,16 +7,16 @@ from typing import Any
 
 import xarray as xr
 
+from onebasin.base.precision import precision
+from onebasin.base.settings import given_or_default
 from onebasin.models import schema
 from onebasin.models.pointwise import LIMIT_MB
-from onebasin.models.settings import given_or_default
 from onebasin.models.target import Target
 
 from ..contract import method
 from ..definition import engine_for
 from ..mcmc.chains import ChainsRequest, RunChain
 from ..mcmc.sample import sample
-from ..precision import precision
 from ..provenance import package_versions
 from .settings import GRADIENTS, MclmcSettings
 

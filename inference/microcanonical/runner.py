@@ -13,16 +13,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from onebasin.base.errors import InferenceError
+from onebasin.base.precision import precision
+from onebasin.base.seeds import Purpose, keys_for
 from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.target import Target
 
 from ..density.network import density_of
-from ..errors import InferenceError
-from ..keys import Purpose, keys_for
 from ..mcmc.chains import ChainsRequest
 from ..mcmc.places import ChainPlace
 from ..mcmc.walk import Walk, rows
-from ..precision import precision
 from .dynamics import Adjusted, Advance, ChainState, Unadjusted
 from .settings import NETWORKS_VARIANCE, OTHERS_VARIANCE, MclmcSettings
 from .start import climbed, first_points

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from onebasin.models.settings import Count, Positive, Probability, WholeNumber, settings
+from onebasin.base.settings import Count, Positive, Probability, WholeNumber, settings
 
 GRADIENTS = 2
 """Gradients that a step of the integrator takes."""

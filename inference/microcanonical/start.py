@@ -12,12 +12,12 @@ import jax
 import optax
 from jaxtyping import Array, Float
 
+from onebasin.base.seeds import Purpose, keys_for
 from onebasin.models.networks.bayesian import NetworkTarget
 
 from ..density.numpyro import NumpyroDensity
 from ..density.stan_vectors import StanVectors
 from ..density.start import random_starts
-from ..keys import Purpose, keys_for
 from ..training.ensemble import he_values
 from .settings import MclmcSettings
 

@@ -21,15 +21,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from onebasin.base.errors import InferenceError
+from onebasin.base.progress import ProgressBars
+from onebasin.base.seeds import Purpose
 from onebasin.models.target import Target
 
-from ..errors import InferenceError
-from ..keys import Purpose
 from ..mcmc.chains import ChainsRequest, run_chains
 from ..mcmc.gathered import Gathered
 from ..mcmc.numpyro import ChainRunner, Course
 from ..mcmc.settings import NutsSettings
-from ..progress import ProgressBars
 from .bridge import Normal
 from .folding import Folding, Points, Vector
 from .settings import ModesSettings

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 import numpy as np
 
-from onebasin.models.card import Card, Table
-from onebasin.models.checks import check_count, check_positive, check_seed
-from onebasin.models.showing import Shown
+from onebasin.base.card import Card, Table
+from onebasin.base.checks import check_count, check_positive, check_seed
+from onebasin.base.precision import precision
+from onebasin.base.progress import ProgressBars
+from onebasin.base.showing import Shown
 from onebasin.models.target import Target, check_target
 
-from ..precision import precision
-from ..progress import ProgressBars
 from .folding import Folding
 from .tops import find_tops, unseen
 

@@ -16,13 +16,14 @@ import xarray as xr
 from jaxtyping import Array, Float
 from numpyro.infer.util import log_density
 
+from onebasin.base.errors import InferenceError
+from onebasin.base.precision import precision
+from onebasin.base.seeds import Purpose, key_for, keys_for
+
 from ..density.network import numpyro_density_of
 from ..density.numpyro import NumpyroDensity
 from ..density.start import random_starts
-from ..errors import InferenceError
-from ..keys import Purpose, key_for, keys_for
 from ..mcmc.optimum import BestOptimum, Optimum
-from ..precision import precision
 from ..variational.families.base import log_diagonal
 from ..variational.families.full_rank import FullRank
 from ..variational.result import draw_fit

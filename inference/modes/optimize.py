@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import xarray as xr
 
+from onebasin.base.settings import given_or_default
 from onebasin.models.pointwise import LIMIT_MB
-from onebasin.models.settings import given_or_default
 from onebasin.models.target import Target
 
 from ..contract import method

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
+from onebasin.base.progress import ProgressBars
 from onebasin.models.target import Target
 
-from ..progress import ProgressBars
 from .settings import LaplaceSettings, OptimizeSettings, PathfinderSettings
 
 Settings = OptimizeSettings | LaplaceSettings | PathfinderSettings

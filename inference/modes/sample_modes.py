@@ -12,14 +12,14 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
+from onebasin.base.precision import precision
+from onebasin.base.progress import ProgressBars
+from onebasin.base.seeds import Purpose
+from onebasin.base.settings import given_or_default
 from onebasin.models.pointwise import LIMIT_MB
-from onebasin.models.settings import given_or_default
 from onebasin.models.target import Target
 
 from ..contract import method
-from ..keys import Purpose
-from ..precision import precision
-from ..progress import ProgressBars
 from ..run import Found, Job, run
 from .assembly import LeftOut, WeighedModes, draws_by_weight, table
 from .basins import Basin, Regions, Walks, first_basins, full_basins

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from onebasin.models.settings import Count, Positive, Probability, Several, settings
+from onebasin.base.settings import Count, Positive, Probability, Several, settings
 
 from ..mcmc.settings import NutsSettings
 

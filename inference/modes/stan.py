@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from onebasin.base.errors import InferenceError
+from onebasin.base.files.leftovers import working_folder
 from onebasin.models import schema
-from onebasin.models.storage.leftovers import working_folder
 from onebasin.stan import command
 from onebasin.stan.errors import StanRunError
 from onebasin.stan.output import read
 from onebasin.stan.program import ReadyProgram, make_ready, name_draws
 from onebasin.stan.run import run
 
-from ..errors import InferenceError
 from ..mcmc.stan import SIGNIFICANT_FIGURES
 from ..mcmc.stan_starts import Optimum, find_optimum, parameters_of, seeds_of, write
 from .request import Approximation, ModeRequest

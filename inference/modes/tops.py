@@ -15,12 +15,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from onebasin.base.errors import InferenceError
+from onebasin.base.seeds import Purpose, keys_for
 from onebasin.models.target import Target
 
 from ..density.network import density_of
 from ..density.start import random_starts
-from ..errors import InferenceError
-from ..keys import Purpose, keys_for
 from ..mcmc.optimum import BestOptimum, Optimum
 from .folding import Folding, Vector
 

@@ -13,7 +13,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float
 
-from onebasin.models.errors import OnebasinError
+from onebasin.base.errors import OnebasinError
 
 from .moves import Point
 

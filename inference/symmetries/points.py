@@ -8,7 +8,8 @@ import numpy as np
 from jaxtyping import Float
 from scipy.optimize import minimize
 
-from ..errors import InferenceError
+from onebasin.base.errors import InferenceError
+
 from .measuring import Measured, Probe, SearchedDensity, point_of
 
 SCALES = (1.0, 0.5, 2.0, 1.0, 4.0, 8.0)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from onebasin.models.card import Card, Fact, Facts, Flag, Part, Words
-from onebasin.models.showing import Shown
+from onebasin.base.card import Card, Fact, Facts, Flag, Part, Words
+from onebasin.base.showing import Shown
 from onebasin.models.symmetry.base import Block
 from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.models.symmetry.words import spell

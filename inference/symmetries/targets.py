@@ -11,12 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from onebasin.base.precision import precision
 from onebasin.models.target import Target
 from onebasin.stan.program import definition
 
 from ..definition import defined_by
 from ..density.values import NumpyroValues
-from ..precision import precision
 from .measuring import SearchedDensity
 
 BATCH = 32

@@ -24,22 +24,22 @@ import xarray as xr
 from numpyro.handlers import seed as seeded
 from numpyro.handlers import trace
 
-from onebasin.models.checks import check_seed
+from onebasin.base.checks import check_seed
+from onebasin.base.precision import precision
+from onebasin.base.progress import ProgressBars
+from onebasin.base.seeds import Purpose, keys_for
+from onebasin.base.settings import given_or_default
 from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.networks.likelihood import Gaussian
 from onebasin.models.pointwise import LIMIT_MB, check_limit
-from onebasin.models.settings import given_or_default
 from onebasin.models.target import Target, check_target
 
 from ..checkpoint import keeper_in
 from ..contract import method
 from ..density.network import prior_model
 from ..fingerprint import fingerprint
-from ..keys import Purpose, keys_for
 from ..origin import origin_of
 from ..posterior import build
-from ..precision import precision
-from ..progress import ProgressBars
 from .batches import check_batches
 from .settings import EnsembleSettings
 from .train import Trained, train

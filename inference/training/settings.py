@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from onebasin.models.settings import Count, Positive, settings
+from onebasin.base.settings import Count, Positive, settings
 
 
 @settings

@@ -18,17 +18,17 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Int
 
-from onebasin.models.card import Card, Facts, Words, in_sizes, number
-from onebasin.models.checks import check_class, check_seed
+from onebasin.base.card import Card, Facts, Words, in_sizes, number
+from onebasin.base.checks import check_class, check_seed
+from onebasin.base.precision import precision
+from onebasin.base.seeds import Purpose, keys_for
+from onebasin.base.settings import given_or_default
+from onebasin.base.showing import Shown
 from onebasin.models.networks.bayesian import NetworkTarget
-from onebasin.models.settings import given_or_default
-from onebasin.models.showing import Shown
 
 from ..checkpoint import Keeper, Kept
 from ..density.network import NetworkDensity
 from ..density.start import given_start
-from ..keys import Purpose, keys_for
-from ..precision import precision
 from .batches import Batches, check_batches
 from .settings import TrainSettings
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from onebasin.models.checks import choose
+from onebasin.base.checks import choose
+from onebasin.base.settings import given_or_default
 from onebasin.models.pointwise import LIMIT_MB
-from onebasin.models.settings import given_or_default
 from onebasin.models.target import Target
 
 from ..contract import method

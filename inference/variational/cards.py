@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from onebasin.models.card import Card, Part, Table, Words, measured, number
+from onebasin.base.card import Card, Part, Table, Words, measured, number
 
 if TYPE_CHECKING:
     from .gap import MixtureGap

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from onebasin.models.checks import choose
+from onebasin.base.checks import choose
 
 from ..mutual_information.permanent import check_size
 from .families.base import Family

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from onebasin.base.progress import ProgressBars
 from onebasin.models.target import Target
 
-from ..progress import ProgressBars
 from .settings import AdviSettings
 
 WINDOW = 10

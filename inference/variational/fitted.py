@@ -5,8 +5,8 @@ from __future__ import annotations
 import jax.numpy as jnp
 import xarray as xr
 
+from onebasin.base.checks import check_count
 from onebasin.models import schema
-from onebasin.models.checks import check_count
 from onebasin.models.target import Target
 
 from .families.base import Family, Parameters

@@ -22,16 +22,16 @@ import pandas as pd
 import xarray as xr
 from jaxtyping import Array, Float
 
-from onebasin.models.card import Card
-from onebasin.models.checks import check_class, check_count, check_seed
-from onebasin.models.showing import Shown
+from onebasin.base.card import Card
+from onebasin.base.checks import check_class, check_count, check_seed
+from onebasin.base.precision import precision
+from onebasin.base.seeds import Purpose, key_for
+from onebasin.base.showing import Shown
 from onebasin.models.symmetry.blocks import equal_modes
 from onebasin.models.target import Target, check_target
 
-from ..keys import Purpose, key_for
 from ..mutual_information import LogRatios
 from ..mutual_information.interval import from_values, sides
-from ..precision import precision
 from .cards import of_gap
 from .families.base import Family, Parameters, sample
 from .fitted import fitted

@@ -19,6 +19,9 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
+from onebasin.base.errors import AdviFailed
+from onebasin.base.precision import precision
+from onebasin.base.seeds import Purpose, key_for, keys_for
 from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.target import Target
 
@@ -26,9 +29,6 @@ from ..checkpoint import Keeper
 from ..density.network import NetworkDensity, numpyro_density_of
 from ..density.numpyro import NumpyroDensity
 from ..density.start import given_start, random_starts
-from ..errors import AdviFailed
-from ..keys import Purpose, key_for, keys_for
-from ..precision import precision
 from ..training.batches import Batches, check_batches
 from .elbo import Data, Objective, applies_locally
 from .families.base import Parameters, sample

@@ -20,8 +20,9 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float
 
+from onebasin.base.errors import InferenceError
+
 from ..checkpoint import Keeper, Kept
-from ..errors import InferenceError
 from .families.base import Family, Parameters
 from .fit import has_settled
 

@@ -10,12 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
+from onebasin.base.seeds import Purpose, keys_for
 from onebasin.models import schema
 
 from ..density.base import Values
 from ..density.numpyro import NumpyroDensity
 from ..density.stan_vectors import StanVectors
-from ..keys import Purpose, keys_for
 from .families.base import Family, Parameters, sample
 from .fit import VariationalFit
 from .optimise import Optimised

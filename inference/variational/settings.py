@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from onebasin.models.settings import Count, NonNegative, Positive, Share, settings
+from onebasin.base.settings import Count, NonNegative, Positive, Share, settings
 
 FAMILIES = ("meanfield", "block", "lowrank")
 ESTIMATORS = ("none", "exact", "fractional", "barber_agakov", "importance", "infonce", "bethe")

@@ -18,8 +18,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from onebasin.base.errors import AdviFailed
+from onebasin.base.files.leftovers import working_folder
+from onebasin.base.precision import precision
 from onebasin.models.networks.bayesian import NetworkTarget
-from onebasin.models.storage.leftovers import working_folder
 from onebasin.models.target import Target
 from onebasin.stan import command
 from onebasin.stan.errors import StanRunError
@@ -31,10 +33,8 @@ from onebasin.stan.translation import ProgramInfo
 
 from ..density.network import density_of
 from ..density.start import check_names, given_start
-from ..errors import AdviFailed
 from ..mcmc.stan import SIGNIFICANT_FIGURES
 from ..mcmc.stan_starts import write
-from ..precision import precision
 from .fit import FitRequest, VariationalFit, elbo_trace
 from .settings import AdviSettings
 

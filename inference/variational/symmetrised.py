@@ -23,11 +23,14 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
+from onebasin.base.checks import check_seed, choose
+from onebasin.base.precision import precision
+from onebasin.base.progress import ProgressBars
+from onebasin.base.seeds import Purpose, key_for, keys_for
+from onebasin.base.settings import given_or_default
 from onebasin.models import schema
-from onebasin.models.checks import check_seed, choose
 from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.pointwise import LIMIT_MB, check_limit
-from onebasin.models.settings import given_or_default
 from onebasin.models.symmetry.blocks import to_json
 from onebasin.models.target import Target, check_target
 
@@ -37,11 +40,8 @@ from ..definition import engine_for
 from ..density.numpyro import NumpyroDensity
 from ..density.start import given_start
 from ..fingerprint import fingerprint
-from ..keys import Purpose, key_for, keys_for
 from ..origin import origin_of
 from ..posterior import build
-from ..precision import precision
-from ..progress import ProgressBars
 from ..training.batches import check_batches
 from .choice import check_permutations, choose_estimator
 from .elbo import Objective, applies_locally

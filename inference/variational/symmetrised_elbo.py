@@ -14,9 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from onebasin.base.errors import InferenceError
+from onebasin.base.seeds import Purpose, keys_for
+
 from ..density.network import NetworkDensity
-from ..errors import InferenceError
-from ..keys import Purpose, keys_for
 from ..training.batches import Batches
 from .elbo import Data, Objective
 from .families.base import Parameters, sample

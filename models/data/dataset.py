@@ -10,8 +10,8 @@ from typing import Literal, Protocol, cast, get_args, runtime_checkable
 import numpy as np
 from jaxtyping import Float, Int
 
-from ..card import Card, Facts, Words, in_brief
-from ..showing import Shown
+from onebasin.base.card import Card, Facts, Words, in_brief
+from onebasin.base.showing import Shown
 
 Task = Literal["regression", "classification"]
 Units = Literal["data", "standardised"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import platformdirs
 
-from ..errors import OnebasinError
+from onebasin.base.errors import OnebasinError
 
 VARIABLE = "ONEBASIN_DATA"
 

@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import UInt8
 
-from ..storage.claims import ClaimError, check_claim
+from onebasin.base.files.claims import ClaimError, check_claim
+
 from .folders import CorruptDataError
 
 _UNSIGNED_BYTE = 8

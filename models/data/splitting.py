@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..checks import check_seed
+from onebasin.base.checks import check_seed
+
 from .dataset import Dataset
 
 

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from ..checks import check_seed
+from onebasin.base.checks import check_seed
+
 from .dataset import Dataset, Truth
 
 _HALF = 1 / math.sqrt(2)

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from onebasin.base.files.claims import ClaimError
+from onebasin.base.files.faults import FormatError
+
 from .. import schema
-from ..storage.claims import ClaimError
 from .csv_blocks import blocks, rows_at_once
 from .entries import Entries, dotted, gather
-from .faults import FormatError
 from .scratch import Scratch
 from .stan_csv import STATS, ChainFile, Stats, layout
 

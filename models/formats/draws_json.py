@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from onebasin.base.files.claims import ClaimError, check_claim
+from onebasin.base.files.faults import FormatError
+from onebasin.base.files.zips import member_of
+from onebasin.base.jsonable import parse_json
+
 from .. import schema
-from ..jsonable import parse_json
 from ..storable import check_values
-from ..storage.claims import ClaimError, check_claim
 from .draws_csv import real_draws
 from .entries import bracketed, gather
-from .faults import FormatError
-from .zips import member_of
 
 if TYPE_CHECKING:
     import xarray as xr

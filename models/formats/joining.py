@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from onebasin.base.files.faults import FormatError
+from onebasin.base.files.pieces import in_file, pieces
+
 from .. import schema
-from ..storage.pieces import in_file, pieces
 from ..symmetry.evidence import Evidence
 from .adopted import adopted
-from .faults import FormatError
 from .scratch import close_with
 
 if TYPE_CHECKING:

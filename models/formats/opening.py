@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from onebasin.base.errors import PosteriorFileError
+from onebasin.base.files import netcdf
+from onebasin.base.files.faults import FormatError
+
 from .. import schema
-from ..errors import PosteriorFileError
-from ..storage import netcdf
 from . import draws_csv, draws_json, stan_csv, zarr_store
 from .adopted import adopted
 from .csv_blocks import survey
-from .faults import FormatError
 from .joining import join
 from .naming import expanded, is_csv
 

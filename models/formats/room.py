@@ -12,9 +12,10 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from ..errors import WriteError
+from onebasin.base.errors import WriteError
+from onebasin.base.files.claims import ClaimError
+
 from ..pointwise import Values
-from ..storage.claims import ClaimError
 from .scratch import Scratch
 
 LARGE = 2**25

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from onebasin.base.files.claims import ClaimError, in_words
+from onebasin.base.files.leftovers import temporary_folder
+from onebasin.base.files.sink import Sink
+
 from ..schema import SAMPLE_DIMS
-from ..storage.claims import ClaimError, in_words
-from ..storage.leftovers import temporary_folder
-from ..storage.sink import Sink
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -132,7 +133,7 @@ class Scratch:
         """
         import xarray as xr
 
-        from ..storage.hdf5 import load_tree
+        from onebasin.base.files.hdf5 import load_tree
 
         try:
             self._file.close()

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from onebasin.base.files.claims import ClaimError
+from onebasin.base.files.faults import FormatError
+
 from .. import schema
 from ..storable import check_names
-from ..storage.claims import ClaimError
 from .csv_blocks import Survey, blocks, rows_at_once, survey
 from .entries import Entries, gather
-from .faults import FormatError
 from .scratch import Scratch
 from .stan_header import Header, attributes, rows_of_warmup
 

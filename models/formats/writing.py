@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from onebasin.base.files import netcdf
+from onebasin.base.files.atomic import replacing
+from onebasin.base.files.faults import FormatError
+from onebasin.base.files.folders import replacing_folder
+from onebasin.base.notices import notice
+
 from .. import schema
-from ..notices import notice
-from ..storage import netcdf
-from ..storage.atomic import replacing
-from ..storage.folders import replacing_folder
 from . import draws_csv, draws_json, zarr_store
-from .faults import FormatError
 
 if TYPE_CHECKING:
     import xarray as xr

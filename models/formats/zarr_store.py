@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from ..storage.claims import ClaimError, check_claim
-from ..storage.pieces import in_pieces
-from .faults import FormatError
+from onebasin.base.files.claims import ClaimError, check_claim
+from onebasin.base.files.faults import FormatError
+from onebasin.base.files.pieces import in_pieces
 
 if TYPE_CHECKING:
     import xarray as xr

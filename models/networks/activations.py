@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
-from ..checks import choose
+from onebasin.base.checks import choose
 
 
 @dataclass(frozen=True)

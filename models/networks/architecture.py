@@ -19,8 +19,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..checks import check_count, choose
-from ..showing import Brief
+from onebasin.base.checks import check_count, choose
+from onebasin.base.showing import Brief
+
 from .activations import Activation, activation
 
 READOUTS = ("linear", "sum")

@@ -17,11 +17,12 @@ import numpy as np
 import numpyro
 from jaxtyping import Array, Float
 
-from ..card import Card
-from ..checks import check_class, check_inputs, check_labels, check_outputs
-from ..html import page
-from ..jsonable import parse_json
-from ..showing import Brief
+from onebasin.base.card import Card
+from onebasin.base.checks import check_class, check_inputs, check_labels, check_outputs
+from onebasin.base.html import page
+from onebasin.base.jsonable import parse_json
+from onebasin.base.showing import Brief
+
 from ..symmetry.blocks import Block, Exchangeable, Rescalable, Symmetry
 from ..target import Named, Target
 from .architecture import Network

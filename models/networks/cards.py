@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from ..card import Card, Facts, Words
+from onebasin.base.card import Card, Facts, Words
+
 from ..symmetry.telling import copies, in_words
 
 if TYPE_CHECKING:

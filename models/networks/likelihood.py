@@ -11,8 +11,8 @@ import numpyro
 from jaxtyping import Array, Float, Int
 from numpyro import distributions as dist
 
-from ..checks import check_positive
-from ..showing import Brief
+from onebasin.base.checks import check_positive
+from onebasin.base.showing import Brief
 
 PREDICTED = "predicted"
 """The word for noise whose standard deviation is an output of the network."""

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 
 from numpyro import distributions as dist
 
+from onebasin.base.checks import choose
+from onebasin.base.showing import Brief
+
 from ..charts.distributions import UNIT_COLUMN_CHARTS, OrderedNormal, UnitColumns
-from ..checks import choose
-from ..showing import Brief
 from .activations import ACTIVATIONS
 from .architecture import Layer, Network
 

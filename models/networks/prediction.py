@@ -12,7 +12,8 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from ..checks import check_count, check_inputs
+from onebasin.base.checks import check_count, check_inputs
+
 from .architecture import Network
 from .bayesian import BayesianNetwork
 from .likelihood import Gaussian

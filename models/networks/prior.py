@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..checks import check_positive
-from ..showing import Brief
+from onebasin.base.checks import check_positive
+from onebasin.base.showing import Brief
 
 
 @dataclass(frozen=True, repr=False)

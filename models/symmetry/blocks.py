@@ -18,7 +18,8 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from ..jsonable import parse_json
+from onebasin.base.jsonable import parse_json
+
 from .base import Axes, Block, axes_of
 from .exchangeable import Exchangeable
 from .rescalable import Rescalable

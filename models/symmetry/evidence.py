@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from ..card import in_brief
+from onebasin.base.card import in_brief
 
 SHOWN = 4
 """Names listed in a sentence."""

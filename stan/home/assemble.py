@@ -13,13 +13,13 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from onebasin.models.cores import available_cores
-from onebasin.models.storage.cache import make_user_cache
-from onebasin.models.storage.leftovers import sweep, unfinished, working_folder
-from onebasin.models.storage.makers import is_running
+from onebasin.base.cores import available_cores
+from onebasin.base.files.cache import make_user_cache
+from onebasin.base.files.leftovers import sweep, unfinished, working_folder
+from onebasin.base.files.makers import is_running
+from onebasin.base.processes import run_guarded
 
 from ..errors import HomeBuildError
-from ..processes import run_guarded
 from .cache import PART, default_cache, folder_name, is_complete, sources
 from .contents import FIELD, digests
 from .directory import MARKER, Home, Progress, read_home

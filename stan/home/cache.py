@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from onebasin.models.storage.cache import user_cache
+from onebasin.base.files.cache import user_cache
 
 from ..errors import HomeBuildError
 from .directory import MARKER

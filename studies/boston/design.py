@@ -4,11 +4,11 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
+from onebasin.base.errors import StudyError
 from onebasin.inference import AdviSettings, NutsSettings
 from onebasin.models import NetworkTarget
 from onebasin.models.data import StandardisedSplit, load_data, split, standardise
 
-from ..errors import StudyError
 from ..lab import Cell, Options
 from ..pourzanjani import PAPERS, PARAMETRISATIONS, relu_network
 from .why import VARIATIONS

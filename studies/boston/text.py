@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from onebasin.analysis.compare.pairs import MIN_PAIRS
+from onebasin.analysis.compare.pairs import MIN_PAIRS, Pairs
 from onebasin.analysis.figures.cells import plot_cells
 from onebasin.analysis.report import FigureItem
 from onebasin.analysis.report.cells import Flag
@@ -13,7 +13,7 @@ from onebasin.analysis.report.definitions import DIAGNOSTICS, PREDICTION
 
 from .. import lab
 from ..heldout import LEVELS, MAX_RHAT, RHAT, chains_that_disagree, mixing
-from ..lab import Chapter, Field, Frames, Pairs, Row
+from ..lab import Chapter, Field, Frames, Row
 from ..lab.effects import EFFECTS, change
 from ..lab.page import Extra
 from ..pourzanjani import DEFINITION

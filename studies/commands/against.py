@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import StudyError
+from onebasin.base.errors import StudyError
+
 from . import console, reading
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import StudyError
+from onebasin.base.errors import StudyError
 
 if TYPE_CHECKING:
     from onebasin.inference.calibration.family import Family
@@ -88,9 +88,9 @@ def calibrate(
 
     console.prepare_jax()
     console.quieten_stan()
+    from onebasin.base.checks import choose
     from onebasin.inference.calibration.calibrate import calibrate as run
     from onebasin.inference.calibration.inferring import DEFAULTS, METHODS
-    from onebasin.models.checks import choose
 
     choose("method", method, METHODS)
     settings = DEFAULTS.get(method, METHODS[method]())
@@ -199,8 +199,8 @@ def _family(
 
 
 def _arguments(data: Path | None) -> dict[str, Any] | None:
-    from onebasin.models.errors import ModelDataError
-    from onebasin.models.json_file import read_json_file
+    from onebasin.base.errors import ModelDataError
+    from onebasin.base.json_file import read_json_file
 
     return None if data is None else dict(read_json_file(data, error=ModelDataError))
 
@@ -212,7 +212,7 @@ def _aligned(family: Family, symmetry: Any) -> Family:
 
 
 def _own(name: str) -> Family:
-    from onebasin.models.checks import choose
+    from onebasin.base.checks import choose
 
     from ..calibration.design import NETWORKS, family_of
     from ..problems import PROBLEMS

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import StudyError, check_seed
+from onebasin.base.errors import StudyError, check_seed
+
 from . import reading
 from .symmetries import HELP, of_view
 
@@ -112,7 +113,7 @@ def _refuse_with_reference(exchangeable: list[str] | None, permutations: int) ->
 
 def _read_points(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
     """Read inputs, and labels or targets where they are there."""
-    from onebasin.models.storage.claims import ClaimError, read_arrays
+    from onebasin.base.files.claims import ClaimError, read_arrays
 
     remedy = "write it with numpy.savez(path, x=..., y=...)"
     if not path.is_file():

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from onebasin.models.notices import LOGGER
-from onebasin.models.text import shown
+from onebasin.base.notices import LOGGER
+from onebasin.base.text import shown
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -37,7 +37,7 @@ def prepare_jax() -> None:
     """
     import jax
 
-    from onebasin.models.storage.compiled import keep_compiled
+    from onebasin.base.files.compiled import keep_compiled
 
     jax.config.update("jax_enable_x64", True)
     with suppress(OSError):  # JAX does without, where no folder can be made
@@ -138,7 +138,7 @@ def alignment_bar() -> Iterator[Callable[[int, int], None] | None]:
 
 def write_json(value: Any) -> None:
     """Write a value to stdout as JSON; numbers that are not finite become null."""
-    from onebasin.models.jsonable import json_text
+    from onebasin.base.jsonable import json_text
 
     typer.echo(json_text(value))
 

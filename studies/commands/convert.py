@@ -17,9 +17,9 @@ def convert(
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
     """Write a posterior in another format, which the suffix of --out says; join runs of one into one file."""
-    from onebasin.inference.errors import PosteriorFileError
+    from onebasin.base.errors import PosteriorFileError
+    from onebasin.base.files.outputs import claim
     from onebasin.models.formats.writing import format_of, write_tree
-    from onebasin.models.storage.outputs import claim
 
     from . import console
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from onebasin.models.errors import OnebasinError
+from onebasin.base.errors import OnebasinError
 
 if TYPE_CHECKING:
     from onebasin.inference.declared import Trial

@@ -164,7 +164,7 @@ def _write_table(table: pd.DataFrame, title: str, shown: int) -> None:
 
 
 def _number(value: float, decimals: int | None) -> str:
-    from onebasin.analysis.report import format_number
+    from onebasin.base.numbers import format_number
 
     return format_number(value, digits=3, decimals=decimals)
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..errors import StudyError
+from onebasin.base.errors import StudyError
 
 OPTIONS = {
     "log_likelihood": "--log-likelihood",
@@ -109,7 +109,7 @@ def groups_for(
             "`--predictive-mb` is for NumPyro models; what a Stan program computes itself is kept whole."
         )
     if predictive_mb is not None:
-        from onebasin.models.checks import check_not_negative
+        from onebasin.base.checks import check_not_negative
 
         check_not_negative("predictive_mb", predictive_mb)
     return Groups(roles, predictive_mb)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import check_seed
+from onebasin.base.errors import check_seed
 
 if TYPE_CHECKING:
     from ..lab.study import Findings

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from onebasin.models.storage.cache import CacheError, user_cache
+from onebasin.base.files.cache import CacheError, user_cache
 
 MIN_PYTHON = (3, 12)
 _JAX_DEVICES = ("JAX_PLATFORMS", "JAX_PLATFORM_NAME", "CUDA_VISIBLE_DEVICES")

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
+from onebasin.base.checks import choose
+from onebasin.base.errors import StudyError
 from onebasin.inference import AdviSettings, MclmcSettings, PathfinderSettings
 from onebasin.inference.definition import NUTPIE
-from onebasin.models.checks import choose
 
-from ..errors import StudyError
 from ..methods import METHODS, NETWORK_METHODS, Settings
 
 NUMPYRO_ALONE = ("dtype", "init_scale", "learning_rate", "max_steps", "schedule", "anneal")

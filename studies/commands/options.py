@@ -53,7 +53,7 @@ def with_options(
 
 
 def _option(name: str, holders: Mapping[str, type], methods: int) -> inspect.Parameter:
-    from onebasin.models.settings import descriptions
+    from onebasin.base.settings import descriptions
 
     cls = next(iter(holders.values()))
     annotation = cls.__pydantic_fields__[name].annotation  # type: ignore[attr-defined]

@@ -91,9 +91,9 @@ def align(
     console.prepare_jax()
     from onebasin.analysis.alignment import align as align_tree
     from onebasin.analysis.alignment.labelling import one_labelling
-    from onebasin.inference.errors import PosteriorFileError
+    from onebasin.base.errors import PosteriorFileError
+    from onebasin.base.files.outputs import claim
     from onebasin.models.formats.writing import format_of, write_tree
-    from onebasin.models.storage.outputs import claim
 
     parse_exchangeable(exchangeable or [])  # refused before anything is read
     other = reading.reference(reference)

@@ -15,8 +15,9 @@ from typing import Annotated
 
 import typer
 
-from ..errors import Interrupted, UsageError
-from ..process import FAILED, INTERRUPTED, INTERRUPTION
+from onebasin.base.errors import Interrupted, UsageError
+from onebasin.base.process import FAILED, INTERRUPTED, INTERRUPTION
+
 from . import bridgestan, cmdstan, console, truth
 from .calibrate import calibrate
 from .compare import compare

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import StudyError
+from onebasin.base.errors import StudyError
 
 if TYPE_CHECKING:
     from onebasin.analysis.posterior.view import View

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-from ..errors import interruption_says
+from onebasin.base.errors import interruption_says
+
 from . import console
 
 if TYPE_CHECKING:
@@ -52,8 +53,9 @@ def carry_out(
     StudyError
         If cells were broken off by errors, or a file cannot be written.
     """
+    from onebasin.base.run_log import logged_to, telling
+
     from ..lab.driver import finish, run_cells
-    from ..run_log import logged_to, telling
 
     say = telling(console.say)
     with interruption_says(lambda: _what_is_kept(run)):
@@ -96,7 +98,7 @@ def words_in(words: str | None) -> tuple[str, ...] | None:
 
 
 def _story(command: str, run: Run) -> AbstractContextManager[None]:
-    from ..run_log import story
+    from onebasin.base.run_log import story
 
     return story(command, versions=run.record["versions"], settings=run.record["config"])
 

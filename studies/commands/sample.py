@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from ..errors import StudyError, interruption_says
+from onebasin.base.errors import StudyError, interruption_says
+
 from .completion import methods
 from .groups import LogLikelihood, Observed, PosteriorPredictive, PredictiveMb, groups_for
 from .options import setting_options, with_options

@@ -9,11 +9,10 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from onebasin.base.errors import NameTaken, StudyError, WriteError, check_seed
 from onebasin.inference import HmcSettings, MclmcSettings, NutsSettings
 from onebasin.models import schema
-from onebasin.models.errors import NameTaken, WriteError
 
-from ..errors import StudyError, check_seed
 from ..methods import Settings, infer
 from ..model_file import ModelFile, loaded, model_file_in
 from . import finding
@@ -181,9 +180,9 @@ def _run(
     say: Callable[[str], None],
 ) -> xr.DataTree:
     """The same, of a target."""
-    from onebasin.inference.errors import PosteriorFileError
+    from onebasin.base.errors import PosteriorFileError
+    from onebasin.base.files.outputs import claim
     from onebasin.inference.posterior import open_posterior
-    from onebasin.models.storage.outputs import claim
 
     target = replace(target, symmetry=_meant(request, target, say))
     request = replace(request, exchangeable=target.symmetry)
@@ -215,9 +214,8 @@ def _run(
 @contextmanager
 def _logged(request: Request) -> Iterator[None]:
     """Tell the run's log what was asked for, what is met meanwhile, and how it ends."""
+    from onebasin.base.run_log import logged_to, story
     from onebasin.inference.provenance import versions
-
-    from ..run_log import logged_to, story
 
     settings = {"method": request.method, "seed": request.seed, **asdict(request.settings)}
     was_there = request.log.exists()
@@ -256,7 +254,7 @@ def _sample(
     say: Callable[[str], None],
 ) -> xr.DataTree:
     """Draw and write; what breaks off says what is kept."""
-    from onebasin.models.storage.netcdf import write_tree
+    from onebasin.base.files.netcdf import write_tree
 
     trial = _check_symmetry(request, target, say)
     mark = _fingerprint(

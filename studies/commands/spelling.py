@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 from typer import Abort, Exit
 from typer.core import TyperArgument, TyperCommand
 
-from onebasin.models.errors import OnebasinError
+from onebasin.base.errors import Interrupted, OnebasinError
 
-from ..errors import Interrupted
 from .examples import examples_text
 
 if TYPE_CHECKING:

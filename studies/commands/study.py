@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import UsageError
+from onebasin.base.errors import UsageError
+
 from .completion import engines, studies
 
 if TYPE_CHECKING:
@@ -149,7 +150,8 @@ def study(
 
 def _write_against(manifest: "Manifest", findings: "Findings") -> None:
     """Say whether a rerun has the recorded numbers; refuse where it has not."""
-    from ..errors import StudyError
+    from onebasin.base.errors import StudyError
+
     from ..lab.rerun import AGAINST, held_against
     from . import console
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from onebasin.models.notices import notice
-
-from ..errors import StudyError
+from onebasin.base.errors import StudyError
+from onebasin.base.notices import notice
 
 if TYPE_CHECKING:  # brings JAX along, which help texts do without
     from onebasin.analysis.posterior.view import View

@@ -35,9 +35,9 @@ def symmetry(
 
     console.prepare_jax()
     console.quieten_stan()
+    from onebasin.base.errors import check_seed
     from onebasin.inference.symmetries.finding import find_symmetry
 
-    from ..errors import check_seed
     from . import reading
     from .sampling import opened
 

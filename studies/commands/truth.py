@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import interruption_says
+from onebasin.base.errors import interruption_says
+
 from .examples import Group
 from .leaderboard import leaderboard
 from .spelling import Command

@@ -9,9 +9,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from onebasin.base.errors import StudyError
 from onebasin.models.target import Target
 
-from ..errors import StudyError
 from ..model_file import model_file_in
 from ..problems import PROBLEMS
 from ..truth.order import LEAST_THIN, MOST_THIN, Order, order_of_problem

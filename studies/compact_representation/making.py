@@ -8,7 +8,7 @@ import xarray as xr
 
 from onebasin.analysis.alignment import align, switching
 from onebasin.analysis.gaussian.distillation import distil
-from onebasin.inference.progress import ProgressBars
+from onebasin.base.progress import ProgressBars
 from onebasin.models import BayesianNetwork, NetworkTarget, schema
 
 from ..lab import Cell, Context, Outcomes

@@ -14,13 +14,13 @@ from pathlib import Path
 from time import sleep
 from typing import TYPE_CHECKING, Any
 
+from onebasin.base.errors import InUse
+from onebasin.base.files.atomic import replacing
+from onebasin.base.files.locks import locked
+from onebasin.base.files.seal import Seal, examine, examine_json, seal_json
+from onebasin.base.jsonable import json_safe, json_text
+from onebasin.base.notices import notice
 from onebasin.models import schema
-from onebasin.models.errors import InUse
-from onebasin.models.jsonable import json_safe, json_text
-from onebasin.models.notices import notice
-from onebasin.models.storage.atomic import replacing
-from onebasin.models.storage.locks import locked
-from onebasin.models.storage.seal import Seal, examine, examine_json, seal_json
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -114,8 +114,8 @@ class CellFiles:
 
         Without a fingerprint it is made anew the next time.
         """
+        from onebasin.base.files.netcdf import write_tree
         from onebasin.inference import kept
-        from onebasin.models.storage.netcdf import write_tree
 
         tree.attrs[FINGERPRINT] = fingerprint or ""
         write_tree(tree, self.posterior_path(key))

@@ -10,9 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from onebasin.models.errors import OnebasinError
-
-from ..errors import StudyError
+from onebasin.base.errors import OnebasinError, StudyError
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from onebasin.analysis.report import write
-from onebasin.models.cores import available_cores
-from onebasin.models.errors import WriteError
+from onebasin.base.cores import available_cores
+from onebasin.base.errors import Halted, Interrupted, StudyError, WriteError
 
-from ..errors import Halted, Interrupted, StudyError
 from .cell_files import write_json
 from .cells import Cell, Outcomes
 from .folder import Run

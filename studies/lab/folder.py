@@ -19,15 +19,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from onebasin.models.errors import InUse, WriteError
-from onebasin.models.notices import notice
-from onebasin.models.storage.leftovers import sweep
-from onebasin.models.storage.locks import locked
-from onebasin.models.storage.makers import Maker
-from onebasin.models.storage.seal import Seal, examine_json
+from onebasin.base import run_log
+from onebasin.base.errors import Interrupted, InUse, StudyError, WriteError
+from onebasin.base.files.leftovers import sweep
+from onebasin.base.files.locks import locked
+from onebasin.base.files.makers import Maker
+from onebasin.base.files.seal import Seal, examine_json
+from onebasin.base.notices import notice
 
-from .. import run_log
-from ..errors import Interrupted, StudyError
 from .cell_files import CellFiles, read_json, say_damaged, write_sealed
 
 

@@ -14,11 +14,10 @@ from pathlib import Path
 
 from distributed import Client, Future, KilledWorker, LocalCluster, as_completed
 
-from onebasin.models.errors import WriteError
-from onebasin.models.notices import record
+from onebasin.base.errors import Halted, StudyError, WriteError, made_from
+from onebasin.base.notices import record
 
 from ..cell_worker import PLUGIN, Answer, Stops, make_on_worker
-from ..errors import Halted, StudyError, made_from
 from . import orders
 from .cells import Cell
 from .making import Made, Recipe

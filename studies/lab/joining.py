@@ -21,9 +21,9 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from onebasin.models.storage.seal import Seal, examine_json
+from onebasin.base.errors import StudyError
+from onebasin.base.files.seal import Seal, examine_json
 
-from ..errors import StudyError
 from .folder import config_hash
 from .frame import Frame, Row
 from .record import made_by, read_record, rewrite_record

@@ -15,12 +15,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from onebasin.inference.errors import AdviFailed, InferenceError
+from onebasin.base.errors import (
+    AdviFailed,
+    InferenceError,
+    OnebasinError,
+    RunCancelled,
+    WriteError,
+    made_from,
+)
 from onebasin.inference.fingerprint import fingerprint
 from onebasin.models import schema
-from onebasin.models.errors import OnebasinError, RunCancelled, WriteError
 
-from ..errors import made_from
 from ..methods import infer
 from .cell_files import CellFiles
 from .cells import Cell, CellFailed, Context, Outcomes

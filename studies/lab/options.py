@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from onebasin.base.checks import choose
+from onebasin.base.errors import StudyError, check_seed
 from onebasin.inference import HmcSettings, NutsSettings
 from onebasin.inference.definition import DEFINED
-from onebasin.models.checks import choose
-
-from ..errors import StudyError, check_seed
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,11 @@ import pickle
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
+from onebasin.base.errors import StudyError, WriteError
 from onebasin.inference.fingerprint import NUMPYRO_VERSIONS
 from onebasin.inference.provenance import package_versions
-from onebasin.models.errors import WriteError
 
 from ..cell_worker import Answer
-from ..errors import StudyError
 from .cells import Cell
 from .making import Broken, Made, Recipe, Say, in_words, make_cell
 

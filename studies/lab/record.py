@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from onebasin.analysis.report.markdown import table_to_markdown
-from onebasin.models.jsonable import json_safe, json_text
-from onebasin.models.storage.atomic import replacing
-from onebasin.models.storage.seal import FIELD, Seal, examine_json, seal_json
+from onebasin.base.errors import StudyError
+from onebasin.base.files.atomic import replacing
+from onebasin.base.files.seal import FIELD, Seal, examine_json, seal_json
+from onebasin.base.jsonable import json_safe, json_text
 
 from .. import registry
-from ..errors import StudyError
 from .folder import Run
 from .frame import Frame
 from .study import Findings, Study, conclude

@@ -16,7 +16,8 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from ..errors import StudyError
+from onebasin.base.errors import StudyError
+
 from .frame import Frame, Frames, Row
 from .options import Options
 from .study import Study

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from ..errors import StudyError
+from onebasin.base.errors import StudyError
 
 if TYPE_CHECKING:
     from .cells import Cell

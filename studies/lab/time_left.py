@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
-from onebasin.inference.time_left import in_words
+from onebasin.base.time_left import in_words
 
 from .cells import Cell
 from .making import Made

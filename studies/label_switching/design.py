@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import xarray as xr
 
+from onebasin.base.errors import StudyError
 from onebasin.inference import NutsSettings
 from onebasin.models import Target, schema
 
-from ..errors import StudyError
 from ..lab import Cell, Context, Options, Outcomes
 from ..lab.making import sample
 from .problems import PROBLEMS, condition, simulate

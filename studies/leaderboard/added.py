@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from onebasin.models.errors import OnebasinError
+from onebasin.base.errors import OnebasinError, StudyError
 
-from ..errors import StudyError
 from ..lab import CellFailed
 from ..model_file import ModelFile, loaded
 from ..truth import open_reference

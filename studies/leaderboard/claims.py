@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import partial
 
 from onebasin.analysis.compare.reference.differences import FALSE_ALARM
-from onebasin.models.card import number
+from onebasin.base.card import number
 
 from ..lab import Claim, Frames, Row, Test, Trial, each, read
 from ..lab.comparisons import Finding

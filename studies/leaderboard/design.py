@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from onebasin.base.checks import choose
+from onebasin.base.errors import StudyError
 from onebasin.models import Target
-from onebasin.models.checks import choose
 
-from ..errors import StudyError
 from ..lab import Cell, Options
 from ..problems import PROBLEMS, Problem
 from ..truth import open_reference, references

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import xarray as xr
 
+from onebasin.base.errors import InferenceError
 from onebasin.inference import SymmetrisedSettings
-from onebasin.inference.errors import InferenceError
 from onebasin.models import NetworkTarget
 from onebasin.stan import StanError
 

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from onebasin.analysis.gaussian.distillation import DistillationSettings
+from onebasin.base.errors import StudyError
 from onebasin.inference import (
     AdviSettings,
     EnsembleSettings,
@@ -25,8 +26,6 @@ from onebasin.inference import (
 )
 from onebasin.models import NetworkTarget, Target
 from onebasin.models.symmetry.blocks import Complement, Exchangeable, blocks_of
-
-from ..errors import StudyError
 
 if TYPE_CHECKING:
     from ..problems import Problem

@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from onebasin.base.errors import StudyError
 from onebasin.inference import AdviSettings, MclmcSettings, NutsSettings
 from onebasin.models import (
     BayesianNetwork,
@@ -23,7 +24,6 @@ from onebasin.models import (
 from onebasin.models.data import Dataset
 from onebasin.models.data.synthetic import sinc
 
-from ..errors import StudyError
 from ..lab import Cell, Options
 
 NAME = "orthogonal-skips"

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from onebasin.base.errors import StudyError
+from onebasin.base.json_file import read_json_file
 from onebasin.models import Target
-from onebasin.models.json_file import read_json_file
 from onebasin.models.numpyro_target import numpyro_model
 
-from ..errors import StudyError
 from ..label_switching.problems import PROGRAMS as SWITCHING
 from . import definitions, families, invariants
 from .families import Simulate

@@ -12,12 +12,12 @@ import numpy as np
 import xarray as xr
 
 from onebasin.analysis.predictive.heldout import predict_held_out
+from onebasin.base.errors import StudyError
 from onebasin.inference import AdviSettings, NutsSettings
 from onebasin.models import NetworkTarget
 from onebasin.models.data import Dataset, load_data
 
 from ..against_nuts import agreements, from_nuts
-from ..errors import StudyError
 from ..heldout import columns_of
 from ..lab import Cell, Frame, Frames, Options, Outcomes, Row
 from ..lab.diagnosis import diagnosis_columns

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from onebasin.base.errors import StudyError, check_seed
 from onebasin.inference import NutsSettings
 from onebasin.models.target import Target
 
-from ..errors import StudyError, check_seed
 from ..problems import PROBLEMS
 from ..problems.problem import RECIPE, Invariant
 

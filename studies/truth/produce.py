@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from onebasin.models.storage.atomic import replacing
-from onebasin.models.storage.cache import make_user_cache, user_cache
+from onebasin.base.files.atomic import replacing
+from onebasin.base.files.cache import make_user_cache, user_cache
 from onebasin.models.symmetry.blocks import equal_modes
 
 from . import checker

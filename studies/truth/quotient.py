@@ -18,20 +18,19 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
+from onebasin.base.errors import StudyError
+from onebasin.base.precision import precision
 from onebasin.inference import log_density
 from onebasin.inference.density.numpyro import NumpyroDensity
 from onebasin.inference.density.symmetry import TOLERANCE
 from onebasin.inference.origin import origin_of
 from onebasin.inference.posterior import build
-from onebasin.inference.precision import precision
 from onebasin.models import schema
 from onebasin.models.symmetry import words
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
 from onebasin.models.symmetry.canonical import canonical, ordered_by
 from onebasin.models.symmetry.group import Group
 from onebasin.models.target import Target
-
-from ..errors import StudyError
 
 Values = Mapping[str, np.ndarray]
 """Arrays (draw, *event) by variable."""

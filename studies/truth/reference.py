@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from onebasin.models.errors import OnebasinError
+from onebasin.base.errors import OnebasinError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -211,7 +211,7 @@ class Reference:
             ) from None
 
     def _tree(self, part: str) -> xr.DataTree:
-        from onebasin.models.storage.netcdf import read_tree
+        from onebasin.base.files.netcdf import read_tree
 
         return read_tree(
             self.file(part), "posterior", error=ReferenceError, writer="onebasin truth make"

@@ -12,11 +12,11 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from onebasin.base.files.atomic import replacing
+from onebasin.base.files.netcdf import write_tree
+from onebasin.base.jsonable import json_safe
 from onebasin.inference import provenance
 from onebasin.models import schema
-from onebasin.models.jsonable import json_safe
-from onebasin.models.storage.atomic import replacing
-from onebasin.models.storage.netcdf import write_tree
 from onebasin.models.symmetry import words
 from onebasin.models.symmetry.blocks import to_json
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from onebasin.models.errors import OnebasinError
+from onebasin.base.errors import OnebasinError
 from onebasin.studies.cli import main
 
 DONE, REFUSED, MISUSED = 0, 1, 2

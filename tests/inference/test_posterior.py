@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from onebasin.base.errors import PosteriorFileError
 from onebasin.inference import NutsSettings, nuts, open_posterior, save
-from onebasin.inference.errors import PosteriorFileError
 from onebasin.models import BayesianNetwork, Network, Parametrisation
 from onebasin.models.symmetry.blocks import from_json
 

@@ -6,14 +6,14 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from onebasin.inference import progress_notebook
-from onebasin.inference.progress_notebook import Bar, NotebookBars, in_html, in_text
+from onebasin.base import progress_notebook
+from onebasin.base.progress_notebook import Bar, NotebookBars, in_html, in_text
 
 from ..cards import check_page
 
 CELL = """
 import threading
-from onebasin.inference.progress import ProgressBars
+from onebasin.base.progress import ProgressBars
 with ProgressBars(True) as bars:
     def run(number):
         chain = bars.chain(number, warmup=50, draws=50)

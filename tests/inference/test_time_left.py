@@ -2,7 +2,7 @@
 
 import pytest
 
-from onebasin.inference.time_left import TimeLeft, in_words
+from onebasin.base.time_left import TimeLeft, in_words
 
 
 def test_nothing_is_foretold_of_next_to_nothing():

@@ -4,8 +4,8 @@ import dataclasses
 
 import pytest
 
-from onebasin.models.card import Card, Fact, Facts, Table, Words, measured, number
-from onebasin.models.showing import Shown
+from onebasin.base.card import Card, Fact, Facts, Table, Words, measured, number
+from onebasin.base.showing import Shown
 
 from ..cards import check_page
 

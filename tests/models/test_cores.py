@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from onebasin.analysis.alignment.workers import workers
+from onebasin.base.cores import available_cores
 from onebasin.inference.mcmc.chains import run_chains
 from onebasin.inference.mcmc.gathered import Gathered
 from onebasin.inference.mcmc.places import ChainPlace
-from onebasin.models.cores import available_cores
 
 
 @pytest.mark.parametrize("given", [1, 3])

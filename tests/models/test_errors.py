@@ -2,7 +2,7 @@ import importlib
 import pkgutil
 
 import onebasin
-from onebasin.models.errors import OnebasinError
+from onebasin.base.errors import OnebasinError
 
 
 def named_errors():

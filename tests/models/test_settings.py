@@ -8,15 +8,7 @@ from typing import Literal
 
 import pytest
 
-from onebasin.inference import (
-    AdviSettings,
-    EnsembleSettings,
-    HmcSettings,
-    NutsSettings,
-    SymmetrisedSettings,
-    TrainSettings,
-)
-from onebasin.models.settings import (
+from onebasin.base.settings import (
     Count,
     NonNegative,
     Positive,
@@ -25,6 +17,14 @@ from onebasin.models.settings import (
     descriptions,
     given_or_default,
     settings,
+)
+from onebasin.inference import (
+    AdviSettings,
+    EnsembleSettings,
+    HmcSettings,
+    NutsSettings,
+    SymmetrisedSettings,
+    TrainSettings,
 )
 
 

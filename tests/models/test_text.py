@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from onebasin.models.jsonable import json_text
-from onebasin.models.text import shown
+from onebasin.base.jsonable import json_text
+from onebasin.base.text import shown
 
 ACTING = {
     "\x1b[31mred": r"\x1b[31mred",

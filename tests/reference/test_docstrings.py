@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import onebasin as ob
-from onebasin.models.docstrings import entries, sections
+from onebasin.base.docstrings import entries, sections
 
 from .docstrings import directives, documented
 

@@ -13,7 +13,7 @@ import pytest
 from jax.experimental.compilation_cache import compilation_cache
 
 import onebasin as ob
-from onebasin.models.docstrings import sections
+from onebasin.base.docstrings import sections
 
 from .docstrings import ROOT, documented
 

@@ -11,8 +11,8 @@ import pytest
 from cmdstanpy import CmdStanModel
 from filelock import FileLock
 
-from onebasin.models.storage.cache import CacheError
-from onebasin.models.storage.makers import Maker
+from onebasin.base.files.cache import CacheError
+from onebasin.base.files.makers import Maker
 from onebasin.stan.compile import compile_library, compile_program, remove_compiled
 from onebasin.stan.errors import CmdStanNotFound, StanProgramError
 from onebasin.stan.program import cmdstan_model

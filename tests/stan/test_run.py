@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from onebasin.models.errors import RunCancelled
+from onebasin.base.errors import RunCancelled
 from onebasin.stan.errors import StanRunError
 from onebasin.stan.program import ReadyProgram
 from onebasin.stan.run import run

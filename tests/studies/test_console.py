@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from onebasin.models.storage.netcdf import write_tree
-from onebasin.models.text import shown
+from onebasin.base.files.netcdf import write_tree
+from onebasin.base.text import shown
 
 NAMES = (
     "\x1b[31mred",

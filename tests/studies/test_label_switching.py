@@ -16,13 +16,13 @@ from onebasin.analysis.alignment import align
 from onebasin.analysis.alignment.failure_rates import PlantedComponents
 from onebasin.analysis.alignment.recovery import recover
 from onebasin.analysis.figures.recovery import plot_recovery
+from onebasin.base.errors import StudyError
 from onebasin.inference import NutsSettings
 from onebasin.inference.density.symmetry import SymmetryCheck, SymmetryError
 from onebasin.inference.posterior import build, open_posterior
 from onebasin.models import Exchangeable
 from onebasin.models.symmetry.group import Group
 from onebasin.models.target import Target
-from onebasin.studies.errors import StudyError
 from onebasin.studies.lab import Context, Frame, Frames, Options, Outcomes
 from onebasin.studies.lab.claims import Statement
 from onebasin.studies.lab.study import conclude, measure

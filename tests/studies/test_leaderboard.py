@@ -12,8 +12,8 @@ import xarray as xr
 
 from onebasin.analysis.compare.reference.differences import LEVEL
 from onebasin.analysis.compare.reference.known import known_of
+from onebasin.base.errors import InferenceError
 from onebasin.inference import NutsSettings
-from onebasin.inference.errors import InferenceError
 from onebasin.models import Target
 from onebasin.studies.lab import Cell
 from onebasin.studies.lab.frame import Frame

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from onebasin.analysis.predictive.heldout import predict_held_out
+from onebasin.base.errors import AdviFailed
 from onebasin.inference import AdviSettings, NutsSettings
-from onebasin.inference.errors import AdviFailed
 from onebasin.models.data import Dataset, load_data
 from onebasin.studies.lab import Frame, Frames, Options, Outcomes
 from onebasin.studies.lab.claims import Statement

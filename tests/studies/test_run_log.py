@@ -5,9 +5,9 @@ import re
 
 import pytest
 
-from onebasin.models.notices import LOGGER, notice, record
-from onebasin.studies.errors import Interrupted
-from onebasin.studies.run_log import logged_to, story, telling
+from onebasin.base.errors import Interrupted
+from onebasin.base.notices import LOGGER, notice, record
+from onebasin.base.run_log import logged_to, story, telling
 
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
 

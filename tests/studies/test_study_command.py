@@ -10,8 +10,8 @@ from typing import get_type_hints
 import pytest
 
 from onebasin.analysis.report.render import SCRIPT
+from onebasin.base.errors import AdviFailed
 from onebasin.inference import NutsSettings
-from onebasin.inference.errors import AdviFailed
 from onebasin.inference.posterior import open_posterior
 from onebasin.studies.commands.study import study
 from onebasin.studies.lab.options import Options

@@ -9,8 +9,8 @@ from typing import Any
 import pandas as pd
 import xarray as xr
 
+from onebasin.base.checks import check_seed
 from onebasin.models import schema
-from onebasin.models.checks import check_seed
 
 from ...alignment import align
 from ...posterior.draws import Draws, variable_of

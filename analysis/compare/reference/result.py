@@ -8,9 +8,9 @@ from typing import Any
 
 import pandas as pd
 
-from onebasin.models.card import Card, Flag, Table, Words, number
-from onebasin.models.jsonable import json_safe
-from onebasin.models.showing import Shown
+from onebasin.base.card import Card, Flag, Table, Words, number
+from onebasin.base.jsonable import json_safe
+from onebasin.base.showing import Shown
 
 from .differences import TESTED
 from .judging import Verdict

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 import pandas as pd
 
-from onebasin.models.card import number
+from onebasin.base.card import number
 
 from .differences import FALSE_ALARM, SEEN
 from .judging import INVARIANT, PARAMETER, Judged

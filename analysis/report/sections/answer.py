@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
+from onebasin.base.numbers import format_number
+
 from ...diagnostics.facts import DECIDES
 from ..cells import Flag
-from ..numbers import format_number
 from ..page import AnswerCard, Stat
 from ..subject import Subject
 

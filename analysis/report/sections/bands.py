@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from onebasin.base.numbers import format_number
+
 from ...figures.predictive_band import Curve, PredictiveBand, plot_predictive_band, predictive_band
 from ...posterior.view import View
-from ..numbers import format_number
 from ..page import FigureItem
 
 PLACES = 80

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from onebasin.base.numbers import format_number
 from onebasin.models import schema
 
 from ...figures.by_arviz import drawn, few
 from .. import seen
-from ..numbers import format_number
 from ..page import FigureItem, Part, Section
 from ..subject import Quantity, Subject, listed, thinned
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from onebasin.base.numbers import format_number
 from onebasin.models import schema
 
 from ...figures.training import plot_loss
-from ..numbers import format_number
 from ..page import FigureItem, Note, Section
 from ..posterior_figures import elbo_figure
 from ..subject import Subject

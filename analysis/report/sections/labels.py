@@ -7,13 +7,14 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
+from onebasin.base.numbers import format_number
+
 from ...diagnostics.result import AlignedDiagnosis
 from ...figures.by_arviz import drawn, few
 from ...figures.labellings import plot_labellings
 from ...posterior.draws import Draws
 from ...posterior.modes import modes_of
 from .. import seen
-from ..numbers import format_number
 from ..page import Details, FigureItem, Note, Part, Section
 from ..parameter_tables import grouped_table, quantity_table
 from ..subject import Quantity, Subject, listed, thinned, variable_of

@@ -8,12 +8,12 @@ from itertools import combinations
 
 import numpy as np
 
+from onebasin.base.numbers import format_number
 from onebasin.models import schema
 
 from ...figures.modes import plot_modes
 from ...posterior.modes import APART, MATTERS, ModesSummary, modes_of, share
 from ..cells import Column, Row, Table, TableCell
-from ..numbers import format_number
 from ..page import FigureItem, Section
 from ..subject import Subject
 

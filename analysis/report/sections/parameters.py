@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pandas as pd
 
+from onebasin.base.numbers import format_number
+
 from ...diagnostics.result import Diagnosis
 from ...figures.by_arviz import drawn, few
 from ...posterior.summary import COLUMNS
 from .. import seen
-from ..numbers import format_number
 from ..page import Details, FigureItem, Note, Part, Section
 from ..parameter_tables import grouped_table
 from ..subject import Subject, listed, thinned, variable_of

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from onebasin.base.numbers import format_number
 from onebasin.models import schema
 
 from ...figures.by_arviz import drawn
 from ..cells import Column, Row, Table, TableCell
-from ..numbers import format_number
 from ..page import FigureItem, Note, Part, Section
 from ..subject import Subject, listed
 from .bands import bands

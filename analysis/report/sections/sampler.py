@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
+from onebasin.base.numbers import format_number
 from onebasin.models import schema
 
 from ...figures.by_arviz import drawn, few, of_stats
 from ...figures.style import CHAIN_COLOURS
 from .. import seen
-from ..numbers import format_number
 from ..page import Details, FigureItem, Note, Part, Section
 from ..posterior_figures import depth_figure
 from ..subject import Quantity, Subject, listed, variable_of

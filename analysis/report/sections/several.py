@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from onebasin.base.numbers import format_number
+
 from ...figures.by_arviz import drawn, few
 from ...figures.style import CHAIN_COLOURS
 from ...posterior.view import View
-from ..numbers import format_number
 from ..page import Details, FigureItem, Note, Part, Section
 from ..parameter_tables import grouped_table
 from ..posterior_figures import elbo_figure

@@ -4,12 +4,15 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
+from onebasin.analysis.compare.pairs import (
+    Pairs,
+)
+
 from ...lab import (
     Claim,
     Field,
     Finding,
     Frames,
-    Pairs,
     Row,
     View,
     beside,

@@ -6,6 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from onebasin.analysis.compare.pairs import (
+    Pairs,
+)
 from onebasin.analysis.report import Table, TableCell
 from onebasin.analysis.report.cells import Flag
 
@@ -15,7 +18,6 @@ from ...lab import (
     Finding,
     Frame,
     Frames,
-    Pairs,
     Row,
     Rows,
     Trial,

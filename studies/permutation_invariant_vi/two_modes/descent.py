@@ -27,7 +27,7 @@ from jaxtyping import Array, Float, Key
 from scipy.integrate import solve_ivp
 
 from onebasin.analysis.gaussian.two_modes import Mixture, slope
-from onebasin.inference.precision import precision
+from onebasin.base.precision import precision
 
 from .settings import Descent
 

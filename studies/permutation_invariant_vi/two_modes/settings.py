@@ -5,7 +5,7 @@ from dataclasses import field
 import numpy as np
 
 from onebasin.analysis.gaussian.two_modes import LARGEST_RATIO
-from onebasin.models.settings import Count, Positive, Seed, Several, settings
+from onebasin.base.settings import Count, Positive, Seed, Several, settings
 
 
 @settings

@@ -5,12 +5,15 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
+from onebasin.analysis.compare.pairs import (
+    Pairs,
+)
+
 from ...lab import (
     Claim,
     Finding,
     Frames,
     Holds,
-    Pairs,
     Row,
     Trial,
     beside,

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float
 
+from onebasin.base.settings import Count, Positive, Seed, Several, settings
 from onebasin.models import BayesianNetwork, Gaussian, Network, NetworkTarget, NormalPrior
-from onebasin.models.settings import Count, Positive, Seed, Several, settings
 
 if TYPE_CHECKING:
     from onebasin.inference import SymmetrisedSettings

@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from onebasin.analysis.compare.pairs import Pairs
 from onebasin.analysis.report import TableCell
 
-from ...lab import Field, Frames, Pairs, Row, View, mean_and_sd, mean_of, read
+from ...lab import Field, Frames, Row, View, mean_and_sd, mean_of, read
 from .claims import beyond, gain
 from .design import WORDS
 from .fits import off, separations

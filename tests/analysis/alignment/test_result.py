@@ -9,7 +9,7 @@ import xarray as xr
 
 import onebasin as ob
 from onebasin.analysis.alignment import align, applying, element_of
-from onebasin.models.storage import pieces
+from onebasin.base.files import pieces
 from onebasin.models.symmetry.blocks import Complement, Exchangeable, Rescalable, from_json, to_json
 
 from .conftest import CASES, dataset, equal, plant

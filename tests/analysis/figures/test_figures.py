@@ -15,7 +15,7 @@ from onebasin.analysis.figures.predictive_band import Curve, plot_predictive_ban
 from onebasin.analysis.figures.trace_rank import envelope, plot_trace_rank, trace_rank
 from onebasin.analysis.figures.tree_depth import depth_shares, plot_tree_depth
 from onebasin.analysis.figures.weight_scatter import WeightPair, plot_weight_scatter
-from onebasin.models.text import shown
+from onebasin.base.text import shown
 
 
 def _visible(figure):

@@ -14,8 +14,8 @@ from numpyro.infer import MCMC, NUTS
 
 import onebasin as ob
 from onebasin.analysis.posterior.view import as_view
-from onebasin.inference.errors import PosteriorFileError
-from onebasin.models.checks import check_paths
+from onebasin.base.checks import check_paths
+from onebasin.base.errors import PosteriorFileError
 
 HEADER = "# stan_version_major = 2\n# model = m_model\n# method = sample\n# num_samples = {draws}\n"
 

@@ -23,7 +23,7 @@ from onebasin.analysis.report import (
 )
 from onebasin.analysis.report.pictures import embed
 from onebasin.analysis.report.render import SCRIPT
-from onebasin.models.errors import WriteError
+from onebasin.base.errors import WriteError
 
 from .conftest import Page, assert_only_our_script, assert_self_contained
 
@@ -187,7 +187,7 @@ def test_write_explains_a_disk_error_and_leaves_nothing(report, tmp_path, monkey
     def full(*args):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("onebasin.models.storage.atomic.flush", full)
+    monkeypatch.setattr("onebasin.base.files.atomic.flush", full)
     with pytest.raises(WriteError, match=r"cannot be written \(No space left on device\)"):
         write(report, tmp_path / "out.html")
     assert os.listdir(tmp_path) == []

@@ -11,8 +11,8 @@ import numpyro
 import numpyro.distributions as dist
 import xarray as xr
 
+from onebasin.base.precision import precision
 from onebasin.inference import Family
-from onebasin.inference.precision import precision
 from onebasin.models.numpyro_target import numpyro_model
 from onebasin.models.target import Target
 

@@ -11,12 +11,12 @@ import xarray as xr
 from numpyro import distributions as dist
 
 import onebasin as ob
+from onebasin.base.errors import WriteError
+from onebasin.base.files.pieces import PIECE, is_read_later
 from onebasin.inference.mcmc.gathered import Gathered
 from onebasin.inference.posterior import build
-from onebasin.models.errors import WriteError
 from onebasin.models.formats import room, scratch
 from onebasin.models.network_groups import network_groups
-from onebasin.models.storage.pieces import PIECE, is_read_later
 
 
 def filled(folder: Path | None) -> Gathered:

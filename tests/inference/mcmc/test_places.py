@@ -10,13 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onebasin.inference.errors import InferenceError
+from onebasin.base.errors import InferenceError, InUse
 from onebasin.inference.kept import kept_draws, remove
 from onebasin.inference.mcmc import places
 from onebasin.inference.mcmc.chains import RunChain, run_chains
 from onebasin.inference.mcmc.gathered import Gathered
 from onebasin.inference.mcmc.places import ChainPlace, KeptPlace, Standing
-from onebasin.models.errors import InUse
 
 
 def count(place: ChainPlace, cancel: threading.Event) -> None:

@@ -11,9 +11,9 @@ import pytest
 from rich.console import Console
 
 import onebasin as ob
+from onebasin.base.progress import ProgressBars, TerminalBars, _moves
+from onebasin.base.progress_chains import ChainBar
 from onebasin.inference.mcmc.stan_progress import BUFFERED, ChainWatch, NotWritten
-from onebasin.inference.progress import ProgressBars, TerminalBars, _moves
-from onebasin.inference.progress_chains import ChainBar
 
 from ..known import known_target
 
@@ -188,7 +188,7 @@ def _noted(monkeypatch, *, seconds_a_slice: float) -> list[str]:
 def _clock(monkeypatch) -> list[float]:
     now = [1000.0]
     clock = SimpleNamespace(monotonic=lambda: now[0])
-    monkeypatch.setattr("onebasin.inference.progress_chains.time", clock)
+    monkeypatch.setattr("onebasin.base.progress_chains.time", clock)
     return now
 
 

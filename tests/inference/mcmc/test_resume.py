@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from onebasin.base.errors import WriteError
+from onebasin.base.progress import ProgressBars
 from onebasin.inference import HmcSettings, NutsSettings
 from onebasin.inference.kept import kept_draws
 from onebasin.inference.mcmc import places
 from onebasin.inference.mcmc.chains import ChainsRequest, run_chains
 from onebasin.inference.mcmc.gathered import Gathered
 from onebasin.inference.mcmc.numpyro import ChainRunner
-from onebasin.inference.progress import ProgressBars
-from onebasin.models.errors import WriteError
 
 from ..known import known_target
 
@@ -136,7 +136,7 @@ def test_a_chain_may_be_killed_while_it_writes(
                 raise Killed
 
         with monkeypatch.context() as patched:
-            patched.setattr("onebasin.models.storage.atomic.os.replace", replace)
+            patched.setattr("onebasin.base.files.atomic.os.replace", replace)
             try:
                 found = run(runner, tmp_path)
                 break
@@ -156,7 +156,7 @@ def test_a_full_disk_keeps_what_was_there_and_goes_on_when_there_is_room(
             raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr("onebasin.models.storage.atomic.flush", full)
+        patched.setattr("onebasin.base.files.atomic.flush", full)
         with pytest.raises(WriteError, match=r"chain-0/.*\.npz cannot be written \(No space left"):
             run(runner, tmp_path)
     (kept,) = kept_draws(tmp_path)

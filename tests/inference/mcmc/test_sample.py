@@ -18,12 +18,12 @@ import pytest
 import xarray as xr
 from numpyro import distributions as dist
 
+from onebasin.base.progress import ProgressBars
 from onebasin.inference import HmcSettings, NutsSettings, hmc, nuts
 from onebasin.inference.mcmc.chains import ChainsRequest
 from onebasin.inference.mcmc.gathered import Gathered
 from onebasin.inference.mcmc.numpyro import ChainRunner
 from onebasin.inference.mcmc.places import ChainPlace
-from onebasin.inference.progress import ProgressBars
 from onebasin.models import BayesianNetwork, Categorical, Network, NetworkTarget, Target
 
 from ..known import COVARIANCE, MEAN, RATE, SHAPE, assert_mean, known_target

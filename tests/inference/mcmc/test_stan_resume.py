@@ -156,7 +156,7 @@ def test_more_draws_go_on_from_those_that_are_there(tmp_path):
 
 
 def test_a_chain_that_is_stopped_keeps_what_it_has(tmp_path, monkeypatch):
-    from onebasin.models.errors import RunCancelled
+    from onebasin.base.errors import RunCancelled
 
     real = engine.run
 

@@ -14,14 +14,14 @@ import pytest
 from numpyro import distributions as dist
 from scipy.optimize import minimize
 
+from onebasin.base.errors import InferenceError
+from onebasin.base.progress import ProgressBars
 from onebasin.inference import HmcSettings, NutsSettings, hmc, nuts
 from onebasin.inference.density.network import density_of
-from onebasin.inference.errors import InferenceError
 from onebasin.inference.mcmc.chains import ChainsRequest
 from onebasin.inference.mcmc.numpyro import ChainRunner, Course, chain_starts
 from onebasin.inference.mcmc.optimum import BestOptimum
 from onebasin.inference.mcmc.stan_starts import best_optimum, seeds_of
-from onebasin.inference.progress import ProgressBars
 from onebasin.models import BayesianNetwork, Network, Target
 from onebasin.stan import stan_program
 from onebasin.stan.program import make_ready

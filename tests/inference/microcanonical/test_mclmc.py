@@ -13,8 +13,8 @@ import pytest
 import xarray as xr
 from numpyro import distributions as dist
 
+from onebasin.base.errors import InferenceError
 from onebasin.inference import MclmcSettings, mclmc
-from onebasin.inference.errors import InferenceError
 from onebasin.models import BayesianNetwork, Gaussian, Network, NetworkTarget, Target
 
 from ..known import COVARIANCE, MEAN, RATE, SHAPE, assert_mean, known_target

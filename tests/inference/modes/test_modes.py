@@ -12,7 +12,7 @@ from numpyro import distributions as dist
 
 import onebasin as ob
 from onebasin.analysis.diagnostics.measure import measure
-from onebasin.inference.errors import InferenceError
+from onebasin.base.errors import InferenceError
 from onebasin.stan import stan_program
 
 from ..known import COVARIANCE, MEAN, RATE, SHAPE, assert_mean, known_target, linear_target

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from onebasin.inference.errors import InferenceError
+from onebasin.base.errors import InferenceError
 from onebasin.inference.symmetries import gf2
 from onebasin.inference.symmetries.find import find
 

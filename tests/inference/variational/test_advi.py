@@ -11,8 +11,8 @@ import numpyro
 import pytest
 from numpyro import distributions as dist
 
+from onebasin.base.errors import AdviFailed
 from onebasin.inference import AdviSettings, advi
-from onebasin.inference.errors import AdviFailed
 from onebasin.inference.variational.fit import WINDOW, has_settled
 from onebasin.inference.variational.stan import ATTEMPTS
 from onebasin.models import BayesianNetwork, Network, Target

@@ -12,11 +12,11 @@ from numpyro.infer.initialization import init_to_uniform
 from numpyro.infer.util import initialize_model
 
 from onebasin import BayesianNetwork, Categorical, Gaussian, Network, NormalPrior, Parametrisation
+from onebasin.base.errors import AdviFailed
+from onebasin.base.seeds import Purpose, keys_for
 from onebasin.inference import AdviSettings, advi
 from onebasin.inference.density.network import NetworkDensity, density_of
 from onebasin.inference.density.start import given_start, random_starts
-from onebasin.inference.errors import AdviFailed
-from onebasin.inference.keys import Purpose, keys_for
 from onebasin.inference.mcmc.stan_starts import write
 from onebasin.inference.variational.stan import init_values
 from onebasin.models import NetworkTarget

@@ -11,14 +11,13 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from onebasin.base.errors import InferenceError, RunCancelled
 from onebasin.inference import SymmetrisedSettings, open_posterior, save, symmetrised_vi
 from onebasin.inference.density.symmetry import SymmetryError
-from onebasin.inference.errors import InferenceError
 from onebasin.inference.variational.density import average_log_density, log_density
 from onebasin.inference.variational.families.table import family_of
 from onebasin.inference.variational.layout import layout_of
 from onebasin.models import Target, predict
-from onebasin.models.errors import RunCancelled
 from onebasin.models.symmetry.blocks import Exchangeable
 
 from .problems import (

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from onebasin.inference.errors import PosteriorFileError
+from onebasin.base.errors import PosteriorFileError
 from onebasin.inference.posterior import open_posterior, save
 from onebasin.models.formats.adopted import adopted
 from onebasin.models.formats.naming import grouped, stem

@@ -10,8 +10,8 @@ import xarray as xr
 
 import onebasin as ob
 from onebasin.analysis.report.provenance import describe_run
-from onebasin.inference.errors import PosteriorFileError
-from onebasin.models.storage import pieces
+from onebasin.base.errors import PosteriorFileError
+from onebasin.base.files import pieces
 from onebasin.models.symmetry.evidence import Evidence
 
 

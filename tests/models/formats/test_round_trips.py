@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from onebasin.inference.errors import PosteriorFileError
+from onebasin.base.errors import InUse, NameTaken, PosteriorFileError
+from onebasin.base.files.locks import locked
 from onebasin.inference.posterior import open_posterior, save
-from onebasin.models.errors import InUse, NameTaken
 from onebasin.models.formats import writing
-from onebasin.models.storage.locks import locked
 
 WHOLE = ("run.nc", "run.zarr", "run.zarr.zip", "run")
 DRAWS = ("run.csv", "run.json", "run.json.zip")
@@ -132,7 +131,7 @@ def test_a_write_that_fails_leaves_what_was_there(tree, tmp_path, name, monkeypa
         raise OSError(28, "No space left on device")
 
     for module in ("atomic", "folders"):
-        monkeypatch.setattr(f"onebasin.models.storage.{module}.flush", full)
+        monkeypatch.setattr(f"onebasin.base.files.{module}.flush", full)
     with pytest.raises(OSError, match=r"cannot be written \(No space left on device\)"):
         save(tree.isel(chain=[0]), path, force=True)
     assert open_posterior(path).posterior.sizes["chain"] == 3

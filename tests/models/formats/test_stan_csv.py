@@ -6,7 +6,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from onebasin.inference.errors import PosteriorFileError
+from onebasin.base.errors import PosteriorFileError
 from onebasin.inference.posterior import open_posterior
 from onebasin.models.formats import csv_blocks
 

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from onebasin.models.storage.atomic import replacing
+from onebasin.base.files.atomic import replacing
 
 
 @pytest.fixture

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from onebasin.base.files import claims
+from onebasin.base.files.claims import ClaimError, check_claim, read_arrays
+from onebasin.base.files.netcdf import read_tree, write_tree
+from onebasin.base.jsonable import parse_json
 from onebasin.models.data.folders import CorruptDataError
 from onebasin.models.data.idx import read_idx
-from onebasin.models.jsonable import parse_json
-from onebasin.models.storage import claims
-from onebasin.models.storage.claims import ClaimError, check_claim, read_arrays
-from onebasin.models.storage.netcdf import read_tree, write_tree
 
 
 class Refused(Exception):

@@ -8,7 +8,7 @@ import h5py
 import numpy as np
 import pytest
 
-from onebasin.models.storage.hdf5 import RememberingFile
+from onebasin.base.files.hdf5 import RememberingFile
 
 
 @pytest.fixture

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from onebasin.models.storage.atomic import replacing
-from onebasin.models.storage.leftovers import sweep, temporary_folder, unfinished, working_folder
-from onebasin.models.storage.makers import Maker
+from onebasin.base.files.atomic import replacing
+from onebasin.base.files.leftovers import sweep, temporary_folder, unfinished, working_folder
+from onebasin.base.files.makers import Maker
 
 
 @pytest.fixture(scope="module")
 def ended():
     """A process that is no more, and was killed."""
     code = (
-        "from onebasin.models.storage.makers import Maker; import time;"
+        "from onebasin.base.files.makers import Maker; import time;"
         "print(Maker.own(), flush=True); time.sleep(60)"
     )
     with subprocess.Popen(

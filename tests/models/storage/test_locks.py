@@ -8,13 +8,13 @@ import sys
 
 import pytest
 
-from onebasin.models.errors import InUse
-from onebasin.models.storage.locks import lock_file, locked
+from onebasin.base.errors import InUse
+from onebasin.base.files.locks import lock_file, locked
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from onebasin.models.storage.locks import locked
+from onebasin.base.files.locks import locked
 with locked(Path(sys.argv[1]), argument="path"):
     print("held", flush=True)
     time.sleep(60)
@@ -90,8 +90,8 @@ def test_many_at_once_never_hold_it_together(tmp_path):
     script = """
 import sys
 from pathlib import Path
-from onebasin.models.errors import InUse
-from onebasin.models.storage.locks import locked
+from onebasin.base.errors import InUse
+from onebasin.base.files.locks import locked
 inside, won = Path(sys.argv[1]) / "inside", 0
 while won < 200:
     try:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from onebasin.models.errors import InUse, NameTaken
-from onebasin.models.storage.atomic import replacing
-from onebasin.models.storage.outputs import check_output, claim
+from onebasin.base.errors import InUse, NameTaken
+from onebasin.base.files.atomic import replacing
+from onebasin.base.files.outputs import check_output, claim
 
 
 class Refused(Exception):

@@ -8,8 +8,8 @@ import pytest
 import xarray as xr
 
 import onebasin as ob
+from onebasin.base.files.pieces import PIECE, in_pieces
 from onebasin.models.formats.writing import write_tree
-from onebasin.models.storage.pieces import PIECE, in_pieces
 
 LENGTH = 6 * PIECE // (8 * 2 * 30)
 

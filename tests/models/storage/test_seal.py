@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from onebasin.models.storage import netcdf, seal
-from onebasin.models.storage.seal import Seal, examine, examine_json, seal_json, sealing
+from onebasin.base.files import netcdf, seal
+from onebasin.base.files.seal import Seal, examine, examine_json, seal_json, sealing
 
 
 @pytest.fixture

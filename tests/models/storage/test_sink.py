@@ -9,9 +9,9 @@ WRITE = """
 import resource, sys
 from pathlib import Path
 import numpy as np, xarray as xr
-from onebasin.models.errors import WriteError
-from onebasin.models.storage.atomic import replacing
-from onebasin.models.storage.netcdf import write_tree
+from onebasin.base.errors import WriteError
+from onebasin.base.files.atomic import replacing
+from onebasin.base.files.netcdf import write_tree
 
 def netcdf(path):
     values = xr.Dataset({"a": (("x",), np.arange(100_000.0)), "b": (("x",), np.zeros(100_000))})

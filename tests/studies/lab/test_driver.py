@@ -13,13 +13,11 @@ import pytest
 import xarray as xr
 from numpyro import distributions as dist
 
+from onebasin.base.errors import AdviFailed, Interrupted, StudyError, WriteError
 from onebasin.inference import NutsSettings
-from onebasin.inference.errors import AdviFailed
 from onebasin.inference.fingerprint import fingerprint
-from onebasin.models.errors import WriteError
 from onebasin.models.symmetry.blocks import Exchangeable
 from onebasin.models.target import Target
-from onebasin.studies.errors import Interrupted, StudyError
 from onebasin.studies.lab import Cell, CellFailed, Context, Outcomes, Study, Text
 from onebasin.studies.lab.cell_files import FINGERPRINT
 from onebasin.studies.lab.driver import run_cells

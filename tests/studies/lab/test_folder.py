@@ -9,13 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from onebasin.base.errors import Interrupted, InUse, StudyError
+from onebasin.base.files.makers import Maker
+from onebasin.base.files.seal import Seal, examine_json
 from onebasin.inference import NutsSettings
 from onebasin.models import BayesianNetwork, Network
 from onebasin.models.data import load_data
-from onebasin.models.errors import InUse
-from onebasin.models.storage.makers import Maker
-from onebasin.models.storage.seal import Seal, examine_json
-from onebasin.studies.errors import Interrupted, StudyError
 from onebasin.studies.lab import folder
 from onebasin.studies.lab.cell_files import write_json, write_sealed
 from onebasin.studies.lab.folder import (
@@ -123,9 +122,7 @@ def test_run_json_says_that_it_broke_off(tmp_path, error, status):
 
 def killed():
     """The mark of a process that was killed."""
-    code = (
-        "from onebasin.models.storage.makers import Maker; print(Maker.own(), flush=True); input()"
-    )
+    code = "from onebasin.base.files.makers import Maker; print(Maker.own(), flush=True); input()"
     pipe = subprocess.PIPE
     with subprocess.Popen([sys.executable, "-c", code], stdin=pipe, stdout=pipe) as process:
         mark = process.stdout.readline().decode().strip()

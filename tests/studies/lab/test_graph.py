@@ -16,12 +16,11 @@ import pytest
 import xarray as xr
 from distributed import LocalCluster, get_worker
 
-from onebasin.models.errors import InUse, RunCancelled, WriteError
-from onebasin.models.notices import notice
-from onebasin.models.storage.locks import locked
+from onebasin.base.errors import Interrupted, InUse, RunCancelled, StudyError, WriteError
+from onebasin.base.files.locks import locked
+from onebasin.base.notices import notice
 from onebasin.studies import cell_worker
 from onebasin.studies.cell_worker import Answer, environment, make_in_process
-from onebasin.studies.errors import Interrupted, StudyError
 from onebasin.studies.lab import Cell, CellFailed, Context, Outcomes, Study, Text, driver, orders
 from onebasin.studies.lab.cell_files import CellFiles
 from onebasin.studies.lab.driver import Schedule, run_cells
@@ -235,8 +234,8 @@ def recipe(tmp_path, monkeypatch):
     names = (
         "import os, time\nfrom dataclasses import dataclass\nfrom pathlib import Path\n"
         "import numpy as np\nimport xarray as xr\n"
-        "from onebasin.models.errors import WriteError\n"
-        "from onebasin.models.notices import notice\n"
+        "from onebasin.base.errors import WriteError\n"
+        "from onebasin.base.notices import notice\n"
         "from onebasin.studies.lab import Cell, CellFailed, Context, Outcomes\n\n"
     )
     (tmp_path / f"{MODULE}.py").write_text(names + source[begin:end])

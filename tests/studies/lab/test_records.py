@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from onebasin.models.storage.seal import Seal, examine_json, seal_json
+from onebasin.base.errors import StudyError
+from onebasin.base.files.seal import Seal, examine_json, seal_json
 from onebasin.studies import registry
-from onebasin.studies.errors import StudyError
 from onebasin.studies.lab.folder import config_hash
 from onebasin.studies.lab.frame import Frame
 from onebasin.studies.lab.joining import join_run

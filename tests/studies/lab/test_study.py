@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from onebasin.base.errors import StudyError
 from onebasin.inference import NutsSettings
 from onebasin.models import Parametrisation
-from onebasin.studies.errors import StudyError
 from onebasin.studies.lab import Cell, Options, Outcomes, Study
 from onebasin.studies.lab.claims import (
     Claim,

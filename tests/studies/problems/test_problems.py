@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from onebasin.base.precision import precision
 from onebasin.inference import check_symmetry, log_density
 from onebasin.inference.engine import engine_named
-from onebasin.inference.precision import precision
 from onebasin.models.symmetry.blocks import equal_modes
 from onebasin.models.symmetry.group import Group
 from onebasin.studies.problems import PROBLEMS

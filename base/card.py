@@ -1,7 +1,7 @@
 """How an object shows itself to a person: a card that a notebook shows as HTML and a terminal as text.
 
 Convention: a card leads with what it means, in whole sentences, and numbers follow. `Backticks` set a name in code
-type. Texts may come from files: both renderings show them and obey nothing in them (`models.text`, `models.html`).
+type. Texts may come from files: both renderings show them and obey nothing in them (`base.text`, `base.html`).
 """
 
 from __future__ import annotations

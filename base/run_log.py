@@ -14,10 +14,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from onebasin.models.notices import LOGGER, notice, record
-from onebasin.models.text import shown
-
 from .errors import Interrupted
+from .notices import LOGGER, notice, record
+from .text import shown
 
 NAME = "run.log"
 """What it is called in a run's folder."""

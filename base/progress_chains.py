@@ -6,8 +6,7 @@ import time
 from threading import RLock
 from typing import TYPE_CHECKING
 
-from onebasin.models.notices import record
-
+from .notices import record
 from .time_left import TimeLeft, in_words
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any
 
-from onebasin.models.html import framed, text
-
+from .html import framed, text
 from .time_left import in_words
 
 EVERY = 0.2

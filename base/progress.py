@@ -20,11 +20,10 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from onebasin.models.notices import record
-from onebasin.models.text import shown
-
+from .notices import record
 from .progress_chains import AllChains, ChainBar
 from .progress_notebook import NotebookBars
+from .text import shown
 from .time_left import TimeLeft
 
 

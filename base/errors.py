@@ -1,0 +1,170 @@
+"""Errors that onebasin names: of files, of runs, of the command line; and their base."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, ClassVar
+
+from .errors import OnebasinError
+from .errors import PosteriorFileError as PosteriorFileError
+
+
+class OnebasinError(Exception):
+    """Base of all errors that onebasin names; each is also the built-in error that it resembles.
+
+    Attributes
+    ----------
+    has_lines : bool
+        Whether the message may have several lines, as where it carries a program's own words.
+
+    Examples
+    --------
+    >>> try:
+    ...     ob.open_posterior("missing.nc")
+    ... except ob.OnebasinError as error:
+    ...     print(type(error).__name__)
+    PosteriorFileError
+    """
+
+    has_lines: ClassVar[bool] = False
+
+
+class ModelDataError(OnebasinError, ValueError):
+    """Data that a NumPyro model cannot take: a missing file, malformed JSON, no or too many arguments."""
+
+
+class RunCancelled(OnebasinError, RuntimeError):
+    """A run that was told to stop before its end."""
+
+
+class PosteriorFileError(OnebasinError, RuntimeError):
+    """A posterior file that cannot be written or read.
+
+    Examples
+    --------
+    >>> issubclass(ob.PosteriorFileError, RuntimeError)
+    True
+    """
+
+
+class WriteError(OnebasinError, OSError):
+    """A file that could not be written: a full disk, a quota, a folder that has become read-only, a broken disk.
+
+    Attributes
+    ----------
+    path : Path
+        The file; what it held before is unchanged.
+    """
+
+    def __init__(self, path: Path, message: str) -> None:
+        super().__init__(message)
+        self.path = path
+
+
+class NameTaken(WriteError):
+    """A file that appeared where a new one was to be; what was written is kept under another name.
+
+    Attributes
+    ----------
+    kept : Path
+        That name.
+    """
+
+    def __init__(self, path: Path, kept: Path) -> None:
+        super().__init__(
+            path,
+            f"{path} has appeared since this began and was left as it is; the result is in {kept}.",
+        )
+        self.kept = kept
+
+
+class InUse(OnebasinError, RuntimeError):
+    """A file or folder that another process, or another thread of this one, is writing."""
+
+
+class InferenceError(OnebasinError, RuntimeError):
+    """A method that could not run on its target; the message says why and what to do.
+
+    Examples
+    --------
+    >>> issubclass(ob.SymmetryError, ob.InferenceError)
+    True
+    """
+
+
+class AdviFailed(InferenceError):
+    """Variational inference that failed in every attempt.
+
+    Attributes
+    ----------
+    attempts : list of dict
+        What was tried, in order: settings, seed and the engine's own words.
+    """
+
+    def __init__(self, message: str, attempts: list[dict[str, Any]]) -> None:
+        super().__init__(message)
+        self.attempts = attempts
+
+
+class NoFingerprint(InferenceError):
+    """Something that decides a run's draws and cannot be told from others; the message says what, as a clause."""
+
+
+class StudyError(OnebasinError, ValueError):
+    """An option that does not fit, or a folder that is in use; the message says what to do."""
+
+
+class Halted(StudyError):
+    """A study that cannot go on, for a reason that is no cell's: the scheduler is gone, or a worker is not set up."""
+
+
+class UsageError(StudyError):
+    """A command that lacks a word."""
+
+
+class Interrupted(OnebasinError):
+    """A run that was stopped from the keyboard; the message says what is kept.
+
+    Not a `RuntimeError`: whoever catches failures of a run must not take this for one.
+    """
+
+
+@contextmanager
+def interruption_says(words: Callable[[], str]) -> Iterator[None]:
+    """Say what is kept where a command is stopped.
+
+    Parameters
+    ----------
+    words : callable
+        Gives what follows "interrupted; "; called only then.
+
+    Raises
+    ------
+    Interrupted
+        In the place of `KeyboardInterrupt`.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Interrupted(f"interrupted; {words()}") from None
+
+
+def check_seed(seed: int) -> None:
+    """Refuse a seed that one of the engines does not take.
+
+    Raises
+    ------
+    StudyError
+        If it is negative or too large.
+    """
+    from .checks import MAX_SEED  # here: brings NumPy along
+
+    if not 0 <= seed <= MAX_SEED:
+        raise StudyError(f"`--seed` is {seed}; it must be a whole number from 0 to {MAX_SEED}.")
+
+
+def made_from(key: str, why: str) -> str:
+    """Say that a cell of a study has no posterior since one that it is made from has none."""
+    return f"made from {key}, which failed: {why}"
