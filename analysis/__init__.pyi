@@ -10,6 +10,4 @@ from .gaussian import load_gaussian as load_gaussian
 from .gaussian import save_gaussian as save_gaussian
 from .gaussian.distillation import distil as distil
 from .gaussian.pruning import prune as prune
-from .posterior.view import View as View
-from .posterior.view import as_view as as_view
 from .predictive.regression import score_predictions as score_predictions

@@ -25,8 +25,8 @@ from arviz_stats.base import array_stats
 
 import onebasin as ob
 from onebasin.inference.provenance import machine, versions
-from onebasin.models import schema
 from onebasin.models.data import split, standardise
+from onebasin.posteriors import schema
 
 WEIGHTS = ("free", "givens")
 ENGINES = ("numpyro", "stan")

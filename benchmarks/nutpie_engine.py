@@ -25,8 +25,9 @@ from arviz_stats.base import array_stats
 
 import onebasin as ob
 from onebasin.inference.provenance import machine, package_versions, versions
-from onebasin.models import NetworkTarget, Target, schema
+from onebasin.models import NetworkTarget, Target
 from onebasin.models.data import own_split, split, standardise
+from onebasin.posteriors import schema
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS, KNOWN = ROOT / "notebooks/programs", ROOT / "tests/stan/programs/known"

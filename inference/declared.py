@@ -9,9 +9,9 @@ import xarray as xr
 from onebasin.base.notices import notice
 from onebasin.base.precision import precision
 from onebasin.base.progress import ProgressBars
-from onebasin.models import schema
 from onebasin.models.symmetry.evidence import Evidence
 from onebasin.models.target import Target
+from onebasin.posteriors import schema
 
 from .density.base import ValueDensity
 from .density.symmetry import evidence_at_draws, hold

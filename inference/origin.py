@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from onebasin.models import schema
 from onebasin.models.data_hash import data_sha256
-from onebasin.models.kinds import GENERATED, PARAMETER, TRANSFORMED, is_named_as_generated
 from onebasin.models.numpyro_target import NumpyroTarget
 from onebasin.models.target import Named, Target
+from onebasin.posteriors import schema
+from onebasin.posteriors.kind_names import GENERATED, PARAMETER, TRANSFORMED, is_named_as_generated
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ import xarray as xr
 from onebasin.base.checks import Paths, check_class, check_path, check_paths
 from onebasin.base.errors import PosteriorFileError
 from onebasin.base.files.outputs import claim
-from onebasin.models import schema
-from onebasin.models.formats.opening import open_tree
-from onebasin.models.formats.scratch import close_with
-from onebasin.models.formats.writing import format_of, write_tree
-from onebasin.models.pointwise import LIMIT_MB, DrawGroup, Values
 from onebasin.models.target import Target
+from onebasin.posteriors import schema
+from onebasin.posteriors.opening import open_tree
+from onebasin.posteriors.pointwise import LIMIT_MB, DrawGroup, Values
+from onebasin.posteriors.scratch import close_with
+from onebasin.posteriors.writing import format_of, write_tree
 
 from .beside.groups import beside
 from .definition import definition_of
@@ -55,7 +55,7 @@ def build(
     modes : Dataset, optional
         Modes and their weights.
     predictive_mb : float
-        Megabytes that log likelihoods, predictions and log priors may take together; see `models.pointwise`.
+        Megabytes that log likelihoods, predictions and log priors may take together; see `posteriors.pointwise`.
     folder : Path, optional
         In which they are laid down where they are many; in memory by default.
 

@@ -12,10 +12,10 @@ import xarray as xr
 
 from onebasin.base.checks import check_seed
 from onebasin.base.progress import ProgressBars
-from onebasin.models.formats.scratch import close_with
-from onebasin.models.pointwise import Values, check_limit
-from onebasin.models.storable import check_amount
 from onebasin.models.target import Target, check_target
+from onebasin.posteriors.pointwise import Values, check_limit
+from onebasin.posteriors.scratch import close_with
+from onebasin.posteriors.storable import check_amount
 
 from . import declared
 from .definition import definition_of, engine_for

@@ -12,10 +12,10 @@ import numpy as np
 from onebasin.base.checks import check_path
 from onebasin.base.files.atomic import replacing
 from onebasin.base.text import shown
-from onebasin.models.storable import check_names
 from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.models.symmetry.words import as_symmetry
 from onebasin.models.target import Target
+from onebasin.posteriors.storable import check_names
 
 from .compile import compile_program
 from .data import check_finite, check_numbers, read_data

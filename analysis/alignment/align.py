@@ -20,8 +20,8 @@ import numpy as np
 
 from onebasin.base.checks import choose
 from onebasin.models.symmetry.blocks import Symmetry
+from onebasin.posteriors.view import Posterior, as_view
 
-from ..posterior.view import Posterior, as_view
 from .costs import Reference, distance
 from .descent import Problem, match
 from .draws import MAX_BYTES, Arrays

@@ -12,10 +12,10 @@ import xarray as xr
 
 from onebasin.base.files.claims import ClaimError
 from onebasin.base.files.pieces import PIECE, is_read_later
-from onebasin.models import schema
-from onebasin.models.formats.scratch import Scratch
 from onebasin.models.symmetry.elements import Element
 from onebasin.models.symmetry.group import Group
+from onebasin.posteriors import schema
+from onebasin.posteriors.scratch import Scratch
 
 from .parts import on_arrays
 

@@ -21,8 +21,8 @@ from onebasin.base.showing import Shown
 from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.models.networks.likelihood import Gaussian
 from onebasin.models.symmetry.blocks import Exchangeable, blocks_of
+from onebasin.posteriors.view import Posterior, View, as_view
 
-from ..posterior.view import Posterior, View, as_view
 from ..predictive.points import Points
 from .barriers import Barrier, barrier
 from .cards import of_barriers

@@ -15,7 +15,7 @@ import numpy as np
 import xarray as xr
 
 from onebasin.base.checks import check_count
-from onebasin.models import schema
+from onebasin.posteriors import schema
 
 Arrays = dict[str, np.ndarray]
 

@@ -15,8 +15,8 @@ import numpy as np
 from onebasin.models.symmetry.blocks import equal_modes
 from onebasin.models.symmetry.elements import Element, Scaled
 from onebasin.models.symmetry.group import Group
+from onebasin.posteriors.symmetry import is_known
 
-from ..posterior.symmetry_caveat import is_known
 from .result import Alignment
 
 IMPROBABLE = 0.01

@@ -14,11 +14,11 @@ from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.models.symmetry.elements import Element, Part
 from onebasin.models.symmetry.group import Group
+from onebasin.posteriors.draws import event_shapes
+from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..discovery.candidate import Candidate
 from ..discovery.of_posterior import search_posterior
-from ..posterior.draws import event_shapes
-from ..posterior.view import Posterior, View, as_view
 from .draws import DrawReader
 from .features import Features, activations, weights
 from .parts import Parts, lead_by

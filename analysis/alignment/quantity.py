@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import xarray as xr
 
-from onebasin.models import schema
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
 from onebasin.models.symmetry.words import as_symmetry
+from onebasin.posteriors import schema
 
 from .align import align
 

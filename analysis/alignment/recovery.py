@@ -16,8 +16,7 @@ import xarray as xr
 
 from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.models.symmetry.group import Group
-
-from ..posterior.view import as_view
+from onebasin.posteriors.view import as_view
 
 _INTERVAL = (0.025, 0.975)
 

@@ -18,15 +18,15 @@ from jaxtyping import Float
 
 from onebasin.base.card import Card
 from onebasin.base.showing import Shown
-from onebasin.models import schema
-from onebasin.models.formats.scratch import close_with
 from onebasin.models.symmetry.blocks import Symmetry, to_json
 from onebasin.models.symmetry.elements import Element
 from onebasin.models.symmetry.group import Group
+from onebasin.posteriors import schema
+from onebasin.posteriors.draws import event_shapes
+from onebasin.posteriors.scratch import close_with
+from onebasin.posteriors.symmetry import declares, symmetry_caveat
+from onebasin.posteriors.view import View
 
-from ..posterior.draws import event_shapes
-from ..posterior.symmetry_caveat import declares, symmetry_caveat
-from ..posterior.view import View
 from .applying import Moved, moved
 from .cards import of_alignment
 from .rule import Rule

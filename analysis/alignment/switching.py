@@ -18,13 +18,13 @@ import xarray as xr
 from jaxtyping import Bool, Float, Int, Num
 
 from onebasin.base.checks import check_count
-from onebasin.models import schema
 from onebasin.models.symmetry.blocks import Block, Symmetry, axes_of, equal_modes
 from onebasin.models.symmetry.elements import Element, labels_of
 from onebasin.models.symmetry.group import Group
+from onebasin.posteriors import schema
+from onebasin.posteriors.view import as_view
 
 from ..posterior.deciding import every_few
-from ..posterior.view import as_view
 from .align import align
 from .result import Alignment
 

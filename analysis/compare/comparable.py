@@ -7,10 +7,10 @@ from dataclasses import asdict
 
 import numpy as np
 
-from onebasin.models import schema
 from onebasin.models.networks.bayesian import BayesianNetwork
+from onebasin.posteriors import schema
+from onebasin.posteriors.view import View
 
-from ..posterior.view import View
 from ..predictive.points import Points
 
 

@@ -17,12 +17,12 @@ from typing import Any
 import pandas as pd
 
 from onebasin.base.checks import check_count, check_seed
-from onebasin.models import schema
 from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.models.symmetry.blocks import Symmetry
+from onebasin.posteriors import schema
+from onebasin.posteriors.symmetry import symmetry_caveat
+from onebasin.posteriors.view import Posterior, View, as_view
 
-from ..posterior.symmetry_caveat import symmetry_caveat
-from ..posterior.view import Posterior, View, as_view
 from ..predictive.points import (
     CLASS_DISTANCES,
     CLASS_SCORES,

@@ -19,14 +19,14 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from onebasin.models import schema
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
+from onebasin.posteriors import schema
+from onebasin.posteriors.columns import Columns
+from onebasin.posteriors.draws import MIN_DRAWS, Draws, checked, lay_out_columns, refuse_broken
+from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..alignment import Alignment, align
-from ..posterior.columns import Columns
-from ..posterior.draws import MIN_DRAWS, Draws, checked, lay_out_columns, refuse_broken
 from ..posterior.units import units_of
-from ..posterior.view import Posterior, View, as_view
 from .labels import labelled_as
 from .thinning import MAX_DRAWS, thin
 

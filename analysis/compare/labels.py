@@ -11,10 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 import xarray as xr
 
-from onebasin.models import schema
-
-from ..posterior.draws import entry_names
-from ..posterior.view import View, as_view
+from onebasin.posteriors import schema
+from onebasin.posteriors.draws import entry_names
+from onebasin.posteriors.view import View, as_view
 
 
 def labelled_as(view: View, other: View, names: Sequence[str]) -> View:

@@ -14,12 +14,12 @@ import numpy as np
 import pandas as pd
 
 from onebasin.base.jsonable import json_safe
+from onebasin.posteriors.draws import Draws
+from onebasin.posteriors.view import Posterior, View, as_view
 
-from ..posterior.draws import Draws
 from ..posterior.sampler import NAN
 from ..posterior.summary import summary
 from ..posterior.units import in_rows, units_of
-from ..posterior.view import Posterior, View, as_view
 from .labels import labelled_as
 
 

@@ -6,8 +6,8 @@ import numpy as np
 from jaxtyping import Float
 
 from onebasin.base.checks import check_count
+from onebasin.posteriors.draws import Draws
 
-from ..posterior.draws import Draws
 from ..posterior.units import is_constant
 
 MAX_DRAWS = 1000

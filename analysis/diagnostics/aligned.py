@@ -13,11 +13,11 @@ from itertools import combinations
 from typing import Any
 
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
+from onebasin.posteriors.draws import Draws
+from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..alignment import align, switching
-from ..posterior.draws import Draws
 from ..posterior.summary import rhats, summary
-from ..posterior.view import Posterior, View, as_view
 from .aligned_advice import APART, tell_aligned, warn_aligned
 from .invariants import invariants
 from .measure import measure

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from onebasin.posteriors.draws import variable_of
+from onebasin.posteriors.symmetry import symmetry_status
+
 from ..alignment.labelling import one_labelling
-from ..posterior.draws import variable_of
-from ..posterior.symmetry_caveat import symmetry_status
 from .causes.modes import Heights, compare_heights
 from .result import AlignedDiagnosis
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from onebasin.base.card import Card, Fact, Facts, Flag, Part, Table, Words
+from onebasin.posteriors.draws import variable_of
 
-from ..posterior.draws import variable_of
 from .checks import Outcome
 from .verdict import Verdict
 

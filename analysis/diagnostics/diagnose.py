@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
+from onebasin.posteriors.view import Posterior, View, as_view
 
-from ..posterior.view import Posterior, View, as_view
 from . import answers, other_answers
 from .aligned import diagnose_aligned
 from .facts import Facts, gather

@@ -14,13 +14,13 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float
 
-from onebasin.models import schema
+from onebasin.posteriors import schema
+from onebasin.posteriors.draws import entry_names
+from onebasin.posteriors.view import View
 
 from ..posterior.deciding import deciding, looked_at, rhat_of_entries
-from ..posterior.draws import entry_names
 from ..posterior.sampler import recorded
 from ..posterior.summary import bulk_ess
-from ..posterior.view import View
 from .result import Diagnosis, Extreme
 
 DECIDES = 1.05

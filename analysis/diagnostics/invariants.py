@@ -17,13 +17,13 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from onebasin.models import schema
 from onebasin.models.networks.prediction import predict, predict_with_noise
 from onebasin.models.symmetry.blocks import Block, Symmetry, axes_of, equal_modes
+from onebasin.posteriors import schema
+from onebasin.posteriors.draws import Draws, checked, entry_names
+from onebasin.posteriors.view import Posterior, View, as_view
 
-from ..posterior.draws import Draws, checked, entry_names
 from ..posterior.units import power_of_two
-from ..posterior.view import Posterior, View, as_view
 
 Piece = Mapping[str, np.ndarray]
 """Some draws of variables, arrays (chain, draw, *event)."""

@@ -12,8 +12,9 @@ from functools import cached_property
 
 import numpy as np
 
+from onebasin.posteriors.draws import variable_of
+
 from ..posterior.deciding import rhat_of_entries
-from ..posterior.draws import variable_of
 from ..posterior.modes import ModesSummary, modes_of
 from . import sentences as say
 from .causes.funnel import ALONE, Funnel, find_funnel

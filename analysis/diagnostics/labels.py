@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import pandas as pd
 
-from onebasin.models import schema
 from onebasin.models.symmetry.blocks import Block, Symmetry, axes_of, equal_modes
+from onebasin.posteriors import schema
+from onebasin.posteriors.draws import event_shapes
+from onebasin.posteriors.view import as_view
 
-from ..posterior.draws import event_shapes
 from ..posterior.summary import summary
-from ..posterior.view import as_view
 from .aligned import diagnose_aligned
 from .facts import Facts
 from .invariants import invariants

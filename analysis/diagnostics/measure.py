@@ -13,14 +13,14 @@ from dataclasses import replace
 
 import pandas as pd
 
-from onebasin.models import schema
+from onebasin.posteriors import schema
+from onebasin.posteriors.draws import Draws
+from onebasin.posteriors.symmetry import symmetry_caveat
+from onebasin.posteriors.view import Posterior, View, as_view
 
-from ..posterior.draws import Draws
 from ..posterior.sampler import NAN, sampler_summary
 from ..posterior.summary import tabulate
-from ..posterior.symmetry_caveat import symmetry_caveat
 from ..posterior.variational import variational_summary
-from ..posterior.view import Posterior, View, as_view
 from .advice import judge, note, warn
 from .result import Diagnosis, Extreme, Limits
 

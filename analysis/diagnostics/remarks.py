@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..posterior.draws import variable_of
+from onebasin.posteriors.draws import variable_of
+
 from .facts import Facts
 from .result import Diagnosis
 from .sentences import listed

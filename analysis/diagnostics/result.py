@@ -16,9 +16,9 @@ import pandas as pd
 from onebasin.base.card import Card
 from onebasin.base.jsonable import json_safe
 from onebasin.base.showing import Shown
+from onebasin.posteriors.draws import variable_of
+from onebasin.posteriors.kinds import Kinds
 
-from ..posterior.draws import variable_of
-from ..posterior.kinds import Kinds
 from ..posterior.sampler import NAN, SamplerSummary
 from ..posterior.variational import VariationalSummary
 from .checks import Check, Outcome, in_words, overall

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from onebasin.posteriors.view import View
+
 from ..posterior.deciding import deciding, looked_at, rhat_of_entries
-from ..posterior.view import View
 from .candidate import Candidate, Values
 from .discover import discover
 

@@ -24,7 +24,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.text import Text
 
-from onebasin.models import schema
+from onebasin.posteriors import schema
 
 from .style import (
     CHAIN_COLOURS,

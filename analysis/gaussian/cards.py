@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onebasin.base.card import Card, Facts, Part, Table, Words, number
-from onebasin.models import schema
 from onebasin.models.symmetry.blocks import equal_modes
 from onebasin.models.symmetry.telling import in_words
+from onebasin.posteriors import schema
 
 if TYPE_CHECKING:
     from .distilled import Distilled

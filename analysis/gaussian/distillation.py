@@ -30,8 +30,8 @@ from onebasin.models.networks.architecture import Network
 from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.models.networks.local_reparametrisation import sample_outputs
 from onebasin.models.networks.prediction import all_heads
+from onebasin.posteriors.view import Posterior, View, as_view
 
-from ..posterior.view import Posterior, View, as_view
 from .distilled import Distilled
 from .energy_score import energy_score
 

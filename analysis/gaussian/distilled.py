@@ -13,10 +13,10 @@ from jaxtyping import Float
 from onebasin.base.card import Card
 from onebasin.base.checks import check_count, check_seed
 from onebasin.base.showing import Shown
-from onebasin.models import schema
-from onebasin.models.pointwise import LIMIT_MB, check_limit
+from onebasin.posteriors import schema
+from onebasin.posteriors.pointwise import LIMIT_MB, check_limit
+from onebasin.posteriors.view import View
 
-from ..posterior.view import View
 from .cards import of_distilled
 from .predictions import prediction_groups
 

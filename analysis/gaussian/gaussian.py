@@ -20,10 +20,10 @@ from jaxtyping import Float
 from onebasin.base.card import Card
 from onebasin.base.checks import check_count, check_positive, check_seed
 from onebasin.base.showing import Shown
-from onebasin.models import schema
-from onebasin.models.pointwise import LIMIT_MB, check_limit
+from onebasin.posteriors import schema
+from onebasin.posteriors.pointwise import LIMIT_MB, check_limit
+from onebasin.posteriors.view import View, as_view
 
-from ..posterior.view import View, as_view
 from .cards import of_fit
 from .layout import Layout, Rows
 from .predictions import prediction_groups

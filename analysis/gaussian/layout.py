@@ -16,9 +16,8 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Bool, Float
 
-from onebasin.models.schema import SAMPLE_DIMS
-
-from ..posterior.draws import entry_names
+from onebasin.posteriors.draws import entry_names
+from onebasin.posteriors.schema import SAMPLE_DIMS
 
 Rows = Float[np.ndarray, "chain draw param"]
 

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 import xarray as xr
 
-from onebasin.models.network_groups import network_groups
-
-from ..posterior.view import View
+from onebasin.posteriors.network_groups import network_groups
+from onebasin.posteriors.view import View
 
 
 def prediction_groups(
@@ -26,7 +25,7 @@ def prediction_groups(
     seed : int
         Of the draws.
     limit_mb : float
-        Megabytes that the groups may take; see `models.pointwise`.
+        Megabytes that the groups may take; see `posteriors.pointwise`.
 
     Returns
     -------

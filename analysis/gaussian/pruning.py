@@ -22,11 +22,11 @@ import xarray as xr
 from jaxtyping import Float, Int
 
 from onebasin.base.checks import check_labels, check_outputs, check_seed, choose
-from onebasin.models import schema
 from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.models.networks.prediction import predict
+from onebasin.posteriors import schema
+from onebasin.posteriors.view import as_view
 
-from ..posterior.view import as_view
 from ..predictive.classification import accuracy
 from ..predictive.regression import rmse
 from . import GaussianFit

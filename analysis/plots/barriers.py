@@ -6,10 +6,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
+from onebasin.posteriors.view import Posterior
+
 from ..alignment.between import Barriers, barriers
 from ..figures.picture import Picture
 from ..figures.style import ACCENT, CHAIN_COLOURS, INK, MUTED, add_legend, new_figure, style_axes
-from ..posterior.view import Posterior
 
 _BEFORE, _AFTER = CHAIN_COLOURS[1], ACCENT
 

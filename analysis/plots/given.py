@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import xarray as xr
 
-from ..posterior.view import Posterior, View, as_view
+from onebasin.posteriors.view import Posterior, View, as_view
 
 ALONE = "posterior"
 """What one posterior is called that came without a name."""

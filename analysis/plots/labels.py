@@ -9,6 +9,7 @@ import xarray as xr
 
 from onebasin.base.checks import check_count
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
+from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..alignment.align import align
 from ..alignment.result import Alignment, event_shapes
@@ -17,7 +18,6 @@ from ..discovery.of_posterior import search_posterior
 from ..figures.component_traces import Column, Kind, Lines, draw_columns
 from ..figures.picture import Picture
 from ..posterior.deciding import rhat_of_entries
-from ..posterior.view import Posterior, View, as_view
 from .parts import Row, rows_of
 from .said import lines_in_words
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from onebasin.base.numbers import format_number
+from onebasin.posteriors.draws import variable_of
+from onebasin.posteriors.view import View
 
 from ..figures.picture import Picture
 from ..figures.weight_scatter import WeightPair, plot_weight_scatter
-from ..posterior.draws import variable_of
-from ..posterior.view import View
 from .given import Posteriors, titled, views_of
 
 

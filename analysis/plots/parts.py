@@ -17,9 +17,9 @@ import xarray as xr
 from jaxtyping import Float
 
 from onebasin.models.symmetry.blocks import Block, Symmetry, axes_of
+from onebasin.posteriors.view import View
 
 from ..posterior.deciding import rhat_of_entries
-from ..posterior.view import View
 
 Lines = Float[np.ndarray, "chain draw line"]
 Place = tuple[int, ...]

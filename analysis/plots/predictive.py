@@ -9,14 +9,14 @@ import numpy as np
 
 from onebasin.base.checks import check_seed
 from onebasin.base.numbers import format_number
-from onebasin.models import schema
 from onebasin.models.networks.bayesian import BayesianNetwork
+from onebasin.posteriors import schema
+from onebasin.posteriors.view import View
 
 from ..figures.against_data import Intervals, Reliability, draw_intervals, draw_reliability
 from ..figures.picture import Picture
 from ..figures.predictive_band import Curve, plot_predictive_band, predictive_band
 from ..figures.predictive_check import Check, draw_checks
-from ..posterior.view import View
 from ..predictive.classification import class_log_probability
 from ..predictive.drawn import draw_regression, few_draws
 from ..predictive.points import Points

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from onebasin.base.checks import check_count
-from onebasin.models import schema
+from onebasin.posteriors import schema
+from onebasin.posteriors.view import Posterior, as_view
 
 from ..diagnostics.facts import gather
 from ..diagnostics.measure import measure
 from ..figures.picture import Picture
 from ..figures.trace_rank import plot_trace_rank, trace_rank
-from ..posterior.view import Posterior, as_view
 from ..report import seen
 
 

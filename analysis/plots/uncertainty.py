@@ -9,11 +9,11 @@ import numpy as np
 
 from onebasin.base.checks import check_count
 from onebasin.base.numbers import format_number
+from onebasin.posteriors.view import View
 
 from ..figures.picture import Picture
 from ..figures.predictive_band import Curve
 from ..figures.uncertainty_band import UncertaintyBand, plot_uncertainty_bands
-from ..posterior.view import View
 from ..predictive.points import Points, inputs_of, inside_range, network_of
 from ..predictive.uncertainty import predictive_uncertainty
 from .given import Posteriors, titled, views_of

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from .draws import checked
+from onebasin.posteriors.draws import checked
+from onebasin.posteriors.view import View
+
 from .summary import rhats
-from .view import View
 
 WHOLE = 2**25
 """Bytes of draws that are all looked at together."""

@@ -24,9 +24,8 @@ from jaxtyping import Float
 
 from onebasin.base.card import Card, Flag, Part, Table, Words, measured, number
 from onebasin.base.showing import Shown
-from onebasin.models import schema
-
-from .view import Posterior, View, as_view
+from onebasin.posteriors import schema
+from onebasin.posteriors.view import Posterior, View, as_view
 
 LAST = 10
 """Evaluations at the end of a trace whose two halves are compared: those that the stopping rules look at."""

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
-from onebasin.models import schema
-
-from .view import View
+from onebasin.posteriors import schema
+from onebasin.posteriors.view import View
 
 MATTERS = 0.01
 """Weight from which on a mode's chains have to agree: the upper end of its interval."""

@@ -14,8 +14,9 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
+from onebasin.posteriors.draws import Draws
+
 from .deciding import rhat_of_entries
-from .draws import Draws
 from .summary import bulk_ess, of_free
 from .units import in_rows, units_of
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Float
 
-from onebasin.models import schema
+from onebasin.posteriors import schema
+from onebasin.posteriors.draws import Draws
+from onebasin.posteriors.view import View
 
-from .draws import Draws
 from .summary import bulk_ess, rhat_of
-from .view import View
 
 NAN = float("nan")
 JUDGED = (schema.LP, schema.ENERGY, schema.DIVERGING, schema.TREE_DEPTH)

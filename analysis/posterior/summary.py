@@ -14,7 +14,8 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float
 
-from .draws import Draws
+from onebasin.posteriors.draws import Draws
+
 from .units import in_rows, is_constant, units_of
 
 PLACES = ("mean", "median", "sd", "q5", "q95")

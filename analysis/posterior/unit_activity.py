@@ -25,10 +25,10 @@ from jaxtyping import Bool, Float
 from onebasin.base.card import Card, Table, Words, number
 from onebasin.base.checks import check_positive
 from onebasin.base.showing import Shown
-from onebasin.models import schema
 from onebasin.models.networks.bayesian import BayesianNetwork
+from onebasin.posteriors import schema
+from onebasin.posteriors.view import Posterior, View, as_view
 
-from .view import Posterior, View, as_view
 from .weight_moments import WeightMoments, ordered_biases, weight_moments
 
 THRESHOLD = 1.0

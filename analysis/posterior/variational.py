@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from onebasin.models import schema
+from onebasin.posteriors import schema
+from onebasin.posteriors.view import View
 
 from .sampler import NAN
-from .view import View
 
 _FLAT = 1e-8
 MIN_DRAWS_FOR_KHAT = 30  # fewer leave less than six draws in the tail, too few for arviz_stats' fit

@@ -14,12 +14,12 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from onebasin.models import schema
 from onebasin.models.networks.architecture import Layer
 from onebasin.models.networks.bayesian import BayesianNetwork
+from onebasin.posteriors import schema
+from onebasin.posteriors.view import View
 
 from .elbo import elbo
-from .view import View
 
 Vector = Float[np.ndarray, " param"]
 Entries = Mapping[str, np.ndarray]

@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 
 from onebasin.models.networks.prediction import predict, predict_with_noise
+from onebasin.posteriors.draws import Draws
+from onebasin.posteriors.view import Posterior, as_view
 
-from ..posterior.draws import Draws
 from ..posterior.summary import summary
-from ..posterior.view import Posterior, as_view
 from .points import inputs_of, network_of
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from ..posterior.view import View
+from onebasin.posteriors.view import View
 
 DRAWS = 1000
 """Draws of all chains that are taken at most."""

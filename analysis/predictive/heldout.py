@@ -16,13 +16,13 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float
 
-from onebasin.models import schema
 from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.models.networks.prediction import predict_with_noise
+from onebasin.posteriors import schema
+from onebasin.posteriors.draws import Draws
+from onebasin.posteriors.view import Posterior, as_view
 
-from ..posterior.draws import Draws
 from ..posterior.summary import summary
-from ..posterior.view import Posterior, as_view
 from .regression import PredictiveScores, score_function
 
 NOISE_SEED = 20170411

@@ -17,9 +17,9 @@ from jaxtyping import Bool, Float
 from onebasin.base.checks import check_inputs, check_labels, check_outputs
 from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.models.networks.prediction import mean_and_sd, predict
+from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..posterior.sampler import NAN
-from ..posterior.view import Posterior, View, as_view
 from .classification import (
     agreement,
     brier_score,

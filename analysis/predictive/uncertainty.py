@@ -26,9 +26,9 @@ from onebasin.base.card import Card, Facts, Words, number
 from onebasin.base.showing import Shown
 from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.models.networks.prediction import mean_and_sd, predict
+from onebasin.posteriors.draws import checked
+from onebasin.posteriors.view import Posterior, View, as_view
 
-from ..posterior.draws import checked
-from ..posterior.view import Posterior, View, as_view
 from .classification import class_probability_by_draw
 from .points import Points, inputs_of, network_of
 

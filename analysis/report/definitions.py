@@ -116,7 +116,7 @@ _OF_FITS = ("k-hat", "ELBO")
 
 def definitions_of(subjects: Sequence[Subject]) -> tuple[tuple[str, str], ...]:
     """Choose the definitions of the words that stand on a page."""
-    from onebasin.models import schema
+    from onebasin.posteriors import schema
 
     chains = any(subject.has_chains for subject in subjects)
     fits = any(subject.view.is_variational for subject in subjects)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, overload
 import xarray as xr
 from markupsafe import Markup
 
-from ..posterior.view import Posterior
+from onebasin.posteriors.view import Posterior
+
 from .page import Report
 from .posteriors import posterior_report
 from .render import claimed, put_text, render, write

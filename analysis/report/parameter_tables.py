@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 
 from onebasin.base.numbers import format_number
+from onebasin.posteriors.draws import variable_of
 
 from ..diagnostics.facts import DECIDES
 from ..diagnostics.result import Diagnosis
-from ..posterior.draws import variable_of
 from .cells import Column, Flag, Row, RowGroup, Table, TableCell
 
 OPEN = 16

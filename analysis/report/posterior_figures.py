@@ -5,14 +5,14 @@ from collections.abc import Mapping
 import numpy as np
 
 from onebasin.base.numbers import format_number
-from onebasin.models import schema
+from onebasin.posteriors import schema
+from onebasin.posteriors.view import Posterior, as_view
 
 from ..diagnostics.result import Diagnosis
 from ..figures.elbo import ElboTrace, plot_elbo
 from ..figures.trace_rank import plot_trace_rank, trace_rank
 from ..figures.tree_depth import DepthShares, depth_shares, plot_tree_depth
 from ..posterior.variational import elbo_trace
-from ..posterior.view import Posterior, as_view
 from . import seen
 from .page import FigureItem
 from .tables import worst_parameters

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from onebasin.base.numbers import format_number
+from onebasin.posteriors.view import Posterior, as_view
 
-from ..posterior.view import Posterior, as_view
 from .definitions import definitions_of
 from .page import Report, Section
 from .provenance import describe_run, program_section

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from onebasin.base.numbers import format_number
-from onebasin.models import schema
+from onebasin.posteriors import schema
+from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..posterior.sampler import restarts_in_words, restarts_of
-from ..posterior.view import Posterior, View, as_view
 from .page import Code, Details, Provenance, Section
 
 if TYPE_CHECKING:

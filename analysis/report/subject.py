@@ -15,13 +15,13 @@ import pandas as pd
 from jaxtyping import Float
 
 from onebasin.base.numbers import format_number
-from onebasin.models import schema
+from onebasin.posteriors import schema
+from onebasin.posteriors.draws import Draws, variable_of
+from onebasin.posteriors.view import View, as_view
 
 from ..diagnostics.advice import judge, warn
 from ..diagnostics.result import AlignedDiagnosis, Diagnosis, Extreme
 from ..diagnostics.verdict import Verdict
-from ..posterior.draws import Draws, variable_of
-from ..posterior.view import View, as_view
 
 Quantity = Float[np.ndarray, "chain draw"]
 

@@ -11,11 +11,11 @@ import xarray as xr
 
 from onebasin.base.notices import notice
 from onebasin.base.precision import precision
-from onebasin.models import schema
-from onebasin.models.network_groups import bytes_a_draw, network_groups
 from onebasin.models.networks.bayesian import NetworkTarget
-from onebasin.models.pointwise import DrawGroup, Values, labelled, why_left_out
 from onebasin.models.target import Named, Target
+from onebasin.posteriors import schema
+from onebasin.posteriors.network_groups import bytes_a_draw, network_groups
+from onebasin.posteriors.pointwise import DrawGroup, Values, labelled, why_left_out
 
 from ..origin import NOWHERE, Origin, with_axes
 

@@ -15,10 +15,10 @@ from numpyro.handlers import seed as seeded
 from numpyro.handlers import substitute, trace, uncondition
 
 from onebasin.base.seeds import Purpose, keys_for
-from onebasin.models.formats.room import Room
-from onebasin.models.pointwise import DrawGroup, Values, every_which, why_left_out
-from onebasin.models.schema import LOG_LIKELIHOOD, LOG_PRIOR, POSTERIOR_PREDICTIVE
 from onebasin.models.target import Target
+from onebasin.posteriors.pointwise import DrawGroup, Values, every_which, why_left_out
+from onebasin.posteriors.room import Room
+from onebasin.posteriors.schema import LOG_LIKELIHOOD, LOG_PRIOR, POSTERIOR_PREDICTIVE
 
 from ..density.numpyro import is_observation, require_numpyro, sites_of
 

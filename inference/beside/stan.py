@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from onebasin.base.files.pieces import cut
-from onebasin.models.kinds import GENERATED, PARAMETER
-from onebasin.models.pointwise import DrawGroup, Values
-from onebasin.models.schema import LOG_LIKELIHOOD, LOG_PRIOR, POSTERIOR_PREDICTIVE
 from onebasin.models.target import Target
+from onebasin.posteriors.kind_names import GENERATED, PARAMETER
+from onebasin.posteriors.pointwise import DrawGroup, Values
+from onebasin.posteriors.schema import LOG_LIKELIHOOD, LOG_PRIOR, POSTERIOR_PREDICTIVE
 from onebasin.stan.program import definition
 from onebasin.stan.roles import Found, find_roles
 

@@ -14,8 +14,8 @@ from onebasin.base.checks import choose
 from onebasin.base.errors import InferenceError, OnebasinError
 from onebasin.base.precision import precision
 from onebasin.base.settings import given_or_default
-from onebasin.models import schema
 from onebasin.models.target import Target
+from onebasin.posteriors import schema
 from onebasin.stan.errors import StanRunError
 
 from ..definition import definition_of, engine_for

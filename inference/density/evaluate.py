@@ -10,8 +10,8 @@ import xarray as xr
 
 from onebasin.base.checks import check_class
 from onebasin.base.precision import precision
-from onebasin.models import schema
 from onebasin.models.target import Target, check_target
+from onebasin.posteriors import schema
 
 from ..definition import defined_by
 from ..engine import engine_named

@@ -22,8 +22,8 @@ from numpyro.handlers import substitute, trace
 from numpyro.infer.initialization import init_to_uniform
 from numpyro.infer.util import compute_log_probs, constrain_fn, potential_energy
 
-from onebasin.models.storable import check_values
 from onebasin.models.target import Target
+from onebasin.posteriors.storable import check_values
 
 from .base import Values
 from .charts import Bijection, Chart

@@ -7,7 +7,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from onebasin.models.schema import SAMPLE_DIMS
+from onebasin.posteriors.schema import SAMPLE_DIMS
 
 Site = Mapping[str, Any]
 

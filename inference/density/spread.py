@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from onebasin.base.files.pieces import pieces
-from onebasin.models import schema
+from onebasin.posteriors import schema
 
 MOST_EXTREMES = 12
 """Draws with a largest or smallest value that are added at most."""

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from onebasin.models import schema
-from onebasin.models.formats.room import Room
-from onebasin.models.pointwise import Values
+from onebasin.posteriors import schema
+from onebasin.posteriors.pointwise import Values
+from onebasin.posteriors.room import Room
 
 Arrays = Mapping[str, np.ndarray]
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import xarray as xr
 
 from onebasin.base.settings import given_or_default
-from onebasin.models.pointwise import LIMIT_MB
 from onebasin.models.target import Target
+from onebasin.posteriors.pointwise import LIMIT_MB
 
 from ..contract import method
 from ..definition import NUTPIE

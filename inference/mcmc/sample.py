@@ -15,8 +15,8 @@ from onebasin.base.checks import check_path
 from onebasin.base.cores import available_cores
 from onebasin.base.files.leftovers import working_folder
 from onebasin.base.progress import ProgressBars
-from onebasin.models import schema
 from onebasin.models.target import Target
+from onebasin.posteriors import schema
 
 from ..engine import engine_named
 from ..fingerprint import fingerprint

@@ -9,9 +9,9 @@ import xarray as xr
 
 from onebasin.base.precision import precision
 from onebasin.base.settings import given_or_default
-from onebasin.models import schema
-from onebasin.models.pointwise import LIMIT_MB
 from onebasin.models.target import Target
+from onebasin.posteriors import schema
+from onebasin.posteriors.pointwise import LIMIT_MB
 
 from ..contract import method
 from ..definition import engine_for

@@ -12,7 +12,7 @@ import xarray as xr
 from arviz_stats.base import array_stats
 from jaxtyping import Float
 
-from onebasin.models import schema
+from onebasin.posteriors import schema
 
 from .basins import Basin, Regions, Walks
 from .bridge import Estimate

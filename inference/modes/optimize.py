@@ -5,8 +5,8 @@ from __future__ import annotations
 import xarray as xr
 
 from onebasin.base.settings import given_or_default
-from onebasin.models.pointwise import LIMIT_MB
 from onebasin.models.target import Target
+from onebasin.posteriors.pointwise import LIMIT_MB
 
 from ..contract import method
 from .method import approximate

@@ -16,8 +16,8 @@ from onebasin.base.precision import precision
 from onebasin.base.progress import ProgressBars
 from onebasin.base.seeds import Purpose
 from onebasin.base.settings import given_or_default
-from onebasin.models.pointwise import LIMIT_MB
 from onebasin.models.target import Target
+from onebasin.posteriors.pointwise import LIMIT_MB
 
 from ..contract import method
 from ..run import Found, Job, run

@@ -12,7 +12,7 @@ import xarray as xr
 
 from onebasin.base.errors import InferenceError
 from onebasin.base.files.leftovers import working_folder
-from onebasin.models import schema
+from onebasin.posteriors import schema
 from onebasin.stan import command
 from onebasin.stan.errors import StanRunError
 from onebasin.stan.output import read

@@ -31,8 +31,8 @@ from onebasin.base.seeds import Purpose, keys_for
 from onebasin.base.settings import given_or_default
 from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.networks.likelihood import Gaussian
-from onebasin.models.pointwise import LIMIT_MB, check_limit
 from onebasin.models.target import Target, check_target
+from onebasin.posteriors.pointwise import LIMIT_MB, check_limit
 
 from ..checkpoint import keeper_in
 from ..contract import method

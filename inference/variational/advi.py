@@ -11,8 +11,8 @@ import xarray as xr
 
 from onebasin.base.checks import choose
 from onebasin.base.settings import given_or_default
-from onebasin.models.pointwise import LIMIT_MB
 from onebasin.models.target import Target
+from onebasin.posteriors.pointwise import LIMIT_MB
 
 from ..contract import method
 from ..engine import engine_named

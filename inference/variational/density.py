@@ -17,8 +17,8 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from onebasin.models import schema
 from onebasin.models.target import Target
+from onebasin.posteriors import schema
 
 from ..density.start import check_names
 from ..mutual_information import bethe, exact, sinkhorn

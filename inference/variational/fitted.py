@@ -6,8 +6,8 @@ import jax.numpy as jnp
 import xarray as xr
 
 from onebasin.base.checks import check_count
-from onebasin.models import schema
 from onebasin.models.target import Target
+from onebasin.posteriors import schema
 
 from .families.base import Family, Parameters
 from .families.table import family_of

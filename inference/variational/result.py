@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from onebasin.base.seeds import Purpose, keys_for
-from onebasin.models import schema
+from onebasin.posteriors import schema
 
 from ..density.base import Values
 from ..density.numpyro import NumpyroDensity

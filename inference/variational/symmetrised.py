@@ -28,11 +28,11 @@ from onebasin.base.precision import precision
 from onebasin.base.progress import ProgressBars
 from onebasin.base.seeds import Purpose, key_for, keys_for
 from onebasin.base.settings import given_or_default
-from onebasin.models import schema
 from onebasin.models.networks.bayesian import NetworkTarget
-from onebasin.models.pointwise import LIMIT_MB, check_limit
 from onebasin.models.symmetry.blocks import to_json
 from onebasin.models.target import Target, check_target
+from onebasin.posteriors import schema
+from onebasin.posteriors.pointwise import LIMIT_MB, check_limit
 
 from ..checkpoint import keeper_in
 from ..contract import method

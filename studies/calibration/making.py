@@ -14,10 +14,10 @@ from onebasin.analysis.gaussian.distillation import DistillationSettings, distil
 from onebasin.inference.calibration.calibrate import MEASURES, calibrate
 from onebasin.inference.calibration.inferring import After
 from onebasin.inference.calibration.result import Calibration
-from onebasin.models import schema
 from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.symmetry.blocks import equal_modes
 from onebasin.models.target import Target
+from onebasin.posteriors import schema
 
 from ..lab import Cell, Context, Outcomes
 from ..lab.trees import tree_of

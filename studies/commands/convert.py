@@ -19,7 +19,7 @@ def convert(
     """Write a posterior in another format, which the suffix of --out says; join runs of one into one file."""
     from onebasin.base.errors import PosteriorFileError
     from onebasin.base.files.outputs import claim
-    from onebasin.models.formats.writing import format_of, write_tree
+    from onebasin.posteriors.writing import format_of, write_tree
 
     from . import console
 

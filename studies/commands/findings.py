@@ -97,7 +97,7 @@ def _write_numbers(diagnosis: Diagnosis, name: str) -> None:
 
 def _tables(diagnosis: Diagnosis) -> Iterator[tuple[pd.DataFrame, str, int]]:
     """Tables by kind, parameters first; without those that are shown aligned."""
-    from onebasin.analysis.posterior.draws import variable_of
+    from onebasin.posteriors.draws import variable_of
 
     known = {*diagnosis.constants, *diagnosis.broken}
     aligned = diagnosis.aligned

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onebasin.models import schema
+from onebasin.posteriors import schema
 
 from . import console
 

@@ -93,7 +93,7 @@ def align(
     from onebasin.analysis.alignment.labelling import one_labelling
     from onebasin.base.errors import PosteriorFileError
     from onebasin.base.files.outputs import claim
-    from onebasin.models.formats.writing import format_of, write_tree
+    from onebasin.posteriors.writing import format_of, write_tree
 
     parse_exchangeable(exchangeable or [])  # refused before anything is read
     other = reading.reference(reference)

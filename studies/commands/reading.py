@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from onebasin.base.errors import StudyError
 
 if TYPE_CHECKING:
-    from onebasin.analysis.posterior.view import View
+    from onebasin.posteriors.view import View
 
 Files = tuple[Path, ...]
 
@@ -28,7 +28,7 @@ def read(files: Path | Sequence[Path], argument: str = "RUN.nc") -> View:
     PosteriorFileError
         If a file does not exist or holds no posterior, or several are not of one.
     """
-    from onebasin.analysis.posterior.view import view_of_files
+    from onebasin.posteriors.view import view_of_files
 
     paths = [files] if isinstance(files, Path) else list(files)
     more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
@@ -45,7 +45,7 @@ def posteriors(runs: Sequence[Path]) -> dict[str, Files]:
     ValueError
         If a file is given twice.
     """
-    from onebasin.models.formats.naming import grouped, stem
+    from onebasin.posteriors.naming import grouped, stem
 
     groups = grouped(runs)
     files = [file.resolve() for group in groups for file in group]
@@ -63,7 +63,7 @@ def posteriors(runs: Sequence[Path]) -> dict[str, Files]:
 
 def files_of(runs: Sequence[Path]) -> list[Path]:
     """All files that words stand for, patterns and folders among them."""
-    from onebasin.models.formats.naming import expanded
+    from onebasin.posteriors.naming import expanded
 
     return [file for run in runs for file in expanded(run)]
 
@@ -90,7 +90,7 @@ def truth(posteriors: Mapping[str, Files], chosen: Path | None) -> str:
 
 def title(runs: Sequence[Path]) -> Path:
     """Name the one posterior whose files are given: its file, or what the names of its chains have in common."""
-    from onebasin.models.formats.naming import stem
+    from onebasin.posteriors.naming import stem
 
     files = files_of(runs)
     return files[0] if len(files) == 1 else stem(files)

@@ -70,7 +70,7 @@ def sample(
     console.prepare_jax()
     console.quieten_stan()
     from onebasin.analysis.diagnostics.diagnose import diagnose
-    from onebasin.analysis.posterior.view import as_view
+    from onebasin.posteriors.view import as_view
 
     from ..model_file import model_file_in
     from . import sampling

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from onebasin.base.errors import NameTaken, StudyError, WriteError, check_seed
 from onebasin.inference import HmcSettings, MclmcSettings, NutsSettings
-from onebasin.models import schema
+from onebasin.posteriors import schema
 
 from ..methods import Settings, infer
 from ..model_file import ModelFile, loaded, model_file_in
@@ -236,7 +236,7 @@ def _check_netcdf(out: Path) -> None:
     StudyError
         If its suffix is of another format, or of none.
     """
-    from onebasin.models.formats.writing import NETCDF, format_of
+    from onebasin.posteriors.writing import NETCDF, format_of
 
     if format_of(out, argument="--out") is not NETCDF:
         raise StudyError(

@@ -9,9 +9,9 @@ from onebasin.base.errors import StudyError
 from onebasin.base.notices import notice
 
 if TYPE_CHECKING:  # brings JAX along, which help texts do without
-    from onebasin.analysis.posterior.view import View
     from onebasin.models.symmetry.blocks import Symmetry
     from onebasin.models.symmetry.elements import Shapes
+    from onebasin.posteriors.view import View
 
 HELP = (
     "Variables whose parts are interchangeable: mu,sigma,theta; by another axis than 0: W1:1,b1,W2; by two axes: "
@@ -50,7 +50,7 @@ def parse_exchangeable(words: Sequence[str]) -> Symmetry:
 
 def of_view(words: Sequence[str] | None, view: View) -> Symmetry | None:
     """What words mean of a posterior's variables; None without a word."""
-    from onebasin.models.schema import SAMPLE_DIMS
+    from onebasin.posteriors.schema import SAMPLE_DIMS
 
     symmetry = parse_exchangeable(words or [])
     names = {name for block in symmetry for name in block.variables} & set(view.posterior)

@@ -9,7 +9,8 @@ import xarray as xr
 from onebasin.analysis.alignment import align, switching
 from onebasin.analysis.gaussian.distillation import distil
 from onebasin.base.progress import ProgressBars
-from onebasin.models import BayesianNetwork, NetworkTarget, schema
+from onebasin.models import BayesianNetwork, NetworkTarget
+from onebasin.posteriors import schema
 
 from ..lab import Cell, Context, Outcomes
 from ..lab.images import image_split

@@ -16,8 +16,9 @@ from scipy.special import softmax
 from onebasin.analysis.gaussian import GaussianFit, fit_gaussian
 from onebasin.analysis.gaussian.pruning import pruning_curve
 from onebasin.analysis.predictive.classification import entropy
-from onebasin.models import BayesianNetwork, predict, schema
+from onebasin.models import BayesianNetwork, predict
 from onebasin.models.data import Dataset
+from onebasin.posteriors import schema
 
 from ..lab import Cell
 from ..lab.trees import halves, tree_of

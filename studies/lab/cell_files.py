@@ -20,7 +20,7 @@ from onebasin.base.files.locks import locked
 from onebasin.base.files.seal import Seal, examine, examine_json, seal_json
 from onebasin.base.jsonable import json_safe, json_text
 from onebasin.base.notices import notice
-from onebasin.models import schema
+from onebasin.posteriors import schema
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from onebasin.analysis.posterior.view import as_view
-from onebasin.models import schema
+from onebasin.posteriors import schema
+from onebasin.posteriors.view import as_view
 
 from .cells import Cell, Outcomes
 

@@ -24,7 +24,7 @@ from onebasin.base.errors import (
     made_from,
 )
 from onebasin.inference.fingerprint import fingerprint
-from onebasin.models import schema
+from onebasin.posteriors import schema
 
 from ..methods import infer
 from .cell_files import CellFiles

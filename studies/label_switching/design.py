@@ -9,7 +9,8 @@ import xarray as xr
 
 from onebasin.base.errors import StudyError
 from onebasin.inference import NutsSettings
-from onebasin.models import Target, schema
+from onebasin.models import Target
+from onebasin.posteriors import schema
 
 from ..lab import Cell, Context, Options, Outcomes
 from ..lab.making import sample

@@ -17,7 +17,7 @@ from onebasin.analysis.alignment.failure_rates import PlantedComponents, failure
 from onebasin.analysis.alignment.recovery import Recovery, recover
 from onebasin.analysis.diagnostics.aligned import diagnose_aligned
 from onebasin.analysis.posterior.summary import summary
-from onebasin.analysis.posterior.view import as_view
+from onebasin.posteriors.view import as_view
 
 from ..lab import ENGINE_WORDS, Cell, Frame, Frames, Outcomes
 from ..lab.diagnosis import diagnosis_columns

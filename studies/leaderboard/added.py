@@ -120,7 +120,7 @@ def posterior_of(name: str, own: Own, target: Target, seed: int, reference: str)
         the reference's model.
     """
     from onebasin.analysis.compare.reference.compare import check_run
-    from onebasin.analysis.posterior.view import as_view
+    from onebasin.posteriors.view import as_view
 
     try:
         if own.function:

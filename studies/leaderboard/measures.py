@@ -13,8 +13,8 @@ from onebasin.analysis.compare.reference.compare import compare_with_reference
 from onebasin.analysis.compare.reference.differences import TESTED
 from onebasin.analysis.compare.reference.known import Known
 from onebasin.analysis.compare.reference.result import ReferenceComparison
-from onebasin.analysis.posterior.view import as_view
-from onebasin.models import schema
+from onebasin.posteriors import schema
+from onebasin.posteriors.view import as_view
 
 from ..lab import Cell, Frame, Frames, Outcomes
 from ..lab.record import RESULTS

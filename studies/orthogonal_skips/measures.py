@@ -8,7 +8,6 @@ import numpy as np
 import xarray as xr
 
 from onebasin.analysis.posterior.unit_activity import unit_activity
-from onebasin.analysis.posterior.view import as_view
 from onebasin.analysis.posterior.weight_moments import weight_moments
 from onebasin.analysis.predictive.heldout import HeldOut, gap, predict_held_out
 from onebasin.analysis.predictive.uncertainty import (
@@ -16,6 +15,7 @@ from onebasin.analysis.predictive.uncertainty import (
     predictive_uncertainty,
 )
 from onebasin.models import BayesianNetwork
+from onebasin.posteriors.view import as_view
 
 from ..heldout import MAX_RHAT
 from ..lab import Cell, Frame, Frames, Outcomes, Row

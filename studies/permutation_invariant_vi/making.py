@@ -11,8 +11,9 @@ import xarray as xr
 from jaxtyping import Float
 
 from onebasin.analysis.predictive.classification import class_log_probability
-from onebasin.models import BayesianNetwork, NetworkTarget, predict, schema
+from onebasin.models import BayesianNetwork, NetworkTarget, predict
 from onebasin.models.data import Dataset
+from onebasin.posteriors import schema
 
 from ..lab import Cell, Context, Outcomes
 from ..lab.images import image_split

@@ -11,8 +11,9 @@ from onebasin.analysis.gaussian import fit_gaussian
 from onebasin.analysis.gaussian.distillation import distil
 from onebasin.inference import SymmetrisedSettings
 from onebasin.inference.density.evaluate import log_density
-from onebasin.models import NetworkTarget, schema
+from onebasin.models import NetworkTarget
 from onebasin.models.symmetry.blocks import Exchangeable, blocks_of
+from onebasin.posteriors import schema
 
 from ..lab import Cell, Context, Outcomes
 from ..lab.making import sample, symmetrise

@@ -15,13 +15,14 @@ from onebasin.analysis.alignment import align
 from onebasin.analysis.posterior.elbo import elbo
 from onebasin.analysis.posterior.summary import summary
 from onebasin.analysis.posterior.unit_activity import unit_activity
-from onebasin.analysis.posterior.view import as_view
 from onebasin.analysis.predictive.classification import set_coverage
 from onebasin.analysis.predictive.convergence import summarise_predictions
 from onebasin.analysis.predictive.points import Points, Predicted, distances, predict_points
 from onebasin.inference.variational.gap import mixture_gap
-from onebasin.models import NetworkTarget, schema
+from onebasin.models import NetworkTarget
 from onebasin.models.symmetry.blocks import Exchangeable, blocks_of
+from onebasin.posteriors import schema
+from onebasin.posteriors.view import as_view
 
 from ..lab import Cell, Frame, Frames, Outcomes
 from ..lab.trees import halves, tree_of

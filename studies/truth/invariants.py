@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from onebasin.analysis.posterior.draws import Draws
-from onebasin.analysis.posterior.view import View
+from onebasin.posteriors.draws import Draws
+from onebasin.posteriors.view import View
 
 from ..problems.problem import Invariant
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from onebasin.analysis.compare.reference.known import Known, nothing, without_lp
 from onebasin.analysis.diagnostics.invariants import invariants
-from onebasin.analysis.posterior.draws import Draws
-from onebasin.analysis.posterior.view import View, as_view
+from onebasin.posteriors.draws import Draws
+from onebasin.posteriors.view import View, as_view
 
 from ..problems import PROBLEMS
 from ..problems.problem import Invariant

@@ -20,9 +20,9 @@ import numpy as np
 from onebasin.analysis.alignment import align
 from onebasin.analysis.alignment.result import Alignment
 from onebasin.analysis.alignment.target import Target
-from onebasin.analysis.posterior.view import View
 from onebasin.models.symmetry.blocks import Block, Symmetry, axes_of
 from onebasin.models.symmetry.elements import Permuted, Swapped
+from onebasin.posteriors.view import View
 
 DIGITS = 5
 RULE = (

@@ -19,13 +19,13 @@ from onebasin.analysis.alignment.result import Alignment
 from onebasin.analysis.compare.reference.known import nothing, without_lp
 from onebasin.analysis.diagnostics.invariants import invariants
 from onebasin.analysis.posterior.deciding import deciding, rhat_of_entries
-from onebasin.analysis.posterior.draws import Draws
 from onebasin.analysis.posterior.quantiles import describe
-from onebasin.analysis.posterior.view import View, as_view
 from onebasin.inference import nuts
-from onebasin.models import schema
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
 from onebasin.models.symmetry.elements import labels_of
+from onebasin.posteriors import schema
+from onebasin.posteriors.draws import Draws
+from onebasin.posteriors.view import View, as_view
 
 from . import criteria
 from .invariants import measured

@@ -12,7 +12,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from onebasin.models import schema
+from onebasin.posteriors import schema
 
 from .reference import Reference, ReferenceError
 
@@ -71,7 +71,7 @@ def export(reference: Reference, folder: Path) -> tuple[Path, ...]:
 
 
 def _draws(reference: Reference) -> list[dict[str, list[float]]]:
-    from onebasin.analysis.posterior.view import as_view
+    from onebasin.posteriors.view import as_view
 
     view = as_view(reference.full)
     columns = view.draws(list(reference.info["dimensions"]))

@@ -25,12 +25,12 @@ from onebasin.inference.density.numpyro import NumpyroDensity
 from onebasin.inference.density.symmetry import TOLERANCE
 from onebasin.inference.origin import origin_of
 from onebasin.inference.posterior import build
-from onebasin.models import schema
 from onebasin.models.symmetry import words
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
 from onebasin.models.symmetry.canonical import canonical, ordered_by
 from onebasin.models.symmetry.group import Group
 from onebasin.models.target import Target
+from onebasin.posteriors import schema
 
 Values = Mapping[str, np.ndarray]
 """Arrays (draw, *event) by variable."""

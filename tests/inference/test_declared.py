@@ -12,10 +12,10 @@ import pytest
 
 import onebasin as ob
 from onebasin import Exchangeable, Target, inference, stan
-from onebasin.analysis.posterior.view import as_view
 from onebasin.inference import declared
 from onebasin.inference.density.symmetry import SymmetryError
 from onebasin.models import BayesianNetwork, Network
+from onebasin.posteriors.view import as_view
 
 FREE_MIXTURE = Path(__file__).parents[1] / "stan" / "programs" / "known" / "free_mixture.stan"
 BLOCK = Exchangeable({"mu": 0})

@@ -4,7 +4,8 @@ import sys
 import numpy as np
 import pytest
 
-from onebasin.models import BayesianNetwork, Exchangeable, Network, schema
+from onebasin.models import BayesianNetwork, Exchangeable, Network
+from onebasin.posteriors import schema
 
 
 @pytest.mark.parametrize("value", [{"a": [1, 2.5]}, [1.0, 2.0], [], None, "text", 3, 2.5])
@@ -61,7 +62,7 @@ def test_no_word_stands_for_two_things():
 
 
 def test_schema_loads_no_jax():
-    script = "import sys, onebasin.models.schema; print('jax' in sys.modules)"
+    script = "import sys, onebasin.posteriors.schema; print('jax' in sys.modules)"
     result = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from onebasin.models.storable import check_amount, check_values
+from onebasin.posteriors.storable import check_amount, check_values
 
 
 def check(values, **dims):

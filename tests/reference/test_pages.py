@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import runpy
 
-from onebasin.models import schema
+from onebasin.posteriors import schema
 
 from .docstrings import ROOT
 

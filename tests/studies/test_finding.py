@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onebasin.analysis.posterior.view import as_view
 from onebasin.inference.posterior import open_posterior
+from onebasin.posteriors.view import as_view
 from onebasin.studies.commands import finding
 
 PROGRAMS = Path(__file__).parents[2] / "notebooks" / "programs"

@@ -9,7 +9,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from onebasin.analysis.posterior.view import as_view
 from onebasin.inference import (
     AdviSettings,
     EnsembleSettings,
@@ -24,6 +23,7 @@ from onebasin.inference import (
 from onebasin.inference.posterior import open_posterior
 from onebasin.models.symmetry.blocks import from_json
 from onebasin.models.symmetry.evidence import Evidence
+from onebasin.posteriors.view import as_view
 from onebasin.studies.commands import sampling
 from onebasin.studies.commands.method_settings import NETWORKS_ALONE
 from onebasin.studies.methods import infer

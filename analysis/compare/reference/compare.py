@@ -10,12 +10,12 @@ import pandas as pd
 import xarray as xr
 
 from onebasin.base.checks import check_seed
-from onebasin.models import schema
+from onebasin.posteriors import schema
+from onebasin.posteriors.draws import Draws, variable_of
+from onebasin.posteriors.view import Posterior, View, as_view
 
 from ...alignment import align
-from ...posterior.draws import Draws, variable_of
 from ...posterior.quantiles import describe
-from ...posterior.view import Posterior, View, as_view
 from ...predictive.points import (
     CLASS_DISTANCES,
     REGRESSION_DISTANCES,

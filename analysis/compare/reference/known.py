@@ -13,16 +13,16 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import pandas as pd
 
-from onebasin.models import schema
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
+from onebasin.posteriors import schema
+from onebasin.posteriors.draws import Draws, entry_names
+from onebasin.posteriors.view import View, as_view
 
 from ...alignment import align
 from ...alignment.target import Target
 from ...diagnostics.invariants import invariants
 from ...posterior.deciding import deciding
-from ...posterior.draws import Draws, entry_names
 from ...posterior.quantiles import describe
-from ...posterior.view import View, as_view
 
 NEEDED = (
     "mean",

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from onebasin.base.numbers import format_number
+from onebasin.posteriors.view import View
 
 from ...figures.predictive_band import Curve, PredictiveBand, plot_predictive_band, predictive_band
-from ...posterior.view import View
 from ..page import FigureItem
 
 PLACES = 80

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from onebasin.base.numbers import format_number
-from onebasin.models import schema
+from onebasin.posteriors import schema
 
 from ...figures.by_arviz import drawn, few
 from .. import seen

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from onebasin.base.numbers import format_number
-from onebasin.models import schema
+from onebasin.posteriors import schema
 
 from ...figures.training import plot_loss
 from ..page import FigureItem, Note, Section

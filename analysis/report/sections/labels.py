@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 
 from onebasin.base.numbers import format_number
+from onebasin.posteriors.draws import Draws
 
 from ...diagnostics.result import AlignedDiagnosis
 from ...figures.by_arviz import drawn, few
 from ...figures.labellings import plot_labellings
-from ...posterior.draws import Draws
 from ...posterior.modes import modes_of
 from .. import seen
 from ..page import Details, FigureItem, Note, Part, Section

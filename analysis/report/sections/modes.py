@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 
 from onebasin.base.numbers import format_number
-from onebasin.models import schema
+from onebasin.posteriors import schema
 
 from ...figures.modes import plot_modes
 from ...posterior.modes import APART, MATTERS, ModesSummary, modes_of, share

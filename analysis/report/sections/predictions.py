@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from onebasin.base.numbers import format_number
-from onebasin.models import schema
+from onebasin.posteriors import schema
 
 from ...figures.by_arviz import drawn
 from ..cells import Column, Row, Table, TableCell

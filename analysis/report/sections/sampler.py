@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.ticker import MaxNLocator
 
 from onebasin.base.numbers import format_number
-from onebasin.models import schema
+from onebasin.posteriors import schema
 
 from ...figures.by_arviz import drawn, few, of_stats
 from ...figures.style import CHAIN_COLOURS

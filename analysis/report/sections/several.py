@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onebasin.base.numbers import format_number
+from onebasin.posteriors.view import View
 
 from ...figures.by_arviz import drawn, few
 from ...figures.style import CHAIN_COLOURS
-from ...posterior.view import View
 from ..page import Details, FigureItem, Note, Part, Section
 from ..parameter_tables import grouped_table
 from ..posterior_figures import elbo_figure

@@ -16,7 +16,7 @@ from jaxtyping import Int
 
 from onebasin.analysis.alignment.proximity import Nearest, nearest
 from onebasin.models import BayesianNetwork
-from onebasin.models.schema import LOG_GROUP_ORDER, MODEL, MUTUAL_INFORMATION, WALL_TIME
+from onebasin.posteriors.schema import LOG_GROUP_ORDER, MODEL, MUTUAL_INFORMATION, WALL_TIME
 
 from ...lab import Frame, Outcomes, Row
 from ...lab.images import classifier, image_split

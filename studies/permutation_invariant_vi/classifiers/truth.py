@@ -18,8 +18,9 @@ from onebasin.analysis.compare.thinning import independent_draws
 from onebasin.analysis.compare.two_sample import energy_distance
 from onebasin.analysis.predictive.classification import agreement, total_variation
 from onebasin.analysis.predictive.points import Points, predict_points
-from onebasin.models import BayesianNetwork, schema
+from onebasin.models import BayesianNetwork
 from onebasin.models.data import Dataset
+from onebasin.posteriors import schema
 
 from ...lab.trees import halves, prior_draws, tree_of
 from ..design import TruthSettings, units

@@ -6,7 +6,7 @@ import xarray as xr
 
 from onebasin import BayesianNetwork, Categorical, Gaussian, Network, NormalPrior, Parametrisation
 from onebasin.analysis.compare.comparable import check_comparable, stored_points, unlike_weights
-from onebasin.analysis.posterior.view import as_view
+from onebasin.posteriors.view import as_view
 
 NETWORK = Network(2, (3,), activation="tanh")
 MODEL = BayesianNetwork(NETWORK)

@@ -6,7 +6,7 @@ import pytest
 from onebasin.analysis.compare.compare import compare
 from onebasin.analysis.compare.labels import labelled_as
 from onebasin.analysis.compare.moments import compare_moments
-from onebasin.analysis.posterior.view import as_view
+from onebasin.posteriors.view import as_view
 
 
 @pytest.fixture

@@ -8,9 +8,7 @@ import xarray as xr
 
 from onebasin.analysis.diagnostics.aligned import _basins, diagnose_aligned
 from onebasin.analysis.diagnostics.invariants import invariants
-from onebasin.analysis.posterior.draws import Draws
 from onebasin.analysis.posterior.summary import summary
-from onebasin.analysis.posterior.view import as_view
 from onebasin.models import (
     BayesianNetwork,
     Complement,
@@ -22,6 +20,8 @@ from onebasin.models import (
 )
 from onebasin.models.symmetry.blocks import to_json
 from onebasin.models.symmetry.elements import Permuted
+from onebasin.posteriors.draws import Draws
+from onebasin.posteriors.view import as_view
 
 MIXTURE = (Exchangeable({"mu": 0, "sigma": 0}),)
 
@@ -231,7 +231,7 @@ def test_chains_are_joined_without_all_draws_at_once(rng, monkeypatch):
     values = rng.normal(size=(4, 400, 3))
     values[2:, :, 1] += 5
     draws = as_view(tree_of({"mu": values}, symmetry=())).draws()
-    monkeypatch.setattr("onebasin.analysis.posterior.draws.BLOCK_BYTES", 8 * 4 * 400)
+    monkeypatch.setattr("onebasin.posteriors.draws.BLOCK_BYTES", 8 * 4 * 400)
     assert len(list(draws.parts())) == len(draws.names)
     monkeypatch.setattr(Draws, "values", property(lambda draws: pytest.fail("all draws are read")))
     assert _basins(draws) == ((0, 1), (2, 3))

@@ -8,8 +8,8 @@ import xarray as xr
 
 from onebasin.analysis.diagnostics.diagnose import diagnose
 from onebasin.analysis.posterior.modes import modes_of
-from onebasin.analysis.posterior.view import as_view
-from onebasin.models import schema
+from onebasin.posteriors import schema
+from onebasin.posteriors.view import as_view
 
 
 def posterior(centres: np.ndarray, modes: xr.Dataset | None = None) -> xr.DataTree:

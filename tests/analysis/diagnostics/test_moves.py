@@ -8,10 +8,10 @@ from onebasin.analysis.diagnostics.answers import _moves
 from onebasin.analysis.diagnostics.facts import gather
 from onebasin.analysis.diagnostics.labels import Labels
 from onebasin.analysis.diagnostics.measure import measure
-from onebasin.analysis.posterior.view import as_view
 from onebasin.models.symmetry.blocks import Complement, Exchangeable, Flip
 from onebasin.models.symmetry.whole import Whole
 from onebasin.models.symmetry.words import spell
+from onebasin.posteriors.view import as_view
 
 
 class Swap(Whole):

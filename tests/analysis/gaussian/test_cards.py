@@ -5,8 +5,8 @@ import pytest
 
 import onebasin as ob
 from onebasin.analysis.gaussian.distilled import Distilled
-from onebasin.analysis.posterior.view import as_view
-from onebasin.models import schema
+from onebasin.posteriors import schema
+from onebasin.posteriors.view import as_view
 
 from ...cards import check_page
 

@@ -5,8 +5,8 @@ import pytest
 from arviz_stats.base import array_stats
 from scipy.stats import norm
 
-from onebasin.analysis.posterior.draws import Draws
 from onebasin.analysis.posterior.quantiles import DESCRIBED, QUANTILES, describe
+from onebasin.posteriors.draws import Draws
 
 
 def correlated(rng, rho=0.6, shape=(4, 500, 3)):

@@ -13,9 +13,9 @@ import xarray as xr
 from numpyro.infer import MCMC, NUTS
 
 import onebasin as ob
-from onebasin.analysis.posterior.view import as_view
 from onebasin.base.checks import check_paths
 from onebasin.base.errors import PosteriorFileError
+from onebasin.posteriors.view import as_view
 
 HEADER = "# stan_version_major = 2\n# model = m_model\n# method = sample\n# num_samples = {draws}\n"
 

@@ -9,11 +9,11 @@ from onebasin.analysis.alignment import align
 from onebasin.analysis.compare.compare import compare
 from onebasin.analysis.diagnostics.aligned import diagnose_aligned
 from onebasin.analysis.diagnostics.diagnose import diagnose
-from onebasin.analysis.posterior.symmetry_caveat import symmetry_caveat, symmetry_status
-from onebasin.analysis.posterior.view import as_view
 from onebasin.analysis.report import posterior_report, render
 from onebasin.models.symmetry.blocks import Exchangeable, to_json
 from onebasin.models.symmetry.evidence import Evidence
+from onebasin.posteriors.symmetry import symmetry_caveat, symmetry_status
+from onebasin.posteriors.view import as_view
 
 BLOCKS = (Exchangeable({"mu": 0}),)
 WHOLE = Evidence(points=5, draws=8)

@@ -8,12 +8,12 @@ from numpyro import distributions as dist
 
 import onebasin as ob
 from onebasin.analysis.posterior.unit_activity import normal_divergence, ordered_divergence
-from onebasin.analysis.posterior.view import as_view
 from onebasin.analysis.posterior.weight_moments import weight_moments
 from onebasin.inference.density.network import density_of
 from onebasin.models import BayesianNetwork, Gaussian, Network, NormalPrior, Parametrisation
 from onebasin.models.charts.distributions import OrderedNormal
 from onebasin.models.symmetry.blocks import to_json
+from onebasin.posteriors.view import as_view
 
 from ...cards import check_page
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from onebasin.analysis.posterior.columns import Columns
-from onebasin.analysis.posterior.draws import Draws, lay_out
 from onebasin.analysis.posterior.summary import summary
 from onebasin.analysis.posterior.units import is_constant, power_of_two, units_of
+from onebasin.posteriors.columns import Columns
+from onebasin.posteriors.draws import Draws, lay_out
 
 FREE_OF_UNITS = ["rhat", "ess_bulk", "ess_tail"]
 IN_UNITS = ["mean", "sd", "mcse_mean"]

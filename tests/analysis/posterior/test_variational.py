@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from onebasin.analysis.posterior.variational import elbo_trace, khat_limit, log_ratios, pareto_khat
-from onebasin.analysis.posterior.view import as_view
+from onebasin.posteriors.view import as_view
 
 DRAWS = 4000
 

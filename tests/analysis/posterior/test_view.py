@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from onebasin.analysis.posterior.draws import entry_names
-from onebasin.analysis.posterior.view import as_view
+from onebasin.posteriors.draws import entry_names
+from onebasin.posteriors.view import as_view
 
 
 def test_draws_names_and_orders_scalar_entries(make_mcmc, rng):

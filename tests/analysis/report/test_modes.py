@@ -6,13 +6,13 @@ import xarray as xr
 
 from onebasin.analysis.diagnostics.diagnose import diagnose
 from onebasin.analysis.posterior.modes import modes_of
-from onebasin.analysis.posterior.view import as_view
 from onebasin.analysis.report import posterior_report, render
 from onebasin.analysis.report.sections.modes import modes
 from onebasin.analysis.report.subject import Subject
-from onebasin.models import schema
 from onebasin.models.symmetry import Exchangeable
 from onebasin.models.symmetry.blocks import to_json
+from onebasin.posteriors import schema
+from onebasin.posteriors.view import as_view
 
 from .conftest import Page, assert_self_contained
 

@@ -13,7 +13,7 @@ from scipy.special import log_softmax
 from scipy.stats import norm
 
 import onebasin as ob
-from onebasin.models.network_groups import network_groups
+from onebasin.posteriors.network_groups import network_groups
 
 pytestmark = pytest.mark.filterwarnings("ignore:Estimated shape parameter")
 RNG = np.random.default_rng(4)
@@ -87,7 +87,7 @@ def test_a_gaussian(chains, tmp_path):
 
 def test_a_block_of_draws_is_like_all_at_once(chains, monkeypatch):
     draws = {str(n): v.values for n, v in chains["posterior"].items()}
-    monkeypatch.setattr("onebasin.models.network_groups.BLOCK", 12 * 7)
+    monkeypatch.setattr("onebasin.posteriors.network_groups.BLOCK", 12 * 7)
     found = network_groups(REGRESSION, draws, NUMBERS.x, NUMBERS.y, seed=0, limit_mb=1)
     whole = chains["log_likelihood"]["y"].values
     np.testing.assert_allclose(found["log_likelihood"].values["y"], whole, rtol=1e-5)

@@ -10,7 +10,7 @@ import pytest
 import onebasin as ob
 from onebasin.inference.origin import Origin
 from onebasin.inference.posterior import build
-from onebasin.models.kinds import GENERATED, TRANSFORMED
+from onebasin.posteriors.kind_names import GENERATED, TRANSFORMED
 
 PROGRAMS = Path(__file__).parents[2] / "stan" / "programs" / "known"
 KINDS = {"lprior": TRANSFORMED, "log_lik": GENERATED, "y_rep": GENERATED, "y_hat": GENERATED}

@@ -15,8 +15,8 @@ from onebasin.base.errors import WriteError
 from onebasin.base.files.pieces import PIECE, is_read_later
 from onebasin.inference.mcmc.gathered import Gathered
 from onebasin.inference.posterior import build
-from onebasin.models.formats import room, scratch
-from onebasin.models.network_groups import network_groups
+from onebasin.posteriors import room, scratch
+from onebasin.posteriors.network_groups import network_groups
 
 
 def filled(folder: Path | None) -> Gathered:
@@ -127,7 +127,7 @@ def test_only_what_is_in_a_file_and_large_is_read_later(tmp_path: Path):
 def test_what_a_network_predicts_is_laid_down_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, likelihood: Any
 ):
-    monkeypatch.setattr("onebasin.models.network_groups.BLOCK", 20)
+    monkeypatch.setattr("onebasin.posteriors.network_groups.BLOCK", 20)
     rng = np.random.default_rng(0)
     model = ob.BayesianNetwork(ob.Network(1, (2,), 2), likelihood=likelihood)
     x = rng.normal(size=(4, 1))

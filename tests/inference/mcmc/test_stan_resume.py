@@ -14,7 +14,7 @@ import xarray as xr
 import onebasin as ob
 from onebasin.inference.mcmc import stan as engine
 from onebasin.inference.mcmc.stan_kept import GoingOn
-from onebasin.models import schema
+from onebasin.posteriors import schema
 from onebasin.stan.adaptation import Adaptation
 from onebasin.stan.errors import StanRunError
 

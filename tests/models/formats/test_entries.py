@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from onebasin.models.formats.entries import bracketed, dotted, gather, split
+from onebasin.posteriors.entries import bracketed, dotted, gather, split
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ import xarray as xr
 
 from onebasin.base.errors import PosteriorFileError
 from onebasin.inference.posterior import open_posterior, save
-from onebasin.models.formats.adopted import adopted
-from onebasin.models.formats.naming import grouped, stem
+from onebasin.posteriors.adopt import adopted
+from onebasin.posteriors.naming import grouped, stem
 
 DIMS = ("chain", "draw")
 

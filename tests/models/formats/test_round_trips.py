@@ -11,7 +11,7 @@ import xarray as xr
 from onebasin.base.errors import InUse, NameTaken, PosteriorFileError
 from onebasin.base.files.locks import locked
 from onebasin.inference.posterior import open_posterior, save
-from onebasin.models.formats import writing
+from onebasin.posteriors import writing
 
 WHOLE = ("run.nc", "run.zarr", "run.zarr.zip", "run")
 DRAWS = ("run.csv", "run.json", "run.json.zip")

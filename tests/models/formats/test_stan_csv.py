@@ -8,7 +8,7 @@ import pytest
 
 from onebasin.base.errors import PosteriorFileError
 from onebasin.inference.posterior import open_posterior
-from onebasin.models.formats import csv_blocks
+from onebasin.posteriors import csv_blocks
 
 from . import chains
 

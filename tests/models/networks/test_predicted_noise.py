@@ -11,12 +11,12 @@ from scipy import special, stats
 import onebasin as ob
 from onebasin.analysis.compare.comparable import unlike_weights
 from onebasin.analysis.diagnostics.invariants import invariants
-from onebasin.analysis.posterior.view import as_view
 from onebasin.analysis.predictive.drawn import draw_regression
 from onebasin.analysis.predictive.heldout import predict_held_out
 from onebasin.analysis.predictive.points import Points, predict_points
 from onebasin.inference.posterior import build
-from onebasin.models.network_groups import network_groups
+from onebasin.posteriors.network_groups import network_groups
+from onebasin.posteriors.view import as_view
 
 MODEL = ob.BayesianNetwork(
     ob.Network(2, (4,), out_dim=2), ob.Gaussian("predicted", noise_scale=0.6)

@@ -9,7 +9,7 @@ import xarray as xr
 
 import onebasin as ob
 from onebasin.base.files.pieces import PIECE, in_pieces
-from onebasin.models.formats.writing import write_tree
+from onebasin.posteriors.writing import write_tree
 
 LENGTH = 6 * PIECE // (8 * 2 * 30)
 

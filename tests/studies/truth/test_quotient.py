@@ -12,7 +12,6 @@ import pytest
 
 import onebasin as ob
 from onebasin.analysis.posterior.quantiles import describe
-from onebasin.analysis.posterior.view import as_view
 from onebasin.base.errors import StudyError
 from onebasin.base.precision import precision
 from onebasin.inference.density.numpyro import NumpyroDensity
@@ -20,6 +19,7 @@ from onebasin.inference.density.values import NumpyroValues
 from onebasin.inference.posterior import build
 from onebasin.models import Exchangeable
 from onebasin.models.charts.distributions import OrderedNormal
+from onebasin.posteriors.view import as_view
 from onebasin.studies.problems import PROBLEMS
 from onebasin.studies.truth import checker
 from onebasin.studies.truth.order import Order, order_of_problem

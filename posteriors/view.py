@@ -1,6 +1,6 @@
 """A posterior read once: its groups, draws by parameter name, statistics, network, symmetry, attributes.
 
-What a posterior holds is told in docs/reference/posterior.md, and its words are those of `models.schema`. What a
+What a posterior holds is told in docs/reference/posterior.md, and its words are those of `posteriors.schema`. What a
 view has parsed it keeps, and it never writes to the tree.
 """
 
@@ -19,12 +19,11 @@ import xarray as xr
 from jaxtyping import Float
 
 from onebasin.base.checks import check_paths
-from onebasin.models import schema
-from onebasin.models.formats.adopted import adopted
-from onebasin.models.formats.objects import convert, names_files
-from onebasin.models.formats.opening import open_tree
 from onebasin.models.symmetry.words import as_symmetry
 
+from . import schema
+from .adopt import adopted
+from .convert import convert, names_files
 from .draws import (
     Draws,
     check_dims,
@@ -35,6 +34,7 @@ from .draws import (
     refuse_broken,
 )
 from .kinds import Kinds, kinds_of
+from .opening import open_tree
 
 if TYPE_CHECKING:
     from onebasin.models.networks.bayesian import BayesianNetwork

@@ -11,10 +11,11 @@ from pathlib import Path
 import numpy as np
 from scipy.special import log_softmax
 
-from .formats.room import Room
-from .networks.bayesian import BayesianNetwork
-from .networks.prediction import mean_and_sd, predict
+from onebasin.models.networks.bayesian import BayesianNetwork
+from onebasin.models.networks.prediction import mean_and_sd, predict
+
 from .pointwise import DrawGroup, Values, every_which
+from .room import Room
 from .schema import LOG_LIKELIHOOD, OUTPUTS, POSTERIOR_PREDICTIVE
 
 BLOCK = 2**22

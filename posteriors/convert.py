@@ -9,8 +9,8 @@ from typing import Any
 
 import xarray as xr
 
-from .. import schema
-from .adopted import adopted
+from . import schema
+from .adopt import adopted
 from .opening import open_tree
 
 

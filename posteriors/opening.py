@@ -12,11 +12,10 @@ from onebasin.base.errors import PosteriorFileError
 from onebasin.base.files import netcdf
 from onebasin.base.files.faults import FormatError
 
-from .. import schema
-from . import draws_csv, draws_json, stan_csv, zarr_store
-from .adopted import adopted
+from . import draws_csv, draws_json, schema, stan_csv, zarr_store
+from .adopt import adopted
 from .csv_blocks import survey
-from .joining import join
+from .join import join
 from .naming import expanded, is_csv
 
 if TYPE_CHECKING:

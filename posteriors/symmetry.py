@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from onebasin.models import schema
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes, to_json
 from onebasin.models.symmetry.evidence import DECLARED, UNRECORDED
 
+from . import schema
 from .view import View
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from .. import schema
+from . import schema
 
 _ENTRY = re.compile(r"(?P<name>\w+) = (?P<value>.*?)(?: \(Default\))?")
 _SECONDS = re.compile(r"([\d.e+-]+) seconds \((Warm-up|Sampling)\)")

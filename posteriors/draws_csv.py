@@ -15,7 +15,7 @@ import numpy as np
 from onebasin.base.files.claims import ClaimError
 from onebasin.base.files.faults import FormatError
 
-from .. import schema
+from . import schema
 from .csv_blocks import blocks, rows_at_once
 from .entries import Entries, dotted, gather
 from .scratch import Scratch

@@ -15,7 +15,7 @@ import xarray as xr
 from onebasin.base.errors import WriteError
 from onebasin.base.files.claims import ClaimError
 
-from ..pointwise import Values
+from .pointwise import Values
 from .scratch import Scratch
 
 LARGE = 2**25

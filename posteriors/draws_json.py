@@ -19,10 +19,10 @@ from onebasin.base.files.faults import FormatError
 from onebasin.base.files.zips import member_of
 from onebasin.base.jsonable import parse_json
 
-from .. import schema
-from ..storable import check_values
+from . import schema
 from .draws_csv import real_draws
 from .entries import bracketed, gather
+from .storable import check_values
 
 if TYPE_CHECKING:
     import xarray as xr

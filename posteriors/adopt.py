@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .. import schema
+from . import schema
 
 if TYPE_CHECKING:
     import xarray as xr

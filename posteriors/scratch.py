@@ -19,7 +19,7 @@ from onebasin.base.files.claims import ClaimError, in_words
 from onebasin.base.files.leftovers import temporary_folder
 from onebasin.base.files.sink import Sink
 
-from ..schema import SAMPLE_DIMS
+from .schema import SAMPLE_DIMS
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -17,10 +17,10 @@ import numpy as np
 
 from onebasin.base.files.faults import FormatError
 from onebasin.base.files.pieces import in_file, pieces
+from onebasin.models.symmetry.evidence import Evidence
 
-from .. import schema
-from ..symmetry.evidence import Evidence
-from .adopted import adopted
+from . import schema
+from .adopt import adopted
 from .scratch import close_with
 
 if TYPE_CHECKING:

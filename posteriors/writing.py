@@ -15,8 +15,7 @@ from onebasin.base.files.faults import FormatError
 from onebasin.base.files.folders import replacing_folder
 from onebasin.base.notices import notice
 
-from .. import schema
-from . import draws_csv, draws_json, zarr_store
+from . import draws_csv, draws_json, schema, zarr_store
 
 if TYPE_CHECKING:
     import xarray as xr

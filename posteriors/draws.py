@@ -18,9 +18,8 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from onebasin.models.schema import SAMPLE_DIMS
-
 from .columns import BLOCK_BYTES, Columns
+from .schema import SAMPLE_DIMS
 
 MIN_DRAWS = 4
 

@@ -13,8 +13,8 @@ from typing import Literal, get_args
 
 import xarray as xr
 
-from onebasin.models import schema
-from onebasin.models.kinds import is_named_as_generated
+from . import schema
+from .kind_names import is_named_as_generated
 
 Kind = Literal["parameter", "transformed", "generated"]
 

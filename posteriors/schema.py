@@ -18,9 +18,9 @@ import numpy as np
 from onebasin.base.jsonable import parse_json
 
 if TYPE_CHECKING:
-    from .networks.bayesian import BayesianNetwork
-    from .symmetry.blocks import Symmetry
-    from .symmetry.evidence import Evidence
+    from onebasin.models.networks.bayesian import BayesianNetwork
+    from onebasin.models.symmetry.blocks import Symmetry
+    from onebasin.models.symmetry.evidence import Evidence
 
 Attributes = Mapping[Any, Any]
 
@@ -190,7 +190,7 @@ def decode(attributes: Attributes, name: str) -> Any:
 
 def encode_symmetry(symmetry: Symmetry) -> str:
     """Give the attribute `symmetry`."""
-    from .symmetry.blocks import to_json
+    from onebasin.models.symmetry.blocks import to_json
 
     return to_json(symmetry)
 
@@ -206,7 +206,7 @@ def symmetry_of(attributes: Attributes) -> Symmetry:
     text = attributes.get(SYMMETRY)
     if not text:
         return ()
-    from .symmetry.blocks import (
+    from onebasin.models.symmetry.blocks import (
         from_json,
     )  # loads JAX, which a posterior without one can do without
 
@@ -218,7 +218,7 @@ def evidence_of(attributes: Attributes) -> Evidence | None:
     text = attributes.get(SYMMETRY_EVIDENCE)
     if not isinstance(text, str) or not text:
         return None
-    from .symmetry.evidence import Evidence
+    from onebasin.models.symmetry.evidence import Evidence
 
     return Evidence.from_json(text)
 
@@ -234,6 +234,6 @@ def network_of(attributes: Attributes) -> BayesianNetwork | None:
     text = attributes.get(MODEL)
     if not text:
         return None
-    from .networks.bayesian import BayesianNetwork  # loads JAX, as above
+    from onebasin.models.networks.bayesian import BayesianNetwork  # loads JAX, as above
 
     return BayesianNetwork.from_description(text)

@@ -17,12 +17,12 @@ import numpy as np
 from onebasin.base.files.claims import ClaimError
 from onebasin.base.files.faults import FormatError
 
-from .. import schema
-from ..storable import check_names
+from . import schema
 from .csv_blocks import Survey, blocks, rows_at_once, survey
 from .entries import Entries, gather
 from .scratch import Scratch
 from .stan_header import Header, attributes, rows_of_warmup
+from .storable import check_names
 
 if TYPE_CHECKING:
     import xarray as xr
