@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from onebasin.models.data_hash import data_sha256
+from onebasin.models.data.hash import data_sha256
 from onebasin.models.numpyro_target import NumpyroTarget
 from onebasin.models.target import Named, Target
 from onebasin.posteriors import schema

@@ -14,7 +14,7 @@ from onebasin.base.card import Card
 from onebasin.base.errors import InferenceError
 from onebasin.base.precision import precision
 from onebasin.base.showing import Shown
-from onebasin.models.symmetry.base import Block
+from onebasin.models.symmetry.block import Block
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
 from onebasin.models.symmetry.elements import Part
 from onebasin.models.symmetry.evidence import Evidence

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from onebasin.models.symmetry.base import Block
+from onebasin.models.symmetry.block import Block
 
 from . import telling
 from .context import Axes, Search

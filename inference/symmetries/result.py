@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from onebasin.base.card import Card, Fact, Facts, Flag, Part, Words
 from onebasin.base.showing import Shown
-from onebasin.models.symmetry.base import Block
+from onebasin.models.symmetry.block import Block
 from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.models.symmetry.words import spell
 

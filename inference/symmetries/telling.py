@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from onebasin.models.symmetry.base import Block
+from onebasin.models.symmetry.block import Block
 from onebasin.models.symmetry.blocks import Complement, Exchangeable, Flip
 
 from .measuring import Measured, Probe

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from onebasin.models.symmetry.base import axes_of
+from onebasin.models.symmetry.block import axes_of
 
 from . import telling
 from .context import Search

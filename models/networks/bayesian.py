@@ -1,7 +1,7 @@
 """Bayesian networks: network, likelihood, prior and parametrisation, and what they mean in NumPyro.
 
 The model's log density is over constrained values; NumPyro adds the log Jacobian of the
-parametrisation's chart (`models.charts.transforms`) when it moves to the unconstrained space.
+parametrisation's chart (`models.transforms.transforms`) when it moves to the unconstrained space.
 """
 
 from __future__ import annotations

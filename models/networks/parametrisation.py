@@ -3,7 +3,7 @@
 Weights and biases are chosen freely and apart. `free` leaves them as they are. `ordered` biases
 remove the permutations of hidden units (Pourzanjani et al. 2017, section 3.1). Unit-norm incoming
 weights remove the positive scaling of ReLU-like units (section 3.2); `givens`, `givens_seamless`
-and `unit_vector` are the same constraint in three charts (`models.charts.transforms`). The last layer is
+and `unit_vector` are the same constraint in three charts (`models.transforms.transforms`). The last layer is
 always free.
 """
 
@@ -16,7 +16,7 @@ from numpyro import distributions as dist
 from onebasin.base.checks import choose
 from onebasin.base.showing import Brief
 
-from ..charts.distributions import UNIT_COLUMN_CHARTS, OrderedNormal, UnitColumns
+from ..transforms.distributions import UNIT_COLUMN_CHARTS, OrderedNormal, UnitColumns
 from .activations import ACTIVATIONS
 from .architecture import Layer, Network
 

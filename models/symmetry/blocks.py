@@ -20,7 +20,7 @@ from typing import Any
 
 from onebasin.base.jsonable import parse_json
 
-from .base import Axes, Block, axes_of
+from .block import Axes, Block, axes_of
 from .exchangeable import Exchangeable
 from .rescalable import Rescalable
 from .whole import Complement, Flip

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from .arrays import along
-from .base import Block, axes_of
+from .block import Block, axes_of
 from .blocks import Symmetry, equal_modes
 from .elements import Permuted
 

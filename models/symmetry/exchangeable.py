@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .arrays import along, complement, scale, take
-from .base import Axes, Block, Values, axes_of, check_axes, check_names
+from .block import Axes, Block, Values, axes_of, check_axes, check_names
 from .elements import Permuted, Shapes
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .base import Block
+from .block import Block
 from .blocks import Symmetry
 from .elements import Element, Part, Shapes
 

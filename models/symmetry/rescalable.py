@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .arrays import along, scale
-from .base import Axes, Block, Values, check_axes
+from .block import Axes, Block, Values, check_axes
 from .elements import Scaled
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .arrays import complement, negate
-from .base import Axes, Block, Values, check_names
+from .block import Axes, Block, Values, check_names
 from .elements import Shapes, Swapped
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from .base import axes_of
+from .block import axes_of
 from .blocks import Block, Complement, Exchangeable, Flip, Symmetry, check_blocks
 from .elements import Shapes
 

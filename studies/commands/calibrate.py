@@ -164,8 +164,8 @@ def _family(
 ) -> Iterator[Family]:
     """The family that the words say; modules of the user's can be imported meanwhile."""
     from onebasin.inference.calibration.family import Family
+    from onebasin.models.numpyro_file import loaded, model_file_in
 
-    from ..model_file import loaded, model_file_in
     from .symmetries import parse_exchangeable
 
     symmetry: Any = parse_exchangeable(exchangeable)

@@ -70,9 +70,9 @@ def sample(
     console.prepare_jax()
     console.quieten_stan()
     from onebasin.analysis.diagnostics.diagnose import diagnose
+    from onebasin.models.numpyro_file import model_file_in
     from onebasin.posteriors.view import as_view
 
-    from ..model_file import model_file_in
     from . import sampling
     from .findings import write_findings
     from .method_settings import engine_for, settings_for

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from onebasin.base.errors import NameTaken, StudyError, WriteError, check_seed
 from onebasin.inference import HmcSettings, MclmcSettings, NutsSettings
+from onebasin.models.numpyro_file import ModelFile, loaded, model_file_in
 from onebasin.posteriors import schema
 
 from ..methods import Settings, infer
-from ..model_file import ModelFile, loaded, model_file_in
 from . import finding
 from .groups import Groups
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from onebasin.base.errors import StudyError
+from onebasin.models.numpyro_file import model_file_in
 from onebasin.models.target import Target
 
-from ..model_file import model_file_in
 from ..problems import PROBLEMS
 from ..truth.order import LEAST_THIN, MOST_THIN, Order, order_of_problem
 from . import finding

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from onebasin.base.errors import OnebasinError, StudyError
+from onebasin.models.numpyro_file import ModelFile, loaded
 
 from ..lab import CellFailed
-from ..model_file import ModelFile, loaded
 from ..truth import open_reference
 from ..truth.writing import sha256
 

@@ -164,7 +164,7 @@ def test_chart_s_jacobian_both_ways_in_three_dimensions(name, chart):
 
 
 def test_planted_error_in_a_jacobian_moves_the_evidence(monkeypatch):
-    from onebasin.models.charts.transforms import UnconstrainedGivensTransform as Chart
+    from onebasin.models.transforms.transforms import UnconstrainedGivensTransform as Chart
 
     right = Chart.log_abs_det_jacobian
     monkeypatch.setattr(Chart, "log_abs_det_jacobian", lambda *a, **k: 0.9 * right(*a, **k))

@@ -13,7 +13,7 @@ from numpyro import distributions as dist
 
 from onebasin.inference.origin import origin_of
 from onebasin.models import BayesianNetwork, Network, Target
-from onebasin.models.data_hash import data_sha256
+from onebasin.models.data.hash import data_sha256
 from onebasin.stan import stan_program
 
 Y = np.array([0.5, 1.5, 2.5])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from onebasin.inference.posterior import open_posterior
-from onebasin.studies.model_file import ModelFile, loaded, model_file_in
+from onebasin.models.numpyro_file import ModelFile, loaded, model_file_in
 
 MODEL = """
 import numpyro

@@ -11,8 +11,8 @@ from onebasin.analysis.posterior.unit_activity import normal_divergence, ordered
 from onebasin.analysis.posterior.weight_moments import weight_moments
 from onebasin.inference.density.network import density_of
 from onebasin.models import BayesianNetwork, Gaussian, Network, NormalPrior, Parametrisation
-from onebasin.models.charts.distributions import OrderedNormal
 from onebasin.models.symmetry.blocks import to_json
+from onebasin.models.transforms.distributions import OrderedNormal
 from onebasin.posteriors.view import as_view
 
 from ...cards import check_page

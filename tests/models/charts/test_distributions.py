@@ -9,7 +9,7 @@ import pytest
 from numpyro.distributions import biject_to
 from scipy import stats
 
-from onebasin.models.charts.distributions import UNIT_COLUMN_CHARTS, OrderedNormal, UnitColumns
+from onebasin.models.transforms.distributions import UNIT_COLUMN_CHARTS, OrderedNormal, UnitColumns
 
 
 def test_ordered_normal_of_two_is_normalised():

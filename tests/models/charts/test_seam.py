@@ -12,8 +12,11 @@ import pytest
 from arviz_stats.base import array_stats
 from numpyro.infer import MCMC, NUTS
 
-from onebasin.models.charts.distributions import UnitColumns
-from onebasin.models.charts.transforms import SeamlessGivensTransform, UnconstrainedGivensTransform
+from onebasin.models.transforms.distributions import UnitColumns
+from onebasin.models.transforms.transforms import (
+    SeamlessGivensTransform,
+    UnconstrainedGivensTransform,
+)
 
 CONCENTRATION = 20.0
 GIVENS, SEAMLESS = UnconstrainedGivensTransform(), SeamlessGivensTransform()

@@ -9,13 +9,13 @@ import pytest
 from jax.test_util import check_grads
 from numpyro.distributions import biject_to
 
-from onebasin.models.charts.constraints import (
+from onebasin.models.transforms.constraints import (
     angles,
     givens_columns,
     seamless_givens_columns,
     unit_vector_columns,
 )
-from onebasin.models.charts.transforms import (
+from onebasin.models.transforms.transforms import (
     RADIUS_SD,
     AnglesTransform,
     GivensTransform,

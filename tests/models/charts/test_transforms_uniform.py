@@ -8,8 +8,8 @@ import pytest
 from numpyro.infer import MCMC, NUTS
 from scipy import stats
 
-from onebasin.models.charts.distributions import UNIT_COLUMN_CHARTS, UnitColumns
-from onebasin.models.charts.transforms import (
+from onebasin.models.transforms.distributions import UNIT_COLUMN_CHARTS, UnitColumns
+from onebasin.models.transforms.transforms import (
     SeamlessGivensTransform,
     UnconstrainedGivensTransform,
     UnitVectorTransform,

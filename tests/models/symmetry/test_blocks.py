@@ -19,10 +19,10 @@ from onebasin.models import (
     Parametrisation,
     Rescalable,
 )
-from onebasin.models.charts.distributions import UnitColumns
 from onebasin.models.networks.activations import ACTIVATIONS, Activation
 from onebasin.models.symmetry.blocks import from_json, to_json
 from onebasin.models.symmetry.elements import Permuted, Scaled
+from onebasin.models.transforms.distributions import UnitColumns
 
 X = np.random.default_rng(1).normal(size=(9, 3))
 PRIOR = NormalPrior(1.3, 0.6)

@@ -18,7 +18,7 @@ from onebasin.inference.density.numpyro import NumpyroDensity
 from onebasin.inference.density.values import NumpyroValues
 from onebasin.inference.posterior import build
 from onebasin.models import Exchangeable
-from onebasin.models.charts.distributions import OrderedNormal
+from onebasin.models.transforms.distributions import OrderedNormal
 from onebasin.posteriors.view import as_view
 from onebasin.studies.problems import PROBLEMS
 from onebasin.studies.truth import checker

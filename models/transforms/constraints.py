@@ -1,4 +1,4 @@
-"""The sets that the charts of `models.charts.transforms` map to, as NumPyro constraints.
+"""The sets that the charts of `models.transforms.transforms` map to, as NumPyro constraints.
 
 Three of them are the same set, matrices with unit-norm columns; each names the chart that a sampler
 moves in, since NumPyro looks up the transform by the constraint's type.
