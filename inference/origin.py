@@ -87,9 +87,9 @@ def origin_of(target: Target, engine: str, progress: Callable[[str], None] | Non
 
 
 def _of_stan(target: Target, progress: Callable[[str], None] | None) -> Origin:
+    from onebasin.stan.groups import check_roles
     from onebasin.stan.home.search import find_cmdstan
     from onebasin.stan.program import definition
-    from onebasin.stan.roles import check_roles
     from onebasin.stan.source import full_text
     from onebasin.stan.translation import inspect as declarations
 

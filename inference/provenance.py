@@ -9,7 +9,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from onebasin.stan.errors import CmdStanNotFound
+from onebasin.stan.home.errors import CmdStanNotFound
 from onebasin.stan.home.search import existing_cmdstan
 
 PACKAGES = ("onebasin", "jax", "numpyro", "cmdstanpy", "arviz", "numpy")

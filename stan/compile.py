@@ -29,11 +29,11 @@ from onebasin.base.files.leftovers import sweep, working_folder
 from onebasin.base.processes import run_guarded
 from onebasin.base.text import shown
 
-from .errors import StanProgramError
 from .home.bridge import bridge_folder, bridge_home, build_interface
 from .home.contents import check_whole
 from .home.directory import Home, Progress, activate
 from .home.environment import build_environment, build_flags, unfit_character
+from .home.errors import StanProgramError
 from .home.search import find_cmdstan
 from .home.turn import turn
 from .translation import NAME, ProgramInfo, Translation, in_own_names, translate

@@ -10,7 +10,7 @@ import numpy as np
 
 from onebasin.base.json_file import read_json_file
 
-from .errors import StanDataError
+from .home.errors import StanDataError
 
 
 def read_data(path: Path) -> dict[str, Any]:

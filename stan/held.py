@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from onebasin.base.text import shown
 
-from .errors import StanDataError, StanRunError
+from .home.errors import StanDataError, StanRunError
 from .interface import PRINT, Interface
 from .packing import pack, unpack
 from .translation import in_own_names

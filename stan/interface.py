@@ -12,7 +12,7 @@ from pathlib import Path
 
 from onebasin.base.text import shown
 
-from .errors import StanProgramError
+from .home.errors import StanProgramError
 
 PRINT = ctypes.CFUNCTYPE(None, POINTER(c_char), c_int)
 """The type of what takes the text that a program prints."""

@@ -15,10 +15,10 @@ from onebasin.base.text import shown
 
 from .compile import compile_library
 from .data import read_data
-from .errors import StanProgramError
 from .held import StanLibrary
 from .home.bridge import bridge_home
 from .home.directory import Progress
+from .home.errors import StanProgramError
 from .interface import Interface
 from .program import StanProgram, stan_program, write_data
 

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from stanio import Variable, parse_header
 
-from .errors import StanRunError
+from .home.errors import StanRunError
 from .words import last_words
 
 _SECONDS = re.compile(r"([\d.e+-]+) seconds \((Warm-up|Sampling)\)")

@@ -19,9 +19,9 @@ from onebasin.posteriors.storable import check_names
 
 from .compile import compile_program
 from .data import check_finite, check_numbers, read_data
-from .errors import StanDataError, StanProgramError
+from .groups import Roles, roles_of
 from .home.directory import Progress
-from .roles import Roles, roles_of
+from .home.errors import StanDataError, StanProgramError
 from .translation import ProgramInfo
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from onebasin.base.processes import run_guarded
 
-from .errors import StanRunError
+from .home.errors import StanRunError
 from .program import ReadyProgram
 from .translation import in_own_names
 from .words import last_words

@@ -17,10 +17,10 @@ from pathlib import Path
 from onebasin.base.files.leftovers import working_folder
 from onebasin.base.text import shown
 
-from .errors import CmdStanNotFound, StanProgramError
 from .home.contents import check_whole
 from .home.directory import Home
 from .home.environment import build_environment
+from .home.errors import CmdStanNotFound, StanProgramError
 
 NAME = "program"
 """What every program is called while it is translated and compiled."""

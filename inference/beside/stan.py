@@ -12,8 +12,8 @@ from onebasin.models.target import Target
 from onebasin.posteriors.kind_names import GENERATED, PARAMETER
 from onebasin.posteriors.pointwise import DrawGroup, Values
 from onebasin.posteriors.schema import LOG_LIKELIHOOD, LOG_PRIOR, POSTERIOR_PREDICTIVE
+from onebasin.stan.groups import Found, find_roles
 from onebasin.stan.program import definition
-from onebasin.stan.roles import Found, find_roles
 
 from ..origin import Origin
 

@@ -16,7 +16,7 @@ from onebasin.base.precision import precision
 from onebasin.base.settings import given_or_default
 from onebasin.models.target import Target
 from onebasin.posteriors import schema
-from onebasin.stan.errors import StanRunError
+from onebasin.stan.home.errors import StanRunError
 
 from ..definition import definition_of, engine_for
 from ..engine import engine_named

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from onebasin.stan.errors import StanError
+from onebasin.stan.home.errors import StanError
 
 from .base import ValueDensity
 

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from onebasin.base.errors import InferenceError
 from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.target import Target
-from onebasin.stan.errors import StanRunError
+from onebasin.stan.home.errors import StanRunError
 from onebasin.stan.library import open_library
 from onebasin.stan.network import pack_unconstrained
 from onebasin.stan.program import check_variables, definition

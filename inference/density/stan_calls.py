@@ -26,7 +26,7 @@ from jaxtyping import Array, Float
 
 from onebasin.base.files.cache import make_user_cache
 from onebasin.base.files.leftovers import working_folder
-from onebasin.stan.errors import HomeBuildError
+from onebasin.stan.home.errors import HomeBuildError
 from onebasin.stan.home.toolchain import find_toolchain
 from onebasin.stan.home.turn import turn
 

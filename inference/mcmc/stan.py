@@ -16,7 +16,7 @@ from onebasin.base.errors import OnebasinError, RunCancelled
 from onebasin.base.notices import notice
 from onebasin.base.progress_chains import ChainBar
 from onebasin.stan import command
-from onebasin.stan.errors import StanRunError
+from onebasin.stan.home.errors import StanRunError
 from onebasin.stan.output import Output, keep_whole_rows, read_blocks
 from onebasin.stan.program import make_ready, name_draws
 from onebasin.stan.run import run

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from onebasin.base.progress_chains import ChainBar
-from onebasin.stan.errors import StanRunError
+from onebasin.stan.home.errors import StanRunError
 
 _ITERATION = re.compile(r"Iteration:\s+(\d+) /")
 _STEP, _DIVERGENT, _ACCEPT = b"stepsize__", b"divergent__", b"accept_stat__"

@@ -15,7 +15,7 @@ import numpy as np
 
 from onebasin.base.errors import InferenceError
 from onebasin.stan import command
-from onebasin.stan.errors import StanRunError
+from onebasin.stan.home.errors import StanRunError
 from onebasin.stan.output import Output, read
 from onebasin.stan.program import ReadyProgram
 from onebasin.stan.run import run

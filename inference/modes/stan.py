@@ -14,7 +14,7 @@ from onebasin.base.errors import InferenceError
 from onebasin.base.files.leftovers import working_folder
 from onebasin.posteriors import schema
 from onebasin.stan import command
-from onebasin.stan.errors import StanRunError
+from onebasin.stan.home.errors import StanRunError
 from onebasin.stan.output import read
 from onebasin.stan.program import ReadyProgram, make_ready, name_draws
 from onebasin.stan.run import run

@@ -24,7 +24,7 @@ from onebasin.base.precision import precision
 from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.target import Target
 from onebasin.stan import command
-from onebasin.stan.errors import StanRunError
+from onebasin.stan.home.errors import StanRunError
 from onebasin.stan.network import pack_unconstrained
 from onebasin.stan.output import Output, read
 from onebasin.stan.program import make_ready, name_draws

@@ -19,11 +19,11 @@ from onebasin.base.files.leftovers import sweep, unfinished, working_folder
 from onebasin.base.files.makers import is_running
 from onebasin.base.processes import run_guarded
 
-from ..errors import HomeBuildError
 from .cache import PART, default_cache, folder_name, is_complete, sources
 from .contents import FIELD, digests
 from .directory import MARKER, Home, Progress, read_home
 from .environment import build_environment, check_home_path
+from .errors import HomeBuildError
 from .toolchain import Toolchain, Wheel, find_toolchain, find_wheel
 from .turn import turn
 

@@ -16,8 +16,8 @@ from typing import Any
 
 from onebasin.base.files.cache import user_cache
 
-from ..errors import HomeBuildError
 from .directory import MARKER
+from .errors import HomeBuildError
 from .toolchain import Toolchain, Wheel, find_toolchain, find_wheel
 
 PART = "cmdstan"

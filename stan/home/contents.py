@@ -11,8 +11,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ..errors import HomeBuildError
 from .directory import MARKER
+from .errors import HomeBuildError
 
 FIELD = "files"
 """Where the digests are in the marker; homes of earlier versions have none."""

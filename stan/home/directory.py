@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from ..errors import CmdStanNotFound
 from .environment import check_home_path
+from .errors import CmdStanNotFound
 
 Origin = Literal["CMDSTAN", "cmdstanpy default", "conda", "assembled"]
 Progress = Callable[[str], None]

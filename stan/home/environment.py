@@ -13,7 +13,7 @@ import os
 import string
 from pathlib import Path
 
-from ..errors import CmdStanNotFound
+from .errors import CmdStanNotFound
 
 _WITHHELD = frozenset(
     [

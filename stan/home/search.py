@@ -10,10 +10,10 @@ import os
 import re
 from pathlib import Path
 
-from ..errors import CmdStanNotFound
 from .assemble import assemble
 from .cache import assembled_path, is_complete
 from .directory import Home, Origin, Progress, read_home
+from .errors import CmdStanNotFound
 
 _FOLDER = re.compile(r"^cmdstan-(\d+)\.(\d+)\.(\d+)(?:-rc(\d+))?$")
 

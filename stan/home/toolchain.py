@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib import metadata, util
 from pathlib import Path
 
-from ..errors import HomeBuildError
+from .errors import HomeBuildError
 
 
 @dataclass(frozen=True)

@@ -26,9 +26,9 @@ def path(
     ] = True,
 ) -> None:
     """Print a folder for BRIDGESTAN=$(onebasin bridgestan path)."""
-    from onebasin.stan.errors import CmdStanNotFound
     from onebasin.stan.home.bridge import bridge_folder, bridge_home
     from onebasin.stan.home.cache import assembled_path, is_complete
+    from onebasin.stan.home.errors import CmdStanNotFound
 
     from . import console
 

@@ -43,9 +43,9 @@ def path(
     ] = True,
 ) -> None:
     """Print its folder, for CMDSTAN=$(onebasin cmdstan path)."""
-    from onebasin.stan.errors import CmdStanNotFound
     from onebasin.stan.home.assemble import assemble
     from onebasin.stan.home.cache import assembled_path, is_complete
+    from onebasin.stan.home.errors import CmdStanNotFound
 
     from . import console
 

@@ -128,7 +128,7 @@ def _numpyro() -> Check:
 
 
 def _toolchain() -> list[Check]:
-    from onebasin.stan.errors import HomeBuildError
+    from onebasin.stan.home.errors import HomeBuildError
     from onebasin.stan.home.soundness import cannot_run
     from onebasin.stan.home.toolchain import find_toolchain
 
@@ -153,7 +153,7 @@ def _toolchain() -> list[Check]:
 
 
 def _wheel() -> Check:
-    from onebasin.stan.errors import HomeBuildError
+    from onebasin.stan.home.errors import HomeBuildError
     from onebasin.stan.home.toolchain import find_wheel
 
     try:

@@ -14,8 +14,8 @@ from onebasin.inference import provenance
 from onebasin.inference.posterior import build
 from onebasin.inference.provenance import commit, machine, versions
 from onebasin.models.target import Target
-from onebasin.stan.errors import CmdStanNotFound
 from onebasin.stan.home.directory import Home
+from onebasin.stan.home.errors import CmdStanNotFound
 
 
 def test_versions_name_cmdstan(monkeypatch: pytest.MonkeyPatch) -> None:

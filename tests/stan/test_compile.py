@@ -14,7 +14,7 @@ from filelock import FileLock
 from onebasin.base.files.cache import CacheError
 from onebasin.base.files.makers import Maker
 from onebasin.stan.compile import compile_library, compile_program, remove_compiled
-from onebasin.stan.errors import CmdStanNotFound, StanProgramError
+from onebasin.stan.home.errors import CmdStanNotFound, StanProgramError
 from onebasin.stan.program import cmdstan_model
 from onebasin.stan.translation import inspect
 

@@ -12,7 +12,7 @@ import pytest
 from scipy.special import expit
 from scipy.stats import binom
 
-from onebasin.stan.errors import StanDataError, StanProgramError
+from onebasin.stan.home.errors import StanDataError, StanProgramError
 from onebasin.stan.home.toolchain import find_toolchain
 from onebasin.stan.interface import _FUNCTIONS
 from onebasin.stan.library import StanLibrary, open_library

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from onebasin.stan import program
-from onebasin.stan.errors import StanDataError, StanProgramError
+from onebasin.stan.home.errors import StanDataError, StanProgramError
 from onebasin.stan.program import stan_program
 from onebasin.stan.translation import ProgramInfo
 

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from onebasin.base.errors import RunCancelled
-from onebasin.stan.errors import StanRunError
+from onebasin.stan.home.errors import StanRunError
 from onebasin.stan.program import ReadyProgram
 from onebasin.stan.run import run
 from onebasin.stan.translation import ProgramInfo

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from onebasin.inference.posterior import open_posterior
-from onebasin.stan.roles import Roles
+from onebasin.stan.groups import Roles
 from onebasin.studies.commands.groups import Groups, groups_for
 
 COUNTS = Path(__file__).parents[1] / "stan" / "programs" / "known" / "counts.stan"

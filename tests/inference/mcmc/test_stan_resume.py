@@ -16,7 +16,7 @@ from onebasin.inference.mcmc import stan as engine
 from onebasin.inference.mcmc.stan_kept import GoingOn
 from onebasin.posteriors import schema
 from onebasin.stan.adaptation import Adaptation
-from onebasin.stan.errors import StanRunError
+from onebasin.stan.home.errors import StanRunError
 
 from ..known import MEAN, RATE, SHAPE, assert_mean, known_target
 

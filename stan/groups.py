@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from .errors import StanDataError, StanProgramError
+from .home.errors import StanDataError, StanProgramError
 
 _LOG_LIKELIHOOD = re.compile(r"^(?P<before>.*?)_?log_?lik(elihood)?_?(?P<after>.*)$")
 _REPLICATED = (re.compile(r"^(?P<of>.+?)_?rep$"), re.compile(r"^(?P<of>.+?)_(pred|tilde|sim)$"))
