@@ -24,12 +24,12 @@ from .analysis.plots.pair import plot_pair as plot_pair
 from .analysis.plots.predictive import plot_predictive as plot_predictive
 from .analysis.plots.traces import plot_traces as plot_traces
 from .analysis.plots.uncertainty import plot_uncertainty as plot_uncertainty
-from .analysis.posterior.elbo import elbo as elbo
-from .analysis.posterior.unit_activity import unit_activity as unit_activity
 from .analysis.predictive.convergence import summarise_predictions as summarise_predictions
 from .analysis.predictive.regression import score_predictions as score_predictions
 from .analysis.predictive.uncertainty import predictive_uncertainty as predictive_uncertainty
 from .analysis.report import report as report
+from .analysis.summaries.elbo import elbo as elbo
+from .analysis.summaries.unit_activity import unit_activity as unit_activity
 from .base.errors import InferenceError as InferenceError
 from .base.errors import OnebasinError as OnebasinError
 from .base.errors import PosteriorFileError as PosteriorFileError

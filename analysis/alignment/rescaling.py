@@ -20,7 +20,7 @@ import numpy as np
 from onebasin.models.symmetry.blocks import Rescalable, Symmetry, blocks_of
 from onebasin.models.symmetry.elements import Scaled
 
-from ..posterior.units import power_of_two
+from ..summaries.units import power_of_two
 
 GAUGES = ("balanced", "unit", "keep")
 _ROUNDS = 500

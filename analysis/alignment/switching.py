@@ -24,7 +24,7 @@ from onebasin.models.symmetry.group import Group
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import as_view
 
-from ..posterior.deciding import every_few
+from ..summaries.deciding import every_few
 from .align import align
 from .result import Alignment
 

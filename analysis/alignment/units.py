@@ -18,7 +18,7 @@ import numpy as np
 
 from onebasin.models.symmetry.blocks import Symmetry, axes_of
 
-from ..posterior.units import power_of_two
+from ..summaries.units import power_of_two
 
 Arrays = dict[str, np.ndarray]
 _STEPS = 64

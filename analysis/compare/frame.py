@@ -26,7 +26,7 @@ from onebasin.posteriors.draws import MIN_DRAWS, Draws, checked, lay_out_columns
 from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..alignment import Alignment, align
-from ..posterior.units import units_of
+from ..summaries.units import units_of
 from .labels import labelled_as
 from .thinning import MAX_DRAWS, thin
 

@@ -17,9 +17,9 @@ from onebasin.base.jsonable import json_safe
 from onebasin.posteriors.draws import Draws
 from onebasin.posteriors.view import Posterior, View, as_view
 
-from ..posterior.sampler import NAN
-from ..posterior.summary import summary
-from ..posterior.units import in_rows, units_of
+from ..summaries.sampler import NAN
+from ..summaries.summary import summary
+from ..summaries.units import in_rows, units_of
 from .labels import labelled_as
 
 

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from onebasin.base.checks import check_count
 from onebasin.posteriors.draws import Draws
 
-from ..posterior.units import is_constant
+from ..summaries.units import is_constant
 
 MAX_DRAWS = 1000
 EXCESS = 0.05

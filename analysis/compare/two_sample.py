@@ -20,7 +20,7 @@ from jaxtyping import Float
 
 from onebasin.base.checks import check_count, check_positive
 
-from ..posterior.units import power_of_two
+from ..summaries.units import power_of_two
 
 Sample = Float[np.ndarray, "draw param"]
 Other = Float[np.ndarray, "other param"]

@@ -13,7 +13,7 @@ import numpy as np
 
 from onebasin.base.card import in_brief
 
-from ..posterior.sampler import SamplerSummary, restarted
+from ..summaries.sampler import SamplerSummary, restarted
 from .approximation import fit_checks
 from .causes.modes import compare_heights
 from .checks import Check, failed, not_judged, passed

@@ -17,7 +17,7 @@ from onebasin.posteriors.draws import Draws
 from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..alignment import align, switching
-from ..posterior.summary import rhats, summary
+from ..summaries.summary import rhats, summary
 from .aligned_advice import APART, tell_aligned, warn_aligned
 from .invariants import invariants
 from .measure import measure

@@ -10,7 +10,7 @@ from .causes.modes import Heights
 from .facts import Facts
 from .integration import NAME as BIAS
 from .integration import bounds
-from .judging import Case
+from .judge import Case
 from .labels import Labels
 from .remarks import alike_parts, left_out, unjudged
 from .result import Diagnosis, Extreme

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ..posterior.variational import MIN_DRAWS_FOR_KHAT, VariationalSummary
+from ..summaries.variational import MIN_DRAWS_FOR_KHAT, VariationalSummary
 from .checks import Check, failed, not_judged, passed
 
 

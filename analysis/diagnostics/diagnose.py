@@ -14,7 +14,7 @@ from onebasin.posteriors.view import Posterior, View, as_view
 from . import answers, other_answers
 from .aligned import diagnose_aligned
 from .facts import Facts, gather
-from .judging import Case, broken, stuck
+from .judge import Case, broken, stuck
 from .labels import Labels, declared_blocks, look_for_labels
 from .measure import measure
 from .result import AlignedDiagnosis, Diagnosis

@@ -1,6 +1,6 @@
 """What a verdict looks at: the draws that decide, with R-hat and ESS of their entries, log densities, divergences.
 
-Which variables decide is told in `analysis.posterior.deciding`; their entries that never vary or are finite in no draw
+Which variables decide is told in `analysis.summaries.deciding`; their entries that never vary or are finite in no draw
 do not. A single chain is judged by R-hat of its halves.
 """
 
@@ -18,9 +18,9 @@ from onebasin.posteriors import schema
 from onebasin.posteriors.draws import entry_names
 from onebasin.posteriors.view import View
 
-from ..posterior.deciding import deciding, looked_at, rhat_of_entries
-from ..posterior.sampler import recorded
-from ..posterior.summary import bulk_ess
+from ..summaries.deciding import deciding, looked_at, rhat_of_entries
+from ..summaries.sampler import recorded
+from ..summaries.summary import bulk_ess
 from .result import Diagnosis, Extreme
 
 DECIDES = 1.05

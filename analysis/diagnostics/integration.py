@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from ..posterior.sampler import Identities, SamplerSummary
+from ..summaries.sampler import Identities, SamplerSummary
 from .checks import Check, failed, not_judged, passed
 
 NAME = "step-size bias"

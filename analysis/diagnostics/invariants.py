@@ -23,7 +23,7 @@ from onebasin.posteriors import schema
 from onebasin.posteriors.draws import Draws, checked, entry_names
 from onebasin.posteriors.view import Posterior, View, as_view
 
-from ..posterior.units import power_of_two
+from ..summaries.units import power_of_two
 
 Piece = Mapping[str, np.ndarray]
 """Some draws of variables, arrays (chain, draw, *event)."""

@@ -19,7 +19,7 @@ from onebasin.posteriors import schema
 from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.view import as_view
 
-from ..posterior.summary import summary
+from ..summaries.summary import summary
 from .aligned import diagnose_aligned
 from .facts import Facts
 from .invariants import invariants

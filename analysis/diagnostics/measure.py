@@ -18,9 +18,9 @@ from onebasin.posteriors.draws import Draws
 from onebasin.posteriors.symmetry import symmetry_caveat
 from onebasin.posteriors.view import Posterior, View, as_view
 
-from ..posterior.sampler import NAN, sampler_summary
-from ..posterior.summary import tabulate
-from ..posterior.variational import variational_summary
+from ..summaries.sampler import NAN, sampler_summary
+from ..summaries.summary import tabulate
+from ..summaries.variational import variational_summary
 from .advice import judge, note, warn
 from .result import Diagnosis, Extreme, Limits
 

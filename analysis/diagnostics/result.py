@@ -19,8 +19,8 @@ from onebasin.base.showing import Shown
 from onebasin.posteriors.draws import variable_of
 from onebasin.posteriors.kinds import Kinds
 
-from ..posterior.sampler import NAN, SamplerSummary
-from ..posterior.variational import VariationalSummary
+from ..summaries.sampler import NAN, SamplerSummary
+from ..summaries.variational import VariationalSummary
 from .checks import Check, Outcome, in_words, overall
 from .verdict import Verdict
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from ..posterior.modes import ModesSummary
+from ..summaries.modes import ModesSummary
 from .causes.funnel import Funnel
 from .causes.modes import Heights
 from .causes.stuck import Run

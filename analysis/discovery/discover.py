@@ -20,9 +20,9 @@ import numpy as np
 from jaxtyping import Float
 
 from .candidate import Candidate, Discovery, Values
-from .decision import CLEAR_ELEMENTS, Judged, beside, judge, rank
+from .decide import CLEAR_ELEMENTS, Judged, beside, judge, rank
 from .gain import Gain, gain_of, gain_together
-from .moving import (
+from .move import (
     Moving,
     bad_entries,
     finish,
@@ -31,9 +31,9 @@ from .moving import (
     judged_entries,
     mask_of,
 )
+from .rotations import find_turning
 from .slots import Features, Lens, Slot, slots
 from .sorting import FEW, Sorting, apply, best_sorting, may_be_sorted, sort, spread
-from .turning import find_turning
 
 SEARCHED = 400
 """Draws that are searched, evenly of all chains."""

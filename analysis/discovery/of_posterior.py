@@ -8,7 +8,7 @@ import numpy as np
 
 from onebasin.posteriors.view import View
 
-from ..posterior.deciding import deciding, looked_at, rhat_of_entries
+from ..summaries.deciding import deciding, looked_at, rhat_of_entries
 from .candidate import Candidate, Values
 from .discover import discover
 

@@ -24,7 +24,7 @@ from onebasin.base.checks import check_count, choose
 from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.posteriors.view import Posterior, View, as_view
 
-from ..posterior.units import is_constant, units_of
+from ..summaries.units import is_constant, units_of
 from . import estimation
 from .gaussian import GaussianFit
 from .layout import Layout, Rows, layout_of

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from ..figures.elbo import ElboTrace
 from ..figures.elbo import plot_elbo as draw
 from ..figures.picture import Picture
-from ..posterior.elbo import Elbo, elbo
 from ..report.posterior_figures import elbo_in_words
+from ..summaries.elbo import Elbo, elbo
 from .given import Posteriors, named
 
 

@@ -17,7 +17,7 @@ from ..diagnostics.result import AlignedDiagnosis, Diagnosis
 from ..discovery.of_posterior import search_posterior
 from ..figures.component_traces import Column, Kind, Lines, draw_columns
 from ..figures.picture import Picture
-from ..posterior.deciding import rhat_of_entries
+from ..summaries.deciding import rhat_of_entries
 from .parts import Row, rows_of
 from .said import lines_in_words
 

@@ -19,7 +19,7 @@ from jaxtyping import Float
 from onebasin.models.symmetry.blocks import Block, Symmetry, axes_of
 from onebasin.posteriors.view import View
 
-from ..posterior.deciding import rhat_of_entries
+from ..summaries.deciding import rhat_of_entries
 
 Lines = Float[np.ndarray, "chain draw line"]
 Place = tuple[int, ...]

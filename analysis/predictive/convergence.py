@@ -15,7 +15,7 @@ from onebasin.models.networks.prediction import predict, predict_with_noise
 from onebasin.posteriors.draws import Draws
 from onebasin.posteriors.view import Posterior, as_view
 
-from ..posterior.summary import summary
+from ..summaries.summary import summary
 from .points import inputs_of, network_of
 
 

@@ -22,7 +22,7 @@ from onebasin.posteriors import schema
 from onebasin.posteriors.draws import Draws
 from onebasin.posteriors.view import Posterior, as_view
 
-from ..posterior.summary import summary
+from ..summaries.summary import summary
 from .regression import PredictiveScores, score_function
 
 NOISE_SEED = 20170411

@@ -19,7 +19,7 @@ from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.models.networks.prediction import mean_and_sd, predict
 from onebasin.posteriors.view import Posterior, View, as_view
 
-from ..posterior.sampler import NAN
+from ..summaries.sampler import NAN
 from .classification import (
     agreement,
     brier_score,

@@ -1,30 +1,9 @@
 # What the page is made of. `__init__.py` reads this file: a name stands here and nowhere else.
 
-from .cells import Column as Column
-from .cells import RowGroup as RowGroup
-from .cells import Table as Table
-from .cells import TableCell as TableCell
 from .inline import InlineReport as InlineReport
 from .inline import report as report
-from .page import AnswerCard as AnswerCard
-from .page import Code as Code
-from .page import Details as Details
-from .page import FigureItem as FigureItem
-from .page import FigureRow as FigureRow
-from .page import Note as Note
-from .page import Part as Part
-from .page import Provenance as Provenance
-from .page import Report as Report
-from .page import Section as Section
-from .page import Stat as Stat
-from .page import Stats as Stats
 from .posteriors import posterior_report as posterior_report
 from .provenance import describe_run as describe_run
-from .render import OutputError as OutputError
-from .render import claimed as claimed
-from .render import put as put
-from .render import render as render
-from .render import write as write
 from .tables import aligned_table as aligned_table
 from .tables import comparison_table as comparison_table
 from .tables import cost_table as cost_table

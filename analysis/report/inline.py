@@ -14,9 +14,9 @@ from markupsafe import Markup
 
 from onebasin.posteriors.view import Posterior
 
-from .page import Report
+from ..page.page import Report
+from ..page.render import claimed, put_text, render, write
 from .posteriors import posterior_report
-from .render import claimed, put_text, render, write
 
 if TYPE_CHECKING:
     from onebasin.models.symmetry.blocks import Symmetry

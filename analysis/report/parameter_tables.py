@@ -10,7 +10,7 @@ from onebasin.posteriors.draws import variable_of
 
 from ..diagnostics.facts import DECIDES
 from ..diagnostics.result import Diagnosis
-from .cells import Column, Flag, Row, RowGroup, Table, TableCell
+from ..page.cells import Column, Flag, Row, RowGroup, Table, TableCell
 
 OPEN = 16
 """Rows up to which a table's groups are open from the start."""

@@ -12,9 +12,9 @@ from ..diagnostics.result import Diagnosis
 from ..figures.elbo import ElboTrace, plot_elbo
 from ..figures.trace_rank import plot_trace_rank, trace_rank
 from ..figures.tree_depth import DepthShares, depth_shares, plot_tree_depth
-from ..posterior.variational import elbo_trace
+from ..page.page import FigureItem
+from ..summaries.variational import elbo_trace
 from . import seen
-from .page import FigureItem
 from .tables import worst_parameters
 
 WORST_TRACED = 3

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from onebasin.base.numbers import format_number
 from onebasin.posteriors.view import Posterior, as_view
 
+from ..page.page import Report, Section
 from .definitions import definitions_of
-from .page import Report, Section
 from .provenance import describe_run, program_section
 from .sections.answer import answer_card
 from .sections.chains import chains

@@ -11,8 +11,8 @@ from onebasin.base.numbers import format_number
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import Posterior, View, as_view
 
-from ..posterior.sampler import restarts_in_words, restarts_of
-from .page import Code, Details, Provenance, Section
+from ..page.page import Code, Details, Provenance, Section
+from ..summaries.sampler import restarts_in_words, restarts_of
 
 if TYPE_CHECKING:
     from .subject import Subject

@@ -10,7 +10,7 @@ from ..compare.reference.result import SHOWN, ReferenceComparison
 from ..compare.result import Comparison
 from ..diagnostics.checks import Outcome
 from ..diagnostics.result import AlignedDiagnosis, Diagnosis
-from .cells import Column, Flag, Table, TableCell, Value
+from ..page.cells import Column, Flag, Table, TableCell, Value
 
 Row = tuple[TableCell | Value, ...]
 

@@ -7,8 +7,8 @@ import numpy as np
 
 from onebasin.analysis.compare.pairs import MIN_PAIRS, Pairs
 from onebasin.analysis.figures.cells import plot_cells
-from onebasin.analysis.report import FigureItem
-from onebasin.analysis.report.cells import Flag
+from onebasin.analysis.page.cells import Flag
+from onebasin.analysis.page.page import FigureItem
 from onebasin.analysis.report.definitions import DIAGNOSTICS, PREDICTION
 
 from .. import lab

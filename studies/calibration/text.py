@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from onebasin.analysis.page.page import FigureItem
 from onebasin.analysis.plots.calibration import plot_calibration
-from onebasin.analysis.report import FigureItem
 
 from .. import lab
 from ..lab import Chapter, Frames, Outcomes, Text, count_verdicts, failed

@@ -121,7 +121,7 @@ def calibrate(
 
 
 def _write(model: str, found: Calibration) -> None:
-    from onebasin.analysis.report import Column, Table, TableCell
+    from onebasin.analysis.page.cells import Column, Table, TableCell
 
     from . import console
 

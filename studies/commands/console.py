@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from onebasin.analysis.report import Column, Table, TableCell
+    from onebasin.analysis.page.cells import Column, Table, TableCell
 
 _PAGE = 80
 """Width where stdout is no terminal and nobody has said another."""

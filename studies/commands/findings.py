@@ -127,7 +127,7 @@ def _write_aligned(found: AlignedDiagnosis) -> None:
 
 def _write_remarks(diagnosis: Diagnosis) -> None:
     """What checks found beside the answer, what could not be judged, and what the answer does not rest on."""
-    from onebasin.analysis.posterior.sampler import restarted
+    from onebasin.analysis.summaries.sampler import restarted
 
     verdict = diagnosis.judgement
     # Whether chains agree is what the answer says, with what labels have to do with it; its rows tell of the sampler.

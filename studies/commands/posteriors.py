@@ -155,7 +155,8 @@ def report(
     from . import console
 
     console.prepare_jax()
-    from onebasin.analysis.report import claimed, posterior_report, put
+    from onebasin.analysis.page.render import claimed, put
+    from onebasin.analysis.report import posterior_report
 
     parse_exchangeable(exchangeable or [])  # refused before anything is read
     named = reading.posteriors(runs)

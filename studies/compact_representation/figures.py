@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 
 from onebasin.analysis.figures import style
 from onebasin.analysis.figures.cells import plot_cells
-from onebasin.analysis.report import FigureItem
+from onebasin.analysis.page.page import FigureItem
 
 from ..lab import Frames, Outcomes, read
 from .design import DYNAMICS, SWAPS, Config, rows

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from onebasin.analysis.report import write
+from onebasin.analysis.page.render import write
 from onebasin.base.cores import available_cores
 from onebasin.base.errors import Halted, Interrupted, StudyError, WriteError
 

@@ -21,7 +21,7 @@ from typing import Any, Literal
 import numpy as np
 
 from onebasin.analysis.compare.pairs import CONFIDENCE, MIN_PAIRS, Pairs
-from onebasin.analysis.report import TableCell
+from onebasin.analysis.page.cells import TableCell
 
 from .claims import Holds, Test, Trial
 from .comparisons import Void, counted, never

@@ -1,6 +1,6 @@
 """Figures of how posteriors were made, the same for every study."""
 
-from onebasin.analysis.report import FigureItem
+from onebasin.analysis.page.page import FigureItem
 from onebasin.analysis.report.posterior_figures import elbo_figure, trace_figure
 
 from .cells import ENGINE_WORDS, METHOD_WORDS, Cell, Outcomes

@@ -4,12 +4,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from onebasin.analysis.report import (
+from onebasin.analysis.page.cells import (
+    Table,
+)
+from onebasin.analysis.page.page import (
     FigureItem,
     Note,
     Report,
     Section,
-    Table,
+)
+from onebasin.analysis.report import (
     cost_table,
     describe_run,
     health_table,

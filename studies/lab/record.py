@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from onebasin.analysis.report.markdown import table_to_markdown
+from onebasin.analysis.page.markdown import table_to_markdown
 from onebasin.base.errors import StudyError
 from onebasin.base.files.atomic import replacing
 from onebasin.base.files.seal import FIELD, Seal, examine_json, seal_json

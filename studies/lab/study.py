@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from onebasin.analysis.report import Report, Table
+from onebasin.analysis.page.cells import Table
+from onebasin.analysis.page.page import Report
 
 from .cells import Cell, Context, Outcomes
 from .claims import Claim, Statement, tried

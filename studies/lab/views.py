@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from onebasin.analysis.report import Column, Table, TableCell
-from onebasin.analysis.report.cells import Flag
+from onebasin.analysis.page.cells import Column, Flag, Table, TableCell
 
 from .claims import Holds, Verdict
 from .frame import Frames, Row, Rows, read

@@ -16,7 +16,7 @@ from onebasin.analysis.alignment import Alignment, align, switching
 from onebasin.analysis.alignment.failure_rates import PlantedComponents, failure_rates
 from onebasin.analysis.alignment.recovery import Recovery, recover
 from onebasin.analysis.diagnostics.aligned import diagnose_aligned
-from onebasin.analysis.posterior.summary import summary
+from onebasin.analysis.summaries.summary import summary
 from onebasin.posteriors.view import as_view
 
 from ..lab import ENGINE_WORDS, Cell, Frame, Frames, Outcomes

@@ -12,7 +12,7 @@ from onebasin.analysis.figures.cells import plot_cells
 from onebasin.analysis.figures.failure_rates import plot_failure_rates
 from onebasin.analysis.figures.recovery import plot_recovery
 from onebasin.analysis.figures.trace_rank import TraceRank, plot_trace_rank, trace_rank
-from onebasin.analysis.report import FigureItem
+from onebasin.analysis.page.page import FigureItem
 from onebasin.posteriors.view import as_view
 
 from ..lab import Frame, Frames, Outcomes, Row, health

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from onebasin.analysis.report import Note
+from onebasin.analysis.page.page import Note
 from onebasin.analysis.report.definitions import DIAGNOSTICS as DIAGNOSTIC_TERMS
 
 from ..lab import CLAIMS, TRIALS, Chapter, Frames, Row, Text, count_verdicts, failed, select

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from onebasin.analysis.compare.reference.differences import FALSE_ALARM, SEEN
 from onebasin.analysis.figures.cells import plot_cells
-from onebasin.analysis.report import FigureItem
+from onebasin.analysis.page.page import FigureItem
 
 from .. import lab
 from ..lab import Chapter, Frames, Outcomes, Text, count_verdicts, failed

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from onebasin.analysis.figures import style
+from onebasin.analysis.page.page import FigureItem
 from onebasin.analysis.plots.uncertainty import plot_uncertainty
-from onebasin.analysis.report import FigureItem
 
 from ..lab import METHOD_WORDS, Cell, Frames, Outcomes
 from ..lab.figures import elbo_traces

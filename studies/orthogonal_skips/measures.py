@@ -7,13 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
-from onebasin.analysis.posterior.unit_activity import unit_activity
-from onebasin.analysis.posterior.weight_moments import weight_moments
 from onebasin.analysis.predictive.heldout import HeldOut, gap, predict_held_out
 from onebasin.analysis.predictive.uncertainty import (
     PredictiveUncertainty,
     predictive_uncertainty,
 )
+from onebasin.analysis.summaries.unit_activity import unit_activity
+from onebasin.analysis.summaries.weight_moments import weight_moments
 from onebasin.models import BayesianNetwork
 from onebasin.posteriors.view import as_view
 

@@ -8,8 +8,8 @@ import numpy as np
 from onebasin.analysis.compare.pairs import MIN_PAIRS
 from onebasin.analysis.figures.predictive_band import Curve, plot_predictive_band, predictive_band
 from onebasin.analysis.figures.weight_scatter import WeightPair, plot_weight_scatter
+from onebasin.analysis.page.page import FigureItem
 from onebasin.analysis.predictive.heldout import draw_functions
-from onebasin.analysis.report import FigureItem
 from onebasin.analysis.report.definitions import DIAGNOSTICS, PREDICTION
 from onebasin.models.data import own_split
 from onebasin.posteriors.view import as_view

@@ -12,12 +12,12 @@ import numpy as np
 import xarray as xr
 
 from onebasin.analysis.alignment import align
-from onebasin.analysis.posterior.elbo import elbo
-from onebasin.analysis.posterior.summary import summary
-from onebasin.analysis.posterior.unit_activity import unit_activity
 from onebasin.analysis.predictive.classification import set_coverage
 from onebasin.analysis.predictive.convergence import summarise_predictions
 from onebasin.analysis.predictive.points import Points, Predicted, distances, predict_points
+from onebasin.analysis.summaries.elbo import elbo
+from onebasin.analysis.summaries.summary import summary
+from onebasin.analysis.summaries.unit_activity import unit_activity
 from onebasin.inference.variational.gap import mixture_gap
 from onebasin.models import NetworkTarget
 from onebasin.models.symmetry.blocks import Exchangeable, blocks_of

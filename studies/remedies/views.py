@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from onebasin.analysis.report import Table
+from onebasin.analysis.page.cells import Table
 
 from .. import lab
 from ..heldout import MAX_RHAT

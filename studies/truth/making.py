@@ -18,8 +18,8 @@ import xarray as xr
 from onebasin.analysis.alignment.result import Alignment
 from onebasin.analysis.compare.reference.known import nothing, without_lp
 from onebasin.analysis.diagnostics.invariants import invariants
-from onebasin.analysis.posterior.deciding import deciding, rhat_of_entries
-from onebasin.analysis.posterior.quantiles import describe
+from onebasin.analysis.summaries.deciding import deciding, rhat_of_entries
+from onebasin.analysis.summaries.quantiles import describe
 from onebasin.inference import nuts
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
 from onebasin.models.symmetry.elements import labels_of

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onebasin.analysis.report.render import SCRIPT
+from onebasin.analysis.page.render import SCRIPT
 from onebasin.inference import AdviSettings, NutsSettings
 from onebasin.inference.posterior import build, open_posterior, save
 from onebasin.models import BayesianNetwork, Network, Target

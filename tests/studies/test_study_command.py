@@ -9,7 +9,7 @@ from typing import get_type_hints
 
 import pytest
 
-from onebasin.analysis.report.render import SCRIPT
+from onebasin.analysis.page.render import SCRIPT
 from onebasin.base.errors import AdviFailed
 from onebasin.inference import NutsSettings
 from onebasin.inference.posterior import open_posterior

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rich.text import Text
 
-from onebasin.analysis.report import Column, Table, TableCell
+from onebasin.analysis.page.cells import Column, Table, TableCell
 from onebasin.studies.commands import console
 from onebasin.studies.commands.tables import wrapped
 

@@ -15,7 +15,6 @@ from onebasin.posteriors.draws import Draws, variable_of
 from onebasin.posteriors.view import Posterior, View, as_view
 
 from ...alignment import align
-from ...posterior.quantiles import describe
 from ...predictive.points import (
     CLASS_DISTANCES,
     REGRESSION_DISTANCES,
@@ -23,6 +22,7 @@ from ...predictive.points import (
     distances,
     predict_points,
 )
+from ...summaries.quantiles import describe
 from ..comparable import check_comparable, unlike_weights
 from ..frame import halves
 from ..labels import labelled_as

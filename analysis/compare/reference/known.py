@@ -21,8 +21,8 @@ from onebasin.posteriors.view import View, as_view
 from ...alignment import align
 from ...alignment.target import Target
 from ...diagnostics.invariants import invariants
-from ...posterior.deciding import deciding
-from ...posterior.quantiles import describe
+from ...summaries.deciding import deciding
+from ...summaries.quantiles import describe
 
 NEEDED = (
     "mean",

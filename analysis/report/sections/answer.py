@@ -7,8 +7,8 @@ import math
 from onebasin.base.numbers import format_number
 
 from ...diagnostics.facts import DECIDES
-from ..cells import Flag
-from ..page import AnswerCard, Stat
+from ...page.cells import Flag
+from ...page.page import AnswerCard, Stat
 from ..subject import Subject
 
 

@@ -10,7 +10,7 @@ from onebasin.base.numbers import format_number
 from onebasin.posteriors.view import View
 
 from ...figures.predictive_band import Curve, PredictiveBand, plot_predictive_band, predictive_band
-from ..page import FigureItem
+from ...page.page import FigureItem
 
 PLACES = 80
 MOST = 8

@@ -10,8 +10,8 @@ from onebasin.base.numbers import format_number
 from onebasin.posteriors import schema
 
 from ...figures.by_arviz import drawn, few
+from ...page.page import FigureItem, Part, Section
 from .. import seen
-from ..page import FigureItem, Part, Section
 from ..subject import Quantity, Subject, listed, thinned
 
 WORST = 3

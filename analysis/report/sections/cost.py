@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...diagnostics.result import Diagnosis
-from ..page import Section
+from ...page.page import Section
 from ..tables import cost_table
 
 

@@ -8,7 +8,7 @@ from onebasin.base.numbers import format_number
 from onebasin.posteriors import schema
 
 from ...figures.training import plot_loss
-from ..page import FigureItem, Note, Section
+from ...page.page import FigureItem, Note, Section
 from ..posterior_figures import elbo_figure
 from ..subject import Subject
 

@@ -13,9 +13,9 @@ from onebasin.posteriors.draws import Draws
 from ...diagnostics.result import AlignedDiagnosis
 from ...figures.by_arviz import drawn, few
 from ...figures.labellings import plot_labellings
-from ...posterior.modes import modes_of
+from ...page.page import Details, FigureItem, Note, Part, Section
+from ...summaries.modes import modes_of
 from .. import seen
-from ..page import Details, FigureItem, Note, Part, Section
 from ..parameter_tables import grouped_table, quantity_table
 from ..subject import Quantity, Subject, listed, thinned, variable_of
 

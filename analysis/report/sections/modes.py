@@ -12,9 +12,9 @@ from onebasin.base.numbers import format_number
 from onebasin.posteriors import schema
 
 from ...figures.modes import plot_modes
-from ...posterior.modes import APART, MATTERS, ModesSummary, modes_of, share
-from ..cells import Column, Row, Table, TableCell
-from ..page import FigureItem, Section
+from ...page.cells import Column, Row, Table, TableCell
+from ...page.page import FigureItem, Section
+from ...summaries.modes import APART, MATTERS, ModesSummary, modes_of, share
 from ..subject import Subject
 
 DRAWN = 4000

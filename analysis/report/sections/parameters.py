@@ -8,9 +8,9 @@ from onebasin.base.numbers import format_number
 
 from ...diagnostics.result import Diagnosis
 from ...figures.by_arviz import drawn, few
-from ...posterior.summary import COLUMNS
+from ...page.page import Details, FigureItem, Note, Part, Section
+from ...summaries.summary import COLUMNS
 from .. import seen
-from ..page import Details, FigureItem, Note, Part, Section
 from ..parameter_tables import grouped_table
 from ..subject import Subject, listed, thinned, variable_of
 

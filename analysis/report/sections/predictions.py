@@ -13,8 +13,8 @@ from onebasin.base.numbers import format_number
 from onebasin.posteriors import schema
 
 from ...figures.by_arviz import drawn
-from ..cells import Column, Row, Table, TableCell
-from ..page import FigureItem, Note, Part, Section
+from ...page.cells import Column, Row, Table, TableCell
+from ...page.page import FigureItem, Note, Part, Section
 from ..subject import Subject, listed
 from .bands import bands
 

@@ -10,8 +10,8 @@ from onebasin.posteriors import schema
 
 from ...figures.by_arviz import drawn, few, of_stats
 from ...figures.style import CHAIN_COLOURS
+from ...page.page import Details, FigureItem, Note, Part, Section
 from .. import seen
-from ..page import Details, FigureItem, Note, Part, Section
 from ..posterior_figures import depth_figure
 from ..subject import Quantity, Subject, listed, variable_of
 

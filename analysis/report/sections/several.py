@@ -12,7 +12,7 @@ from onebasin.posteriors.view import View
 
 from ...figures.by_arviz import drawn, few
 from ...figures.style import CHAIN_COLOURS
-from ..page import Details, FigureItem, Note, Part, Section
+from ...page.page import Details, FigureItem, Note, Part, Section
 from ..parameter_tables import grouped_table
 from ..posterior_figures import elbo_figure
 from ..subject import Quantity, Subject, listed, thinned

@@ -10,7 +10,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter, SymmetricalLogLocato
 
 from onebasin.analysis.alignment.proximity import mean_bound, theorem_bound
 from onebasin.analysis.figures.style import MUTED, add_legend, chain_colour, new_figure, style_axes
-from onebasin.analysis.report import FigureItem
+from onebasin.analysis.page.page import FigureItem
 
 from ...lab import Frames, Row, read
 from .nearness import sources

@@ -10,7 +10,7 @@ from onebasin.analysis.alignment.proximity import (
     theorem_bound,
     volume_bound,
 )
-from onebasin.analysis.report import Table
+from onebasin.analysis.page.cells import Table
 
 from ...lab import Claim, Field, Frames, Row, Trial, View, read
 from .measures import SOURCES

@@ -9,8 +9,7 @@ import numpy as np
 from onebasin.analysis.compare.pairs import (
     Pairs,
 )
-from onebasin.analysis.report import Table, TableCell
-from onebasin.analysis.report.cells import Flag
+from onebasin.analysis.page.cells import Flag, Table, TableCell
 
 from ...lab import (
     Claim,

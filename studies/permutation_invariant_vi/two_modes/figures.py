@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from onebasin.analysis.figures import style
-from onebasin.analysis.report import FigureItem
+from onebasin.analysis.page.page import FigureItem
 from onebasin.base.numbers import format_number
 
 from ...lab import Frames

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from onebasin.analysis.report import FigureItem, Note, Table
+from onebasin.analysis.page.cells import Table
+from onebasin.analysis.page.page import FigureItem, Note
 from onebasin.base.numbers import format_number
 
 from ...lab import Chapter, Claim, Field, Frames, Row, Trial, View, read

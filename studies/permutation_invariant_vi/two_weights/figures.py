@@ -9,7 +9,7 @@ from matplotlib.colors import to_rgba
 from matplotlib.ticker import LogLocator, NullLocator
 
 from onebasin.analysis.figures import style
-from onebasin.analysis.report import FigureItem
+from onebasin.analysis.page.page import FigureItem
 
 from ...lab import Frames, Row, read
 from .claims import ERRORS, gain

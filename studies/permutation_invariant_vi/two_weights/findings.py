@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from onebasin.analysis.report import FigureItem
+from onebasin.analysis.page.page import FigureItem
 
 from ...lab import Chapter, Frame, Frames, read
 from .claims import CLAIMS as CLAIMS

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from onebasin.analysis.compare.pairs import Pairs
-from onebasin.analysis.report import TableCell
+from onebasin.analysis.page.cells import TableCell
 
 from ...lab import Field, Frames, Row, View, mean_and_sd, mean_of, read
 from .claims import beyond, gain

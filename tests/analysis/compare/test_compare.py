@@ -9,8 +9,9 @@ from scipy.special import softmax
 from scipy.stats import norm
 
 from onebasin.analysis.compare.compare import compare
+from onebasin.analysis.page.cells import Table
 from onebasin.analysis.predictive import points as compare_prediction
-from onebasin.analysis.report import Table, comparison_table
+from onebasin.analysis.report import comparison_table
 from onebasin.models.networks.architecture import Network
 from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.models.networks.likelihood import Categorical, Gaussian

@@ -8,7 +8,7 @@ import xarray as xr
 
 from onebasin.analysis.diagnostics.aligned import _basins, diagnose_aligned
 from onebasin.analysis.diagnostics.invariants import invariants
-from onebasin.analysis.posterior.summary import summary
+from onebasin.analysis.summaries.summary import summary
 from onebasin.models import (
     BayesianNetwork,
     Complement,

@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 
 from onebasin.analysis.diagnostics.diagnose import diagnose
-from onebasin.analysis.posterior.modes import modes_of
+from onebasin.analysis.summaries.modes import modes_of
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import as_view
 

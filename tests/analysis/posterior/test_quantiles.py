@@ -5,7 +5,7 @@ import pytest
 from arviz_stats.base import array_stats
 from scipy.stats import norm
 
-from onebasin.analysis.posterior.quantiles import DESCRIBED, QUANTILES, describe
+from onebasin.analysis.summaries.quantiles import DESCRIBED, QUANTILES, describe
 from onebasin.posteriors.draws import Draws
 
 

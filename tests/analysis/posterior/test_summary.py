@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
-from onebasin.analysis.posterior.summary import is_constant, rhat_of, summary
+from onebasin.analysis.summaries.summary import is_constant, rhat_of, summary
 from onebasin.posteriors.draws import Draws
 
 CHAINS, DRAWS = 4, 4000

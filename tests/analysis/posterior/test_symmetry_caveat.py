@@ -9,7 +9,8 @@ from onebasin.analysis.alignment import align
 from onebasin.analysis.compare.compare import compare
 from onebasin.analysis.diagnostics.aligned import diagnose_aligned
 from onebasin.analysis.diagnostics.diagnose import diagnose
-from onebasin.analysis.report import posterior_report, render
+from onebasin.analysis.page.render import render
+from onebasin.analysis.report import posterior_report
 from onebasin.models.symmetry.blocks import Exchangeable, to_json
 from onebasin.models.symmetry.evidence import Evidence
 from onebasin.posteriors.symmetry import symmetry_caveat, symmetry_status

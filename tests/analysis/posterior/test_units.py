@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from onebasin.analysis.posterior.summary import summary
-from onebasin.analysis.posterior.units import is_constant, power_of_two, units_of
+from onebasin.analysis.summaries.summary import summary
+from onebasin.analysis.summaries.units import is_constant, power_of_two, units_of
 from onebasin.posteriors.columns import Columns
 from onebasin.posteriors.draws import Draws, lay_out
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from onebasin.analysis.posterior.variational import elbo_trace, khat_limit, log_ratios, pareto_khat
+from onebasin.analysis.summaries.variational import elbo_trace, khat_limit, log_ratios, pareto_khat
 from onebasin.posteriors.view import as_view
 
 DRAWS = 4000

@@ -7,21 +7,25 @@ import pytest
 from matplotlib.figure import Figure
 
 from onebasin.analysis.diagnostics.verdict import Cause, Row, Verdict
-from onebasin.analysis.report import (
+from onebasin.analysis.page.cells import (
+    Column,
+    RowGroup,
+    Table,
+    TableCell,
+)
+from onebasin.analysis.page.page import (
     AnswerCard,
     Code,
-    Column,
     Details,
     FigureItem,
     FigureRow,
     Note,
     Provenance,
     Report,
-    RowGroup,
     Section,
     Stat,
-    Table,
-    TableCell,
+)
+from onebasin.analysis.page.render import (
     render,
     write,
 )

@@ -1,7 +1,7 @@
 """Tables as Markdown."""
 
-from onebasin.analysis.report import Column, Table, TableCell
-from onebasin.analysis.report.markdown import table_to_markdown
+from onebasin.analysis.page.cells import Column, Table, TableCell
+from onebasin.analysis.page.markdown import table_to_markdown
 
 
 def test_a_table_keeps_units_flags_notes_and_bars():

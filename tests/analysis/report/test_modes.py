@@ -5,10 +5,11 @@ import pytest
 import xarray as xr
 
 from onebasin.analysis.diagnostics.diagnose import diagnose
-from onebasin.analysis.posterior.modes import modes_of
-from onebasin.analysis.report import posterior_report, render
+from onebasin.analysis.page.render import render
+from onebasin.analysis.report import posterior_report
 from onebasin.analysis.report.sections.modes import modes
 from onebasin.analysis.report.subject import Subject
+from onebasin.analysis.summaries.modes import modes_of
 from onebasin.models.symmetry import Exchangeable
 from onebasin.models.symmetry.blocks import to_json
 from onebasin.posteriors import schema

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from onebasin.analysis.report import Column, Table, TableCell
+from onebasin.analysis.page.cells import Column, Table, TableCell
 
 
 def test_a_table_refuses_rows_that_do_not_fit():

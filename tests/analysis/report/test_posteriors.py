@@ -7,14 +7,20 @@ import pytest
 import xarray as xr
 from matplotlib.figure import Figure
 
-from onebasin.analysis.report import (
+from onebasin.analysis.page.cells import (
+    Table,
+)
+from onebasin.analysis.page.page import (
     Code,
     Details,
     FigureItem,
     Note,
-    Table,
-    posterior_report,
+)
+from onebasin.analysis.page.render import (
     render,
+)
+from onebasin.analysis.report import (
+    posterior_report,
 )
 from onebasin.analysis.report.sections import (
     chains,

@@ -7,22 +7,26 @@ from hashlib import sha256
 import pytest
 from matplotlib.figure import Figure
 
-from onebasin.analysis.report import (
+from onebasin.analysis.page.cells import (
     Column,
+    Table,
+    TableCell,
+)
+from onebasin.analysis.page.page import (
     FigureItem,
     Note,
-    OutputError,
     Provenance,
     Report,
     Section,
-    Table,
-    TableCell,
+)
+from onebasin.analysis.page.pictures import embed
+from onebasin.analysis.page.render import (
+    SCRIPT,
+    OutputError,
     claimed,
     render,
     write,
 )
-from onebasin.analysis.report.pictures import embed
-from onebasin.analysis.report.render import SCRIPT
 from onebasin.base.errors import WriteError
 
 from .conftest import Page, assert_only_our_script, assert_self_contained

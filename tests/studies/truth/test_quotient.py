@@ -11,7 +11,7 @@ import numpyro.distributions as dist
 import pytest
 
 import onebasin as ob
-from onebasin.analysis.posterior.quantiles import describe
+from onebasin.analysis.summaries.quantiles import describe
 from onebasin.base.errors import StudyError
 from onebasin.base.precision import precision
 from onebasin.inference.density.numpyro import NumpyroDensity

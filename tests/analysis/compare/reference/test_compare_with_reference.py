@@ -12,7 +12,7 @@ from onebasin.analysis.alignment.target import Target
 from onebasin.analysis.compare.reference.compare import compare_with_reference
 from onebasin.analysis.compare.reference.differences import FALSE_ALARM, differences, tried
 from onebasin.analysis.compare.reference.known import Known, known_of
-from onebasin.analysis.posterior.quantiles import describe
+from onebasin.analysis.summaries.quantiles import describe
 from onebasin.models import BayesianNetwork, Gaussian, Network
 from onebasin.models.symmetry.blocks import Exchangeable, to_json
 from onebasin.posteriors.draws import Draws

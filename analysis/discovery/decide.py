@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .gain import Gain
-from .moving import MENDED, Entries, Moving, split_rhat
+from .move import MENDED, Entries, Moving, split_rhat
 from .slots import Slot
 
 CLEAR_ELEMENTS = 0.95

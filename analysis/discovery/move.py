@@ -10,12 +10,12 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from .candidate import Candidate, Numbers, Values
+from .rotations import Turning
 from .slots import Features, Lens, Permutations, Signs, Slot
 from .sorting import Mask, Sorting, sort_by
-from .turning import Turning
 
 if TYPE_CHECKING:
-    from .decision import Judged
+    from .decide import Judged
 
 MENDED = 0.99
 """Share of the moved entries whose R-hat has to be good afterwards."""

@@ -14,8 +14,8 @@ import numpy as np
 
 from onebasin.posteriors.draws import variable_of
 
-from ..posterior.deciding import rhat_of_entries
-from ..posterior.modes import ModesSummary, modes_of
+from ..summaries.deciding import rhat_of_entries
+from ..summaries.modes import ModesSummary, modes_of
 from . import sentences as say
 from .causes.funnel import ALONE, Funnel, find_funnel
 from .causes.modes import LOOKED_AT, Heights, compare_heights, settled

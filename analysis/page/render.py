@@ -20,10 +20,10 @@ from markupsafe import Markup
 from onebasin.base.errors import OnebasinError
 
 from ..diagnostics.checks import Outcome
+from ..report.provenance import common_facts
 from .cells import Flag
 from .layout import Layout
 from .page import Report
-from .provenance import common_facts
 from .text import inline, mark, paragraphs
 
 _TEMPLATES = resources.files("onebasin.analysis") / "templates"

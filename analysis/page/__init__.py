@@ -1,0 +1,1 @@
+"""The parts of an HTML page, and the writers that render them."""
