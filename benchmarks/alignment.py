@@ -26,7 +26,7 @@ from scipy.optimize import linear_sum_assignment
 from threadpoolctl import threadpool_limits
 
 from onebasin import BayesianNetwork, Network, align
-from onebasin.inference.provenance import machine, versions
+from onebasin.inference.runs.provenance import machine, versions
 from onebasin.models import Group, Symmetry
 
 Weights = dict[str, np.ndarray]

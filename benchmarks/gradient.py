@@ -30,7 +30,7 @@ from onebasin.base.precision import precision
 from onebasin.base.seeds import Purpose, keys_for
 from onebasin.inference.density.network import density_of
 from onebasin.inference.density.start import random_starts
-from onebasin.inference.provenance import machine, versions
+from onebasin.inference.runs.provenance import machine, versions
 from onebasin.models import NetworkTarget
 from onebasin.models.data import own_split, split, standardise
 from onebasin.stan.output import read

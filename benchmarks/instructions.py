@@ -21,7 +21,7 @@ import numpy as np
 
 from benchmarks.gradient import static_hmc
 from onebasin import BayesianNetwork, Gaussian, Network, Parametrisation, load_data
-from onebasin.inference.provenance import machine, versions
+from onebasin.inference.runs.provenance import machine, versions
 from onebasin.models import NetworkTarget
 from onebasin.models.data import split, standardise
 from onebasin.stan.program import ReadyProgram, make_ready

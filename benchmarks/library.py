@@ -31,7 +31,7 @@ import numpy as np
 import onebasin as ob
 from onebasin.base.precision import precision
 from onebasin.inference.density.stan_vectors import StanVectors
-from onebasin.inference.provenance import machine, versions
+from onebasin.inference.runs.provenance import machine, versions
 
 PROGRAM = Path(__file__).parents[1] / "tests" / "inference" / "programs" / "known.stan"
 DATA = {"mu": [1.0, -2.0], "Sigma": [[1.0, 0.6], [0.6, 0.5]], "shape": 3.0, "rate": 2.0}

@@ -32,7 +32,7 @@ import numpy as np
 from onebasin import AdviSettings, BayesianNetwork, Gaussian, Network, Parametrisation, load_data
 from onebasin.base.precision import precision
 from onebasin.inference.density.network import density_of
-from onebasin.inference.provenance import machine, versions
+from onebasin.inference.runs.provenance import machine, versions
 from onebasin.inference.variational.elbo import Objective
 from onebasin.inference.variational.families.base import Parameters
 from onebasin.inference.variational.families.mean_field import MeanField

@@ -48,7 +48,7 @@ MAKE_POSTERIOR = """
 import sys
 import numpy as np
 from onebasin import Target, save
-from onebasin.inference.posterior import build
+from onebasin.inference.runs.posterior import build
 
 path, draws, parameters, chains, seed, parts = sys.argv[1], *map(int, sys.argv[2:])
 rng = np.random.default_rng(seed)

@@ -21,7 +21,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from onebasin.inference.provenance import machine, versions
+from onebasin.inference.runs.provenance import machine, versions
 
 MODEL = """
 import jax.numpy as jnp

@@ -45,7 +45,7 @@ from onebasin.inference.mutual_information import (
     training_marginals,
 )
 from onebasin.inference.mutual_information.pairwise import mean_field
-from onebasin.inference.provenance import machine, versions
+from onebasin.inference.runs.provenance import machine, versions
 from onebasin.inference.variational.elbo import Objective
 from onebasin.inference.variational.families.table import family_of
 from onebasin.inference.variational.layout import layout_of

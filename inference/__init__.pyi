@@ -20,8 +20,8 @@ from .modes.settings import LaplaceSettings as LaplaceSettings
 from .modes.settings import ModesSettings as ModesSettings
 from .modes.settings import OptimizeSettings as OptimizeSettings
 from .modes.settings import PathfinderSettings as PathfinderSettings
-from .posterior import open_posterior as open_posterior
-from .posterior import save as save
+from .runs.posterior import open_posterior as open_posterior
+from .runs.posterior import save as save
 from .symmetries.finding import find_symmetry as find_symmetry
 from .training.ensemble import ensemble as ensemble
 from .training.settings import EnsembleSettings as EnsembleSettings

@@ -15,7 +15,7 @@ from .definition import NUTPIE, definition_of
 if TYPE_CHECKING:
     from onebasin.models.target import Target
 
-    from .density.base import ValueDensity
+    from .density.density import ValueDensity
     from .mcmc.chains import ChainsRequest, RunChain
     from .mcmc.settings import HmcSettings, NutsSettings
     from .modes.request import Approximation, ModeRequest

@@ -1,7 +1,7 @@
 """What unadjusted dynamics leaves in its draws: a bias of the step size, which no comparison of chains can show.
 
 Gradients of the log density at the draws can: they have to satisfy two identities, whose misses bound how far means and
-variances are off (`inference/microcanonical/identities.py`).
+variances are off (`inference/microcanonical/step_bias.py`).
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class Distance:
 
 @dataclass(frozen=True)
 class Identities:
-    """What gradients of the log density at the draws say of their bias (`inference/microcanonical/identities.py`).
+    """What gradients of the log density at the draws say of their bias (`inference/microcanonical/step_bias.py`).
 
     Attributes
     ----------

@@ -19,8 +19,8 @@ from onebasin.base.files.locks import locked
 from onebasin.base.progress import ProgressBars
 from onebasin.models.symmetry.blocks import to_json
 
-from .. import checkpoint
-from ..fingerprint import fingerprint
+from ..runs import checkpoint
+from ..runs.fingerprint import fingerprint
 from .drawn import Drawn, Simulation, simulated
 from .family import Family, Quantity
 from .inferring import After, Own, Way, followed, way_of

@@ -21,7 +21,7 @@ from onebasin.base.precision import precision
 from onebasin.base.seeds import Purpose, keys_for
 from onebasin.models.target import Target
 
-from ..density.base import Values
+from ..density.density import Values
 from ..mcmc.numpyro import bounded, kernel_of
 from ..mcmc.settings import HmcSettings, NutsSettings
 from ..microcanonical.settings import MclmcSettings

@@ -23,7 +23,7 @@ from ..engine import engine_named
 from ..mcmc.settings import HmcSettings, NutsSettings
 from ..microcanonical.settings import MclmcSettings
 from ..modes.settings import LaplaceSettings, PathfinderSettings
-from ..posterior import build
+from ..runs.posterior import build
 from ..variational.settings import AdviSettings, SymmetrisedSettings
 from .drawn import Drawn, Simulation
 from .family import Family

@@ -20,9 +20,9 @@ from jaxtyping import Array, Float, Int
 
 from onebasin.models.target import Target
 
-from .base import Values
 from .charts import Chart
-from .stan_charts import StanChart, charts_of
+from .density import Values
+from .stan_transforms import StanChart, charts_of
 
 if TYPE_CHECKING:
     from .stan_calls import StanCalls

@@ -23,9 +23,9 @@ from onebasin.models.target import Target, check_target
 
 from ..definition import defined_by
 from ..engine import engine_named
-from .base import ValueDensity
 from .cards import of_check
 from .changes import changes
+from .density import ValueDensity
 from .derived import Derived
 from .moving import each_array, moving_parts
 from .spread import spread_draws

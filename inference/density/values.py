@@ -16,7 +16,7 @@ from numpyro.infer.util import log_density
 from onebasin.base.seeds import Purpose, keys_for
 from onebasin.models.target import Target
 
-from .base import Values
+from .density import Values
 from .numpyro import NumpyroDensity, site_terms
 from .start import random_starts
 

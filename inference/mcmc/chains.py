@@ -23,7 +23,7 @@ from onebasin.base.files.locks import locked
 from onebasin.base.progress import ProgressBars
 from onebasin.models.target import Target
 
-from ..kept import check_folder
+from ..runs.kept import check_folder
 from .places import ChainPlace, Draws, KeptPlace, Standing
 
 

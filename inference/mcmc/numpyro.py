@@ -24,7 +24,7 @@ from numpyro.infer.hmc import HMCState
 from onebasin.base.precision import precision
 from onebasin.base.seeds import Purpose, keys_for
 
-from ..density.base import Values
+from ..density.density import Values
 from ..density.network import numpyro_density_of
 from ..density.numpyro import NumpyroDensity
 from ..density.stan_vectors import StanVectors

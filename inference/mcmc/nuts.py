@@ -12,7 +12,7 @@ from onebasin.posteriors.pointwise import LIMIT_MB
 
 from ..contract import method
 from ..definition import NUTPIE
-from ..provenance import package_versions
+from ..runs.provenance import package_versions
 from .sample import sample
 from .settings import NutsSettings
 

@@ -20,8 +20,8 @@ from onebasin.base.errors import InferenceError
 from onebasin.base.files.seal import Seal, examine
 from onebasin.base.notices import notice
 
-from .. import checkpoint
-from ..kept import chain_folder, chunk_file, clear, remove_chain, state_file
+from ..runs import checkpoint
+from ..runs.kept import chain_folder, chunk_file, clear, remove_chain, state_file
 
 SECONDS = 10.0
 """Least time between two states of a chain: about what a killed run loses."""

@@ -19,8 +19,8 @@ from onebasin.models.target import Target
 from onebasin.posteriors import schema
 
 from ..engine import engine_named
-from ..fingerprint import fingerprint
-from ..run import Found, Job, run
+from ..runs.fingerprint import fingerprint
+from ..runs.run import Found, Job, run
 from .chains import ChainsRequest, RunChain, run_chains
 from .gathered import Gathered
 from .places import Standing

@@ -26,7 +26,7 @@ from .places import ChainPlace, Standing
 from .settings import HmcSettings, NutsSettings
 from .stan_kept import GoingOn, csv_file, seconds_of
 from .stan_progress import ChainWatch, NotWritten
-from .stan_starts import best_optimum, seed_of, seeds_of, write
+from .stan_start import best_optimum, seed_of, seeds_of, write
 
 STATS = {
     "lp__": "lp",

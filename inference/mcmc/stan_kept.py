@@ -19,7 +19,7 @@ import numpy as np
 from onebasin.stan.adaptation import Adaptation, read_adaptation
 from onebasin.stan.output import Output, read_blocks
 
-from ..kept import state_file
+from ..runs.kept import state_file
 from .places import Standing
 
 _LAST = "last-"

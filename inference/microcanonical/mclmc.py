@@ -17,7 +17,7 @@ from ..contract import method
 from ..definition import engine_for
 from ..mcmc.chains import ChainsRequest, RunChain
 from ..mcmc.sample import sample
-from ..provenance import package_versions
+from ..runs.provenance import package_versions
 from .settings import GRADIENTS, MclmcSettings
 
 
@@ -111,7 +111,7 @@ def _identities(
 ) -> dict[str, Any] | None:
     """What the draws say of the bias of their steps."""
     from ..density.network import density_of
-    from .identities import Identities
+    from .step_bias import Identities
 
     with precision(settings.dtype):
         return Identities(density_of(target)).of(posterior)

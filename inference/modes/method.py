@@ -9,7 +9,7 @@ import xarray as xr
 from onebasin.models.target import Target
 
 from ..engine import Engine, engine_named
-from ..run import Found, Job, run
+from ..runs.run import Found, Job, run
 from .request import Approximation, ModeRequest, Settings
 from .settings import OptimizeSettings
 

@@ -20,7 +20,7 @@ from onebasin.models.target import Target
 from onebasin.posteriors.pointwise import LIMIT_MB
 
 from ..contract import method
-from ..run import Found, Job, run
+from ..runs.run import Found, Job, run
 from .assembly import LeftOut, WeighedModes, draws_by_weight, table
 from .basins import Basin, Regions, Walks, first_basins, full_basins
 from .bridge import Estimate, log_integral

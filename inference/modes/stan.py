@@ -20,7 +20,7 @@ from onebasin.stan.program import ReadyProgram, make_ready, name_draws
 from onebasin.stan.run import run
 
 from ..mcmc.stan import SIGNIFICANT_FIGURES
-from ..mcmc.stan_starts import Optimum, find_optimum, parameters_of, seeds_of, write
+from ..mcmc.stan_start import Optimum, find_optimum, parameters_of, seeds_of, write
 from .request import Approximation, ModeRequest
 from .settings import LaplaceSettings, OptimizeSettings, PathfinderSettings
 

@@ -19,10 +19,10 @@ from .estimators import (
     proposals_only,
     sinkhorn,
 )
+from .gradient import path_gradient
 from .interval import Interval, interval
 from .layers import chain_information, layered_interval
 from .messages import training_marginals
-from .path_gradient import path_gradient
 from .permanent import exact_marginals
 from .ratios import LogRatios, log_ratios
 

@@ -9,11 +9,11 @@ import numpy as np
 from onebasin.models.symmetry.block import axes_of
 
 from . import telling
+from .broken_by_prior import breaks, middle_of, near_symmetries
 from .context import Search
 from .gf2 import echelon, reduce
 from .groups import everything, grouped
 from .moves import Generator, Moves, swaps
-from .near import breaks, middle_of, near_symmetries
 from .result import FoundBlock, Status
 from .spaces import Space, search, trial
 from .status import one_mode, variables_compete

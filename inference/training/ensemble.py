@@ -34,12 +34,12 @@ from onebasin.models.networks.likelihood import Gaussian
 from onebasin.models.target import Target, check_target
 from onebasin.posteriors.pointwise import LIMIT_MB, check_limit
 
-from ..checkpoint import keeper_in
 from ..contract import method
 from ..density.network import prior_model
-from ..fingerprint import fingerprint
-from ..origin import origin_of
-from ..posterior import build
+from ..runs.checkpoint import keeper_in
+from ..runs.fingerprint import fingerprint
+from ..runs.origin import origin_of
+from ..runs.posterior import build
 from .batches import check_batches
 from .settings import EnsembleSettings
 from .train import Trained, train

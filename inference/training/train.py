@@ -26,9 +26,9 @@ from onebasin.base.settings import given_or_default
 from onebasin.base.showing import Shown
 from onebasin.models.networks.bayesian import NetworkTarget
 
-from ..checkpoint import Keeper, Kept
 from ..density.network import NetworkDensity
 from ..density.start import given_start
+from ..runs.checkpoint import Keeper, Kept
 from .batches import Batches, check_batches
 from .settings import TrainSettings
 

@@ -16,7 +16,7 @@ from onebasin.posteriors.pointwise import LIMIT_MB
 
 from ..contract import method
 from ..engine import engine_named
-from ..run import Found, Job, run
+from ..runs.run import Found, Job, run
 from .families.table import GAUSSIANS
 from .fit import FitRequest
 from .settings import AdviSettings

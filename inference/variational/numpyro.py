@@ -25,10 +25,10 @@ from onebasin.base.seeds import Purpose, key_for, keys_for
 from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.target import Target
 
-from ..checkpoint import Keeper
 from ..density.network import NetworkDensity, numpyro_density_of
 from ..density.numpyro import NumpyroDensity
 from ..density.start import given_start, random_starts
+from ..runs.checkpoint import Keeper
 from ..training.batches import Batches, check_batches
 from .elbo import Data, Objective, applies_locally
 from .families.base import Parameters, sample

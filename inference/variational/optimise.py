@@ -22,7 +22,7 @@ from jaxtyping import Array, Float
 
 from onebasin.base.errors import InferenceError
 
-from ..checkpoint import Keeper, Kept
+from ..runs.checkpoint import Keeper, Kept
 from .families.base import Family, Parameters
 from .fit import has_settled
 

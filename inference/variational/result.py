@@ -13,7 +13,7 @@ import xarray as xr
 from onebasin.base.seeds import Purpose, keys_for
 from onebasin.posteriors import schema
 
-from ..density.base import Values
+from ..density.density import Values
 from ..density.numpyro import NumpyroDensity
 from ..density.stan_vectors import StanVectors
 from .families.base import Family, Parameters, sample

@@ -34,7 +34,7 @@ from onebasin.stan.translation import ProgramInfo
 from ..density.network import density_of
 from ..density.start import check_names, given_start
 from ..mcmc.stan import SIGNIFICANT_FIGURES
-from ..mcmc.stan_starts import write
+from ..mcmc.stan_start import write
 from .fit import FitRequest, VariationalFit, elbo_trace
 from .settings import AdviSettings
 

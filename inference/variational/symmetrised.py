@@ -34,14 +34,14 @@ from onebasin.models.target import Target, check_target
 from onebasin.posteriors import schema
 from onebasin.posteriors.pointwise import LIMIT_MB, check_limit
 
-from ..checkpoint import keeper_in
 from ..contract import method
 from ..definition import engine_for
 from ..density.numpyro import NumpyroDensity
 from ..density.start import given_start
-from ..fingerprint import fingerprint
-from ..origin import origin_of
-from ..posterior import build
+from ..runs.checkpoint import keeper_in
+from ..runs.fingerprint import fingerprint
+from ..runs.origin import origin_of
+from ..runs.posterior import build
 from ..training.batches import check_batches
 from .choice import check_permutations, choose_estimator
 from .elbo import Objective, applies_locally

@@ -20,7 +20,7 @@ def asked_words() -> list[str] | None:
 
 def methods() -> list[str]:
     """Words of `--method`."""
-    from ..methods import METHODS
+    from onebasin.inference.method_words import METHODS
 
     return list(METHODS)
 

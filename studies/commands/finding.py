@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from onebasin.base.errors import OnebasinError
 
 if TYPE_CHECKING:
-    from onebasin.inference.declared import Trial
+    from onebasin.inference.runs.declared import Trial
     from onebasin.models.target import Target
 
 
@@ -57,7 +57,7 @@ def found_in(target: Target, *, engine: str, seed: int, say: Callable[[str], Non
 
 
 def _searched(target: Target, engine: str, seed: int, say: Callable[[str], None]) -> Found:
-    from onebasin.inference import declared
+    from onebasin.inference.runs import declared
     from onebasin.inference.symmetries.finding import find_symmetry
 
     found = find_symmetry(target, engine=engine, seed=seed, progress=say)

@@ -10,8 +10,7 @@ from onebasin.base.checks import choose
 from onebasin.base.errors import StudyError
 from onebasin.inference import AdviSettings, MclmcSettings, PathfinderSettings
 from onebasin.inference.definition import NUTPIE
-
-from ..methods import METHODS, NETWORK_METHODS, Settings
+from onebasin.inference.method_words import METHODS, NETWORK_METHODS, Settings
 
 NUMPYRO_ALONE = ("dtype", "init_scale", "learning_rate", "max_steps", "schedule", "anneal")
 """Fields of settings that Stan has no use for."""

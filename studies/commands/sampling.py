@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 from onebasin.base.errors import NameTaken, StudyError, WriteError, check_seed
 from onebasin.inference import HmcSettings, MclmcSettings, NutsSettings
+from onebasin.inference.method_words import Settings, infer
 from onebasin.models.numpyro_file import ModelFile, loaded, model_file_in
 from onebasin.posteriors import schema
 
-from ..methods import Settings, infer
 from . import finding
 from .groups import Groups
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from onebasin.inference.declared import Trial
+    from onebasin.inference.runs.declared import Trial
     from onebasin.models.symmetry.blocks import Symmetry
     from onebasin.models.target import Target
 
@@ -182,7 +182,7 @@ def _run(
     """The same, of a target."""
     from onebasin.base.errors import PosteriorFileError
     from onebasin.base.files.outputs import claim
-    from onebasin.inference.posterior import open_posterior
+    from onebasin.inference.runs.posterior import open_posterior
 
     target = replace(target, symmetry=_meant(request, target, say))
     request = replace(request, exchangeable=target.symmetry)
@@ -215,7 +215,7 @@ def _run(
 def _logged(request: Request) -> Iterator[None]:
     """Tell the run's log what was asked for, what is met meanwhile, and how it ends."""
     from onebasin.base.run_log import logged_to, story
-    from onebasin.inference.provenance import versions
+    from onebasin.inference.runs.provenance import versions
 
     settings = {"method": request.method, "seed": request.seed, **asdict(request.settings)}
     was_there = request.log.exists()
@@ -323,7 +323,7 @@ def _holds(request: Request, target: Target, say: Callable[[str], None]) -> bool
 
 def _fingerprint(request: Request, target: Target, say: Callable[[str], None]) -> str | None:
     """A hash of all that decides what is written."""
-    from onebasin.inference.fingerprint import fingerprint
+    from onebasin.inference.runs.fingerprint import fingerprint
 
     return fingerprint(
         target,
@@ -340,7 +340,7 @@ def _fingerprint(request: Request, target: Target, say: Callable[[str], None]) -
 
 def _clear(request: Request, say: Callable[[str], None]) -> None:
     """Delete the kept chains, and say what is not ours and stays."""
-    from onebasin.inference import kept
+    from onebasin.inference.runs import kept
 
     if stays := kept.remove(request.checkpoint):
         say(f"{request.checkpoint} stays: it holds {', '.join(stays)}, which is not ours")
@@ -362,7 +362,7 @@ def _check_symmetry(request: Request, target: Target, say: Callable[[str], None]
     """Refuse what the program does not declare, or its density does not have, before anything is sampled."""
     if not request.exchangeable:
         return None
-    from onebasin.inference import declared
+    from onebasin.inference.runs import declared
 
     if request.model is None:
         _check_names(request, say)
@@ -386,7 +386,7 @@ def _check_names(request: Request, say: Callable[[str], None]) -> None:
 
 def what_is_kept(request: Request) -> str:
     """Say what is there of a run that broke off, and what the same command does with it."""
-    from onebasin.inference.kept import kept_draws
+    from onebasin.inference.runs.kept import kept_draws
 
     if not isinstance(request.settings, NutsSettings | HmcSettings | MclmcSettings):
         return f"--method {request.method} keeps nothing before it ends"

@@ -115,7 +115,7 @@ class CellFiles:
         Without a fingerprint it is made anew the next time.
         """
         from onebasin.base.files.netcdf import write_tree
-        from onebasin.inference import kept
+        from onebasin.inference.runs import kept
 
         tree.attrs[FINGERPRINT] = fingerprint or ""
         write_tree(tree, self.posterior_path(key))

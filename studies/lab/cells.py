@@ -119,7 +119,7 @@ class Outcomes:
 
     def tree(self, cell: Cell) -> xr.DataTree:
         """Read the posterior of a cell that succeeded; a report asks for each about eight times."""
-        from onebasin.inference.posterior import open_posterior
+        from onebasin.inference.runs.posterior import open_posterior
 
         found = self._held.pop(cell, None)
         found = self._held[cell] = open_posterior(self.paths[cell]) if found is None else found

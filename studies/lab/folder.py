@@ -154,7 +154,7 @@ def open_run(
     OSError
         If it cannot be written to.
     """
-    from onebasin.inference.provenance import commit, machine, versions
+    from onebasin.inference.runs.provenance import commit, machine, versions
 
     digest = config_hash(study, config)
     _correct_status(path)

@@ -23,10 +23,10 @@ from onebasin.base.errors import (
     WriteError,
     made_from,
 )
-from onebasin.inference.fingerprint import fingerprint
+from onebasin.inference.method_words import infer
+from onebasin.inference.runs.fingerprint import fingerprint
 from onebasin.posteriors import schema
 
-from ..methods import infer
 from .cell_files import CellFiles
 from .cells import Cell, CellFailed, Context, Outcomes
 

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from onebasin.base.errors import StudyError, WriteError
-from onebasin.inference.fingerprint import NUMPYRO_VERSIONS
-from onebasin.inference.provenance import package_versions
+from onebasin.inference.runs.fingerprint import NUMPYRO_VERSIONS
+from onebasin.inference.runs.provenance import package_versions
 
 from ..cell_worker import Answer
 from .cells import Cell

@@ -53,7 +53,7 @@ class Method:
     label : str
         Its name in tables.
     word : str
-        What `studies.methods.infer` calls it; its own where the making knows it.
+        What `inference.method_words.infer` calls it; its own where the making knows it.
     engine : str
         Who makes it.
     settings : callable

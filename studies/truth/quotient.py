@@ -23,8 +23,8 @@ from onebasin.base.precision import precision
 from onebasin.inference import log_density
 from onebasin.inference.density.numpyro import NumpyroDensity
 from onebasin.inference.density.symmetry import TOLERANCE
-from onebasin.inference.origin import origin_of
-from onebasin.inference.posterior import build
+from onebasin.inference.runs.origin import origin_of
+from onebasin.inference.runs.posterior import build
 from onebasin.models.symmetry import words
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
 from onebasin.models.symmetry.canonical import canonical, ordered_by

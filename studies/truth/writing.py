@@ -15,7 +15,7 @@ import xarray as xr
 from onebasin.base.files.atomic import replacing
 from onebasin.base.files.netcdf import write_tree
 from onebasin.base.jsonable import json_safe
-from onebasin.inference import provenance
+from onebasin.inference.runs import provenance
 from onebasin.models.symmetry import words
 from onebasin.models.symmetry.blocks import to_json
 from onebasin.posteriors import schema

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from onebasin.inference.posterior import build
+from onebasin.inference.runs.posterior import build
 from onebasin.models import BayesianNetwork, Exchangeable, Network, Target
 from onebasin.models.data import load_data
 

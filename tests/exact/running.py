@@ -13,7 +13,7 @@ import numpy as np
 import xarray as xr
 
 import onebasin as ob
-from onebasin.inference.provenance import machine, versions
+from onebasin.inference.runs.provenance import machine, versions
 
 from .cases import ALL, case
 from .gaussians import best_elbo

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from onebasin.inference import checkpoint
+from onebasin.inference.runs import checkpoint
 
 
 def test_arrays_come_back_for_their_run_alone(tmp_path: Path) -> None:

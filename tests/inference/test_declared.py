@@ -12,8 +12,8 @@ import pytest
 
 import onebasin as ob
 from onebasin import Exchangeable, Target, inference, stan
-from onebasin.inference import declared
 from onebasin.inference.density.symmetry import SymmetryError
+from onebasin.inference.runs import declared
 from onebasin.models import BayesianNetwork, Network
 from onebasin.posteriors.view import as_view
 

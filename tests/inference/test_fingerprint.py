@@ -17,8 +17,9 @@ import numpyro
 import pytest
 from numpyro import distributions as dist
 
-from onebasin.inference import NutsSettings, nuts, provenance
-from onebasin.inference.fingerprint import fingerprint
+from onebasin.inference import NutsSettings, nuts
+from onebasin.inference.runs import provenance
+from onebasin.inference.runs.fingerprint import fingerprint
 from onebasin.models import BayesianNetwork, Network
 from onebasin.models.target import Target
 from onebasin.stan import stan_program

@@ -10,9 +10,9 @@ import jax
 import numpy as np
 import pytest
 
-from onebasin.inference import provenance
-from onebasin.inference.posterior import build
-from onebasin.inference.provenance import commit, machine, versions
+from onebasin.inference.runs import provenance
+from onebasin.inference.runs.posterior import build
+from onebasin.inference.runs.provenance import commit, machine, versions
 from onebasin.models.target import Target
 from onebasin.stan.home.directory import Home
 from onebasin.stan.home.errors import CmdStanNotFound
@@ -52,8 +52,8 @@ def test_machine_names_the_device_that_computed(
 @pytest.mark.parametrize(
     ("place", "tracked", "own"),
     [
-        ("inference/provenance.py", True, True),
-        ("inference/provenance.py", False, False),
+        ("inference/runs/provenance.py", True, True),
+        ("inference/runs/provenance.py", False, False),
         ("env/site-packages/onebasin/inference/provenance.py", False, False),
         ("env/site-packages/onebasin/inference/provenance.py", True, False),
     ],

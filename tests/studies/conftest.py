@@ -16,7 +16,7 @@ from onebasin import inference
 from onebasin.inference import NutsSettings
 from onebasin.inference.mcmc.gathered import Gathered
 from onebasin.inference.mcmc.places import KeptPlace, Standing
-from onebasin.inference.posterior import build
+from onebasin.inference.runs.posterior import build
 from onebasin.models import NetworkTarget
 from onebasin.stan.home.search import find_cmdstan
 from onebasin.studies.cli import main

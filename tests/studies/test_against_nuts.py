@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from onebasin.analysis.predictive.heldout import predict_held_out
-from onebasin.inference.posterior import build
+from onebasin.inference.runs.posterior import build
 from onebasin.models import BayesianNetwork, Gaussian, Network
 from onebasin.studies.against_nuts import agree
 

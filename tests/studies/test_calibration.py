@@ -9,7 +9,7 @@ import pytest
 from onebasin.analysis.gaussian.distillation import DistillationSettings
 from onebasin.inference.calibration.drawn import simulated
 from onebasin.inference.calibration.result import Calibration
-from onebasin.inference.posterior import build
+from onebasin.inference.runs.posterior import build
 from onebasin.studies.calibration import STUDY
 from onebasin.studies.calibration.design import (
     APPROXIMATED,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from onebasin.inference import AdviSettings, NutsSettings
-from onebasin.inference.posterior import build, save
+from onebasin.inference.runs.posterior import build, save
 from onebasin.models import BayesianNetwork, Network, Target
 from onebasin.models.data import load_data
 from onebasin.models.networks.likelihood import Categorical

@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 
 from onebasin.analysis.compare.reference.known import known_of
-from onebasin.inference.posterior import build, save
+from onebasin.inference.runs.posterior import build, save
 from onebasin.models import Target
 from onebasin.models.symmetry.blocks import Exchangeable
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onebasin.inference.posterior import open_posterior
+from onebasin.inference.runs.posterior import open_posterior
 from onebasin.posteriors.view import as_view
 from onebasin.studies.commands import finding
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onebasin.inference.posterior import open_posterior
+from onebasin.inference.runs.posterior import open_posterior
 
 COLUMNS = (
     "lp__,accept_stat__,stepsize__,treedepth__,n_leapfrog__,divergent__,energy__,mu.1,mu.2,<b>"

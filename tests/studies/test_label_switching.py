@@ -19,7 +19,7 @@ from onebasin.analysis.figures.recovery import plot_recovery
 from onebasin.base.errors import StudyError
 from onebasin.inference import NutsSettings
 from onebasin.inference.density.symmetry import SymmetryCheck, SymmetryError
-from onebasin.inference.posterior import build, open_posterior
+from onebasin.inference.runs.posterior import build, open_posterior
 from onebasin.models import Exchangeable
 from onebasin.models.symmetry.group import Group
 from onebasin.models.target import Target

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onebasin.inference.posterior import open_posterior
+from onebasin.inference.runs.posterior import open_posterior
 from onebasin.models.numpyro_file import ModelFile, loaded, model_file_in
 
 MODEL = """

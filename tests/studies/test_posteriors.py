@@ -9,7 +9,7 @@ import pytest
 
 from onebasin.analysis.page.render import SCRIPT
 from onebasin.inference import AdviSettings, NutsSettings
-from onebasin.inference.posterior import build, open_posterior, save
+from onebasin.inference.runs.posterior import build, open_posterior, save
 from onebasin.models import BayesianNetwork, Network, Target
 from onebasin.models.data import load_data
 from onebasin.studies.commands.reading import posteriors

@@ -18,7 +18,7 @@ from onebasin.inference import (
     NutsSettings,
     SymmetrisedSettings,
 )
-from onebasin.inference.posterior import build
+from onebasin.inference.runs.posterior import build
 from onebasin.models import NetworkTarget
 from onebasin.models.networks.prediction import mean_and_sd
 from onebasin.studies.lab import Frame, Options, Row

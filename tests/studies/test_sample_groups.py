@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from onebasin.inference.posterior import open_posterior
+from onebasin.inference.runs.posterior import open_posterior
 from onebasin.stan.groups import Roles
 from onebasin.studies.commands.groups import Groups, groups_for
 

@@ -12,7 +12,7 @@ import pytest
 from onebasin.analysis.page.render import SCRIPT
 from onebasin.base.errors import AdviFailed
 from onebasin.inference import NutsSettings
-from onebasin.inference.posterior import open_posterior
+from onebasin.inference.runs.posterior import open_posterior
 from onebasin.studies.commands.study import study
 from onebasin.studies.lab.options import Options
 from onebasin.studies.registry import STUDIES

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from onebasin.base.errors import StudyError
-from onebasin.inference.posterior import build, open_posterior, save
+from onebasin.inference.runs.posterior import build, open_posterior, save
 from onebasin.models import Complement, Exchangeable, Flip, Group, Rescalable, Target
 from onebasin.models.symmetry.blocks import from_json, to_json
 from onebasin.models.symmetry.words import as_meant, read, spell

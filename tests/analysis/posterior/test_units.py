@@ -99,7 +99,7 @@ def test_columns_are_the_same_however_they_are_cut(rng):
 
 def test_a_posterior_that_stays_in_its_file_is_diagnosed_as_one_in_memory(tmp_path, make_mcmc, rng):
     from onebasin.analysis.diagnostics.diagnose import diagnose
-    from onebasin.inference.posterior import open_posterior, save
+    from onebasin.inference.runs.posterior import open_posterior, save
 
     path = save(
         make_mcmc({"mu": rng.normal(size=(4, 100, 3)), "sigma": rng.gamma(2, size=(4, 100))}),

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import onebasin as ob
-from onebasin.inference.origin import Origin
-from onebasin.inference.posterior import build
+from onebasin.inference.runs.origin import Origin
+from onebasin.inference.runs.posterior import build
 from onebasin.posteriors.kind_names import GENERATED, TRANSFORMED
 
 PROGRAMS = Path(__file__).parents[2] / "stan" / "programs" / "known"

@@ -12,7 +12,7 @@ import pytest
 from numpyro.distributions import biject_to, constraints
 
 from onebasin.inference.density.charts import Bijection
-from onebasin.inference.density.stan_charts import LogRatio, charts_of
+from onebasin.inference.density.stan_transforms import LogRatio, charts_of
 
 NAMES = (
     # as stanc names them: column by column throughout

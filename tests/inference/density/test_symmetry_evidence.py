@@ -17,7 +17,7 @@ from onebasin.inference.density.symmetry import (
     evidence_at_draws,
 )
 from onebasin.inference.density.values import NumpyroValues
-from onebasin.inference.posterior import build
+from onebasin.inference.runs.posterior import build
 from onebasin.models.symmetry.evidence import Evidence
 
 FREE_MIXTURE = Path(__file__).parents[2] / "stan" / "programs" / "known" / "free_mixture.stan"

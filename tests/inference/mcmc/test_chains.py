@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from onebasin.base.errors import RunCancelled
-from onebasin.inference.kept import kept_draws
 from onebasin.inference.mcmc.chains import RunChain, run_chains
 from onebasin.inference.mcmc.gathered import Gathered
 from onebasin.inference.mcmc.places import ChainPlace, Standing
+from onebasin.inference.runs.kept import kept_draws
 
 
 def put(place: ChainPlace) -> None:

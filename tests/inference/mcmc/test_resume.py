@@ -12,11 +12,11 @@ import pytest
 from onebasin.base.errors import WriteError
 from onebasin.base.progress import ProgressBars
 from onebasin.inference import HmcSettings, NutsSettings
-from onebasin.inference.kept import kept_draws
 from onebasin.inference.mcmc import places
 from onebasin.inference.mcmc.chains import ChainsRequest, run_chains
 from onebasin.inference.mcmc.gathered import Gathered
 from onebasin.inference.mcmc.numpyro import ChainRunner
+from onebasin.inference.runs.kept import kept_draws
 
 from ..known import known_target
 

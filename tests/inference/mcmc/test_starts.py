@@ -21,7 +21,7 @@ from onebasin.inference.density.network import density_of
 from onebasin.inference.mcmc.chains import ChainsRequest
 from onebasin.inference.mcmc.numpyro import ChainRunner, Course, chain_starts
 from onebasin.inference.mcmc.optimum import BestOptimum
-from onebasin.inference.mcmc.stan_starts import best_optimum, seeds_of
+from onebasin.inference.mcmc.stan_start import best_optimum, seeds_of
 from onebasin.models import BayesianNetwork, Network, Target
 from onebasin.stan import stan_program
 from onebasin.stan.program import make_ready

@@ -11,7 +11,7 @@ import pytest
 import xarray as xr
 
 from onebasin.inference.density.network import density_of
-from onebasin.inference.microcanonical.identities import Identities
+from onebasin.inference.microcanonical.step_bias import Identities
 from onebasin.models import Target
 
 SCALES = np.array([0.01, 1.0, 100.0])

@@ -21,7 +21,7 @@ from onebasin.inference import (
     save,
     train,
 )
-from onebasin.inference.checkpoint import FileKeeper
+from onebasin.inference.runs.checkpoint import FileKeeper
 from onebasin.inference.training.batches import Batches
 from onebasin.inference.training.ensemble import first_values
 from onebasin.inference.training.train import Trainer

@@ -17,7 +17,7 @@ from onebasin.base.seeds import Purpose, keys_for
 from onebasin.inference import AdviSettings, advi
 from onebasin.inference.density.network import NetworkDensity, density_of
 from onebasin.inference.density.start import given_start, random_starts
-from onebasin.inference.mcmc.stan_starts import write
+from onebasin.inference.mcmc.stan_start import write
 from onebasin.inference.variational.stan import init_values
 from onebasin.models import NetworkTarget
 from onebasin.stan import command

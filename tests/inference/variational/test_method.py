@@ -112,7 +112,9 @@ def test_same_seed_gives_the_same_fit_and_fits_do_not_depend_on_their_number() -
 def test_a_stopped_fit_goes_on_to_the_same_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("onebasin.inference.checkpoint.FileKeeper.__init__.__defaults__", (0.0,))
+    monkeypatch.setattr(
+        "onebasin.inference.runs.checkpoint.FileKeeper.__init__.__defaults__", (0.0,)
+    )
     settings = replace(QUICK, batch_size=5, tolerance=0.0)
     whole = symmetrised_vi(regression(), settings=settings, seed=2)
 

@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 
 from onebasin.base.errors import PosteriorFileError
-from onebasin.inference.posterior import open_posterior, save
+from onebasin.inference.runs.posterior import open_posterior, save
 from onebasin.posteriors.adopt import adopted
 from onebasin.posteriors.naming import grouped, stem
 

@@ -10,7 +10,7 @@ import xarray as xr
 
 from onebasin.base.errors import InUse, NameTaken, PosteriorFileError
 from onebasin.base.files.locks import locked
-from onebasin.inference.posterior import open_posterior, save
+from onebasin.inference.runs.posterior import open_posterior, save
 from onebasin.posteriors import writing
 
 WHOLE = ("run.nc", "run.zarr", "run.zarr.zip", "run")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from onebasin.base.errors import PosteriorFileError
-from onebasin.inference.posterior import open_posterior
+from onebasin.inference.runs.posterior import open_posterior
 from onebasin.posteriors import csv_blocks
 
 from . import chains

@@ -14,7 +14,7 @@ from onebasin.analysis.diagnostics.invariants import invariants
 from onebasin.analysis.predictive.drawn import draw_regression
 from onebasin.analysis.predictive.heldout import predict_held_out
 from onebasin.analysis.predictive.points import Points, predict_points
-from onebasin.inference.posterior import build
+from onebasin.inference.runs.posterior import build
 from onebasin.posteriors.network_groups import network_groups
 from onebasin.posteriors.view import as_view
 

@@ -15,7 +15,7 @@ from numpyro import distributions as dist
 
 from onebasin.base.errors import AdviFailed, Interrupted, StudyError, WriteError
 from onebasin.inference import NutsSettings
-from onebasin.inference.fingerprint import fingerprint
+from onebasin.inference.runs.fingerprint import fingerprint
 from onebasin.models.symmetry.blocks import Exchangeable
 from onebasin.models.target import Target
 from onebasin.studies.lab import Cell, CellFailed, Context, Outcomes, Study, Text

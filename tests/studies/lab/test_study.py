@@ -186,7 +186,7 @@ def test_a_posterior_is_read_again_only_where_there_is_no_room_to_hold_it(
         read.append(path.name)
         return xr.DataTree.from_dict({"posterior": xr.Dataset({"x": ("draw", np.zeros(3))})})
 
-    monkeypatch.setattr("onebasin.inference.posterior.open_posterior", opened)
+    monkeypatch.setattr("onebasin.inference.runs.posterior.open_posterior", opened)
     monkeypatch.setattr("onebasin.studies.lab.cells._HELD", room)
     cells = [Cell(name, "nuts", "stan", NutsSettings(), 0) for name in "ab"]
     outcomes = Outcomes({cell: tmp_path / cell.problem for cell in cells}, {})

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onebasin.inference.posterior import open_posterior
+from onebasin.inference.runs.posterior import open_posterior
 
 pytestmark = [
     pytest.mark.slow,

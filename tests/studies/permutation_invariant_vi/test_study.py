@@ -9,7 +9,7 @@ import xarray as xr
 
 from onebasin import inference
 from onebasin.inference import EnsembleSettings, HmcSettings, SymmetrisedSettings
-from onebasin.inference.posterior import build
+from onebasin.inference.runs.posterior import build
 from onebasin.models import BayesianNetwork, Categorical, Network
 from onebasin.studies.lab import Options
 from onebasin.studies.lab.images import Images, image_split

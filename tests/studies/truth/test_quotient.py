@@ -16,7 +16,7 @@ from onebasin.base.errors import StudyError
 from onebasin.base.precision import precision
 from onebasin.inference.density.numpyro import NumpyroDensity
 from onebasin.inference.density.values import NumpyroValues
-from onebasin.inference.posterior import build
+from onebasin.inference.runs.posterior import build
 from onebasin.models import Exchangeable
 from onebasin.models.transforms.distributions import OrderedNormal
 from onebasin.posteriors.view import as_view

@@ -21,7 +21,7 @@ from onebasin.base.errors import NoFingerprint
 from onebasin.base.notices import notice
 from onebasin.models.target import Target
 
-from .definition import NUTPIE
+from ..definition import NUTPIE
 from .provenance import package_versions
 
 NUMPYRO_VERSIONS = ("onebasin", "jax", "jaxlib", "numpyro", "numpy", "optax", "scipy")
@@ -110,7 +110,7 @@ def _numpyro(target: Target) -> str:
 
     from onebasin.base.precision import precision
 
-    from .density.network import density_of
+    from ..density.network import density_of
     from .jaxpr import digest
 
     with precision("float64"):

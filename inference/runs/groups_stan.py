@@ -15,7 +15,7 @@ from onebasin.posteriors.schema import LOG_LIKELIHOOD, LOG_PRIOR, POSTERIOR_PRED
 from onebasin.stan.groups import Found, find_roles
 from onebasin.stan.program import definition
 
-from ..origin import Origin
+from .origin import Origin
 
 Draws = dict[str, Values]
 

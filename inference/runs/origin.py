@@ -111,8 +111,8 @@ def _of_stan(target: Target, progress: Callable[[str], None] | None) -> Origin:
 def _of_numpyro(target: Target) -> Origin:
     from onebasin.base.precision import precision
 
-    from .density.numpyro import is_observation, sites_of
-    from .density.plates import plate_dims
+    from ..density.numpyro import is_observation, sites_of
+    from ..density.plates import plate_dims
 
     with precision("float64"):  # whatever the run's, as in fingerprints
         sites = sites_of(target)

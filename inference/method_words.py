@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from onebasin.inference import (
+from . import (
     AdviSettings,
     EnsembleSettings,
     HmcSettings,

@@ -17,7 +17,7 @@ from onebasin.posteriors import schema
 from onebasin.posteriors.network_groups import bytes_a_draw, network_groups
 from onebasin.posteriors.pointwise import DrawGroup, Values, labelled, why_left_out
 
-from ..origin import NOWHERE, Origin, with_axes
+from .origin import NOWHERE, Origin, with_axes
 
 POINTWISE = (schema.LOG_LIKELIHOOD, schema.POSTERIOR_PREDICTIVE)
 
@@ -101,7 +101,7 @@ def _of_network(
 def _of_stan(target: Target, draws: Mapping[str, Values], origin: Origin) -> Beside:
     from onebasin.stan.program import definition
 
-    from .stan import arrays_of, axes_of, stan_groups
+    from .groups_stan import arrays_of, axes_of, stan_groups
 
     stays, groups, found = stan_groups(target, draws, origin)
     arrays = arrays_of(definition(target).data)
@@ -124,7 +124,7 @@ def _of_numpyro(
     limit_mb: float,
     folder: Path | None = None,
 ) -> Beside:
-    from .numpyro import numpyro_groups, reason
+    from .groups_numpyro import numpyro_groups, reason
 
     groups: dict[str, DrawGroup] = {}
     left: dict[str, str] = {}

@@ -13,9 +13,9 @@ from onebasin.models.symmetry.evidence import Evidence
 from onebasin.models.target import Target
 from onebasin.posteriors import schema
 
-from .density.base import ValueDensity
-from .density.symmetry import evidence_at_draws, hold
-from .engine import engine_named
+from ..density.density import ValueDensity
+from ..density.symmetry import evidence_at_draws, hold
+from ..engine import engine_named
 
 POINTS = 5
 """Random points at which the density is compared before a run."""

@@ -18,8 +18,8 @@ from onebasin.posteriors.scratch import close_with
 from onebasin.posteriors.storable import check_amount
 
 from . import declared
-from .definition import definition_of, engine_for
-from .engine import engine_named
+from ..definition import definition_of, engine_for
+from ..engine import engine_named
 from .origin import origin_of
 from .posterior import build
 
