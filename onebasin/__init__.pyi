@@ -4,8 +4,6 @@ from ._version import __version__ as __version__
 from .analysis.alignment import align as align
 from .analysis.alignment.between import barriers as barriers
 from .analysis.alignment.between import transpositions as transpositions
-from .analysis.alignment.failure_rates import PlantedComponents as PlantedComponents
-from .analysis.alignment.failure_rates import failure_rates as failure_rates
 from .analysis.alignment.quantity import aligned_quantity as aligned_quantity
 from .analysis.compare.compare import compare as compare
 from .analysis.compare.reference.compare import compare_with_reference as compare_with_reference
@@ -17,7 +15,6 @@ from .analysis.plots.barriers import plot_barriers as plot_barriers
 from .analysis.plots.calibration import plot_calibration as plot_calibration
 from .analysis.plots.comparison import plot_comparison as plot_comparison
 from .analysis.plots.elbo import plot_elbo as plot_elbo
-from .analysis.plots.failure_rates import plot_failure_rates as plot_failure_rates
 from .analysis.plots.labels import plot_aligned as plot_aligned
 from .analysis.plots.labels import plot_labels as plot_labels
 from .analysis.plots.pair import plot_pair as plot_pair
@@ -86,4 +83,7 @@ from .stan import StanError as StanError
 from .stan import cmdstan_model as cmdstan_model
 from .stan import open_library as open_library
 from .stan import stan_program as stan_program
-from .studies.truth.reference import open_reference as open_reference
+from .truth.alignment_failures import PlantedComponents as PlantedComponents
+from .truth.alignment_failures import failure_rates as failure_rates
+from .truth.plot_failure_rates import plot_failure_rates as plot_failure_rates
+from .truth.reference import open_reference as open_reference

@@ -12,8 +12,9 @@ from onebasin.models.symmetry.elements import labels_of
 from onebasin.models.symmetry.telling import in_words
 
 if TYPE_CHECKING:
+    from onebasin.truth.alignment_failures import FailureRates
+
     from .between import Barriers
-    from .failure_rates import FailureRates
     from .result import Alignment
     from .transpositions import Transpositions
 

@@ -13,7 +13,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import onebasin as ob
-from onebasin.analysis.alignment.failure_rates import PlantedComponents
 from onebasin.analysis.gaussian.two_modes import (
     Mixture,
     midpoint,
@@ -23,6 +22,7 @@ from onebasin.analysis.gaussian.two_modes import (
     vanishing,
 )
 from onebasin.models.symmetry import Group
+from onebasin.truth.alignment_failures import PlantedComponents
 
 IMAGES = Path(__file__).parents[1] / "images"
 GREY = "#7f868f"

@@ -6,7 +6,7 @@ the rows that splits share (`lab.effects`); the paper's test, by which two of it
 
 from collections.abc import Sequence
 
-from onebasin.analysis.compare.pairs import MIN_PAIRS, Pairs
+from onebasin.truth.pairs import MIN_PAIRS, Pairs
 
 from ..heldout import MAX_RHAT
 from ..lab import ENGINE_WORDS, Claim, Holds, Row, select

@@ -8,9 +8,9 @@ from onebasin.base.errors import StudyError
 from onebasin.inference import AdviSettings, NutsSettings
 from onebasin.models import NetworkTarget
 from onebasin.models.data import StandardisedSplit, load_data, split, standardise
+from onebasin.truth.problems.relu_networks import PAPERS, PARAMETRISATIONS, relu_network
 
 from ..lab import Cell, Options
-from ..pourzanjani import PAPERS, PARAMETRISATIONS, relu_network
 from .why import VARIATIONS
 
 NAME = "boston"

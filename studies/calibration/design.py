@@ -16,9 +16,9 @@ from onebasin.inference.calibration.drawn import simulated
 from onebasin.inference.calibration.family import Family
 from onebasin.models import BayesianNetwork, Gaussian, Network, NormalPrior, Parametrisation
 from onebasin.models.target import Target
+from onebasin.truth.problems import PROBLEMS
 
 from ..lab import Cell, Options
-from ..problems import PROBLEMS
 
 NAME = "calibration"
 NETWORKS = {

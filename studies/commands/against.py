@@ -22,7 +22,7 @@ def reference_named(files: Mapping[str, reading.Files], truth: Path | None) -> s
     StudyError
         If it names neither.
     """
-    from ..truth import references
+    from onebasin.truth import references
 
     if truth is None:
         return None
@@ -45,8 +45,7 @@ def reference_named(files: Mapping[str, reading.Files], truth: Path | None) -> s
 def compare_with(name: str, files: Mapping[str, reading.Files], *, json: bool, **how: Any) -> None:
     """Write how far runs are from a reference: what the verdict is, what it rests on, the worst quantities."""
     from onebasin.analysis.compare.reference.compare import compare_with_reference
-
-    from ..truth import open_reference
+    from onebasin.truth import open_reference
 
     known = open_reference(name).known
     found = {}

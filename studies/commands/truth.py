@@ -15,7 +15,7 @@ from .spelling import Command
 from .symmetries import HELP
 
 if TYPE_CHECKING:
-    from ..truth.checker import Verdict
+    from onebasin.truth.checker import Verdict
 
 app = typer.Typer(
     name="truth",
@@ -96,10 +96,11 @@ def make(
 
     console.prepare_jax()
     console.quieten_stan()
-    from ..truth.posteriordb import export
-    from ..truth.produce import kept_labelling, place_of, produce
-    from ..truth.reference import open_reference
-    from ..truth.writing import keep as keep_small
+    from onebasin.truth.posteriordb import export
+    from onebasin.truth.produce import kept_labelling, place_of, produce
+    from onebasin.truth.reference import open_reference
+    from onebasin.truth.writing import keep as keep_small
+
     from .truth_order import Given, ordered
 
     given = Given(
@@ -152,7 +153,8 @@ def make(
 @app.command("list", cls=Command)
 def list_(json: Json = False) -> None:
     """List the problems, and which have a reference that passes."""
-    from ..truth.tables import listed, listed_rows
+    from onebasin.truth.tables import listed, listed_rows
+
     from . import console
 
     rows = listed()
@@ -176,8 +178,9 @@ def show(
     json: Json = False,
 ) -> None:
     """Show a reference: what it is of, how it was made, and its numbers."""
-    from ..truth.reference import open_reference
-    from ..truth.tables import facts, numbers
+    from onebasin.truth.reference import open_reference
+    from onebasin.truth.tables import facts, numbers
+
     from . import console
 
     reference = open_reference(name)
@@ -213,9 +216,10 @@ def check(
     json: Json = False,
 ) -> None:
     """Check a reference by code that shares no line with what made it; exit with 1 where it does not pass."""
-    from ..truth import checker
-    from ..truth.produce import place_of
-    from ..truth.reference import open_reference
+    from onebasin.truth import checker
+    from onebasin.truth.produce import place_of
+    from onebasin.truth.reference import open_reference
+
     from . import console
 
     reference = open_reference(name)

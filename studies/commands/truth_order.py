@@ -12,9 +12,9 @@ from typing import Any
 from onebasin.base.errors import StudyError
 from onebasin.models.numpyro_file import model_file_in
 from onebasin.models.target import Target
+from onebasin.truth.order import LEAST_THIN, MOST_THIN, Order, order_of_problem
+from onebasin.truth.problems import PROBLEMS
 
-from ..problems import PROBLEMS
-from ..truth.order import LEAST_THIN, MOST_THIN, Order, order_of_problem
 from . import finding
 from .sampling import opened
 from .symmetries import parse_exchangeable

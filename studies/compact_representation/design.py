@@ -15,9 +15,9 @@ from onebasin.analysis.gaussian.distillation import DistillationSettings
 from onebasin.inference import AdviSettings, EnsembleSettings, HmcSettings
 from onebasin.models import BayesianNetwork, NetworkTarget
 from onebasin.models.symmetry.blocks import Exchangeable, Symmetry, blocks_of
+from onebasin.truth.problems.images import Images, classifier, image_split
 
 from ..lab import Cell, Options
-from ..lab.images import Images, classifier, image_split
 
 NAME = "compact-representation"
 

@@ -11,9 +11,9 @@ from onebasin.analysis.gaussian.distillation import distil
 from onebasin.base.progress import ProgressBars
 from onebasin.models import BayesianNetwork, NetworkTarget
 from onebasin.posteriors import schema
+from onebasin.truth.problems.images import image_split
 
 from ..lab import Cell, Context, Outcomes
-from ..lab.images import image_split
 from ..lab.making import sample
 from ..lab.trees import prior_draws, tree_of
 from . import design

@@ -20,9 +20,9 @@ from onebasin.analysis.predictive.classification import (
     entropy,
     total_variation,
 )
+from onebasin.truth.problems.images import image_split
 
 from ..lab import Frame, Frames, Outcomes
-from ..lab.images import image_split
 from .design import DYNAMICS, RULES, SWAPS, Config, Row, aligned, rows
 from .making import LAGS
 from .predictions import SD_EDGES

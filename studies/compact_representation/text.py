@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
+from onebasin.truth.problems.images import image_split
+
 from ..lab import Cell, Chapter, Frames, Text, count_verdicts, read, verdicts
-from ..lab.images import image_split
 from .design import ENSEMBLE, HMC, MEANFIELD, REFINED, Config, num_parameters
 from .views import ALIGNMENTS, GOALS, PAPER_TABLE, ROWS, SWAPS, best_gaussian
 

@@ -1,7 +1,7 @@
 """What all studies share: cells to run, frames of measures, claims tried on them, views and the record."""
 
 # ruff: noqa: F401 -- what is imported here is what studies take from the lab.
-from onebasin.analysis.compare.pairs import Pairs
+from onebasin.truth.pairs import Pairs
 
 from .cells import ENGINE_WORDS, METHOD_WORDS, Cell, CellFailed, Context, Outcomes, where
 from .claims import Claim, Holds, Test, Trial, count_verdicts

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from onebasin.analysis.compare.pairs import Pairs
+from onebasin.truth.pairs import Pairs
 
 from .claims import Holds, Test, Trial
 from .frame import Frame, Frames, Row, Rows, read

@@ -20,8 +20,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from onebasin.analysis.compare.pairs import CONFIDENCE, MIN_PAIRS, Pairs
 from onebasin.analysis.page.cells import TableCell
+from onebasin.truth.pairs import CONFIDENCE, MIN_PAIRS, Pairs
 
 from .claims import Holds, Test, Trial
 from .comparisons import Void, counted, never

@@ -11,10 +11,10 @@ from onebasin.base.errors import StudyError
 from onebasin.inference import NutsSettings
 from onebasin.models import Target
 from onebasin.posteriors import schema
+from onebasin.truth.problems.label_switching import PROBLEMS, condition, simulate
 
 from ..lab import Cell, Context, Options, Outcomes
 from ..lab.making import sample
-from .problems import PROBLEMS, condition, simulate
 
 NAME = "label-switching"
 DEFAULT = NutsSettings(draws=2000)

@@ -13,16 +13,16 @@ import pandas as pd
 import xarray as xr
 
 from onebasin.analysis.alignment import Alignment, align, switching
-from onebasin.analysis.alignment.failure_rates import PlantedComponents, failure_rates
-from onebasin.analysis.alignment.recovery import Recovery, recover
 from onebasin.analysis.diagnostics.aligned import diagnose_aligned
 from onebasin.analysis.summaries.summary import summary
 from onebasin.posteriors.view import as_view
+from onebasin.truth.alignment_failures import PlantedComponents, failure_rates
+from onebasin.truth.alignment_recovery import Recovery, recover
+from onebasin.truth.problems.label_switching import PROBLEMS, simulate
 
 from ..lab import ENGINE_WORDS, Cell, Frame, Frames, Outcomes
 from ..lab.diagnosis import diagnosis_columns
 from .design import Config, target
-from .problems import PROBLEMS, simulate
 
 HELD_OUT_CHAINS = 4
 """Fewer chains leave too few to judge by after some were given to the reference."""

@@ -6,21 +6,21 @@ import numpy as np
 import xarray as xr
 
 from onebasin.analysis.alignment import align
-from onebasin.analysis.alignment.failure_rates import RULES, FailureRates, PlantedComponents
-from onebasin.analysis.alignment.recovery import Recovery, recover
 from onebasin.analysis.figures.cells import plot_cells
-from onebasin.analysis.figures.failure_rates import plot_failure_rates
-from onebasin.analysis.figures.recovery import plot_recovery
 from onebasin.analysis.figures.trace_rank import TraceRank, plot_trace_rank, trace_rank
 from onebasin.analysis.page.page import FigureItem
 from onebasin.posteriors.view import as_view
+from onebasin.truth.alignment_failures import RULES, FailureRates, PlantedComponents
+from onebasin.truth.alignment_recovery import Recovery, recover
+from onebasin.truth.failure_rates_figure import plot_failure_rates
+from onebasin.truth.problems.label_switching import simulate
+from onebasin.truth.recovery_figure import plot_recovery
 
 from ..lab import Frame, Frames, Outcomes, Row, health
 from ..lab.page import Extra
 from .claims import GOOD
 from .design import Config
 from .measures import where
-from .problems import simulate
 from .text import HEALTH, OVERLAP, RAW_AND_ALIGNED, TRUTH, model_title
 
 

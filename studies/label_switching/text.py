@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 from onebasin.analysis.page.page import Note
 from onebasin.analysis.report.definitions import DIAGNOSTICS as DIAGNOSTIC_TERMS
+from onebasin.truth.problems.label_switching import PROBLEMS
 
 from ..lab import CLAIMS, TRIALS, Chapter, Frames, Row, Text, count_verdicts, failed, select
 from . import views
 from .claims import APART, GOOD
 from .design import Config
-from .problems import PROBLEMS
 
 RAW_AND_ALIGNED = "Raw and aligned"
 TRUTH = "Is it the truth?"

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from onebasin.analysis.alignment.failure_rates import RULES
 from onebasin.analysis.page.cells import Table, TableCell
+from onebasin.truth.alignment_failures import RULES
 
 from .. import lab
 from .claims import GOOD, HELD_OUT, LARGEST_SDS, RMS_SDS, least_ess, spread

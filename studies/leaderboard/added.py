@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 from onebasin.base.errors import OnebasinError, StudyError
 from onebasin.models.numpyro_file import ModelFile, loaded
+from onebasin.truth import open_reference
+from onebasin.truth.writing import sha256
 
 from ..lab import CellFailed
-from ..truth import open_reference
-from ..truth.writing import sha256
 
 if TYPE_CHECKING:
     import xarray as xr

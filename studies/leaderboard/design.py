@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from onebasin.base.checks import choose
 from onebasin.base.errors import StudyError
 from onebasin.models import Target
+from onebasin.truth import open_reference, references
+from onebasin.truth.problems import PROBLEMS, Problem
 
 from ..lab import Cell, Options
-from ..problems import PROBLEMS, Problem
-from ..truth import open_reference, references
 from .added import ENGINE, Added, settings_for
 from .methods import METHODS, Method, chosen
 

@@ -15,10 +15,10 @@ from onebasin.analysis.compare.reference.known import Known
 from onebasin.analysis.compare.reference.result import ReferenceComparison
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import as_view
+from onebasin.truth import open_reference
 
 from ..lab import Cell, Frame, Frames, Outcomes
 from ..lab.record import RESULTS
-from ..truth import open_reference
 from .design import NAME, Config
 from .methods import METHODS
 

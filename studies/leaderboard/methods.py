@@ -28,7 +28,7 @@ from onebasin.models import NetworkTarget, Target
 from onebasin.models.symmetry.blocks import Complement, Exchangeable, blocks_of
 
 if TYPE_CHECKING:
-    from ..problems import Problem
+    from onebasin.truth.problems import Problem
 
 CHAINS = NutsSettings(chains=4, warmup=1000, draws=1000)
 SHORT = NutsSettings(chains=4, warmup=500, draws=500)

@@ -7,7 +7,7 @@ needs every statement is unclear.
 import math
 from collections.abc import Iterator
 
-from onebasin.analysis.compare.pairs import MIN_PAIRS
+from onebasin.truth.pairs import MIN_PAIRS
 
 from ..heldout import MAX_RHAT
 from ..lab import METHOD_WORDS, Claim, Frames, Row, Test, join, select

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from onebasin.analysis.compare.pairs import MIN_PAIRS
 from onebasin.analysis.report.definitions import DIAGNOSTICS, PREDICTION
+from onebasin.truth.pairs import MIN_PAIRS
 
 from .. import lab
 from ..heldout import MAX_RHAT

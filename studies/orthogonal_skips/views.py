@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
-from onebasin.analysis.compare.pairs import MIN_PAIRS
+from onebasin.truth.pairs import MIN_PAIRS
 
 from ..heldout import MAX_RHAT
 from ..lab import METHOD_WORDS, Field, Frames, Row, View, at_most, pair, select

@@ -9,9 +9,9 @@ import xarray as xr
 from onebasin.inference import EnsembleSettings, HmcSettings, SymmetrisedSettings
 from onebasin.models import BayesianNetwork, NetworkTarget
 from onebasin.models.symmetry.blocks import Exchangeable, blocks_of
+from onebasin.truth.problems.images import Images, classifier, image_split
 
 from ..lab import Cell, Options, Outcomes
-from ..lab.images import Images, classifier, image_split
 from .two_modes import settings as interpolation_settings
 from .two_modes.settings import InterpolationSettings
 from .two_weights import design as two_weights_design

@@ -14,9 +14,9 @@ from onebasin.analysis.predictive.classification import class_log_probability
 from onebasin.models import BayesianNetwork, NetworkTarget, predict
 from onebasin.models.data import Dataset
 from onebasin.posteriors import schema
+from onebasin.truth.problems.images import image_split
 
 from ..lab import Cell, Context, Outcomes
-from ..lab.images import image_split
 from ..lab.making import sample, symmetrise
 from ..lab.trees import to_tree, tree_of
 from .classifiers.truth import hold_against, make_truth

@@ -5,7 +5,7 @@ With fewer data sets than a Wilcoxon test needs, as in the default run, every st
 
 import math
 
-from onebasin.analysis.compare.pairs import MIN_PAIRS
+from onebasin.truth.pairs import MIN_PAIRS
 
 from .. import lab
 from ..against_nuts import SHIFT, advi, void

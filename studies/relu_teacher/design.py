@@ -16,12 +16,12 @@ from onebasin.base.errors import StudyError
 from onebasin.inference import AdviSettings, NutsSettings
 from onebasin.models import NetworkTarget
 from onebasin.models.data import Dataset, load_data
+from onebasin.truth.problems.relu_networks import PARAMETRISATIONS, relu_network
 
 from ..against_nuts import agreements, from_nuts
 from ..heldout import columns_of
 from ..lab import Cell, Frame, Frames, Options, Outcomes, Row
 from ..lab.diagnosis import diagnosis_columns
-from ..pourzanjani import PARAMETRISATIONS, relu_network
 
 NAME = "relu-teacher"
 HIDDEN = 2

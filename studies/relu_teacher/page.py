@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from onebasin.analysis.compare.pairs import MIN_PAIRS
 from onebasin.analysis.figures.predictive_band import Curve, plot_predictive_band, predictive_band
 from onebasin.analysis.figures.weight_scatter import WeightPair, plot_weight_scatter
 from onebasin.analysis.page.page import FigureItem
@@ -13,6 +12,8 @@ from onebasin.analysis.predictive.heldout import draw_functions
 from onebasin.analysis.report.definitions import DIAGNOSTICS, PREDICTION
 from onebasin.models.data import own_split
 from onebasin.posteriors.view import as_view
+from onebasin.truth.pairs import MIN_PAIRS
+from onebasin.truth.problems.relu_networks import DEFINITION
 
 from .. import against_nuts, lab
 from ..heldout import OF_F, PREDICTIVE, chains_that_disagree
@@ -20,7 +21,6 @@ from ..lab import Chapter, Field, Frames
 from ..lab.effects import EFFECTS
 from ..lab.figures import elbo_traces, panels, worst_chains, worst_trace
 from ..lab.page import Extra
-from ..pourzanjani import DEFINITION
 from .design import CHARTS, FULL_DATASETS, METHODS, SEAM, Config, dataset, target
 from .summaries import OVER_DATA_SETS, several
 

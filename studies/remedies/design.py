@@ -14,9 +14,9 @@ from onebasin.inference import (
     SymmetrisedSettings,
 )
 from onebasin.models import NetworkTarget
+from onebasin.truth.problems.images import Images
 
 from ..lab import Cell, Options
-from ..lab.images import Images
 from .problems import PROBLEMS, condition, parts, run_seed
 
 NAME = "remedies"

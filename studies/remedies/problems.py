@@ -25,8 +25,7 @@ from onebasin.models import (
     Parametrisation,
 )
 from onebasin.models.data import Dataset, Split, load_data, own_split, split, standardise
-
-from ..lab.images import Images, image_split
+from onebasin.truth.problems.images import Images, image_split
 
 RUN_SEEDS = 100
 """By how much the seeds of two runs differ: more than there are fits."""

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from scipy.stats import wilcoxon
 
-from onebasin.analysis.compare.pairs import Pairs
 from onebasin.models.data import load_data
 from onebasin.studies.boston import STUDY, design, paper
 from onebasin.studies.boston.design import configure, parts
 from onebasin.studies.boston.measures import data_units
 from onebasin.studies.lab import Frame, Options
 from onebasin.studies.lab.study import conclude
+from onebasin.truth.pairs import Pairs
 
 MISSING = ("mse_data_units", "coverage_50", "log_score", "prediction_rhat", "prediction_ess")
 

@@ -27,8 +27,8 @@ from onebasin.studies.lab.cells import Cell, Outcomes
 from onebasin.studies.lab.driver import run_cells
 from onebasin.studies.lab.folder import open_run
 from onebasin.studies.lab.frame import Frame
-from onebasin.studies.lab.images import image_split
 from onebasin.studies.lab.options import Options
+from onebasin.truth.problems.images import image_split
 
 MODEL = BayesianNetwork(Network(4, (3,), 3, "relu"), Categorical())
 

@@ -32,10 +32,8 @@ def runs(here, monkeypatch):
     save(pair(1), "good.nc")
     save(pair(2, shift=0.1), "off.nc")
     known = known_of(pair(3, draws=2500), name="pair")
-    monkeypatch.setattr("onebasin.studies.truth.references", lambda: ("pair",))
-    monkeypatch.setattr(
-        "onebasin.studies.truth.open_reference", lambda name: SimpleNamespace(known=known)
-    )
+    monkeypatch.setattr("onebasin.truth.references", lambda: ("pair",))
+    monkeypatch.setattr("onebasin.truth.open_reference", lambda name: SimpleNamespace(known=known))
     return here
 
 

@@ -13,9 +13,6 @@ import xarray as xr
 
 from onebasin import inference
 from onebasin.analysis.alignment import align
-from onebasin.analysis.alignment.failure_rates import PlantedComponents
-from onebasin.analysis.alignment.recovery import recover
-from onebasin.analysis.figures.recovery import plot_recovery
 from onebasin.base.errors import StudyError
 from onebasin.inference import NutsSettings
 from onebasin.inference.density.symmetry import SymmetryCheck, SymmetryError
@@ -30,7 +27,10 @@ from onebasin.studies.label_switching import STUDY, design, measures, views
 from onebasin.studies.label_switching.design import Config, configure
 from onebasin.studies.label_switching.measures import compare
 from onebasin.studies.label_switching.pictures import trace_figure, worst_traces
-from onebasin.studies.label_switching.problems import condition, simulate
+from onebasin.truth.alignment_failures import PlantedComponents
+from onebasin.truth.alignment_recovery import recover
+from onebasin.truth.problems.label_switching import condition, simulate
+from onebasin.truth.recovery_figure import plot_recovery
 
 from .conftest import InMemory, chain_stats
 

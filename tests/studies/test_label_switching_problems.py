@@ -15,8 +15,8 @@ from onebasin.inference.density.symmetry import SymmetryError
 from onebasin.models import Exchangeable
 from onebasin.models.symmetry.group import Group
 from onebasin.stan import stan_program
-from onebasin.studies.label_switching import data
-from onebasin.studies.label_switching.problems import PROBLEMS, PROGRAMS, condition, simulate
+from onebasin.truth.problems import label_switching_data as data
+from onebasin.truth.problems.label_switching import PROBLEMS, PROGRAMS, condition, simulate
 
 
 @pytest.mark.parametrize("label", PROBLEMS)

@@ -21,7 +21,7 @@ from onebasin.studies.lab.study import conclude
 from onebasin.studies.leaderboard import STUDY, added, design, measures
 from onebasin.studies.leaderboard.added import Added, parse
 from onebasin.studies.leaderboard.methods import METHODS, chosen
-from onebasin.studies.problems import Problem
+from onebasin.truth.problems import Problem
 
 WORDS = ("truth", "leaderboard", "--out", "run", "--no-progress")
 MINE = """

@@ -22,7 +22,6 @@ from onebasin.inference.runs.posterior import build
 from onebasin.models import NetworkTarget
 from onebasin.models.networks.prediction import mean_and_sd
 from onebasin.studies.lab import Frame, Options, Row
-from onebasin.studies.lab.images import Images
 from onebasin.studies.lab.stamping import BEGIN, END
 from onebasin.studies.lab.study import conclude
 from onebasin.studies.remedies import STUDY, design
@@ -32,6 +31,7 @@ from onebasin.studies.remedies.guide import RECORD, stamped
 from onebasin.studies.remedies.making import side_by_side
 from onebasin.studies.remedies.measures import measure
 from onebasin.studies.remedies.problems import PROBLEMS, parts
+from onebasin.truth.problems.images import Images
 
 from .conftest import InMemory
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
-from onebasin.analysis.compare.pairs import (
+from onebasin.truth.pairs import (
     Pairs,
 )
 

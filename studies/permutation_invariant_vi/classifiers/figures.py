@@ -8,9 +8,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, NullFormatter, SymmetricalLogLocator
 
-from onebasin.analysis.alignment.proximity import mean_bound, theorem_bound
 from onebasin.analysis.figures.style import MUTED, add_legend, chain_colour, new_figure, style_axes
 from onebasin.analysis.page.page import FigureItem
+from onebasin.truth.proximity import mean_bound, theorem_bound
 
 from ...lab import Frames, Row, read
 from .nearness import sources

@@ -14,12 +14,12 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Int
 
-from onebasin.analysis.alignment.proximity import Nearest, nearest
 from onebasin.models import BayesianNetwork
 from onebasin.posteriors.schema import LOG_GROUP_ORDER, MODEL, MUTUAL_INFORMATION, WALL_TIME
+from onebasin.truth.problems.images import classifier, image_split
+from onebasin.truth.proximity import Nearest, nearest
 
 from ...lab import Frame, Outcomes, Row
-from ...lab.images import classifier, image_split
 from ..design import Config, Method, against, find, methods, units, width_problem
 
 SOURCES = {

@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from onebasin.analysis.alignment.proximity import (
+from onebasin.analysis.page.cells import Table
+from onebasin.truth.proximity import (
     least_useful_width,
     mean_bound,
     theorem_bound,
     volume_bound,
 )
-from onebasin.analysis.page.cells import Table
 
 from ...lab import Claim, Field, Frames, Row, Trial, View, read
 from .measures import SOURCES

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from onebasin.analysis.compare.pairs import (
+from onebasin.analysis.page.cells import Flag, Table, TableCell
+from onebasin.truth.pairs import (
     Pairs,
 )
-from onebasin.analysis.page.cells import Flag, Table, TableCell
 
 from ...lab import (
     Claim,

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from onebasin.analysis.compare.pairs import (
+from onebasin.truth.pairs import (
     Pairs,
 )
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from onebasin.analysis.compare.pairs import Pairs
 from onebasin.analysis.page.cells import TableCell
+from onebasin.truth.pairs import Pairs
 
 from ...lab import Field, Frames, Row, View, mean_and_sd, mean_of, read
 from .claims import beyond, gain

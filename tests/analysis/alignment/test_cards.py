@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import onebasin as ob
-from onebasin.analysis.alignment.failure_rates import FailureRates
 from onebasin.analysis.alignment.transpositions import Transpositions
+from onebasin.truth.alignment_failures import FailureRates
 
 from ...cards import check_page
 

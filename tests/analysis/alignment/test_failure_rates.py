@@ -5,16 +5,16 @@ import pytest
 from matplotlib.figure import Figure
 from scipy.stats import binom, multivariate_normal, norm
 
-from onebasin.analysis.alignment.failure_rates import (
+from onebasin.analysis.figures.style import style_axes
+from onebasin.models.symmetry.elements import Permuted
+from onebasin.truth.alignment_failures import (
     RULES,
     FailureRates,
     PlantedComponents,
     best_elements,
     failure_rates,
 )
-from onebasin.analysis.figures.failure_rates import plot_failure_rates
-from onebasin.analysis.figures.style import style_axes
-from onebasin.models.symmetry.elements import Permuted
+from onebasin.truth.failure_rates_figure import plot_failure_rates
 
 CHANCE = 1e-5  # of a false alarm
 PLANTED = {

@@ -6,7 +6,9 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from onebasin.analysis.alignment.proximity import (
+from onebasin.models import BayesianNetwork, Categorical, Network
+from onebasin.models.symmetry.blocks import Exchangeable
+from onebasin.truth.proximity import (
     least_useful_width,
     mean_bound,
     nearest,
@@ -14,8 +16,6 @@ from onebasin.analysis.alignment.proximity import (
     units_of,
     volume_bound,
 )
-from onebasin.models import BayesianNetwork, Categorical, Network
-from onebasin.models.symmetry.blocks import Exchangeable
 
 BLOCK = Exchangeable({"W1": 1, "b1": 0, "W2": 0})
 MODEL = BayesianNetwork(Network(3, (4,), 2, "relu"), Categorical())

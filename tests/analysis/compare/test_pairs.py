@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from onebasin.analysis.compare.pairs import Pairs
+from onebasin.truth.pairs import Pairs
 
 
 def pair(differences) -> Pairs:

@@ -15,7 +15,7 @@ from onebasin.inference.calibration import compiled
 from onebasin.inference.calibration.compiled import CompiledChains, CompiledDensities
 from onebasin.inference.calibration.drawn import simulated
 from onebasin.inference.calibration.fits import CompiledFits
-from onebasin.studies.problems import PROBLEMS
+from onebasin.truth.problems import PROBLEMS
 
 
 def normal(y=None):

@@ -1,11 +1,11 @@
 """What the study of permutation-invariant VI says of nearest copies."""
 
-from onebasin.analysis.alignment.proximity import least_useful_width, nearest, theorem_bound
 from onebasin.models import BayesianNetwork, Categorical, Network
 from onebasin.models.symmetry.blocks import Exchangeable
 from onebasin.studies.lab.frame import Frame
 from onebasin.studies.permutation_invariant_vi.classifiers.measures import nearest_row
 from onebasin.studies.permutation_invariant_vi.classifiers.nearness import CLAIMS, text
+from onebasin.truth.proximity import least_useful_width, nearest, theorem_bound
 
 
 def test_proximity_claims_follow_the_distances(rng):

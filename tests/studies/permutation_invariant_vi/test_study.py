@@ -12,7 +12,6 @@ from onebasin.inference import EnsembleSettings, HmcSettings, SymmetrisedSetting
 from onebasin.inference.runs.posterior import build
 from onebasin.models import BayesianNetwork, Categorical, Network
 from onebasin.studies.lab import Options
-from onebasin.studies.lab.images import Images, image_split
 from onebasin.studies.permutation_invariant_vi import STUDY, design
 from onebasin.studies.permutation_invariant_vi.classifiers.truth import (
     hold_against,
@@ -26,6 +25,7 @@ from onebasin.studies.permutation_invariant_vi.two_modes import settings as inte
 from onebasin.studies.permutation_invariant_vi.two_modes.settings import Descent
 from onebasin.studies.permutation_invariant_vi.two_weights import optima as quadrature
 from onebasin.studies.permutation_invariant_vi.two_weights.design import METHODS, TwoWeightSettings
+from onebasin.truth.problems.images import Images, image_split
 
 MODEL = BayesianNetwork(Network(3, (4,), 2, "relu"), Categorical())
 TOY_VI = SymmetrisedSettings(

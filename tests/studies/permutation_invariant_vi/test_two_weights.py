@@ -8,7 +8,6 @@ import pytest
 import xarray as xr
 from scipy.stats import norm
 
-from onebasin.analysis.compare.pairs import Pairs
 from onebasin.models import Exchangeable
 from onebasin.studies.lab.frame import Frame
 from onebasin.studies.permutation_invariant_vi.two_weights import optima
@@ -43,6 +42,7 @@ from onebasin.studies.permutation_invariant_vi.two_weights.optima import (
 )
 from onebasin.studies.permutation_invariant_vi.two_weights.tables import MSE, TABLES
 from onebasin.studies.permutation_invariant_vi.two_weights.truth import Statistics, statistics
+from onebasin.truth.pairs import Pairs
 
 TOY = replace(QUICK, num_test=40, data_sets=2, curve_points=3, steps=4000, draws=400)
 

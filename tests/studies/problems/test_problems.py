@@ -12,9 +12,9 @@ from onebasin.inference import check_symmetry, log_density
 from onebasin.inference.engine import engine_named
 from onebasin.models.symmetry.blocks import equal_modes
 from onebasin.models.symmetry.group import Group
-from onebasin.studies.problems import PROBLEMS
-from onebasin.studies.problems.make_data import simulated
-from onebasin.studies.problems.programs import DATA, PROGRAMS, read_data
+from onebasin.truth.problems import PROBLEMS
+from onebasin.truth.problems.make_data import simulated
+from onebasin.truth.problems.programs import DATA, PROGRAMS, read_data
 
 SHARED = Path(__file__).parents[3] / "notebooks" / "programs"
 QUICK = ("relu-teacher", "tanh-teacher", "boston", "mixture-2")

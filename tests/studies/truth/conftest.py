@@ -5,9 +5,9 @@ from dataclasses import replace
 import jax
 import pytest
 
-from onebasin.studies.truth import open_reference
-from onebasin.studies.truth.order import order_of_problem
-from onebasin.studies.truth.produce import produce
+from onebasin.truth import open_reference
+from onebasin.truth.order import order_of_problem
+from onebasin.truth.produce import produce
 
 
 @pytest.fixture(scope="session")

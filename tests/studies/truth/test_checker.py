@@ -14,9 +14,9 @@ from scipy.stats import norm
 from onebasin.models import Complement, Exchangeable, Flip
 from onebasin.models.symmetry.blocks import to_json
 from onebasin.models.symmetry.group import Group
-from onebasin.studies.truth import checker, criteria
-from onebasin.studies.truth.checker import estimators, labels
-from onebasin.studies.truth.checker.verdict import _convergence
+from onebasin.truth import checker, criteria
+from onebasin.truth.checker import estimators, labels
+from onebasin.truth.checker.verdict import _convergence
 
 SOURCES = sorted(Path(checker.__file__).parent.glob("*.py"))
 MAKERS = ("onebasin", "arviz", "arviz_stats", "xarray", "jax", "pandas")

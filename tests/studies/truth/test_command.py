@@ -6,7 +6,7 @@ from pathlib import Path
 import jax
 import pytest
 
-from onebasin.studies.truth import open_reference, references
+from onebasin.truth import open_reference, references
 
 SHORT = ("--chains", "4", "--warmup", "300", "--draws", "400", "--thin", "2", "--max-thin", "2")
 MODEL = """
@@ -105,7 +105,7 @@ def test_references_of_the_package_are_intact(onebasin, name):
 
 
 def test_references_are_small():
-    import onebasin.studies.truth.reference as module
+    import onebasin.truth.reference as module
 
     whole = sum(f.stat().st_size for f in Path(module.KEPT).rglob("*") if f.is_file())
     assert whole < 6e6

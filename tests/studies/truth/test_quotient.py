@@ -20,11 +20,11 @@ from onebasin.inference.runs.posterior import build
 from onebasin.models import Exchangeable
 from onebasin.models.transforms.distributions import OrderedNormal
 from onebasin.posteriors.view import as_view
-from onebasin.studies.problems import PROBLEMS
-from onebasin.studies.truth import checker
-from onebasin.studies.truth.order import Order, order_of_problem
-from onebasin.studies.truth.produce import produce
-from onebasin.studies.truth.quotient import one_copy
+from onebasin.truth import checker
+from onebasin.truth.order import Order, order_of_problem
+from onebasin.truth.problems import PROBLEMS
+from onebasin.truth.produce import produce
+from onebasin.truth.quotient import one_copy
 
 Y = np.array([-1.4, -0.6, 0.3, 0.9, 1.2])
 

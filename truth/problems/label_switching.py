@@ -12,8 +12,8 @@ import numpy as np
 from onebasin.models import BayesianNetwork, Exchangeable, Gaussian, Network, NormalPrior, Target
 from onebasin.models.symmetry.blocks import Symmetry
 
-from . import data
-from .data import Simulate, Simulated
+from . import label_switching_data as data
+from .label_switching_data import Simulate, Simulated
 
 PROGRAMS = Path(__file__).parent / "programs"
 

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 from matplotlib.figure import Figure
 
-from ..alignment.recovery import Recovery
-from .style import ACCENT, INK, MUTED, new_panels
+from onebasin.analysis.figures.style import ACCENT, INK, MUTED, new_panels
+
+from .alignment_recovery import Recovery
 
 
 def plot_recovery(found: Mapping[str, Recovery]) -> Figure:

@@ -7,7 +7,7 @@ from typing import Any
 
 from onebasin.analysis.page.cells import Column, Flag, Table, TableCell
 
-from ..problems import PROBLEMS
+from .problems import PROBLEMS
 from .reference import Reference, open_reference, references
 
 NOT_MADE = "not made"

@@ -8,8 +8,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ..alignment.failure_rates import RULES, FailureRates
-from .style import INK, TEXT_SIZE, chain_colour, new_figure, style_axes
+from onebasin.analysis.figures.style import INK, TEXT_SIZE, chain_colour, new_figure, style_axes
+
+from .alignment_failures import RULES, FailureRates
 
 
 def plot_failure_rates(rates: FailureRates, *, ax: Axes | None = None) -> Figure:

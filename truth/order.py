@@ -9,8 +9,8 @@ from onebasin.base.errors import StudyError, check_seed
 from onebasin.inference import NutsSettings
 from onebasin.models.target import Target
 
-from ..problems import PROBLEMS
-from ..problems.problem import RECIPE, Invariant
+from .problems import PROBLEMS
+from .problems.problem import RECIPE, Invariant
 
 LEAST_THIN, MOST_THIN = 10, 40
 DRAWS = 1000

@@ -1,4 +1,4 @@
-"""Simulate the data of the programs: `python -m onebasin.studies.problems.make_data` writes the files anew.
+"""Simulate the data of the programs: `python -m onebasin.truth.problems.make_data` writes the files anew.
 
 The files decide, not this module: another NumPy may draw other numbers from the same seed.
 """
@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ..label_switching import data as switching
-from ..label_switching.problems import simulate
+from . import label_switching_data as switching
+from .label_switching import simulate
 from .programs import DATA
 
 SEED = 0

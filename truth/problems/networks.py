@@ -16,14 +16,14 @@ from onebasin.models import (
     NormalPrior,
 )
 from onebasin.models.data import Split
+from onebasin.studies.boston import design as boston
+from onebasin.studies.relu_teacher.design import HIDDEN, dataset
 
-from ..boston import design as boston
-from ..lab.images import Images, image_split
-from ..label_switching.problems import condition
-from ..pourzanjani import PAPERS, relu_network
-from ..relu_teacher.design import HIDDEN, dataset
+from .images import Images, image_split
 from .invariants import class_probabilities, outputs
+from .label_switching import condition
 from .problem import ADAPTED, RECIPE, Problem
+from .relu_networks import PAPERS, relu_network
 
 SEED = 0
 """Of the data."""

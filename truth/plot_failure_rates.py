@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from onebasin.analysis.figures.picture import Picture
+from onebasin.analysis.figures.style import new_figure
 from onebasin.base.checks import check_class
 from onebasin.base.numbers import format_number
 
-from ..alignment.failure_rates import RULES, FailureRates
-from ..figures.failure_rates import plot_failure_rates as draw
-from ..figures.picture import Picture
-from ..figures.style import new_figure
+from .alignment_failures import RULES, FailureRates
+from .failure_rates_figure import plot_failure_rates as draw
 
 
 def plot_failure_rates(rates: FailureRates) -> Picture:

@@ -9,9 +9,9 @@ from onebasin.analysis.diagnostics.invariants import invariants
 from onebasin.posteriors.draws import Draws
 from onebasin.posteriors.view import View, as_view
 
-from ..problems import PROBLEMS
-from ..problems.problem import Invariant
 from .invariants import measured
+from .problems import PROBLEMS
+from .problems.problem import Invariant
 
 if TYPE_CHECKING:
     from .reference import Reference

@@ -45,7 +45,7 @@ def references() -> tuple[str, ...]:
 
     Examples
     --------
-    >>> from onebasin.studies.truth import references
+    >>> from onebasin.truth import references
     >>> isinstance(references(), tuple)
     True
     """
@@ -98,7 +98,7 @@ def open_reference(name: str | Path) -> Reference:
 def _none_such(name: str) -> str:
     from difflib import get_close_matches
 
-    from ..problems import PROBLEMS
+    from .problems import PROBLEMS
 
     if name in PROBLEMS:
         return (

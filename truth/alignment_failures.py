@@ -22,16 +22,15 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float, Int
 
+from onebasin.analysis.alignment.align import align
+from onebasin.analysis.alignment.cards import of_failure_rates
+from onebasin.analysis.alignment.parts import flatten
 from onebasin.base.card import Card
 from onebasin.base.checks import check_count, check_positive, check_seed
 from onebasin.base.showing import Shown
 from onebasin.models.symmetry.blocks import Exchangeable
 from onebasin.models.symmetry.elements import Element, Permuted, permuted_parts
 from onebasin.models.symmetry.group import Group
-
-from .align import align
-from .cards import of_failure_rates
-from .parts import flatten
 
 RULES = {
     "draw": "one draw",

@@ -9,7 +9,7 @@ import numpy as np
 from onebasin.posteriors.draws import Draws
 from onebasin.posteriors.view import View
 
-from ..problems.problem import Invariant
+from .problems.problem import Invariant
 
 
 def measured(view: View, functions: Mapping[str, Invariant]) -> Draws:

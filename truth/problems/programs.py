@@ -16,9 +16,9 @@ from onebasin.base.json_file import read_json_file
 from onebasin.models import Target
 from onebasin.models.numpyro_target import numpyro_model
 
-from ..label_switching.problems import PROGRAMS as SWITCHING
 from . import definitions, families, invariants
 from .families import Simulate
+from .label_switching import PROGRAMS as SWITCHING
 from .problem import ADAPTED, RECIPE, Invariant, Problem
 
 HERE = Path(__file__).parent
