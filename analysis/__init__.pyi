@@ -9,5 +9,4 @@ from .gaussian import fit_gaussian as fit_gaussian
 from .gaussian import load_gaussian as load_gaussian
 from .gaussian import save_gaussian as save_gaussian
 from .gaussian.distillation import distil as distil
-from .gaussian.pruning import prune as prune
 from .predictive.regression import score_predictions as score_predictions

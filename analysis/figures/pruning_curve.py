@@ -10,7 +10,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
-from ..gaussian.pruning import PruningCurve
+from onebasin.studies.compact_representation.pruning import PruningCurve
+
 from .style import MUTED, add_legend, chain_colour, new_figure, style_axes
 
 _LABELS = {"accuracy": "accuracy", "rmse": "RMSE (units of y)"}

@@ -13,7 +13,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import onebasin as ob
-from onebasin.analysis.gaussian.two_modes import (
+from onebasin.models.symmetry import Group
+from onebasin.studies.permutation_invariant_vi.two_modes.quadrature import (
     Mixture,
     midpoint,
     mode,
@@ -21,7 +22,6 @@ from onebasin.analysis.gaussian.two_modes import (
     switching,
     vanishing,
 )
-from onebasin.models.symmetry import Group
 from onebasin.truth.alignment_failures import PlantedComponents
 
 IMAGES = Path(__file__).parents[1] / "images"

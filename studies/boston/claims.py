@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 from onebasin.truth.pairs import MIN_PAIRS, Pairs
 
-from ..heldout import MAX_RHAT
 from ..lab import ENGINE_WORDS, Claim, Holds, Row, select
 from ..lab.effects import Effect, Measure, Rule, Scale, Side, changes
+from ..shared.heldout import MAX_RHAT
 from . import paper
 from .why import OVERLAP
 

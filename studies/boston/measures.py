@@ -8,9 +8,9 @@ import numpy as np
 from onebasin.analysis.predictive.heldout import predict_held_out
 from onebasin.models.data import StandardisedSplit
 
-from ..heldout import calibration, columns_of
 from ..lab import Cell, Frame, Frames, Outcomes, Row
 from ..lab.diagnosis import diagnosis_columns
+from ..shared.heldout import calibration, columns_of
 from .design import Config, parts, target
 
 

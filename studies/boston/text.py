@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from onebasin.analysis.figures.cells import plot_cells
 from onebasin.analysis.page.cells import Flag
 from onebasin.analysis.page.page import FigureItem
 from onebasin.analysis.report.definitions import DIAGNOSTICS, PREDICTION
@@ -13,10 +12,11 @@ from onebasin.truth.pairs import MIN_PAIRS, Pairs
 from onebasin.truth.problems.relu_networks import DEFINITION
 
 from .. import lab
-from ..heldout import LEVELS, MAX_RHAT, RHAT, chains_that_disagree, mixing
 from ..lab import Chapter, Field, Frames, Row
+from ..lab.cells_figure import plot_cells
 from ..lab.effects import EFFECTS, change
 from ..lab.page import Extra
+from ..shared.heldout import LEVELS, MAX_RHAT, RHAT, chains_that_disagree, mixing
 from . import paper
 from .claims import STATED
 from .design import HIDDEN, Config

@@ -16,9 +16,9 @@ from onebasin.inference import NutsSettings
 from onebasin.models import NormalPrior
 
 from .. import lab
-from ..heldout import MAX_RHAT
 from ..lab import Field, Frames, Row, View, at_most
 from ..lab.effects import change
+from ..shared.heldout import MAX_RHAT
 
 SHORT = 50
 """Iterations of warmup, and draws, of chains that are cut short."""

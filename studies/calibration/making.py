@@ -20,7 +20,7 @@ from onebasin.models.target import Target
 from onebasin.posteriors import schema
 
 from ..lab import Cell, Context, Outcomes
-from ..lab.trees import tree_of
+from ..lab.posteriors import tree_of
 from .design import STEPS, Calibrating, Config, family_of
 
 GROUP = "calibration"

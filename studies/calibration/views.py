@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from .. import lab
 from ..lab import Field, Frames, Row, View, read
-from ..lab.views import Tabulate
+from ..lab.tables import Tabulate
 
 ALL = View(
     "Verdicts: what was seen, and what would have been. Networks' rows simulate from the same random numbers, so that "

@@ -7,10 +7,10 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from onebasin.analysis.figures import style
-from onebasin.analysis.figures.cells import plot_cells
 from onebasin.analysis.page.page import FigureItem
 
 from ..lab import Frames, Outcomes, read
+from ..lab.cells_figure import plot_cells
 from .design import DYNAMICS, SWAPS, Config, rows
 from .text import GAUSSIAN, PAIRS
 

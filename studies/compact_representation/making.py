@@ -15,7 +15,7 @@ from onebasin.truth.problems.images import image_split
 
 from ..lab import Cell, Context, Outcomes
 from ..lab.making import sample
-from ..lab.trees import prior_draws, tree_of
+from ..lab.posteriors import prior_draws, tree_of
 from . import design
 from .pairs import train_dynamics, train_swaps
 from .predictions import make_row

@@ -29,7 +29,7 @@ from onebasin.models import BayesianNetwork, NetworkTarget
 from onebasin.models.symmetry.elements import Permuted
 from onebasin.models.symmetry.group import Group
 
-from ..lab.trees import tree_of
+from ..lab.posteriors import tree_of
 from .design import PairSettings, permutations_of
 
 MAX_IMAGES = 5000

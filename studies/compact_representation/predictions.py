@@ -14,15 +14,15 @@ from jaxtyping import Float
 from scipy.special import softmax
 
 from onebasin.analysis.gaussian import GaussianFit, fit_gaussian
-from onebasin.analysis.gaussian.pruning import pruning_curve
 from onebasin.analysis.predictive.classification import entropy
 from onebasin.models import BayesianNetwork, predict
 from onebasin.models.data import Dataset
 from onebasin.posteriors import schema
 
 from ..lab import Cell
-from ..lab.trees import halves, tree_of
+from ..lab.posteriors import halves, tree_of
 from .design import RowSettings
+from .pruning import pruning_curve
 
 BATCH = 50
 """Draws that are run at a time."""

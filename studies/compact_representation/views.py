@@ -8,7 +8,7 @@ from typing import Any
 from onebasin.analysis.page.cells import TableCell
 
 from ..lab import FAILURES, STATEMENTS, TRIALS, VERDICTS, Field, Frame, Frames, Row, View, read
-from ..lab.views import yes_no
+from ..lab.tables import yes_no
 from .design import RULES
 
 AGREEMENT_GOAL, VARIATION_GOAL = 0.98, 0.05

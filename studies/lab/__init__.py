@@ -22,7 +22,7 @@ from .frame import Frame, Frames, Row, Rows, plain, read, select
 from .options import Options
 from .page import Caution, Chapter, Text, failed, health, verdicts
 from .study import Study
-from .views import (
+from .tables import (
     CLAIM_VERDICTS,
     CLAIMS,
     FAILURES,

@@ -26,7 +26,7 @@ from onebasin.truth.pairs import CONFIDENCE, MIN_PAIRS, Pairs
 from .claims import Holds, Test, Trial
 from .comparisons import Void, counted, never
 from .frame import Frame, Frames, Row, Rows, read
-from .views import Field, View, yes_no
+from .tables import Field, View, yes_no
 
 Measure = str | Callable[[Row], float | None]
 """A column, or a function of the row."""

@@ -1,6 +1,6 @@
 """A run's cells as a task graph on Dask: a task a cell, with what became of its inputs as edges.
 
-Workers have a process make each cell (`studies.cell_worker`). What tasks return is small; posteriors stay in the run's
+Workers have a process make each cell (`studies.lab.cell_worker`). What tasks return is small; posteriors stay in the run's
 folder, which all workers must see.
 """
 
@@ -17,8 +17,8 @@ from distributed import Client, Future, KilledWorker, LocalCluster, as_completed
 from onebasin.base.errors import Halted, StudyError, WriteError, made_from
 from onebasin.base.notices import record
 
-from ..cell_worker import PLUGIN, Answer, Stops, make_on_worker
 from . import orders
+from .cell_worker import PLUGIN, Answer, Stops, make_on_worker
 from .cells import Cell
 from .making import Made, Recipe
 

@@ -1,7 +1,7 @@
 """Orders: what a process of a cell's own is told to make, and what it answers.
 
-An order is written by who runs the study and read by the process (`studies.cell_process`), on this machine or another;
-whoever carries it (`studies.cell_worker`) does not read it.
+An order is written by who runs the study and read by the process (`studies.lab.cell_process`), on this machine or another;
+whoever carries it (`studies.lab.cell_worker`) does not read it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from onebasin.base.errors import StudyError, WriteError
 from onebasin.inference.runs.fingerprint import NUMPYRO_VERSIONS
 from onebasin.inference.runs.provenance import package_versions
 
-from ..cell_worker import Answer
+from .cell_worker import Answer
 from .cells import Cell
 from .making import Broken, Made, Recipe, Say, in_words, make_cell
 

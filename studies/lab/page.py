@@ -21,7 +21,7 @@ from onebasin.analysis.report import (
 
 from .cells import Cell, Outcomes
 from .frame import Frames
-from .views import FAILURES, STATEMENTS, TRIALS, Tabulate, filled
+from .tables import FAILURES, STATEMENTS, TRIALS, Tabulate, filled
 
 Extra = FigureItem | Table | Note | None
 """What a chapter shows besides its views; None where it could not be made."""

@@ -21,7 +21,7 @@ from onebasin.base.errors import StudyError
 from .frame import Frame, Frames, Row
 from .options import Options
 from .study import Study
-from .views import Field, View, yes_no
+from .tables import Field, View, yes_no
 
 CLOCKED = ("wall_time", "seconds", "per_second")
 """What names of columns end in that a clock has made."""

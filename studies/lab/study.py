@@ -20,7 +20,7 @@ from .claims import Claim, Statement, tried
 from .frame import Frame, Frames
 from .options import Options
 from .page import Extra, Text, headline, page
-from .views import VERDICTS, Tabulate, filled
+from .tables import VERDICTS, Tabulate, filled
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -6,7 +6,6 @@ import numpy as np
 import xarray as xr
 
 from onebasin.analysis.alignment import align
-from onebasin.analysis.figures.cells import plot_cells
 from onebasin.analysis.figures.trace_rank import TraceRank, plot_trace_rank, trace_rank
 from onebasin.analysis.page.page import FigureItem
 from onebasin.posteriors.view import as_view
@@ -17,6 +16,7 @@ from onebasin.truth.problems.label_switching import simulate
 from onebasin.truth.recovery_figure import plot_recovery
 
 from ..lab import Frame, Frames, Outcomes, Row, health
+from ..lab.cells_figure import plot_cells
 from ..lab.page import Extra
 from .claims import GOOD
 from .design import Config

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from onebasin.analysis.compare.reference.differences import FALSE_ALARM, SEEN
-from onebasin.analysis.figures.cells import plot_cells
 from onebasin.analysis.page.page import FigureItem
 
 from .. import lab
 from ..lab import Chapter, Frames, Outcomes, Text, count_verdicts, failed
+from ..lab.cells_figure import plot_cells
 from ..lab.page import Extra
 from . import views
 from .design import Config, problem_of

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 from onebasin.truth.pairs import MIN_PAIRS
 
-from ..heldout import MAX_RHAT
 from ..lab import METHOD_WORDS, Claim, Frames, Row, Test, join, select
 from ..lab.comparisons import Void
 from ..lab.effects import Measure, Scale, Side, changes, exceeds
+from ..shared.heldout import MAX_RHAT
 from .design import INSIDE, OUTSIDE, TRUTH, VI
 from .making import ALL
 

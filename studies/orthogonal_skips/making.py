@@ -8,7 +8,7 @@ import xarray as xr
 
 from ..lab import Cell, Context, Frame, Outcomes, Row
 from ..lab.making import sample
-from ..lab.trees import to_tree
+from ..lab.posteriors import to_tree
 from .design import GAP, Config, target
 
 ALL = "all"

@@ -17,10 +17,10 @@ from onebasin.analysis.summaries.weight_moments import weight_moments
 from onebasin.models import BayesianNetwork
 from onebasin.posteriors.view import as_view
 
-from ..heldout import MAX_RHAT
 from ..lab import Cell, Frame, Frames, Outcomes, Row
 from ..lab.diagnosis import diagnosis_columns
-from ..lab.trees import from_tree
+from ..lab.posteriors import from_tree
+from ..shared.heldout import MAX_RHAT
 from .design import CHECK, GAP, INSIDE, TRUTH, VI, Config, DataCell, Points, model, points_of
 from .making import moments
 

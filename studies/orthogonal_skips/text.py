@@ -6,10 +6,10 @@ from onebasin.analysis.report.definitions import DIAGNOSTICS, PREDICTION
 from onebasin.truth.pairs import MIN_PAIRS
 
 from .. import lab
-from ..heldout import MAX_RHAT
 from ..lab import Caution, Chapter, Frames, Row
 from ..lab.averages import averages
 from ..lab.effects import EFFECTS
+from ..shared.heldout import MAX_RHAT
 from . import views
 from .design import GAP, INSIDE, NAME, OUTSIDE, TRUTH, VI, Config
 from .making import ALL

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable
 
 from onebasin.truth.pairs import MIN_PAIRS
 
-from ..heldout import MAX_RHAT
 from ..lab import METHOD_WORDS, Field, Frames, Row, View, at_most, pair, select
 from ..lab.averages import averages
 from ..lab.effects import change
+from ..shared.heldout import MAX_RHAT
 from .design import CHECK, INSIDE, OUTSIDE, TRUTH, VARIANTS, VI
 from .making import ALL
 from .measures import OF_UNITS

@@ -10,7 +10,7 @@ from ..lab import Study
 from .design import cells, configure, target
 from .making import make
 from .measures import measures
-from .text import CLAIMS, SHOWN, TEXT, VIEWS, figures
+from .page import CLAIMS, SHOWN, TEXT, VIEWS, figures
 
 STUDY = Study(
     configure, cells, target, measures, CLAIMS, VIEWS, TEXT, shown=SHOWN, figures=figures, make=make

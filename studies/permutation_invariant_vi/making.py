@@ -18,7 +18,7 @@ from onebasin.truth.problems.images import image_split
 
 from ..lab import Cell, Context, Outcomes
 from ..lab.making import sample, symmetrise
-from ..lab.trees import to_tree, tree_of
+from ..lab.posteriors import to_tree, tree_of
 from .classifiers.truth import hold_against, make_truth
 from .design import INTERPOLATION, QUADRATURE, Config, FitSettings, TruthSettings
 from .two_modes import measures as interpolation

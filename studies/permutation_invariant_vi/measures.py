@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 
 from ..lab import Frame, Outcomes, Row, read
-from ..lab.trees import from_tree
+from ..lab.posteriors import from_tree
 from .classifiers.measures import measure as measure_classifiers
 from .design import INTERPOLATION, QUADRATURE, Config, alpha_problem, find
 from .two_weights.design import METHODS

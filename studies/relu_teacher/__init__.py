@@ -9,8 +9,8 @@ With --full, many data sets at two levels of noise: every statement is then an e
 from .. import lab
 from .claims import CLAIMS
 from .design import cells, configure, measure, target
+from .measures import MIXING
 from .page import ENGINES_AGREE, TABLES, TEXT, figures
-from .summaries import MIXING
 
 STUDY = lab.Study(
     configure=configure,

@@ -8,9 +8,9 @@ import math
 from onebasin.truth.pairs import MIN_PAIRS
 
 from .. import lab
-from ..against_nuts import SHIFT, advi, void
 from ..lab import Claim, Row, Test
 from ..lab.effects import Measure, Scale, Side, changes, exceeds
+from ..shared.against_nuts import SHIFT, advi, void
 
 PAIRS = (("free", "givens"), ("ordered", "givens+ordered"))
 """Without and with the unit-norm constraint, all else equal."""

@@ -18,10 +18,10 @@ from onebasin.models import NetworkTarget
 from onebasin.models.data import Dataset, load_data
 from onebasin.truth.problems.relu_networks import PARAMETRISATIONS, relu_network
 
-from ..against_nuts import agreements, from_nuts
-from ..heldout import columns_of
 from ..lab import Cell, Frame, Frames, Options, Outcomes, Row
 from ..lab.diagnosis import diagnosis_columns
+from ..shared.against_nuts import agreements, from_nuts
+from ..shared.heldout import columns_of
 
 NAME = "relu-teacher"
 HIDDEN = 2

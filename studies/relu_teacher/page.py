@@ -15,14 +15,15 @@ from onebasin.posteriors.view import as_view
 from onebasin.truth.pairs import MIN_PAIRS
 from onebasin.truth.problems.relu_networks import DEFINITION
 
-from .. import against_nuts, lab
-from ..heldout import OF_F, PREDICTIVE, chains_that_disagree
+from .. import lab
 from ..lab import Chapter, Field, Frames
 from ..lab.effects import EFFECTS
 from ..lab.figures import elbo_traces, panels, worst_chains, worst_trace
 from ..lab.page import Extra
+from ..shared import against_nuts
+from ..shared.heldout import OF_F, PREDICTIVE, chains_that_disagree
 from .design import CHARTS, FULL_DATASETS, METHODS, SEAM, Config, dataset, target
-from .summaries import OVER_DATA_SETS, several
+from .measures import OVER_DATA_SETS, several
 
 SLICE = np.linspace(-5.0, 5.0, 81)
 """Values of the first input along the slice; the second is 0."""

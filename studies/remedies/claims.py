@@ -6,8 +6,8 @@ holds it to the record.
 
 from collections.abc import Callable, Iterable
 
-from ..heldout import MAX_RHAT
 from ..lab import Claim, Finding, Frames, Row, Test, contrast, each, join, select
+from ..shared.heldout import MAX_RHAT
 
 NOTHING, SYMMETRISED = "plain.meanfield", "plain.symmetrised"
 BROKEN = ("ordered.meanfield", "unit-norm.meanfield", "skips.meanfield")

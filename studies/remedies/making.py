@@ -17,7 +17,7 @@ from onebasin.posteriors import schema
 
 from ..lab import Cell, Context, Outcomes
 from ..lab.making import sample, symmetrise
-from ..lab.trees import tree_of
+from ..lab.posteriors import tree_of
 from .design import Aligning, Config, Distilling, Fits, OneGaussian
 
 BOUND = "bound"

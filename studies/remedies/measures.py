@@ -25,7 +25,7 @@ from onebasin.posteriors import schema
 from onebasin.posteriors.view import as_view
 
 from ..lab import Cell, Frame, Frames, Outcomes
-from ..lab.trees import halves, tree_of
+from ..lab.posteriors import halves, tree_of
 from .design import BY_NAME, Config, RunCell, parts, target
 from .making import BOUND
 from .problems import truth_of

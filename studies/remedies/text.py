@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from onebasin.analysis.figures.cells import plot_cells
 from onebasin.analysis.page.page import FigureItem
 
 from .. import lab
 from ..lab import Chapter, Frames, Outcomes, Text, count_verdicts, failed
+from ..lab.cells_figure import plot_cells
 from ..lab.page import Extra
 from . import views
 from .claims import no_truth

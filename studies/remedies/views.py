@@ -6,9 +6,9 @@ from typing import Any
 from onebasin.analysis.page.cells import Table
 
 from .. import lab
-from ..heldout import MAX_RHAT
 from ..lab import Field, Frames, Row, View
-from ..lab.views import Tabulate
+from ..lab.tables import Tabulate
+from ..shared.heldout import MAX_RHAT
 from .design import REMEDIES
 from .problems import PROBLEMS
 

@@ -6,7 +6,7 @@ import pytest
 from onebasin.analysis.predictive.heldout import predict_held_out
 from onebasin.inference.runs.posterior import build
 from onebasin.models import BayesianNetwork, Gaussian, Network
-from onebasin.studies.against_nuts import agree
+from onebasin.studies.shared.against_nuts import agree
 
 
 @pytest.fixture

@@ -20,8 +20,8 @@ from onebasin.studies.boston.why import (
     chains_of_variations,
     why,
 )
-from onebasin.studies.heldout import LEVELS, calibration, chains_that_disagree, mixing
 from onebasin.studies.lab import Caution, Frame, Options, Outcomes
+from onebasin.studies.shared.heldout import LEVELS, calibration, chains_that_disagree, mixing
 
 COLUMNS = ("mse_data_units", "log_score_data_units", "prediction_ess", "mean_tree_depth")
 

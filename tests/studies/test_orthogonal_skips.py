@@ -13,8 +13,8 @@ from onebasin.inference import AdviSettings, MclmcSettings, NutsSettings
 from onebasin.models import NetworkTarget
 from onebasin.studies.lab import Frame, Frames, Options, Outcomes
 from onebasin.studies.lab.claims import Statement
+from onebasin.studies.lab.posteriors import to_tree
 from onebasin.studies.lab.study import conclude, measure, report
-from onebasin.studies.lab.trees import to_tree
 from onebasin.studies.orthogonal_skips import STUDY, design
 from onebasin.studies.orthogonal_skips.design import GAP, TRUTH, VI, configure, points_of
 from onebasin.studies.orthogonal_skips.making import moments

@@ -22,7 +22,7 @@ from onebasin.models import BayesianNetwork
 from onebasin.models.data import Dataset
 from onebasin.posteriors import schema
 
-from ...lab.trees import halves, prior_draws, tree_of
+from ...lab.posteriors import halves, prior_draws, tree_of
 from ..design import TruthSettings, units
 
 

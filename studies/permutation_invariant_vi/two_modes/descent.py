@@ -26,9 +26,9 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 from scipy.integrate import solve_ivp
 
-from onebasin.analysis.gaussian.two_modes import Mixture, slope
 from onebasin.base.precision import precision
 
+from .quadrature import Mixture, slope
 from .settings import Descent
 
 DIRECTION = np.array([np.cos(np.pi / 6), np.sin(np.pi / 6)])

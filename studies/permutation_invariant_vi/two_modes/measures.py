@@ -2,7 +2,7 @@
 
 Convention: `alpha` is half the distance between the modes +alpha u and -alpha u, each of standard deviation `sigma`
 (Gelberg et al. 2024, section 3 and Appendix A, where ||mu*|| / alpha is 1 at a mode and 0 midway, so that alpha is half
-the distance there too). A `ratio` is alpha / sigma, which alone decides (see `analysis.gaussian.two_modes`). Three
+the distance there too). A `ratio` is alpha / sigma, which alone decides (see `studies.permutation_invariant_vi.two_modes.quadrature`). Three
 thresholds:
 
 - `vanishing`: below it the midpoint is the only optimum;
@@ -20,11 +20,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from onebasin.analysis.gaussian import two_modes as optima
-from onebasin.analysis.gaussian.two_modes import Mixture
-
 from ...lab import Frame
+from . import quadrature as optima
 from .descent import DIRECTION, MIDWAY, bracket, descend, stopped_early
+from .quadrature import Mixture
 from .settings import Descent, InterpolationSettings
 
 BRANCHES = {"midpoint": optima.midpoint, "mode": optima.mode, "saddle": optima.saddle}

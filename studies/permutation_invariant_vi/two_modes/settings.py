@@ -4,8 +4,9 @@ from dataclasses import field
 
 import numpy as np
 
-from onebasin.analysis.gaussian.two_modes import LARGEST_RATIO
 from onebasin.base.settings import Count, Positive, Seed, Several, settings
+
+from .quadrature import LARGEST_RATIO
 
 
 @settings

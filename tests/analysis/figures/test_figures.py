@@ -9,13 +9,13 @@ import pytest
 from matplotlib.figure import Figure
 
 from onebasin.analysis.figures import style
-from onebasin.analysis.figures.cells import plot_cells
 from onebasin.analysis.figures.elbo import ElboTrace, elbo_range, plot_elbo
 from onebasin.analysis.figures.predictive_band import Curve, plot_predictive_band, predictive_band
 from onebasin.analysis.figures.trace_rank import envelope, plot_trace_rank, trace_rank
 from onebasin.analysis.figures.tree_depth import depth_shares, plot_tree_depth
 from onebasin.analysis.figures.weight_scatter import WeightPair, plot_weight_scatter
 from onebasin.base.text import shown
+from onebasin.studies.lab.cells_figure import plot_cells
 
 
 def _visible(figure):

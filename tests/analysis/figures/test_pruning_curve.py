@@ -5,7 +5,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from onebasin.analysis.figures.pruning_curve import plot_pruning_curve
-from onebasin.analysis.gaussian.pruning import PruningCurve
+from onebasin.studies.compact_representation.pruning import PruningCurve
 
 
 def curve(measure="accuracy"):

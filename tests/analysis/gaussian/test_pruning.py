@@ -8,11 +8,11 @@ import pytest
 import xarray as xr
 
 from onebasin.analysis.gaussian import GaussianFit, fit_gaussian
-from onebasin.analysis.gaussian.pruning import LEVELS, SCORES, prune, pruning_curve
 from onebasin.models.networks.architecture import Network
 from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.models.networks.likelihood import Categorical, Gaussian
 from onebasin.models.networks.prediction import predict
+from onebasin.studies.compact_representation.pruning import LEVELS, SCORES, prune, pruning_curve
 
 MODEL = BayesianNetwork(Network(2, (2,), 1, activation="tanh"))
 MEAN = {

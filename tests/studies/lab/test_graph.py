@@ -19,10 +19,19 @@ from distributed import LocalCluster, get_worker
 from onebasin.base.errors import Interrupted, InUse, RunCancelled, StudyError, WriteError
 from onebasin.base.files.locks import locked
 from onebasin.base.notices import notice
-from onebasin.studies import cell_worker
-from onebasin.studies.cell_worker import Answer, environment, make_in_process
-from onebasin.studies.lab import Cell, CellFailed, Context, Outcomes, Study, Text, driver, orders
+from onebasin.studies.lab import (
+    Cell,
+    CellFailed,
+    Context,
+    Outcomes,
+    Study,
+    Text,
+    cell_worker,
+    driver,
+    orders,
+)
 from onebasin.studies.lab.cell_files import CellFiles
+from onebasin.studies.lab.cell_worker import Answer, environment, make_in_process
 from onebasin.studies.lab.driver import Schedule, run_cells
 from onebasin.studies.lab.folder import open_run
 from onebasin.studies.lab.making import Made, Recipe, make_cell
@@ -111,7 +120,7 @@ def at_once(monkeypatch):
     def here(order, inputs, *, cores, cancel, hear):
         return orders.carry_out(order, inputs, lambda line: hear("says", line))
 
-    monkeypatch.setattr("onebasin.studies.cell_worker.make_in_process", here)
+    monkeypatch.setattr("onebasin.studies.lab.cell_worker.make_in_process", here)
 
 
 def values(outcomes: Outcomes) -> dict[str, np.ndarray]:
@@ -142,7 +151,7 @@ def test_what_is_there_takes_no_process(run, at_once, monkeypatch, tmp_path):
         made.append(sorted(inputs))
         return here(order, inputs, **how)
 
-    monkeypatch.setattr("onebasin.studies.cell_worker.make_in_process", counted)
+    monkeypatch.setattr("onebasin.studies.lab.cell_worker.make_in_process", counted)
     again, said = run()
     assert made == [[], sorted(cells(Config())[-1].inputs)]
     assert list(again) == list(first)
@@ -161,7 +170,7 @@ def test_workers_that_join_later_share_the_cells(run, monkeypatch):
         time.sleep(1)
         return orders.carry_out(order, inputs, lambda line: None)
 
-    monkeypatch.setattr("onebasin.studies.cell_worker.make_in_process", at_work)
+    monkeypatch.setattr("onebasin.studies.lab.cell_worker.make_in_process", at_work)
     quietly = {"dashboard_address": "127.0.0.1:0", "worker_dashboard_address": "127.0.0.1:0"}
     with LocalCluster(n_workers=0, threads_per_worker=1, processes=False, **quietly) as cluster:
         threading.Timer(1, cluster.scale, [2]).start()
@@ -212,7 +221,7 @@ def test_an_interrupt_stops_what_is_under_way(run, monkeypatch):
         if text == "both at work":
             threading.Thread(target=lambda: os.kill(os.getpid(), 2)).start()
 
-    monkeypatch.setattr("onebasin.studies.cell_worker.make_in_process", wait)
+    monkeypatch.setattr("onebasin.studies.lab.cell_worker.make_in_process", wait)
     monkeypatch.setattr(driver._Told, "hear", hear)
     with pytest.raises(Interrupted, match="0 of 4 cells are finished and kept"):
         run()

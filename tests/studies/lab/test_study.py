@@ -22,7 +22,7 @@ from onebasin.studies.lab.claims import (
     judge,
     tried,
 )
-from onebasin.studies.lab.views import CLAIMS, STATEMENTS, TRIALS, VERDICTS
+from onebasin.studies.lab.tables import CLAIMS, STATEMENTS, TRIALS, VERDICTS
 from onebasin.studies.registry import STUDIES, find
 
 

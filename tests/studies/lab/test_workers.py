@@ -82,7 +82,7 @@ def cell_processes(place: Path) -> list[int]:
             mine = f"{MARK}={place}".encode() in (folder / "environ").read_bytes()
         except OSError:
             continue
-        if mine and b"onebasin.studies.cell_process" in words:
+        if mine and b"onebasin.studies.lab.cell_process" in words:
             found.append(int(folder.name))
     return found
 

@@ -10,15 +10,8 @@ import pytest
 import xarray as xr
 from scipy.stats import multivariate_normal
 
-from onebasin.analysis.gaussian.two_modes import (
-    Mixture,
-    divergence_in_plane,
-    midpoint,
-    mode,
-    vanishing,
-)
 from onebasin.studies.lab.frame import Frame
-from onebasin.studies.lab.trees import from_tree, to_tree
+from onebasin.studies.lab.posteriors import from_tree, to_tree
 from onebasin.studies.permutation_invariant_vi.two_modes.descent import (
     DIRECTION,
     bracket,
@@ -39,6 +32,13 @@ from onebasin.studies.permutation_invariant_vi.two_modes.findings import (
     optima_table,
 )
 from onebasin.studies.permutation_invariant_vi.two_modes.measures import MEASURES, grid, run
+from onebasin.studies.permutation_invariant_vi.two_modes.quadrature import (
+    Mixture,
+    divergence_in_plane,
+    midpoint,
+    mode,
+    vanishing,
+)
 from onebasin.studies.permutation_invariant_vi.two_modes.settings import (
     QUICK,
     Descent,

@@ -9,7 +9,7 @@ from scipy.stats import norm
 
 from onebasin.analysis.predictive.heldout import HeldOut
 
-from .lab import Caution, Field, Frame, Frames, Row, Rows, View, at_most, read
+from ..lab import Caution, Field, Frame, Frames, Row, Rows, View, at_most, read
 
 RHAT = 1.01
 """R-hat of f above which chains are flagged."""

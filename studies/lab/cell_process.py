@@ -1,4 +1,4 @@
-"""The process of one cell: `python -m onebasin.studies.cell_process FOLDER`, started by `cell_worker`.
+"""The process of one cell: `python -m onebasin.studies.lab.cell_process FOLDER`, started by `cell_worker`.
 
 The folder holds the order and what became of the cell's inputs; whatever becomes of the cell is an answer on stdout.
 """
@@ -46,8 +46,8 @@ class _HandingOn(logging.Handler):
 def _carry_out(folder: Path, answer: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
     from onebasin.base.notices import LOGGER
 
-    from .commands import console
-    from .lab.orders import carry_out
+    from ..commands import console
+    from .orders import carry_out
 
     console.prepare_jax()
     console.quieten_stan()

@@ -6,7 +6,16 @@ from collections.abc import Mapping
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, ScalarFormatter
 
-from .style import ACCENT, CHAIN_COLOURS, GRID, INK, TEXT_SIZE, add_legend, new_figure, style_axes
+from onebasin.analysis.figures.style import (
+    ACCENT,
+    CHAIN_COLOURS,
+    GRID,
+    INK,
+    TEXT_SIZE,
+    add_legend,
+    new_figure,
+    style_axes,
+)
 
 
 def plot_cells(

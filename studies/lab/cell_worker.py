@@ -23,7 +23,7 @@ from onebasin.base.files.leftovers import working_folder
 from onebasin.base.processes import Finished, run_guarded
 
 PLUGIN = "onebasin-cells"
-PROGRAM = "onebasin.studies.cell_process"
+PROGRAM = "onebasin.studies.lab.cell_process"
 SEPARATOR = "\x1e"
 """What stands before the lines of a process that are meant for us, as in RFC 7464: libraries print others."""
 _LAST_CHARACTERS = 400

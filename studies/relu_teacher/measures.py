@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable, Sequence
 
 from .. import lab
-from ..against_nuts import BOUND, advi
-from ..heldout import mixing
 from ..lab import Field, Frames, Row, Rows, View, at_most
 from ..lab.averages import averages
+from ..shared.against_nuts import BOUND, advi
+from ..shared.heldout import mixing
 
 
 def several(frames: Frames) -> bool:

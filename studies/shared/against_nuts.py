@@ -12,8 +12,8 @@ import numpy as np
 from onebasin.analysis.predictive.heldout import HeldOut, gap
 from onebasin.inference.definition import DEFINED
 
+from ..lab import STATEMENTS, Cell, Chapter, Field, Frame, Frames, Row, View, at_most
 from .heldout import MAX_RHAT, RHAT
-from .lab import STATEMENTS, Cell, Chapter, Field, Frame, Frames, Row, View, at_most
 
 BOUND = 5.0
 """Monte Carlo errors by which two engines' predictive means may differ."""

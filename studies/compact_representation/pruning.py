@@ -21,15 +21,14 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float, Int
 
+from onebasin.analysis.gaussian import GaussianFit
+from onebasin.analysis.predictive.classification import accuracy
+from onebasin.analysis.predictive.regression import rmse
 from onebasin.base.checks import check_labels, check_outputs, check_seed, choose
 from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.models.networks.prediction import predict
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import as_view
-
-from ..predictive.classification import accuracy
-from ..predictive.regression import rmse
-from . import GaussianFit
 
 SCORES = ("sd", "signal", "magnitude", "random")
 LEVELS = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
