@@ -40,7 +40,7 @@ COMMANDS = {
     ],
     "onebasin diagnose": lambda path: [
         "-c",
-        "import sys; from onebasin.studies.cli import main; sys.exit(main())",
+        "import sys; from onebasin.cli.main import main; sys.exit(main())",
         "diagnose",
         path,
     ],

@@ -40,7 +40,7 @@ import numpy as np
 import platformdirs
 
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
-RUN = "import sys; from onebasin.studies.cli import main; sys.exit(main())"
+RUN = "import sys; from onebasin.cli.main import main; sys.exit(main())"
 OFTEN = "from onebasin.inference.mcmc import places; places.SECONDS = 0.1"
 MARK = "ONEBASIN_KILLS"
 NEW_STREAM = -np.inf

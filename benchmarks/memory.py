@@ -86,7 +86,7 @@ class Case:
 
 def command(*words: str) -> list[str]:
     """A command of `onebasin`."""
-    start = "import sys; from onebasin.studies.cli import main; sys.exit(main())"
+    start = "import sys; from onebasin.cli.main import main; sys.exit(main())"
     return ["-c", start, *words]
 
 

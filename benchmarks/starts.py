@@ -47,7 +47,7 @@ ob.nuts(target, settings=ob.NutsSettings(chains=2, warmup=100, draws=100), seed=
 COMMANDS = {
     "`onebasin sample`, two parameters": [
         "-c",
-        "from onebasin.studies.cli import main; raise SystemExit(main())",
+        "from onebasin.cli.main import main; raise SystemExit(main())",
         *["sample", "model.py:model", "data.json", "--out", "run.nc", "--force", "--seed", "1"],
     ],
     "`ob.nuts`, network 5-8-1": ["-c", NETWORK],

@@ -31,7 +31,7 @@ SIZE = ("--chains", "2", "--warmup", "200", "--draws", "200")
 COMMAND = (
     sys.executable,
     "-c",
-    "import sys; from onebasin.studies.cli import main; sys.exit(main())",
+    "import sys; from onebasin.cli.main import main; sys.exit(main())",
 )
 DASK = (sys.executable, "-m", "dask")
 

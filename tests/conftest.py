@@ -12,7 +12,7 @@ import jaxtyping
 import numpy as np
 import pytest
 
-from onebasin.studies.commands.console import prepare_jax
+from onebasin.cli.console import prepare_jax
 
 # As the command line: double precision, and compiled kernels kept for the next run.
 prepare_jax()
@@ -61,7 +61,7 @@ done
 def declared_alone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave the search for symmetries out of tests of other things: it compiles every Stan program once more."""
     if request.node.get_closest_marker("finds_symmetry") is None:
-        from onebasin.studies.commands import finding
+        from onebasin.cli import finding
 
         monkeypatch.setattr(finding, "found_in", lambda target, **how: finding.Found(target))
 

@@ -91,7 +91,7 @@ def test_wheel_holds_one_package_and_every_file_of_it(wheel, packaged):
 def test_wheel_declares_the_console_script_and_the_licence(wheel):
     held = _contents(wheel)
     (scripts,) = [text for name, text in held.items() if name.endswith("entry_points.txt")]
-    assert b"onebasin = onebasin.studies.cli:main" in scripts
+    assert b"onebasin = onebasin.cli.main:main" in scripts
     assert any(name.endswith("licenses/LICENSE") for name in held)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import onebasin as ob
-from onebasin.studies.cli import main
+from onebasin.cli.main import main
 
 ROOT = Path(__file__).parents[1]
 ROOMS = ("models", "stan", "inference", "analysis", "studies")

@@ -205,7 +205,7 @@ def test_nothing_needs_docstrings_to_run():
     script = (
         "import sys, onebasin as ob\n"
         "assert ob.nuts.__doc__ is None and all(hasattr(ob, name) for name in ob.__all__)\n"
-        "from onebasin.studies.cli import main\n"
+        "from onebasin.cli.main import main\n"
         "sys.exit(main(['sample', '--help']))"
     )
     done = subprocess.run([sys.executable, "-OO", "-c", script], capture_output=True, check=False)

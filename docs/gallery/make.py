@@ -26,7 +26,7 @@ REPORTS = {
 
 def onebasin(*words: str, folder: Path) -> None:
     """Call the command line in a folder."""
-    command = [sys.executable, "-c", "from onebasin.studies.cli import main; main()", *words]
+    command = [sys.executable, "-c", "from onebasin.cli.main import main; main()", *words]
     subprocess.run(command, check=True, cwd=folder)
 
 

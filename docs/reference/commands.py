@@ -9,8 +9,8 @@ from typing import Any
 
 import typer
 
-from onebasin.studies.commands.examples import EXAMPLES
-from onebasin.studies.commands.program import program
+from onebasin.cli.examples import EXAMPLES
+from onebasin.cli.program import program
 
 PAGE = Path(__file__).with_name("command-line.md")
 

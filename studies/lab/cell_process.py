@@ -45,8 +45,8 @@ class _HandingOn(logging.Handler):
 
 def _carry_out(folder: Path, answer: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
     from onebasin.base.notices import LOGGER
+    from onebasin.cli import console
 
-    from ..commands import console
     from .orders import carry_out
 
     console.prepare_jax()

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from onebasin.base.errors import OnebasinError
-from onebasin.studies.cli import main
+from onebasin.cli.main import main
 
 DONE, REFUSED, MISUSED = 0, 1, 2
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import platformdirs
 import pytest
 
-from onebasin.studies.cli import main
+from onebasin.cli.main import main
 
 from .blocks import Block, blocks
 

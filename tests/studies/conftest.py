@@ -13,13 +13,13 @@ import pytest
 import xarray as xr
 
 from onebasin import inference
+from onebasin.cli.main import main
 from onebasin.inference import NutsSettings
 from onebasin.inference.mcmc.gathered import Gathered
 from onebasin.inference.mcmc.places import KeptPlace, Standing
 from onebasin.inference.runs.posterior import build
 from onebasin.models import NetworkTarget
 from onebasin.stan.home.search import find_cmdstan
-from onebasin.studies.cli import main
 from onebasin.studies.lab import Cell, Outcomes
 
 NORMAL = """

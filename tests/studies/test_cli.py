@@ -6,7 +6,7 @@ from importlib.metadata import version
 
 import pytest
 
-from onebasin.studies import cli
+from onebasin.cli import main as cli
 
 FAULT = (
     "the command ended by a fault of its own, not of what it was given; repeat it with `--debug` to see where, "
@@ -19,10 +19,10 @@ HEAVY = ["jax", "numpy", "numpyro", "xarray", "matplotlib", "arviz_stats", "cmds
     "script",
     [
         "import onebasin",
-        "import onebasin.studies.cli",
-        "from onebasin.studies.cli import main; main(['--help'])",
-        "from onebasin.studies.cli import main; main(['diagnose', '--help'])",
-        "from onebasin.studies.cli import main; main(['study', '--list'])",
+        "import onebasin.cli.main",
+        "from onebasin.cli.main import main; main(['--help'])",
+        "from onebasin.cli.main import main; main(['diagnose', '--help'])",
+        "from onebasin.cli.main import main; main(['study', '--list'])",
     ],
 )
 def test_nothing_heavy_is_loaded_before_there_is_something_to_do(script):
@@ -37,7 +37,7 @@ def test_process_exits_with_the_code_that_main_returns():
     call = [
         sys.executable,
         "-c",
-        "import sys; from onebasin.studies.cli import main; sys.exit(main())",
+        "import sys; from onebasin.cli.main import main; sys.exit(main())",
     ]
     done = subprocess.run([*call, "study"], capture_output=True, text=True, check=False)
     assert done.returncode == 2

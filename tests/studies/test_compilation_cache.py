@@ -13,7 +13,7 @@ SCRIPT = """
 import json
 from collections import Counter
 
-from onebasin.studies.commands import console
+from onebasin.cli import console
 
 console.prepare_jax()
 import jax

@@ -88,7 +88,7 @@ def test_a_terminal_is_sent_no_command_of_a_file(hostile, tmp_path):
     command = [
         sys.executable,
         "-c",
-        "from onebasin.studies.cli import main; main()",
+        "from onebasin.cli.main import main; main()",
         "diagnose",
         str(hostile),
     ]

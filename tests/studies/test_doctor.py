@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from onebasin import stan
+from onebasin.cli import machine
 from onebasin.stan.home import soundness
 from onebasin.stan.home.directory import Home
 from onebasin.stan.home.errors import CmdStanNotFound, HomeBuildError
-from onebasin.studies.commands import machine
 
 FOUND = Home(Path("/somewhere/cmdstan-2.39.0"), (2, 39, 0), "CMDSTAN")
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from onebasin.cli import finding
 from onebasin.inference.runs.posterior import open_posterior
 from onebasin.posteriors.view import as_view
-from onebasin.studies.commands import finding
 
 PROGRAMS = Path(__file__).parents[2] / "notebooks" / "programs"
 MIXTURE = (PROGRAMS / "mixture.stan", PROGRAMS / "mixture.json")

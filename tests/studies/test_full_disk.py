@@ -17,7 +17,7 @@ import numpyro.distributions as dist
 def model():
     numpyro.sample("x", dist.Normal(jnp.zeros(40), 1.0).to_event(1))
 """
-RUN = "import sys; from onebasin.studies.cli import main; sys.exit(main())"
+RUN = "import sys; from onebasin.cli.main import main; sys.exit(main())"
 OFTEN = f"from onebasin.inference.mcmc import places; places.SECONDS = 0.1; {RUN}"
 SCRIPT = """
 mkdir disk && mount -t tmpfs -o size=600k tmpfs disk || exit 99

@@ -11,8 +11,8 @@ import pytest
 import typer
 from typer.core import TyperGroup
 
-from onebasin.studies.commands.examples import EXAMPLES
-from onebasin.studies.commands.program import program
+from onebasin.cli.examples import EXAMPLES
+from onebasin.cli.program import program
 
 LINES = [(path, line) for path, examples in EXAMPLES.items() for _, line in examples]
 
@@ -104,7 +104,7 @@ def test_completion_can_be_installed_and_loads_nothing_heavy():
     script = (
         "import os, sys; os.environ.update(_ONEBASIN_COMPLETE='complete_bash', "
         "COMP_WORDS='onebasin diagnose ru', COMP_CWORD='2'); sys.argv = ['onebasin']; "
-        "from onebasin.studies.cli import main; code = main(); "
+        "from onebasin.cli.main import main; code = main(); "
         "assert not {'jax', 'numpyro', 'arviz_stats', 'pandas'} & set(sys.modules); sys.exit(code)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
@@ -114,7 +114,7 @@ def test_completion_can_be_installed_and_loads_nothing_heavy():
             "sh",
             "-c",
             f"{shlex.quote(sys.executable)} -c "
-            '\'import sys; sys.argv=["onebasin", "--help"]; from onebasin.studies.cli import main; main()\'',
+            '\'import sys; sys.argv=["onebasin", "--help"]; from onebasin.cli.main import main; main()\'',
         ],
         capture_output=True,
         text=True,

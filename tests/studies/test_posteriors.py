@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from onebasin.analysis.page.render import SCRIPT
+from onebasin.cli.reading import posteriors
 from onebasin.inference import AdviSettings, NutsSettings
 from onebasin.inference.runs.posterior import build, open_posterior, save
 from onebasin.models import BayesianNetwork, Network, Target
 from onebasin.models.data import load_data
-from onebasin.studies.commands.reading import posteriors
 
 from .conftest import fake_posterior
 

@@ -131,7 +131,7 @@ def test_temporary_files_of_a_killed_command_are_gone_after_the_next(tmp_path):
 
 
 def onebasin(*words, first="", **how):
-    code = "import sys; from onebasin.studies.cli import main; sys.exit(main())"
+    code = "import sys; from onebasin.cli.main import main; sys.exit(main())"
     return subprocess.Popen(
         by_shell(first, sys.executable, "-c", code, *words), stderr=subprocess.PIPE, **how
     )

@@ -9,6 +9,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from onebasin.cli import sampling
+from onebasin.cli.method_settings import NETWORKS_ALONE
 from onebasin.inference import (
     AdviSettings,
     EnsembleSettings,
@@ -25,8 +27,6 @@ from onebasin.inference.runs.posterior import open_posterior
 from onebasin.models.symmetry.blocks import from_json
 from onebasin.models.symmetry.evidence import Evidence
 from onebasin.posteriors.view import as_view
-from onebasin.studies.commands import sampling
-from onebasin.studies.commands.method_settings import NETWORKS_ALONE
 
 from .conftest import DATA, keep_chain
 
@@ -184,7 +184,7 @@ def test_seed_progress_and_symmetry_reach_the_run(sample, sampler, program, monk
 def test_a_program_that_reads_json_is_told_no_progress(
     sample, sampler, monkeypatch, words, terminal, told
 ):
-    monkeypatch.setattr("onebasin.studies.commands.console.is_terminal", lambda: terminal)
+    monkeypatch.setattr("onebasin.cli.console.is_terminal", lambda: terminal)
     assert sample(*words).code == 0
     assert sampler.last["progress"] is told
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from onebasin.cli.groups import Groups, groups_for
 from onebasin.inference.runs.posterior import open_posterior
 from onebasin.stan.groups import Roles
-from onebasin.studies.commands.groups import Groups, groups_for
 
 COUNTS = Path(__file__).parents[1] / "stan" / "programs" / "known" / "counts.stan"
 NOTHING = dict.fromkeys(("log_likelihood", "posterior_predictive", "observed", "predictive_mb"))

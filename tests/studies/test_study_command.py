@@ -11,9 +11,9 @@ import pytest
 
 from onebasin.analysis.page.render import SCRIPT
 from onebasin.base.errors import AdviFailed
+from onebasin.cli.study import study
 from onebasin.inference import NutsSettings
 from onebasin.inference.runs.posterior import open_posterior
-from onebasin.studies.commands.study import study
 from onebasin.studies.lab.options import Options
 from onebasin.studies.registry import STUDIES
 

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from onebasin.base.errors import StudyError
+from onebasin.cli.symmetries import parse_exchangeable
 from onebasin.inference.runs.posterior import build, open_posterior, save
 from onebasin.models import Complement, Exchangeable, Flip, Group, Rescalable, Target
 from onebasin.models.symmetry.blocks import from_json, to_json
 from onebasin.models.symmetry.words import as_meant, read, spell
-from onebasin.studies.commands.symmetries import parse_exchangeable
 
 WORDS = {
     "mu,sigma,theta": Exchangeable({"mu": 0, "sigma": 0, "theta": 0}),

@@ -6,8 +6,8 @@ import pytest
 from rich.text import Text
 
 from onebasin.analysis.page.cells import Column, Table, TableCell
-from onebasin.studies.commands import console
-from onebasin.studies.commands.tables import wrapped
+from onebasin.cli import console
+from onebasin.cli.tables import wrapped
 
 
 def cells(row: int) -> list[TableCell]:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from onebasin.studies.cli import main
+from onebasin.cli.main import main
 
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "verdicts"
 

@@ -26,7 +26,7 @@ MARK = "ONEBASIN_TEST_OF_WORKERS"
 ONEBASIN = (
     sys.executable,
     "-c",
-    "import sys; from onebasin.studies.cli import main; sys.exit(main())",
+    "import sys; from onebasin.cli.main import main; sys.exit(main())",
 )
 STUDY = (
     *("study", "relu-teacher", "--engine", "numpyro", "--parametrisations", "free,ordered"),

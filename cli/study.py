@@ -11,8 +11,8 @@ from onebasin.base.errors import UsageError
 from .completion import engines, studies
 
 if TYPE_CHECKING:
-    from ..lab.rerun import Manifest
-    from ..lab.study import Findings
+    from onebasin.studies.lab.rerun import Manifest
+    from onebasin.studies.lab.study import Findings
 
 
 def study(
@@ -82,7 +82,8 @@ def study(
     progress: Annotated[bool, typer.Option(help="Show bars while it runs.")] = True,
 ) -> None:
     """Repeat a paper's experiment and hold the outcome beside what the paper says."""
-    from ..registry import STUDIES, find
+    from onebasin.studies.registry import STUDIES, find
+
     from . import console
 
     if list_:
@@ -92,11 +93,12 @@ def study(
         raise UsageError(f"`NAME` is missing; the studies are: {', '.join(STUDIES)}.")
     console.prepare_jax()
     console.quieten_stan()
-    from ..lab import Options
-    from ..lab.driver import Schedule
-    from ..lab.folder import default_folder, open_run
-    from ..lab.rerun import read_manifest, settings_of
-    from ..lab.selection import only as restricted
+    from onebasin.studies.lab import Options
+    from onebasin.studies.lab.driver import Schedule
+    from onebasin.studies.lab.folder import default_folder, open_run
+    from onebasin.studies.lab.rerun import read_manifest, settings_of
+    from onebasin.studies.lab.selection import only as restricted
+
     from .running import carry_out, keep_record, words_in, write_findings
 
     schedule = Schedule(scheduler, workers, retries)
@@ -151,8 +153,8 @@ def study(
 def _write_against(manifest: "Manifest", findings: "Findings") -> None:
     """Say whether a rerun has the recorded numbers; refuse where it has not."""
     from onebasin.base.errors import StudyError
+    from onebasin.studies.lab.rerun import AGAINST, held_against
 
-    from ..lab.rerun import AGAINST, held_against
     from . import console
 
     against = held_against(manifest, findings.frames)
@@ -171,7 +173,8 @@ def _listed_versions(manifest: "Manifest") -> str:
 
 
 def _write_list(json: bool) -> None:
-    from ..registry import STUDIES
+    from onebasin.studies.registry import STUDIES
+
     from . import console
 
     if json:
@@ -188,7 +191,7 @@ def _listed() -> str:
     import json
     from dataclasses import asdict
 
-    from ..registry import STUDIES
+    from onebasin.studies.registry import STUDIES
 
     return json.dumps(
         [{"name": name, **asdict(entry)} for name, entry in STUDIES.items()], indent=2

@@ -27,7 +27,7 @@ def methods() -> list[str]:
 
 def studies() -> list[str]:
     """Names of studies."""
-    from ..registry import STUDIES
+    from onebasin.studies.registry import STUDIES
 
     return list(STUDIES)
 

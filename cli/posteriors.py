@@ -45,7 +45,7 @@ def diagnose(
 ) -> None:
     """Say whether a posterior may be used, why, and what to do; then show its numbers."""
     from . import console
-    from .findings import write_findings
+    from .diagnosis import write_findings
 
     console.prepare_jax()
     from onebasin.analysis.diagnostics.diagnose import diagnose as judge

@@ -213,9 +213,8 @@ def _aligned(family: Family, symmetry: Any) -> Family:
 
 def _own(name: str) -> Family:
     from onebasin.base.checks import choose
+    from onebasin.studies.calibration.design import NETWORKS, family_of
     from onebasin.truth.problems import PROBLEMS
-
-    from ..calibration.design import NETWORKS, family_of
 
     there = [*NETWORKS, *(n for n, p in PROBLEMS.items() if p.family is not None)]
     choose("MODEL", name, there)

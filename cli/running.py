@@ -11,10 +11,10 @@ from onebasin.base.errors import interruption_says
 from . import console
 
 if TYPE_CHECKING:
-    from ..lab import Study
-    from ..lab.driver import Schedule
-    from ..lab.folder import Run
-    from ..lab.study import Findings
+    from onebasin.studies.lab import Study
+    from onebasin.studies.lab.driver import Schedule
+    from onebasin.studies.lab.folder import Run
+    from onebasin.studies.lab.study import Findings
 
 
 def carry_out(
@@ -54,8 +54,7 @@ def carry_out(
         If cells were broken off by errors, or a file cannot be written.
     """
     from onebasin.base.run_log import logged_to, telling
-
-    from ..lab.driver import finish, run_cells
+    from onebasin.studies.lab.driver import finish, run_cells
 
     say = telling(console.say)
     with interruption_says(lambda: _what_is_kept(run)):
@@ -72,7 +71,7 @@ def carry_out(
 
 def keep_record(name: str, run: Run, findings: Findings, *, size: str) -> None:
     """Write the result to studies/results."""
-    from ..lab.record import write_record
+    from onebasin.studies.lab.record import write_record
 
     for path in write_record(name, run, findings, size=size):
         console.say(f"wrote {path}")
@@ -80,7 +79,7 @@ def keep_record(name: str, run: Run, findings: Findings, *, size: str) -> None:
 
 def write_findings(run: Run, findings: Findings, *, json: bool) -> None:
     """Write tables and the result in words, or all of it as JSON."""
-    from ..lab import Caution
+    from onebasin.studies.lab import Caution
 
     if json:
         console.write_json({"folder": str(run.path), **findings.to_dict()})

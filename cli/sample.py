@@ -74,7 +74,7 @@ def sample(
     from onebasin.posteriors.view import as_view
 
     from . import sampling
-    from .findings import write_findings
+    from .diagnosis import write_findings
     from .method_settings import engine_for, settings_for
 
     definition = "stan" if model_file_in(program) is None else "numpyro"

@@ -11,8 +11,8 @@ import typer
 from onebasin.base.errors import check_seed
 
 if TYPE_CHECKING:
-    from ..lab.study import Findings
-    from ..leaderboard.added import Added
+    from onebasin.studies.lab.study import Findings
+    from onebasin.studies.leaderboard.added import Added
 
 
 def leaderboard(
@@ -58,12 +58,13 @@ def leaderboard(
     check_seed(seed)
     console.prepare_jax()
     console.quieten_stan()
-    from ..lab.driver import Schedule
-    from ..lab.folder import default_folder, open_run
-    from ..leaderboard import STUDY
-    from ..leaderboard.added import parse
-    from ..leaderboard.design import NAME, configured
-    from ..leaderboard.methods import METHODS
+    from onebasin.studies.lab.driver import Schedule
+    from onebasin.studies.lab.folder import default_folder, open_run
+    from onebasin.studies.leaderboard import STUDY
+    from onebasin.studies.leaderboard.added import parse
+    from onebasin.studies.leaderboard.design import NAME, configured
+    from onebasin.studies.leaderboard.methods import METHODS
+
     from .running import carry_out, keep_record, words_in, write_findings
 
     taken = tuple(METHODS)

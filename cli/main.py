@@ -26,6 +26,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str]) -> int:
-    from .commands.program import run
+    from .program import run
 
     return run(arguments)
