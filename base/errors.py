@@ -7,9 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
-from .errors import OnebasinError
-from .errors import PosteriorFileError as PosteriorFileError
-
 
 class OnebasinError(Exception):
     """Base of all errors that onebasin names; each is also the built-in error that it resembles.
