@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from onebasin.base.errors import StudyError
+from onebasin.base.processes.libraries import prepare_jax, quieten_stan
 
 if TYPE_CHECKING:
     from onebasin.inference.calibration.family import Family
@@ -86,8 +87,8 @@ def calibrate(
     """
     from . import console
 
-    console.prepare_jax()
-    console.quieten_stan()
+    prepare_jax()
+    quieten_stan()
     from onebasin.base.checks import choose
     from onebasin.inference.calibration.calibrate import calibrate as run
     from onebasin.inference.calibration.inferring import DEFAULTS, METHODS

@@ -9,7 +9,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -28,24 +28,6 @@ _PAGE = 80
 _MARKS = {"good": ("✓", "green"), "warn": ("!", "yellow"), "bad": ("✗", "red")}
 
 
-def prepare_jax() -> None:
-    """Set JAX's flags before anything uses it.
-
-    Double precision; no remarks on missing GPUs; and every compiled kernel kept in the user's cache, the small ones
-    too: a first run compiles for longer than it samples a small network. JAX's keys tell versions and processors
-    apart, and a place that the user has chosen for JAX stays.
-    """
-    import jax
-
-    from onebasin.base.files.compiled import keep_compiled
-
-    jax.config.update("jax_enable_x64", True)
-    with suppress(OSError):  # JAX does without, where no folder can be made
-        keep_compiled()
-    for name in ("jax", "jax._src.xla_bridge", "absl"):
-        logging.getLogger(name).setLevel(logging.ERROR)
-
-
 class _Notices(logging.Handler):
     """Writes notices as lines of progress."""
 
@@ -57,14 +39,6 @@ def show_notices() -> None:
     """Write notices to stderr, each in a line."""
     if not any(isinstance(handler, _Notices) for handler in LOGGER.handlers):
         LOGGER.addHandler(_Notices(logging.WARNING))
-
-
-def quieten_stan() -> None:
-    """Keep cmdstanpy's own log off the terminal; what goes wrong comes as an error."""
-    logger = logging.getLogger("cmdstanpy")
-    logger.setLevel(logging.CRITICAL)
-    logger.propagate = False
-    logger.addHandler(logging.NullHandler())
 
 
 def say(text: str) -> None:

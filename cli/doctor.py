@@ -4,6 +4,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from onebasin.base.processes.libraries import prepare_jax
+
 
 def doctor(
     json: Annotated[bool, typer.Option("--json", help="Write JSON instead of a table.")] = False,
@@ -17,7 +19,7 @@ def doctor(
     from . import console
     from .machine import examine, first_remedy, working_engines
 
-    console.prepare_jax()
+    prepare_jax()
     checks = examine(build=build, progress=console.say)
     engines = working_engines(checks)
     if json:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from onebasin.base.errors import check_seed
+from onebasin.base.processes.libraries import prepare_jax, quieten_stan
 
 if TYPE_CHECKING:
     from onebasin.studies.lab.study import Findings
@@ -53,11 +54,9 @@ def leaderboard(
     progress: Annotated[bool, typer.Option(help="Show bars while it runs.")] = True,
 ) -> None:
     """Run methods on the reference posteriors, and tell error against gradients and seconds."""
-    from . import console
-
     check_seed(seed)
-    console.prepare_jax()
-    console.quieten_stan()
+    prepare_jax()
+    quieten_stan()
     from onebasin.studies.lab.driver import Schedule
     from onebasin.studies.lab.folder import default_folder, open_run
     from onebasin.studies.leaderboard import STUDY

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 
-from onebasin.base.process import run_as_process
+from onebasin.base.processes.command import run_as_process
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -16,7 +16,7 @@ from typing import Annotated
 import typer
 
 from onebasin.base.errors import Interrupted, UsageError
-from onebasin.base.process import FAILED, INTERRUPTED, INTERRUPTION
+from onebasin.base.processes.command import FAILED, INTERRUPTED, INTERRUPTION
 
 from . import bridgestan, cmdstan, console, truth
 from .calibrate import calibrate

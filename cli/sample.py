@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from onebasin.base.errors import StudyError, interruption_says
+from onebasin.base.processes.libraries import prepare_jax, quieten_stan
 
 from .completion import methods
 from .groups import LogLikelihood, Observed, PosteriorPredictive, PredictiveMb, groups_for
@@ -67,8 +68,8 @@ def sample(
     """Sample any Stan program or NumPyro model; what is stopped goes on by the same command."""
     from . import console
 
-    console.prepare_jax()
-    console.quieten_stan()
+    prepare_jax()
+    quieten_stan()
     from onebasin.analysis.diagnostics.diagnose import diagnose
     from onebasin.models.numpyro_file import model_file_in
     from onebasin.posteriors.view import as_view

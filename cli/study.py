@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from onebasin.base.errors import UsageError
+from onebasin.base.processes.libraries import prepare_jax, quieten_stan
 
 from .completion import engines, studies
 
@@ -82,17 +83,16 @@ def study(
     progress: Annotated[bool, typer.Option(help="Show bars while it runs.")] = True,
 ) -> None:
     """Repeat a paper's experiment and hold the outcome beside what the paper says."""
-    from onebasin.studies.registry import STUDIES, find
-
-    from . import console
+    from onebasin.studies.lab.study import find
+    from onebasin.studies.registry import STUDIES
 
     if list_:
         _write_list(json)
         return
     if name is None:
         raise UsageError(f"`NAME` is missing; the studies are: {', '.join(STUDIES)}.")
-    console.prepare_jax()
-    console.quieten_stan()
+    prepare_jax()
+    quieten_stan()
     from onebasin.studies.lab import Options
     from onebasin.studies.lab.driver import Schedule
     from onebasin.studies.lab.folder import default_folder, open_run

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from onebasin.base.processes.libraries import prepare_jax, quieten_stan
+
 
 def symmetry(
     program: Annotated[
@@ -33,8 +35,8 @@ def symmetry(
     """Find which parts, signs and complements leave a model's log density unchanged, and what to declare."""
     from . import console
 
-    console.prepare_jax()
-    console.quieten_stan()
+    prepare_jax()
+    quieten_stan()
     from onebasin.base.errors import check_seed
     from onebasin.inference.symmetries.finding import find_symmetry
 

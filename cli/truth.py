@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from onebasin.base.errors import interruption_says
+from onebasin.base.processes.libraries import prepare_jax, quieten_stan
 
 from .examples import Group
 from .leaderboard import leaderboard
@@ -94,8 +95,8 @@ def make(
     """Make a reference posterior; what is stopped goes on by the same command."""
     from . import console
 
-    console.prepare_jax()
-    console.quieten_stan()
+    prepare_jax()
+    quieten_stan()
     from onebasin.truth.posteriordb import export
     from onebasin.truth.produce import kept_labelling, place_of, produce
     from onebasin.truth.reference import open_reference

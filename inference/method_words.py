@@ -55,7 +55,7 @@ def infer(
 
     A declared symmetry is checked by whoever calls, in words and at a time of their own.
     """
-    from onebasin import inference
+    from onebasin import inference  # the functions by their names
 
     shared: dict[str, Any] = {"settings": settings, "seed": seed, "progress": progress}
     if predictive_mb is not None:

@@ -1,7 +1,7 @@
 """What is inferred: networks, priors, likelihoods, parametrisations, symmetries and data sets.
 
-`__init__.pyi` lists the public names; each is loaded when it is first asked for: `posteriors.schema` is read by what needs
-no JAX.
+`__init__.pyi` lists the public names; each is loaded when it is first asked for: `posteriors.schema` is read
+by what needs no JAX.
 """
 
 import lazy_loader

@@ -80,7 +80,7 @@ class Target(Shown):
             _check_model(self.numpyro_model)
 
     def describe(self) -> str:
-        """JSON of the model, from which `posteriors.schema.network_of` rebuilds it; empty where it has no description."""
+        """JSON of the model, from which `schema.network_of` rebuilds it; empty where it has no description."""
         return ""
 
     @property

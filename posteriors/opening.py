@@ -25,7 +25,6 @@ _WRITER = "onebasin or ArviZ"
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 _CLASSIC = b"CDF"
 _HEAD = 512
-READ = "NetCDF and Zarr as ArviZ writes them, CSV of CmdStan, JSON of posteriordb"
 
 
 def open_tree(paths: Sequence[Path], *, lazy: bool = False, argument: str = "path") -> xr.DataTree:

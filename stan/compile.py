@@ -26,7 +26,7 @@ from filelock import FileLock, Timeout
 
 from onebasin.base.files.cache import make_user_cache, user_cache
 from onebasin.base.files.leftovers import sweep, working_folder
-from onebasin.base.processes import run_guarded
+from onebasin.base.processes.children import run_guarded
 from onebasin.base.text import shown
 
 from .home.bridge import bridge_folder, bridge_home, build_interface

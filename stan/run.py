@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from onebasin.base.processes import run_guarded
+from onebasin.base.processes.children import run_guarded
 
 from .home.errors import StanRunError
 from .program import ReadyProgram

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from .lab import Study
 
 
 @dataclass(frozen=True)
@@ -73,12 +68,3 @@ STUDIES: Mapping[str, Entry] = MappingProxyType(
         ),
     }
 )
-
-
-def find(name: str) -> Study:
-    """Load a study by name; refuses one that there is not, and lists those that there are."""
-    from onebasin.base.checks import choose
-
-    choose("NAME", name, STUDIES)
-    study: Study = import_module(STUDIES[name].module, __package__).STUDY
-    return study

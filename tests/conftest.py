@@ -12,7 +12,7 @@ import jaxtyping
 import numpy as np
 import pytest
 
-from onebasin.cli.console import prepare_jax
+from onebasin.base.processes.libraries import prepare_jax
 
 # As the command line: double precision, and compiled kernels kept for the next run.
 prepare_jax()
@@ -22,7 +22,7 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 # the tests they cost nothing. As everywhere in Python, an int serves where a float is asked for.
 # (jaxtyping's own pytest option does not parse a type checker with settings after several rooms.)
 jaxtyping.install_import_hook(
-    ["onebasin.models", "onebasin.stan", "onebasin.inference", "onebasin.analysis"],
+    [f"onebasin.{name}" for name in ("base", "models", "posteriors", "stan", "inference", "analysis")],
     "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))",
 )
 

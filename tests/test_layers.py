@@ -11,15 +11,19 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 
-# What each room may import besides itself.
+# What each package may import besides itself.
 MAY_IMPORT = {
-    "models": set(),
-    "stan": {"models"},
-    "inference": {"models", "stan"},
-    "analysis": {"models"},
-    "studies": {"models", "stan", "inference", "analysis"},
+    "base": set(),
+    "models": {"base"},
+    "posteriors": {"base", "models"},
+    "stan": {"base", "models", "posteriors"},
+    "analysis": {"base", "models", "posteriors"},
+    "inference": {"base", "models", "posteriors", "stan"},
+    "truth": {"base", "models", "posteriors", "stan", "analysis", "inference"},
+    "studies": {"base", "models", "posteriors", "stan", "analysis", "inference", "truth"},
+    "cli": {"base", "models", "posteriors", "stan", "analysis", "inference", "truth", "studies"},
 }
-LIBRARY = sorted(set(MAY_IMPORT) - {"studies"})
+LIBRARY = sorted(set(MAY_IMPORT) - {"studies", "cli", "truth"})
 
 # Parts that `import onebasin.models` must not load: other engines, plots, and packages read for their data.
 HEAVY = ["arviz", "cmdstanpy", "httpstan", "matplotlib", "mlxtend", "pandas", "sklearn", "xarray"]
@@ -77,6 +81,9 @@ def test_room_imports_only_downwards(room):
 @pytest.mark.parametrize(
     ("room", "source", "fault"),
     [
+        ("base", "import onebasin.models", "base may not import onebasin.models"),
+        ("models", "from onebasin.posteriors import schema", "may not import onebasin.posteriors"),
+        ("truth", "from onebasin.studies import lab", "truth may not import onebasin.studies"),
         ("models", "import onebasin.stan", "models may not import onebasin.stan"),
         ("models", "from onebasin import stan", "models may not import onebasin.stan"),
         ("models", "from onebasin.inference.mcmc.nuts import nuts", "may not import onebasin.inf"),
@@ -85,7 +92,7 @@ def test_room_imports_only_downwards(room):
             "def f():\n    from onebasin.analysis import align",
             "may not import onebasin.a",
         ),
-        ("models", "import numpy, onebasin.studies.cli", "may not import onebasin.studies.cli"),
+        ("models", "import numpy, onebasin.cli.main", "may not import onebasin.cli.main"),
         ("stan", "import onebasin.inference as i", "stan may not import onebasin.inference"),
         ("inference", "from onebasin.analysis.diagnose import x", "inference may not import"),
         ("analysis", "from onebasin.stan import program", "analysis may not import onebasin.stan"),
@@ -191,8 +198,8 @@ def asked_kinds(tree: ast.AST) -> list[int]:
 
 
 def attribute_words() -> set[str]:
-    """The attributes of a posterior: the words of `models.schema` below its heading of attributes."""
-    text = (ROOT / "models" / "schema.py").read_text(encoding="utf-8")
+    """The attributes of a posterior: the words of `posteriors.schema` below its heading of attributes."""
+    text = (ROOT / "posteriors" / "schema.py").read_text(encoding="utf-8")
     return set(re.findall(r'^[A-Z_]+ = "([a-z_]+)"$', text[text.index("TARGET =") :], re.MULTILINE))
 
 
@@ -230,7 +237,7 @@ def test_blocks_are_not_told_apart_outside_their_folder():
 def test_only_the_schema_spells_attributes_of_a_posterior():
     words = attribute_words()
     assert {"symmetry", "model", "wall_time", "family"} <= words
-    assert lines_of(lambda tree: spelled_attributes(tree, words), but="models/schema.py") == []
+    assert lines_of(lambda tree: spelled_attributes(tree, words), but="posteriors/schema.py") == []
 
 
 def test_planted_kinds_and_spellings_are_caught():

@@ -23,9 +23,8 @@ import xarray as xr
 from jaxtyping import Float, Int
 
 from onebasin.analysis.alignment.align import align
-from onebasin.analysis.alignment.cards import of_failure_rates
 from onebasin.analysis.alignment.parts import flatten
-from onebasin.base.card import Card
+from onebasin.base.card import Card, Table, Words, number
 from onebasin.base.checks import check_count, check_positive, check_seed
 from onebasin.base.showing import Shown
 from onebasin.models.symmetry.blocks import Exchangeable
@@ -302,3 +301,40 @@ def _codes(element: Element) -> Int[np.ndarray, " draw"]:
     if part.signs is not None:
         digits += part.signs < 0
     return digits @ (2 * size) ** np.arange(size)
+
+
+MOST = 12
+"""Rows of a table."""
+_RULES = {"draw": "one draw", "mean": "mean", "gaussian": "Gaussian", "posterior": "true mean"}
+
+
+def of_failure_rates(rates: FailureRates) -> Card:
+    """How often each rule is wrong, beside the best there is."""
+    planted = rates.planted
+    means = {name: shares.mean(axis=0) for name, shares in rates.rates.items()}
+    best = rates.optimal.mean(axis=0)
+    order = np.argsort(rates.separations)
+    signs = ", which may change sign," if planted.flips else ""
+    lead = (
+        f"Share of draws whose labels come out wrong, where {planted.components} components{signs} lie so many "
+        "standard deviations apart. In the long run no rule does better than the last column: what lies above it is "
+        "the rule's own failure, and the rest is overlap."
+    )
+    rows = tuple(
+        (number(rates.separations[i]), *(_percent(share[i]) for share in (*means.values(), best)))
+        for i in order[:MOST]
+    )
+    of = f"{planted.repeats} posteriors of {planted.draws:,} draws, seed {planted.seed}"
+    more = f", the first {MOST} of {len(order)}" if len(order) > MOST else ""
+    names = tuple(_RULES.get(name, name) for name in means)
+    table = Table(
+        f"separation: draws labelled wrongly ({of}){more}",
+        (*names, "best possible"),
+        rows,
+        words=True,
+    )
+    return Card("How often alignment is wrong", (Words(lead), table))
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g} %" if share < 0.995 else "100 %"

@@ -100,8 +100,8 @@ def nearest(
     sd : mapping of str to array, optional
         Standard deviations of a Gaussian q around each network, of the same shapes.
     within : float
-        Separation up to which units count as close; below that of `studies.permutation_invariant_vi.two_modes.quadrature.vanishing()`, 2.41,
-        one Gaussian between the two modes has no optimum but midway.
+        Separation up to which units count as close; below 2.41, one Gaussian between the two modes has
+        no optimum but midway.
 
     Returns
     -------

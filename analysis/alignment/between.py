@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int
 
-from onebasin.base.card import Card
+from onebasin.base.card import Card, Table, Words, number
 from onebasin.base.checks import check_count, check_seed
 from onebasin.base.showing import Shown
 from onebasin.models.networks.bayesian import BayesianNetwork
@@ -25,7 +25,6 @@ from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..predictive.points import Points
 from .barriers import Barrier, barrier
-from .cards import of_barriers
 from .result import Alignment
 from .transpositions import Transpositions, transpositions_of
 
@@ -241,3 +240,16 @@ def _with_noise(model: BayesianNetwork, view: View) -> BayesianNetwork:
         return model
     sigma = float(np.exp(np.log(view.values("sigma")).mean()))
     return replace(model, likelihood=Gaussian(noise_sd=sigma))
+
+
+def of_barriers(found: Barriers) -> Card:
+    """How far the loss rises between networks, before and after alignment."""
+    sides = {"as they came": found.as_they_came, "aligned": found.aligned}
+    rows = tuple(
+        (name, *(number(q) for q in np.quantile(side.height, (0.5, 0.9, 1.0))))
+        for name, side in sides.items()
+    )
+    table = Table(
+        "rise of the loss, nats an observation", ("median", "90 %", "largest"), rows, words=True
+    )
+    return Card("Barriers between draws", (Words(found.sentence), table))

@@ -7,7 +7,7 @@ numbered in the draw as it came, that has become component j. Nothing is written
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -16,11 +16,12 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from onebasin.base.card import Card
+from onebasin.base.card import Card, Facts, Flag, Part, Words
 from onebasin.base.showing import Shown
 from onebasin.models.symmetry.blocks import Symmetry, to_json
-from onebasin.models.symmetry.elements import Element
+from onebasin.models.symmetry.elements import Element, labels_of
 from onebasin.models.symmetry.group import Group
+from onebasin.models.symmetry.telling import in_words
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.scratch import close_with
@@ -28,7 +29,6 @@ from onebasin.posteriors.symmetry import declares, symmetry_caveat
 from onebasin.posteriors.view import View
 
 from .applying import Moved, moved
-from .cards import of_alignment
 from .rule import Rule
 from .target import Target
 
@@ -191,3 +191,49 @@ def _compact(word: str, array: np.ndarray) -> np.ndarray:
     if word == "permutation":
         return array.astype(np.int32)
     return array.astype(np.int8) if word in ("signs", "swapped") else array
+
+
+def of_alignment(alignment: Alignment) -> Card:
+    """What was moved and how much that brought, then the rule."""
+    flag: Flag = "" if alignment.converged else "warn"
+    return Card("Aligned draws", tuple(_of_alignment(alignment)), flag)
+
+
+def _of_alignment(alignment: Alignment) -> Iterator[Part]:
+    moved, draws = _moved(alignment), alignment.distance_after.size
+    before, after = alignment.distance_before.mean(), alignment.distance_after.mean()
+    what = (
+        "No draw had to be moved"
+        if moved == 0
+        else f"{100 * moved:.3g} % of {draws:,} draws were moved"
+    )
+    closer = (
+        f": their squared distance to the reference is {after / before:.2g} of what it was"
+        if moved
+        else ""
+    )
+    yield Words(
+        f"{what}{closer}. `.posterior` holds the aligned draws, and `ob.diagnose` judges them."
+    )
+    if not alignment.converged:
+        yield Words(
+            f"Parts still moved in the last of {alignment.sweeps} sweeps: give more with `max_sweeps`.",
+            flag="warn",
+        )
+    yield Facts.of(
+        ("modulo", in_words(alignment.symmetry)),
+        ("found", ", ".join(f"`{word}`" for word in alignment.found)),
+        ("sweeps", str(alignment.sweeps)),
+    )
+    if alignment.caveat:
+        yield Words(alignment.caveat, small=True)
+    yield Words(alignment.text, small=True)
+
+
+def _moved(alignment: Alignment) -> float:
+    """Share of the draws whose labels alignment changed."""
+    lead = alignment.distance_after.shape
+    changed = np.zeros(lead, bool)
+    for part, none in zip(alignment.element, alignment.group.identity(lead), strict=True):
+        changed |= (labels_of(part) != labels_of(none)).any(axis=(-2, -1))
+    return float(changed.mean())

@@ -12,11 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Int
 
-from onebasin.base.card import Card
+from onebasin.base.card import Card, Table, Words, number
 from onebasin.base.showing import Shown
 from onebasin.models.symmetry.elements import Element, permuted_parts
-
-from .cards import of_transpositions
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -118,3 +116,22 @@ def transpositions_of(element: Element) -> Transpositions:
             "`element` has no permutation; give one of a symmetry that exchanges parts."
         )
     return Transpositions(layers)
+
+
+def of_transpositions(found: Transpositions) -> Card:
+    """How many exchanges of two parts brought draws into one labelling."""
+    total = found.total.ravel()
+    words = (
+        f"Draws are {number(np.median(total))} transpositions (median) from the common labelling, and up to "
+        f"{number(total.max())}: exchanges of two parts each."
+    )
+    rows = tuple(
+        (f"block {place}", number(np.median(layer)), number(layer.max()))
+        for place, layer in enumerate(found.layers)
+    )
+    table = (
+        (Table("transpositions by block", ("median", "most"), rows, words=True),)
+        if len(rows) > 1
+        else ()
+    )
+    return Card("Transpositions", (Words(words), *table))

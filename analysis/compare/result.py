@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
-from onebasin.base.card import Card
+from onebasin.base.card import Card, Part, Table, Words, number
 from onebasin.base.jsonable import json_safe
 from onebasin.base.showing import Shown
 
-from .cards import of_comparison, sentences
+from .words import FLOOR, SMALL
 
 WEIGHTS = ("energy", "energy_p", "mmd", "mmd_p", "num_draws")
 MOMENTS = ("max_abs_z", "max_abs_d", "verdict")
@@ -60,3 +62,91 @@ class Comparison(Shown):
         rows = [{"posterior": name, **row} for name, row in self.table.to_dict("index").items()]
         fields = ("kind", "truth", "notes", "warnings")
         return json_safe({name: getattr(self, name) for name in fields} | {"posteriors": rows})
+
+
+MOST = 8
+"""Posteriors that are shown."""
+WEAK = 0.05
+"""p-value below which nothing is said to be alike."""
+_MEASURES = {
+    "agreement": "same class as the truth",
+    "total_variation": "total variation",
+    "mean_distance": "distance of means (sds)",
+    "accuracy": "accuracy",
+    "rmse": "RMSE",
+    "log_score": "log score (nats a point)",
+    "calibration_error": "calibration error",
+    "brier": "Brier score",
+    "crps": "CRPS",
+    "coverage_95": "inside 95 % intervals",
+    "max_abs_z": "largest |z| of means",
+    "max_abs_d": "largest |d| of means (sds)",
+    "energy": "energy distance",
+    "energy_p": "p of it",
+    "num_draws": "nearly independent draws",
+}
+
+
+def of_comparison(comparison: Comparison) -> Card:
+    """Sentences, the table on its side, notes."""
+    words = [Words(sentence, name=name) for name, sentence in sentences(comparison)]
+    warnings = [Words(sentence, flag="warn") for sentence in comparison.warnings]
+    notes = [Words(sentence, small=True) for sentence in comparison.notes]
+    parts: tuple[Part, ...] = (*words, *warnings, _table(comparison), *notes)
+    return Card(f"Compared with {comparison.truth}", parts)
+
+
+def sentences(comparison: Comparison) -> Iterator[tuple[str, str]]:
+    """Say of each posterior how it predicts and where its draws lie, beside what the truth's own halves do."""
+    table = comparison.table
+    floor = table.loc[FLOOR]
+    mixed = not floor.get("energy_p", math.nan) <= SMALL
+    for name, row in table.drop(index=[comparison.truth, FLOOR]).iloc[:MOST].iterrows():
+        said = [
+            part for part in (_prediction(row, floor), _moments(row), _draws(row, mixed)) if part
+        ]
+        yield str(name), f"{'; '.join(said)}." if said else "Nothing could be compared."
+
+
+def _prediction(row: pd.Series, floor: pd.Series) -> str:
+    for measure, text in (
+        ("total_variation", "class probabilities differ by {} in total variation"),
+        ("mean_distance", "mean predictions lie {} sds away"),
+    ):
+        if measure in row and math.isfinite(row[measure]):
+            return f"{text.format(number(row[measure], 2))}, the truth's own halves by {number(floor[measure], 2)}"
+    return ""
+
+
+def _moments(row: pd.Series) -> str:
+    said = {
+        "agree": "means agree within their Monte Carlo errors",
+        "differ": "means differ, by up to {} sds",
+        "undecided": "means are not seen to differ, but not all could be judged",
+    }
+    verdict = row.get("verdict")
+    return said[verdict].format(number(row["max_abs_d"], 2)) if verdict in said else ""
+
+
+def _draws(row: pd.Series, mixed: bool) -> str:
+    p = row.get("energy_p", math.nan)
+    if not math.isfinite(p):
+        return "" if not math.isfinite(row.get("energy", math.nan)) else "draws could not be tested"
+    if not mixed:
+        return "draws are not judged, for the truth's own halves differ"
+    if p <= SMALL:
+        return f"draws lie elsewhere (energy test, p = {number(p, 2)})"
+    if p <= WEAK:
+        return f"draws may lie elsewhere (energy test, p = {number(p, 2)})"
+    return f"the energy test does not tell draws apart (p = {number(p, 2)})"
+
+
+def _table(comparison: Comparison) -> Table:
+    table = comparison.table
+    shown = [*table.index.drop(FLOOR)[: MOST + 1], FLOOR]
+    known = [name for name in _MEASURES if name in table and table[name].notna().any()]
+    rows = tuple(
+        (_MEASURES[name], *(number(table[name].loc[one]) for one in shown)) for name in known
+    )
+    more = f", {MOST} of {len(table) - 2} posteriors" if len(table) - 2 > MOST else ""
+    return Table(f"{comparison.kind}{more}", tuple(map(str, shown)), rows, words=True)

@@ -7,13 +7,14 @@ None or NaN; in JSON every number that is not finite becomes null.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from onebasin.base.card import Card
+from onebasin.base.card import Card, Fact, Facts, Flag, Part, Table, Words
 from onebasin.base.jsonable import json_safe
 from onebasin.base.showing import Shown
 from onebasin.posteriors.draws import variable_of
@@ -22,59 +23,11 @@ from onebasin.posteriors.kinds import Kinds
 from ..summaries.sampler import NAN, SamplerSummary
 from ..summaries.variational import VariationalSummary
 from .checks import Check, Outcome, in_words, overall
+from .limits import PER_CHAIN, Extreme, Limits
 from .verdict import Verdict
 
 if TYPE_CHECKING:
     from ..alignment import Alignment, Switching
-
-
-PER_CHAIN = 100.0
-"""Smallest ESS a chain, unless another one is asked for."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What counts as good enough.
-
-    Attributes
-    ----------
-    rhat
-        Largest R-hat.
-    ess
-        Smallest bulk and tail ESS, of all chains together; None for `PER_CHAIN` times the number of chains.
-    bfmi
-        Smallest E-BFMI.
-    """
-
-    rhat: float = 1.01
-    ess: float | None = None
-    bfmi: float = 0.3
-
-    def __post_init__(self) -> None:
-        """Refuse limits that no posterior, or every posterior, would meet."""
-        if not self.rhat > 1:
-            raise ValueError(f"`rhat_max` is {self.rhat}: it must be above 1, such as 1.01.")
-        if self.ess is not None and not self.ess > 0:
-            raise ValueError(f"`ess_threshold` is {self.ess}: it must be positive, such as 400.")
-        if not self.bfmi > 0:
-            raise ValueError(f"`bfmi_threshold` is {self.bfmi}: it must be positive, such as 0.3.")
-
-
-@dataclass(frozen=True)
-class Extreme:
-    """The worst value of a diagnostic and the parameter that has it (None where there is none)."""
-
-    value: float = NAN
-    parameter: str | None = None
-
-    @classmethod
-    def of(cls, column: pd.Series, *, smallest: bool = False) -> Extreme:
-        """Return the largest or smallest value of a table's column; NaN, as constants have it, does not count."""
-        known = column.dropna()
-        if known.empty:
-            return cls()
-        name = known.idxmin() if smallest else known.idxmax()
-        return cls(float(known[name]), str(name))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -219,8 +172,6 @@ class Diagnosis(Shown):
         return next((check.outcome for check in self.checks if check.name == name), None)
 
     def _card(self) -> Card:
-        from .cards import of_diagnosis
-
         return of_diagnosis(self)
 
     def summary(self) -> dict[str, Any]:
@@ -332,8 +283,6 @@ class AlignedDiagnosis(Shown):
         return Extreme.of(self.invariants["rhat"])
 
     def _card(self) -> Card:
-        from .cards import of_aligned
-
         return of_aligned(self)
 
     def to_dict(self) -> dict[str, Any]:
@@ -356,3 +305,91 @@ class AlignedDiagnosis(Shown):
                 "warnings": self.warnings,
             }
         )
+
+
+WORST_SHOWN = 10
+"""Entries of a table."""
+_FLAGS: dict[Outcome, Flag] = {"passed": "good", "failed": "bad", "not judged": "warn"}
+_COLUMNS = {
+    "mean": "mean",
+    "sd": "sd",
+    "q5": "5 %",
+    "median": "median",
+    "q95": "95 %",
+    "rhat": "R-hat",
+    "ess_bulk": "bulk ESS",
+    "ess_tail": "tail ESS",
+}
+
+
+def of_diagnosis(diagnosis: Diagnosis) -> Card:
+    """The answer with its rows, causes and what to do; then a table of parameters."""
+    verdict = diagnosis.judgement
+    numbers = tuple(_tables(diagnosis))
+    if verdict is None:
+        words = [Words(sentence, flag="warn") for sentence in diagnosis.warnings]
+        return Card(
+            "Numbers of a posterior",
+            (Words(f"{_begin(diagnosis.checks_in_words)}."), *words, *numbers),
+        )
+    beside = (Words(s, small=True) for s in (*verdict.unjudged, *verdict.left_out))
+    return Card(verdict.heading, (*of_verdict(verdict), *numbers, *beside), verdict.flag)
+
+
+def of_verdict(verdict: Verdict) -> Iterator[Part]:
+    """The answer's sentence, its rows, its causes."""
+    yield Words(verdict.sentence)
+    yield Facts(tuple(Fact(r.name, r.sentence, _FLAGS[r.outcome]) for r in verdict.rows))
+    for cause in verdict.causes:
+        known = "" if cause.evidence in verdict.sentence else f"{cause.evidence} "
+        yield Words(f"{known}What to do: {cause.remedy}", name=cause.name)
+
+
+def of_aligned(diagnosis: AlignedDiagnosis) -> Card:
+    """What alignment did, and the table of aligned parameters."""
+    words = [Words(sentence) for sentence in diagnosis.sentences]
+    words += [Words(sentence, flag="warn") for sentence in diagnosis.warnings]
+    tables = [worst("aligned parameters", diagnosis.aligned.parameters)]
+    if len(diagnosis.invariants):
+        tables.append(worst("left alone by the symmetry", diagnosis.invariants))
+    return Card("Modulo its symmetry", (*words, *tables))
+
+
+def _tables(diagnosis: Diagnosis) -> Iterator[Table]:
+    aligned, table = diagnosis.aligned, diagnosis.parameters
+    if aligned is not None and diagnosis.verdict in ("aligned", "invariant"):
+        yield worst("aligned parameters", aligned.aligned.parameters)
+        table = table.drop(index=aligned.aligned.parameters.index, errors="ignore")
+    kinds = [
+        diagnosis.kinds.of.get(variable_of(n, diagnosis.kinds.of), "parameter") for n in table.index
+    ]
+    own = table[[kind == "parameter" for kind in kinds]].drop(
+        index=[*diagnosis.constants, *diagnosis.broken], errors="ignore"
+    )
+    if len(own):
+        yield worst("parameters", own)
+
+
+def worst(caption: str, table: pd.DataFrame) -> Table:
+    """The rows of a summary that mix worst."""
+    order = ["rhat", "ess_bulk"]
+    rows = table.sort_values(order, ascending=[False, True], na_position="last").head(WORST_SHOWN)
+    more = f", {len(rows)} of {len(table)}, worst first" if len(rows) < len(table) else ""
+    known = [column for column in _COLUMNS if rows[column].notna().any()]
+    cells = tuple(
+        (str(name), *(_number(row[column], column) for column in known))
+        for name, row in rows.iterrows()
+    )
+    return Table(caption + more, tuple(_COLUMNS[column] for column in known), cells)
+
+
+def _number(value: float, column: str) -> str:
+    if math.isnan(value):
+        return "–"
+    if column == "rhat":
+        return f"{value:.3f}"
+    return f"{value:.0f}" if column.startswith("ess") else f"{value:.3g}"
+
+
+def _begin(words: str) -> str:
+    return words[:1].upper() + words[1:]

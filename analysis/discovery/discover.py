@@ -119,8 +119,15 @@ class _Search:
         if turning and not any(candidate.certain for candidate in found):
             return turning[0]
         in_turn = sorted(found, key=rank)
-        finished = (finish(c, self.values, self.lenses, self.bad, self.rhat) for c in in_turn)
+        finished = (self._finished(candidate) for candidate in in_turn)
         return next((candidate for candidate in finished if candidate is not None), None)
+
+    def _finished(self, judged: Judged) -> Candidate | None:
+        """Move all draws of a candidate that was judged on some entries."""
+        everything = (self.values, self.lenses, self.bad, self.rhat)
+        return finish(
+            judged.moving, judged.gain, *everything, limit=judged.limit, certain=judged.certain
+        )
 
     def _turning(self) -> list[Candidate]:
         """Slots whose components turn into one another, which no order sorts."""

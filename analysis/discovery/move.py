@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from .candidate import Candidate, Numbers, Values
+from .gain import Gain
 from .rotations import Turning
 from .slots import Features, Lens, Permutations, Signs, Slot
 from .sorting import Mask, Sorting, sort_by
-
-if TYPE_CHECKING:
-    from .decide import Judged
 
 MENDED = 0.99
 """Share of the moved entries whose R-hat has to be good afterwards."""
@@ -112,30 +110,34 @@ def judged_entries(moving: Moving, values: Values, bad: Mapping[str, np.ndarray]
 
 
 def finish(
-    judged: Judged,
+    moving: Moving,
+    gain: Gain,
     values: Values,
     lenses: Sequence[Lens],
     bad: Mapping[str, np.ndarray],
     rhat: Rhat,
+    *,
+    limit: float,
+    certain: bool,
 ) -> Candidate | None:
     """Move all draws, with slots that come a little closer; None where R-hat of all entries is not mended."""
-    moving = judged.moving.like_first(values)
+    moving = moving.like_first(values)
     elements = moving.elements(values)
     found = [*moving.slots, *_left_over(moving, values, lenses, elements)]
     own = {slot.name: moved_values(slot, values[slot.name], elements) for slot in found}
     closest, distance = _closest(moving)
     numbers = Numbers(
-        gain=judged.gain.gain,
-        switching=judged.gain.switching,
-        beside_noise=judged.gain.beside_noise,
-        certainty=judged.gain.sorting.certainty,
+        gain=gain.gain,
+        switching=gain.switching,
+        beside_noise=gain.beside_noise,
+        certainty=gain.sorting.certainty,
         closest=closest,
         distance=distance,
-        **_mended(own, values, bad, rhat, judged.limit),
+        **_mended(own, values, bad, rhat, limit),
     )
     if numbers.left > (1 - MENDED) * numbers.entries and numbers.bad:
         return None
-    return Candidate(_in_order(found, values), numbers, judged.certain, False, own)
+    return Candidate(_in_order(found, values), numbers, certain, False, own)
 
 
 def finish_turning(

@@ -10,14 +10,14 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from onebasin.base.card import Card
+from onebasin.base.card import Card, Words, number
 from onebasin.base.checks import check_count, check_seed
 from onebasin.base.showing import Shown
 from onebasin.posteriors import schema
 from onebasin.posteriors.pointwise import LIMIT_MB, check_limit
 from onebasin.posteriors.view import View
 
-from .cards import of_distilled
+from .cards import of_target, parameter_table, size_of
 from .predictions import prediction_groups
 
 PURPOSE = 1002
@@ -110,3 +110,15 @@ def _noise(source: View, num_draws: int, seed: int) -> dict[str, np.ndarray]:
     there = source.values("sigma").reshape(-1)
     rng = np.random.default_rng((seed, PURPOSE))
     return {"sigma": rng.choice(there, (1, num_draws))}
+
+
+def of_distilled(student: Distilled) -> Card:
+    """A Gaussian by predictions."""
+    first, last = float(student.loss[0]), float(student.loss[-1])
+    of = of_target(student.source.attributes)
+    lead = (
+        f"A Gaussian with a diagonal covariance over {size_of(student.mean):,} weights, trained to predict as the "
+        f"posterior{of} does: the energy score of its predictions fell from {number(first)} to {number(last)}. Hold "
+        "`.sample(1000)` against the posterior with `ob.compare`."
+    )
+    return Card("Distilled Gaussian", (Words(lead), parameter_table(student.mean, student.sd)))

@@ -8,7 +8,7 @@ constraints other than that: draws of a simplex or of ordered values are not.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -17,14 +17,16 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from onebasin.base.card import Card
+from onebasin.base.card import Card, Facts, Part, Words, number
 from onebasin.base.checks import check_count, check_positive, check_seed
 from onebasin.base.showing import Shown
+from onebasin.models.symmetry.blocks import equal_modes
+from onebasin.models.symmetry.telling import in_words
 from onebasin.posteriors import schema
 from onebasin.posteriors.pointwise import LIMIT_MB, check_limit
 from onebasin.posteriors.view import View, as_view
 
-from .cards import of_fit
+from .cards import of_target, parameter_table
 from .layout import Layout, Rows
 from .predictions import prediction_groups
 from .structures import Structure
@@ -240,3 +242,38 @@ class GaussianFit(Shown):
             schema.GRADIENT_EVALUATIONS: 0,
         }
         return tree
+
+
+def of_fit(fit: GaussianFit) -> Card:
+    """A Gaussian by moments."""
+    return Card(f"One Gaussian, {fit.covariance} covariance", tuple(_of_fit(fit)))
+
+
+def _of_fit(fit: GaussianFit) -> Iterator[Part]:
+    draws = fit.settings.get("fitted_draws", 0)
+    yield Words(
+        f"A Gaussian with the means and a {fit.covariance} covariance of {draws:,} draws{of_target(fit.attributes)}, "
+        f"{fit.layout.size:,} parameters: one basin. Hold `.sample(1000)` against the posterior with `ob.compare`."
+    )
+    aligned = schema.ALIGNMENT in fit.attributes
+    symmetry = schema.symmetry_of(fit.attributes)
+    declared = () if aligned else equal_modes(symmetry)
+    if declared:
+        yield Words(
+            f"The draws were not aligned, and the posterior declares {in_words(declared)}: where labels switch, this "
+            "Gaussian averages over them; fit `ob.align(posterior).posterior` instead.",
+            flag="warn",
+        )
+    rank, shrinkage = fit.settings.get("rank"), fit.settings.get("shrinkage")
+    yield Facts.of(
+        ("rank", "" if rank is None else str(rank)),
+        ("shrinkage", "" if shrinkage is None else number(shrinkage)),
+        ("logarithms", ", ".join(f"`{name}`" for name in fit.log_fitted)),
+        ("scalings", _scalings(fit.gauge) if equal_modes(symmetry) != symmetry else ""),
+    )
+    yield parameter_table(fit.mean, fit.sd)
+
+
+def _scalings(gauge: str | None) -> str:
+    divided = gauge not in (None, "keep")
+    return f"divided out, gauge {gauge}" if divided else "as they were sampled"

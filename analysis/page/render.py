@@ -9,7 +9,7 @@ run leaves no half page.
 import base64
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from importlib import metadata, resources
 from pathlib import Path
@@ -20,10 +20,9 @@ from markupsafe import Markup
 from onebasin.base.errors import OnebasinError
 
 from ..diagnostics.checks import Outcome
-from ..report.provenance import common_facts
 from .cells import Flag
 from .layout import Layout
-from .page import Report
+from .page import Provenance, Report
 from .text import inline, mark, paragraphs
 
 _TEMPLATES = resources.files("onebasin.analysis") / "templates"
@@ -72,7 +71,7 @@ def render(report: Report) -> str:
         report=report,
         sections=body,
         answers=[layout.answer(card) for card in report.answers],
-        common=common_facts(report.provenance),
+        common=_common_facts(report.provenance),
         version=_version(),
         outcomes=OUTCOMES,
         script=Markup(SCRIPT),
@@ -141,3 +140,10 @@ def _version() -> str:
         return metadata.version("onebasin")
     except metadata.PackageNotFoundError:
         return ""
+
+
+def _common_facts(runs: Sequence[Provenance]) -> tuple[tuple[str, str], ...]:
+    """Return the facts that all runs share; none where there is a single run."""
+    if len(runs) < 2:
+        return ()
+    return tuple(fact for fact in runs[0].facts if all(fact in run.facts for run in runs[1:]))

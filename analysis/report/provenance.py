@@ -88,13 +88,6 @@ def _sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def common_facts(runs: Sequence[Provenance]) -> tuple[tuple[str, str], ...]:
-    """Return the facts that all runs share; none where there is a single run."""
-    if len(runs) < 2:
-        return ()
-    return tuple(fact for fact in runs[0].facts if all(fact in run.facts for run in runs[1:]))
-
-
 def _costs(view: View) -> list[tuple[str, str]]:
     costs = []
     if (wall_time := view.attribute(schema.WALL_TIME)) is not None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
@@ -10,7 +11,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from onebasin.base.card import Card
+from onebasin.base.card import Card, Fact, Facts, Words
+from onebasin.base.card import Part as CardPart
 from onebasin.base.errors import InferenceError
 from onebasin.base.precision import precision
 from onebasin.base.showing import Shown
@@ -23,7 +25,6 @@ from onebasin.models.target import Target, check_target
 
 from ..definition import defined_by
 from ..engine import engine_named
-from .cards import of_check
 from .changes import changes
 from .density import ValueDensity
 from .derived import Derived
@@ -325,3 +326,39 @@ def _derived_refusal(
         difference,
         change,
     )
+
+
+def of_check(check: SymmetryCheck) -> Card:
+    """The answer, a line for each block, what was left open."""
+    parts = tuple(_of_check(check))
+    if not check.differences:
+        return Card("No symmetry is declared", parts)
+    if any(map(math.isnan, check.differences)):
+        return Card("Not every part of the symmetry could be checked", parts, "warn")
+    return Card("The symmetry holds", parts, "good")
+
+
+def _of_check(check: SymmetryCheck) -> Iterator[CardPart]:
+    if not check.differences:
+        yield Words("There is nothing to hold against the log density.")
+        return
+    known = [difference for difference in check.differences if not math.isnan(difference)]
+    if known:
+        change = f"changes the log density by {max(known):.2g} nats at most, which is rounding,"
+        if not max(known):
+            change = "does not change the log density"
+        yield Words(f"Moving parts as declared {change} {check.evidence.size}.")
+    names = [block.describe() for block in check.symmetry] or ["block"] * len(check.differences)
+    yield Facts(
+        tuple(
+            Fact(name, "no point tells", "warn")
+            if math.isnan(difference)
+            else Fact(name, f"{difference:.2g} nats at most", "good")
+            for name, difference in zip(names, check.differences, strict=True)
+        )
+    )
+    derived = check.evidence.derived
+    if derived:
+        yield Words(f"Moved along as declared: {', '.join(f'`{name}`' for name in derived)}.")
+    if check.evidence.sentence:
+        yield Words(check.evidence.sentence, small=True)

@@ -19,7 +19,7 @@ import numpy as np
 
 from onebasin.base.errors import InferenceError, RunCancelled
 from onebasin.base.precision import precision
-from onebasin.base.progress_chains import ChainBar
+from onebasin.base.progress import ChainBar
 from onebasin.stan.program import name_draws
 
 from ..definition import NUTPIE, definition_of

@@ -14,7 +14,7 @@ import numpy as np
 
 from onebasin.base.errors import OnebasinError, RunCancelled
 from onebasin.base.notices import notice
-from onebasin.base.progress_chains import ChainBar
+from onebasin.base.progress import ChainBar
 from onebasin.stan import command
 from onebasin.stan.home.errors import StanRunError
 from onebasin.stan.output import Output, keep_whole_rows, read_blocks

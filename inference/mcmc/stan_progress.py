@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from onebasin.base.progress_chains import ChainBar
+from onebasin.base.progress import ChainBar
 from onebasin.stan.home.errors import StanRunError
 
 _ITERATION = re.compile(r"Iteration:\s+(\d+) /")

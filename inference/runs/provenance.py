@@ -32,7 +32,7 @@ def commit() -> str | None:
     """
     source = Path(__file__).resolve()
     top = _git(source.parent, "rev-parse", "--show-toplevel")
-    if top is None or Path(top).resolve() != source.parents[1]:
+    if top is None or Path(top).resolve() != source.parents[2]:
         return None
     if _git(source.parent, "ls-files", "--error-unmatch", source.name) is None:
         return None

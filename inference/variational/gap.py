@@ -13,6 +13,7 @@ that keep all their weights.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import astuple, dataclass
 from functools import partial
 
@@ -22,7 +23,7 @@ import pandas as pd
 import xarray as xr
 from jaxtyping import Array, Float
 
-from onebasin.base.card import Card
+from onebasin.base.card import Card, Part, Table, Words, measured, number
 from onebasin.base.checks import check_class, check_count, check_seed
 from onebasin.base.precision import precision
 from onebasin.base.seeds import Purpose, key_for
@@ -32,7 +33,6 @@ from onebasin.models.target import Target, check_target
 
 from ..mutual_information import LogRatios
 from ..mutual_information.interval import from_values, sides
-from .cards import of_gap
 from .families.base import Family, Parameters, sample
 from .fitted import fitted
 from .layout import Columns, Layout
@@ -218,12 +218,12 @@ class _Terms:
     ) -> list[Values]:
         """Every layer's lower values in an order; terms that orders share are computed once."""
         found: dict[int, Values] = {}
-        for number, columns in zip(order, self.layout.chain(order), strict=True):
-            place = _place(number, columns)
+        for layer, columns in zip(order, self.layout.chain(order), strict=True):
+            place = _place(layer, columns)
             if place not in known:
-                known[place] = self._kept(keys[number], columns)
-            found[number] = known[place]
-        return [found[number] for number in range(len(order))]
+                known[place] = self._kept(keys[layer], columns)
+            found[layer] = known[place]
+        return [found[layer] for layer in range(len(order))]
 
     def _kept(self, key: jax.Array, columns: Columns) -> Values:
         """Lower values of a layer's term by the coordinates that are left."""
@@ -268,3 +268,31 @@ def _names(target: Target, layout: Layout) -> list[str]:
     if target.is_network:
         return [f"hidden{number + 1}" for number in range(len(layout.blocks))]
     return [", ".join(block.sites) for block in layout.blocks]
+
+
+def of_gap(gap: MixtureGap) -> Card:
+    """How large it is, what that means, and each layer's part."""
+    if gap.layers.empty:
+        words = (
+            "The target has no interchangeable parts, so that its only mode is mixed with nothing."
+        )
+        return Card("There is no mixture to compare with", (Words(words),))
+    total = gap.total
+    value = f"{number(total.lower, 4)} to {number(total.upper, 4)} nats"
+    return Card(f"Gap to the symmetric mixture: {value}", tuple(_parts(gap)))
+
+
+def _parts(gap: MixtureGap) -> Iterator[Part]:
+    total = gap.total
+    yield Words(
+        f"So much higher than the Gaussian's own ELBO is that of its mixture over the symmetry: at least "
+        f"{measured(total.lower, total.lower_mcse)}, at most {measured(total.upper, total.upper_mcse)}, and never more "
+        f"than {number(gap.log_order, 4)}."
+    )
+    yield Words("It is zero where all units are alike, and largest where all of them are apart.")
+    heads = ("units", "gap ≥", "gap ≤", "most")
+    rows = tuple(
+        (row.layer, str(row.units), *(number(v, 4) for v in (row.lower, row.upper, row.log_order)))
+        for row in gap.layers.itertuples()
+    )
+    yield Table("each layer's part, nats", heads, rows, words=True)

@@ -17,7 +17,7 @@ from onebasin.base.cores import available_cores
 from onebasin.base.files.cache import make_user_cache
 from onebasin.base.files.leftovers import sweep, unfinished, working_folder
 from onebasin.base.files.makers import is_running
-from onebasin.base.processes import run_guarded
+from onebasin.base.processes.children import run_guarded
 
 from .cache import PART, default_cache, folder_name, is_complete, sources
 from .contents import FIELD, digests

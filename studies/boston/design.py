@@ -1,14 +1,17 @@
 """The design: splits, a network of 50 ReLU units, and the cells to run."""
 
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Any
 
 from onebasin.base.errors import StudyError
 from onebasin.inference import AdviSettings, NutsSettings
 from onebasin.models import NetworkTarget
-from onebasin.models.data import StandardisedSplit, load_data, split, standardise
-from onebasin.truth.problems.relu_networks import PAPERS, PARAMETRISATIONS, relu_network
+from onebasin.truth.problems.relu_networks import (
+    PAPERS,
+    PARAMETRISATIONS,
+    boston_split,
+    relu_network,
+)
 
 from ..lab import Cell, Options
 from .why import VARIATIONS
@@ -108,15 +111,9 @@ def _cell(
 
 def target(config: Config, cell: Cell) -> NetworkTarget:
     """Condition the cell's model on the standardised training part of its split."""
-    train = parts(config.seed, cell.split or 1).train
+    train = boston_split(config.seed, cell.split or 1).train
     varied = VARIATIONS.get(cell.problem)
     label = varied.parametrisation if varied else cell.problem
     prior = varied.prior(train.in_dim) if varied else None
     model = relu_network(train, HIDDEN, label, prior)
     return model.condition(train.x, train.y, name=f"{NAME}-split{cell.split or 1}")
-
-
-@lru_cache(maxsize=4)
-def parts(seed: int, number: int) -> StandardisedSplit:
-    """Split the data, 80 to 20, and standardise on the training part."""
-    return standardise(split(load_data(NAME), test_fraction=0.2, seed=seed + number - 1))

@@ -7,11 +7,12 @@ import numpy as np
 
 from onebasin.analysis.predictive.heldout import predict_held_out
 from onebasin.models.data import StandardisedSplit
+from onebasin.truth.problems.relu_networks import boston_split
 
 from ..lab import Cell, Frame, Frames, Outcomes, Row
 from ..lab.diagnosis import diagnosis_columns
 from ..shared.heldout import calibration, columns_of
-from .design import Config, parts, target
+from .design import Config, target
 
 
 def measure(config: Config, outcomes: Outcomes) -> Frames:
@@ -25,7 +26,7 @@ def measure(config: Config, outcomes: Outcomes) -> Frames:
 
 def _row(config: Config, cell: Cell, outcomes: Outcomes) -> dict[str, Any]:
     """Score a cell's predictions, in standardised units and in the data's ($1,000)."""
-    data = parts(config.seed, cell.split or 1)
+    data = boston_split(config.seed, cell.split or 1)
     model = target(config, cell).model
     predictions = predict_held_out(outcomes.tree(cell), model, data.test.x, data.test.y)
     (y_sd,) = data.standardiser.inverse_sd(np.ones(1))
@@ -47,7 +48,7 @@ def _row(config: Config, cell: Cell, outcomes: Outcomes) -> dict[str, Any]:
 def _lines(config: Config, splits: Iterable[int]) -> Iterable[Row]:
     """Fit a straight line to every split by least squares: what a network has to beat."""
     for number in splits:
-        data = parts(config.seed, number)
+        data = boston_split(config.seed, number)
         (y_sd,) = data.standardiser.inverse_sd(np.ones(1))
         mse = float(np.mean((_line(data) - data.test.y) ** 2))
         yield {"split": number, "mse": mse, **data_units(mse, None, float(y_sd), 0.0)}

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from onebasin.base.process import DONE, run_as_process
+from onebasin.base.processes.command import DONE, run_as_process
 
 
 def main() -> int:
@@ -45,12 +45,12 @@ class _HandingOn(logging.Handler):
 
 def _carry_out(folder: Path, answer: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
     from onebasin.base.notices import LOGGER
-    from onebasin.cli import console
+    from onebasin.base.processes.libraries import prepare_jax, quieten_stan
 
     from .orders import carry_out
 
-    console.prepare_jax()
-    console.quieten_stan()
+    prepare_jax()
+    quieten_stan()
     LOGGER.addHandler(_HandingOn(answer))
     LOGGER.setLevel(logging.INFO)
     inputs = json.loads((folder / "inputs.json").read_text())

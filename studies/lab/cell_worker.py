@@ -20,7 +20,7 @@ from distributed import WorkerPlugin, get_worker
 
 from onebasin.base.errors import RunCancelled, made_from
 from onebasin.base.files.leftovers import working_folder
-from onebasin.base.processes import Finished, run_guarded
+from onebasin.base.processes.children import Finished, run_guarded
 
 PLUGIN = "onebasin-cells"
 PROGRAM = "onebasin.studies.lab.cell_process"

@@ -1,7 +1,7 @@
 """A run's cells as a task graph on Dask: a task a cell, with what became of its inputs as edges.
 
-Workers have a process make each cell (`studies.lab.cell_worker`). What tasks return is small; posteriors stay in the run's
-folder, which all workers must see.
+Workers have a process make each cell (`studies.lab.cell_worker`). What tasks return is small; posteriors stay in the
+run's folder, which all workers must see.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Orders: what a process of a cell's own is told to make, and what it answers.
 
-An order is written by who runs the study and read by the process (`studies.lab.cell_process`), on this machine or another;
-whoever carries it (`studies.lab.cell_worker`) does not read it.
+An order is written by who runs the study and read by the process (`studies.lab.cell_process`), on this machine or
+another; whoever carries it (`studies.lab.cell_worker`) does not read it.
 """
 
 from __future__ import annotations

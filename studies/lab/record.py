@@ -20,7 +20,7 @@ from onebasin.base.jsonable import json_safe, json_text
 from .. import registry
 from .folder import Run
 from .frame import Frame
-from .study import Findings, Study, conclude
+from .study import Findings, Study, conclude, find
 
 RESULTS = Path(__file__).parents[1] / "results"
 
@@ -74,7 +74,7 @@ def read_record(numbers: Path) -> dict[str, Any]:
 
 def rewrite_record(numbers: Path, made: dict[str, Any]) -> None:
     """Write both files of a record from its JSON, the checksum of which is made anew."""
-    page, findings = rewrite(registry.find(made["study"]), numbers.stem, made)
+    page, findings = rewrite(find(made["study"]), numbers.stem, made)
     kept = {name: value for name, value in made.items() if name != FIELD}
     _write(numbers, record_text(kept, findings))
     _write(numbers.with_suffix(".md"), page)

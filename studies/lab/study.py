@@ -10,11 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from onebasin.analysis.page.cells import Table
 from onebasin.analysis.page.page import Report
+from onebasin.base.checks import choose
 
+from ..registry import STUDIES
 from .cells import Cell, Context, Outcomes
 from .claims import Claim, Statement, tried
 from .frame import Frame, Frames
@@ -98,3 +101,10 @@ def report(study: Study, config: Any, outcomes: Outcomes, frames: Frames) -> Rep
     _, judged = tried(study.claims, frames)
     figures = study.figures(config, outcomes, judged) if study.figures else {}
     return page(study.text, config, outcomes, judged, figures)
+
+
+def find(name: str) -> Study:
+    """Load a study by name; refuses one that there is not, and lists those that there are."""
+    choose("NAME", name, STUDIES)
+    study: Study = import_module(STUDIES[name].module, __package__.rpartition(".")[0]).STUDY
+    return study

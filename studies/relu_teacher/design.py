@@ -5,7 +5,6 @@ every statement is tried over all of them. The paper has one, and does not state
 """
 
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,8 +14,13 @@ from onebasin.analysis.predictive.heldout import predict_held_out
 from onebasin.base.errors import StudyError
 from onebasin.inference import AdviSettings, NutsSettings
 from onebasin.models import NetworkTarget
-from onebasin.models.data import Dataset, load_data
-from onebasin.truth.problems.relu_networks import PARAMETRISATIONS, relu_network
+from onebasin.models.data import Dataset
+from onebasin.truth.problems.relu_networks import (
+    PARAMETRISATIONS,
+    TEACHER_UNITS,
+    relu_network,
+    teacher_data,
+)
 
 from ..lab import Cell, Frame, Frames, Options, Outcomes, Row
 from ..lab.diagnosis import diagnosis_columns
@@ -24,7 +28,6 @@ from ..shared.against_nuts import agreements, from_nuts
 from ..shared.heldout import columns_of
 
 NAME = "relu-teacher"
-HIDDEN = 2
 QUICK = NutsSettings(chains=2, warmup=300, draws=300)
 METHODS = ("nuts", "meanfield", "fullrank")
 CHARTS = ("givens", "givens_seamless", "unit_vector")
@@ -113,19 +116,13 @@ def _name(config: Config, number: int, noise_sd: float) -> str:
 def target(config: Config, cell: Cell) -> NetworkTarget:
     """Condition the cell's model on the training points."""
     data = data_of(config, cell)
-    return relu_network(data, HIDDEN, cell.problem).condition(data.x, data.y, name=NAME)
+    return relu_network(data, TEACHER_UNITS, cell.problem).condition(data.x, data.y, name=NAME)
 
 
 def data_of(config: Config, cell: Cell) -> Dataset:
     """Load the data that a cell's posterior is of."""
     assert isinstance(cell, DataCell), "cells are made here"
-    return dataset(config.seed + cell.number - 1, cell.noise_sd)
-
-
-@cache
-def dataset(seed: int, noise_sd: float = 1.0) -> Dataset:
-    """Load the data: 100 training points, 100 held out, and the true function."""
-    return load_data(NAME, seed=seed, noise_sd=noise_sd)
+    return teacher_data(config.seed + cell.number - 1, cell.noise_sd)
 
 
 def measure(config: Config, outcomes: Outcomes) -> Frames:

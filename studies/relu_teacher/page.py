@@ -13,7 +13,7 @@ from onebasin.analysis.report.definitions import DIAGNOSTICS, PREDICTION
 from onebasin.models.data import own_split
 from onebasin.posteriors.view import as_view
 from onebasin.truth.pairs import MIN_PAIRS
-from onebasin.truth.problems.relu_networks import DEFINITION
+from onebasin.truth.problems.relu_networks import DEFINITION, teacher_data
 
 from .. import lab
 from ..lab import Chapter, Field, Frames
@@ -22,7 +22,7 @@ from ..lab.figures import elbo_traces, panels, worst_chains, worst_trace
 from ..lab.page import Extra
 from ..shared import against_nuts
 from ..shared.heldout import OF_F, PREDICTIVE, chains_that_disagree
-from .design import CHARTS, FULL_DATASETS, METHODS, SEAM, Config, dataset, target
+from .design import CHARTS, FULL_DATASETS, METHODS, SEAM, Config, target
 from .measures import OVER_DATA_SETS, several
 
 SLICE = np.linspace(-5.0, 5.0, 81)
@@ -174,7 +174,7 @@ def chapters(config: Config, frames: Frames) -> Iterable[Chapter | None]:
 
 def question(config: Config) -> Chapter:
     """Say what the study asks, and of which data."""
-    data = dataset(config.seed)
+    data = teacher_data(config.seed)
     parts = own_split(data)
     return Chapter(
         "The question",
@@ -240,7 +240,7 @@ def _figure_one(outcomes: lab.Outcomes, shown: dict[str, lab.Cell]) -> FigureIte
 
 def _slice(config: Config, outcomes: lab.Outcomes, shown: dict[str, lab.Cell]) -> FigureItem | None:
     """Draw what is known of the function along a line through input space."""
-    data, x = dataset(config.seed), np.column_stack([SLICE, np.zeros_like(SLICE)])
+    data, x = teacher_data(config.seed), np.column_stack([SLICE, np.zeros_like(SLICE)])
     if not shown or data.truth is None:
         return None
     assert data.truth is not None, "the teacher's data know it"

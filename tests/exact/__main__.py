@@ -10,7 +10,7 @@ import json
 import sys
 from pathlib import Path
 
-from onebasin.cli.console import prepare_jax
+from onebasin.base.processes.libraries import prepare_jax
 
 from .page import DOCS, PAGE, RECORD, written
 

@@ -136,7 +136,7 @@ def test_other_generator_of_random_numbers_is_another_run() -> None:
 ELSEWHERE = """
 import sys
 sys.path.insert(0, {folder!r})
-from onebasin.cli.console import prepare_jax
+from onebasin.base.processes.libraries import prepare_jax
 prepare_jax()
 from test_fingerprint import normal, of, recurrent
 import jax.numpy as jnp

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from onebasin.base.errors import RunCancelled
-from onebasin.base.processes import KEPT_BYTES, Console, run_guarded, started
+from onebasin.base.processes.children import KEPT_BYTES, Console, run_guarded, started
 
 FAMILY = "sh -c 'echo $$ >> pids; sleep 300; true' & echo $$ >> pids; wait"
 """A program, the program that it starts, and that one's own."""
@@ -53,7 +53,7 @@ def gone(pids):
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
 def test_programs_end_with_the_process_that_started_them(tmp_path, number):
     code = (
-        "import sys; from pathlib import Path; from onebasin.base.processes import run_guarded;"
+        "import sys; from pathlib import Path; from onebasin.base.processes.children import run_guarded;"
         "run_guarded(sys.argv[1:], folder=Path('.'))"
     )
     with subprocess.Popen([sys.executable, "-c", code, *shell(FAMILY)], cwd=tmp_path) as parent:
@@ -64,7 +64,7 @@ def test_programs_end_with_the_process_that_started_them(tmp_path, number):
 
 def test_programs_end_with_the_process_group_of_their_parent(tmp_path):
     code = (
-        "import sys; from pathlib import Path; from onebasin.base.processes import run_guarded;"
+        "import sys; from pathlib import Path; from onebasin.base.processes.children import run_guarded;"
         "run_guarded(sys.argv[1:], folder=Path('.'))"
     )
     with subprocess.Popen(

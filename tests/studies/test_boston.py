@@ -9,11 +9,12 @@ from scipy.stats import wilcoxon
 
 from onebasin.models.data import load_data
 from onebasin.studies.boston import STUDY, design, paper
-from onebasin.studies.boston.design import configure, parts
+from onebasin.studies.boston.design import configure
 from onebasin.studies.boston.measures import data_units
 from onebasin.studies.lab import Frame, Options
 from onebasin.studies.lab.study import conclude
 from onebasin.truth.pairs import Pairs
+from onebasin.truth.problems.relu_networks import boston_split
 
 MISSING = ("mse_data_units", "coverage_50", "log_score", "prediction_rhat", "prediction_ess")
 
@@ -34,9 +35,9 @@ def test_design_is_that_of_the_paper():
 
 
 def test_splits_differ_and_follow_the_seed():
-    first, second = parts(0, 1), parts(0, 2)
+    first, second = boston_split(0, 1), boston_split(0, 2)
     assert not np.array_equal(first.raw.test.y, second.raw.test.y)
-    np.testing.assert_array_equal(second.raw.test.y, parts(1, 1).raw.test.y)
+    np.testing.assert_array_equal(second.raw.test.y, boston_split(1, 1).raw.test.y)
     assert configure(Options(quick=True)).splits == 1
     assert configure(Options(quick=True, splits=4)).splits == 4
 
@@ -108,10 +109,12 @@ def test_run_scores_in_both_units(onebasin, here, sampler, monkeypatch):
     (cell,) = (
         row for row in answer.json["frames"]["cells"] if row["key"] == "split01.free.nuts.numpyro"
     )
-    y_sd = load_data("boston").y[np.isin(load_data("boston").y, parts(0, 1).raw.train.y)].std()
+    y_sd = (
+        load_data("boston").y[np.isin(load_data("boston").y, boston_split(0, 1).raw.train.y)].std()
+    )
     assert cell["mse_data_units"] / cell["mse"] == pytest.approx(y_sd**2, rel=0.1)
     shift = cell["log_score"] - cell["log_score_data_units"]
-    assert shift == pytest.approx(float(np.log(parts(0, 1).standardiser.y_sd[0])))
+    assert shift == pytest.approx(float(np.log(boston_split(0, 1).standardiser.y_sd[0])))
     page = Path("run/report.html").read_text()
     assert "In every case the constrained version" in page
     assert "split 6" in page

@@ -94,7 +94,7 @@ def test_error_of_any_kind_is_one_line_without_a_traceback(onebasin, monkeypatch
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr("onebasin.studies.registry.find", fail)
+    monkeypatch.setattr("onebasin.studies.lab.study.find", fail)
     answer = onebasin("study", "boston")
     assert (answer.code, answer.err) == (1, f"onebasin: {line}\n")
 

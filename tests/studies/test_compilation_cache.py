@@ -15,7 +15,7 @@ from collections import Counter
 
 from onebasin.cli import console
 
-console.prepare_jax()
+prepare_jax()
 import jax
 import numpyro
 from numpyro.distributions import Normal

@@ -11,7 +11,7 @@ import pytest
 
 WAITS = """
 import os, sys, time, tempfile
-from onebasin.base.process import run_as_process
+from onebasin.base.processes.command import run_as_process
 from onebasin.base.errors import Interrupted
 
 def command():
@@ -71,7 +71,7 @@ def test_further_signals_do_not_disturb_the_cleaning_up():
 
 
 def test_a_further_signal_ends_a_cleaning_up_that_takes_too_long():
-    before = "import onebasin.base.process as p; p.PATIENCE_SECONDS = 0.2"
+    before = "import onebasin.base.processes.command as p; p.PATIENCE_SECONDS = 0.2"
     process = start(before, after="print('cleaning', flush=True); time.sleep(60)")
     process.send_signal(signal.SIGTERM)
     assert process.stdout.readline() == "cleaning\n"

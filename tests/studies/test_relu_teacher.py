@@ -17,7 +17,8 @@ from onebasin.studies.lab import Frame, Frames, Options, Outcomes
 from onebasin.studies.lab.claims import Statement
 from onebasin.studies.lab.study import conclude, measure, report
 from onebasin.studies.relu_teacher import STUDY, design, page
-from onebasin.studies.relu_teacher.design import Config, configure, dataset, target
+from onebasin.studies.relu_teacher.design import Config, configure, target
+from onebasin.truth.problems.relu_networks import teacher_data
 
 from .conftest import InMemory, fake_posterior
 
@@ -97,7 +98,7 @@ def test_design_is_that_of_the_paper():
 def test_seed_changes_data_and_samplers():
     first, other = configure(Options()), configure(Options(seed=4))
     assert {cell.seed for cell in STUDY.cells(other)} == {4}
-    assert not np.array_equal(dataset(first.seed).x, dataset(other.seed).x)
+    assert not np.array_equal(teacher_data(first.seed).x, teacher_data(other.seed).x)
 
 
 def test_measures_are_taken_against_the_true_function(frames, outcomes):

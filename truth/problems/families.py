@@ -7,17 +7,23 @@ of the problem's own data.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import expit
 
+from onebasin.models import Target
+from onebasin.models.numpyro_target import numpyro_model
+
+from .problem import Invariant
+
 if TYPE_CHECKING:
     from onebasin.inference.calibration.family import Family
 
     from .problem import Invariant
-    from .programs import Stated
 
 Values = dict[str, np.ndarray]
 Simulate = Callable[[np.random.Generator, Mapping[str, int]], tuple[Values, np.ndarray]]
@@ -103,3 +109,23 @@ def family(
 def _of_points(invariant: Invariant, values: Mapping[str, np.ndarray], data: object) -> np.ndarray:
     """An invariant of values (point, ...)."""
     return invariant({key: np.asarray(value)[None] for key, value in values.items()})[0]
+
+
+@dataclass(frozen=True)
+class Stated:
+    """A model in both engines, before its data."""
+
+    model: Callable[..., None]  # In NumPyro; its arguments are the program's data.
+    program: Path
+    symmetry: str = ""  # A word of `models.symmetry.words`; empty without one.
+    dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def condition(self, name: str, data: Mapping[str, Any]) -> Target:
+        """Condition it on data."""
+        from onebasin.stan import stan_program
+
+        target = numpyro_model(
+            self.model, dict(data), symmetry=self.symmetry or (), name=name, dims=self.dims
+        )
+        program = stan_program(self.program, dict(data)).stan_program
+        return replace(target, stan_program=program)

@@ -16,14 +16,12 @@ from onebasin.models import (
     NormalPrior,
 )
 from onebasin.models.data import Split
-from onebasin.studies.boston import design as boston
-from onebasin.studies.relu_teacher.design import HIDDEN, dataset
 
 from .images import Images, image_split
 from .invariants import class_probabilities, outputs
 from .label_switching import condition
 from .problem import ADAPTED, RECIPE, Problem
-from .relu_networks import PAPERS, relu_network
+from .relu_networks import PAPERS, TEACHER_UNITS, boston_split, relu_network, teacher_data
 
 SEED = 0
 """Of the data."""
@@ -65,13 +63,13 @@ _COVERS = {"ordered": "relu-teacher-free", "givens+ordered": "relu-teacher-given
 
 
 def _relu_teacher(label: str) -> NetworkTarget:
-    data = dataset(SEED)
-    model = relu_network(data, HIDDEN, label)
+    data = teacher_data(SEED)
+    model = relu_network(data, TEACHER_UNITS, label)
     return model.condition(data.x, data.y, name=f"relu-teacher-{label}")
 
 
 def _teacher_points() -> np.ndarray:
-    held_out = dataset(SEED).held_out
+    held_out = teacher_data(SEED).held_out
     assert held_out is not None, "the teacher's data have such points"
     return held_out.x[:POINTS]
 
@@ -97,7 +95,7 @@ _TANH = Problem(
 
 
 def _boston() -> NetworkTarget:
-    train = boston.parts(SEED, 1).train
+    train = boston_split(SEED, 1).train
     network = Network(train.in_dim, (10,), activation="tanh")
     by_fan_in = NormalPrior(weight_scale=(train.in_dim**-0.5, 10**-0.5))
     model = BayesianNetwork(network, Gaussian(), by_fan_in)
@@ -105,7 +103,7 @@ def _boston() -> NetworkTarget:
 
 
 def _boston_points() -> np.ndarray:
-    return boston.parts(SEED, 1).test.x[:POINTS]
+    return boston_split(SEED, 1).test.x[:POINTS]
 
 
 _BOSTON = Problem(

@@ -6,43 +6,21 @@ label-switching study wherever one of them has it. Data are files beside this mo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from onebasin.base.errors import StudyError
 from onebasin.base.json_file import read_json_file
-from onebasin.models import Target
-from onebasin.models.numpyro_target import numpyro_model
 
 from . import definitions, families, invariants
-from .families import Simulate
+from .families import Simulate, Stated
 from .label_switching import PROGRAMS as SWITCHING
 from .problem import ADAPTED, RECIPE, Invariant, Problem
 
 HERE = Path(__file__).parent
 PROGRAMS, DATA = HERE / "programs", HERE / "data"
-
-
-@dataclass(frozen=True)
-class Stated:
-    """A model in both engines, before its data."""
-
-    model: Callable[..., None]  # In NumPyro; its arguments are the program's data.
-    program: Path
-    symmetry: str = ""  # A word of `models.symmetry.words`; empty without one.
-    dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-    def condition(self, name: str, data: Mapping[str, Any]) -> Target:
-        """Condition it on data."""
-        from onebasin.stan import stan_program
-
-        target = numpyro_model(
-            self.model, dict(data), symmetry=self.symmetry or (), name=name, dims=self.dims
-        )
-        program = stan_program(self.program, dict(data)).stan_program
-        return replace(target, stan_program=program)
 
 
 _PART = ("component",)

@@ -2,14 +2,15 @@
 
 One hidden layer of ReLU units, N(0, 1) priors as in the paper's section 4.1, and an inferred noise
 under a half-normal prior. Beyond the paper's `free` and `givens` weights and `ordered` biases there
-are two charts of unit-norm weights without the seam of the Givens angle.
+are two charts of unit-norm weights without the seam of the Givens angle. Their data are here too.
 """
 
 from collections.abc import Mapping
+from functools import cache, lru_cache
 from types import MappingProxyType
 
 from onebasin.models import BayesianNetwork, Gaussian, Network, NormalPrior, Parametrisation
-from onebasin.models.data import Dataset
+from onebasin.models.data import Dataset, StandardisedSplit, load_data, split, standardise
 
 PARAMETRISATIONS: Mapping[str, Parametrisation] = MappingProxyType(
     {
@@ -24,6 +25,8 @@ PARAMETRISATIONS: Mapping[str, Parametrisation] = MappingProxyType(
         )
     }
 )
+TEACHER_UNITS = 2
+"""Hidden units of the network that is fitted to the teacher's data."""
 PAPERS = ("free", "givens", "ordered", "givens+ordered")
 """The paper's constraints, alone and together."""
 DEFINITION = (
@@ -32,6 +35,18 @@ DEFINITION = (
     "angle. `ordered`: the hidden biases increase. `givens_seamless` and `unit_vector`: norm 1 in charts without "
     "the seam of the angle at ±π.",
 )
+
+
+@cache
+def teacher_data(seed: int, noise_sd: float = 1.0) -> Dataset:
+    """Load the teacher's data: 100 training points, 100 held out, and the true function."""
+    return load_data("relu-teacher", seed=seed, noise_sd=noise_sd)
+
+
+@lru_cache(maxsize=4)
+def boston_split(seed: int, number: int) -> StandardisedSplit:
+    """Split Boston Housing, 80 to 20, and standardise on the training part."""
+    return standardise(split(load_data("boston"), test_fraction=0.2, seed=seed + number - 1))
 
 
 def relu_network(

@@ -2,8 +2,8 @@
 
 Convention: `alpha` is half the distance between the modes +alpha u and -alpha u, each of standard deviation `sigma`
 (Gelberg et al. 2024, section 3 and Appendix A, where ||mu*|| / alpha is 1 at a mode and 0 midway, so that alpha is half
-the distance there too). A `ratio` is alpha / sigma, which alone decides (see `studies.permutation_invariant_vi.two_modes.quadrature`). Three
-thresholds:
+the distance there too). A `ratio` is alpha / sigma, which alone decides (see
+`quadrature`). Three thresholds:
 
 - `vanishing`: below it the midpoint is the only optimum;
 - `switching`: above it an optimum near a mode has a lower KL than the midpoint;

@@ -11,8 +11,7 @@ import pytest
 from rich.console import Console
 
 import onebasin as ob
-from onebasin.base.progress import ProgressBars, TerminalBars, _moves
-from onebasin.base.progress_chains import ChainBar
+from onebasin.base.progress import ChainBar, ProgressBars, TerminalBars, _moves
 from onebasin.inference.mcmc.stan_progress import BUFFERED, ChainWatch, NotWritten
 
 from ..known import known_target
@@ -188,7 +187,7 @@ def _noted(monkeypatch, *, seconds_a_slice: float) -> list[str]:
 def _clock(monkeypatch) -> list[float]:
     now = [1000.0]
     clock = SimpleNamespace(monotonic=lambda: now[0])
-    monkeypatch.setattr("onebasin.base.progress_chains.time", clock)
+    monkeypatch.setattr("onebasin.base.progress.time", clock)
     return now
 
 

@@ -7,11 +7,11 @@ import pytest
 
 from onebasin.base.errors import StudyError
 from onebasin.base.files.seal import Seal, examine_json, seal_json
-from onebasin.studies import registry
 from onebasin.studies.lab.folder import config_hash
 from onebasin.studies.lab.frame import Frame
 from onebasin.studies.lab.joining import join_run
 from onebasin.studies.lab.record import RESULTS, rewrite, write_again
+from onebasin.studies.lab.study import find
 
 RECORDS = sorted(RESULTS.glob("*.json"))
 
@@ -20,7 +20,7 @@ RECORDS = sorted(RESULTS.glob("*.json"))
 def test_page_is_made_again_from_its_numbers(path: Path):
     numbers = json.loads(path.read_text(encoding="utf-8"))
     assert examine_json(numbers) is not Seal.DAMAGED
-    page, findings = rewrite(registry.find(numbers["study"]), path.stem, numbers)
+    page, findings = rewrite(find(numbers["study"]), path.stem, numbers)
     assert page == path.with_suffix(".md").read_text(encoding="utf-8")
     said = json.loads(json.dumps(findings.to_dict()))
     frames = {name: Frame.from_json(kept) for name, kept in numbers["frames"].items()}
@@ -100,7 +100,7 @@ def test_record_in_two_parts_says_what_the_whole_says(tmp_path):
     assert joined["commit"] == f"{whole['commit']}, b"
     assert joined["machine"] == f"{whole['machine']}; another"
     assert joined["seconds"] == len(whole["frames"]["cells"]["rows"])
-    page, _ = rewrite(registry.find(joined["study"]), record.stem, joined)
+    page, _ = rewrite(find(joined["study"]), record.stem, joined)
     assert page == record.with_suffix(".md").read_text(encoding="utf-8")
 
 

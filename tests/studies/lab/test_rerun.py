@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from onebasin.models.data import load_data
-from onebasin.studies import registry
 from onebasin.studies.lab import Options
 from onebasin.studies.lab.folder import config_hash
 from onebasin.studies.lab.record import RESULTS
 from onebasin.studies.lab.rerun import read_manifest, settings_of
 from onebasin.studies.lab.selection import only
+from onebasin.studies.lab.study import find
 from onebasin.studies.relu_teacher import design
 
 STUDY = "relu-teacher"
@@ -21,7 +21,7 @@ ONE = ("--only", "free.nuts.numpyro")
 
 @pytest.fixture(scope="module")
 def config():
-    study = registry.find(STUDY)
+    study = find(STUDY)
     return study, study.configure(Options(full=True))
 
 
@@ -37,7 +37,7 @@ def test_cells_are_named_by_patterns(config):
 
 
 def test_inputs_of_a_cell_are_taken_with_it():
-    study = registry.find("compact-representation")
+    study = find("compact-representation")
     settings = study.configure(Options(quick=True))
     made = next(cell for cell in study.cells(settings) if cell.inputs)
     keys = [cell.key for cell in only(study, [made.key]).cells(settings)]

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from selectors import EVENT_READ, DefaultSelector
 
-from .errors import RunCancelled
+from ..errors import RunCancelled
 
 KEPT_BYTES = 256 * 1024
 """How much of the beginning, and how much of the end, of what a program prints is kept."""

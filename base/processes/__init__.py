@@ -1,0 +1,1 @@
+"""A command as a process, and the programs that it starts."""

@@ -1,0 +1,32 @@
+"""Settings of libraries that a process makes before it uses them."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+
+
+def prepare_jax() -> None:
+    """Set JAX's flags before anything uses it.
+
+    Double precision; no remarks on missing GPUs; and every compiled kernel kept in the user's cache, the small ones
+    too: a first run compiles for longer than it samples a small network. JAX's keys tell versions and processors
+    apart, and a place that the user has chosen for JAX stays.
+    """
+    import jax
+
+    from onebasin.base.files.compiled import keep_compiled
+
+    jax.config.update("jax_enable_x64", True)
+    with suppress(OSError):  # JAX does without, where no folder can be made
+        keep_compiled()
+    for name in ("jax", "jax._src.xla_bridge", "absl"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+
+
+def quieten_stan() -> None:
+    """Keep cmdstanpy's own log off the terminal; what goes wrong comes as an error."""
+    logger = logging.getLogger("cmdstanpy")
+    logger.setLevel(logging.CRITICAL)
+    logger.propagate = False
+    logger.addHandler(logging.NullHandler())
