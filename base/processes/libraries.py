@@ -15,7 +15,7 @@ def prepare_jax() -> None:
     """
     import jax
 
-    from onebasin.base.files.compiled import keep_compiled
+    from ..files.compiled import keep_compiled
 
     jax.config.update("jax_enable_x64", True)
     with suppress(OSError):  # JAX does without, where no folder can be made

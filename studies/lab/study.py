@@ -17,7 +17,7 @@ from onebasin.analysis.page.cells import Table
 from onebasin.analysis.page.page import Report
 from onebasin.base.checks import choose
 
-from ..registry import STUDIES
+from .. import registry
 from .cells import Cell, Context, Outcomes
 from .claims import Claim, Statement, tried
 from .frame import Frame, Frames
@@ -105,6 +105,6 @@ def report(study: Study, config: Any, outcomes: Outcomes, frames: Frames) -> Rep
 
 def find(name: str) -> Study:
     """Load a study by name; refuses one that there is not, and lists those that there are."""
-    choose("NAME", name, STUDIES)
-    study: Study = import_module(STUDIES[name].module, __package__.rpartition(".")[0]).STUDY
+    choose("NAME", name, registry.STUDIES)
+    study: Study = import_module(registry.STUDIES[name].module, __package__.rpartition(".")[0]).STUDY
     return study
