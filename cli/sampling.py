@@ -348,7 +348,7 @@ def _clear(request: Request, say: Callable[[str], None]) -> None:
 
 def _meant(request: Request, target: Target, say: Callable[[str], None]) -> Symmetry:
     """What is declared, once the lengths of what changes sign are known."""
-    from onebasin.inference.engine import engine_named
+    from onebasin.inference.engines.engine import engine_named
 
     from .symmetries import as_meant
 

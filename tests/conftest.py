@@ -22,7 +22,10 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 # the tests they cost nothing. As everywhere in Python, an int serves where a float is asked for.
 # (jaxtyping's own pytest option does not parse a type checker with settings after several rooms.)
 jaxtyping.install_import_hook(
-    [f"onebasin.{name}" for name in ("base", "models", "posteriors", "stan", "inference", "analysis")],
+    [
+        f"onebasin.{name}"
+        for name in ("base", "models", "posteriors", "stan", "inference", "analysis")
+    ],
     "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))",
 )
 

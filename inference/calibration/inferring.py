@@ -19,7 +19,7 @@ from onebasin.posteriors import schema
 from onebasin.stan.home.errors import StanRunError
 
 from ..definition import definition_of, engine_for
-from ..engine import engine_named
+from ..engines.engine import engine_named
 from ..mcmc.settings import HmcSettings, NutsSettings
 from ..microcanonical.settings import MclmcSettings
 from ..modes.settings import LaplaceSettings, PathfinderSettings

@@ -14,7 +14,7 @@ from onebasin.models.target import Target, check_target
 from onebasin.posteriors import schema
 
 from ..definition import defined_by
-from ..engine import engine_named
+from ..engines.engine import engine_named
 
 Points = xr.DataTree | xr.Dataset | Mapping[str, Any]
 

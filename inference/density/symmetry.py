@@ -24,7 +24,7 @@ from onebasin.models.symmetry.group import Group
 from onebasin.models.target import Target, check_target
 
 from ..definition import defined_by
-from ..engine import engine_named
+from ..engines.engine import engine_named
 from .changes import changes
 from .density import ValueDensity
 from .derived import Derived

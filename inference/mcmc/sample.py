@@ -18,7 +18,7 @@ from onebasin.base.progress import ProgressBars
 from onebasin.models.target import Target
 from onebasin.posteriors import schema
 
-from ..engine import engine_named
+from ..engines.engine import engine_named
 from ..runs.fingerprint import fingerprint
 from ..runs.run import Found, Job, run
 from .chains import ChainsRequest, RunChain, run_chains

@@ -8,7 +8,7 @@ import xarray as xr
 
 from onebasin.models.target import Target
 
-from ..engine import Engine, engine_named
+from ..engines.engine import Engine, engine_named
 from ..runs.run import Found, Job, run
 from .request import Approximation, ModeRequest, Settings
 from .settings import OptimizeSettings

@@ -15,7 +15,7 @@ from onebasin.posteriors import schema
 
 from ..density.density import ValueDensity
 from ..density.symmetry import evidence_at_draws, hold
-from ..engine import engine_named
+from ..engines.engine import engine_named
 
 POINTS = 5
 """Random points at which the density is compared before a run."""

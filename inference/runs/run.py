@@ -19,7 +19,7 @@ from onebasin.posteriors.storable import check_amount
 
 from . import declared
 from ..definition import definition_of, engine_for
-from ..engine import engine_named
+from ..engines.engine import engine_named
 from .origin import origin_of
 from .posterior import build
 

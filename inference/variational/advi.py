@@ -15,7 +15,7 @@ from onebasin.models.target import Target
 from onebasin.posteriors.pointwise import LIMIT_MB
 
 from ..contract import method
-from ..engine import engine_named
+from ..engines.engine import engine_named
 from ..runs.run import Found, Job, run
 from .families.table import GAUSSIANS
 from .fit import FitRequest

@@ -106,5 +106,7 @@ def report(study: Study, config: Any, outcomes: Outcomes, frames: Frames) -> Rep
 def find(name: str) -> Study:
     """Load a study by name; refuses one that there is not, and lists those that there are."""
     choose("NAME", name, registry.STUDIES)
-    study: Study = import_module(registry.STUDIES[name].module, __package__.rpartition(".")[0]).STUDY
+    study: Study = import_module(
+        registry.STUDIES[name].module, __package__.rpartition(".")[0]
+    ).STUDY
     return study

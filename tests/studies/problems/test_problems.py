@@ -9,7 +9,7 @@ import xarray as xr
 
 from onebasin.base.precision import precision
 from onebasin.inference import check_symmetry, log_density
-from onebasin.inference.engine import engine_named
+from onebasin.inference.engines.engine import engine_named
 from onebasin.models.symmetry.blocks import equal_modes
 from onebasin.models.symmetry.group import Group
 from onebasin.truth.problems import PROBLEMS

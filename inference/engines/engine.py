@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from onebasin.base.checks import choose
 
-from .definition import NUTPIE, definition_of
+from ..definition import NUTPIE, definition_of
 
 if TYPE_CHECKING:
     from onebasin.models.target import Target
 
-    from .density.density import ValueDensity
-    from .mcmc.chains import ChainsRequest, RunChain
-    from .mcmc.settings import HmcSettings, NutsSettings
-    from .modes.request import Approximation, ModeRequest
-    from .modes.settings import LaplaceSettings, OptimizeSettings, PathfinderSettings
-    from .variational.fit import FitRequest, VariationalFit
+    from ..density.density import ValueDensity
+    from ..mcmc.chains import ChainsRequest, RunChain
+    from ..mcmc.settings import HmcSettings, NutsSettings
+    from ..modes.request import Approximation, ModeRequest
+    from ..modes.settings import LaplaceSettings, OptimizeSettings, PathfinderSettings
+    from ..variational.fit import FitRequest, VariationalFit
 
 
 @runtime_checkable
@@ -51,31 +51,31 @@ class NumPyroEngine:
 
     def density(self, target: Target, progress: Callable[[str], None] | None) -> ValueDensity:
         """See `Engine`."""
-        from .density.values import NumpyroValues
+        from ..density.values import NumpyroValues
 
         return NumpyroValues(target)
 
     def chains(self, request: ChainsRequest[NutsSettings | HmcSettings]) -> RunChain:
         """See `Engine`."""
-        from .mcmc.numpyro import ChainRunner
+        from ..mcmc.numpyro import ChainRunner
 
         return ChainRunner(request)
 
     def fit(self, request: FitRequest) -> VariationalFit:
         """See `Engine`."""
-        from .variational.numpyro import fit
+        from ..variational.numpyro import fit
 
         return fit(request)
 
     def optimize(self, request: ModeRequest[OptimizeSettings]) -> Approximation:
         """See `Engine`."""
-        from .modes.numpyro import optimize
+        from ..modes.numpyro import optimize
 
         return optimize(request)
 
     def laplace(self, request: ModeRequest[LaplaceSettings]) -> Approximation:
         """See `Engine`."""
-        from .modes.numpyro import laplace
+        from ..modes.numpyro import laplace
 
         return laplace(request)
 
@@ -91,37 +91,37 @@ class StanEngine:
 
     def density(self, target: Target, progress: Callable[[str], None] | None) -> ValueDensity:
         """See `Engine`."""
-        from .density.stan import StanDensity
+        from ..density.stan import StanDensity
 
         return StanDensity(target, progress)
 
     def chains(self, request: ChainsRequest[NutsSettings | HmcSettings]) -> RunChain:
         """See `Engine`."""
-        from .mcmc.stan import ChainRunner
+        from ..mcmc.stan import ChainRunner
 
         return ChainRunner(request)
 
     def fit(self, request: FitRequest) -> VariationalFit:
         """See `Engine`."""
-        from .variational.stan import fit
+        from ..variational.stan import fit
 
         return fit(request)
 
     def optimize(self, request: ModeRequest[OptimizeSettings]) -> Approximation:
         """See `Engine`."""
-        from .modes.stan import optimize
+        from ..modes.stan import optimize
 
         return optimize(request)
 
     def laplace(self, request: ModeRequest[LaplaceSettings]) -> Approximation:
         """See `Engine`."""
-        from .modes.stan import laplace
+        from ..modes.stan import laplace
 
         return laplace(request)
 
     def pathfinder(self, request: ModeRequest[PathfinderSettings]) -> Approximation:
         """See `Engine`."""
-        from .modes.stan import pathfinder
+        from ..modes.stan import pathfinder
 
         return pathfinder(request)
 
@@ -135,7 +135,7 @@ class NutpieEngine:
 
     def chains(self, request: ChainsRequest[NutsSettings | HmcSettings]) -> RunChain:
         """See `Engine`."""
-        from .mcmc.nutpie import ChainRunner
+        from ..mcmc.nutpie import ChainRunner
 
         return ChainRunner(request)
 
@@ -183,7 +183,7 @@ def engine_named(name: str) -> Engine:
     """
     engine = _TABLE[choose("engine", name, ENGINES)]
     if name == NUTPIE:
-        from .mcmc.nutpie_settings import check_installed
+        from ..mcmc.nutpie_settings import check_installed
 
         check_installed()
     return engine

@@ -1,0 +1,1 @@
+"""The engines: who evaluates a density and runs a method."""
