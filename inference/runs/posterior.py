@@ -18,8 +18,8 @@ from onebasin.posteriors.pointwise import LIMIT_MB, DrawGroup, Values
 from onebasin.posteriors.scratch import close_with
 from onebasin.posteriors.writing import format_of, write_tree
 
-from .groups import beside
 from ..definition import definition_of
+from .groups import beside
 from .origin import NOWHERE, Origin
 from .provenance import machine, versions
 

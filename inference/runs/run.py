@@ -17,9 +17,9 @@ from onebasin.posteriors.pointwise import Values, check_limit
 from onebasin.posteriors.scratch import close_with
 from onebasin.posteriors.storable import check_amount
 
-from . import declared
 from ..definition import definition_of, engine_for
 from ..engines.engine import engine_named
+from . import declared
 from .origin import origin_of
 from .posterior import build
 
