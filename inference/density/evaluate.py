@@ -12,8 +12,7 @@ from onebasin.models import schema
 from onebasin.models.checks import check_class
 from onebasin.models.target import Target, check_target
 
-from ..definition import defined_by
-from ..engine import engine_named
+from ..engines import defined_by, density_by
 from ..precision import precision
 
 Points = xr.DataTree | xr.Dataset | Mapping[str, Any]
@@ -70,7 +69,7 @@ def log_density(
     remedy = "give a posterior, a Dataset of draws, or a mapping of parameters to values"
     check_class("points", points, xr.DataTree | xr.Dataset | Mapping, remedy=remedy)
     with precision("float64"):
-        density = engine_named(defined_by(target, engine)).density(target, progress)
+        density = density_by(defined_by(target, engine), target, progress)
         values, shape = _flat(points, density.names)
         found = np.asarray(density.log_density(values), dtype=np.float64)
     return xr.DataArray(found.reshape(tuple(shape.values())), dims=tuple(shape), name="log_density")

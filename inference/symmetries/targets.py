@@ -14,8 +14,8 @@ from jaxtyping import Float
 from onebasin.models.target import Target
 from onebasin.stan.program import definition
 
-from ..definition import defined_by
 from ..density.values import NumpyroValues
+from ..engines import defined_by
 from ..precision import precision
 from .measuring import SearchedDensity
 
