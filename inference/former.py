@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cache
 from typing import Any
 
@@ -60,6 +60,23 @@ def by_settings(method: type[Method], given: Mapping[str, Any]) -> dict[str, Any
     )
     checked = given_or_default(settings, method, taker=method.name)
     return {field.name: getattr(checked, field.name) for field in fields(method)} | rest
+
+
+def given_to_calibrate(method: Any, settings: Any) -> Any:
+    """Return the method of `calibrate` with the settings that version 0.3 took besides its name.
+
+    Raises
+    ------
+    TypeError
+        If they are of another method.
+    """
+    if not isinstance(method, Method):
+        return method
+    _say(
+        "`settings=` of `calibrate` goes with version 0.5: give the method, such as `ob.Nuts(draws=500)`"
+    )
+    checked = given_or_default(settings, type(method), taker="calibrate")
+    return replace(checked, **{name: getattr(method, name) for name in method.apart})
 
 
 @cache

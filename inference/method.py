@@ -43,6 +43,8 @@ class Method:
         Whether it takes a `start`.
     correlated : bool
         Whether its chains are autocorrelated; draws of a fit are independent.
+    gives_posterior : bool
+        Whether its draws are an approximation of the posterior, and no point estimates.
     by_jax : bool
         Whether it moves by JAX on either definition of a target, NumPyro's where there are both.
     checks_symmetry : bool
@@ -63,6 +65,7 @@ class Method:
     resumes: ClassVar[bool] = False
     takes_start: ClassVar[bool] = False
     correlated: ClassVar[bool] = False
+    gives_posterior: ClassVar[bool] = True
     by_jax: ClassVar[bool] = False
     checks_symmetry: ClassVar[bool] = False
     apart: ClassVar[tuple[str, ...]] = ()
@@ -142,7 +145,7 @@ class Running:
     progress: bool | None = None
 
 
-RUNNING = tuple(field.name for field in fields(Running))  # type: ignore[arg-type]
+RUNNING = tuple(field.name for field in fields(Running))
 
 
 def called_as[**P](

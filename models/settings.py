@@ -3,7 +3,7 @@
 A field's type says what is allowed: one of those below, a `Literal` of words, or either of them or `None`. Values are
 checked and never converted, so that what is recorded is what was given. The meaning of a field stands in the class's
 docstring under "Parameters", of an inherited field in that of its own class; `descriptions` reads it there, for the
-options of the command line. Fields are keywords.
+options of the command line.
 """
 
 from __future__ import annotations
@@ -65,16 +65,14 @@ Share = Annotated[float, Field(ge=0, le=1), _KEPT, Rule("be a share from 0 to 1"
 """0 and 1 are allowed."""
 
 
-@dataclass_transform(frozen_default=True, kw_only_default=True)
+@dataclass_transform(frozen_default=True)
 def settings[T](cls: type[T]) -> type[T]:
     """Make a class of settings of a class with annotated fields.
 
     The class made raises `ValueError` for a value that its field does not allow, and `TypeError` for a word that is no
     text or an unknown field; the message names the field, says what came and what is allowed.
     """
-    made: Any = dataclass(
-        frozen=True, kw_only=True, config=ConfigDict(strict=True, extra="forbid")
-    )(cls)
+    made: Any = dataclass(frozen=True, config=ConfigDict(strict=True, extra="forbid"))(cls)
     check: Callable[..., None] = made.__init__
 
     @wraps(check)

@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from onebasin.models import schema
+from onebasin.models.checks import choose
 from onebasin.models.errors import OnebasinError
 from onebasin.models.target import Target
 from onebasin.stan.errors import StanRunError
@@ -19,6 +20,7 @@ from ..errors import InferenceError
 from ..mcmc.hmc import Hmc
 from ..mcmc.nuts import Nuts
 from ..method import Method
+from ..methods import METHODS, WORDS, method_named
 from ..microcanonical.mclmc import Mclmc
 from ..posterior import build
 from ..precision import precision
@@ -63,6 +65,18 @@ class Way:
     densities: Callable[[Sequence[Simulation], Sequence[Mapping[str, Any]]], list[LogDensities]]
     at_once: int
     together: bool = False
+
+
+def method_of(word: str) -> Method:
+    """Make the method of a word, with short chains, since there are hundreds.
+
+    Raises
+    ------
+    ValueError
+        If there is no such method, or it gives no posterior.
+    """
+    able = [name for name, (method, _) in WORDS.items() if METHODS[method].gives_posterior]
+    return method_named(choose("method", word, able), METHODS[WORDS[word][0]].for_calibration)
 
 
 def way_of(family: Family, method: Method | Own, *, engine: str | None, like: Target) -> Way:

@@ -32,6 +32,7 @@ class Optimize(OptimumSearch):
     """
 
     name: ClassVar[str] = "optimize"
+    gives_posterior: ClassVar[bool] = False
     engines: ClassVar = {
         "numpyro": "onebasin.inference.modes.numpyro:optimize",
         "stan": "onebasin.inference.modes.stan:optimize",

@@ -42,6 +42,7 @@ class Ensemble(Train, Method):
     """
 
     name: ClassVar[str] = "ensemble"
+    gives_posterior: ClassVar[bool] = False
     engines: ClassVar = {"numpyro": "onebasin.inference.training.members:trained"}
     needs: ClassVar = frozenset({"network"})
     resumes: ClassVar[bool] = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -31,7 +32,7 @@ def trained(job: Job[Ensemble]) -> Found:
     target, s = job.target, job.method
     assert isinstance(target, NetworkTarget), "checked before"
     bar = job.bars.add(f"ensemble of {s.members}", s.epochs)
-    how = {"engine": job.engine, "method": s.label, "settings": s, "seed": job.seed}
+    how: dict[str, Any] = {"engine": job.engine, "method": s.label, "settings": s, "seed": job.seed}
     found = train(
         target,
         first_values(target, s, job.seed),

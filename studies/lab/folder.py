@@ -13,12 +13,12 @@ import json
 import re
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from onebasin.inference.method import as_dict
 from onebasin.models.errors import InUse, WriteError
 from onebasin.models.notices import notice
 from onebasin.models.storage.leftovers import sweep
@@ -187,7 +187,7 @@ def config_hash(study: str, config: Any) -> str:
 
 def canonical(config: Any) -> str:
     """Write settings as JSON, one text for equal settings."""
-    kept = config if isinstance(config, Mapping) else asdict(config)
+    kept = config if isinstance(config, Mapping) else as_dict(config)
     return json.dumps(kept, sort_keys=True)
 
 

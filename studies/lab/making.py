@@ -12,23 +12,25 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from onebasin.inference import infer
 from onebasin.inference.errors import AdviFailed, InferenceError
 from onebasin.inference.fingerprint import fingerprint
+from onebasin.inference.method import Method
+from onebasin.inference.methods import as_word
 from onebasin.models import schema
 from onebasin.models.errors import OnebasinError, RunCancelled, WriteError
 
 from ..errors import made_from
-from ..methods import infer
 from .cell_files import CellFiles
 from .cells import Cell, CellFailed, Context, Outcomes
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from onebasin.inference import SymmetrisedSettings
+    from onebasin.inference import Symmetrised
     from onebasin.models.target import Target
 
 Say = Callable[[str], None]
@@ -174,35 +176,31 @@ def sample(cell: Cell, context: Context) -> xr.DataTree:
         raise ValueError(
             f"`target` of the cell {cell.key} is None; give it a target, or make its posterior without sampling."
         )
+    method: Method = as_word(cell.method, cell.settings)
     return infer(
         context.target,
-        cell.method,
+        method,
         engine=cell.engine,
-        settings=cell.settings,
         seed=cell.seed,
-        checkpoint=context.checkpoint,
+        checkpoint=context.checkpoint if method.resumes else None,
         predictive_mb=0,  # studies predict at points of their own
+        check_symmetry=False,
         progress=context.progress,
     )
 
 
-def symmetrise(
-    cell: Cell, context: Context, settings: SymmetrisedSettings, **how: Any
-) -> xr.DataTree:
+def symmetrise(cell: Cell, context: Context, settings: Symmetrised, **fields: Any) -> xr.DataTree:
     """Train a cell's approximations by symmetrised VI; the cell fails if an ELBO becomes infinite or undefined."""
-    from onebasin.inference import symmetrised_vi
-
     if context.target is None:
         raise ValueError(f"`target` of the cell {cell.key} is None; give it a target.")
     try:
-        return symmetrised_vi(
+        return infer(
             context.target,
-            settings=settings,
+            replace(settings, **fields),
             seed=cell.seed,
             checkpoint=context.checkpoint,
             predictive_mb=0,  # studies predict at points of their own
             progress=context.progress,
-            **how,
         )
     except InferenceError as error:
         raise CellFailed(str(error)) from error

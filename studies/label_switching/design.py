@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import xarray as xr
 
-from onebasin.inference import NutsSettings
+from onebasin.inference import Nuts
 from onebasin.models import Target, schema
 
 from ..errors import StudyError
@@ -16,8 +16,8 @@ from ..lab.making import sample
 from .problems import PROBLEMS, condition, simulate
 
 NAME = "label-switching"
-DEFAULT = NutsSettings(draws=2000)
-QUICK = NutsSettings(warmup=500, draws=500)
+DEFAULT = Nuts(draws=2000)
+QUICK = Nuts(warmup=500, draws=500)
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Config:
     engines: tuple[str, ...]
     problems: tuple[str, ...]
     """`engines`, `problems`: what is crossed; most problems are Stan programs, which NumPyro does not have."""
-    nuts: NutsSettings = field(default_factory=NutsSettings)  # Settings of NUTS.
+    nuts: Nuts = field(default_factory=Nuts)  # Settings of NUTS.
 
     def __post_init__(self) -> None:
         """Refuse settings without anything to run or to compare."""

@@ -22,7 +22,7 @@ from onebasin.analysis.posterior.deciding import deciding, rhat_of_entries
 from onebasin.analysis.posterior.draws import Draws
 from onebasin.analysis.posterior.quantiles import describe
 from onebasin.analysis.posterior.view import View, as_view
-from onebasin.inference import nuts
+from onebasin.inference import infer
 from onebasin.models import schema
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
 from onebasin.models.symmetry.elements import labels_of
@@ -133,10 +133,10 @@ def _once(
     order: Order, folder: Path, thin: int, labelling: Labelling | None, progress: bool
 ) -> Made:
     settings = replace(order.settings, draws=order.settings.draws * thin)
-    run = nuts(
+    run = infer(
         order.sampled,
+        settings,
         engine=order.engine,
-        settings=settings,
         seed=order.seed,
         checkpoint=folder / CHAINS,
         predictive_mb=0,
