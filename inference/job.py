@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .method import Method
+
 if TYPE_CHECKING:
     import xarray as xr
 
     from onebasin.models.pointwise import Values
     from onebasin.models.target import Target
 
-    from .method import Method
     from .progress import ProgressBars
 
 

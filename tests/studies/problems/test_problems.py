@@ -8,7 +8,7 @@ import pytest
 import xarray as xr
 
 from onebasin.inference import check_symmetry, log_density
-from onebasin.inference.engine import engine_named
+from onebasin.inference.engines import density_by
 from onebasin.inference.precision import precision
 from onebasin.models.symmetry.blocks import equal_modes
 from onebasin.models.symmetry.group import Group
@@ -32,7 +32,7 @@ def broadcasting():
 
 def points(name: str, count: int = 6) -> dict[str, np.ndarray]:
     with precision("float64"):
-        return engine_named("numpyro").density(PROBLEMS[name].target(), None).points(count, 7)
+        return density_by("numpyro", PROBLEMS[name].target()).points(count, 7)
 
 
 def test_at_least_eight_problems_have_a_symmetry():
