@@ -88,14 +88,15 @@ class ProgressBars:
 
     Parameters
     ----------
-    enabled : bool
-        Whether to show anything; a run's log is told in any case.
+    enabled : bool or None
+        Whether to show anything, by default where bars move; a run's log is told in any case.
     """
 
-    def __init__(self, enabled: bool) -> None:
+    def __init__(self, enabled: bool | None) -> None:
         console = Console(stderr=True)
-        self._enabled = enabled
-        self._seen = enabled and (console.is_jupyter or _moves(sys.stderr.isatty(), os.environ))
+        moves = console.is_jupyter or _moves(sys.stderr.isatty(), os.environ)
+        self._enabled = enabled = moves if enabled is None else enabled
+        self._seen = enabled and moves
         self._bars: Bars = (
             NotebookBars()
             if enabled and console.is_jupyter

@@ -2,8 +2,8 @@
 
 A field's type says what is allowed: one of those below, a `Literal` of words, or either of them or `None`. Values are
 checked and never converted, so that what is recorded is what was given. The meaning of a field stands in the class's
-docstring under "Parameters", where a class made of another one has the other's fields too; `descriptions` reads it from
-there, for the options of the command line.
+docstring under "Parameters", of an inherited field in that of its own class; `descriptions` reads it there, for the
+options of the command line.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pydantic import ConfigDict, Field, ValidationError, WrapValidator
 from pydantic.dataclasses import dataclass
 
 from .checks import MAX_SEED, choose
-from .docstrings import completed, entries
+from .docstrings import entries
 
 
 @plain_dataclass(frozen=True)
@@ -86,16 +86,7 @@ def settings[T](cls: type[T]) -> type[T]:
         raise refusal
 
     made.__init__ = init
-    made.__doc__ = completed(made.__doc__, "Parameters", _inherited(cls))
     return made
-
-
-def _inherited(cls: type) -> dict[str, str]:
-    """What the bases' docstrings say of their fields, which a class of settings has too."""
-    out: dict[str, str] = {}
-    for base in reversed(cls.__mro__[1:]):
-        out |= entries(base.__doc__, "Parameters") if is_dataclass(base) else {}
-    return out
 
 
 def given_or_default[T](given: T | None, kind: type[T], *, taker: str) -> T:
@@ -131,7 +122,9 @@ def descriptions(cls: type) -> dict[str, str]:
     """The meaning of every field in one line, from the class's docstring; empty where `python -OO` keeps none."""
     if sys.flags.optimize > 1:
         return {field.name: "" for field in fields(cls)}
-    documented = entries(cls.__doc__, "Parameters")
+    documented: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        documented |= entries(base.__doc__, "Parameters") if is_dataclass(base) else {}
     meanings = {name: entry.partition("\n")[2] for name, entry in documented.items()}
     return {field.name: " ".join(meanings[field.name].split()) for field in fields(cls)}
 

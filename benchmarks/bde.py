@@ -75,10 +75,10 @@ def ours(split_file: str, answer: str, seed: int, seconds: float) -> None:
     rounds = -(-CHAINS // available_cores())
     steps = max(2000, int(USED * left / (2 * each * rounds)))
     thin = max(1, round((1 - WARMUP) * steps / DRAWS))
-    settings = ob.MclmcSettings(
+    settings = ob.Mclmc(
         chains=CHAINS, warmup=round(WARMUP * steps), draws=DRAWS, thin=thin, dtype="float32"
     )
-    run = ob.mclmc(target, settings=settings, seed=seed, predictive_mb=0)
+    run = ob.infer(target, settings, seed=seed, predictive_mb=0)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     mean, sd = predicted(model, run, data["x_test"])
     np.savez(answer, mean=mean, sd=sd, wall=wall, cpu=cpu, steps=steps)

@@ -62,7 +62,7 @@ def ess(values: np.ndarray) -> np.ndarray:
 
 def measure(target: Any, engine: str, settings: Any, seed: int) -> dict[str, float]:
     """One run: what it took, and what it was worth."""
-    tree = ob.nuts(target, settings=settings, engine=engine, seed=seed)
+    tree = ob.infer(target, settings, engine=engine, seed=seed)
     draws, stats = tree["posterior"].to_dataset(), tree["sample_stats"].to_dataset()
     steps = float(stats["n_steps"].sum())
     seconds = max(schema.decode(tree.attrs, schema.SAMPLING_SECONDS))
@@ -100,7 +100,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
-    settings = ob.NutsSettings(
+    settings = ob.Nuts(
         chains=given.chains, warmup=given.warmup, draws=given.draws, max_tree_depth=given.depth
     )
     runs = []

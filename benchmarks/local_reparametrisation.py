@@ -29,7 +29,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from onebasin import AdviSettings, BayesianNetwork, Gaussian, Network, Parametrisation, load_data
+from onebasin import Advi, BayesianNetwork, Gaussian, Network, Parametrisation, load_data
 from onebasin.base.precision import precision
 from onebasin.inference.density.network import density_of
 from onebasin.inference.runs.provenance import machine, versions
@@ -69,7 +69,7 @@ class Way:
     state: State
 
     @classmethod
-    def of(cls, target: NetworkTarget, settings: AdviSettings) -> Way:
+    def of(cls, target: NetworkTarget, settings: Advi) -> Way:
         """With its state at the start."""
         density = density_of(target)
         objective = Objective(
@@ -116,7 +116,7 @@ def turn_by_turn(ways: dict[str, Way], rounds: int) -> dict[str, float]:
     return {n: float(np.median([each[n] for each in found])) / TIMED for n in ways}
 
 
-def row(variant: str, settings: AdviSettings, rounds: int, trained: int) -> dict[str, object]:
+def row(variant: str, settings: Advi, rounds: int, trained: int) -> dict[str, object]:
     """Times, variances and their ratios for one variant."""
     with precision(settings.dtype):
         target = target_of(variant)
@@ -171,7 +171,7 @@ def main() -> None:
         for dtype in chosen.dtype
         for variant in chosen.variants
         for settings in [
-            AdviSettings(
+            Advi(
                 iterations=10**6,
                 gradient_samples=64,
                 learning_rate=0.005,

@@ -66,17 +66,17 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     posterior = target()
-    nuts = ob.NutsSettings(chains=args.chains, warmup=args.draws, draws=args.draws)
-    plain = ob.MclmcSettings(chains=args.chains, warmup=10_000, draws=args.draws, thin=40)
+    nuts = ob.Nuts(chains=args.chains, warmup=args.draws, draws=args.draws)
+    plain = ob.Mclmc(chains=args.chains, warmup=10_000, draws=args.draws, thin=40)
     begun = time.perf_counter()
-    run = ob.nuts(posterior, settings=nuts, seed=1, predictive_mb=0)
+    run = ob.infer(posterior, nuts, seed=1, predictive_mb=0)
     truth = ob.summarise_predictions(run, INPUTS)
     found = {"nuts": measured(run, truth, time.perf_counter() - begun)}
     ways = {f"unadjusted {v:g}": replace(plain, energy_variance=v) for v in VARIANCES}
     ways["adjusted"] = replace(plain, adjusted=True, thin=4, warmup=2000)
     for name, settings in ways.items():
         begun = time.perf_counter()
-        run = ob.mclmc(posterior, settings=settings, seed=2, predictive_mb=0)
+        run = ob.infer(posterior, settings, seed=2, predictive_mb=0)
         found[name] = measured(run, truth, time.perf_counter() - begun)
     if args.json:
         print(json.dumps(found, indent=1))

@@ -40,7 +40,7 @@ def model():
     numpyro.sample("y", dist.Normal(x[:50], 1), obs=np.zeros(50))
 
 target = ob.Target("normal", numpyro_model=model)
-settings = ob.NutsSettings(chains=int(sys.argv[4]), warmup=100, draws=int(sys.argv[2]))
+settings = ob.Nuts(chains=int(sys.argv[4]), warmup=100, draws=int(sys.argv[2]))
 ob.save(ob.nuts(target, settings=settings, checkpoint=Path(sys.argv[1] + ".chains")), sys.argv[1], force=True)
 """
 

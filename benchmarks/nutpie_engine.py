@@ -110,7 +110,7 @@ def numbers(target: Target, tree: Any) -> np.ndarray:
 
 def measure(target: Target, engine: str, settings: Any) -> tuple[dict[str, float], Any]:
     """One run: what it took and what it was worth, and its moments."""
-    tree = ob.nuts(target, engine=engine, settings=settings, seed=SEED, check_symmetry=False)
+    tree = ob.infer(target, settings, engine=engine, seed=SEED, check_symmetry=False)
     values = numbers(target, tree)
     values = values[values.std(axis=(1, 2)) > 0]
     ess, rhat, mcse = (
@@ -153,7 +153,7 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
-    settings = ob.NutsSettings(chains=given.chains, warmup=given.warmup, draws=given.draws)
+    settings = ob.Nuts(chains=given.chains, warmup=given.warmup, draws=given.draws)
     made = []
     for run in runs(given.only, settings):
         made.append(run)

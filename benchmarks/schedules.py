@@ -33,7 +33,7 @@ def fit(variant: str, times: int) -> dict[str, Any]:
         trace_parameters=False,
     )
     started = time.process_time()
-    fitted = ob.advi(target(DEFAULT, cell), settings=settings, seed=cell.seed)
+    fitted = ob.infer(target(DEFAULT, cell), settings, seed=cell.seed)
     (found,) = ob.elbo(fitted).table.to_dict("records")
     return {
         "variant": variant,

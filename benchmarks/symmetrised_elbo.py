@@ -31,7 +31,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from onebasin import BayesianNetwork, Categorical, Network, SymmetrisedSettings
+from onebasin import BayesianNetwork, Categorical, Network, Symmetrised
 from onebasin.base.precision import precision
 from onebasin.inference.mutual_information import (
     Estimator,
@@ -218,7 +218,7 @@ def classifier(width: int, rows: int = 1000) -> NetworkTarget:
 
 def training(target: NetworkTarget, choice: str, draws: int, local: bool) -> Callable[[], object]:
     """A few steps from means and scales of early training, compiled."""
-    settings = SymmetrisedSettings(
+    settings = Symmetrised(
         samples=32,
         batch_size=128,
         dtype="float32",

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from onebasin.inference.calibration.family import Family
     from onebasin.inference.calibration.result import Calibration
 
-METHODS = "nuts, hmc, mclmc, meanfield, fullrank, symmetrised, laplace or pathfinder"
 _MARK = {"calibrated": "good", "not calibrated": "bad", "cannot be judged": "warn"}
 _LINES = 10
 """Test quantities that are written as a table."""
@@ -53,7 +52,13 @@ def calibrate(
             "draws them.",
         ),
     ] = None,
-    method: Annotated[str, typer.Option(help=f"One of {METHODS}.")] = "nuts",
+    method: Annotated[
+        str,
+        typer.Option(
+            help="A method that gives a posterior: nuts, hmc, mclmc, modes, meanfield, fullrank, symmetrised, laplace "
+            "or pathfinder."
+        ),
+    ] = "nuts",
     engine: Annotated[
         str | None, typer.Option(help="numpyro, stan or nutpie; by default the model's own.")
     ] = None,
@@ -89,12 +94,10 @@ def calibrate(
 
     prepare_jax()
     quieten_stan()
-    from onebasin.base.checks import choose
     from onebasin.inference.calibration.calibrate import calibrate as run
-    from onebasin.inference.calibration.inferring import DEFAULTS, METHODS
+    from onebasin.inference.calibration.inferring import method_of
 
-    choose("method", method, METHODS)
-    settings = DEFAULTS.get(method, METHODS[method]())
+    settings = method_of(method)
     given = {"chains": chains, "warmup": warmup, "draws": draws}
     given = {name: value for name, value in given.items() if value is not None}
     if absent := [name for name in given if not hasattr(settings, name)]:
@@ -102,9 +105,8 @@ def calibrate(
     with _family(model, data, simulator, observed, exchangeable or []) as family:
         found = run(
             family,
-            method,
+            replace(settings, **given),
             engine,
-            settings=replace(settings, **given),
             simulations=simulations,
             seed=seed,
             folder=out,

@@ -20,9 +20,9 @@ def asked_words() -> list[str] | None:
 
 def methods() -> list[str]:
     """Words of `--method`."""
-    from onebasin.inference.method_words import METHODS
+    from .method_settings import OFFERED
 
-    return list(METHODS)
+    return list(OFFERED)
 
 
 def studies() -> list[str]:

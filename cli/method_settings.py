@@ -1,4 +1,4 @@
-"""A method's settings from the options of `onebasin sample`: which apply to which method and engine."""
+"""A method from the options of `onebasin sample`: which apply to which method and engine; the registry knows."""
 
 from __future__ import annotations
 
@@ -8,97 +8,110 @@ from typing import Any
 
 from onebasin.base.checks import choose
 from onebasin.base.errors import StudyError
-from onebasin.inference import AdviSettings, MclmcSettings, PathfinderSettings
-from onebasin.inference.definition import NUTPIE
-from onebasin.inference.method_words import METHODS, NETWORK_METHODS, Settings
+from onebasin.inference.contracts.engines import ENGINES, implemented
+from onebasin.inference.contracts.method import Method
+from onebasin.inference.methods import METHODS, WORDS, method_named
 
-NUMPYRO_ALONE = ("dtype", "init_scale", "learning_rate", "max_steps", "schedule", "anneal")
-"""Fields of settings that Stan has no use for."""
-BY_JAX = ("dtype",)
-"""The same for MCLMC, which moves by JAX whatever states the model."""
-NETWORKS_ALONE = ("batch_size", "local_reparametrisation", "trace_parameters")
-"""Fields of settings that neither a program nor a model of one's own has a use for; traces are read in Python."""
+OFFERED: Mapping[str, type[Method]] = {
+    name: method for name, method in METHODS.items() if "network" not in method.needs
+}
+"""The methods that a program or a model of one's own can be inferred by."""
 
 
-def has_use(settings: type, name: str) -> bool:
-    """Whether programs and models have a use for a field; of ADVI's starts, one is for networks and one is left."""
-    return name not in NETWORKS_ALONE and not (settings is AdviSettings and name == "init")
+def has_use(method: type[Method], name: str) -> bool:
+    """Whether programs and models have a use for a field."""
+    return name not in method.networks_alone
 
 
-def settings_for(method: str, options: Mapping[str, Any], *, engine: str = "stan") -> Settings:
-    """Make a method's settings from the options that were given.
+def settings_for(word: str, options: Mapping[str, Any], *, engine: str = "stan") -> Method:
+    """Make a method from the options that were given.
 
     Parameters
     ----------
-    method : str
-        One of `methods.METHODS`.
+    word : str
+        One of `methods.WORDS`.
     options : mapping
         Field name to value; None where the option was not given.
     engine : {"numpyro", "stan"}
-        What runs it.
+        What the program or the model is defined for.
 
     Raises
     ------
     ValueError
         If there is no such method, it has no such option or needs a network, or a value is not allowed.
     """
-    if method in NETWORK_METHODS:
+    if word in METHODS and word not in OFFERED:
         raise StudyError(
-            f"`--method` is {method}, which trains networks, and a Stan program has none; choose one of "
-            f"{', '.join(METHODS)}."
+            f"`--method` is {word}, which trains networks, and a Stan program has none; choose one of "
+            f"{', '.join(OFFERED)}."
         )
-    choose("method", method, METHODS)
-    if engine == "numpyro" and METHODS[method] is PathfinderSettings:
-        rest = ", ".join(name for name in METHODS if METHODS[name] is not PathfinderSettings)
+    choose("method", word, [*OFFERED, *(each for each in WORDS if each not in METHODS)])
+    name, fixed = WORDS[word]
+    method = METHODS[name]
+    if engine not in method.engines:
+        rest = ", ".join(other for other, cls in OFFERED.items() if engine in cls.engines)
         raise StudyError(
-            f"`--method` is {method}, which runs Stan programs alone; for a NumPyro model choose one of {rest}."
+            f"`--method` is {word}, which runs Stan programs alone; for a NumPyro model choose one of {rest}."
         )
-    given = {name: value for name, value in options.items() if value is not None}
-    _check_fields(method, given, engine)
+    given = {option: value for option, value in options.items() if value is not None}
+    _check_fields(method, word, given, engine)
+    for option, value in fixed.items():
+        if given.get(option, value) != value:
+            raise StudyError(
+                f"`{flag(option)}` is {given[option]}, but --method {word} has {value}; use --method {name}."
+            )
     if "init_starts" in given and given.get("init") != "optimum":
         raise StudyError(
             f"`--init-starts` is {given['init_starts']}, but only --init optimum looks from several starting points; "
             "give both."
         )
-    return METHODS[method](**given)
+    return method_named(word, given)
 
 
-def engine_for(method: str, asked: str | None, definition: str) -> str:
-    """Say who runs a method: what a program or a model is defined for, or nutpie.
+def engine_for(method: Method, asked: str | None, definition: str) -> str:
+    """Say who runs a method: what a program or a model is defined for, or an engine that takes that definition.
 
     Raises
     ------
     StudyError
-        If another engine is asked for, or nutpie for what it has not.
+        If another engine is asked for, or one that does not have the method.
     """
     if asked is None or asked == definition:
         return definition
     of = "a Stan program" if definition == "stan" else "a NumPyro model"
-    if asked != NUTPIE:
-        raise StudyError(
-            f"`--engine` is {asked}; {of} takes {definition}, or {NUTPIE} for --method nuts."
+    others = {
+        name: [each for each, cls in OFFERED.items() if implemented(cls, name)]
+        for name, engine in ENGINES.items()
+        if name != definition and definition in engine.takes
+    }
+    if asked not in others:
+        ways = ", or ".join(
+            f"{name} for --method {' or '.join(able)}" for name, able in others.items()
         )
-    if method != "nuts":
-        raise StudyError(f"`--engine` is {NUTPIE}, which has NUTS alone; use --method nuts.")
-    return NUTPIE
+        raise StudyError(f"`--engine` is {asked}; {of} takes {definition}, or {ways}.")
+    if method.name not in others[asked]:
+        able = " or ".join(others[asked])
+        raise StudyError(
+            f"`--engine` is {asked}, which does not have {method.name}; use --method {able}."
+        )
+    return asked
 
 
-def _check_fields(method: str, given: Mapping[str, Any], engine: str) -> None:
+def _check_fields(method: type[Method], word: str, given: Mapping[str, Any], engine: str) -> None:
     """Refuse an option that the method, or the engine, has no use for."""
-    cls = METHODS[method]
-    known = [field.name for field in fields(cls) if has_use(cls, field.name)]
-    without = BY_JAX if cls is MclmcSettings else NUMPYRO_ALONE
-    taken = [name for name in known if engine == "numpyro" or name not in without]
+    known = [field.name for field in fields(method) if has_use(method, field.name)]
+    without = () if engine == "numpyro" else method.numpyro_alone
+    taken = [name for name in known if name not in without]
     for name in given:
         if name in taken:
             continue
         allowed = ", ".join(map(flag, taken))
         if name in known:
             raise StudyError(
-                f"`{flag(name)}` is for NumPyro models; --method {method} of a Stan program takes {allowed}."
+                f"`{flag(name)}` is for NumPyro models; --method {word} of a Stan program takes {allowed}."
             )
         raise StudyError(
-            f"`{flag(name)}` does not apply to --method {method}, which takes {allowed}."
+            f"`{flag(name)}` does not apply to --method {word}, which takes {allowed}."
         )
 
 

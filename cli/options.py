@@ -1,4 +1,4 @@
-"""The fields of settings as options of a command: one word for one thing, in Python and in a shell."""
+"""The fields of methods as options of a command: one word for one thing, in Python and in a shell."""
 
 from __future__ import annotations
 

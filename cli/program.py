@@ -68,7 +68,7 @@ def program(words: Sequence[str]) -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     app.callback()(options)
-    sampling = sample_with_settings() if "sample" in words else with_options(sample, [])
+    sampling = sample_with_settings(words) if "sample" in words else with_options(sample, [])
     for command in (
         doctor,
         symmetry,

@@ -1,6 +1,7 @@
 """`onebasin sample`: any Stan program or NumPyro model; the options beside those below are fields of settings."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -34,7 +35,7 @@ def sample(
     method: Annotated[
         str,
         typer.Option(
-            help="nuts, hmc, mclmc, modes, meanfield, fullrank, pathfinder, laplace or optimize.",
+            help=f"{', '.join(methods())}; --method NAME --help shows its options.",
             autocompletion=methods,
         ),
     ] = "nuts",
@@ -79,12 +80,12 @@ def sample(
     from .method_settings import engine_for, settings_for
 
     definition = "stan" if model_file_in(program) is None else "numpyro"
+    chosen = settings_for(method, given, engine=definition)
     request = sampling.Request(
         program=program,
         data=data,
         out=out,
-        method=method,
-        settings=settings_for(method, given, engine=definition),
+        method=chosen,
         seed=seed,
         exchangeable=parse_exchangeable(exchangeable or []),
         find=find,
@@ -96,7 +97,7 @@ def sample(
             predictive_mb=predictive_mb,
         ),
         command=context.obj or "",
-        asked=engine_for(method, engine, definition),
+        asked=engine_for(chosen, engine, definition),
     )
     # whoever reads JSON is a program: bars where somebody sees them move, but no lines in a file or a pipe
     progress = progress and (not json or console.is_terminal())
@@ -124,8 +125,24 @@ def sample(
         raise typer.Exit(1)
 
 
-def sample_with_settings() -> Callable[..., None]:
-    """Give the command with an option for every field of settings that programs and models have a use for."""
-    from .method_settings import METHODS, has_use
+def sample_with_settings(words: Sequence[str]) -> Callable[..., None]:
+    """Give the command an option for every field of a method that programs and models have a use for.
 
-    return with_options(sample, setting_options(METHODS, has_use))
+    Parameters
+    ----------
+    words : sequence of str
+        What was typed: help on one method shows the options of that one.
+    """
+    from .method_settings import OFFERED, has_use
+
+    return with_options(sample, setting_options(_shown(words, OFFERED), has_use))
+
+
+def _shown[T](words: Sequence[str], offered: Mapping[str, T]) -> Mapping[str, T]:
+    """The methods whose options are shown or read."""
+    from onebasin.inference.methods import WORDS
+
+    asked = next((after for word, after in pairwise([*words, ""]) if word == "--method"), "")
+    asked = next((w.partition("=")[2] for w in words if w.startswith("--method=")), asked)
+    name = WORDS[asked][0] if asked in WORDS else ""
+    return {name: offered[name]} if "--help" in words and name in offered else offered

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onebasin.base.errors import NameTaken, StudyError, WriteError, check_seed
-from onebasin.inference import HmcSettings, MclmcSettings, NutsSettings
-from onebasin.inference.method_words import Settings, infer
+from onebasin.inference import infer
+from onebasin.inference.contracts.method import LIMIT_MB, Method
 from onebasin.models.numpyro_file import ModelFile, loaded, model_file_in
 from onebasin.posteriors import schema
 
@@ -38,10 +38,8 @@ class Request:
         The JSON file of its data, or of the model's arguments.
     out : Path
         The posterior file to write.
-    method : str
-        One of `methods.METHODS`.
-    settings : Settings
-        Those of the method.
+    method : Method
+        The method with its settings.
     seed : int
         Seed.
     exchangeable : Symmetry
@@ -59,8 +57,7 @@ class Request:
     program: Path
     data: Path | None
     out: Path
-    method: str
-    settings: Settings
+    method: Method
     seed: int
     exchangeable: Symmetry = ()
     find: bool = True
@@ -217,7 +214,7 @@ def _logged(request: Request) -> Iterator[None]:
     from onebasin.base.run_log import logged_to, story
     from onebasin.inference.runs.provenance import versions
 
-    settings = {"method": request.method, "seed": request.seed, **asdict(request.settings)}
+    settings = {"method": request.method.word, "seed": request.seed, **request.method.recorded()}
     was_there = request.log.exists()
     try:
         with logged_to(request.log), story(request.command, versions=versions(), settings=settings):
@@ -260,8 +257,8 @@ def _sample(
     mark = _fingerprint(
         request, target, say
     )  # of the files as they are now, whatever becomes of them
-    found = None
-    if request.find and not request.exchangeable and request.method != "optimize":
+    found, limit = None, request.groups.predictive_mb
+    if request.find and not request.exchangeable and request.method.name != "optimize":
         found = finding.found_in(target, engine=request.definition, seed=request.seed, say=say)
         target, trial = found.target, found.trial
     try:
@@ -269,10 +266,10 @@ def _sample(
             target,
             request.method,
             engine=request.engine,
-            settings=request.settings,
             seed=request.seed,
-            checkpoint=request.checkpoint,
-            predictive_mb=request.groups.predictive_mb,
+            checkpoint=request.checkpoint if request.method.resumes else None,
+            predictive_mb=LIMIT_MB if limit is None else limit,
+            check_symmetry=False,  # checked above, in words of this command
             progress=progress,
         )
         if trial is not None:
@@ -329,8 +326,8 @@ def _fingerprint(request: Request, target: Target, say: Callable[[str], None]) -
         target,
         engine=request.engine,
         progress=say,
-        method=request.method,
-        settings=asdict(request.settings),
+        method=request.method.word,
+        settings=request.method.recorded(),
         seed=request.seed,
         symmetry=schema.encode_symmetry(request.exchangeable),
         find=request.find and not request.exchangeable,
@@ -348,13 +345,13 @@ def _clear(request: Request, say: Callable[[str], None]) -> None:
 
 def _meant(request: Request, target: Target, say: Callable[[str], None]) -> Symmetry:
     """What is declared, once the lengths of what changes sign are known."""
-    from onebasin.inference.engines.engine import engine_named
+    from onebasin.inference.contracts.engines import density_by
 
     from .symmetries import as_meant
 
     if not any(block.axes and block.flipped for block in target.symmetry):
         return target.symmetry
-    point = engine_named(request.definition).density(target, say).points(1, 0)
+    point = density_by(request.definition, target, say).points(1, 0)
     return as_meant(target.symmetry, {name: value.shape[1:] for name, value in point.items()})
 
 
@@ -388,9 +385,13 @@ def what_is_kept(request: Request) -> str:
     """Say what is there of a run that broke off, and what the same command does with it."""
     from onebasin.inference.runs.kept import kept_draws
 
-    if not isinstance(request.settings, NutsSettings | HmcSettings | MclmcSettings):
-        return f"--method {request.method} keeps nothing before it ends"
-    chains, draws = request.settings.chains, request.settings.draws
+    if not request.method.resumes:
+        return f"--method {request.method.word} keeps nothing before it ends"
+    if not request.method.correlated:
+        return (
+            f"what was trained is kept in {request.checkpoint}: the same command goes on from there"
+        )
+    chains, draws = request.method.amount
     kept = [min(count, draws) for count in kept_draws(request.checkpoint)]
     return (
         f"{kept.count(draws)} of {chains} chains are finished, {sum(kept):,} of {chains * draws:,} draws kept in "

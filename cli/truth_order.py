@@ -39,7 +39,7 @@ class Given:
     exchangeable : tuple of str
         Words of the symmetry.
     settings : mapping
-        Fields of `NutsSettings`.
+        Fields of `Nuts`.
     """
 
     what: str

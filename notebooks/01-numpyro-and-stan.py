@@ -51,10 +51,9 @@ print(text[text.index("parameters {") :])
 # ## Sampled twice
 
 # %%
-settings = ob.NutsSettings(warmup=draws, draws=draws)
+settings = ob.Nuts(warmup=draws, draws=draws)
 posteriors = {
-    engine: ob.nuts(target, engine=engine, settings=settings, seed=2)
-    for engine in ("numpyro", "stan")
+    engine: ob.infer(target, settings, engine=engine, seed=2) for engine in ("numpyro", "stan")
 }
 
 # %% [markdown]

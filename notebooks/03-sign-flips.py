@@ -30,8 +30,8 @@ print(Path("programs/item_response.stan").read_text())
 
 # %%
 target = ob.stan_program("programs/item_response.stan", "programs/item_response.json")
-settings = ob.NutsSettings(warmup=draws, draws=draws)
-posterior = ob.nuts(target, settings=settings, seed=1)
+settings = ob.Nuts(warmup=draws, draws=draws)
+posterior = ob.infer(target, settings, seed=1)
 diagnosis = ob.diagnose(posterior)
 diagnosis
 

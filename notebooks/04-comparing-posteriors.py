@@ -9,6 +9,8 @@
 # posterior, is taken care of.
 
 # %%
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 
@@ -56,14 +58,14 @@ target
 # Static HMC with long trajectories. The verdict comes first, and it is not "usable":
 
 # %%
-settings = ob.HmcSettings(
+settings = ob.Hmc(
     chains=chains,
     warmup=1000 if full else 150,
     draws=draws,
     trajectory_length=3.0,
     target_acceptance=0.9,
 )
-hmc = ob.hmc(target, settings=settings, seed=1)
+hmc = ob.infer(target, settings, seed=1)
 verdict = ob.diagnose(hmc)
 verdict
 
@@ -89,18 +91,32 @@ if full:
 #   HMC.
 
 # %%
-advi = ob.AdviSettings(iterations=iterations, gradient_samples=5, learning_rate=0.05)
-symmetrised = ob.SymmetrisedSettings(steps=iterations // 2, learning_rate=0.02)
-ensemble = ob.EnsembleSettings(members=30, epochs=epochs, learning_rate=0.02)
-nuts = ob.NutsSettings(chains=chains, warmup=1000 if full else 150, draws=draws // 2)
+advi = ob.Advi(iterations=iterations, gradient_samples=5, learning_rate=0.05)
+symmetrised = ob.Symmetrised(steps=iterations // 2, learning_rate=0.02)
+ensemble = ob.Ensemble(members=30, epochs=epochs, learning_rate=0.02)
+nuts = ob.Nuts(chains=chains, warmup=1000 if full else 150, draws=draws // 2)
 
 posteriors = {
     "HMC": hmc,
-    "NUTS": ob.nuts(target, settings=nuts, seed=2),
-    "mean-field ADVI": ob.advi(target, family="meanfield", settings=advi, seed=1),
-    "full-rank ADVI": ob.advi(target, family="fullrank", settings=advi, seed=1),
-    "symmetrised VI": ob.symmetrised_vi(target, settings=symmetrised, seed=1),
-    "ensemble": ob.ensemble(target, settings=ensemble, seed=1),
+    "NUTS": ob.infer(target, nuts, seed=2),
+    "mean-field ADVI": ob.infer(
+        target,
+        replace(
+            advi,
+            family="meanfield",
+        ),
+        seed=1,
+    ),
+    "full-rank ADVI": ob.infer(
+        target,
+        replace(
+            advi,
+            family="fullrank",
+        ),
+        seed=1,
+    ),
+    "symmetrised VI": ob.infer(target, symmetrised, seed=1),
+    "ensemble": ob.infer(target, ensemble, seed=1),
 }
 
 in_one_labelling = ob.align(hmc)

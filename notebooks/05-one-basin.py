@@ -37,10 +37,10 @@ def sample(units, seed):
     network = ob.Network(1, (units,), 1, "tanh")
     model = ob.BayesianNetwork(network, ob.Gaussian(noise_sd=0.1), prior)
     target = model.condition(x, y, name=f"{units} units")
-    settings = ob.HmcSettings(
+    settings = ob.Hmc(
         warmup=1000 if full else 200, draws=draws, trajectory_length=3.0, target_acceptance=0.9
     )
-    return ob.hmc(target, settings=settings, seed=seed)
+    return ob.infer(target, settings, seed=seed)
 
 
 posterior = sample(3, seed=2)

@@ -57,7 +57,7 @@ plain
 # costs a thousand gradients. That is the price of the truth.)
 
 # %%
-truth = ob.nuts(plain, settings=ob.NutsSettings(warmup=draws, draws=draws), seed=1)
+truth = ob.nuts(plain, warmup=draws, draws=draws, seed=1)
 outputs = ob.summarise_predictions(truth, test.x)
 print(f"R-hat of the outputs: {outputs['rhat'].max():.3f}")
 ob.diagnose(truth)
@@ -78,8 +78,8 @@ ob.diagnose(truth)
 # Layers' values are drawn in place of weights where that applies; the divergence sets in by and by.
 how = {"local_reparametrisation": None, "anneal": 0.5, "schedule": "cosine", "init": "he"}
 how |= {"evaluate_every": 100, "tolerance": 0, "dtype": "float32"}
-vi = ob.AdviSettings(iterations=iterations, **how)
-symmetrised = ob.SymmetrisedSettings(steps=iterations, **how)
+vi = ob.Advi(iterations=iterations, **how)
+symmetrised = ob.Symmetrised(steps=iterations, **how)
 aligned = ob.align(truth).posterior
 distilled = ob.distil(
     truth, data.x, settings=ob.DistillationSettings(iterations=iterations, points=2000), seed=1
@@ -87,15 +87,13 @@ distilled = ob.distil(
 
 fits = {
     "NUTS": truth,
-    "nothing": ob.advi(plain, settings=vi, seed=1),
-    "ordered biases": ob.advi(network(biases="ordered"), settings=vi, seed=1),
-    "orthogonal skips": ob.advi(network(skip="orthogonal"), settings=vi, seed=1),
-    "symmetrised": ob.symmetrised_vi(plain, settings=symmetrised, seed=1),
+    "nothing": ob.infer(plain, vi, seed=1),
+    "ordered biases": ob.infer(network(biases="ordered"), vi, seed=1),
+    "orthogonal skips": ob.infer(network(skip="orthogonal"), vi, seed=1),
+    "symmetrised": ob.infer(plain, symmetrised, seed=1),
     "one Gaussian": ob.fit_gaussian(aligned).sample(1000, seed=1),
     "distilled": distilled.sample(1000, seed=1),
-    "ensemble": ob.ensemble(
-        plain, settings=ob.EnsembleSettings(members=20, epochs=epochs, learning_rate=0.02), seed=1
-    ),
+    "ensemble": ob.ensemble(plain, members=20, epochs=epochs, learning_rate=0.02, seed=1),
 }
 
 # %% [markdown]
@@ -175,7 +173,7 @@ if full:
 # do. Labels are divided out first.
 
 # %%
-again = ob.advi(plain, settings=vi, seed=2)
+again = ob.infer(plain, vi, seed=2)
 
 
 def over_two(first, second, names):

@@ -5,6 +5,17 @@ asked for, so that the import itself costs nothing. What the rooms (`onebasin.mo
 `.analysis`, `.studies`) hold besides may change.
 """
 
+from typing import Any
+
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_known, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name; those of version 0.3 are found for one release."""
+    if name.endswith("Settings") and name not in __all__:
+        from .inference.runs.former import former_class
+
+        return former_class(name)
+    return _known(name)

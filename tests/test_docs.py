@@ -49,7 +49,7 @@ def test_files_that_are_named_exist(path):
 
 
 def resolve(dotted: str) -> object:
-    """The object of a name such as ``inference.density.density.LogDensity``, below `onebasin`."""
+    """The object of a name such as ``inference.contracts.density.LogDensity``, below `onebasin`."""
     value: object = importlib.import_module("onebasin")
     done = "onebasin"
     for part in dotted.split("."):

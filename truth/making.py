@@ -20,7 +20,7 @@ from onebasin.analysis.compare.reference.known import nothing, without_lp
 from onebasin.analysis.diagnostics.invariants import invariants
 from onebasin.analysis.summaries.deciding import deciding, rhat_of_entries
 from onebasin.analysis.summaries.quantiles import describe
-from onebasin.inference import nuts
+from onebasin.inference import infer
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
 from onebasin.models.symmetry.elements import labels_of
 from onebasin.posteriors import schema
@@ -133,10 +133,10 @@ def _once(
     order: Order, folder: Path, thin: int, labelling: Labelling | None, progress: bool
 ) -> Made:
     settings = replace(order.settings, draws=order.settings.draws * thin)
-    run = nuts(
+    run = infer(
         order.sampled,
+        settings,
         engine=order.engine,
-        settings=settings,
         seed=order.seed,
         checkpoint=folder / CHAINS,
         predictive_mb=0,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from onebasin.base.errors import StudyError, check_seed
-from onebasin.inference import NutsSettings
+from onebasin.inference import Nuts
 from onebasin.models.target import Target
 
 from .problems import PROBLEMS
@@ -29,7 +29,7 @@ class Order:
         With its symmetry.
     problem : str
         Which of `PROBLEMS` it is; empty for somebody's own.
-    settings : NutsSettings
+    settings : Nuts
         Chains, warmup, adaptation; `draws` are those kept of a chain after thinning.
     thin, max_thin : int
         Every how many-th draw is kept; doubled up to the second while the kept ones depend on one another.
@@ -49,7 +49,7 @@ class Order:
     title: str
     target: Target
     problem: str = ""
-    settings: NutsSettings = field(default_factory=lambda: replace(RECIPE, draws=DRAWS))
+    settings: Nuts = field(default_factory=lambda: replace(RECIPE, draws=DRAWS))
     thin: int = LEAST_THIN
     max_thin: int = MOST_THIN
     seed: int = 1

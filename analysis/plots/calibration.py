@@ -69,8 +69,8 @@ def plot_calibration(
     ...     mu = numpyro.sample("mu", dist.Normal(0, 1))
     ...     numpyro.sample("y", dist.Normal(mu, 1).expand([5]), obs=y)
     >>> family = ob.Family.of_numpyro(normal, observed="y")
-    >>> settings = ob.NutsSettings(chains=1, warmup=200, draws=200)
-    >>> found = ob.calibrate(family, settings=settings, simulations=50, seed=1)
+    >>> settings = ob.Nuts(chains=1, warmup=200, draws=200)
+    >>> found = ob.calibrate(family, settings, simulations=50, seed=1)
     >>> figure = ob.plot_calibration(found)
     """
     if not isinstance(calibration, Calibrated):

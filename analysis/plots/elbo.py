@@ -34,7 +34,7 @@ def plot_elbo(posteriors: Posteriors | Elbo | Mapping[str, Elbo]) -> Picture:
 
     Examples
     --------
-    >>> fit = ob.advi(target, settings=ob.AdviSettings(iterations=2000), seed=1)
+    >>> fit = ob.advi(target, iterations=2000, seed=1)
     >>> figure = ob.plot_elbo(fit)
     """
     several = named(posteriors)

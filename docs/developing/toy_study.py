@@ -8,7 +8,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from onebasin.inference import NutsSettings
+from onebasin.inference import Nuts
 from onebasin.models.target import Target
 from onebasin.studies import lab
 
@@ -23,14 +23,14 @@ class Config:
 
     seed: int
     problems: tuple[str, ...]
-    nuts: NutsSettings
+    nuts: Nuts
 
 
 def configure(options: lab.Options) -> Config:
     """Make settings from what the command line was given."""
     options.refuse("toy", "splits", "full", "engine")
     problems = options.labels("problems", SIZES, tuple(SIZES))
-    nuts = options.sampler(NutsSettings(chains=2, warmup=200, draws=500))
+    nuts = options.sampler(Nuts(chains=2, warmup=200, draws=500))
     return Config(options.seed, problems, nuts)
 
 

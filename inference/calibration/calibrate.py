@@ -6,7 +6,6 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack
-from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +18,12 @@ from onebasin.base.files.locks import locked
 from onebasin.base.progress import ProgressBars
 from onebasin.models.symmetry.blocks import to_json
 
+from ..contracts.method import Method
 from ..runs import checkpoint
 from ..runs.fingerprint import fingerprint
 from .drawn import Drawn, Simulation, simulated
 from .family import Family, Quantity
-from .inferring import After, Own, Way, followed, way_of
+from .inferring import After, Own, Way, followed, method_of, way_of
 from .quantities import Looking, Numbers, rank
 from .result import Calibration
 
@@ -34,7 +34,7 @@ MEASURES = ("share", "z", "ess", "rhat", "kept")
 
 def calibrate(
     family: Family,
-    method: str | Own = "nuts",
+    method: Method | str | Own = "nuts",
     engine: str | None = None,
     *,
     settings: Any = None,
@@ -44,7 +44,7 @@ def calibrate(
     after: After | None = None,
     folder: str | Path | None = None,
     workers: int | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> Calibration:
     """Hold a method to data simulated from a model's own prior, whether its posterior is what it should be.
 
@@ -56,13 +56,14 @@ def calibrate(
     ----------
     family : Family
         The model before its data.
-    method : str or callable
-        "nuts", "hmc", "mclmc", "meanfield", "fullrank", "symmetrised", "laplace" or "pathfinder"; or a function of a
-        target and a seed that returns a posterior.
+    method : Method, str or callable
+        Such as `ob.Nuts(chains=1)`; its name: "nuts", "hmc", "mclmc", "modes", "advi", "symmetrised", "laplace" or
+        "pathfinder", with chains that are short, 2 of 500 draws after as many of warmup; or a function of a target and
+        a seed that returns a posterior.
     engine : {"numpyro", "stan", "nutpie"}, optional
         As of the methods; by default the one that the family's targets have, NumPyro where they have both.
-    settings : NutsSettings, AdviSettings, ..., optional
-        Of the method. By default chains are short: 2 of 500 draws after as many of warmup.
+    settings : Method, optional
+        Fields of `method` in version 0.3, accepted until version 0.5.
     simulations : int
         How many. An sd that is wrong by a third is seen by 200, one that is wrong by a tenth takes 2,000.
     seed : int
@@ -78,8 +79,8 @@ def calibrate(
     workers : int, optional
         Groups of simulations that are inferred at once, where one compiled program takes many; as many as there are
         cores by default. Elsewhere simulations are inferred one by one, and chains at once. The result is the same.
-    progress : bool
-        Whether to show progress.
+    progress : bool, optional
+        Whether to show progress; by default in terminals and notebooks.
 
     Returns
     -------
@@ -89,7 +90,7 @@ def calibrate(
     Raises
     ------
     TypeError
-        If `family` is none, or `settings` are of another method.
+        If `family` is no family.
     ValueError
         If a word is unknown, a number out of range, or a truth does not fit the posterior's variables.
     InUse
@@ -116,8 +117,7 @@ def calibrate(
     ...     mu = numpyro.sample("mu", dist.Normal(0, 1))
     ...     numpyro.sample("y", dist.Normal(mu, 1).expand([5]), obs=y)
     >>> family = ob.Family.of_numpyro(normal, observed="y")
-    >>> settings = ob.NutsSettings(chains=1, warmup=200, draws=200)
-    >>> found = ob.calibrate(family, settings=settings, simulations=100, seed=1)
+    >>> found = ob.calibrate(family, ob.Nuts(chains=1, warmup=200, draws=200), simulations=100, seed=1)
     >>> found.verdict
     'calibrated'
     """
@@ -127,7 +127,12 @@ def calibrate(
     looked_at = family.looking_at(quantities or {})
     first = simulated(looked_at, seed, 0)
     like = looked_at.condition(first.data)
-    way = way_of(looked_at, method, engine=engine, settings=settings, like=like)
+    asked = method_of(method) if isinstance(method, str) else method
+    if settings is not None:
+        from ..runs.former import given_to_calibrate
+
+        asked = given_to_calibrate(asked, settings)
+    way = way_of(looked_at, asked, engine=engine, like=like)
     if after is not None:
         way = followed(way, looked_at, after)
     looking = Looking(like.symmetry, looked_at.quantities)
@@ -151,7 +156,7 @@ def calibrate(
         family=family.name,
         method=way.method,
         engine=way.engine,
-        settings=asdict(way.settings) if is_dataclass(way.settings) else {},  # type: ignore[arg-type]
+        settings=way.settings.recorded() if isinstance(way.settings, Method) else {},
         seed=seed,
         names=tuple(str(name) for name in whole["names"]),
         **{key: whole[key] for key in MEASURES},

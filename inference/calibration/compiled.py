@@ -21,10 +21,11 @@ from onebasin.base.precision import precision
 from onebasin.base.seeds import Purpose, keys_for
 from onebasin.models.target import Target
 
-from ..density.density import Values
+from ..contracts.density import Values
+from ..mcmc.hmc import Hmc
 from ..mcmc.numpyro import bounded, kernel_of
-from ..mcmc.settings import HmcSettings, NutsSettings
-from ..microcanonical.settings import MclmcSettings
+from ..mcmc.nuts import Nuts
+from ..microcanonical.mclmc import Mclmc
 from .drawn import Drawn, Simulation
 from .family import Data, Family
 from .starts import Starts
@@ -49,11 +50,11 @@ class CompiledChains:
     ----------
     family : Family
         With a model.
-    settings : NutsSettings, HmcSettings or MclmcSettings
+    settings : Nuts, Hmc or Mclmc
         Of the chains.
     """
 
-    def __init__(self, family: Family, settings: NutsSettings | HmcSettings | MclmcSettings):
+    def __init__(self, family: Family, settings: Nuts | Hmc | Mclmc):
         self.family, self.settings = family, settings
         self._compiled: Any = None
         self._starts: Starts | None = None
@@ -65,16 +66,14 @@ class CompiledChains:
         with precision(self.settings.dtype):
             if self._compiled is None:
                 like = self.family.condition(simulations[0].data)
-                one: Callable[..., Any] = (
-                    _mclmc if isinstance(self.settings, MclmcSettings) else _hmc
-                )
+                one: Callable[..., Any] = _mclmc if isinstance(self.settings, Mclmc) else _hmc
                 together = partial(one, self.family, like, self.settings)
                 self._compiled = jax.jit(
                     jax.vmap(together)
                     if self._side_by_side(like, {n: v[0] for n, v in data.items()})
                     else lambda *given: jax.lax.map(lambda each: together(*each), given)
                 )
-                if not isinstance(self.settings, MclmcSettings):
+                if not isinstance(self.settings, Mclmc):
                     self._starts = Starts(self.family, like, self.settings)
             given: tuple[Any, ...] = (data, seeds)
             failures = [""] * len(seeds)
@@ -93,7 +92,7 @@ class CompiledChains:
 
     def _side_by_side(self, like: Target, data: Mapping[str, np.ndarray]) -> bool:
         """Whether simulations advance side by side; all but trees have one length."""
-        if not isinstance(self.settings, NutsSettings):
+        if not isinstance(self.settings, Nuts):
             return True
 
         def gradient(data: Mapping[str, jax.Array], vector: jax.Array) -> jax.Array:
@@ -126,7 +125,7 @@ def stacked(data: Sequence[Data]) -> dict[str, np.ndarray]:
 def _hmc(
     family: Family,
     like: Target,
-    settings: NutsSettings | HmcSettings,
+    settings: Nuts | Hmc,
     data: Mapping[str, jax.Array],
     seed: jax.Array,
     points: Float[Array, "chain param"],
@@ -156,7 +155,7 @@ def _hmc(
 def _mclmc(
     family: Family,
     like: Target,
-    settings: MclmcSettings,
+    settings: Mclmc,
     data: Mapping[str, jax.Array],
     seed: jax.Array,
 ) -> tuple[Values, jax.Array]:

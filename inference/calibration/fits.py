@@ -22,7 +22,8 @@ from onebasin.models.target import Target
 
 from ..density.numpyro import NumpyroDensity
 from ..density.start import random_starts
-from ..training.ensemble import he_values
+from ..training.members import he_values
+from ..variational.advi import Advi
 from ..variational.choice import choose_estimator
 from ..variational.elbo import Objective, applies_locally
 from ..variational.families.base import Family as Approximation
@@ -32,9 +33,9 @@ from ..variational.layout import layout_of
 from ..variational.numpyro import INIT_RADIUS, PlainElbo, check_init
 from ..variational.optimise import Optimiser, State
 from ..variational.result import draw_fit
-from ..variational.settings import AdviSettings, SymmetrisedSettings
-from ..variational.symmetrised import random_means
+from ..variational.symmetrised import Symmetrised
 from ..variational.symmetrised_elbo import SymmetrisedElbo
+from ..variational.symmetrised_fit import random_means
 from ..variational.term import Information
 from .compiled import stacked
 from .drawn import Drawn, Simulation
@@ -53,16 +54,12 @@ class CompiledFits:
     ----------
     family : Family
         With a model.
-    method : str
-        ``meanfield``, ``fullrank`` or ``symmetrised``.
-    settings : AdviSettings or SymmetrisedSettings
+    settings : Advi or Symmetrised
         Of each fit.
     """
 
-    def __init__(
-        self, family: Family, method: str, settings: AdviSettings | SymmetrisedSettings
-    ) -> None:
-        self.family, self.method, self.settings = family, method, settings
+    def __init__(self, family: Family, settings: Advi | Symmetrised) -> None:
+        self.family, self.settings = family, settings
         self._programs: tuple[Any, Any, Any] | None = None
 
     def __call__(self, simulations: Sequence[Simulation]) -> list[Drawn]:
@@ -139,13 +136,13 @@ class CompiledFits:
     @property
     def _steps(self) -> int:
         s = self.settings
-        return s.iterations if isinstance(s, AdviSettings) else s.steps
+        return s.iterations if isinstance(s, Advi) else s.steps
 
     def _begin(self, like: Target) -> Begin:
-        if isinstance(self.settings, SymmetrisedSettings):
+        if isinstance(self.settings, Symmetrised):
             return _symmetrised(like, replace(self.settings, fits=1))
         check_init(like, self.settings)
-        return _plain(like, GAUSSIANS[self.method], self.settings)
+        return _plain(like, GAUSSIANS[self.settings.family], self.settings)
 
 
 def _either(settled: np.ndarray, old: jax.Array, new: jax.Array) -> jax.Array:
@@ -153,7 +150,7 @@ def _either(settled: np.ndarray, old: jax.Array, new: jax.Array) -> jax.Array:
     return jnp.where(settled.reshape(-1, *[1] * (old.ndim - 1)), old, new)
 
 
-def _plain(like: Target, make: Callable[[int], Approximation], settings: AdviSettings) -> Begin:
+def _plain(like: Target, make: Callable[[int], Approximation], settings: Advi) -> Begin:
     """ADVI; see `variational.numpyro.fit`."""
 
     def begin(density: NumpyroDensity, seed: jax.Array) -> Began:
@@ -182,11 +179,11 @@ def _he(density: NumpyroDensity, seed: Any) -> jax.Array:
     return density.unconstrain(he_values(density.target, key))[None]
 
 
-def _symmetrised(like: Target, settings: SymmetrisedSettings) -> Begin:
-    """Symmetrised variational inference, mean-field; see `variational.symmetrised`."""
+def _symmetrised(like: Target, settings: Symmetrised) -> Begin:
+    """Symmetrised variational inference; see `variational.symmetrised`."""
     layout = layout_of(like)
-    q = family_of("meanfield", layout, settings.rank)
-    choice = choose_estimator("auto", q, layout)
+    q = family_of(settings.family, layout, settings.rank)
+    choice = choose_estimator(settings.mutual_information, q, layout)
     information = Information(layout, q, choice, settings)
     known = layout.density
     assert isinstance(known, NumpyroDensity), "a family with a model is NumPyro's"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -13,20 +12,24 @@ import xarray as xr
 from onebasin.base.checks import choose
 from onebasin.base.errors import InferenceError, OnebasinError
 from onebasin.base.precision import precision
-from onebasin.base.settings import given_or_default
 from onebasin.models.target import Target
 from onebasin.posteriors import schema
 from onebasin.stan.home.errors import StanRunError
 
-from ..definition import definition_of, engine_for
-from ..engines.engine import engine_named
-from ..mcmc.settings import HmcSettings, NutsSettings
-from ..microcanonical.settings import MclmcSettings
-from ..modes.settings import LaplaceSettings, PathfinderSettings
+from ..contracts.engines import chosen, definition_of, density_by, engine_for, engine_named
+from ..contracts.method import Method
+from ..mcmc.hmc import Hmc
+from ..mcmc.nuts import Nuts
+from ..methods import METHODS, WORDS, method_named
+from ..microcanonical.mclmc import Mclmc
 from ..runs.posterior import build
-from ..variational.settings import AdviSettings, SymmetrisedSettings
+from ..runs.run import run
+from ..variational.advi import Advi
+from ..variational.symmetrised import Symmetrised
+from . import compiled
 from .drawn import Drawn, Simulation
 from .family import Family
+from .fits import CompiledFits
 from .quantities import LOG_LIKELIHOOD, LP, LogDensities
 
 Infer = Callable[[Sequence[Simulation]], list[Drawn]]
@@ -34,29 +37,6 @@ Own = Callable[[Target, int], xr.DataTree]
 """A method of a user's own: from a target and a seed to a posterior."""
 After = Callable[[Target, xr.DataTree, int], xr.DataTree]
 """From a target, a posterior of it and a seed to another posterior that is made of it."""
-
-CHAINS: Mapping[str, type] = {"nuts": NutsSettings, "hmc": HmcSettings, "mclmc": MclmcSettings}
-FITS: Mapping[str, type] = {
-    "meanfield": AdviSettings,
-    "fullrank": AdviSettings,
-    "symmetrised": SymmetrisedSettings,
-}
-MODES: Mapping[str, type] = {"laplace": LaplaceSettings, "pathfinder": PathfinderSettings}
-METHODS: Mapping[str, type] = {**CHAINS, **FITS, **MODES}
-"""Methods by their words, and their settings."""
-FUNCTIONS: Mapping[str, str] = {
-    "meanfield": "advi",
-    "fullrank": "advi",
-    "symmetrised": "symmetrised_vi",
-}
-"""Functions of the room that are called otherwise than the method."""
-ENGINELESS = ("mclmc", "symmetrised")
-DEFAULTS: Mapping[str, Any] = {
-    "nuts": NutsSettings(chains=2, warmup=500, draws=500),
-    "hmc": HmcSettings(chains=2, warmup=500, draws=500),
-    "mclmc": MclmcSettings(chains=2, warmup=2000, draws=500),
-}
-"""Settings of chains where none are given: short ones, since there are hundreds."""
 
 
 @dataclass(frozen=True)
@@ -86,60 +66,60 @@ class Way:
     together: bool = False
 
 
-def way_of(
-    family: Family, method: str | Own, *, engine: str | None, settings: Any, like: Target
-) -> Way:
+def method_of(word: str) -> Method:
+    """Make the method of a word, with short chains, since there are hundreds.
+
+    Raises
+    ------
+    ValueError
+        If there is no such method, or it gives no posterior.
+    """
+    able = [name for name, (method, _) in WORDS.items() if METHODS[method].gives_posterior]
+    return method_named(choose("method", word, able), METHODS[WORDS[word][0]].for_calibration)
+
+
+def way_of(family: Family, method: Method | Own, *, engine: str | None, like: Target) -> Way:
     """Find the way of a method; `like` is the target of some data.
 
     Raises
     ------
     ValueError
-        If a word is unknown, or the method has no such engine.
-    TypeError
-        If the settings are of another method.
+        If there is no such engine, or it does not have the method.
     """
-    engine = engine_for(like, engine)
-    engine_named(engine)
-    from . import compiled
-
-    densities = _Densities(family, engine)
-    if callable(method):
+    if not isinstance(method, Method):
+        engine = engine_for(like, engine)
+        densities = _Densities(family, engine_named(engine).name)
         name = getattr(method, "__name__", type(method).__name__)
-        return Way(name, engine, settings, _OneByOne(family, method), densities, ONE_BY_ONE)
-    choose("method", method, METHODS)
-    default = DEFAULTS.get(method)
-    chosen = given_or_default(settings or default, METHODS[method], taker="calibrate")
-    together: Infer | None = None
-    if engine == "numpyro" and family.model is not None:
-        if method in CHAINS:
-            together = compiled.CompiledChains(family, chosen)
-        elif method in FITS and chosen.batch_size is None:
-            from .fits import CompiledFits
-
-            together = CompiledFits(family, method, chosen)
+        return Way(name, engine, None, _OneByOne(family, method), densities, ONE_BY_ONE)
+    asked = None if method.by_jax else engine
+    engine = engine_for(like, engine) if method.by_jax else chosen(like, type(method), engine)[0]
+    densities = _Densities(family, engine_named(engine).name)
+    together = _together(family, method) if engine == "numpyro" else None
     if together is not None:
-        return Way(method, engine, chosen, together, densities, compiled.AT_ONCE, together=True)
-    own = _method(method, engine, chosen)
-    independent = method not in CHAINS
-    alone = _OneByOne(family, own, independent=independent)
-    return Way(method, engine, chosen, alone, densities, ONE_BY_ONE)
+        at_once = compiled.AT_ONCE
+        return Way(method.word, engine, method, together, densities, at_once, together=True)
+
+    def own(target: Target, seed: int) -> xr.DataTree:
+        how: dict[str, Any] = {"predictive_mb": 0, "check_symmetry": False, "progress": False}
+        return run(target, method, engine=asked, seed=seed, **how)
+
+    alone = _OneByOne(family, own, independent=not method.correlated)
+    return Way(method.word, engine, method, alone, densities, ONE_BY_ONE)
+
+
+def _together(family: Family, method: Method) -> Infer | None:
+    """One compiled program for all simulations, where there is one for the method."""
+    if family.model is None:
+        return None
+    if isinstance(method, Nuts | Hmc | Mclmc):
+        return compiled.CompiledChains(family, method)
+    if isinstance(method, Advi | Symmetrised) and method.batch_size is None:
+        return CompiledFits(family, method)
+    return None
 
 
 ONE_BY_ONE = 5
 """Simulations between which what was found is kept, where each is inferred by itself."""
-
-
-def _method(name: str, engine: str, settings: Any) -> Own:
-    """A method of ours as one of a target and a seed."""
-    how: dict[str, Any] = {"settings": settings, "predictive_mb": 0}
-    if name != "symmetrised":
-        how["check_symmetry"] = False
-    if name not in ENGINELESS:
-        how["engine"] = engine
-    if isinstance(settings, AdviSettings):
-        how["family"] = name
-    run: Any = getattr(import_module("..", __package__), FUNCTIONS.get(name, name))
-    return lambda target, seed: run(target, seed=seed, **how)
 
 
 class _OneByOne:
@@ -198,10 +178,8 @@ class _Densities:
     """Log densities of a family at points: by its model for all simulations at once, else by the engine for each."""
 
     def __init__(self, family: Family, engine: str) -> None:
-        from .compiled import CompiledDensities
-
         self.family, self.engine = family, engine
-        self._together = None if family.model is None else CompiledDensities(family)
+        self._together = None if family.model is None else compiled.CompiledDensities(family)
 
     def __call__(
         self, simulations: Sequence[Simulation], points: Sequence[Mapping[str, Any]]
@@ -217,7 +195,7 @@ class _Densities:
     def _one(self, simulation: Simulation, points: Mapping[str, Any]) -> LogDensities:
         target = self.family.condition(simulation.data)
         with precision("float64"):
-            density = engine_named(definition_of(target, self.engine)).density(target, None)
+            density = density_by(definition_of(target, self.engine), target)
             values = {name: points[name] for name in density.names}
             found = {LP: np.asarray(density.log_density(values))}
             likelihood = density.log_likelihood(values)

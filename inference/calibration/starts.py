@@ -11,9 +11,10 @@ from jaxtyping import Array, Float
 from onebasin.base.errors import InferenceError
 from onebasin.models.target import Target
 
+from ..mcmc.hmc import Hmc
 from ..mcmc.numpyro import chain_starts, points_to_climb_from
+from ..mcmc.nuts import Nuts
 from ..mcmc.optimum import BestOptimum
-from ..mcmc.settings import HmcSettings, NutsSettings
 from .family import Family
 from .traced import traced
 
@@ -31,11 +32,11 @@ class Starts:
         With a model.
     like : Target
         The target of one simulation's data.
-    settings : NutsSettings or HmcSettings
+    settings : Nuts or Hmc
         Of the chains.
     """
 
-    def __init__(self, family: Family, like: Target, settings: NutsSettings | HmcSettings) -> None:
+    def __init__(self, family: Family, like: Target, settings: Nuts | Hmc) -> None:
         self._climbs = settings.init == "optimum"
         points = points_to_climb_from if self._climbs else chain_starts
         self._points = jax.jit(

@@ -15,7 +15,7 @@ import numpy as np
 
 from onebasin.stan.home.errors import StanError
 
-from .density import ValueDensity
+from ..contracts.density import ValueDensity
 
 Values = dict[str, np.ndarray]
 

@@ -13,8 +13,7 @@ from onebasin.base.precision import precision
 from onebasin.models.target import Target, check_target
 from onebasin.posteriors import schema
 
-from ..definition import defined_by
-from ..engines.engine import engine_named
+from ..contracts.engines import defined_by, density_by
 
 Points = xr.DataTree | xr.Dataset | Mapping[str, Any]
 
@@ -70,7 +69,7 @@ def log_density(
     remedy = "give a posterior, a Dataset of draws, or a mapping of parameters to values"
     check_class("points", points, xr.DataTree | xr.Dataset | Mapping, remedy=remedy)
     with precision("float64"):
-        density = engine_named(defined_by(target, engine)).density(target, progress)
+        density = density_by(defined_by(target, engine), target, progress)
         values, shape = _flat(points, density.names)
         found = np.asarray(density.log_density(values), dtype=np.float64)
     return xr.DataArray(found.reshape(tuple(shape.values())), dims=tuple(shape), name="log_density")

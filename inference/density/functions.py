@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from onebasin.models.target import Target, check_target
 
 if TYPE_CHECKING:
-    from .density import LogDensity
+    from ..contracts.density import LogDensity
 
 
 def jax_density(target: Target, *, progress: Callable[[str], None] | None = None) -> LogDensity:

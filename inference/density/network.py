@@ -16,7 +16,7 @@ from onebasin.models.networks.bayesian import BayesianNetwork, NetworkTarget
 from onebasin.models.networks.likelihood import Categorical
 from onebasin.models.target import Target
 
-from .density import Values
+from ..contracts.density import Values
 from .numpyro import NumpyroDensity
 
 if TYPE_CHECKING:

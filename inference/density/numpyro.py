@@ -25,8 +25,8 @@ from numpyro.infer.util import compute_log_probs, constrain_fn, potential_energy
 from onebasin.models.target import Target
 from onebasin.posteriors.storable import check_values
 
+from ..contracts.density import Values
 from .charts import Bijection, Chart
-from .density import Values
 
 FIXED = ("param", "mutable", "plate", "prng_key")
 """Kinds of a model's statements that are no variables, and stay as they are in its first run."""

@@ -20,8 +20,8 @@ from jaxtyping import Array, Float, Int
 
 from onebasin.models.target import Target
 
+from ..contracts.density import Values
 from .charts import Chart
-from .density import Values
 from .stan_transforms import StanChart, charts_of
 
 if TYPE_CHECKING:

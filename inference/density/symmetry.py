@@ -23,10 +23,9 @@ from onebasin.models.symmetry.evidence import Evidence
 from onebasin.models.symmetry.group import Group
 from onebasin.models.target import Target, check_target
 
-from ..definition import defined_by
-from ..engines.engine import engine_named
+from ..contracts.density import ValueDensity
+from ..contracts.engines import defined_by, density_by
 from .changes import changes
-from .density import ValueDensity
 from .derived import Derived
 from .moving import each_array, moving_parts
 from .spread import spread_draws
@@ -168,7 +167,7 @@ def check_symmetry(
     if points < 1:
         raise ValueError(f"`points` is {points}; it has to be 1 or more.")
     with precision("float64"):
-        density = engine_named(defined_by(target, engine)).density(target, progress)
+        density = density_by(defined_by(target, engine), target, progress)
         return hold(target, density, points=points, seed=seed, tolerance=tolerance, draws=draws)
 
 

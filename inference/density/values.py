@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -16,7 +16,7 @@ from numpyro.infer.util import log_density
 from onebasin.base.seeds import Purpose, keys_for
 from onebasin.models.target import Target
 
-from .density import Values
+from ..contracts.density import Values
 from .numpyro import NumpyroDensity, site_terms
 from .start import random_starts
 
@@ -28,9 +28,12 @@ class NumpyroValues:
     ----------
     target : Target
         With a NumPyro model.
+    progress : callable, optional
+        As of every engine's density; nothing here takes long.
     """
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, progress: Callable[[str], None] | None = None) -> None:
+        del progress
         self.density = NumpyroDensity.of(target)
         self._quantities = jax.jit(jax.vmap(self._derived))
         self._compiled = jax.jit(jax.vmap(self._one))  # once: a new function would compile anew

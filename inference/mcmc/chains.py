@@ -11,7 +11,6 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +19,6 @@ import numpy as np
 from onebasin.base.cores import available_cores
 from onebasin.base.errors import InferenceError, RunCancelled
 from onebasin.base.files.locks import locked
-from onebasin.base.progress import ProgressBars
-from onebasin.models.target import Target
 
 from ..runs.kept import check_folder
 from .places import ChainPlace, Draws, KeptPlace, Standing
@@ -43,27 +40,6 @@ RunChain = Callable[[ChainPlace, threading.Event], None]
 It puts draws and says where it stands as it goes (`put`, `save`), and how at its end (`finish`); it looks at the event
 now and then, and once that is set it saves and raises `RunCancelled`.
 """
-
-
-@dataclass(frozen=True)
-class ChainsRequest[S]:
-    """What an engine's chains have in common.
-
-    Attributes
-    ----------
-    target, settings, seed
-        What is sampled, and how; a chain follows from these and its number.
-    bars : ProgressBars
-        Where progress is shown.
-    folder : Path
-        For the engine's files; the caller removes it.
-    """
-
-    target: Target
-    settings: S
-    seed: int
-    bars: ProgressBars
-    folder: Path
 
 
 def run_chains(

@@ -2,42 +2,62 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import math
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import xarray as xr
+from onebasin.base.settings import Count, Positive, settings
 
-from onebasin.base.settings import given_or_default
-from onebasin.models.target import Target
-from onebasin.posteriors.pointwise import LIMIT_MB
+from ..contracts.method import Running, called_as
+from .settings import Chains
 
-from ..contract import method
-from .sample import sample
-from .settings import HmcSettings
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from onebasin.models.target import Target
 
 
-@method
-def hmc(
-    target: Target,
-    *,
-    engine: str | None = None,
-    settings: HmcSettings | None = None,
-    seed: int = 0,
-    checkpoint: str | Path | None = None,
-    predictive_mb: float = LIMIT_MB,
-    check_symmetry: bool = True,
-    progress: bool = False,
-) -> xr.DataTree:
-    """Sample a target's posterior with static HMC: trajectories of a fixed integration time.
+@settings
+class Hmc(Chains):
+    """Sample with static HMC; `Chains` describes the fields that it shares with `Nuts`.
 
     Parameters
     ----------
-    settings : HmcSettings, optional
-        Chains, iterations, adaptation, metric, length of a trajectory, precision; ``HmcSettings()`` by default.
-    seed : int
-        From 0 to 2^32 - 1. The same seed gives the same draws on the same engine; a chain depends on the seed and its
-        number alone, whatever the number of chains.
-    checkpoint : path, optional
-        A folder in which chains are kept as they go, as of `nuts`.
+    trajectory_length : float
+        Integration time of every trajectory; steps are trajectory_length / step_size. The default is a quarter of a
+        Gaussian's period in the adapted metric, after which its position is independent of the last. NumPyro's and
+        CmdStan's own default, 2 pi, is a whole period: a Gaussian is back where it began, and chains hardly move.
+    max_steps : int
+        Most leapfrog steps of a trajectory, which ends early rather than take more (NumPyro); without a bound, one
+        unlucky step size of the warmup can take hours. Stan has no bound.
+
+    Examples
+    --------
+    >>> ob.Hmc(trajectory_length=3.0).chains
+    4
+    """
+
+    name: ClassVar[str] = "hmc"
+    numpyro_alone: ClassVar[frozenset[str]] = frozenset({"dtype", "max_steps"})
+
+    trajectory_length: Positive = math.pi / 2
+    max_steps: Count = 10_000
+
+
+@settings
+class _Call(Running, Hmc):
+    """The keywords of `hmc`."""
+
+
+@called_as(_Call)
+def hmc(target: Target, **keywords: Any) -> xr.DataTree:
+    """Sample a target's posterior with static HMC: trajectories of a fixed integration time.
+
+    Keywords are the fields of `Hmc` and the arguments of `infer`.
+
+    Parameters
+    ----------
+    target : Target
+        The model conditioned on data.
 
     Returns
     -------
@@ -47,10 +67,8 @@ def hmc(
 
     Raises
     ------
-    InferenceError
-        If no starting point of finite log density is found.
-    StanError
-        If Stan cannot compile or run the program.
+    TypeError, ValueError, SymmetryError, InferenceError, InUse, WriteError, StanError
+        As `infer`.
 
     References
     ----------
@@ -58,19 +76,10 @@ def hmc(
 
     Examples
     --------
-    >>> settings = ob.HmcSettings(chains=2, warmup=100, draws=50, trajectory_length=2.0)
-    >>> run = ob.hmc(target, settings=settings, seed=1)
+    >>> run = ob.hmc(target, chains=2, warmup=100, draws=50, trajectory_length=2.0, seed=1)
     >>> run["sample_stats"]["n_steps"].shape
     (2, 50)
     """
-    return sample(
-        target,
-        "hmc",
-        engine=engine,
-        settings=given_or_default(settings, HmcSettings, taker="hmc"),
-        seed=seed,
-        checkpoint=checkpoint,
-        predictive_mb=predictive_mb,
-        check_symmetry=check_symmetry,
-        progress=progress,
-    )
+    from ..runs.run import run_by_keywords
+
+    return run_by_keywords(target, Hmc, keywords)

@@ -24,16 +24,17 @@ from numpyro.infer.hmc import HMCState
 from onebasin.base.precision import precision
 from onebasin.base.seeds import Purpose, keys_for
 
-from ..density.density import Values
+from ..contracts.density import Values
+from ..contracts.method import Job
 from ..density.network import numpyro_density_of
 from ..density.numpyro import NumpyroDensity
 from ..density.stan_vectors import StanVectors
 from ..density.start import random_starts
-from .chains import ChainsRequest
 from .devices import device_of, here, num_devices, on_device
+from .hmc import Hmc
+from .nuts import Nuts
 from .optimum import BestOptimum
 from .places import ChainPlace
-from .settings import HmcSettings, NutsSettings
 from .walk import Walk, rows
 
 SLICE = 50
@@ -43,7 +44,7 @@ STATS = ("diverging", "n_steps", "acceptance_rate", "energy", "step_size", "lp")
 
 
 def chain_starts(
-    density: NumpyroDensity, settings: NutsSettings | HmcSettings, seed: int | jax.Array
+    density: NumpyroDensity, settings: Nuts | Hmc, seed: int | jax.Array
 ) -> Float[Array, "chain param"]:
     """A starting point a chain, as the settings want it.
 
@@ -60,7 +61,7 @@ def chain_starts(
 
 
 def points_to_climb_from(
-    density: NumpyroDensity, settings: NutsSettings | HmcSettings, seed: int | jax.Array
+    density: NumpyroDensity, settings: Nuts | Hmc, seed: int | jax.Array
 ) -> Float[Array, "chain start param"]:
     """Points from which each chain's optimum is sought.
 
@@ -105,7 +106,7 @@ class ChainRunner:
 
     Parameters
     ----------
-    request : ChainsRequest
+    job : Job
         No files are written.
     course : Course, optional
         By default on the target's NumPyro model, from where the settings say, and all quantities are kept.
@@ -113,11 +114,11 @@ class ChainRunner:
 
     slices = (SLICE, SLICE)
 
-    def __init__(self, request: ChainsRequest, course: Course | None = None) -> None:
-        settings, seed = request.settings, request.seed
-        self.settings, self.bars = settings, request.bars
+    def __init__(self, job: Job[Nuts | Hmc], course: Course | None = None) -> None:
+        settings, seed = job.method, job.seed
+        self.settings, self.bars = settings, job.bars
         with precision(settings.dtype):
-            course = course or _course_of(request)
+            course = course or _course_of(job)
             density = self._density = course.density  # a Stan program stays open as long as this
             kernel = kernel_of(density, settings)
             points = jax.vmap(density.unravel)(course.starts)
@@ -151,7 +152,7 @@ class ChainRunner:
         state, ended = jax.block_until_ready(advance(state, first, last))
         z = ended.pop("z")
         draws, stats = (rows(part, first, last) for part in (constrain(z) if keep else {}, ended))
-        if isinstance(self.settings, NutsSettings):
+        if isinstance(self.settings, Nuts):
             # A tree of depth d takes 2^d - 1 leapfrog steps, plus those of a last subtree that is thrown away.
             stats["tree_depth"] = np.floor(np.log2(stats["n_steps"] + 1)).astype(np.int64)
         return state, draws, stats
@@ -162,13 +163,13 @@ class ChainRunner:
             Walk(self, place, self.bars).run(cancel)
 
 
-def _course_of(request: ChainsRequest) -> Course:
-    density = numpyro_density_of(request.target)
-    starts = chain_starts(density, request.settings, request.seed)
+def _course_of(job: Job[Nuts | Hmc]) -> Course:
+    density = numpyro_density_of(job.target)
+    starts = chain_starts(density, job.method, job.seed)
     return Course(density, starts, density.quantities)
 
 
-def kernel_of(density: NumpyroDensity | StanVectors, settings: NutsSettings | HmcSettings) -> HMC:
+def kernel_of(density: NumpyroDensity | StanVectors, settings: Nuts | Hmc) -> HMC:
     """NumPyro's kernel on a density, with the settings' adaptation."""
     common: dict[str, Any] = {
         "potential_fn": lambda z: -density.log_density_at(z),
@@ -176,7 +177,7 @@ def kernel_of(density: NumpyroDensity | StanVectors, settings: NutsSettings | Hm
         "dense_mass": settings.metric == "dense",
         "adapt_mass_matrix": settings.metric != "unit",
     }
-    if isinstance(settings, NutsSettings):
+    if isinstance(settings, Nuts):
         return NUTS(**common, max_tree_depth=settings.max_tree_depth)
     return HMC(**common, trajectory_length=settings.trajectory_length)
 
@@ -192,9 +193,9 @@ def _with_metric(state: HMCState, variances: Float[Array, " param"]) -> HMCState
     return state._replace(adapt_state=state.adapt_state._replace(**metric))
 
 
-def bounded(settings: NutsSettings | HmcSettings, state: HMCState) -> HMCState:
+def bounded(settings: Nuts | Hmc, state: HMCState) -> HMCState:
     """Shorten the next trajectory of static HMC to `max_steps` of the present step size, where it would be longer."""
-    if isinstance(settings, NutsSettings):
+    if isinstance(settings, Nuts):
         return state
     # A hair less than max_steps whole steps: NumPyro rounds the number of steps up.
     longest = (settings.max_steps - 0.01) * state.adapt_state.step_size

@@ -22,13 +22,14 @@ from onebasin.base.precision import precision
 from onebasin.base.progress import ChainBar
 from onebasin.stan.program import name_draws
 
-from ..definition import NUTPIE, definition_of
+from ..contracts.engines import NUTPIE, definition_of
+from ..contracts.method import Job
 from ..density.network import numpyro_density_of
-from .chains import ChainsRequest, how_it_went
+from .chains import how_it_went
 from .numpyro import chain_starts
 from .nutpie_settings import checked
+from .nuts import Nuts
 from .places import ChainPlace, Standing
-from .settings import HmcSettings, NutsSettings
 
 STATS = {
     "logp": "lp",
@@ -53,24 +54,24 @@ class ChainRunner:
 
     Parameters
     ----------
-    request : ChainsRequest
-        Its settings are a `NutsSettings`.
+    job : Job
+        Its method is `Nuts`.
 
     Raises
     ------
     ValueError
-        If the settings are of another method, or ask for what nutpie has not.
+        If the settings ask for what nutpie does not have.
     InferenceError
         If no starting point of finite log density is found.
     StanError
         If there is no CmdStan, the program does not compile or its data are incomplete.
     """
 
-    def __init__(self, request: ChainsRequest[NutsSettings | HmcSettings]) -> None:
-        by_stan = definition_of(request.target, NUTPIE) == "stan"
-        self.settings = checked(request.settings, by_stan=by_stan)
-        self.request, self.bars = request, request.bars
-        self.model: _Model = (_StanModel if by_stan else _NumpyroModel)(request, self.settings)
+    def __init__(self, job: Job[Nuts]) -> None:
+        by_stan = definition_of(job.target, NUTPIE.name) == "stan"
+        self.settings = checked(job.method, by_stan=by_stan)
+        self.job, self.bars = job, job.bars
+        self.model: _Model = (_StanModel if by_stan else _NumpyroModel)(job, self.settings)
 
     def __call__(self, place: ChainPlace, cancel: threading.Event) -> None:
         """Run one chain; see `chains.RunChain`."""
@@ -96,7 +97,7 @@ class ChainRunner:
             self.model.compiled(number),
             chains=1,
             cores=1,
-            seed=_seed(self.request.seed, number),
+            seed=_seed(self.job.seed, number),
             tune=s.warmup,
             draws=s.draws,
             target_accept=s.target_acceptance,
@@ -120,7 +121,7 @@ class ChainRunner:
     def _failure(self, error: RuntimeError) -> InferenceError:
         words = (str(error).splitlines() or ["without a word"])[0].rstrip(".")
         return InferenceError(
-            f"nutpie failed on {self.request.target.name!r} ({words}); check the data and the prior, or use another "
+            f"nutpie failed on {self.job.target.name!r} ({words}); check the data and the prior, or use another "
             "engine."
         )
 
@@ -128,16 +129,16 @@ class ChainRunner:
 class _StanModel:
     """A Stan program by its library, which nutpie loads itself."""
 
-    def __init__(self, request: ChainsRequest[Any], settings: NutsSettings) -> None:
+    def __init__(self, job: Job[Nuts], settings: Nuts) -> None:
         from nutpie import _lib
         from nutpie.compile_stan import CompiledStanModel
 
         from onebasin.stan.library import open_library
         from onebasin.stan.program import definition
 
-        program = definition(request.target)
-        library = open_library(program, threads=True, progress=request.bars.say)
-        self._request = request
+        program = definition(job.target)
+        library = open_library(program, threads=True, progress=job.bars.say)
+        self._job = job
         self._parts = CompiledStanModel(
             dims={},
             _coords={},
@@ -150,20 +151,20 @@ class _StanModel:
     def compiled(self, number: int) -> Any:
         """What nutpie samples; `transformed data` has the same random numbers in all chains."""
         del number
-        return self._parts.with_data(seed=self._request.seed)
+        return self._parts.with_data(seed=self._job.seed)
 
     def draws(self, variables: Values) -> Values:
         """Draws of everything that the program declares after its data."""
-        return name_draws(self._request.target, variables)
+        return name_draws(self._job.target, variables)
 
 
 class _NumpyroModel:
     """A NumPyro model by its compiled gradient, which nutpie calls in Python."""
 
-    def __init__(self, request: ChainsRequest[Any], settings: NutsSettings) -> None:
+    def __init__(self, job: Job[Nuts], settings: Nuts) -> None:
         with precision("float64"):
-            density = numpyro_density_of(request.target)
-            self._starts = np.asarray(chain_starts(density, settings, request.seed))
+            density = numpyro_density_of(job.target)
+            self._starts = np.asarray(chain_starts(density, settings, job.seed))
             self._gradient = jax.jit(jax.value_and_grad(density.log_density))
             jax.block_until_ready(self._gradient(jnp.asarray(self._starts[0])))
             self._constrain = jax.jit(

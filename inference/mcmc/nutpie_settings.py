@@ -1,32 +1,14 @@
-"""What the package nutpie has of the settings of NUTS, and whether it is there."""
+"""What the package nutpie has of the settings of NUTS."""
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
-from onebasin.base.errors import InferenceError
-
-from .settings import HmcSettings, NutsSettings
+from .nuts import Nuts
 
 RADIUS = 2.0
 """Stan programs start uniform within it; nutpie leaves no choice."""
 
 
-def check_installed() -> None:
-    """Refuse to go on without the package.
-
-    Raises
-    ------
-    InferenceError
-        If it is not installed.
-    """
-    if not _is_installed():
-        raise InferenceError(
-            "`engine` is 'nutpie', which is not installed; install it with `pip install 'onebasin[nutpie]'`."
-        )
-
-
-def checked(settings: NutsSettings | HmcSettings, *, by_stan: bool) -> NutsSettings:
+def checked(settings: Nuts, *, by_stan: bool) -> Nuts:
     """The settings, if nutpie has what they ask for.
 
     Raises
@@ -34,10 +16,6 @@ def checked(settings: NutsSettings | HmcSettings, *, by_stan: bool) -> NutsSetti
     ValueError
         If it has not.
     """
-    if not isinstance(settings, NutsSettings):
-        raise ValueError(
-            "`engine` is 'nutpie', which has no static HMC; use `nuts`, or engine='numpyro' or 'stan'."
-        )
     allowed: dict[str, str | float] = {"metric": "diag", "dtype": "float64"}
     if by_stan:
         allowed |= {"init": "random", "init_radius": RADIUS}
@@ -49,10 +27,3 @@ def checked(settings: NutsSettings | HmcSettings, *, by_stan: bool) -> NutsSetti
                 "engine='numpyro' or 'stan'."
             )
     return settings
-
-
-def _is_installed() -> bool:
-    try:
-        return find_spec("nutpie") is not None
-    except ValueError:  # what stands in its place among the loaded modules is no module
-        return False

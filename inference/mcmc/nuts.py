@@ -2,72 +2,68 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import xarray as xr
+from onebasin.base.settings import Count, settings
 
-from onebasin.base.settings import given_or_default
-from onebasin.models.target import Target
-from onebasin.posteriors.pointwise import LIMIT_MB
+from ..contracts.method import Running, called_as
+from .settings import Chains
 
-from ..contract import method
-from ..definition import NUTPIE
-from ..runs.provenance import package_versions
-from .sample import sample
-from .settings import NutsSettings
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from onebasin.models.target import Target
 
 
-@method
-def nuts(
-    target: Target,
-    *,
-    engine: str | None = None,
-    settings: NutsSettings | None = None,
-    seed: int = 0,
-    checkpoint: str | Path | None = None,
-    predictive_mb: float = LIMIT_MB,
-    check_symmetry: bool = True,
-    progress: bool = False,
-) -> xr.DataTree:
-    """Sample a target's posterior with NUTS.
+@settings
+class Nuts(Chains):
+    """Sample with the no-U-turn sampler; `Chains` describes the fields that it shares with `Hmc`.
 
     Parameters
     ----------
-    engine : {"numpyro", "stan", "nutpie"}, optional
-        NumPyro, CmdStan, or the package nutpie, which samples a NumPyro model or a Stan program with a metric that it
-        adapts by gradients; by default the engine that the target has a definition for, NumPyro where it has both.
-    settings : NutsSettings, optional
-        Chains, iterations, adaptation, metric, precision; ``NutsSettings()`` by default.
-    seed : int
-        From 0 to 2^32 - 1. The same seed gives the same draws on the same engine; a chain depends on the seed and its
-        number alone, whatever the number of chains.
-    checkpoint : path, optional
-        A folder in which chains are kept as they go. The same call made again goes on from there: so a run that was
-        killed is finished, in NumPyro with the draws of an undisturbed one, in Stan with those that were drawn and a
-        new random stream for the rest; nutpie keeps whole chains alone. More `chains` and `draws` go on from those that
-        are there. Anything of another model, data, settings or seed is left alone. Draws of more than 32 MB are then
-        not in memory either: the posterior has them on disk, beside the folder, until it is closed or nobody has it any
-        more; its method `load` takes them into memory.
+    max_tree_depth : int
+        A trajectory has at most 2^max_tree_depth - 1 leapfrog steps.
+
+    Examples
+    --------
+    >>> ob.Nuts(draws=500, target_acceptance=0.95).max_tree_depth
+    10
+    """
+
+    name: ClassVar[str] = "nuts"
+
+    max_tree_depth: Count = 10
+
+
+@settings
+class _Call(Running, Nuts):
+    """The keywords of `nuts`."""
+
+
+@called_as(_Call)
+def nuts(target: Target, **keywords: Any) -> xr.DataTree:
+    """Sample a target's posterior with NUTS.
+
+    Keywords are the fields of `Nuts` and the arguments of `infer`. The engine "nutpie" samples a NumPyro model or a
+    Stan program with a metric that it adapts by gradients.
+
+    Parameters
+    ----------
+    target : Target
+        The model conditioned on data.
 
     Returns
     -------
     DataTree
         Group `posterior` with every variable as (chain, draw, ...), `sample_stats` with `diverging`, `tree_depth`,
         `n_steps`, `acceptance_rate`, `step_size`, `energy` and `lp`, each (chain, draw), `energy` and `lp` in nats; and
-        the data, log likelihoods and predictions beside them. Divergences are recorded, not raised. nutpie's `energy`
-        is up to a constant of each chain.
+        the data, log likelihoods and predictions. Divergences are recorded, not raised. nutpie's `energy` is up to a
+        constant of each chain.
 
     Raises
     ------
-    InferenceError
-        If no starting point of finite log density is found, nothing can be kept in the folder, or nutpie is asked for
-        and not installed.
-    InUse
-        If another run keeps its chains in the folder.
-    WriteError
-        If a disk is full; the same call goes on from what is kept.
-    StanError
-        If Stan cannot compile or run the program.
+    TypeError, ValueError, SymmetryError, InferenceError, InUse, WriteError, StanError
+        As `infer`.
 
     See Also
     --------
@@ -81,22 +77,12 @@ def nuts(
 
     Examples
     --------
-    >>> settings = ob.NutsSettings(chains=2, warmup=300, draws=300)
-    >>> posterior = ob.nuts(target, settings=settings, seed=1)
+    >>> posterior = ob.nuts(target, chains=2, warmup=300, draws=300, seed=1)
     >>> posterior["posterior"]["mu"].shape
     (2, 300, 2)
     >>> int(posterior["sample_stats"]["diverging"].sum())
     0
     """
-    return sample(
-        target,
-        "nuts",
-        engine=engine,
-        settings=given_or_default(settings, NutsSettings, taker="nuts"),
-        seed=seed,
-        checkpoint=checkpoint,
-        predictive_mb=predictive_mb,
-        check_symmetry=check_symmetry,
-        progress=progress,
-        more=package_versions(NUTPIE) if engine == NUTPIE else {},
-    )
+    from ..runs.run import run_by_keywords
+
+    return run_by_keywords(target, Nuts, keywords)

@@ -1,16 +1,20 @@
-"""Settings of NUTS and static HMC, in words that hold for both engines."""
+"""What NUTS and static HMC have in common: chains, adaptation, starts."""
 
 from __future__ import annotations
 
-import math
-from typing import Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from onebasin.base.settings import Count, Positive, Probability, settings
 
+from ..contracts.method import Method
+
+if TYPE_CHECKING:
+    from ..contracts.method import Found, Job
+
 
 @settings
-class McmcSettings:
-    """What NUTS and static HMC share.
+class Chains(Method):
+    """Settings of NUTS and of static HMC.
 
     Parameters
     ----------
@@ -36,6 +40,14 @@ class McmcSettings:
         Precision of the NumPyro engine, and of its draws; Stan always has float64.
     """
 
+    resumes: ClassVar[bool] = True
+    correlated: ClassVar[bool] = True
+    engines: ClassVar = {
+        "numpyro": "onebasin.inference.mcmc.numpyro:ChainRunner",
+        "stan": "onebasin.inference.mcmc.stan:ChainRunner",
+    }
+    for_calibration: ClassVar = {"chains": 2, "warmup": 500, "draws": 500}
+
     chains: Count = 4
     warmup: Count = 1000
     draws: Count = 1000
@@ -46,44 +58,8 @@ class McmcSettings:
     init_starts: Count = 10
     dtype: Literal["float64", "float32"] = "float64"
 
+    def run(self, job: Job[Any]) -> Found:
+        """Run the chains."""
+        from .sample import sample
 
-@settings
-class NutsSettings(McmcSettings):
-    """Settings of the no-U-turn sampler.
-
-    Parameters
-    ----------
-    max_tree_depth : int
-        A trajectory has at most 2^max_tree_depth - 1 leapfrog steps.
-
-    Examples
-    --------
-    >>> ob.NutsSettings(draws=500, target_acceptance=0.95).max_tree_depth
-    10
-    """
-
-    max_tree_depth: Count = 10
-
-
-@settings
-class HmcSettings(McmcSettings):
-    """Settings of static HMC.
-
-    Parameters
-    ----------
-    trajectory_length : float
-        Integration time of every trajectory; steps are trajectory_length / step_size. The default is a quarter of a
-        Gaussian's period in the adapted metric, after which its position is independent of the last. NumPyro's and
-        CmdStan's own default, 2 pi, is a whole period: a Gaussian is back where it began, and chains hardly move.
-    max_steps : int
-        Most leapfrog steps of a trajectory, which ends early rather than take more (NumPyro); without a bound, one
-        unlucky step size of the warmup can take hours. Stan has no bound.
-
-    Examples
-    --------
-    >>> ob.HmcSettings(trajectory_length=3.0).chains
-    4
-    """
-
-    trajectory_length: Positive = math.pi / 2
-    max_steps: Count = 10_000
+        return sample(job)

@@ -21,9 +21,10 @@ from onebasin.stan.output import Output, keep_whole_rows, read_blocks
 from onebasin.stan.program import make_ready, name_draws
 from onebasin.stan.run import run
 
-from .chains import ChainsRequest
+from ..contracts.method import Job
+from .hmc import Hmc
+from .nuts import Nuts
 from .places import ChainPlace, Standing
-from .settings import HmcSettings, NutsSettings
 from .stan_kept import GoingOn, csv_file, seconds_of
 from .stan_progress import ChainWatch, NotWritten
 from .stan_start import best_optimum, seed_of, seeds_of, write
@@ -51,7 +52,7 @@ class ChainRunner:
 
     Parameters
     ----------
-    request : ChainsRequest
+    job : Job
         Its target has a Stan definition; a chain's number is its CmdStan id.
 
     Raises
@@ -60,9 +61,10 @@ class ChainRunner:
         If there is no CmdStan, the program does not compile or its data are incomplete.
     """
 
-    def __init__(self, request: ChainsRequest[NutsSettings | HmcSettings]) -> None:
-        self.request, self.settings, self.bars = request, request.settings, request.bars
-        self.ready = make_ready(request.target, request.folder, progress=request.bars.say)
+    def __init__(self, job: Job[Nuts | Hmc]) -> None:
+        assert job.folder is not None, "chains have one"
+        self.job, self.settings, self.bars, self.folder = job, job.method, job.bars, job.folder
+        self.ready = make_ready(job.target, job.folder, progress=job.bars.say)
 
     def __call__(self, place: ChainPlace, cancel: threading.Event) -> None:
         """Run one chain; see `chains.RunChain`."""
@@ -77,7 +79,7 @@ class ChainRunner:
             self.ready,
             scratch,
             init_radius=s.init_radius,
-            seeds=seeds_of(self.request.seed, number, s.init_starts),
+            seeds=seeds_of(self.job.seed, number, s.init_starts),
             cancel=cancel,
         )
 
@@ -93,7 +95,7 @@ class ChainRunner:
         s = self.settings
         engine = (
             command.nuts(max_tree_depth=s.max_tree_depth)
-            if isinstance(s, NutsSettings)
+            if isinstance(s, Nuts)
             else command.static_hmc(trajectory_length=s.trajectory_length)
         )
         return command.sample(
@@ -122,7 +124,7 @@ class _StanChain:
 
     def __init__(self, runner: ChainRunner, place: ChainPlace) -> None:
         self._runner, self._place = runner, place
-        self._scratch = Path(tempfile.mkdtemp(dir=runner.request.folder))
+        self._scratch = Path(tempfile.mkdtemp(dir=runner.folder))
         self._folder = self._scratch if place.folder is None else place.folder.resolve()
         self._standing = place.standing or Standing(0, state=GoingOn().pack())
 
@@ -181,7 +183,7 @@ class _StanChain:
         """Compose the command line of a chain that is to warm up."""
         runner, number = self._runner, self._place.number
         init = runner.start(number, self._scratch, cancel)
-        start = command.Start(seed=runner.request.seed, chain=number + 1, init=init)
+        start = command.Start(seed=runner.job.seed, chain=number + 1, init=init)
         return runner.arguments(self._csv, start, draws=runner.settings.draws)
 
     def _going_on(self) -> list[str]:
@@ -193,7 +195,7 @@ class _StanChain:
             f"chain {number + 1} goes on after {draws:,} of {wanted:,} draws: from its last draw, with its step size "
             "and metric, and with a new random stream"
         )
-        seed = seed_of(runner.request.seed, number, origin.program)
+        seed = seed_of(runner.job.seed, number, origin.program)
         start = command.Start(seed=seed, chain=number + 1, init=write(self._scratch, origin.last))
         adapted = command.Adapted(
             step_size=origin.adaptation.step_size, metric=origin.adaptation.write(self._scratch)
@@ -235,7 +237,7 @@ class _StanChain:
             seconds = block.seconds("Sampling")
             if len(block.method["lp__"]):
                 stats = _stats(runner.settings, block)
-                self._place.put(draws, name_draws(runner.request.target, block.variables), stats)
+                self._place.put(draws, name_draws(runner.job.target, block.variables), stats)
                 origin = origin.after(block, stats, runner.ready.info.parameters)
                 draws += len(stats["lp"])
         if draws > before.draws:
@@ -252,13 +254,13 @@ class _StanChain:
                 self._recover()
 
 
-def _stats(settings: NutsSettings | HmcSettings, output: Output) -> dict[str, np.ndarray]:
+def _stats(settings: Nuts | Hmc, output: Output) -> dict[str, np.ndarray]:
     stats: dict[str, np.ndarray] = {
         name: output.method[column].astype(KINDS.get(name, np.float64))
         for column, name in STATS.items()
         if column in output.method
     }
-    if isinstance(settings, HmcSettings):
+    if isinstance(settings, Hmc):
         # CmdStan writes the integration time instead; the number of steps follows from it as in Stan's source.
         time = output.method["int_time__"]
         stats["n_steps"] = np.maximum(1, time / stats["step_size"]).astype(np.int64)

@@ -1,52 +1,146 @@
-"""Microcanonical Langevin Monte Carlo (Robnik et al. 2023), adjusted and unadjusted, on any target."""
+"""Microcanonical Langevin Monte Carlo: chains whose momentum has length one, whatever the density."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-import xarray as xr
-
-from onebasin.base.precision import precision
-from onebasin.base.settings import given_or_default
-from onebasin.models.target import Target
+from onebasin.base.settings import Count, Positive, Probability, WholeNumber, settings
 from onebasin.posteriors import schema
-from onebasin.posteriors.pointwise import LIMIT_MB
 
-from ..contract import method
-from ..definition import engine_for
-from ..mcmc.chains import ChainsRequest, RunChain
-from ..mcmc.sample import sample
-from ..runs.provenance import package_versions
-from .settings import GRADIENTS, MclmcSettings
+from ..contracts.engines import engine_for
+from ..contracts.method import Method, Running, called_as
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from onebasin.models.target import Target
+
+    from ..contracts.method import Found, Job
+
+GRADIENTS = 2
+"""Gradients that a step of the integrator takes."""
+NETWORKS_VARIANCE, OTHERS_VARIANCE = 0.03, 5e-4
+"""The default of `energy_variance`: of networks, and of any other model."""
+_WHERE = "onebasin.inference.microcanonical.runner:MclmcRunner"
 
 
-@method
-def mclmc(
-    target: Target,
-    *,
-    settings: MclmcSettings | None = None,
-    seed: int = 0,
-    checkpoint: str | Path | None = None,
-    predictive_mb: float = LIMIT_MB,
-    check_symmetry: bool = True,
-    progress: bool = False,
-) -> xr.DataTree:
+@settings
+class Mclmc(Method):
+    """Sample by microcanonical Langevin Monte Carlo.
+
+    Parameters
+    ----------
+    chains : int
+        Independent chains, each from a start of its own.
+    warmup : int
+        Iterations that tune each chain's step size and metric: integration steps, or transitions where adjusted.
+    draws : int
+        Draws kept of each chain.
+    thin : int
+        Iterations a kept draw. An integration step takes two gradients.
+    adjusted : bool
+        Whether trajectories are accepted or rejected (Metropolis), so that the draws have no bias of the step size; the
+        unadjusted chain keeps every step and has one, which falls with `energy_variance`.
+    energy_variance : float or None
+        Variance of a step's energy error per parameter, which the unadjusted chain's step size is tuned to: smaller is
+        less biased and slower. `None` for 0.03 with networks, whose modes have to be moved through, and 0.0005 with
+        other models, where it makes variances about 1 % too small.
+    target_acceptance : float
+        Mean acceptance probability that the adjusted chain's step size is tuned to, in (0, 1).
+    length : float or None
+        Way after which the momentum is forgotten, in units of the metric (the mean number of integration steps of an
+        adjusted trajectory times the step size); `None` for half the root of the number of parameters, or the whole
+        root where adjusted.
+    metric : {"auto", "diag", "unit"}
+        Whether coordinates are scaled by their standard deviations in the warmup. "auto" scales those of any model but
+        a network, whose short warmup misjudges them.
+    start_steps : int
+        Steps of Adam towards higher density that each chain begins with. More of them end in narrow modes, which a
+        chain is slow to leave.
+    learning_rate : float
+        Adam's first step size, which falls to zero along half a cosine.
+    init_radius : float
+        Starting points are uniform within +-init_radius in the unconstrained space; a network's are those of an
+        ensemble's members (`Ensemble.init` "he").
+    dtype : {"float64", "float32"}
+        Precision of the chains and of their draws.
+
+    Examples
+    --------
+    >>> ob.Mclmc(adjusted=True).target_acceptance
+    0.9
+    """
+
+    name: ClassVar[str] = "mclmc"
+    resumes: ClassVar[bool] = True
+    correlated: ClassVar[bool] = True
+    by_jax: ClassVar[bool] = True
+    engines: ClassVar = {"numpyro": _WHERE, "stan": _WHERE}
+    for_calibration: ClassVar = {"chains": 2, "warmup": 2000, "draws": 500}
+
+    chains: Count = 4
+    warmup: Count = 5000
+    draws: Count = 1000
+    thin: Count = 10
+    adjusted: bool = False
+    energy_variance: Positive | None = None
+    target_acceptance: Probability = 0.9
+    length: Positive | None = None
+    metric: Literal["auto", "diag", "unit"] = "auto"
+    start_steps: WholeNumber = 200
+    learning_rate: Positive = 5e-3
+    init_radius: Positive = 2.0
+    dtype: Literal["float64", "float32"] = "float64"
+
+    def run(self, job: Job[Any]) -> Found:
+        """Run the chains, and estimate the bias of their steps."""
+        from dataclasses import replace
+
+        from ..mcmc.sample import sample
+        from ..runs.provenance import package_versions
+
+        # Of a Stan program JAX too, which a NumPyro model's fingerprint has in it.
+        jax = ("jax", "jaxlib") if engine_for(job.target, None) == "stan" else ()
+        found = sample(job, package_versions("blackjax", *jax), GRADIENTS)
+        return found if self.adjusted else replace(found, finish=self._finish(job.target))
+
+    def _finish(self, target: Target) -> Any:
+        """Record what gradients at the draws say of the bias of their steps."""
+
+        def finish(posterior: xr.DataTree) -> None:
+            from onebasin.base.precision import precision
+
+            from ..density.network import density_of
+            from .step_bias import Identities
+
+            with precision(self.dtype):
+                found = Identities(density_of(target)).of(posterior)
+            if found is not None:
+                posterior.attrs[schema.STEIN_IDENTITIES] = schema.encode(found)
+
+        return finish
+
+
+@settings
+class _Call(Running, Mclmc):
+    """The keywords of `mclmc`."""
+
+
+@called_as(_Call)
+def mclmc(target: Target, **keywords: Any) -> xr.DataTree:
     """Sample a target's posterior with microcanonical Langevin Monte Carlo, by JAX.
 
     The log density is that of a NumPyro model, or of a Stan program by its library in this process.
 
     The momentum has length one, whatever the density, and is forgotten little by little; a step costs two gradients and
     none is rejected, so that a chain goes far for its gradients. Its step size leaves a bias in the draws, which
-    `MclmcSettings.energy_variance` governs and `MclmcSettings.adjusted` removes.
+    `Mclmc.energy_variance` governs and `Mclmc.adjusted` removes. Keywords are the fields of
+    `Mclmc` and the arguments of `infer`.
 
     Parameters
     ----------
-    settings : MclmcSettings, optional
-        Chains, iterations, tuning, precision; ``MclmcSettings()`` by default.
-    seed : int
-        From 0 to 2^32 - 1. The same seed gives the same draws; a chain depends on the seed and its number alone,
-        whatever the number of chains.
+    target : Target
+        The model conditioned on data.
 
     Returns
     -------
@@ -59,6 +153,8 @@ def mclmc(
 
     Raises
     ------
+    SymmetryError, InUse, WriteError
+        As `infer`.
     InferenceError
         If no starting point of finite log density is found.
     ValueError
@@ -81,49 +177,10 @@ def mclmc(
 
     Examples
     --------
-    >>> settings = ob.MclmcSettings(chains=2, warmup=2000, draws=200)
-    >>> posterior = ob.mclmc(network, settings=settings, seed=1)
+    >>> posterior = ob.mclmc(network, chains=2, warmup=2000, draws=200, seed=1)
     >>> posterior["posterior"]["W1"].shape
     (2, 200, 1, 2)
     """
-    settings = given_or_default(settings, MclmcSettings, taker="mclmc")
-    posterior = sample(
-        target,
-        "mclmc",
-        engine=None,
-        settings=settings,
-        seed=seed,
-        checkpoint=checkpoint,
-        predictive_mb=predictive_mb,
-        check_symmetry=check_symmetry,
-        progress=progress,
-        prepare=_prepare,
-        more=_versions(target),
-        gradients=GRADIENTS,
-    )
-    if not settings.adjusted and (found := _identities(target, settings, posterior)) is not None:
-        posterior.attrs[schema.STEIN_IDENTITIES] = schema.encode(found)
-    return posterior
+    from ..runs.run import run_by_keywords
 
-
-def _identities(
-    target: Target, settings: MclmcSettings, posterior: xr.DataTree
-) -> dict[str, Any] | None:
-    """What the draws say of the bias of their steps."""
-    from ..density.network import density_of
-    from .step_bias import Identities
-
-    with precision(settings.dtype):
-        return Identities(density_of(target)).of(posterior)
-
-
-def _versions(target: Target) -> dict[str, str]:
-    """What moves the chains; with a Stan program JAX too, which a NumPyro model's fingerprint has in it."""
-    by_stan = isinstance(target, Target) and engine_for(target, None) == "stan"
-    return package_versions("blackjax", *(("jax", "jaxlib") if by_stan else ()))
-
-
-def _prepare(request: ChainsRequest[MclmcSettings]) -> RunChain:
-    from .runner import MclmcRunner  # loads blackjax
-
-    return MclmcRunner(request)
+    return run_by_keywords(target, Mclmc, keywords)

@@ -19,12 +19,12 @@ from onebasin.base.seeds import Purpose, keys_for
 from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.target import Target
 
+from ..contracts.method import Job
 from ..density.network import density_of
-from ..mcmc.chains import ChainsRequest
 from ..mcmc.places import ChainPlace
 from ..mcmc.walk import Walk, rows
 from .dynamics import Adjusted, Advance, ChainState, Unadjusted
-from .settings import NETWORKS_VARIANCE, OTHERS_VARIANCE, MclmcSettings
+from .mclmc import NETWORKS_VARIANCE, OTHERS_VARIANCE, Mclmc
 from .start import climbed, first_points
 from .tuning import Tuner
 
@@ -41,8 +41,8 @@ class MclmcRunner:
 
     Parameters
     ----------
-    request : ChainsRequest
-        Its target has a NumPyro model; its settings are an `MclmcSettings`.
+    job : Job
+        Its method is `Mclmc`.
 
     Raises
     ------
@@ -54,17 +54,17 @@ class MclmcRunner:
 
     slices = (WARMUP_ROW, ROWS)
 
-    def __init__(self, request: ChainsRequest[MclmcSettings]) -> None:
-        self.settings = settings = resolved(request.settings, request.target)
-        self.bars = request.bars
+    def __init__(self, job: Job[Mclmc]) -> None:
+        self.settings = settings = resolved(job.method, job.target)
+        self.bars = job.bars
         with precision(settings.dtype):
-            density = density_of(request.target, request.bars.say)
-            check_size(density.size, request.target.name)
+            density = density_of(job.target, job.bars.say)
+            check_size(density.size, job.target.name)
             self._density = density  # a Stan program stays open as long as what calls it
             tuner = Tuner(settings, density.size)
             dynamics = (Adjusted if settings.adjusted else Unadjusted)(density.log_density, tuner)
-            keys = keys_for(Purpose.CHAIN, request.seed, settings.chains)
-            seeds, point = first_points(density, settings, request.seed)
+            keys = keys_for(Purpose.CHAIN, job.seed, settings.chains)
+            seeds, point = first_points(density, settings, job.seed)
 
             def begin(key_and_seed: tuple[jax.Array, jax.Array]) -> ChainState:
                 key, seed = key_and_seed
@@ -73,7 +73,7 @@ class MclmcRunner:
                 return ChainState(key, jnp.zeros((), jnp.int32), place, tuner.first())
 
             self._states = jax.jit(lambda of_all: jax.lax.map(begin, of_all))((keys, seeds))
-            check_starts(self._states, request.target.name)
+            check_starts(self._states, job.target.name)
             self.like = jax.eval_shape(lambda: self.start(0))
             lowered = jax.jit(Advance(dynamics, tuner, ROWS)).lower(self.like, 0, 1, 1)
             self._advance = lowered.compile()
@@ -107,7 +107,7 @@ class MclmcRunner:
             Walk(self, place, self.bars).run(cancel)
 
 
-def resolved(settings: MclmcSettings, target: Target) -> MclmcSettings:
+def resolved(settings: Mclmc, target: Target) -> Mclmc:
     """The settings with nothing left to the target's kind."""
     network = isinstance(target, NetworkTarget)
     metric, variance = settings.metric, settings.energy_variance

@@ -18,14 +18,14 @@ from onebasin.models.networks.bayesian import NetworkTarget
 from ..density.numpyro import NumpyroDensity
 from ..density.stan_vectors import StanVectors
 from ..density.start import random_starts
-from ..training.ensemble import he_values
-from .settings import MclmcSettings
+from ..training.members import he_values
+from .mclmc import Mclmc
 
 Vector = Float[Array, " param"]
 
 
 def first_points(
-    density: NumpyroDensity | StanVectors, settings: MclmcSettings, seed: int | jax.Array
+    density: NumpyroDensity | StanVectors, settings: Mclmc, seed: int | jax.Array
 ) -> tuple[jax.Array, Callable[[jax.Array], Vector]]:
     """What each chain's start is made of, (chain, ...), and how: traced, so that all is compiled at once.
 
@@ -42,9 +42,7 @@ def first_points(
     return random_starts(density, keys, settings.init_radius), lambda point: point
 
 
-def climbed(
-    density: NumpyroDensity | StanVectors, settings: MclmcSettings, point: Vector
-) -> Vector:
+def climbed(density: NumpyroDensity | StanVectors, settings: Mclmc, point: Vector) -> Vector:
     """Where Adam comes to, from a point, on the log density of all data."""
     if not settings.start_steps:
         return point

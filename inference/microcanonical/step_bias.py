@@ -20,7 +20,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from ..density.density import LogDensity
+from ..contracts.density import LogDensity
 
 BATCHES = 10
 """Runs of successive draws that each chain is cut into: the Monte Carlo error is that of their means."""

@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .settings import MclmcSettings
+from .mclmc import Mclmc
 
 FIRST_VARIANCE = 0.5
 """Variance of the energy error per parameter that the warmup begins with."""
@@ -77,13 +77,13 @@ class Tuner:
 
     Parameters
     ----------
-    settings : MclmcSettings
+    settings : Mclmc
         Settings, `metric` resolved.
     size : int
         Parameters.
     """
 
-    def __init__(self, settings: MclmcSettings, size: int) -> None:
+    def __init__(self, settings: Mclmc, size: int) -> None:
         self.settings, self.size = settings, size
         self.scaled = settings.metric == "diag"
         root = ADJUSTED_LENGTH if settings.adjusted else LENGTH

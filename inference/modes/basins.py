@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from pathlib import Path
 
 import jax.numpy as jnp
 import numpy as np
@@ -26,13 +25,14 @@ from onebasin.base.progress import ProgressBars
 from onebasin.base.seeds import Purpose
 from onebasin.models.target import Target
 
-from ..mcmc.chains import ChainsRequest, run_chains
+from ..contracts.method import Job
+from ..mcmc.chains import run_chains
 from ..mcmc.gathered import Gathered
 from ..mcmc.numpyro import ChainRunner, Course
-from ..mcmc.settings import NutsSettings
+from ..mcmc.nuts import Nuts
 from .bridge import Normal
 from .folding import Folding, Points, Vector
-from .settings import ModesSettings
+from .sample_modes import Modes
 from .tops import Top, highest_evidence
 
 PILOT_WARMUP, PILOT_DRAWS = 300, 200
@@ -122,7 +122,7 @@ def walk(
     target: Target,
     folding: Folding,
     starts: Points,
-    settings: NutsSettings,
+    settings: Nuts,
     *,
     seed: int,
     purpose: Purpose,
@@ -138,10 +138,10 @@ def walk(
         purpose,
         None if variances is None else jnp.asarray(variances),
     )
-    request = ChainsRequest(target, settings, seed, bars, Path())
+    job = Job(target, settings, "numpyro", seed, bars)
     gathered = Gathered(settings.chains, settings.draws)
     ended = run_chains(
-        lambda: ChainRunner(request, course),
+        lambda: ChainRunner(job, course),
         gathered,
         chains=settings.chains,
         draws=settings.draws,
@@ -158,7 +158,7 @@ def first_basins(
     target: Target,
     folding: Folding,
     tops: Sequence[Top],
-    settings: ModesSettings,
+    settings: Modes,
     *,
     seed: int,
     bars: ProgressBars,
@@ -220,7 +220,7 @@ def full_basins(
     target: Target,
     folding: Folding,
     basins: Sequence[Basin],
-    settings: ModesSettings,
+    settings: Modes,
     *,
     seed: int,
     bars: ProgressBars,

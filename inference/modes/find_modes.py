@@ -92,7 +92,7 @@ def find_modes(
     starts: int = 40,
     init_radius: float = 2.0,
     seed: int = 0,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> FoundModes:
     """Find the optima of a target's log density from many random points, modulo its symmetry.
 
@@ -109,8 +109,8 @@ def find_modes(
         They are uniform within +-init_radius in the unconstrained space.
     seed : int
         Of these points.
-    progress : bool
-        Whether to show progress.
+    progress : bool, optional
+        Whether to show progress; by default in terminals and notebooks.
 
     Returns
     -------

@@ -2,37 +2,58 @@
 
 from __future__ import annotations
 
-import xarray as xr
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from onebasin.base.settings import given_or_default
-from onebasin.models.target import Target
-from onebasin.posteriors.pointwise import LIMIT_MB
+from onebasin.base.settings import Count, settings
 
-from ..contract import method
-from .method import approximate
-from .settings import LaplaceSettings
+from ..contracts.method import Running, called_as
+from .settings import OptimumSearch
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from onebasin.models.target import Target
 
 
-@method
-def laplace(
-    target: Target,
-    *,
-    engine: str | None = None,
-    settings: LaplaceSettings | None = None,
-    seed: int = 0,
-    predictive_mb: float = LIMIT_MB,
-    check_symmetry: bool = True,
-    progress: bool = False,
-) -> xr.DataTree:
-    """Fit a Gaussian in the unconstrained space by the Hessian of the log density at its mode there.
+@settings
+class Laplace(OptimumSearch):
+    """Fit Laplace's approximation; `OptimumSearch` describes the fields that it shares with `Optimize`.
 
     Parameters
     ----------
-    engine : {"numpyro", "stan"}, optional
-        The Hessian by JAX, or CmdStan's `laplace`; by default the engine that
-        the target has a definition for, NumPyro where it has both.
-    settings : LaplaceSettings, optional
-        The search for the mode, and draws; ``LaplaceSettings()`` by default.
+    draws : int
+        Draws taken from the fitted approximation.
+
+    Examples
+    --------
+    >>> ob.Laplace(draws=4000).iterations
+    2000
+    """
+
+    name: ClassVar[str] = "laplace"
+    engines: ClassVar = {
+        "numpyro": "onebasin.inference.modes.numpyro:laplace",
+        "stan": "onebasin.inference.modes.stan:laplace",
+    }
+
+    draws: Count = 1000
+
+
+@settings
+class _Call(Running, Laplace):
+    """The keywords of `laplace`."""
+
+
+@called_as(_Call)
+def laplace(target: Target, **keywords: Any) -> xr.DataTree:
+    """Fit a Gaussian in the unconstrained space by the Hessian of the log density at its mode there.
+
+    Keywords are the fields of `Laplace` and the arguments of `infer`. The Hessian is by JAX, or by CmdStan's `laplace`.
+
+    Parameters
+    ----------
+    target : Target
+        The model conditioned on data.
 
     Returns
     -------
@@ -43,10 +64,10 @@ def laplace(
 
     Raises
     ------
+    TypeError, ValueError, SymmetryError, StanError
+        As `infer`.
     InferenceError
         If no optimum is found, or the curvature at it is not that of a peak.
-    StanError
-        If Stan cannot compile or run the program.
 
     References
     ----------
@@ -54,18 +75,10 @@ def laplace(
 
     Examples
     --------
-    >>> fit = ob.laplace(target, settings=ob.LaplaceSettings(draws=200), seed=1)
+    >>> fit = ob.laplace(target, draws=200, seed=1)
     >>> fit["variational"]["scale_tril"].shape
     (3, 3)
     """
-    return approximate(
-        target,
-        "laplace",
-        lambda chosen: chosen.laplace,
-        engine=engine,
-        settings=given_or_default(settings, LaplaceSettings, taker="laplace"),
-        seed=seed,
-        predictive_mb=predictive_mb,
-        check_symmetry=check_symmetry,
-        progress=progress,
-    )
+    from ..runs.run import run_by_keywords
+
+    return run_by_keywords(target, Laplace, keywords)

@@ -20,6 +20,7 @@ from onebasin.base.errors import InferenceError
 from onebasin.base.precision import precision
 from onebasin.base.seeds import Purpose, key_for, keys_for
 
+from ..contracts.method import Found, Job
 from ..density.network import numpyro_density_of
 from ..density.numpyro import NumpyroDensity
 from ..density.start import random_starts
@@ -27,8 +28,9 @@ from ..mcmc.optimum import BestOptimum, Optimum
 from ..variational.families.base import log_diagonal
 from ..variational.families.full_rank import FullRank
 from ..variational.result import draw_fit
-from .request import Approximation, ModeRequest
-from .settings import LaplaceSettings, OptimizeSettings
+from .approximation import approximation
+from .laplace import Laplace
+from .optimize import Optimize
 
 NEWTON_STEPS = 5
 EXACT = {"maxfun": 10**9, "ftol": 0.0, "gtol": 1e-9, "maxls": 50}
@@ -37,25 +39,25 @@ EXACT = {"maxfun": 10**9, "ftol": 0.0, "gtol": 1e-9, "maxls": 50}
 Vector = Float[Array, " param"]
 
 
-def optimize(request: ModeRequest[OptimizeSettings]) -> Approximation:
+def optimize(job: Job[Optimize]) -> Found:
     """Find the highest point of the log density, with or without the log Jacobian."""
-    with precision(request.settings.dtype):
-        density = numpyro_density_of(request.target)
-        with_jacobian = request.settings.jacobian
+    with precision(job.method.dtype):
+        density = numpyro_density_of(job.target)
+        with_jacobian = job.method.jacobian
 
         def height(vector: Vector) -> jax.Array:
             if with_jacobian:
                 return density.log_density(vector)
             return log_density(density.model, (), {}, density.constrain(vector))[0]
 
-        best = _search(density, height, request)
+        best = _search(density, height, job)
         values = density.quantities(density.unravel(jnp.asarray(best.vector)))
         lp = np.full((1, 1), -best.potential)
     draws = {name: np.asarray(value)[None, None] for name, value in values.items()}
-    return Approximation(draws, {"lp": lp}, best.is_flat)
+    return approximation(draws, {"lp": lp}, best.is_flat)
 
 
-def laplace(request: ModeRequest[LaplaceSettings]) -> Approximation:
+def laplace(job: Job[Laplace]) -> Found:
     """Fit a Gaussian by the mode and the Hessian there.
 
     Raises
@@ -63,24 +65,24 @@ def laplace(request: ModeRequest[LaplaceSettings]) -> Approximation:
     InferenceError
         If the Hessian at the optimum is not that of a peak.
     """
-    s = request.settings
+    s = job.method
     with precision(s.dtype):
-        density = numpyro_density_of(request.target)
-        best = _search(density, density.log_density, request)
+        density = numpyro_density_of(job.target)
+        best = _search(density, density.log_density, job)
         loc, lower = _peak(density, jnp.asarray(best.vector))
         if lower is None:
             raise InferenceError(
-                f"`target` {request.target.name!r} has no peak at its highest point that was found (log density "
+                f"`target` {job.target.name!r} has no peak at its highest point that was found (log density "
                 f"{-best.potential:.4g}), so that no Gaussian has its curvature; use `nuts`, or `advi`."
             )
         family = FullRank(density.size)
         params = {"loc": loc, "lower": log_diagonal(lower)}
-        key = key_for(Purpose.LAPLACE_DRAWS, request.seed)
+        key = key_for(Purpose.LAPLACE_DRAWS, job.seed)
         draws, lp, log_q = jax.jit(lambda p: draw_fit(density, family, p, key, s.draws))(params)
         described: dict[str, Any] = {
             n: (d, np.asarray(v)) for n, (d, v) in family.describe(params).items()
         }
-    return Approximation(
+    return approximation(
         {name: np.asarray(values)[None] for name, values in draws.items()},
         {"lp": np.asarray(lp)[None], "log_q": np.asarray(log_q)[None]},
         best.is_flat,
@@ -88,14 +90,14 @@ def laplace(request: ModeRequest[LaplaceSettings]) -> Approximation:
     )
 
 
-def _search(density: NumpyroDensity, height: Any, request: ModeRequest[Any]) -> Optimum:
+def _search(density: NumpyroDensity, height: Any, job: Job[Any]) -> Optimum:
     """The highest optimum from the starts that the settings ask for."""
-    s = request.settings
-    keys = keys_for(Purpose.OPTIMUM_START, request.seed, s.starts)
-    bar = request.bars.add("optimum", s.starts)
+    s = job.method
+    keys = keys_for(Purpose.OPTIMUM_START, job.seed, s.starts)
+    bar = job.bars.add("optimum", s.starts)
     search = BestOptimum(height, maxiter=s.iterations, **EXACT)
     starts = random_starts(density, keys, s.init_radius)
-    return search.best(starts, lambda done: request.bars.move(bar, done))
+    return search.best(starts, lambda done: job.bars.move(bar, done))
 
 
 def _peak(density: NumpyroDensity, vector: Vector) -> tuple[Vector, jax.Array | None]:

@@ -2,37 +2,61 @@
 
 from __future__ import annotations
 
-import xarray as xr
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from onebasin.base.settings import given_or_default
-from onebasin.models.target import Target
-from onebasin.posteriors.pointwise import LIMIT_MB
+from onebasin.base.settings import settings
 
-from ..contract import method
-from .method import approximate
-from .settings import OptimizeSettings
+from ..contracts.method import Running, called_as
+from .settings import OptimumSearch
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from onebasin.models.target import Target
 
 
-@method
-def optimize(
-    target: Target,
-    *,
-    engine: str | None = None,
-    settings: OptimizeSettings | None = None,
-    seed: int = 0,
-    predictive_mb: float = LIMIT_MB,
-    check_symmetry: bool = True,
-    progress: bool = False,
-) -> xr.DataTree:
-    """Find the highest point of a target's log density: a point estimate, and no posterior.
+@settings
+class Optimize(OptimumSearch):
+    """Find an optimum; `OptimumSearch` describes the fields that it shares with `Laplace`.
 
     Parameters
     ----------
-    engine : {"numpyro", "stan"}, optional
-        SciPy's L-BFGS-B on the NumPyro model, or CmdStan's L-BFGS; by default the engine that
-        the target has a definition for, NumPyro where it has both.
-    settings : OptimizeSettings, optional
-        Starting points, iterations, and whether the log Jacobian is added; ``OptimizeSettings()`` by default.
+    jacobian : bool
+        Whether the log Jacobian of the constraints is added, which gives the mode in the unconstrained space; without
+        it, as CmdStan has it, the mode in the variables' own.
+
+    Examples
+    --------
+    >>> ob.Optimize(jacobian=True).starts
+    4
+    """
+
+    name: ClassVar[str] = "optimize"
+    gives_posterior: ClassVar[bool] = False
+    engines: ClassVar = {
+        "numpyro": "onebasin.inference.modes.numpyro:optimize",
+        "stan": "onebasin.inference.modes.stan:optimize",
+    }
+
+    jacobian: bool = False
+
+
+@settings
+class _Call(Running, Optimize):
+    """The keywords of `optimize`."""
+
+
+@called_as(_Call)
+def optimize(target: Target, **keywords: Any) -> xr.DataTree:
+    """Find the highest point of a target's log density: a point estimate, and no posterior.
+
+    Keywords are the fields of `Optimize` and the arguments of `infer`. By SciPy's L-BFGS-B on the NumPyro model, or by
+    CmdStan's L-BFGS.
+
+    Parameters
+    ----------
+    target : Target
+        The model conditioned on data.
 
     Returns
     -------
@@ -43,10 +67,10 @@ def optimize(
 
     Raises
     ------
+    TypeError, ValueError, SymmetryError, StanError
+        As `infer`.
     InferenceError
         If no optimum is found.
-    StanError
-        If Stan cannot compile or run the program.
 
     References
     ----------
@@ -58,14 +82,6 @@ def optimize(
     >>> optimum["posterior"]["mu"].shape, optimum.attrs["converged"]
     ((1, 1, 2), 1)
     """
-    return approximate(
-        target,
-        "optimize",
-        lambda chosen: chosen.optimize,
-        engine=engine,
-        settings=given_or_default(settings, OptimizeSettings, taker="optimize"),
-        seed=seed,
-        predictive_mb=predictive_mb,
-        check_symmetry=check_symmetry,
-        progress=progress,
-    )
+    from ..runs.run import run_by_keywords
+
+    return run_by_keywords(target, Optimize, keywords)

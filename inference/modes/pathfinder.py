@@ -2,36 +2,73 @@
 
 from __future__ import annotations
 
-import xarray as xr
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from onebasin.base.settings import given_or_default
-from onebasin.models.target import Target
-from onebasin.posteriors.pointwise import LIMIT_MB
+from onebasin.base.settings import Count, Positive, settings
 
-from ..contract import method
-from .method import approximate
-from .settings import PathfinderSettings
+from ..contracts.method import Method, Running, called_as
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from onebasin.models.target import Target
 
 
-@method
-def pathfinder(
-    target: Target,
-    *,
-    engine: str = "stan",
-    settings: PathfinderSettings | None = None,
-    seed: int = 0,
-    predictive_mb: float = LIMIT_MB,
-    check_symmetry: bool = True,
-    progress: bool = False,
-) -> xr.DataTree:
-    """Fit Gaussians along the ways to optima, and draw from the best of each.
+@settings
+class Pathfinder(Method):
+    """Run Pathfinder (Zhang et al. 2022), with Stan's defaults.
 
     Parameters
     ----------
-    engine : {"stan"}
-        CmdStan's `pathfinder`; the target has to have a Stan side: a program of its own, or a network.
-    settings : PathfinderSettings, optional
-        Paths and draws; ``PathfinderSettings()`` by default.
+    paths : int
+        Paths of L-BFGS, each from a starting point of its own; with one, nothing is resampled.
+    draws : int
+        Draws kept, resampled from those of all paths by Pareto smoothed importance weights.
+    path_draws : int
+        Draws of each path, before they are resampled.
+    iterations : int
+        Most steps of L-BFGS of a path.
+    elbo_samples : int
+        Monte Carlo draws of an evaluation of the ELBO.
+    history : int
+        Steps by which the curvature is estimated.
+    init_radius : float
+        Starting points are uniform within +-init_radius in the unconstrained space.
+
+    Examples
+    --------
+    >>> ob.Pathfinder(paths=8).elbo_samples
+    25
+    """
+
+    name: ClassVar[str] = "pathfinder"
+    engines: ClassVar = {"stan": "onebasin.inference.modes.stan:pathfinder"}
+
+    paths: Count = 4
+    draws: Count = 1000
+    path_draws: Count = 1000
+    iterations: Count = 1000
+    elbo_samples: Count = 25
+    history: Count = 5
+    init_radius: Positive = 2.0
+
+
+@settings
+class _Call(Running, Pathfinder):
+    """The keywords of `pathfinder`."""
+
+
+@called_as(_Call)
+def pathfinder(target: Target, **keywords: Any) -> xr.DataTree:
+    """Fit Gaussians along the ways to optima, and draw from the best of each.
+
+    Keywords are the fields of `Pathfinder` and the arguments of `infer`. By CmdStan's `pathfinder`: the target needs a
+    Stan program of its own, or is a network.
+
+    Parameters
+    ----------
+    target : Target
+        The model conditioned on data.
 
     Returns
     -------
@@ -42,6 +79,8 @@ def pathfinder(
 
     Raises
     ------
+    TypeError, ValueError, SymmetryError
+        As `infer`.
     StanError
         If Stan cannot compile or run the program, or no path has come anywhere.
 
@@ -52,18 +91,10 @@ def pathfinder(
     Examples
     --------
     >>> schools = ob.stan_program("schools.stan", "schools.json")
-    >>> draws = ob.pathfinder(schools, settings=ob.PathfinderSettings(draws=200), seed=1)
+    >>> draws = ob.pathfinder(schools, draws=200, seed=1)
     >>> draws["posterior"]["theta"].shape
     (1, 200, 8)
     """
-    return approximate(
-        target,
-        "pathfinder",
-        lambda chosen: chosen.pathfinder,
-        engine=engine,
-        settings=given_or_default(settings, PathfinderSettings, taker="pathfinder"),
-        seed=seed,
-        predictive_mb=predictive_mb,
-        check_symmetry=check_symmetry,
-        progress=progress,
-    )
+    from ..runs.run import run_by_keywords
+
+    return run_by_keywords(target, Pathfinder, keywords)

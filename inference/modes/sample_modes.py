@@ -2,59 +2,99 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-import jax
-import jax.numpy as jnp
-import numpy as np
-import xarray as xr
-from jaxtyping import Float
+from onebasin.base.settings import Count, Positive, Probability, Several, settings
 
-from onebasin.base.precision import precision
-from onebasin.base.progress import ProgressBars
-from onebasin.base.seeds import Purpose
-from onebasin.base.settings import given_or_default
-from onebasin.models.target import Target
-from onebasin.posteriors.pointwise import LIMIT_MB
+from ..contracts.method import Method, Running, called_as
+from ..mcmc.nuts import Nuts
 
-from ..contract import method
-from ..runs.run import Found, Job, run
-from .assembly import LeftOut, WeighedModes, draws_by_weight, table
-from .basins import Basin, Regions, Walks, first_basins, full_basins
-from .bridge import Estimate, log_integral
-from .folding import Folding, Points
-from .settings import ModesSettings
-from .tops import Top, find_tops, highest_evidence
-from .weights import weigh
+if TYPE_CHECKING:
+    import xarray as xr
 
-AT_ONCE = 512
-"""Points at which a log density is computed together."""
+    from onebasin.models.target import Target
+
+_WHERE = "onebasin.inference.modes.by_mode:sampled"
 
 
-@method
-def sample_modes(
-    target: Target,
-    *,
-    settings: ModesSettings | None = None,
-    seed: int = 0,
-    predictive_mb: float = LIMIT_MB,
-    check_symmetry: bool = True,
-    progress: bool = False,
-) -> xr.DataTree:
-    """Sample a posterior mode by mode: chains in every mode that is found, weighed by bridge sampling.
-
-    For posteriors whose chains settle in unlike modes and never cross. Optima are sought from many random points; a
-    short chain from each distinct one, modulo the declared symmetry, shows which of them share a basin; NUTS samples
-    every basin; bridge sampling gives the integral of the density over each, all copies that the symmetry makes
-    included, with a standard error; and the draws are taken from the basins by their shares. By JAX, on a NumPyro model
-    or on a Stan program's library in this process.
+@settings
+class Modes(Method):
+    """Sample mode by mode.
 
     Parameters
     ----------
-    settings : ModesSettings, optional
-        Starts, chains of each mode, adaptation; ``ModesSettings()`` by default.
+    starts : int
+        Random points from which optima are sought, uniform within +-init_radius in the unconstrained space.
+    most : int
+        Modes that are sampled, those of the largest log evidence by their short chains; of the others it is said how
+        far below they lie.
+    chains : int
+        Chains of each mode, and of the posterior that is made of them.
+    warmup : int
+        Iterations of adaptation of each chain.
+    draws : int
+        Draws kept of each chain.
+    target_acceptance : float
+        Mean acceptance probability that step size adaptation aims at, in (0, 1).
+    metric : {"diag", "dense", "unit"}
+        Shape of the inverse mass matrix.
+    max_tree_depth : int
+        A trajectory has at most 2^max_tree_depth - 1 leapfrog steps.
+    init_radius : float
+        Starting points are uniform within +-init_radius in the unconstrained space.
+
+    Examples
+    --------
+    >>> ob.Modes(starts=100).most
+    8
+    """
+
+    name: ClassVar[str] = "modes"
+    by_jax: ClassVar[bool] = True
+    correlated: ClassVar[bool] = True
+    engines: ClassVar = {"numpyro": _WHERE, "stan": _WHERE}
+
+    starts: Count = 40
+    most: Count = 8
+    chains: Several = 4
+    warmup: Count = 1000
+    draws: Count = 1000
+    target_acceptance: Probability = 0.8
+    metric: Literal["diag", "dense", "unit"] = "diag"
+    max_tree_depth: Count = 10
+    init_radius: Positive = 2.0
+
+    def nuts(self, chains: int, *, warmup: int, draws: int) -> Nuts:
+        """Return the settings of some of the chains."""
+        return Nuts(
+            chains=chains,
+            warmup=warmup,
+            draws=draws,
+            target_acceptance=self.target_acceptance,
+            metric=self.metric,
+            max_tree_depth=self.max_tree_depth,
+        )
+
+
+@settings
+class _Call(Running, Modes):
+    """The keywords of `sample_modes`."""
+
+
+@called_as(_Call)
+def sample_modes(target: Target, **keywords: Any) -> xr.DataTree:
+    """Sample a posterior mode by mode: chains in every mode that is found, weighed by bridge sampling.
+
+    For posteriors whose chains settle in different modes and never cross. Optima are sought from many random points; a
+    short chain from each distinct one, modulo the declared symmetry, shows which of them share a basin; NUTS samples
+    every basin; bridge sampling gives the integral of the density over each, all copies that the symmetry makes
+    included, with a standard error; and the draws are taken from the basins by their shares. By JAX, on a NumPyro model
+    or on a Stan program's library in this process. Keywords are the fields of `Modes` and the arguments of `infer`.
+
+    Parameters
+    ----------
+    target : Target
+        The model conditioned on data.
 
     Returns
     -------
@@ -68,6 +108,8 @@ def sample_modes(
 
     Raises
     ------
+    TypeError, SymmetryError
+        As `infer`.
     InferenceError
         If no starting point of finite log density is found, or no optimum.
     ValueError
@@ -88,127 +130,10 @@ def sample_modes(
 
     Examples
     --------
-    >>> settings = ob.ModesSettings(starts=10, warmup=300, draws=300)
-    >>> posterior = ob.sample_modes(target, settings=settings, seed=1)
+    >>> posterior = ob.sample_modes(target, starts=10, warmup=300, draws=300, seed=1)
     >>> posterior["modes"]["weight"].shape, posterior["posterior"]["mu"].shape
     ((1,), (4, 300, 2))
     """
-    chosen = given_or_default(settings, ModesSettings, taker="sample_modes")
+    from ..runs.run import run_by_keywords
 
-    def work(job: Job) -> Found:
-        with precision("float64"):
-            return _sampled(target, chosen, job)
-
-    return run(
-        target,
-        "modes",
-        work,
-        engine=None,
-        settings=chosen,
-        amount=(chosen.chains, chosen.draws),
-        seed=seed,
-        predictive_mb=predictive_mb,
-        check_symmetry=check_symmetry,
-        progress=progress,
-    )
-
-
-def _sampled(target: Target, settings: ModesSettings, job: Job) -> Found:
-    folding = Folding.of(target, job.bars.say)
-    bar = job.bars.add("optima", settings.starts)
-    tops = find_tops(
-        target,
-        folding,
-        starts=settings.starts,
-        init_radius=settings.init_radius,
-        seed=job.seed,
-        done=lambda number: job.bars.move(bar, number),
-    )
-    short, pilots, lost = first_basins(
-        target, folding, tops.tops, settings, seed=job.seed, bars=ProgressBars(False)
-    )
-    kept, left = _foremost(short, pilots, settings.most)
-    left += _lost(tops.tops, lost)
-    amount = {"warmup": settings.warmup, "draws": settings.draws}
-    job.bars.expect(chains=len(kept) * settings.chains, **amount, at_once=settings.chains)
-    basins, walks = full_basins(target, folding, kept, settings, seed=job.seed, bars=job.bars)
-    modes = _weighed(folding, basins, job.seed)
-    lead = {"chains": settings.chains, "draws": settings.draws}
-    rng = np.random.default_rng([job.seed, int(Purpose.MODE_WEIGHTS), 1])
-    vectors, stats = draws_by_weight(modes, walks, **lead, rng=rng)
-    constrain = jax.jit(jax.vmap(lambda v: folding.density.quantities(folding.density.unravel(v))))
-    draws = _in_parts(constrain, vectors.reshape(-1, vectors.shape[-1]))
-    return Found(
-        {name: value.reshape(*lead.values(), *value.shape[1:]) for name, value in draws.items()},
-        stats,
-        {
-            "warmup_seconds": list(walks.warmup_seconds),
-            "sampling_seconds": list(walks.sampling_seconds),
-            "gradient_evaluations": int(walks.stats["n_steps"].sum()),
-            "max_tree_depth": settings.max_tree_depth,
-        },
-        modes=table(modes, walks, tops, left),
-    )
-
-
-def _foremost(
-    basins: Sequence[Basin], walks: Walks, most: int
-) -> tuple[tuple[Basin, ...], tuple[LeftOut, ...]]:
-    """The basins of the largest log evidence by their short chains, and what is left out.
-
-    Of a Gaussian, the mean log density and the entropy sum to the log of the integral.
-    """
-    heights = [
-        float(walks.stats["lp"][list(basin.chains)].mean()) + basin.normal.entropy
-        for basin in basins
-    ]
-    order = np.argsort(np.nan_to_num(heights, nan=-np.inf))[::-1]
-    kept = tuple(basins[n] for n in order[:most])
-    left = (LeftOut(heights[order[0]] - heights[n], basins[n].starts) for n in order[most:])
-    return kept, tuple(left)
-
-
-def _lost(tops: Sequence[Top], lost: Sequence[Top]) -> tuple[LeftOut, ...]:
-    """Optima that no chain stayed at, by Laplace's estimates of their integrals."""
-    highest = highest_evidence(tops)
-    return tuple(LeftOut(highest - top.log_evidence, top.starts) for top in lost)
-
-
-def _weighed(folding: Folding, basins: Sequence[Basin], seed: int) -> WeighedModes:
-    """The integral over every basin and all of its copies, and what share that is."""
-    rng = np.random.default_rng([seed, int(Purpose.MODE_WEIGHTS)])
-    regions = Regions(folding, tuple(basins))
-    heights = jax.jit(jax.vmap(folding.density.log_density))
-    found = []
-    for number, basin in enumerate(basins):
-
-        def density(points: Points, number: int = number) -> Float[np.ndarray, " point"]:
-            out = np.full(len(points), -np.inf)
-            inside = regions.inside(number, points)
-            if inside.any():
-                here = _in_parts(lambda v: {"lp": heights(v)}, points[inside])["lp"]
-                out[inside] = np.where(np.isfinite(here), here, -np.inf)
-            return out
-
-        own = basin.folded.copy()
-        flat = own.reshape(-1, own.shape[-1])
-        flat[regions.of(flat) != number] = np.nan  # a chain was elsewhere then
-        estimate = log_integral(density, own, rng)
-        found.append(Estimate(estimate.value + folding.log_order, estimate.error))
-    order = sorted(
-        range(len(found)), key=lambda n: -np.inf if math.isnan(found[n].value) else found[n].value
-    )[::-1]
-    estimates = tuple(found[n] for n in order)
-    ordered = Regions(folding, tuple(basins[n] for n in order))
-    return WeighedModes(ordered, estimates, weigh(estimates))
-
-
-def _in_parts(function: Any, points: Points) -> dict[str, np.ndarray]:
-    """Values of a compiled function at points, of as many at a time as it was compiled for."""
-    parts = []
-    for first in range(0, len(points), AT_ONCE):
-        here = points[first : first + AT_ONCE]
-        padded = np.concatenate([here, np.repeat(here[-1:], AT_ONCE - len(here), axis=0)])
-        values = function(jnp.asarray(padded))
-        parts.append({name: np.asarray(value)[: len(here)] for name, value in values.items()})
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    return run_by_keywords(target, Modes, keywords)

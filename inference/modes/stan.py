@@ -19,28 +19,29 @@ from onebasin.stan.output import read
 from onebasin.stan.program import ReadyProgram, make_ready, name_draws
 from onebasin.stan.run import run
 
+from ..contracts.method import Found, Job
 from ..mcmc.stan import SIGNIFICANT_FIGURES
 from ..mcmc.stan_start import Optimum, find_optimum, parameters_of, seeds_of, write
-from .request import Approximation, ModeRequest
-from .settings import LaplaceSettings, OptimizeSettings, PathfinderSettings
+from .approximation import approximation
+from .laplace import Laplace
+from .optimize import Optimize
+from .pathfinder import Pathfinder
 
 _ITERATION = re.compile(r"^iteration: (\d+)", re.MULTILINE)
 _NO_PEAK = "Hessian"
 
 
-def optimize(request: ModeRequest[OptimizeSettings]) -> Approximation:
+def optimize(job: Job[Optimize]) -> Found:
     """Find the highest point of the log density, with or without the log Jacobian."""
     with working_folder("optimize") as folder:
-        ready = make_ready(request.target, folder, progress=request.bars.say)
-        best = _search(ready, folder, request, jacobian=request.settings.jacobian)
+        ready = make_ready(job.target, folder, progress=job.bars.say)
+        best = _search(ready, folder, job, jacobian=job.method.jacobian)
     last = {name: values[-1:] for name, values in best.output.variables.items()}
     lp = best.output.method["lp__"][-1:]
-    return Approximation(
-        _chain(name_draws(request.target, last)), _chain({"lp": lp}), best.converged
-    )
+    return approximation(_chain(name_draws(job.target, last)), _chain({"lp": lp}), best.converged)
 
 
-def laplace(request: ModeRequest[LaplaceSettings]) -> Approximation:
+def laplace(job: Job[Laplace]) -> Found:
     """Draw from the Gaussian at the mode.
 
     Raises
@@ -48,38 +49,38 @@ def laplace(request: ModeRequest[LaplaceSettings]) -> Approximation:
     InferenceError
         If the Hessian at the optimum is not that of a peak.
     """
-    s = request.settings
+    s = job.method
     with working_folder("laplace") as folder:
-        ready = make_ready(request.target, folder, progress=request.bars.say)
-        best = _search(ready, folder, request, jacobian=True)
+        ready = make_ready(job.target, folder, progress=job.bars.say)
+        best = _search(ready, folder, job, jacobian=True)
         files = _files(ready, folder)
         mode = write(folder, parameters_of(ready, best))
-        arguments = command.laplace(files, mode, seed=request.seed, draws=s.draws)
-        watch = _watch(request, "draws", s.draws)
+        arguments = command.laplace(files, mode, seed=job.seed, draws=s.draws)
+        watch = _watch(job, "draws", s.draws)
         try:
             output = read(files.output, printed=run(ready, arguments, folder, watch=watch))
         except StanRunError as error:
             if _NO_PEAK not in str(error):
                 raise
             raise InferenceError(
-                f"`target` {request.target.name!r} has no peak at its highest point that was found (log density "
+                f"`target` {job.target.name!r} has no peak at its highest point that was found (log density "
                 f"{best.output.method['lp__'][-1]:.4g}), so that no Gaussian has its curvature; use `nuts`, or `advi`."
             ) from error
     stats = {"lp": output.method["log_p__"], "log_q": output.method["log_q__"]}
-    draws = name_draws(request.target, output.variables)
-    return Approximation(_chain(draws), _chain(stats), best.converged)
+    draws = name_draws(job.target, output.variables)
+    return approximation(_chain(draws), _chain(stats), best.converged)
 
 
-def pathfinder(request: ModeRequest[PathfinderSettings]) -> Approximation:
+def pathfinder(job: Job[Pathfinder]) -> Found:
     """Run all paths, and resample their draws where there are several."""
-    s = request.settings
+    s = job.method
     several = s.paths > 1
     with working_folder("pathfinder") as folder:
-        ready = make_ready(request.target, folder, progress=request.bars.say)
+        ready = make_ready(job.target, folder, progress=job.bars.say)
         files = _files(ready, folder)
         arguments = command.pathfinder(
             files,
-            command.Start(seed=request.seed, init=s.init_radius),
+            command.Start(seed=job.seed, init=s.init_radius),
             paths=s.paths,
             draws=s.draws,
             path_draws=s.path_draws if several else s.draws,
@@ -96,8 +97,8 @@ def pathfinder(request: ModeRequest[PathfinderSettings]) -> Approximation:
         "path": output.method["path__"].astype(np.int64),
     }
     ratios = [ratio for ratio in own if ratio.size]
-    return Approximation(
-        _chain(name_draws(request.target, output.variables)),
+    return approximation(
+        _chain(name_draws(job.target, output.variables)),
         _chain(stats),
         converged=len(ratios) == s.paths if several else True,
         variational=xr.Dataset({schema.LOG_RATIO: ("path_draw", np.concatenate(ratios))})
@@ -110,30 +111,28 @@ def _files(ready: ReadyProgram, folder: Path) -> command.Files:
     return command.Files(data=ready.data, output=folder / "draws.csv", digits=SIGNIFICANT_FIGURES)
 
 
-def _search(
-    ready: ReadyProgram, folder: Path, request: ModeRequest[Any], *, jacobian: bool
-) -> Optimum:
+def _search(ready: ReadyProgram, folder: Path, job: Job[Any], *, jacobian: bool) -> Optimum:
     """The highest optimum from the starts that the settings ask for; the first start is that of the seed."""
-    s = request.settings
-    bar = request.bars.add("optimum", s.starts)
+    s = job.method
+    bar = job.bars.add("optimum", s.starts)
     return find_optimum(
         ready,
         folder,
         init_radius=s.init_radius,
-        seeds=[request.seed, *seeds_of(request.seed, 0, s.starts - 1)],
+        seeds=[job.seed, *seeds_of(job.seed, 0, s.starts - 1)],
         iterations=s.iterations,
         jacobian=jacobian,
-        done=lambda number: request.bars.move(bar, number),
+        done=lambda number: job.bars.move(bar, number),
     )
 
 
-def _watch(request: ModeRequest[Any], what: str, total: int) -> Callable[[str], None]:
+def _watch(job: Job[Any], what: str, total: int) -> Callable[[str], None]:
     """Moves a bar by the iterations that are printed."""
-    bar = request.bars.add(what, total)
+    bar = job.bars.add(what, total)
 
     def watch(printed: str) -> None:
         if numbers := _ITERATION.findall(printed):
-            request.bars.move(bar, int(numbers[-1]))
+            job.bars.move(bar, int(numbers[-1]))
 
     return watch
 

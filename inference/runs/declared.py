@@ -13,9 +13,9 @@ from onebasin.models.symmetry.evidence import Evidence
 from onebasin.models.target import Target
 from onebasin.posteriors import schema
 
-from ..density.density import ValueDensity
+from ..contracts.density import ValueDensity
+from ..contracts.engines import density_by
 from ..density.symmetry import evidence_at_draws, hold
-from ..engines.engine import engine_named
 
 POINTS = 5
 """Random points at which the density is compared before a run."""
@@ -58,7 +58,7 @@ class Trial:
 
 
 def begin(
-    target: Target, *, engine: str, seed: int, progress: bool, wanted: bool = True
+    target: Target, *, engine: str, seed: int, progress: bool | None, wanted: bool = True
 ) -> Trial | None:
     """Hold a target's declared symmetry against its log density, before a run.
 
@@ -72,7 +72,7 @@ def begin(
         Whose definition is evaluated.
     seed : int
         Of points and elements; the run's draws do not depend on what is tried here.
-    progress : bool
+    progress : bool or None
         Whether to say what takes long.
     wanted : bool
         Whether to try anything.
@@ -92,6 +92,6 @@ def begin(
     if not wanted or not target.symmetry or target.is_network:
         return None
     with ProgressBars(progress) as bars, precision("float64"):
-        density = engine_named(engine).density(target, bars.say)
+        density = density_by(engine, target, bars.say)
         found = hold(target, density, points=POINTS, seed=seed)
     return Trial(target, density, seed, found.evidence)

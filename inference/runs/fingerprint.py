@@ -12,7 +12,6 @@ import hashlib
 import json
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,8 @@ from onebasin.base.errors import NoFingerprint
 from onebasin.base.notices import notice
 from onebasin.models.target import Target
 
-from ..definition import NUTPIE
+from ..contracts.engines import ENGINES, definition_of
+from ..contracts.method import Method, as_dict
 from .provenance import package_versions
 
 NUMPYRO_VERSIONS = ("onebasin", "jax", "jaxlib", "numpyro", "numpy", "optax", "scipy")
@@ -79,10 +79,10 @@ def _target(
         yield package_versions(*NUMPYRO_VERSIONS)
         return
     yield target.name, target.describe(), target.inputs, target.outputs
-    if engine == NUTPIE:
-        yield package_versions(NUTPIE)
+    if engine in ENGINES and (package := ENGINES[engine].package):
+        yield package_versions(package)
     by_stan = target.stan_program is not None or target.is_network
-    if by_stan and (engine == "stan" or target.numpyro_model is None):
+    if by_stan and (definition_of(target, engine) == "stan" or target.numpyro_model is None):
         yield _stan(target, progress), package_versions(*STAN_VERSIONS)
         return
     yield package_versions(*NUMPYRO_VERSIONS)
@@ -142,9 +142,13 @@ def _json(value: Any) -> str:
 
 
 def _say(value: Any) -> Any:
-    """A frozen dataclass by its fields, anything else as an array by every bit; `repr` rounds and leaves out."""
+    """A frozen dataclass by its fields, anything else as an array by every bit; `repr` rounds and leaves out.
+
+    A method has the name that its settings had in version 0.3, so that what was kept then is found.
+    """
     if hasattr(value, "__dataclass_fields__"):
-        return type(value).__name__, asdict(value)
+        name = type(value).__name__
+        return f"{name}Settings" if isinstance(value, Method) else name, as_dict(value)
     array = np.asarray(value)
     if array.dtype.hasobject:
         raise NoFingerprint(f"it depends on the Python object {type(value).__name__}")

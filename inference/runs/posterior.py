@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import xarray as xr
@@ -18,7 +19,7 @@ from onebasin.posteriors.pointwise import LIMIT_MB, DrawGroup, Values
 from onebasin.posteriors.scratch import close_with
 from onebasin.posteriors.writing import format_of, write_tree
 
-from ..definition import definition_of
+from ..contracts.engines import definition_of
 from .groups import beside
 from .origin import NOWHERE, Origin
 from .provenance import machine, versions
@@ -31,8 +32,7 @@ def build(
     attributes: Mapping[str, Any],
     *,
     origin: Origin = NOWHERE,
-    variational: xr.Dataset | None = None,
-    modes: xr.Dataset | None = None,
+    groups: Mapping[str, xr.Dataset] = MappingProxyType({}),
     predictive_mb: float = LIMIT_MB,
     folder: Path | None = None,
 ) -> xr.DataTree:
@@ -50,10 +50,8 @@ def build(
         How it was made: numbers and text, or anything that JSON can say.
     origin : Origin, optional
         What the target was made of when the run began; without it, nothing is computed beside the draws.
-    variational : Dataset, optional
-        Parameters and ELBO trace of a variational fit.
-    modes : Dataset, optional
-        Modes and their weights.
+    groups : mapping of str to Dataset
+        More groups: parameters and ELBO trace of a variational fit, modes and their weights.
     predictive_mb : float
         Megabytes that log likelihoods, predictions and log priors may take together; see `posteriors.pointwise`.
     folder : Path, optional
@@ -75,17 +73,15 @@ def build(
         limit_mb=predictive_mb,
         folder=folder,
     )
-    groups = {
+    whole = {
         schema.POSTERIOR: DrawGroup(rest.draws, {**target.dims, **origin.dims}).to_dataset(
             target.coords
         ),
         schema.SAMPLE_STATS: DrawGroup(stats).to_dataset(),
         **rest.datasets(target.coords),
+        **groups,
     }
-    for name, own in ((schema.VARIATIONAL, variational), (schema.MODES, modes)):
-        if own is not None:
-            groups[name] = own
-    tree = xr.DataTree.from_dict(groups)
+    tree = xr.DataTree.from_dict(whole)
     described = _describe(target, engine) | origin.attributes(rest.draws)
     if rest.left_out:
         described[schema.LEFT_OUT] = rest.left_out

@@ -1,104 +1,45 @@
-"""From a call of a method to a posterior: what every method on an engine does before and after its own work."""
+"""From a method and a target to a posterior: the only way into inference."""
 
 from __future__ import annotations
 
+import difflib
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import xarray as xr
 
-from onebasin.base.checks import check_seed
+from onebasin.base.checks import check_path, check_seed
 from onebasin.base.progress import ProgressBars
 from onebasin.models.target import Target, check_target
-from onebasin.posteriors.pointwise import Values, check_limit
+from onebasin.posteriors.pointwise import check_limit
 from onebasin.posteriors.scratch import close_with
 from onebasin.posteriors.storable import check_amount
 
-from ..definition import definition_of, engine_for
-from ..engines.engine import engine_named
+from ..contracts.engines import chosen, definition_of
+from ..contracts.method import LIMIT_MB, RUNNING, Job, Method
 from . import declared
 from .origin import origin_of
 from .posterior import build
 
 
-@dataclass(frozen=True)
-class Job:
-    """What a method's own work is given.
-
-    Attributes
-    ----------
-    engine : str
-        Who does it.
-    seed : int
-        Of everything that is random.
-    bars : ProgressBars
-        Where progress is shown.
-    """
-
-    engine: str
-    seed: int
-    bars: ProgressBars
-
-
-@dataclass(frozen=True)
-class Found:
-    """What a method's own work comes to.
-
-    Attributes
-    ----------
-    draws : mapping
-        Variable name to array (chain, draw, ...), in memory or on disk.
-    stats : mapping
-        Statistic name to array (chain, draw), likewise.
-    attributes : mapping
-        What the posterior says of this method, beside what it says of every one.
-    variational : Dataset or None
-        The group of that name.
-    modes : Dataset or None
-        The group of that name.
-    filed : DataTree or None
-        What holds the arrays that are on disk; it is closed with the posterior.
-    folder : Path or None
-        In which more can be laid down.
-    """
-
-    draws: Mapping[str, Values]
-    stats: Mapping[str, Values]
-    attributes: Mapping[str, Any] = field(default_factory=dict)
-    variational: xr.Dataset | None = None
-    modes: xr.Dataset | None = None
-    filed: xr.DataTree | None = None
-    folder: Path | None = None
-
-
 def run(
     target: Target,
-    method: str,
-    work: Callable[[Job], Found],
+    method: Method,
     *,
-    engine: str | None,
-    settings: Any,
-    amount: tuple[int, int],
-    seed: int,
-    predictive_mb: float,
-    check_symmetry: bool,
-    progress: bool,
+    engine: str | None = None,
+    seed: int = 0,
+    start: Mapping[str, Any] | None = None,
+    checkpoint: str | Path | None = None,
+    predictive_mb: float = LIMIT_MB,
+    check_symmetry: bool = True,
+    progress: bool | None = None,
 ) -> xr.DataTree:
-    """Hold the declared symmetry against the density, do the work, put the posterior together, and try its draws.
+    """Check what is asked for and the symmetry, do the method's work, put the posterior together, and check its draws.
 
-    Parameters
-    ----------
-    target, engine, settings, seed, predictive_mb, check_symmetry, progress
-        As `contract` says.
-    method : str
-        What the posterior's attribute `method` says.
-    work : callable
-        What is the method's own.
-    amount : tuple of int
-        Chains, and draws of each.
+    `infer` says what the arguments mean.
 
     Returns
     -------
@@ -106,22 +47,23 @@ def run(
         The posterior; its `wall_time` is that of the work, with what it compiles.
     """
     check_target(target)
-    engine = engine_for(target, engine)
-    engine_named(engine)  # refuses what is none
+    engine, implementation = chosen(target, type(method), engine)
     definition = definition_of(target, engine)
     seed, limit = check_seed(seed), check_limit(predictive_mb)
-    check_amount(*amount)
-    trial = declared.begin(
-        target, engine=definition, seed=seed, progress=progress, wanted=check_symmetry
-    )
+    kept = None if checkpoint is None else check_path("checkpoint", checkpoint)
+    _check_arguments(method, start=start, checkpoint=kept)
+    check_amount(*method.amount)
+    method.check(target, definition)
+    wanted = check_symmetry and not method.checks_symmetry
+    trial = declared.begin(target, engine=definition, seed=seed, progress=progress, wanted=wanted)
     started = time.perf_counter()
     with ProgressBars(progress) as bars:
         origin = origin_of(target, definition, bars.say)
-        found = work(Job(engine, seed, bars))
+        found = method.run(Job(target, method, engine, seed, bars, implementation, start, kept))
     how = {
         "engine": engine,
-        "method": method,
-        "settings": asdict(settings),
+        "method": method.label,
+        "settings": method.recorded(),
         "seed": seed,
         "wall_time": time.perf_counter() - started,
         **found.attributes,
@@ -132,8 +74,7 @@ def run(
         found.stats,
         how,
         origin=origin,
-        variational=found.variational,
-        modes=found.modes,
+        groups=found.groups,
         predictive_mb=limit,
         folder=found.folder,
     )
@@ -141,4 +82,55 @@ def run(
         close_with(tree, found.filed)
     if trial is not None:
         trial.end(tree)
+    if found.finish is not None:
+        found.finish(tree)
     return tree
+
+
+def run_by_keywords(target: Target, method: type[Method], given: Mapping[str, Any]) -> xr.DataTree:
+    """Run a method by the keywords of its function: fields of its class, and arguments of `infer`.
+
+    Raises
+    ------
+    TypeError
+        If a keyword is none of them.
+    """
+    if "settings" in given:
+        from .former import by_settings
+
+        given = by_settings(method, given)
+    how = {name: value for name, value in given.items() if name in RUNNING}
+    return run(target, made(method, {n: v for n, v in given.items() if n not in how}), **how)
+
+
+def made(method: type[Method], given: Mapping[str, Any]) -> Method:
+    """Make a method of its fields.
+
+    Raises
+    ------
+    TypeError
+        If it has no such field; the message lists what may be given.
+    """
+    known = [field.name for field in fields(method)]
+    for name in given:
+        if name not in known:
+            near = difflib.get_close_matches(name, [*known, *RUNNING], n=1)
+            hint = f" Did you mean `{near[0]}`?" if near else ""
+            raise TypeError(
+                f"`{name}` is no argument of {method.name}; it takes {', '.join([*known, *RUNNING])}.{hint}"
+            )
+    return method(**given)
+
+
+def _check_arguments(
+    method: Method, *, start: Mapping[str, Any] | None, checkpoint: Path | None
+) -> None:
+    """Refuse arguments that a method has no use for."""
+    if start is not None and not method.takes_start:
+        raise ValueError(
+            f"`start` is given, but {method.name} does not take one; leave it out, or use `advi` or `symmetrised_vi`."
+        )
+    if checkpoint is not None and not method.resumes:
+        raise ValueError(
+            f"`checkpoint` is {str(checkpoint)!r}, but {method.name} keeps nothing before it ends; leave it out."
+        )

@@ -15,7 +15,7 @@ from onebasin.base.precision import precision
 from onebasin.models.target import Target
 from onebasin.stan.program import definition
 
-from ..definition import defined_by
+from ..contracts.engines import defined_by
 from ..density.values import NumpyroValues
 from .measuring import SearchedDensity
 

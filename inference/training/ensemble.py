@@ -9,62 +9,80 @@ that of the optima which training reaches, and R-hat or ESS say nothing about th
 
 from __future__ import annotations
 
-import math
-import time
-from dataclasses import asdict
-from functools import partial
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-import jax
-import jax.numpy as jnp
-import numpy as np
-import numpyro  # noqa: F401 - whole, before a part of it
-import xarray as xr
-from numpyro.handlers import seed as seeded
-from numpyro.handlers import trace
+from onebasin.base.settings import Count, settings
 
-from onebasin.base.checks import check_seed
-from onebasin.base.precision import precision
-from onebasin.base.progress import ProgressBars
-from onebasin.base.seeds import Purpose, keys_for
-from onebasin.base.settings import given_or_default
-from onebasin.models.networks.bayesian import NetworkTarget
-from onebasin.models.networks.likelihood import Gaussian
-from onebasin.models.target import Target, check_target
-from onebasin.posteriors.pointwise import LIMIT_MB, check_limit
+from ..contracts.method import Method, Running, called_as
+from .settings import Train
 
-from ..contract import method
-from ..density.network import prior_model
-from ..runs.checkpoint import keeper_in
-from ..runs.fingerprint import fingerprint
-from ..runs.origin import origin_of
-from ..runs.posterior import build
-from .batches import check_batches
-from .settings import EnsembleSettings
-from .train import Trained, train
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from onebasin.models.target import Target
 
 
-@method
-def ensemble(
-    target: Target,
-    *,
-    settings: EnsembleSettings | None = None,
-    seed: int = 0,
-    checkpoint: str | Path | None = None,
-    predictive_mb: float = LIMIT_MB,
-    progress: bool = False,
-) -> xr.DataTree:
+@settings
+class Ensemble(Train, Method):
+    """Train a deep ensemble; `Train` describes the fields that it shares with `train`.
+
+    Parameters
+    ----------
+    members : int
+        Networks, each trained from a start of its own.
+    init : {"he", "prior"}
+        Where training starts: free weights ~ N(0, 2 / inputs of the unit) (He et al. 2015), free biases zero, the
+        noise at the scale of its prior and what is constrained drawn from its prior; or everything drawn from the
+        prior. N(0, 1) weights on many inputs saturate a wide network, so that "prior" then trains slowly.
+
+    Examples
+    --------
+    >>> ob.Ensemble(members=5).epochs
+    1000
+    """
+
+    name: ClassVar[str] = "ensemble"
+    gives_posterior: ClassVar[bool] = False
+    engines: ClassVar = {"numpyro": "onebasin.inference.training.members:trained"}
+    needs: ClassVar = frozenset({"network"})
+    resumes: ClassVar[bool] = True
+
+    members: Count = 10
+    init: Literal["he", "prior"] = "he"
+
+    @property
+    def amount(self) -> tuple[int, int]:
+        """One chain, whose draws are the members."""
+        return 1, self.members
+
+    def check(self, target: Target, engine: str) -> None:
+        """Refuse what is no network, and a batch larger than the data."""
+        from .batches import check_batches
+
+        if not target.is_network:
+            raise ValueError(
+                f"`target` is {target.name!r}, which is no network; an ensemble trains networks, so give "
+                "BayesianNetwork(...).condition(x, y)."
+            )
+        check_batches(target, self.batch_size)
+
+
+@settings
+class _Call(Running, Ensemble):
+    """The keywords of `ensemble`."""
+
+
+@called_as(_Call)
+def ensemble(target: Target, **keywords: Any) -> xr.DataTree:
     """Train a deep ensemble of a network on the NumPyro engine.
+
+    Keywords are the fields of `Ensemble` and the arguments of `infer`. A member depends on the seed and its number
+    alone.
 
     Parameters
     ----------
     target : NetworkTarget
         Network and data: `BayesianNetwork.condition(x, y)`.
-    settings : EnsembleSettings, optional
-        Members, starts, epochs, batches, steps, objective, precision; ``EnsembleSettings()`` by default.
-    seed : int
-        Of the starts and the batches, from 0 to 2^32 - 1; a member depends on the seed and its number alone.
 
     Returns
     -------
@@ -75,8 +93,10 @@ def ensemble(
 
     Raises
     ------
+    TypeError, InferenceError, InUse, WriteError
+        As `infer`.
     ValueError
-        If the target is no network, the seed is out of range, or the batch is larger than the data.
+        As `infer`, and if the target is no network, or the batch is larger than the data.
 
     Notes
     -----
@@ -90,88 +110,10 @@ def ensemble(
 
     Examples
     --------
-    >>> members = ob.ensemble(network, settings=ob.EnsembleSettings(members=4, epochs=200), seed=1)
+    >>> members = ob.ensemble(network, members=4, epochs=200, seed=1)
     >>> members["posterior"]["W1"].shape, members["training"]["loss"].shape
     ((1, 4, 1, 2), (4, 200))
     """
-    check_target(target)
-    if not isinstance(target, NetworkTarget):
-        raise ValueError(
-            f"`target` is {target.name!r}, which is no network; an ensemble trains networks, so give "
-            "BayesianNetwork(...).condition(x, y)."
-        )
-    settings = given_or_default(settings, EnsembleSettings, taker="ensemble")
-    seed, limit = check_seed(seed), check_limit(predictive_mb)
-    check_batches(target, settings.batch_size)
-    started = time.perf_counter()
-    mark = partial(
-        fingerprint, target, engine="numpyro", method="ensemble", settings=settings, seed=seed
-    )
-    with ProgressBars(progress) as bars:
-        bar = bars.add(f"ensemble of {settings.members}", settings.epochs)
-        trained = train(
-            target,
-            first_values(target, settings, seed),
-            settings,
-            seed,
-            keeper=keeper_in(checkpoint, mark),
-            watch=lambda epochs: bars.move(bar, epochs),
-        )
-    return _tree(target, trained, settings, seed, time.perf_counter() - started, limit)
+    from ..runs.run import run_by_keywords
 
-
-def first_values(
-    target: NetworkTarget, settings: EnsembleSettings, seed: int
-) -> dict[str, np.ndarray]:
-    """Where training starts: natural values (member, ...)."""
-    with precision(settings.dtype):
-        keys = keys_for(Purpose.MEMBER_START, seed, settings.members)
-        draw = he_values if settings.init == "he" else _prior
-        values = jax.jit(jax.vmap(lambda key: draw(target, key)))(keys)  # one kernel, not a dozen
-        return {name: np.asarray(value) for name, value in values.items()}
-
-
-def _prior(target: NetworkTarget, key: jax.Array) -> dict[str, jax.Array]:
-    sites = trace(seeded(prior_model(target), key)).get_trace()
-    return {name: site["value"] for name, site in sites.items()}
-
-
-def he_values(target: NetworkTarget, key: jax.Array) -> dict[str, jax.Array]:
-    """Values of one network: He et al. 2015 where a weight is free; `EnsembleSettings.init` says the rest."""
-    key_prior, key_weights = jax.random.split(key)
-    values = _prior(target, key_prior)
-    model = target.model
-    for number, layer in enumerate(model.network.layers):
-        if layer.weight and not (layer.hidden and model.parametrisation.unit_norm):
-            shape, dtype = values[layer.weight].shape, values[layer.weight].dtype
-            noise = jax.random.normal(jax.random.fold_in(key_weights, number), shape, dtype)
-            values[layer.weight] = noise * math.sqrt(2 / layer.in_dim)
-        if layer.bias and not (layer.hidden and model.parametrisation.biases == "ordered"):
-            values[layer.bias] = jnp.zeros_like(values[layer.bias])
-    if isinstance(model.likelihood, Gaussian) and model.infers_noise:
-        values["sigma"] = jnp.full_like(values["sigma"], model.likelihood.noise_scale)
-    return values
-
-
-def _tree(
-    target: NetworkTarget,
-    trained: Trained,
-    settings: EnsembleSettings,
-    seed: int,
-    seconds: float,
-    predictive_mb: float,
-) -> xr.DataTree:
-    how: dict[str, Any] = {
-        "engine": "numpyro",
-        "method": "ensemble",
-        "settings": asdict(settings),
-        "seed": seed,
-        "wall_time": seconds,
-        "gradient_evaluations": settings.members * trained.steps,
-    }
-    draws = {name: value[None] for name, value in trained.values.items()}
-    stats = {"lp": trained.log_density[None]}
-    origin = origin_of(target, "numpyro")
-    tree = build(target, draws, stats, how, origin=origin, predictive_mb=predictive_mb)
-    tree["training"] = xr.DataTree(xr.Dataset({"loss": (("member", "epoch"), trained.losses)}))
-    return tree
+    return run_by_keywords(target, Ensemble, keywords)

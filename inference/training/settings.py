@@ -1,4 +1,4 @@
-"""Settings of training and of deep ensembles."""
+"""Settings of training."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from onebasin.base.settings import Count, Positive, settings
 
 
 @settings
-class TrainSettings:
-    """How a network is trained: minibatch Adam on the log density.
+class Train:
+    """Train networks by minibatch Adam on the log density.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class TrainSettings:
 
     Examples
     --------
-    >>> ob.TrainSettings(epochs=200, batch_size=32).schedule
+    >>> ob.Train(epochs=200, batch_size=32).schedule
     'cosine'
     """
 
@@ -40,26 +40,3 @@ class TrainSettings:
     schedule: Literal["constant", "cosine"] = "cosine"
     objective: Literal["posterior", "likelihood"] = "posterior"
     dtype: Literal["float64", "float32"] = "float64"
-
-
-@settings
-class EnsembleSettings(TrainSettings):
-    """Settings of a deep ensemble.
-
-    Parameters
-    ----------
-    members : int
-        Networks, each trained from a start of its own.
-    init : {"he", "prior"}
-        Where training starts: free weights ~ N(0, 2 / inputs of the unit) (He et al. 2015), free biases zero, the
-        noise at the scale of its prior and what is constrained drawn from its prior; or everything drawn from the
-        prior. N(0, 1) weights on many inputs saturate a wide network, so that "prior" then trains slowly.
-
-    Examples
-    --------
-    >>> ob.EnsembleSettings(members=5).epochs
-    1000
-    """
-
-    members: Count = 10
-    init: Literal["he", "prior"] = "he"

@@ -30,7 +30,7 @@ from ..density.network import NetworkDensity
 from ..density.start import given_start
 from ..runs.checkpoint import Keeper, Kept
 from .batches import Batches, check_batches
-from .settings import TrainSettings
+from .settings import Train
 
 
 @dataclass(frozen=True, repr=False)
@@ -93,7 +93,7 @@ class State(NamedTuple):
 def train(
     target: NetworkTarget,
     start: Mapping[str, Any],
-    settings: TrainSettings | None = None,
+    settings: Train | None = None,
     seed: int = 0,
     *,
     same_batches: bool = False,
@@ -109,8 +109,8 @@ def train(
         Network and data: `BayesianNetwork.condition(x, y)`.
     start : mapping of str to array (member, ...)
         Every variable in its natural space: one network a member.
-    settings : TrainSettings, optional
-        Epochs, batches, steps, objective, precision; ``TrainSettings()`` by default.
+    settings : Train, optional
+        Epochs, batches, steps, objective, precision; ``Train()`` by default.
     seed : int
         Of the order of batches, from 0 to 2^32 - 1. A member's order depends on the seed and its number alone.
     same_batches : bool
@@ -142,12 +142,12 @@ def train(
     Examples
     --------
     >>> start = {name: np.full((3, *shape), 0.1) for name, shape in network.model.network.shapes.items()}
-    >>> trained = ob.train(network, start, ob.TrainSettings(epochs=100), seed=1)
+    >>> trained = ob.train(network, start, ob.Train(epochs=100), seed=1)
     >>> trained.losses.shape
     (3, 100)
     """
     check_class("target", target, NetworkTarget, remedy="give a network's condition(x, y)")
-    settings = given_or_default(settings, TrainSettings, taker="train")
+    settings = given_or_default(settings, Train, taker="train")
     seed = check_seed(seed)
     check_batches(target, settings.batch_size)
     if record_every is not None and (record_every < 1 or keeper is not None):
@@ -198,7 +198,7 @@ class Trainer:
     def __init__(
         self,
         target: NetworkTarget,
-        settings: TrainSettings,
+        settings: Train,
         seed: int,
         members: int,
         same_batches: bool,
@@ -247,7 +247,7 @@ class Trainer:
         return State(optax.apply_updates(state.points, updates), adam), loss
 
 
-def _learning_rate(settings: TrainSettings, batches: Batches) -> optax.ScalarOrSchedule:
+def _learning_rate(settings: Train, batches: Batches) -> optax.ScalarOrSchedule:
     if settings.schedule == "constant":
         return settings.learning_rate
     steps = settings.epochs * batches.per_epoch

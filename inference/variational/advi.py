@@ -2,53 +2,127 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-import numpy as np
-import xarray as xr
+from onebasin.base.settings import Count, NonNegative, Positive, Share, settings
 
-from onebasin.base.checks import choose
-from onebasin.base.settings import given_or_default
-from onebasin.models.target import Target
-from onebasin.posteriors.pointwise import LIMIT_MB
+from ..contracts.method import Method, Running, called_as
 
-from ..contract import method
-from ..engines.engine import engine_named
-from ..runs.run import Found, Job, run
-from .families.table import GAUSSIANS
-from .fit import FitRequest
-from .settings import AdviSettings
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from onebasin.models.target import Target
 
 
-@method
-def advi(
-    target: Target,
-    *,
-    family: str = "meanfield",
-    engine: str | None = None,
-    settings: AdviSettings | None = None,
-    start: Mapping[str, Any] | None = None,
-    seed: int = 0,
-    predictive_mb: float = LIMIT_MB,
-    check_symmetry: bool = True,
-    progress: bool = False,
-) -> xr.DataTree:
-    """Fit a Gaussian in the unconstrained space by maximising the ELBO.
+@settings
+class Advi(Method):
+    """Fit a Gaussian by automatic differentiation variational inference (Kucukelbir et al. 2017).
 
     Parameters
     ----------
     family : {"meanfield", "fullrank"}
         Diagonal or full covariance.
-    engine : {"numpyro", "stan"}, optional
-        Our own Gaussian families with Adam, or Stan's own algorithm; by default the engine that
-        the target has a definition for, NumPyro where it has both.
-    settings : AdviSettings, optional
-        Optimiser, stopping rule, draws; ``AdviSettings()`` by default.
-    start : mapping of str to array, optional
-        Value (...) of every variable at which the mean starts, with its shape in one draw, in its natural space: the
-        mean of an aligned posterior, for one. Without it, the fit starts at random.
+    iterations : int
+        Most gradient steps of the optimiser.
+    gradient_samples : int
+        Monte Carlo draws of a gradient.
+    elbo_samples : int
+        Monte Carlo draws of an evaluation of the ELBO.
+    evaluate_every : int
+        Gradient steps between evaluations of the ELBO.
+    tolerance : float
+        The optimiser stops when the mean or the median relative change of the ELBO over the last evaluations falls
+        below it; 0 for never (NumPyro).
+    draws : int
+        Draws taken from the fitted approximation.
+    learning_rate : float
+        Adam's first step size (NumPyro); Stan searches its own.
+    schedule : {"exponential", "cosine", "constant"}
+        Whether the step size falls to a hundredth over all iterations, to zero along half a cosine, or stays (NumPyro).
+    anneal : float
+        Share of the iterations, from 0 to 1, over which the weight of the divergence from the prior rises from 0 to 1;
+        until then the stopping rule waits (NumPyro).
+    batch_size : int or None
+        Observations in each gradient, drawn anew without replacement for every pass over the data and weighted up to
+        all of them; `None` for all. Networks on the NumPyro engine only. The ELBO is always that of all data.
+    local_reparametrisation : bool or None
+        Whether layers' values are drawn instead of weights, and the weights' divergence from the prior is in closed
+        form; None: where it applies (a mean-field approximation of a network with free weights, on the NumPyro engine).
+    init : {"random", "he"}
+        Where the mean starts without a `start`: uniform within +-2 in the unconstrained space; or, of a network
+        (NumPyro), with free weights as He et al. 2015 have it.
+    init_scale : float
+        Standard deviation at the start, in every direction (NumPyro); Stan starts at 1.
+    trace_parameters : bool
+        Whether means and standard deviations are recorded at every evaluation too (NumPyro).
+    dtype : {"float64", "float32"}
+        Precision of the NumPyro engine.
+
+    Examples
+    --------
+    >>> ob.Advi(iterations=20_000).draws
+    1000
+    >>> layers = ob.Advi(gradient_samples=64, local_reparametrisation=True, anneal=0.5)
+    """
+
+    name: ClassVar[str] = "advi"
+    engines: ClassVar = {
+        "numpyro": "onebasin.inference.variational.numpyro:fit",
+        "stan": "onebasin.inference.variational.stan:fit",
+    }
+    takes_start: ClassVar[bool] = True
+    apart: ClassVar = ("family",)
+    numpyro_alone: ClassVar = frozenset(
+        {"dtype", "init_scale", "learning_rate", "schedule", "anneal"}
+    )
+    networks_alone: ClassVar = frozenset(
+        {"batch_size", "init", "local_reparametrisation", "trace_parameters"}
+    )
+
+    family: Literal["meanfield", "fullrank"] = "meanfield"
+    iterations: Count = 10_000
+    gradient_samples: Count = 10
+    elbo_samples: Count = 100
+    evaluate_every: Count = 100
+    tolerance: NonNegative = 0.001
+    draws: Count = 1000
+    learning_rate: Positive = 0.02
+    schedule: Literal["exponential", "cosine", "constant"] = "exponential"
+    anneal: Share = 0.0
+    batch_size: Count | None = None
+    local_reparametrisation: bool | None = False
+    init: Literal["random", "he"] = "random"
+    init_scale: Positive = 0.1
+    trace_parameters: bool = False
+    dtype: Literal["float64", "float32"] = "float64"
+
+    @property
+    def label(self) -> str:
+        """What a posterior's attribute `method` says."""
+        return f"advi-{self.family}"
+
+    @property
+    def word(self) -> str:
+        """The family, by which studies know it."""
+        return self.family
+
+
+@settings
+class _Call(Running, Advi):
+    """The keywords of `advi`."""
+
+
+@called_as(_Call)
+def advi(target: Target, **keywords: Any) -> xr.DataTree:
+    """Fit a Gaussian in the unconstrained space by maximising the ELBO.
+
+    Keywords are the fields of `Advi` and the arguments of `infer`. By our own Gaussian families with Adam in NumPyro,
+    or by Stan's own algorithm.
+
+    Parameters
+    ----------
+    target : Target
+        The model conditioned on data.
 
     Returns
     -------
@@ -56,14 +130,15 @@ def advi(
         One chain of draws from the fit, every variable as (1, draw, ...), with `lp` and `log_q` (1, draw) in nats, each
         up to a constant; and the group `variational` with `elbo (evaluation)` in nats at `iteration (evaluation)`, and
         of the NumPyro engine `loc (param)` with `scale (param)` or `scale_tril (param, param_bis)`. Attribute
-        `converged` says whether the stopping rule was met within `settings.iterations`.
+        `converged` says whether the stopping rule was met within `iterations`.
 
     Raises
     ------
+    TypeError, SymmetryError
+        As `infer`.
     ValueError
-        If a word is unknown, the seed out of range, the target has no definition for the engine, `start` does not fit
-        it, a batch is asked for where there is no network or is larger than the data, or a setting does not fit the
-        target, the family or the engine.
+        As `infer`, and if `start` does not fit the target, a batch is asked for where there is no network
+        or is larger than the data, or a field does not fit the target, the family or the engine.
     AdviFailed
         If every attempt of Stan's failed; the message says so in one line.
     StanError
@@ -80,45 +155,10 @@ def advi(
 
     Examples
     --------
-    >>> settings = ob.AdviSettings(iterations=2000, draws=200)
-    >>> fit = ob.advi(target, family="fullrank", settings=settings, seed=1)
+    >>> fit = ob.advi(target, family="fullrank", iterations=2000, draws=200, seed=1)
     >>> fit["posterior"]["mu"].shape, fit["variational"]["loc"].shape
     ((1, 200, 2), (3,))
     """
-    choose("family", family, GAUSSIANS)
-    chosen = given_or_default(settings, AdviSettings, taker="advi")
+    from ..runs.run import run_by_keywords
 
-    def work(job: Job) -> Found:
-        fit = engine_named(job.engine).fit(
-            FitRequest(target, family, chosen, start, job.seed, job.bars)
-        )
-        how: dict[str, Any] = {
-            "gradient_evaluations": fit.gradient_evaluations,
-            "converged": int(fit.converged),
-            "attempts": fit.attempts,
-        }
-        if start is not None:
-            how["start"] = _digest(start)
-        return Found(fit.draws, fit.stats, how, fit.variational)
-
-    return run(
-        target,
-        f"advi-{family}",
-        work,
-        engine=engine,
-        settings=chosen,
-        amount=(1, chosen.draws),
-        seed=seed,
-        predictive_mb=predictive_mb,
-        check_symmetry=check_symmetry,
-        progress=progress,
-    )
-
-
-def _digest(start: Mapping[str, Any]) -> str:
-    """SHA-256 of the given values, in the order of their names."""
-    digest = hashlib.sha256()
-    for name in sorted(start):
-        values = np.ascontiguousarray(start[name], np.float64)
-        digest.update(f"{name}{values.shape}".encode() + values.tobytes())
-    return digest.hexdigest()
+    return run_by_keywords(target, Advi, keywords)

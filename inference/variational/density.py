@@ -25,7 +25,7 @@ from ..mutual_information import bethe, exact, sinkhorn
 from .families.base import Family, Parameters
 from .fitted import SYMMETRISED, fitted
 from .layout import Layout
-from .settings import SymmetrisedSettings
+from .symmetrised import Symmetrised
 from .term import MAX_EXACT, Information
 
 
@@ -95,7 +95,7 @@ def average_log_density(
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """The log density of q, and below and above log q^G, of points (point, param)."""
     base = family.log_density(p, points)
-    information = Information(layout, family, "none", SymmetrisedSettings())
+    information = Information(layout, family, "none", Symmetrised())
     if not information.by_parts or layout.overlaps:
         if not information.enumerable:
             raise ValueError(

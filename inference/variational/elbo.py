@@ -22,7 +22,7 @@ from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.networks.local_reparametrisation import sample_outputs
 from onebasin.models.target import Target
 
-from ..density.density import Values
+from ..contracts.density import Values
 from ..density.network import NetworkDensity, outputs_log_likelihood
 from ..density.numpyro import NumpyroDensity
 from ..density.stan_vectors import StanVectors

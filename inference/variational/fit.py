@@ -1,69 +1,69 @@
-"""What a variational method hands back, and when its optimiser may stop."""
+"""What ADVI hands back, and when its optimiser may stop."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from onebasin.base.progress import ProgressBars
-from onebasin.models.target import Target
+from onebasin.posteriors import schema
 
-from .settings import AdviSettings
+from ..contracts.method import Found, Job
+from .advi import Advi
 
 WINDOW = 10
 """Evaluations of the ELBO whose relative changes decide whether to stop."""
 
 
-@dataclass(frozen=True)
-class FitRequest:
-    """What ADVI is asked for.
+def found_by_advi(
+    job: Job[Advi],
+    draws: dict[str, np.ndarray],
+    stats: dict[str, np.ndarray],
+    variational: xr.Dataset,
+    *,
+    converged: bool,
+    gradient_evaluations: int,
+    attempts: Sequence[Mapping[str, Any]] = (),
+) -> Found:
+    """Put a fitted approximation together.
 
-    Attributes
+    Parameters
     ----------
-    target, family, settings, start, seed
-        As of `inference.advi`.
-    bars : ProgressBars
-        Where progress is shown.
-    """
-
-    target: Target
-    family: str
-    settings: AdviSettings
-    start: Mapping[str, Any] | None
-    seed: int
-    bars: ProgressBars
-
-
-@dataclass(frozen=True)
-class VariationalFit:
-    """A fitted approximation.
-
-    Attributes
-    ----------
-    draws : dict
-        Variable name to array (1, draw, ...).
-    stats : dict
-        ``lp`` and ``log_q``, (1, draw).
+    job : Job
+        The fit.
+    draws : dict of str to array (chain, draw, ...)
+        By variable.
+    stats : dict of str to array (chain, draw)
+        ``lp`` and ``log_q``.
     variational : Dataset
         ELBO trace and, where the engine gives them, the parameters.
     converged : bool
         Whether the stopping rule was met.
     gradient_evaluations : int
         Gradients of the log density that the optimiser took.
-    attempts : list of dict
-        What was tried.
+    attempts : sequence of mapping
+        Each attempt, where an engine makes several.
     """
+    how: dict[str, Any] = {
+        "gradient_evaluations": gradient_evaluations,
+        "converged": int(converged),
+        "attempts": list(attempts),
+    }
+    if job.start is not None:
+        how["start"] = _digest(job.start)
+    return Found(draws, stats, how, {schema.VARIATIONAL: variational})
 
-    draws: dict[str, np.ndarray]
-    stats: dict[str, np.ndarray]
-    variational: xr.Dataset
-    converged: bool
-    gradient_evaluations: int
-    attempts: list[dict[str, Any]] = field(default_factory=list)
+
+def _digest(start: Mapping[str, Any]) -> str:
+    """SHA-256 of the given values, in the order of their names."""
+    digest = hashlib.sha256()
+    for name in sorted(start):
+        values = np.ascontiguousarray(start[name], np.float64)
+        digest.update(f"{name}{values.shape}".encode() + values.tobytes())
+    return digest.hexdigest()
 
 
 def has_settled(elbo: Sequence[float], tolerance: float) -> bool:

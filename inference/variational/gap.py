@@ -145,7 +145,7 @@ def mixture_gap(
     --------
     >>> network = ob.BayesianNetwork(ob.Network(1, (3,), 1, "tanh"))
     >>> target = network.condition(x, np.sin(x))
-    >>> fit = ob.advi(target, settings=ob.AdviSettings(iterations=200, draws=10))
+    >>> fit = ob.advi(target, iterations=200, draws=10)
     >>> gap = ob.mixture_gap(target, fit)
     >>> bool(0 <= gap.total.lower <= np.log(2**3 * 6))
     True

@@ -32,8 +32,8 @@ from onebasin.models.symmetry.blocks import axes_of, equal_modes
 from onebasin.models.symmetry.group import Group
 from onebasin.models.target import Target
 
+from ..contracts.density import Values
 from ..density.charts import Softmax, is_simplex
-from ..density.density import Values
 from ..density.network import density_of
 from ..density.numpyro import NumpyroDensity
 from ..density.stan_vectors import StanVectors

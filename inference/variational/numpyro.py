@@ -25,18 +25,19 @@ from onebasin.base.seeds import Purpose, key_for, keys_for
 from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.target import Target
 
+from ..contracts.method import Found, Job
 from ..density.network import NetworkDensity, numpyro_density_of
 from ..density.numpyro import NumpyroDensity
 from ..density.start import given_start, random_starts
 from ..runs.checkpoint import Keeper
 from ..training.batches import Batches, check_batches
+from .advi import Advi
 from .elbo import Data, Objective, applies_locally
 from .families.base import Parameters, sample
 from .families.table import GAUSSIANS
-from .fit import FitRequest, VariationalFit, elbo_trace
+from .fit import elbo_trace, found_by_advi
 from .optimise import Optimiser, annealed, divergence_weight, step_sizes
 from .result import draw_fit, parameter_traces
-from .settings import AdviSettings
 from .starts import he_starts
 
 INIT_RADIUS = 2.0
@@ -45,7 +46,7 @@ INIT_RADIUS = 2.0
 LogDensity = Callable[[jax.Array], jax.Array]
 
 
-def fit(request: FitRequest) -> VariationalFit:
+def fit(job: Job[Advi]) -> Found:
     """Fit the approximation.
 
     Raises
@@ -55,15 +56,15 @@ def fit(request: FitRequest) -> VariationalFit:
     AdviFailed
         If the ELBO becomes infinite or undefined.
     """
-    target, settings, seed, bars = request.target, request.settings, request.seed, request.bars
+    target, settings, seed, bars = job.target, job.method, job.seed, job.bars
     check_batches(target, settings.batch_size)
-    check_init(target, settings, request.start)
+    check_init(target, settings, job.start)
     # Refused before the model is run; the answer does not depend on the family's size.
-    local = applies_locally(target, GAUSSIANS[request.family](1), settings.local_reparametrisation)
+    local = applies_locally(target, GAUSSIANS[settings.family](1), settings.local_reparametrisation)
     with precision(settings.dtype):
         density = numpyro_density_of(target)
-        family = GAUSSIANS[request.family](density.size)
-        loc = _means(request, density)
+        family = GAUSSIANS[settings.family](density.size)
+        loc = _means(job, density)
         key_steps, key_elbo, key_draws = jax.random.split(jax.random.key(seed), 3)
         elbo = PlainElbo(
             Objective(density, family, local, keep_noise=True),
@@ -82,16 +83,17 @@ def fit(request: FitRequest) -> VariationalFit:
         described = {n: (d, np.asarray(v)) for n, (d, v) in family.describe(params).items()}
         described |= parameter_traces(family, found.recorded)
     trace = elbo_trace(found.iteration, found.elbo[:, 0])
-    return VariationalFit(
-        draws={name: np.asarray(values)[None] for name, values in draws.items()},
-        stats={"lp": np.asarray(lp)[None], "log_q": np.asarray(log_q)[None]},
-        variational=xr.Dataset(trace | described),
+    return found_by_advi(
+        job,
+        {name: np.asarray(values)[None] for name, values in draws.items()},
+        {"lp": np.asarray(lp)[None], "log_q": np.asarray(log_q)[None]},
+        xr.Dataset(trace | described),
         converged=bool(found.settled[0]),
         gradient_evaluations=int(found.iteration[-1]) * settings.gradient_samples,
     )
 
 
-def check_init(target: Target, settings: AdviSettings, start: object = None) -> None:
+def check_init(target: Target, settings: Advi, start: object = None) -> None:
     """Refuse He's start where there is no network.
 
     Raises
@@ -106,23 +108,21 @@ def check_init(target: Target, settings: AdviSettings, start: object = None) -> 
         )
 
 
-def _means(request: FitRequest, density: NumpyroDensity) -> jax.Array:
+def _means(job: Job[Advi], density: NumpyroDensity) -> jax.Array:
     """Where the mean starts: (fit, param) of one fit."""
-    settings, seed = request.settings, request.seed
-    if request.start is not None:
-        return given_start(density, request.start)[None]
+    settings, seed = job.method, job.seed
+    if job.start is not None:
+        return given_start(density, job.start)[None]
     if settings.init == "he":
-        assert isinstance(request.target, NetworkTarget), "checked before"
-        return he_starts(request.target, density, fits=1, dtype=settings.dtype, seed=seed)
+        assert isinstance(job.target, NetworkTarget), "checked before"
+        return he_starts(job.target, density, fits=1, dtype=settings.dtype, seed=seed)
     return random_starts(density, keys_for(Purpose.POINT, seed, 1), INIT_RADIUS)
 
 
 class PlainElbo(Optimiser):
     """Trains one fit; carries its key from step to step."""
 
-    def __init__(
-        self, objective: Objective, settings: AdviSettings, key_batches: jax.Array
-    ) -> None:
+    def __init__(self, objective: Objective, settings: Advi, key_batches: jax.Array) -> None:
         super().__init__(
             objective.family,
             step_sizes(settings.schedule, settings.learning_rate, settings.iterations),

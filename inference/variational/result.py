@@ -13,11 +13,11 @@ import xarray as xr
 from onebasin.base.seeds import Purpose, keys_for
 from onebasin.posteriors import schema
 
-from ..density.density import Values
+from ..contracts.density import Values
+from ..contracts.method import Found
 from ..density.numpyro import NumpyroDensity
 from ..density.stan_vectors import StanVectors
 from .families.base import Family, Parameters, sample
-from .fit import VariationalFit
 from .optimise import Optimised
 from .symmetrised_elbo import SymmetrisedElbo
 
@@ -25,7 +25,7 @@ Described = Mapping[str, tuple[tuple[str, ...], jax.Array]]
 """Parameters of a family under their names in files, with their axes."""
 
 
-def finish(optimiser: SymmetrisedElbo, optimised: Optimised, seed: int) -> VariationalFit:
+def finish(optimiser: SymmetrisedElbo, optimised: Optimised, seed: int) -> Found:
     """Draws (chain, draw, ...), their statistics, and the group `variational`."""
     s, params, density = optimiser.settings, optimised.params, optimiser.objective.density
     keys = keys_for(Purpose.FIT_DRAWS, seed, s.fits)
@@ -56,12 +56,14 @@ def finish(optimiser: SymmetrisedElbo, optimised: Optimised, seed: int) -> Varia
     dataset = xr.Dataset(variables)
     for name, side in _sides(optimiser.information.side).items():
         dataset[name].attrs["side"] = side
-    return VariationalFit(
-        draws={name: np.asarray(v) for name, v in values.items()},
-        stats={"lp": np.asarray(lp), "log_q": np.asarray(log_q)},
-        variational=dataset,
-        converged=bool(np.all(optimised.settled)),
-        gradient_evaluations=int(optimised.iteration[-1]) * s.samples * s.fits,
+    return Found(
+        {name: np.asarray(v) for name, v in values.items()},
+        {"lp": np.asarray(lp), "log_q": np.asarray(log_q)},
+        {
+            "gradient_evaluations": int(optimised.iteration[-1]) * s.samples * s.fits,
+            "converged": int(np.all(optimised.settled)),
+        },
+        {schema.VARIATIONAL: dataset},
     )
 
 

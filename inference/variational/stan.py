@@ -31,12 +31,13 @@ from onebasin.stan.program import make_ready, name_draws
 from onebasin.stan.run import run
 from onebasin.stan.translation import ProgramInfo
 
+from ..contracts.method import Found, Job
 from ..density.network import density_of
 from ..density.start import check_names, given_start
 from ..mcmc.stan import SIGNIFICANT_FIGURES
 from ..mcmc.stan_start import write
-from .fit import FitRequest, VariationalFit, elbo_trace
-from .settings import AdviSettings
+from .advi import Advi
+from .fit import elbo_trace, found_by_advi
 
 OURS: Mapping[str, tuple[Any, ...]] = {
     "local_reparametrisation": (False, None),
@@ -78,7 +79,7 @@ ATTEMPTS = (
 )
 
 
-def fit(request: FitRequest) -> VariationalFit:
+def fit(job: Job[Advi]) -> Found:
     """Fit the approximation.
 
     Raises
@@ -88,10 +89,10 @@ def fit(request: FitRequest) -> VariationalFit:
     AdviFailed
         If all attempts failed.
     """
-    target, settings, bars = request.target, request.settings, request.bars
+    target, settings, bars = job.target, job.method, job.bars
     _check(settings)
     tried: list[dict[str, Any]] = []
-    bar = bars.add(f"ADVI {request.family}", settings.iterations)
+    bar = bars.add(f"ADVI {settings.family}", settings.iterations)
 
     def watch(printed: str) -> None:
         if numbers := _ITERATION.findall(printed):
@@ -100,8 +101,8 @@ def fit(request: FitRequest) -> VariationalFit:
     with working_folder("advi") as place:
         ready = make_ready(target, place, progress=bars.say)
         init = None
-        if request.start is not None:
-            init = write(place, init_values(target, ready.info, request.start))
+        if job.start is not None:
+            init = write(place, init_values(target, ready.info, job.start))
         for number, attempt in enumerate(ATTEMPTS):
             folder = place / str(number)
             folder.mkdir()
@@ -112,21 +113,21 @@ def fit(request: FitRequest) -> VariationalFit:
                     diagnostics=folder / "elbo.csv",
                     digits=SIGNIFICANT_FIGURES,
                 )
-                arguments = _arguments(request, attempt, init, files)
+                arguments = _arguments(job, attempt, init, files)
                 told = _Told(watch)
                 printed = run(ready, arguments, folder, watch=told)
                 output = read(files.output, printed=printed)
-                return _read(target, output, folder, settings, told.converged, tried, attempt)
+                return _read(job, output, folder, told.converged, tried, attempt)
             except StanRunError as error:
                 tried.append({**asdict(attempt), "error": _cause(error)})
     raise AdviFailed(
-        f"Stan's {request.family} ADVI failed on {target.name!r} in all {len(tried)} attempts (searched and smaller "
+        f"Stan's {settings.family} ADVI failed on {target.name!r} in all {len(tried)} attempts (searched and smaller "
         f"eta, other starts); the last time: {tried[-1]['error']}.",
         tried,
     )
 
 
-def _check(settings: AdviSettings) -> None:
+def _check(settings: Advi) -> None:
     """Refuse what Stan's own algorithm does not have."""
     if settings.batch_size is not None:
         raise ValueError(
@@ -168,12 +169,12 @@ def init_values(target: Target, info: ProgramInfo, start: Mapping[str, Any]) -> 
 
 
 def _arguments(
-    request: FitRequest, attempt: Attempt, init: Path | None, files: command.Files
+    job: Job[Advi], attempt: Attempt, init: Path | None, files: command.Files
 ) -> list[str]:
-    s, seed = request.settings, (request.seed + attempt.seed_offset) % 2**32
+    s, seed = job.method, (job.seed + attempt.seed_offset) % 2**32
     start = command.Start(seed=seed, init=init or attempt.init_radius)
     return command.variational(
-        request.family,
+        s.family,
         files,
         start,
         iterations=s.iterations,
@@ -193,24 +194,24 @@ def _cause(error: StanRunError) -> str:
 
 
 def _read(
-    target: Target,
+    job: Job[Advi],
     output: Output,
     folder: Path,
-    settings: AdviSettings,
     converged: bool,
     tried: list[dict[str, Any]],
     attempt: Attempt,
-) -> VariationalFit:
-    draws, lp, log_q = _draws(target, output)
+) -> Found:
+    draws, lp, log_q = _draws(job.target, output)
     if not all(np.isfinite(values).all() for values in draws.values()):
         raise StanRunError("Error: the fitted approximation has draws that are not finite.")
     iteration, elbo = _read_elbo(folder / "elbo.csv")
-    return VariationalFit(
-        draws={name: values[None] for name, values in draws.items()},
-        stats={"lp": lp[None], "log_q": log_q[None]},
-        variational=xr.Dataset(elbo_trace(iteration, elbo)),
+    return found_by_advi(
+        job,
+        {name: values[None] for name, values in draws.items()},
+        {"lp": lp[None], "log_q": log_q[None]},
+        xr.Dataset(elbo_trace(iteration, elbo)),
         converged=converged,
-        gradient_evaluations=(iteration[-1] if iteration else 0) * settings.gradient_samples,
+        gradient_evaluations=(iteration[-1] if iteration else 0) * job.method.gradient_samples,
         attempts=[*tried, {**asdict(attempt), "error": ""}],
     )
 

@@ -11,8 +11,8 @@ from jaxtyping import Array, Float
 from onebasin.models.networks.bayesian import NetworkTarget
 
 from ..density.numpyro import NumpyroDensity
-from ..training.ensemble import first_values
-from ..training.settings import EnsembleSettings
+from ..training.ensemble import Ensemble
+from ..training.members import first_values
 
 
 def he_starts(
@@ -23,7 +23,7 @@ def he_starts(
     dtype: Literal["float64", "float32"],
     seed: int,
 ) -> Float[Array, "fit param"]:
-    """Unconstrained points: weights as He et al. 2015 have it, the rest as `EnsembleSettings.init` says."""
-    made = EnsembleSettings(members=fits, init="he", dtype=dtype)
+    """Unconstrained points: weights as He et al. 2015 have it, the rest as `Ensemble.init` says."""
+    made = Ensemble(members=fits, init="he", dtype=dtype)
     values = {n: jnp.asarray(v) for n, v in first_values(target, made, seed).items()}
     return jax.vmap(density.unconstrain)(values)

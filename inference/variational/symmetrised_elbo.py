@@ -22,7 +22,7 @@ from ..training.batches import Batches
 from .elbo import Data, Objective
 from .families.base import Parameters, sample
 from .optimise import Optimiser, annealed, divergence_weight, step_sizes
-from .settings import SymmetrisedSettings
+from .symmetrised import Symmetrised
 from .term import Information
 
 
@@ -35,7 +35,7 @@ class SymmetrisedElbo(Optimiser):
         The ELBO without symmetry.
     information : Information
         What symmetry adds.
-    settings : SymmetrisedSettings
+    settings : Symmetrised
         Steps, draws, batches.
     seed : int
         Of noise and batches.
@@ -45,7 +45,7 @@ class SymmetrisedElbo(Optimiser):
         self,
         objective: Objective,
         information: Information,
-        settings: SymmetrisedSettings,
+        settings: Symmetrised,
         seed: int | jax.Array,
     ) -> None:
         super().__init__(

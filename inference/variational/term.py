@@ -42,7 +42,7 @@ from ..mutual_information.layers import layered_interval
 from .families.base import Family, Parameters
 from .families.mean_field import MeanField
 from .layout import Columns, Element, Layout
-from .settings import SymmetrisedSettings
+from .symmetrised import Symmetrised
 
 MAX_EXACT = 12
 """Up to so many parts "auto" takes the exact permanent in training."""
@@ -64,7 +64,7 @@ class Information:
     layout: Layout
     family: Family
     choice: str
-    settings: SymmetrisedSettings
+    settings: Symmetrised
 
     @property
     def by_parts(self) -> bool:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from onebasin.base.errors import StudyError
-from onebasin.inference import AdviSettings, NutsSettings
+from onebasin.inference import Advi, Nuts
 from onebasin.models import NetworkTarget
 from onebasin.truth.problems.relu_networks import (
     PAPERS,
@@ -23,12 +23,12 @@ QUICK_SPLITS = 1
 MAX_SPLITS = 99
 WHY_SPLITS = 5
 """Splits on which the variations run that show what makes the difference."""
-NUTS = NutsSettings(chains=4, warmup=500, draws=1000)
+NUTS = Nuts(chains=4, warmup=500, draws=1000)
 """Trees reach depth 10 in every draw, and need it: at depth 8 the worst R-hat of a prediction was 1.24, at depth 10
 1.02 (split 1, free weights, two chains of 500 draws after 300 of warmup, float64). It still depends on the chains: with
 600 draws of two others, in float32, one test point had 1.33."""
-QUICK = NutsSettings(chains=2, warmup=150, draws=150, max_tree_depth=8)
-ADVI = AdviSettings(iterations=20_000, gradient_samples=1, elbo_samples=20)
+QUICK = Nuts(chains=2, warmup=150, draws=150, max_tree_depth=8)
+ADVI = Advi(iterations=20_000, gradient_samples=1, elbo_samples=20)
 """Many steps of one draw each. On split 1, free weights, a mean-field fit had a test MSE of 3.6 (standardised) after
 2,000 steps of four draws and of 0.17 after 15,000 of one; a full-rank one, of 282,000 numbers, of 10^7 after 2,000."""
 QUICK_ADVI = replace(ADVI, iterations=500)
@@ -43,8 +43,8 @@ class Config:
     splits: int
     engines: tuple[str, ...]
     parametrisations: tuple[str, ...]
-    nuts: NutsSettings = field(default_factory=lambda: NUTS)
-    advi: AdviSettings = field(default_factory=lambda: ADVI)
+    nuts: Nuts = field(default_factory=lambda: NUTS)
+    advi: Advi = field(default_factory=lambda: ADVI)
     why_splits: int = 0
 
     def __post_init__(self) -> None:

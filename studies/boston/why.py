@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from onebasin.inference import NutsSettings
+from onebasin.inference import Nuts
 from onebasin.models import NormalPrior
 
 from .. import lab
@@ -56,7 +56,7 @@ class Variation:
             return NormalPrior((1.0, norm), (1 / norm, 1.0))
         return NormalPrior((1 / norm, 1.0)) if self.norm < 0 else NormalPrior()
 
-    def settings(self, nuts: NutsSettings) -> NutsSettings:
+    def settings(self, nuts: Nuts) -> Nuts:
         """Change the sampler's settings."""
         if self.short:
             nuts = replace(nuts, warmup=min(SHORT, nuts.warmup), draws=min(SHORT, nuts.draws))

@@ -11,7 +11,7 @@ import numpy as np
 
 from onebasin.analysis.alignment.quantity import aligned_quantity
 from onebasin.analysis.gaussian.distillation import DistillationSettings
-from onebasin.inference import AdviSettings, MclmcSettings, NutsSettings, SymmetrisedSettings
+from onebasin.inference import Advi, Mclmc, Nuts, Symmetrised
 from onebasin.inference.calibration.drawn import simulated
 from onebasin.inference.calibration.family import Family
 from onebasin.models import BayesianNetwork, Gaussian, Network, NormalPrior, Parametrisation
@@ -62,12 +62,12 @@ class Config:
     simulations: int
     families: tuple[str, ...]
     engines: tuple[str, ...]
-    nuts: NutsSettings
-    networks: NutsSettings
-    from_optima: NutsSettings
-    mclmc: MclmcSettings
-    advi: AdviSettings
-    symmetrised: SymmetrisedSettings
+    nuts: Nuts
+    networks: Nuts
+    from_optima: Nuts
+    mclmc: Mclmc
+    advi: Advi
+    symmetrised: Symmetrised
     distilled: DistillationSettings
 
     def settings_of(self, family: str, method: str) -> Calibrating:
@@ -86,23 +86,21 @@ class Config:
         return Calibrating(self.simulations, how, self.distilled if method == "distilled" else None)
 
 
-_PROGRAMS = NutsSettings(chains=2, warmup=250, draws=250, target_acceptance=0.9, max_tree_depth=8)
+_PROGRAMS = Nuts(chains=2, warmup=250, draws=250, target_acceptance=0.9, max_tree_depth=8)
 DEFAULT = Config(
     seed=0,
     simulations=200,
     families=FAMILIES,
     engines=("numpyro", "stan"),
     nuts=_PROGRAMS,
-    networks=NutsSettings(
-        chains=4, warmup=1000, draws=2000, target_acceptance=0.9, max_tree_depth=8
-    ),
+    networks=Nuts(chains=4, warmup=1000, draws=2000, target_acceptance=0.9, max_tree_depth=8),
     from_optima=replace(_PROGRAMS, init="optimum"),
-    mclmc=MclmcSettings(chains=4, warmup=4000, draws=500, thin=80),
-    advi=AdviSettings(iterations=3000, draws=250),
-    symmetrised=SymmetrisedSettings(steps=3000, draws=250),
+    mclmc=Mclmc(chains=4, warmup=4000, draws=500, thin=80),
+    advi=Advi(iterations=3000, draws=250),
+    symmetrised=Symmetrised(steps=3000, draws=250),
     distilled=DistillationSettings(iterations=3000, batch_size=64, points=2000),
 )
-_QUICK = NutsSettings(chains=1, warmup=100, draws=100, max_tree_depth=5)
+_QUICK = Nuts(chains=1, warmup=100, draws=100, max_tree_depth=5)
 QUICK = replace(
     DEFAULT,
     simulations=50,
@@ -111,9 +109,9 @@ QUICK = replace(
     nuts=_QUICK,
     networks=_QUICK,
     from_optima=replace(_QUICK, init="optimum"),
-    mclmc=MclmcSettings(chains=1, warmup=500, draws=100, thin=5),
-    advi=AdviSettings(iterations=300, draws=100),
-    symmetrised=SymmetrisedSettings(steps=300, draws=100),
+    mclmc=Mclmc(chains=1, warmup=500, draws=100, thin=5),
+    advi=Advi(iterations=300, draws=100),
+    symmetrised=Symmetrised(steps=300, draws=100),
     distilled=DistillationSettings(iterations=100, batch_size=16, points=100),
 )
 

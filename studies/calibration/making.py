@@ -14,6 +14,7 @@ from onebasin.analysis.gaussian.distillation import DistillationSettings, distil
 from onebasin.inference.calibration.calibrate import MEASURES, calibrate
 from onebasin.inference.calibration.inferring import After
 from onebasin.inference.calibration.result import Calibration
+from onebasin.inference.methods import as_word
 from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.symmetry.blocks import equal_modes
 from onebasin.models.target import Target
@@ -36,9 +37,8 @@ def make(config: Config, cell: Cell, outcomes: Outcomes, context: Context) -> xr
     method = "mclmc" if cell.method in STEPS else "nuts" if after else cell.method
     found = calibrate(
         family_of(cell.problem),
-        method,
+        as_word(method, how.method),
         cell.engine,
-        settings=how.method,
         simulations=how.simulations,
         seed=cell.seed,
         folder=context.checkpoint,

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onebasin.analysis.gaussian.distillation import DistillationSettings
-from onebasin.inference import AdviSettings, EnsembleSettings, HmcSettings
+from onebasin.inference import Advi, Ensemble, Hmc
 from onebasin.models import BayesianNetwork, NetworkTarget
 from onebasin.models.symmetry.blocks import Exchangeable, Symmetry, blocks_of
 from onebasin.truth.problems.images import Images, classifier, image_split
@@ -84,9 +84,9 @@ class Config:
 
     seed: int
     size: Size
-    hmc: HmcSettings
-    ensemble: EnsembleSettings
-    advi: AdviSettings
+    hmc: Hmc
+    ensemble: Ensemble
+    advi: Advi
     distillation: DistillationSettings
     pairs: PairSettings
     draws: int = 1000
@@ -96,9 +96,9 @@ class Config:
 QUICK = Config(
     seed=0,
     size=Size("digits", side=8, hidden=16, train=1000),
-    hmc=HmcSettings(chains=4, warmup=400, draws=500, trajectory_length=1.5, metric="unit", init_radius=1.0),
-    ensemble=EnsembleSettings(members=20, epochs=200, batch_size=100, learning_rate=0.01),
-    advi=AdviSettings(iterations=4000, gradient_samples=8, learning_rate=0.02, tolerance=1e-5),
+    hmc=Hmc(chains=4, warmup=400, draws=500, trajectory_length=1.5, metric="unit", init_radius=1.0),
+    ensemble=Ensemble(members=20, epochs=200, batch_size=100, learning_rate=0.01),
+    advi=Advi(iterations=4000, gradient_samples=8, learning_rate=0.02, tolerance=1e-5),
     distillation=DistillationSettings(iterations=8000, learning_rate=0.03, initial_sd=1.0),
     pairs=PairSettings(60, 50, 0.01, runs=5, swaps=(0, 2, 5, 8, 11, 15)),
 )
@@ -110,11 +110,11 @@ DEFAULT = replace(
 FULL = replace(
     QUICK,
     size=Size("mnist", side=28, hidden=512, train=None),
-    hmc=HmcSettings(
+    hmc=Hmc(
         chains=1, warmup=200, draws=1000, trajectory_length=0.5, metric="unit", init_radius=0.05, dtype="float32",
     ),
-    ensemble=EnsembleSettings(members=20, epochs=30, batch_size=500, learning_rate=0.001),
-    advi=AdviSettings(
+    ensemble=Ensemble(members=20, epochs=30, batch_size=500, learning_rate=0.001),
+    advi=Advi(
         iterations=20_000, gradient_samples=2, learning_rate=0.005, tolerance=1e-6, batch_size=500, draws=300,
         dtype="float32",
     ),

@@ -1,7 +1,7 @@
 """Making the cells that follow from others: aligned draws, Gaussians, rows, trained pairs."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 import xarray as xr
@@ -81,13 +81,12 @@ def _refine(
     aligned: xr.DataTree, trained: NetworkTarget, cell: Cell, *, progress: bool
 ) -> xr.DataTree:
     """Fit a diagonal Gaussian through the ELBO, started at the mean of the aligned draws."""
-    from onebasin.inference import advi
+    from onebasin.inference import infer
 
-    return advi(
+    return infer(
         trained,
-        family="meanfield",
+        replace(cell.settings, family="meanfield"),
         engine="numpyro",
-        settings=cell.settings,
         seed=cell.seed,
         start=mean_of(aligned),
         progress=progress,

@@ -22,8 +22,8 @@ from onebasin.analysis.alignment.networks import (
     network_loss,
 )
 from onebasin.analysis.alignment.transpositions import swapped
-from onebasin.inference import EnsembleSettings, TrainSettings
-from onebasin.inference.training.ensemble import first_values
+from onebasin.inference import Ensemble, Train
+from onebasin.inference.training.members import first_values
 from onebasin.inference.training.train import train
 from onebasin.models import BayesianNetwork, NetworkTarget
 from onebasin.models.symmetry.elements import Permuted
@@ -41,7 +41,7 @@ Values = dict[str, np.ndarray]
 def train_dynamics(target: NetworkTarget, settings: PairSettings, seed: int) -> xr.DataTree:
     """Train two networks, and follow the loss between them."""
     keys = np.random.SeedSequence(seed).generate_state(2)
-    start = first_values(target, EnsembleSettings(members=2), int(keys[0]))
+    start = first_values(target, Ensemble(members=2), int(keys[0]))
     found = train(target, start, _training(settings), seed=int(keys[1]), record_every=1)
     raw, aligned = [], []
     for epoch in range(len(found.recorded_at)):
@@ -63,7 +63,7 @@ def train_dynamics(target: NetworkTarget, settings: PairSettings, seed: int) -> 
 def train_swaps(target: NetworkTarget, settings: PairSettings, seed: int) -> xr.DataTree:
     """Train pairs from initial weights that are the same up to a number of transpositions."""
     rng = np.random.default_rng(seed)
-    start = first_values(target, EnsembleSettings(members=settings.runs), int(rng.integers(2**31)))
+    start = first_values(target, Ensemble(members=settings.runs), int(rng.integers(2**31)))
     members = _with_twins(target.model, start, settings, rng)
     flat = {n: v.reshape(-1, *v.shape[2:]) for n, v in members.items()}
     found = train(target, flat, _training(settings), seed=int(rng.integers(2**31)))
@@ -116,8 +116,8 @@ def _compare(
     }
 
 
-def _training(settings: PairSettings) -> TrainSettings:
-    return TrainSettings(
+def _training(settings: PairSettings) -> Train:
+    return Train(
         epochs=settings.epochs,
         batch_size=settings.batch_size,
         learning_rate=settings.learning_rate,

@@ -42,7 +42,7 @@ class Cell:
     problem : str
         Label of what is inferred: a parametrisation, a model.
     method : str
-        Method: one of `methods.METHODS`, or whatever the study's `make` knows.
+        Method: one of `inference.methods.WORDS`, or whatever the study's `make` knows.
     engine : str
         Engine.
     settings : dataclass

@@ -13,7 +13,6 @@ import json
 import re
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -26,6 +25,7 @@ from onebasin.base.files.locks import locked
 from onebasin.base.files.makers import Maker
 from onebasin.base.files.seal import Seal, examine_json
 from onebasin.base.notices import notice
+from onebasin.inference.contracts.method import as_dict
 
 from .cell_files import CellFiles, read_json, say_damaged, write_sealed
 
@@ -186,7 +186,7 @@ def config_hash(study: str, config: Any) -> str:
 
 def canonical(config: Any) -> str:
     """Write settings as JSON, one text for equal settings."""
-    kept = config if isinstance(config, Mapping) else asdict(config)
+    kept = config if isinstance(config, Mapping) else as_dict(config)
     return json.dumps(kept, sort_keys=True)
 
 

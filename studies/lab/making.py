@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from onebasin.base.errors import (
@@ -23,7 +23,9 @@ from onebasin.base.errors import (
     WriteError,
     made_from,
 )
-from onebasin.inference.method_words import infer
+from onebasin.inference import infer
+from onebasin.inference.contracts.method import Method
+from onebasin.inference.methods import as_word
 from onebasin.inference.runs.fingerprint import fingerprint
 from onebasin.posteriors import schema
 
@@ -33,7 +35,7 @@ from .cells import Cell, CellFailed, Context, Outcomes
 if TYPE_CHECKING:
     import xarray as xr
 
-    from onebasin.inference import SymmetrisedSettings
+    from onebasin.inference import Symmetrised
     from onebasin.models.target import Target
 
 Say = Callable[[str], None]
@@ -179,35 +181,31 @@ def sample(cell: Cell, context: Context) -> xr.DataTree:
         raise ValueError(
             f"`target` of the cell {cell.key} is None; give it a target, or make its posterior without sampling."
         )
+    method: Method = as_word(cell.method, cell.settings)
     return infer(
         context.target,
-        cell.method,
+        method,
         engine=cell.engine,
-        settings=cell.settings,
         seed=cell.seed,
-        checkpoint=context.checkpoint,
+        checkpoint=context.checkpoint if method.resumes else None,
         predictive_mb=0,  # studies predict at points of their own
+        check_symmetry=False,
         progress=context.progress,
     )
 
 
-def symmetrise(
-    cell: Cell, context: Context, settings: SymmetrisedSettings, **how: Any
-) -> xr.DataTree:
+def symmetrise(cell: Cell, context: Context, settings: Symmetrised, **fields: Any) -> xr.DataTree:
     """Train a cell's approximations by symmetrised VI; the cell fails if an ELBO becomes infinite or undefined."""
-    from onebasin.inference import symmetrised_vi
-
     if context.target is None:
         raise ValueError(f"`target` of the cell {cell.key} is None; give it a target.")
     try:
-        return symmetrised_vi(
+        return infer(
             context.target,
-            settings=settings,
+            replace(settings, **fields),
             seed=cell.seed,
             checkpoint=context.checkpoint,
             predictive_mb=0,  # studies predict at points of their own
             progress=context.progress,
-            **how,
         )
     except InferenceError as error:
         raise CellFailed(str(error)) from error

@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 from onebasin.base.checks import choose
 from onebasin.base.errors import StudyError, check_seed
-from onebasin.inference import HmcSettings, NutsSettings
-from onebasin.inference.definition import DEFINED
+from onebasin.inference import Hmc, Nuts
+from onebasin.inference.contracts.engines import DEFINED
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Options:
         word = self.engine or default
         return DEFINED if word == "both" else (word,)
 
-    def sampler[S: (NutsSettings, HmcSettings)](self, default: S) -> S:
+    def sampler[S: (Nuts, Hmc)](self, default: S) -> S:
         """Replace chains, warmup, draws and precision of the default where they were given."""
         given = {name: getattr(self, name) for name in ("chains", "warmup", "draws", "dtype")}
         return replace(default, **{n: v for n, v in given.items() if v is not None})

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from onebasin.base.errors import StudyError
-from onebasin.inference import NutsSettings
+from onebasin.inference import Nuts
 from onebasin.models import Target
 from onebasin.posteriors import schema
 from onebasin.truth.problems.label_switching import PROBLEMS, condition, simulate
@@ -17,8 +17,8 @@ from ..lab import Cell, Context, Options, Outcomes
 from ..lab.making import sample
 
 NAME = "label-switching"
-DEFAULT = NutsSettings(draws=2000)
-QUICK = NutsSettings(warmup=500, draws=500)
+DEFAULT = Nuts(draws=2000)
+QUICK = Nuts(warmup=500, draws=500)
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Config:
     engines: tuple[str, ...]
     problems: tuple[str, ...]
     """`engines`, `problems`: what is crossed; most problems are Stan programs, which NumPyro does not have."""
-    nuts: NutsSettings = field(default_factory=NutsSettings)  # Settings of NUTS.
+    nuts: Nuts = field(default_factory=Nuts)  # Settings of NUTS.
 
     def __post_init__(self) -> None:
         """Refuse settings without anything to run or to compare."""

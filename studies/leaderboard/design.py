@@ -13,7 +13,7 @@ from onebasin.truth.problems import PROBLEMS, Problem
 
 from ..lab import Cell, Options
 from .added import ENGINE, Added, settings_for
-from .methods import METHODS, Method, chosen
+from .methods import METHODS, Entry, chosen
 
 NAME = "leaderboard"
 
@@ -109,7 +109,7 @@ def _of(config: Config, reference: str) -> Iterator[Cell]:
         yield Cell(reference, added.name, ENGINE, own, config.seed)
 
 
-def _key(reference: str, method: Method, name: str) -> str:
+def _key(reference: str, method: Entry, name: str) -> str:
     return f"{reference}.{name}.{method.engine}"
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import xarray as xr
 
 from onebasin.base.errors import InferenceError
-from onebasin.inference import SymmetrisedSettings
+from onebasin.inference import Symmetrised
 from onebasin.models import NetworkTarget
 from onebasin.stan import StanError
 
@@ -25,7 +25,7 @@ def make(config: Config, cell: Cell, outcomes: Outcomes, context: Context) -> xr
     if isinstance(cell.settings, Own):
         return posterior_of(cell.method, cell.settings, target, cell.seed, cell.problem)
     try:
-        if isinstance(cell.settings, SymmetrisedSettings):
+        if isinstance(cell.settings, Symmetrised):
             return symmetrise(cell, context, cell.settings)
         if isinstance(cell.settings, Distilling):
             return _distilled(cell, target, outcomes.by_key(cell.inputs[0]))

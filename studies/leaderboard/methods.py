@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 from onebasin.analysis.gaussian.distillation import DistillationSettings
 from onebasin.base.errors import StudyError
 from onebasin.inference import (
-    AdviSettings,
-    EnsembleSettings,
-    HmcSettings,
-    LaplaceSettings,
-    MclmcSettings,
-    NutsSettings,
-    PathfinderSettings,
-    SymmetrisedSettings,
+    Advi,
+    Ensemble,
+    Hmc,
+    Laplace,
+    Mclmc,
+    Nuts,
+    Pathfinder,
+    Symmetrised,
 )
 from onebasin.models import NetworkTarget, Target
 from onebasin.models.symmetry.blocks import Complement, Exchangeable, blocks_of
@@ -30,8 +30,8 @@ from onebasin.models.symmetry.blocks import Complement, Exchangeable, blocks_of
 if TYPE_CHECKING:
     from onebasin.truth.problems import Problem
 
-CHAINS = NutsSettings(chains=4, warmup=1000, draws=1000)
-SHORT = NutsSettings(chains=4, warmup=500, draws=500)
+CHAINS = Nuts(chains=4, warmup=1000, draws=1000)
+SHORT = Nuts(chains=4, warmup=500, draws=500)
 DRAWS = 4000
 """Of a fit, as many as of the chains."""
 
@@ -45,7 +45,7 @@ class Distilling:
 
 
 @dataclass(frozen=True)
-class Method:
+class Entry:
     """A row of the leaderboard.
 
     Attributes
@@ -53,11 +53,11 @@ class Method:
     label : str
         Its name in tables.
     word : str
-        What `inference.method_words.infer` calls it; its own where the making knows it.
+        The method's, of `inference.methods.WORDS`; its own where the making knows it.
     engine : str
         Who makes it.
     settings : callable
-        From the problem, and whether it is to be quick, to the method's settings.
+        From the problem, and whether it is to be quick, to the method.
     fits : callable
         From a target to whether the method is for it.
     inputs : tuple of str
@@ -72,36 +72,28 @@ class Method:
     inputs: tuple[str, ...] = ()
 
 
-def _nuts(problem: Problem, quick: bool) -> NutsSettings:
+def _nuts(problem: Problem, quick: bool) -> Nuts:
     size = SHORT if quick else CHAINS
     return replace(problem.settings, chains=size.chains, warmup=size.warmup, draws=size.draws)
 
 
-def _hmc(problem: Problem, quick: bool) -> HmcSettings:
+def _hmc(problem: Problem, quick: bool) -> Hmc:
     nuts = _nuts(problem, quick)
     names = ("chains", "warmup", "draws", "target_acceptance", "metric", "init_radius", "init")
-    return HmcSettings(**{name: getattr(nuts, name) for name in names})
+    return Hmc(**{name: getattr(nuts, name) for name in names})
 
 
-def _mclmc(problem: Problem, quick: bool) -> MclmcSettings:
-    return MclmcSettings(draws=500 if quick else 1000)
-
-
-def _advi(problem: Problem, quick: bool) -> AdviSettings:
-    return AdviSettings(iterations=2000 if quick else 10_000, draws=DRAWS)
-
-
-def _symmetrised(problem: Problem, quick: bool) -> SymmetrisedSettings:
+def _symmetrised(problem: Problem, quick: bool) -> Symmetrised:
     start: Any = "he" if _is_free_network(problem.target()) else "random"
-    return SymmetrisedSettings(steps=2000 if quick else 10_000, draws=DRAWS, init=start)
+    return Symmetrised(steps=2000 if quick else 10_000, draws=DRAWS, init=start)
 
 
-def _ensemble(problem: Problem, quick: bool) -> EnsembleSettings:
-    return EnsembleSettings(members=20 if quick else 100)
+def _sized(full: Any, quick: Any) -> Callable[[Problem, bool], Any]:
+    """One method for all problems, and another where it is to be quick."""
+    return lambda problem, is_quick: quick if is_quick else full
 
 
-def _distilled(problem: Problem, quick: bool) -> Distilling:
-    return Distilling(DistillationSettings(iterations=1000) if quick else DistillationSettings())
+_ADVI = _sized(Advi(draws=DRAWS), Advi(iterations=2000, draws=DRAWS))
 
 
 def _is_network(target: Target) -> bool:
@@ -116,24 +108,35 @@ def _has_parts(target: Target) -> bool:
     return bool(blocks_of(target.symmetry, Exchangeable) or blocks_of(target.symmetry, Complement))
 
 
-METHODS: Mapping[str, Method] = MappingProxyType(
+METHODS: Mapping[str, Entry] = MappingProxyType(
     {
-        "nuts": Method("NUTS, NumPyro", "nuts", "numpyro", _nuts),
-        "nuts-stan": Method("NUTS, Stan", "nuts", "stan", _nuts),
-        "nuts-nutpie": Method("NUTS, nutpie", "nuts", "nutpie", _nuts),
-        "hmc": Method("HMC", "hmc", "numpyro", _hmc),
-        "mclmc": Method("MCLMC", "mclmc", "numpyro", _mclmc),
-        "meanfield": Method("mean-field ADVI", "meanfield", "numpyro", _advi),
-        "fullrank": Method("full-rank ADVI", "fullrank", "numpyro", _advi),
-        "symmetrised": Method("symmetrised VI", "symmetrised", "numpyro", _symmetrised, _has_parts),
-        "pathfinder": Method("Pathfinder", "pathfinder", "stan", lambda *_: PathfinderSettings()),
-        "laplace": Method("Laplace", "laplace", "numpyro", lambda *_: LaplaceSettings(draws=DRAWS)),
-        "ensemble": Method("deep ensemble", "ensemble", "numpyro", _ensemble, _is_network),
-        "distilled": Method(
+        "nuts": Entry("NUTS, NumPyro", "nuts", "numpyro", _nuts),
+        "nuts-stan": Entry("NUTS, Stan", "nuts", "stan", _nuts),
+        "nuts-nutpie": Entry("NUTS, nutpie", "nuts", "nutpie", _nuts),
+        "hmc": Entry("HMC", "hmc", "numpyro", _hmc),
+        "mclmc": Entry("MCLMC", "mclmc", "numpyro", _sized(Mclmc(), Mclmc(draws=500))),
+        "meanfield": Entry("mean-field ADVI", "meanfield", "numpyro", _ADVI),
+        "fullrank": Entry("full-rank ADVI", "fullrank", "numpyro", _ADVI),
+        "symmetrised": Entry("symmetrised VI", "symmetrised", "numpyro", _symmetrised, _has_parts),
+        "pathfinder": Entry("Pathfinder", "pathfinder", "stan", _sized(Pathfinder(), Pathfinder())),
+        "laplace": Entry(
+            "Laplace", "laplace", "numpyro", _sized(Laplace(draws=DRAWS), Laplace(draws=DRAWS))
+        ),
+        "ensemble": Entry(
+            "deep ensemble",
+            "ensemble",
+            "numpyro",
+            _sized(Ensemble(members=100), Ensemble(members=20)),
+            _is_network,
+        ),
+        "distilled": Entry(
             "NUTS distilled, one Gaussian",
             "distilled",
             "analysis",
-            _distilled,
+            _sized(
+                Distilling(DistillationSettings()),
+                Distilling(DistillationSettings(iterations=1000)),
+            ),
             _is_free_network,
             ("nuts",),
         ),

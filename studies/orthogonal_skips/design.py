@@ -12,7 +12,7 @@ from types import MappingProxyType
 import numpy as np
 
 from onebasin.base.errors import StudyError
-from onebasin.inference import AdviSettings, MclmcSettings, NutsSettings
+from onebasin.inference import Advi, Mclmc, Nuts
 from onebasin.models import (
     BayesianNetwork,
     Gaussian,
@@ -92,9 +92,9 @@ class Config:
     variants: tuple[str, ...]
     conditions: tuple[Condition, ...]
     hidden: tuple[int, ...]
-    vi: AdviSettings
-    nuts: NutsSettings
-    mclmc: MclmcSettings
+    vi: Advi
+    nuts: Nuts
+    mclmc: Mclmc
     mclmc_datasets: int
     gap: GapSettings
 
@@ -127,13 +127,13 @@ DEFAULT = Config(
         Condition("three-zeros", frequency=3.0),
     ),
     hidden=(32,) * 5,
-    vi=AdviSettings(
+    vi=Advi(
         iterations=10_000, gradient_samples=8, elbo_samples=256, evaluate_every=500, tolerance=0.0, draws=1000,
         learning_rate=0.01, schedule="cosine", anneal=0.5, local_reparametrisation=True, init="he", init_scale=0.05,
         trace_parameters=True, dtype="float32",
     ),
-    nuts=NutsSettings(warmup=250, draws=250, max_tree_depth=8, init_radius=0.3, dtype="float32"),
-    mclmc=MclmcSettings(draws=250, thin=60, start_steps=2000, energy_variance=1e-5, dtype="float32"),
+    nuts=Nuts(warmup=250, draws=250, max_tree_depth=8, init_radius=0.3, dtype="float32"),
+    mclmc=Mclmc(draws=250, thin=60, start_steps=2000, energy_variance=1e-5, dtype="float32"),
     mclmc_datasets=1,
     gap=GapSettings(),
 )

@@ -6,7 +6,7 @@ from itertools import product
 
 import xarray as xr
 
-from onebasin.inference import EnsembleSettings, HmcSettings, SymmetrisedSettings
+from onebasin.inference import Ensemble, Hmc, Symmetrised
 from onebasin.models import BayesianNetwork, NetworkTarget
 from onebasin.models.symmetry.blocks import Exchangeable, blocks_of
 from onebasin.truth.problems.images import Images, classifier, image_split
@@ -56,7 +56,7 @@ class FitSettings:
     """How a cell's approximation is trained, and how many draws of a fit stay in the file; None for all."""
 
     mutual_information: str
-    vi: SymmetrisedSettings
+    vi: Symmetrised
     kept: int | None = None
 
 
@@ -85,10 +85,10 @@ class Config:
     widths: tuple[int, ...]
     infonce: tuple[int, ...]
     permanents: tuple[str, ...]
-    vi: SymmetrisedSettings
-    networks: EnsembleSettings
+    vi: Symmetrised
+    networks: Ensemble
     truth_widths: tuple[int, ...]
-    hmc: HmcSettings
+    hmc: Hmc
     truth: TruthSettings = field(default_factory=TruthSettings)
     kept: int = 10
 
@@ -102,13 +102,13 @@ QUICK = Config(
     widths=(8, 16, 32),
     infonce=(2, 100),
     permanents=("recommended",),
-    vi=SymmetrisedSettings(
+    vi=Symmetrised(
         fits=5, steps=3000, learning_rate=0.02, samples=1, evaluate_every=1000, tolerance=0.0, draws=200,
         dtype="float32",
     ),
-    networks=EnsembleSettings(members=5, epochs=100, batch_size=100, learning_rate=0.01),
+    networks=Ensemble(members=5, epochs=100, batch_size=100, learning_rate=0.01),
     truth_widths=(8,),
-    hmc=HmcSettings(chains=2, warmup=300, draws=400, trajectory_length=1.5, metric="unit", init_radius=1.0),
+    hmc=Hmc(chains=2, warmup=300, draws=400, trajectory_length=1.5, metric="unit", init_radius=1.0),
 )
 DEFAULT = replace(
     QUICK,
@@ -126,9 +126,9 @@ FULL = replace(
     images=Images("mnist", side=28, train=None),
     widths=(16, 32, 64, 128, 256, 512),
     vi=replace(QUICK.vi, steps=50_000, learning_rate=0.005, batch_size=128, evaluate_every=5000, draws=100),
-    networks=EnsembleSettings(members=5, epochs=30, batch_size=500, learning_rate=0.001),
+    networks=Ensemble(members=5, epochs=30, batch_size=500, learning_rate=0.001),
     truth_widths=(16,),
-    hmc=HmcSettings(
+    hmc=Hmc(
         chains=2, warmup=200, draws=500, trajectory_length=0.5, metric="unit", init_radius=0.05, dtype="float32",
     ),
 )

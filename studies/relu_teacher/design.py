@@ -12,7 +12,7 @@ import xarray as xr
 
 from onebasin.analysis.predictive.heldout import predict_held_out
 from onebasin.base.errors import StudyError
-from onebasin.inference import AdviSettings, NutsSettings
+from onebasin.inference import Advi, Nuts
 from onebasin.models import NetworkTarget
 from onebasin.models.data import Dataset
 from onebasin.truth.problems.relu_networks import (
@@ -28,7 +28,7 @@ from ..shared.against_nuts import agreements, from_nuts
 from ..shared.heldout import columns_of
 
 NAME = "relu-teacher"
-QUICK = NutsSettings(chains=2, warmup=300, draws=300)
+QUICK = Nuts(chains=2, warmup=300, draws=300)
 METHODS = ("nuts", "meanfield", "fullrank")
 CHARTS = ("givens", "givens_seamless", "unit_vector")
 """The same constraint in three charts; the last two are sampled only, to show the first one's seam."""
@@ -47,8 +47,8 @@ class Config:
     seed: int
     engines: tuple[str, ...]
     parametrisations: tuple[str, ...]
-    nuts: NutsSettings = field(default_factory=NutsSettings)
-    advi: AdviSettings = field(default_factory=AdviSettings)
+    nuts: Nuts = field(default_factory=Nuts)
+    advi: Advi = field(default_factory=Advi)
     datasets: int = 1
     noises: tuple[float, ...] = NOISES
 
@@ -78,7 +78,7 @@ def configure(options: Options) -> Config:
         parametrisations=options.labels(
             "parametrisations", PARAMETRISATIONS, tuple(PARAMETRISATIONS)
         ),
-        nuts=options.sampler(QUICK if options.quick else NutsSettings()),
+        nuts=options.sampler(QUICK if options.quick else Nuts()),
         datasets=datasets if options.datasets is None else options.datasets,
         noises=FULL_NOISES if options.full else NOISES,
     )

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 from onebasin.analysis.gaussian.distillation import DistillationSettings
 from onebasin.inference import (
-    AdviSettings,
-    EnsembleSettings,
-    MclmcSettings,
-    NutsSettings,
-    SymmetrisedSettings,
+    Advi,
+    Ensemble,
+    Mclmc,
+    Nuts,
+    Symmetrised,
 )
 from onebasin.models import NetworkTarget
 from onebasin.truth.problems.images import Images
@@ -27,7 +27,7 @@ class Fits:
     """Mean-field fits, each from a start and with noise of its own, which differ in their seeds alone."""
 
     fits: int
-    advi: AdviSettings
+    advi: Advi
 
 
 @dataclass(frozen=True)
@@ -99,11 +99,11 @@ class Config:
     problems: tuple[str, ...]
     images: Images
     hidden: int
-    nuts: NutsSettings
-    mclmc: MclmcSettings
+    nuts: Nuts
+    mclmc: Mclmc
     meanfield: Fits
-    symmetrised: SymmetrisedSettings
-    ensemble: EnsembleSettings
+    symmetrised: Symmetrised
+    ensemble: Ensemble
     gaussian: OneGaussian
     gaussian_full: OneGaussian
     distilled: Distilling
@@ -122,7 +122,7 @@ class RunCell(Cell):
     run: int = 1  # Number of the run, from 1.
 
 
-def _vi(fits: int, steps: int, draws: int) -> tuple[Fits, SymmetrisedSettings]:
+def _vi(fits: int, steps: int, draws: int) -> tuple[Fits, Symmetrised]:
     """Settings of plain and of symmetrised fits: the same objective, annealing, steps, starts and draws."""
     both: dict[str, Any] = {
         "elbo_samples": 256,
@@ -137,8 +137,8 @@ def _vi(fits: int, steps: int, draws: int) -> tuple[Fits, SymmetrisedSettings]:
         "init_scale": 0.05,
         "dtype": "float32",
     }
-    advi = AdviSettings(iterations=steps, gradient_samples=8, **both)
-    return Fits(fits, advi), SymmetrisedSettings(fits=fits, steps=steps, samples=8, **both)
+    advi = Advi(iterations=steps, gradient_samples=8, **both)
+    return Fits(fits, advi), Symmetrised(fits=fits, steps=steps, samples=8, **both)
 
 
 def _default() -> Config:
@@ -149,11 +149,11 @@ def _default() -> Config:
         problems=tuple(PROBLEMS),
         images=Images("digits", side=8, train=1000),
         hidden=16,
-        nuts=NutsSettings(chains=4, warmup=500, draws=500, init_radius=1.0),
-        mclmc=MclmcSettings(chains=4, draws=500),
+        nuts=Nuts(chains=4, warmup=500, draws=500, init_radius=1.0),
+        mclmc=Mclmc(chains=4, draws=500),
         meanfield=meanfield,
         symmetrised=symmetrised,
-        ensemble=EnsembleSettings(members=20, epochs=1000, learning_rate=0.01),
+        ensemble=Ensemble(members=20, epochs=1000, learning_rate=0.01),
         gaussian=OneGaussian("diagonal", 1000),
         gaussian_full=OneGaussian("full", 1000),
         distilled=Distilling(DistillationSettings(iterations=6000, learning_rate=0.03), 1000),
@@ -167,11 +167,11 @@ def _quick() -> Config:
         runs=1,
         images=Images("digits", side=4, train=300),
         hidden=8,
-        nuts=NutsSettings(chains=2, warmup=150, draws=150, init_radius=1.0, max_tree_depth=7),
-        mclmc=MclmcSettings(chains=2, warmup=1000, draws=200, thin=5),
+        nuts=Nuts(chains=2, warmup=150, draws=150, init_radius=1.0, max_tree_depth=7),
+        mclmc=Mclmc(chains=2, warmup=1000, draws=200, thin=5),
         meanfield=meanfield,
         symmetrised=replace(symmetrised, report_draws=50, report_permutations=10),
-        ensemble=EnsembleSettings(members=10, epochs=200, learning_rate=0.02),
+        ensemble=Ensemble(members=10, epochs=200, learning_rate=0.02),
         gaussian=OneGaussian("diagonal", 300),
         gaussian_full=OneGaussian("full", 300),
         distilled=Distilling(

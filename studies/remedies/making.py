@@ -9,7 +9,7 @@ import xarray as xr
 from onebasin.analysis.alignment import align
 from onebasin.analysis.gaussian import fit_gaussian
 from onebasin.analysis.gaussian.distillation import distil
-from onebasin.inference import SymmetrisedSettings
+from onebasin.inference import Symmetrised
 from onebasin.inference.density.evaluate import log_density
 from onebasin.models import NetworkTarget
 from onebasin.models.symmetry.blocks import Exchangeable, blocks_of
@@ -31,7 +31,7 @@ def make(config: Config, cell: Cell, outcomes: Outcomes, context: Context) -> xr
     inputs = [outcomes.by_key(key) for key in cell.inputs]
     if isinstance(cell.settings, Fits):
         return _fits(cell, target, progress=context.progress)
-    if isinstance(cell.settings, SymmetrisedSettings):
+    if isinstance(cell.settings, Symmetrised):
         return symmetrise(cell, context, cell.settings)
     if isinstance(cell.settings, Aligning):
         return _aligned(inputs[0], target, cell.settings)
@@ -45,15 +45,15 @@ def make(config: Config, cell: Cell, outcomes: Outcomes, context: Context) -> xr
 
 def _fits(cell: Cell, target: NetworkTarget, *, progress: bool) -> xr.DataTree:
     """Fit as often as asked for, fit i with the seed of the cell plus i."""
-    from onebasin.inference import advi
+    from onebasin.inference import infer
 
     settings: Fits = cell.settings
     return side_by_side(
         [
-            advi(
+            infer(
                 target,
+                settings.advi,
                 engine="numpyro",
-                settings=settings.advi,
                 seed=cell.seed + number,
                 predictive_mb=0,
                 check_symmetry=False,

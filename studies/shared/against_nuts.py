@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from onebasin.analysis.predictive.heldout import HeldOut, gap
-from onebasin.inference.definition import DEFINED
+from onebasin.inference.contracts.engines import DEFINED
 
 from ..lab import STATEMENTS, Cell, Chapter, Field, Frame, Frames, Row, View, at_most
 from .heldout import MAX_RHAT, RHAT

@@ -1,26 +1,27 @@
-"""What every method refuses before any work: settings of another method's class."""
+"""What every method refuses before any work, and that its class, its word and its function agree."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from dataclasses import fields
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from onebasin import inference
-from onebasin.analysis.gaussian.distillation import distil
-from onebasin.inference import AdviSettings, HmcSettings, NutsSettings
-from onebasin.inference.definition import engine_for
+import onebasin as ob
+from onebasin.inference.contracts.engine import found_at
+from onebasin.inference.contracts.engines import engine_for, implemented
+from onebasin.inference.contracts.method import RUNNING
+from onebasin.inference.methods import METHODS, engines_of, method_named
 from onebasin.models import BayesianNetwork, Exchangeable, Network, Target
 from onebasin.models.numpyro_target import numpyro_model
 from onebasin.stan import stan_program
 
 TARGET = BayesianNetwork(Network(1, (2,))).condition(np.zeros((3, 1)), np.zeros((3, 1)), name="net")
-
-POSTERIOR = {name: np.zeros((1, 2, *shape)) for name, shape in TARGET.model.network.shapes.items()}
 
 
 def test_engine_that_is_not_named_is_the_one_that_the_target_has(tmp_path: Path) -> None:
@@ -35,30 +36,68 @@ def test_engine_that_is_not_named_is_the_one_that_the_target_has(tmp_path: Path)
         assert engine_for(target, "stan") == "stan"
 
 
+@pytest.mark.parametrize("name", METHODS)
+def test_a_word_a_class_and_a_function_have_the_same_fields(name: str) -> None:
+    cls = METHODS[name]
+    functions = {"symmetrised": "symmetrised_vi", "modes": "sample_modes"}
+    shown = inspect.signature(getattr(ob, functions.get(name, name))).parameters
+    assert list(shown) == ["target", *(f.name for f in fields(cls)), *RUNNING]
+    assert all(shown[f.name].default == f.default for f in fields(cls))
+    assert method_named(name) == cls()
+    assert list(inspect.signature(ob.infer).parameters)[2:-1] == list(RUNNING)
+
+
+def test_every_method_has_an_engine_and_every_place_holds_its_implementation() -> None:
+    for method in METHODS.values():
+        places = [implemented(method, engine) for engine in engines_of(method)]
+        if find_spec("nutpie") is None:
+            places = [place for place in places if ".nutpie:" not in place]
+        assert places and all(callable(found_at(place)) for place in places)
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize("method", ["nuts", "advi", "ensemble"])
+def test_an_unknown_keyword_is_refused_with_those_that_there_are(method: str) -> None:
+    words = r"`learning` is no argument of \w+; it takes .*draws.*seed.*progress|members.*seed"
+    with pytest.raises(TypeError, match=words):
+        getattr(ob, method)(TARGET, learning=3)
+    with pytest.raises(TypeError, match=words):
+        ob.infer(TARGET, method, learning=3)
+    with pytest.raises(TypeError, match=r"Did you mean `chains`\?"):
+        ob.nuts(TARGET, chain=3)
+
+
 @pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize(
-    ("method", "own", "others"),
+    ("method", "how", "said"),
     [
-        (inference.nuts, "NutsSettings", [HmcSettings(), AdviSettings(), {}]),
-        (inference.hmc, "HmcSettings", [NutsSettings(), {}]),
-        (inference.advi, "AdviSettings", [NutsSettings(), {"draws": 3}]),
-        (inference.symmetrised_vi, "SymmetrisedSettings", [AdviSettings()]),
-        (inference.ensemble, "EnsembleSettings", [NutsSettings()]),
-        (lambda t, settings: inference.train(t, {}, settings), "TrainSettings", [NutsSettings()]),
-        (
-            lambda t, settings: distil(POSTERIOR, np.zeros((2, 1)), settings=settings),
-            "DistillationSettings",
-            [NutsSettings],
-        ),
+        ("gibbs", {}, "`method` is 'gibbs'; choose one of nuts, hmc"),
+        (ob.Nuts, {}, r"`method` is 'Nuts'; give a method, such as ob\.Nuts\(draws=500\)"),
+        ({"draws": 5}, {}, "`method` is 'dict'; give a method"),
+        (ob.Nuts(), {"draws": 5}, r"`draws` is given besides Nuts\(\.\.\.\); give it there"),
+        ("nuts", {"start": {}}, "`start` is given, but nuts does not take one"),
+        ("advi", {"checkpoint": "a"}, "`checkpoint` is 'a', but advi keeps nothing before it ends"),
+        ("mclmc", {"engine": "stan"}, "`engine` is 'stan', but mclmc moves by JAX"),
+        ("pathfinder", {"engine": "numpyro"}, "which has no pathfinder; use engine='stan'"),
+        ("hmc", {"engine": "nutpie"}, r"which has no hmc \(it has nuts\); use engine='numpyro' or"),
+        ("nuts", {"engine": "jags"}, "`engine` is 'jags'; choose one of numpyro, stan, nutpie"),
+        ("nuts", {"seed": -1}, "`seed` must be a whole number from 0"),
+        ("nuts", {"draws": 0}, "`draws` must be a whole number of at least 1; got 0"),
+        ("advi", {"family": "full"}, "`family` is 'full'; choose one of meanfield, fullrank"),
     ],
 )
-def test_settings_of_another_class_are_refused(
-    method: Callable[..., Any], own: str, others: list[Any]
+def test_a_request_that_cannot_be_met_is_refused(
+    method: Any, how: dict[str, Any], said: str
 ) -> None:
-    for other in others:
-        name = other.__name__ if isinstance(other, type) else type(other).__name__
-        with pytest.raises(TypeError, match=rf"`settings` is .*{name}.*, but \w+ takes {own};"):
-            method(TARGET, settings=other)
+    if how.get("engine") == "nutpie" and find_spec("nutpie") is None:
+        pytest.skip("nutpie is not installed")
+    with pytest.raises((TypeError, ValueError), match=said):
+        ob.infer(TARGET, method, **how)
+
+
+def test_what_is_no_network_is_refused_by_an_ensemble() -> None:
+    with pytest.raises(ValueError, match="`target` is 'm', which is no network"):
+        ob.ensemble(Target("m", numpyro_model=lambda: None))
 
 
 @pytest.mark.parametrize(

@@ -141,11 +141,10 @@ def test_descriptions_come_from_the_docstrings() -> None:
     assert list(found)[-1] == "further"
 
 
-def test_a_class_made_of_another_says_what_the_other_says() -> None:
+def test_a_docstring_stays_as_it_is_written() -> None:
     text = More.__doc__ or ""
-    assert text.startswith("Another.\n\nParameters\n")
-    assert text.index("count, size : int") < text.index("word : ") < text.index("further : int")
-    assert text.count("count, size : int") == 1
+    assert text.startswith("Another.") and "further : int" in text
+    assert "count, size : int" not in text
 
 
 @pytest.mark.parametrize(

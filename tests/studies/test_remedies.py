@@ -128,7 +128,9 @@ def drawn(network: NetworkTarget, method: str, shape: tuple[int, int], **how: An
             "scale": (("chain", "param"), np.full((shape[0], size), 0.1)),
         }
     )
-    return build(network, draws, stats, facts, variational=fit if how.get("fit") else None)
+    return build(
+        network, draws, stats, facts, groups={"variational": fit} if how.get("fit") else {}
+    )
 
 
 @cache

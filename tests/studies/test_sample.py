@@ -22,11 +22,11 @@ from onebasin.inference import (
     OptimizeSettings,
     PathfinderSettings,
 )
-from onebasin.inference.method_words import infer
 from onebasin.inference.runs.posterior import open_posterior
 from onebasin.models.symmetry.blocks import from_json
 from onebasin.models.symmetry.evidence import Evidence
 from onebasin.posteriors.view import as_view
+from onebasin.studies.methods import infer
 
 from .conftest import DATA, keep_chain
 

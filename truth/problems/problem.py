@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onebasin.inference import NutsSettings
+from onebasin.inference import Nuts
 from onebasin.models import Target
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ Draws = Mapping[str, np.ndarray]
 Invariant = Callable[[Draws], np.ndarray]
 """From draws to what no relabelling changes: (chain, draw), or (chain, draw, k)."""
 
-RECIPE = NutsSettings(chains=10, warmup=10_000, draws=10_000)
+RECIPE = Nuts(chains=10, warmup=10_000, draws=10_000)
 """The recipe of posteriordb: 10,000 iterations a chain after as many of warmup, of which every tenth is kept."""
 ADAPTED = replace(RECIPE, warmup=1000)
 """The same after a tenth of the warmup, which these posteriors do not need: the criteria are of the draws."""
@@ -42,7 +42,7 @@ class Problem:
         Makes the model before its data, prior and simulator, where that is stated.
     invariants : mapping
         Name to a function of the draws that no relabelling changes.
-    settings : NutsSettings
+    settings : Nuts
         How a reference of it is sampled; `draws` are those of a chain before thinning.
     references : tuple of str
         Where the model comes from.
@@ -58,7 +58,7 @@ class Problem:
     target: Callable[[], Target]
     family: Callable[[], Family] | None = None
     invariants: Mapping[str, Invariant] = field(default_factory=dict)
-    settings: NutsSettings = RECIPE
+    settings: Nuts = RECIPE
     references: tuple[str, ...] = ()
     keywords: tuple[str, ...] = ()
     quotient_of: str = ""

@@ -22,7 +22,7 @@ from onebasin.base.settings import Count, Positive, Seed, Several, settings
 from onebasin.models import BayesianNetwork, Gaussian, Network, NetworkTarget, NormalPrior
 
 if TYPE_CHECKING:
-    from onebasin.inference import SymmetrisedSettings
+    from onebasin.inference import Symmetrised
 
 METHODS: Mapping[str, str] = MappingProxyType(
     {"mfvi": "none", "sgm-exact": "exact", "sgm-infonce": "infonce"}
@@ -131,11 +131,11 @@ def target(settings: TwoWeightSettings, alpha: float) -> NetworkTarget:
     return model(settings).condition(data.x[:, None], data.y[:, None], name=name)
 
 
-def fit_settings(settings: TwoWeightSettings) -> SymmetrisedSettings:
+def fit_settings(settings: TwoWeightSettings) -> Symmetrised:
     """Settings of every method's fits."""
-    from onebasin.inference import SymmetrisedSettings
+    from onebasin.inference import Symmetrised
 
-    return SymmetrisedSettings(
+    return Symmetrised(
         fits=settings.fits,
         steps=settings.steps,
         learning_rate=settings.learning_rate,

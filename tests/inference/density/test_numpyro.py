@@ -11,7 +11,7 @@ from numpyro import distributions as dist
 from scipy import stats
 
 from onebasin.inference import AdviSettings, NutsSettings, advi, nuts
-from onebasin.inference.density.density import LogDensity, ValueDensity
+from onebasin.inference.contracts.density import LogDensity, ValueDensity
 from onebasin.inference.density.network import NetworkDensity, density_of
 from onebasin.inference.density.numpyro import NumpyroDensity
 from onebasin.inference.density.start import random_starts

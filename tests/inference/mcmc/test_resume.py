@@ -12,8 +12,9 @@ import pytest
 from onebasin.base.errors import WriteError
 from onebasin.base.progress import ProgressBars
 from onebasin.inference import HmcSettings, NutsSettings
+from onebasin.inference.contracts.method import Job
 from onebasin.inference.mcmc import places
-from onebasin.inference.mcmc.chains import ChainsRequest, run_chains
+from onebasin.inference.mcmc.chains import run_chains
 from onebasin.inference.mcmc.gathered import Gathered
 from onebasin.inference.mcmc.numpyro import ChainRunner
 from onebasin.inference.runs.kept import kept_draws
@@ -48,10 +49,8 @@ def _every_slice_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module", params=list(SETTINGS))
 def runner(request: pytest.FixtureRequest) -> Iterator[ChainRunner]:
-    asked = ChainsRequest(
-        known_target("numpyro"), SETTINGS[request.param], 3, ProgressBars(False), Path()
-    )
-    return ChainRunner(asked)
+    how = SETTINGS[request.param]
+    return ChainRunner(Job(known_target("numpyro"), how, "numpyro", 3, ProgressBars(False)))
 
 
 def run(runner: ChainRunner, folder: Path | None, *, draws: int = DRAWS, ends: int = 99) -> dict:

@@ -6,7 +6,6 @@ import json
 import threading
 import time
 import tracemalloc
-from pathlib import Path
 from types import SimpleNamespace
 
 import arviz_stats
@@ -20,7 +19,7 @@ from numpyro import distributions as dist
 
 from onebasin.base.progress import ProgressBars
 from onebasin.inference import HmcSettings, NutsSettings, hmc, nuts
-from onebasin.inference.mcmc.chains import ChainsRequest
+from onebasin.inference.contracts.method import Job
 from onebasin.inference.mcmc.gathered import Gathered
 from onebasin.inference.mcmc.numpyro import ChainRunner
 from onebasin.inference.mcmc.places import ChainPlace
@@ -206,18 +205,12 @@ def test_more_iterations_trace_the_model_no_more_often() -> None:
 
 
 def test_the_clock_is_read_when_the_work_is_done(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """JAX computes behind the caller's back: at every reading, nothing may still be at work."""
     settings = HmcSettings(chains=1, warmup=400, draws=50, trajectory_length=200.0)
-    request = ChainsRequest(
-        known_target("numpyro"),
-        settings,
-        1,
-        ProgressBars(False),
-        tmp_path,
-    )
-    runner = ChainRunner(request)
+    job = Job(known_target("numpyro"), settings, "numpyro", 1, ProgressBars(False))
+    runner = ChainRunner(job)
     idle = []
 
     def clock() -> float:

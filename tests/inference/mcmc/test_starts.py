@@ -17,8 +17,8 @@ from scipy.optimize import minimize
 from onebasin.base.errors import InferenceError
 from onebasin.base.progress import ProgressBars
 from onebasin.inference import HmcSettings, NutsSettings, hmc, nuts
+from onebasin.inference.contracts.method import Job
 from onebasin.inference.density.network import density_of
-from onebasin.inference.mcmc.chains import ChainsRequest
 from onebasin.inference.mcmc.numpyro import ChainRunner, Course, chain_starts
 from onebasin.inference.mcmc.optimum import BestOptimum
 from onebasin.inference.mcmc.stan_start import best_optimum, seeds_of
@@ -191,7 +191,7 @@ def test_first_steps_are_as_long_as_their_variances_say(suited: bool, tmp_path: 
     density, settings = density_of(target), NutsSettings(chains=2, warmup=100, draws=1)
     variances = jnp.full((2, 4), 1e-4) if suited else None
     course = Course(density, jnp.zeros((2, 4)), density.quantities, variances=variances)
-    runner = ChainRunner(ChainsRequest(target, settings, 1, ProgressBars(False), tmp_path), course)
+    runner = ChainRunner(Job(target, settings, "numpyro", 1, ProgressBars(False)), course)
     for number in range(2):
         accepted = runner.advance(runner.start(number), 0, 1, keep=False)[2]["acceptance_rate"]
         assert accepted[0] > 0.5 if suited else accepted[0] < 1e-6

@@ -23,7 +23,7 @@ from onebasin.inference import (
 )
 from onebasin.inference.runs.checkpoint import FileKeeper
 from onebasin.inference.training.batches import Batches
-from onebasin.inference.training.ensemble import first_values
+from onebasin.inference.training.members import first_values
 from onebasin.inference.training.train import Trainer
 from onebasin.models import NetworkTarget
 

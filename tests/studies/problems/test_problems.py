@@ -9,7 +9,7 @@ import xarray as xr
 
 from onebasin.base.precision import precision
 from onebasin.inference import check_symmetry, log_density
-from onebasin.inference.engines.engine import engine_named
+from onebasin.inference.contracts.engines import density_by
 from onebasin.models.symmetry.blocks import equal_modes
 from onebasin.models.symmetry.group import Group
 from onebasin.truth.problems import PROBLEMS
@@ -32,7 +32,7 @@ def broadcasting():
 
 def points(name: str, count: int = 6) -> dict[str, np.ndarray]:
     with precision("float64"):
-        return engine_named("numpyro").density(PROBLEMS[name].target(), None).points(count, 7)
+        return density_by("numpyro", PROBLEMS[name].target()).points(count, 7)
 
 
 def test_at_least_eight_problems_have_a_symmetry():

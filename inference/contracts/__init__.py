@@ -1,0 +1,1 @@
+"""The contracts: a density, an engine, a method and its run."""

@@ -1,0 +1,257 @@
+"""A method of inference: frozen settings with a name, its requirements and its engines.
+
+A new method is a class made of `Method` in a file of its own, and a line in `methods.METHODS`; the command line,
+calibration, the leaderboard and the documentation read it there. Its `run` turns a `Job` into a `Found`. A function of
+the same name, such as `nuts`, has the signature of a class made of the method's and of `Running`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Concatenate
+
+from onebasin.base.settings import settings
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from onebasin.base.progress import ProgressBars
+    from onebasin.models.target import Target
+    from onebasin.posteriors.pointwise import Values
+
+LIMIT_MB = 256.0
+"""As `posteriors.pointwise.LIMIT_MB`, whose imports are heavy."""
+
+
+@settings
+class Method:
+    """Settings of a method, and all that is known of it before it runs.
+
+    Attributes
+    ----------
+    name : str
+        Word by which `infer`, the command line and `calibrate` know it.
+    engines : mapping of str to str
+        Engine to where its implementation is, ``module:attribute``; an engine may also bring its own, `Engine.methods`.
+    needs : frozenset of str
+        Of a target: "network", "symmetry".
+    resumes : bool
+        Whether it takes a `checkpoint`.
+    takes_start : bool
+        Whether it takes a `start`.
+    correlated : bool
+        Whether its chains are autocorrelated; draws of a fit are independent.
+    gives_posterior : bool
+        Whether its draws are an approximation of the posterior, and no point estimates.
+    by_jax : bool
+        Whether it moves by JAX on either definition of a target, NumPyro's where there are both.
+    checks_symmetry : bool
+        Whether it checks the symmetry itself, in its own coordinates.
+    apart : tuple of str
+        Fields that a posterior records as attributes of their own, or in the name of the method.
+    numpyro_alone : frozenset of str
+        Fields that Stan has no use for.
+    networks_alone : frozenset of str
+        Fields that are for networks.
+    for_calibration : mapping
+        Defaults where hundreds of simulations are inferred.
+    """
+
+    name: ClassVar[str]
+    engines: ClassVar[Mapping[str, str]] = {}
+    needs: ClassVar[frozenset[str]] = frozenset()
+    resumes: ClassVar[bool] = False
+    takes_start: ClassVar[bool] = False
+    correlated: ClassVar[bool] = False
+    gives_posterior: ClassVar[bool] = True
+    by_jax: ClassVar[bool] = False
+    checks_symmetry: ClassVar[bool] = False
+    apart: ClassVar[tuple[str, ...]] = ()
+    numpyro_alone: ClassVar[frozenset[str]] = frozenset({"dtype"})
+    networks_alone: ClassVar[frozenset[str]] = frozenset()
+    for_calibration: ClassVar[Mapping[str, Any]] = {}
+
+    @property
+    def amount(self) -> tuple[int, int]:
+        """Chains, and draws of each."""
+        return getattr(self, "chains", 1), getattr(self, "draws", 1)
+
+    @property
+    def label(self) -> str:
+        """What a posterior's attribute `method` says."""
+        return self.name
+
+    @property
+    def word(self) -> str:
+        """The method's name in studies, with what distinguishes it there."""
+        return self.name
+
+    def recorded(self) -> dict[str, Any]:
+        """The fields that a posterior records as its settings."""
+        return {
+            field.name: getattr(self, field.name)
+            for field in fields(self)
+            if field.name not in self.apart
+        }
+
+    def check(self, target: Target, engine: str) -> None:
+        """Refuse a target or an engine that the method is not for, before any work."""
+
+    def run(self, job: Job[Any]) -> Found:
+        """Do the method's own work; by default all of it is the engine's implementation."""
+        found: Found = job.implementation(job)
+        return found
+
+
+@dataclass(frozen=True)
+class Job[M: Method]:
+    """One run of a method; made once by `run`, and handed down.
+
+    Attributes
+    ----------
+    target : Target
+        The model conditioned on data.
+    method : Method
+        The settings.
+    engine : str
+        Who runs it.
+    seed : int
+        Of everything that is random.
+    bars : ProgressBars
+        Where progress is shown.
+    implementation : Any
+        The engine's part of the method, where it has one.
+    start : mapping or None
+        Value of every variable at which a fit starts.
+    checkpoint : Path or None
+        A folder in which what is done is kept as it goes.
+    folder : Path or None
+        For the engine's own files; the caller removes it.
+    """
+
+    target: Target
+    method: M
+    engine: str
+    seed: int
+    bars: ProgressBars
+    implementation: Any = None
+    start: Mapping[str, Any] | None = None
+    checkpoint: Path | None = None
+    folder: Path | None = None
+
+
+@dataclass(frozen=True)
+class Found:
+    """The result of a method's own work.
+
+    Attributes
+    ----------
+    draws : mapping
+        Variable name to array (chain, draw, ...), in memory or on disk.
+    stats : mapping
+        Statistic name to array (chain, draw), likewise.
+    attributes : mapping
+        What the posterior says of this method, besides what it says of every one.
+    groups : mapping of str to Dataset
+        More groups of the posterior: `variational`, `modes`, `training`.
+    filed : DataTree or None
+        What holds the arrays that are on disk; it is closed with the posterior.
+    folder : Path or None
+        In which more can be laid down.
+    finish : callable or None
+        Called with the whole posterior, to add what follows from its draws.
+    """
+
+    draws: Mapping[str, Values]
+    stats: Mapping[str, Values]
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    groups: Mapping[str, xr.Dataset] = field(default_factory=dict)
+    filed: xr.DataTree | None = None
+    folder: Path | None = None
+    finish: Callable[[xr.DataTree], None] | None = None
+
+
+@settings
+class Running:
+    """The arguments of `infer` that are the same for every method.
+
+    Parameters
+    ----------
+    engine : str, optional
+        Whose definition of the model is used, and by what: "numpyro" is JAX in this process, "stan" CmdStan's
+        executable, "nutpie" the package of that name; by default the engine that the target has a definition for,
+        NumPyro where it has both. The posterior has the same groups and names either way.
+    seed : int
+        From 0 to 2^32 - 1, for everything that is random. The same call with the same seed gives the same draws, bit
+        by bit, on the same machine and versions; a chain depends on the seed and its number alone.
+    start : mapping of str to array (...), optional
+        Value (...) of every variable at which a fit starts, with its shape in one draw, in its natural space: the
+        mean of an aligned posterior, for one. For variational methods.
+    checkpoint : path, optional
+        A folder in which chains, or the state of training, are kept as they go; repeat the call to resume, with the
+        same draws. Files there of another model, data, settings or seed are left alone. For chains and training.
+    predictive_mb : float
+        Megabytes that the groups `log_likelihood`, `posterior_predictive` and `log_prior` may take together; beyond
+        them every second, third, ... draw is kept there, and 0 leaves the groups out. Quantities that a Stan program
+        computes itself are kept whole.
+    check_symmetry : bool
+        Whether a declared symmetry is compared with the log density before the run and at its draws afterwards, as by
+        `ob.check_symmetry`; a network's follows from its architecture and is not. It changes no draw.
+    progress : bool, optional
+        Whether to show progress: in a terminal on stderr, in a notebook below the cell. By default it is shown in
+        terminals and notebooks, and not in files, pipes and tests.
+    """
+
+    engine: str | None = None
+    seed: int = 0
+    start: Mapping[str, Any] | None = None
+    checkpoint: str | Path | None = None
+    predictive_mb: float = LIMIT_MB
+    check_symmetry: bool = True
+    progress: bool | None = None
+
+
+RUNNING = tuple(field.name for field in fields(Running))
+
+
+def called_as[**P](
+    call: Callable[P, Method],
+) -> Callable[[Callable[..., xr.DataTree]], Callable[Concatenate[Target, P], xr.DataTree]]:
+    """Give a function of a target the keywords of a class made of a method's and of `Running`."""
+
+    def signed(
+        function: Callable[..., xr.DataTree],
+    ) -> Callable[Concatenate[Target, P], xr.DataTree]:
+        own = inspect.signature(function)
+        target = next(iter(own.parameters.values())).replace(
+            kind=inspect.Parameter.POSITIONAL_OR_KEYWORD
+        )
+        keywords = inspect.signature(call).parameters.values()
+        function.__signature__ = own.replace(  # type: ignore[attr-defined]
+            parameters=[target, *(p.replace(kind=p.KEYWORD_ONLY) for p in keywords)]
+        )
+        return function
+
+    return signed
+
+
+def as_dict(value: Any) -> Any:
+    """Like `dataclasses.asdict`, but a method's fields that it records apart are left out where they have the default.
+
+    So a study's settings and their hashes are those of times when these fields were arguments.
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        apart = value.apart if isinstance(value, Method) else ()
+        return {
+            f.name: as_dict(getattr(value, f.name))
+            for f in fields(value)
+            if f.name not in apart or getattr(value, f.name) != f.default
+        }
+    if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
+        return type(value)(as_dict(each) for each in value)
+    if isinstance(value, dict):
+        return {key: as_dict(each) for key, each in value.items()}
+    return value

@@ -1,1 +1,0 @@
-"""The engines: who evaluates a density and runs a method."""

@@ -1,0 +1,128 @@
+"""`infer`: any method on any target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .contracts.method import LIMIT_MB, Method
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from onebasin.models.target import Target
+
+
+def infer(
+    target: Target,
+    method: Method | str = "nuts",
+    *,
+    engine: str | None = None,
+    seed: int = 0,
+    start: Mapping[str, Any] | None = None,
+    checkpoint: str | Path | None = None,
+    predictive_mb: float = LIMIT_MB,
+    check_symmetry: bool = True,
+    progress: bool | None = None,
+    **fields: Any,
+) -> xr.DataTree:
+    """Infer a target's posterior by a method.
+
+    `ob.nuts(target, draws=500)`, `ob.infer(target, "nuts", draws=500)` and `ob.infer(target, ob.Nuts(draws=500))` are
+    the same call.
+
+    Parameters
+    ----------
+    target : Target
+        The model conditioned on data: `ob.stan_program`, `ob.numpyro_model`, or a network's `condition(x, y)`.
+    method : Method or str
+        Such as `ob.Nuts(draws=500)`, or its name: "nuts", "hmc", "mclmc", "modes", "advi", "symmetrised", "pathfinder",
+        "laplace", "optimize" or "ensemble".
+    engine : str, optional
+        Whose definition of the model is used, and by what: "numpyro" is JAX in this process, "stan" CmdStan's
+        executable, "nutpie" the package of that name; by default the engine that the target has a definition for,
+        NumPyro where it has both. The posterior has the same groups and names either way.
+    seed : int
+        From 0 to 2^32 - 1, for everything that is random. The same call with the same seed gives the same draws, bit
+        by bit, on the same machine and versions; a chain depends on the seed and its number alone.
+    start : mapping of str to array (...), optional
+        Value (...) of every variable at which a fit starts, with its shape in one draw, in its natural space: the
+        mean of an aligned posterior, for one. For variational methods.
+    checkpoint : path, optional
+        A folder in which chains, or the state of training, are kept as they go; repeat the call to resume. NumPyro
+        then gives the draws of an undisturbed run; Stan keeps what was drawn and takes a new random stream for the
+        rest; nutpie keeps whole chains. More `chains` and `draws` resume from those that are there. Files there of
+        another model, data, settings or seed are left alone. Draws of more than 32 MB stay on disk, beside the folder,
+        until the posterior is closed; its method `load` takes them into memory.
+    predictive_mb : float
+        Megabytes that the groups `log_likelihood`, `posterior_predictive` and `log_prior` may take together; beyond
+        them every second, third, ... draw is kept there, and 0 leaves the groups out. Quantities that a Stan program
+        computes itself are kept whole.
+    check_symmetry : bool
+        Whether a declared symmetry is compared with the log density before the run and at its draws afterwards, as by
+        `ob.check_symmetry`; a network's follows from its architecture and is not. It changes no draw.
+    progress : bool, optional
+        Whether to show progress: in a terminal on stderr, in a notebook below the cell. By default it is shown in
+        terminals and notebooks, and not in files, pipes and tests.
+    **fields
+        Fields of the method, where it is given by its name.
+
+    Returns
+    -------
+    DataTree
+        Group `posterior` with every variable as (chain, draw, ...), `sample_stats`, the data, log likelihoods and
+        predictions; the method says what else.
+
+    Raises
+    ------
+    TypeError
+        If `target` is no target, `method` no method, or a keyword is none of its fields.
+    ValueError
+        If a word is unknown, a value is not allowed, the seed is out of range, the engine does not have the method, the
+        method does not take an argument, or the target has no definition for the engine.
+    SymmetryError
+        If the log density does not have the declared symmetry. A contradiction that only draws show is recorded in the
+        attribute `symmetry_evidence` and reported in a notice.
+    InferenceError
+        If no starting point of finite log density is found, nothing can be written in `checkpoint`, or the engine is
+        not installed.
+    InUse
+        If another run keeps its chains in `checkpoint`.
+    WriteError
+        If a disk is full; repeat the call to resume.
+    StanError
+        If Stan cannot compile or run the program.
+
+    Examples
+    --------
+    >>> posterior = ob.infer(target, "nuts", chains=2, warmup=300, draws=300, seed=1)
+    >>> posterior["posterior"]["mu"].shape
+    (2, 300, 2)
+    """
+    from .methods import method_named
+    from .runs.run import made, run
+
+    if isinstance(method, str):
+        method = method_named(method, fields)
+    elif not isinstance(method, Method):
+        name = method.__name__ if isinstance(method, type) else type(method).__name__
+        raise TypeError(
+            f"`method` is {name!r}; give a method, such as ob.Nuts(draws=500), or its name, such as 'nuts'."
+        )
+    elif fields:
+        made(type(method), fields)  # refuses what is no field
+        raise TypeError(
+            f"`{next(iter(fields))}` is given besides {type(method).__name__}(...); give it there."
+        )
+    return run(
+        target,
+        method,
+        engine=engine,
+        seed=seed,
+        start=start,
+        checkpoint=checkpoint,
+        predictive_mb=predictive_mb,
+        check_symmetry=check_symmetry,
+        progress=progress,
+    )

@@ -1,0 +1,137 @@
+"""The work of `sample_modes`: optima, basins, chains, weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from onebasin.base.precision import precision
+from onebasin.base.progress import ProgressBars
+from onebasin.base.seeds import Purpose
+from onebasin.models.target import Target
+from onebasin.posteriors import schema
+
+from ..contracts.method import Found, Job
+from .assembly import LeftOut, WeighedModes, draws_by_weight, table
+from .basins import Basin, Regions, Walks, first_basins, full_basins
+from .bridge import Estimate, log_integral
+from .folding import Folding, Points
+from .sample_modes import Modes
+from .tops import Top, find_tops, highest_evidence
+from .weights import weigh
+
+AT_ONCE = 512
+"""Points at which a log density is computed together."""
+
+
+def sampled(job: Job[Modes]) -> Found:
+    """Sample every mode, and put the posterior together."""
+    with precision("float64"):
+        return _sampled(job.target, job.method, job)
+
+
+def _sampled(target: Target, settings: Modes, job: Job[Modes]) -> Found:
+    folding = Folding.of(target, job.bars.say)
+    bar = job.bars.add("optima", settings.starts)
+    tops = find_tops(
+        target,
+        folding,
+        starts=settings.starts,
+        init_radius=settings.init_radius,
+        seed=job.seed,
+        done=lambda number: job.bars.move(bar, number),
+    )
+    short, pilots, lost = first_basins(
+        target, folding, tops.tops, settings, seed=job.seed, bars=ProgressBars(False)
+    )
+    kept, left = _foremost(short, pilots, settings.most)
+    left += _lost(tops.tops, lost)
+    amount = {"warmup": settings.warmup, "draws": settings.draws}
+    job.bars.expect(chains=len(kept) * settings.chains, **amount, at_once=settings.chains)
+    basins, walks = full_basins(target, folding, kept, settings, seed=job.seed, bars=job.bars)
+    modes = _weighed(folding, basins, job.seed)
+    lead = {"chains": settings.chains, "draws": settings.draws}
+    rng = np.random.default_rng([job.seed, int(Purpose.MODE_WEIGHTS), 1])
+    vectors, stats = draws_by_weight(modes, walks, **lead, rng=rng)
+    constrain = jax.jit(jax.vmap(lambda v: folding.density.quantities(folding.density.unravel(v))))
+    draws = _in_parts(constrain, vectors.reshape(-1, vectors.shape[-1]))
+    return Found(
+        {name: value.reshape(*lead.values(), *value.shape[1:]) for name, value in draws.items()},
+        stats,
+        {
+            "warmup_seconds": list(walks.warmup_seconds),
+            "sampling_seconds": list(walks.sampling_seconds),
+            "gradient_evaluations": int(walks.stats["n_steps"].sum()),
+            "max_tree_depth": settings.max_tree_depth,
+        },
+        {schema.MODES: table(modes, walks, tops, left)},
+    )
+
+
+def _foremost(
+    basins: Sequence[Basin], walks: Walks, most: int
+) -> tuple[tuple[Basin, ...], tuple[LeftOut, ...]]:
+    """The basins of the largest log evidence by their short chains, and what is left out.
+
+    Of a Gaussian, the mean log density and the entropy sum to the log of the integral.
+    """
+    heights = [
+        float(walks.stats["lp"][list(basin.chains)].mean()) + basin.normal.entropy
+        for basin in basins
+    ]
+    order = np.argsort(np.nan_to_num(heights, nan=-np.inf))[::-1]
+    kept = tuple(basins[n] for n in order[:most])
+    left = (LeftOut(heights[order[0]] - heights[n], basins[n].starts) for n in order[most:])
+    return kept, tuple(left)
+
+
+def _lost(tops: Sequence[Top], lost: Sequence[Top]) -> tuple[LeftOut, ...]:
+    """Optima that no chain stayed at, by Laplace's estimates of their integrals."""
+    highest = highest_evidence(tops)
+    return tuple(LeftOut(highest - top.log_evidence, top.starts) for top in lost)
+
+
+def _weighed(folding: Folding, basins: Sequence[Basin], seed: int) -> WeighedModes:
+    """The integral over every basin and all of its copies, and what share that is."""
+    rng = np.random.default_rng([seed, int(Purpose.MODE_WEIGHTS)])
+    regions = Regions(folding, tuple(basins))
+    heights = jax.jit(jax.vmap(folding.density.log_density))
+    found = []
+    for number, basin in enumerate(basins):
+
+        def density(points: Points, number: int = number) -> Float[np.ndarray, " point"]:
+            out = np.full(len(points), -np.inf)
+            inside = regions.inside(number, points)
+            if inside.any():
+                here = _in_parts(lambda v: {"lp": heights(v)}, points[inside])["lp"]
+                out[inside] = np.where(np.isfinite(here), here, -np.inf)
+            return out
+
+        own = basin.folded.copy()
+        flat = own.reshape(-1, own.shape[-1])
+        flat[regions.of(flat) != number] = np.nan  # a chain was elsewhere then
+        estimate = log_integral(density, own, rng)
+        found.append(Estimate(estimate.value + folding.log_order, estimate.error))
+    order = sorted(
+        range(len(found)), key=lambda n: -np.inf if math.isnan(found[n].value) else found[n].value
+    )[::-1]
+    estimates = tuple(found[n] for n in order)
+    ordered = Regions(folding, tuple(basins[n] for n in order))
+    return WeighedModes(ordered, estimates, weigh(estimates))
+
+
+def _in_parts(function: Any, points: Points) -> dict[str, np.ndarray]:
+    """Values of a compiled function at points, of as many at a time as it was compiled for."""
+    parts = []
+    for first in range(0, len(points), AT_ONCE):
+        here = points[first : first + AT_ONCE]
+        padded = np.concatenate([here, np.repeat(here[-1:], AT_ONCE - len(here), axis=0)])
+        values = function(jnp.asarray(padded))
+        parts.append({name: np.asarray(value)[: len(here)] for name, value in values.items()})
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

@@ -1,0 +1,53 @@
+"""Names and arguments of version 0.3, for one release: delete this file with `inference.runs.former`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import onebasin as ob
+from onebasin import inference
+from onebasin.inference.runs import former
+from onebasin.models import BayesianNetwork, Network
+
+TARGET = BayesianNetwork(Network(1, (2,))).condition(np.zeros((3, 1)), np.zeros((3, 1)), name="net")
+
+
+@pytest.mark.parametrize("name", former.CLASSES)
+def test_a_former_name_is_the_class_of_now_and_says_so(name, caplog):
+    former._say.cache_clear()
+    new = former.CLASSES[name].rpartition(":")[2]
+    for room in (ob, inference):
+        assert getattr(room, name) is getattr(ob, new)
+    assert caplog.messages == [f"`{name}` is now `{new}`; the old name goes with version 0.5"]
+
+
+def test_settings_are_taken_as_fields_and_say_so(caplog):
+    former._say.cache_clear()
+    settings = ob.Advi(iterations=20, draws=3)
+    old = ob.advi(TARGET, family="fullrank", settings=settings, seed=1)
+    assert caplog.messages == [
+        "`settings=` of `advi` goes with version 0.5: give its fields as keywords, or use `ob.infer(target, Advi(...))`"
+    ]
+    new = ob.infer(TARGET, "fullrank", iterations=20, draws=3, seed=1)
+    assert old.attrs["method"] == new.attrs["method"] == "advi-fullrank"
+    assert old["posterior"].to_dataset().identical(new["posterior"].to_dataset())
+
+
+def test_calibrate_takes_settings():
+    given = former.given_to_calibrate(ob.Advi(family="fullrank"), ob.Advi(draws=7))
+    assert given == ob.Advi(family="fullrank", draws=7)
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize("other", [ob.Hmc(), {"draws": 3}, ob.Nuts])
+def test_settings_of_another_method_are_refused(other):
+    with pytest.raises(
+        TypeError, match=r"`settings` is .*, but nuts takes Nuts; give Nuts\(\.\.\.\)"
+    ):
+        ob.nuts(TARGET, settings=other)
+
+
+def test_no_other_name_is_found():
+    with pytest.raises(AttributeError, match="no attribute `FormerSettings`"):
+        _ = ob.FormerSettings
