@@ -16,6 +16,8 @@ from onebasin.studies.lab.study import conclude
 from onebasin.truth.pairs import Pairs
 from onebasin.truth.problems.relu_networks import boston_split
 
+from ..each import each
+
 MISSING = ("mse_data_units", "coverage_50", "log_score", "prediction_rhat", "prediction_ess")
 
 
@@ -65,7 +67,7 @@ def test_pair_has_no_test_where_there_is_nothing_to_test():
     assert Pairs((0.1,) * 8, (0.1,) * 8).p_value is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("free", "constrained", "expected"),
     [
         ([0.5] * 8, [0.3, 0.31, 0.32, 0.33, 0.34, 0.35, 0.36, 0.37], ["reproduces"] * 5),

@@ -30,6 +30,8 @@ from onebasin.studies.lab.frame import Frame
 from onebasin.studies.lab.options import Options
 from onebasin.truth.problems.images import image_split
 
+from ..each import each
+
 MODEL = BayesianNetwork(Network(4, (3,), 3, "relu"), Categorical())
 
 
@@ -60,7 +62,7 @@ def images(num: int) -> Dataset:
     )
 
 
-@pytest.mark.parametrize("options", [Options(quick=True), Options(), Options(full=True)])
+@each("options", [Options(quick=True), Options(), Options(full=True)])
 def test_every_row_has_a_cell_and_every_column_of_the_papers_table_a_row(options):
     config = configure(options)
     assert {row.key for row in rows(config)} <= {cell.key for cell in STUDY.cells(config)}

@@ -12,6 +12,7 @@ from onebasin.models.data import load_data
 from onebasin.models.networks.likelihood import Categorical
 from onebasin.models.symmetry.blocks import Exchangeable
 
+from ..each import each
 from .conftest import fake_posterior
 
 NUTS = NutsSettings(chains=4, draws=100)
@@ -135,7 +136,7 @@ def test_a_declared_symmetry_needs_no_word(onebasin, here):
     assert abs(found["two"]["energy"]) < 0.1
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "message"),
     [
         (["a.nc"], "`RUN.nc` is one file, and a comparison needs two or more"),

@@ -9,6 +9,8 @@ import pytest
 
 from onebasin.inference.runs.posterior import open_posterior
 
+from ..each import each
+
 COLUMNS = (
     "lp__,accept_stat__,stepsize__,treedepth__,n_leapfrog__,divergent__,energy__,mu.1,mu.2,<b>"
 )
@@ -69,7 +71,7 @@ def test_a_posterior_is_converted_and_back(onebasin, runs):
     assert found.code == 0, found.err
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "code", "says"),
     [
         ("convert a.nc --out a.nc --force", 1, "which is also the input"),

@@ -32,6 +32,7 @@ from onebasin.truth.alignment_recovery import recover
 from onebasin.truth.problems.label_switching import condition, simulate
 from onebasin.truth.recovery_figure import plot_recovery
 
+from ..each import each
 from .conftest import InMemory, chain_stats
 
 
@@ -128,7 +129,7 @@ def test_design_has_every_problem_in_every_engine_that_has_it():
     assert [cell.key for cell in STUDY.cells(some)] == ["network.nuts.numpyro"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "message"),
     [
         ({"chains": 1}, r"`--chains` is 1, and the study label-switching compares chains: give 2"),
@@ -190,9 +191,7 @@ def test_truth_is_matched_by_the_group(rng):
     assert measures._recovery("", None) == dict.fromkeys(columns)
 
 
-@pytest.mark.parametrize(
-    ("problem", "engine"), [("mixture", "stan"), ("factors", "stan"), ("network", "numpyro")]
-)
+@each(("problem", "engine"), [("mixture", "stan"), ("factors", "stan"), ("network", "numpyro")])
 def test_planted_labels_are_mended(outcomes, frames, problem, engine):
     row = frames["cells"].find(problem=problem, engine=engine)
     assert row["raw_rhat"] > 1.5

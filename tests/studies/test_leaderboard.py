@@ -23,6 +23,8 @@ from onebasin.studies.leaderboard.added import Added, parse
 from onebasin.studies.leaderboard.methods import METHODS, chosen
 from onebasin.truth.problems import Problem
 
+from ..each import each
+
 WORDS = ("truth", "leaderboard", "--out", "run", "--no-progress")
 MINE = """
 import numpy as np
@@ -160,7 +162,7 @@ def test_files_of_ones_own_are_methods_too(board):
     assert len(found) == 4
 
 
-@pytest.mark.parametrize(
+@each(
     ("function", "message"),
     [
         ("fail", "mine: `mine.py:fail` fails: mine.py:10: RuntimeError: no way to toy"),
@@ -171,7 +173,14 @@ def test_files_of_ones_own_are_methods_too(board):
 )
 def test_a_method_that_fails_takes_no_other_with_it(board, here, function, message):
     answer = board(
-        "--add", f"mine=mine.py:{function}", "--methods", "nuts", "--only", "one", "--json"
+        "--add",
+        f"mine=mine.py:{function}",
+        "--methods",
+        "nuts",
+        "--only",
+        "one",
+        "--json",
+        "--force",
     )
     assert answer.code == 0, answer.err
     assert rows(answer)["one", "nuts"]["verdict"] == "agrees"
@@ -189,7 +198,7 @@ def test_a_method_of_ours_that_fails_is_a_result(board, sampler):
     assert answer.json["frames"]["failures"][0]["reason"] == "no start was found."
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "message"),
     [
         (["--methods", "gibbs"], "`--methods` names 'gibbs'; choose among nuts, nuts-stan"),

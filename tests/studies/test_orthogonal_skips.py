@@ -19,6 +19,7 @@ from onebasin.studies.orthogonal_skips import STUDY, design
 from onebasin.studies.orthogonal_skips.design import GAP, TRUTH, VI, configure, points_of
 from onebasin.studies.orthogonal_skips.making import moments
 
+from ..each import each
 from .conftest import InMemory, fake_posterior
 
 EVALUATIONS = 4
@@ -252,7 +253,7 @@ def test_page_stands_and_shows_all(outcomes, frames):
     assert sum("Equation 6 at the end" in caption for caption in tables) == 1
 
 
-@pytest.mark.parametrize("words", [("--engine", "stan"), ("--splits", "2")])
+@each("words", [("--engine", "stan"), ("--splits", "2")])
 def test_options_of_other_studies_are_refused(onebasin, here, words):
     answer = onebasin("study", "orthogonal-skips", *words)
     assert answer.code == 1

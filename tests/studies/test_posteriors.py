@@ -14,6 +14,7 @@ from onebasin.inference.runs.posterior import build, open_posterior, save
 from onebasin.models import BayesianNetwork, Network, Target
 from onebasin.models.data import load_data
 
+from ..each import each
 from .conftest import fake_posterior
 
 
@@ -64,7 +65,7 @@ def _strict():
     return Limits(1.01, 1e6, 0.3)
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "message"),
     [
         (["absent.nc"], "absent.nc does not exist"),
@@ -101,7 +102,7 @@ def test_report_looks_at_the_variables_that_are_asked_for(onebasin, runs):
     assert "b1[0]" in page and "W1[0,0]" not in page
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "said"),
     [
         (("--truth", "c.nc"), "`--truth` is c.nc, which is none of the files"),
@@ -126,7 +127,7 @@ def test_report_is_replaced_only_by_force(onebasin, runs):
     assert Path("page.html").read_text().startswith("<!doctype html>")
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "message"),
     [
         (["a/run.nc", "--out", "absent/page.html"], "lies in a folder that does not exist"),
@@ -233,7 +234,7 @@ def test_align_says_that_there_is_nothing_to_align(onebasin, here):
     assert not Path("aligned.nc").exists()
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "message"),
     [
         (["--exchangeable", "mu,tau"], "tau"),
@@ -254,8 +255,8 @@ def test_align_refuses_in_one_line_and_writes_nothing(onebasin, mixture, words, 
     assert not Path("aligned.nc").exists()
 
 
-@pytest.mark.parametrize("force", [[], ["--force"]])
-@pytest.mark.parametrize(
+@each("force", [[], ["--force"]])
+@each(
     "words",
     [
         ["report", "a/run.nc", "--out", "a/../a/run.nc"],
@@ -275,7 +276,7 @@ def test_an_input_is_never_the_output(onebasin, runs, words, force):
     assert [Path(name).read_bytes() for name in ("a/run.nc", "b/run.nc")] == before
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "said"),
     [
         ({"lp": np.nan}, "The log density lp is not finite in 2 of 800 draws"),

@@ -33,6 +33,7 @@ from onebasin.studies.remedies.measures import measure
 from onebasin.studies.remedies.problems import PROBLEMS, parts
 from onebasin.truth.problems.images import Images
 
+from ..each import each
 from .conftest import InMemory
 
 IMAGES = Images("digits", side=2, train=60)
@@ -259,7 +260,7 @@ def test_every_claim_holds_where_its_numbers_do_and_is_tried_everywhere():
         assert len({trial.where for trial in statement.trials}) >= 6
 
 
-@pytest.mark.parametrize(
+@each(
     ("remedy", "changed", "label"),
     [
         ("plain.nuts", {"outputs_rhat": 1.2}, "Chains agree"),

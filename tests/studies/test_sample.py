@@ -28,6 +28,7 @@ from onebasin.models.symmetry.blocks import from_json
 from onebasin.models.symmetry.evidence import Evidence
 from onebasin.posteriors.view import as_view
 
+from ..each import each
 from .conftest import DATA, keep_chain
 
 
@@ -53,7 +54,7 @@ def test_nutpie_samples_a_program(sample, sampler):
     assert (sampler.last["engine"], sampler.last["method"]) == ("nutpie", "nuts")
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "settings"),
     [
         (["--chains", "3"], NutsSettings(chains=3)),
@@ -86,7 +87,7 @@ def test_nutpie_samples_a_program(sample, sampler):
     ],
 )
 def test_every_option_changes_the_settings(sample, sampler, words, settings):
-    assert sample(*words).code == 0
+    assert sample(*words, "--force").code == 0
     assert sampler.last["settings"] == settings
     method = words[1] if words[0] == "--method" else "nuts"
     assert sampler.last["method"].removeprefix("advi-") == method
@@ -171,7 +172,7 @@ def test_seed_progress_and_symmetry_reach_the_run(sample, sampler, program, monk
     assert block.axes == {"mu": 0, "other": 0}
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "terminal", "told"),
     [
         ([], False, True),
@@ -185,11 +186,11 @@ def test_a_program_that_reads_json_is_told_no_progress(
     sample, sampler, monkeypatch, words, terminal, told
 ):
     monkeypatch.setattr("onebasin.cli.console.is_terminal", lambda: terminal)
-    assert sample(*words).code == 0
+    assert sample(*words, "--force").code == 0
     assert sampler.last["progress"] is told
 
 
-@pytest.mark.parametrize("word", ["", "mu,,x", "W1:one", "W1:-1", ":1"])
+@each("word", ["", "mu,,x", "W1:one", "W1:-1", ":1"])
 def test_exchangeable_that_cannot_be_read_is_refused(sample, sampler, word):
     answer = sample("--exchangeable", word)
     assert answer.code == 1
@@ -204,7 +205,7 @@ def test_table_ends_with_the_file(sample, sampler):
     assert answer.out.rstrip().endswith("wrote run.nc")
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "message"),
     [
         (["--chains", "0"], "`--chains` must be a whole number of at least 1; got 0."),

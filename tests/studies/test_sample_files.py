@@ -9,6 +9,7 @@ import pytest
 
 from onebasin.inference.runs.posterior import open_posterior
 
+from ..each import each
 from .conftest import NORMAL, keep_chain
 
 
@@ -178,7 +179,7 @@ def test_read_only_folder_is_one_line(sample, sampler, monkeypatch):
     assert sampler.calls == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "message"),
     [
         (["absent.stan"], "absent.stan, which is not an existing .stan file"),

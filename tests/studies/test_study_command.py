@@ -17,6 +17,8 @@ from onebasin.inference.runs.posterior import open_posterior
 from onebasin.studies.lab.options import Options
 from onebasin.studies.registry import STUDIES
 
+from ..each import each
+
 SMALL = ("--chains", "2", "--warmup", "10", "--draws", "40")
 GIVENS = ("--parametrisations", "givens", "--engine", "stan")
 KEYS = ("givens.nuts.stan", "givens.meanfield.stan", "givens.fullrank.stan")
@@ -72,7 +74,7 @@ def test_json_is_all_that_goes_to_stdout(teacher):
     assert cells["givens.nuts.stan"]["num_obs"] == 100
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "changed"),
     [
         (["--seed", "3"], {"seed": 3}),
@@ -86,7 +88,8 @@ def test_json_is_all_that_goes_to_stdout(teacher):
 def test_every_option_changes_the_calls(teacher, sampler, words, changed):
     before = {"seed": 0, "engine": "stan", "progress": True}
     before["settings"] = NutsSettings(chains=2, warmup=10, draws=40)
-    answer = teacher("--parametrisations", "givens_seamless", *words)
+    sampler.calls.clear()
+    answer = teacher("--parametrisations", "givens_seamless", "--force", *words)
     assert answer.code == 0, answer.err
     first = sampler.calls[0]
     assert {name: first[name] for name in before} == before | changed
@@ -230,7 +233,7 @@ def test_counts_are_fields_of_settings_under_the_same_words():
         assert options[name].default is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "message"),
     [
         (["iris"], f"`NAME` is 'iris'; choose one of {', '.join(STUDIES)}."),

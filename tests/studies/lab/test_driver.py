@@ -24,6 +24,7 @@ from onebasin.studies.lab.driver import run_cells
 from onebasin.studies.lab.folder import open_run
 from onebasin.studies.lab.making import mark, sample
 
+from ...each import each
 from ..conftest import fake_posterior
 
 NUTS = NutsSettings(chains=2, warmup=10, draws=20)
@@ -143,7 +144,7 @@ def test_config_of_the_study_alone_makes_nothing_anew(cook, kitchen):
     assert kitchen.made == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("config", "remade"),
     [
         (Config(seed=1), ["a", "ab", "c"]),  # an input changed: all that hangs on it
@@ -285,9 +286,7 @@ def test_mark_follows_all_that_decides_the_draws():
     assert own == mark(cell, None, dict(marks))
 
 
-@pytest.mark.parametrize(
-    "other", [{"symmetry": (Exchangeable({"mu": 0}),)}, {"dims": {"mu": ("part",)}}]
-)
+@each("other", [{"symmetry": (Exchangeable({"mu": 0}),)}, {"dims": {"mu": ("part",)}}])
 def test_mark_follows_all_of_the_target_that_the_file_holds(other):
     cell = cells(Config())[0]
     assert mark(cell, Target("a", **other), {}) != mark(cell, Target("a"), {})
@@ -337,7 +336,7 @@ def test_posterior_file_carries_the_mark(cook, kitchen):
         assert file.attrs[FINGERPRINT] == mark(first, Target("a"), {})
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "message"),
     [
         (lambda c: (c[2], *c[:2]), "`inputs` of the cell ab.blend.numpy names 'a.nuts.stan', "),

@@ -25,6 +25,7 @@ from onebasin.studies.lab.folder import (
     open_run,
 )
 
+from ...each import each
 from ..conftest import fake_posterior
 
 
@@ -61,7 +62,7 @@ def begun(path: Path) -> Run:
         return run
 
 
-@pytest.mark.parametrize(
+@each(
     "other",
     [
         Config(seed=1),
@@ -104,7 +105,7 @@ def test_run_json_may_be_read_by_others(tmp_path):
         os.umask(before)
 
 
-@pytest.mark.parametrize(
+@each(
     ("error", "status"),
     [
         (KeyboardInterrupt(), "interrupted"),
@@ -179,7 +180,7 @@ def test_a_run_at_work_is_not_called_interrupted(tmp_path):
     assert json.loads((run.path / "run.json").read_text())["status"] == "running"
 
 
-@pytest.mark.parametrize("status", ["running", "done"])
+@each("status", ["running", "done"])
 def test_an_interrupt_amid_the_writing_of_the_status_is_recorded(tmp_path, monkeypatch, status):
     write = folder.write_sealed
 

@@ -13,10 +13,12 @@ from onebasin.studies.lab.joining import join_run
 from onebasin.studies.lab.record import RESULTS, rewrite, write_again
 from onebasin.studies.lab.study import find
 
+from ...each import each
+
 RECORDS = sorted(RESULTS.glob("*.json"))
 
 
-@pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.stem)
+@each("path", RECORDS)
 def test_page_is_made_again_from_its_numbers(path: Path):
     numbers = json.loads(path.read_text(encoding="utf-8"))
     assert examine_json(numbers) is not Seal.DAMAGED

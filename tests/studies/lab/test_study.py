@@ -22,11 +22,14 @@ from onebasin.studies.lab.claims import (
     judge,
     tried,
 )
+from onebasin.studies.lab.study import find
 from onebasin.studies.lab.tables import CLAIMS, STATEMENTS, TRIALS, VERDICTS
-from onebasin.studies.registry import STUDIES, find
+from onebasin.studies.registry import STUDIES
+
+from ...each import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("holds", "verdict"),
     [
         ([True, True], "reproduces"),
@@ -56,7 +59,7 @@ def statement(*holds: Holds) -> Statement:
     return claim(*holds).on({})
 
 
-@pytest.mark.parametrize(
+@each(
     ("holds", "outcome"),
     [
         ([True, False, None], "holds in 1 of 2 that could be judged; 1 could not"),
@@ -91,7 +94,7 @@ def test_tables_hold_every_statement_and_comparison():
     assert [row[1].value for row in VERDICTS(frames).rows] == [s.outcome for s in said]
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "error", "message"),
     [
         ({"seed": -1}, StudyError, "`--seed` is -1"),
@@ -121,7 +124,7 @@ SIZES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "options"), SIZES)
+@each(("name", "options"), SIZES)
 def test_cells_come_after_their_inputs_and_have_keys_of_their_own(name, options):
     study, seen = find(name), set()
     for cell in study.cells(study.configure(options)):
@@ -134,7 +137,7 @@ def test_cells_come_after_their_inputs_and_have_keys_of_their_own(name, options)
     assert seen
 
 
-@pytest.mark.parametrize("given", [{"splits": 0}, {"splits": 2}, {"full": True}])
+@each("given", [{"splits": 0}, {"splits": 2}, {"full": True}])
 def test_options_that_a_study_does_not_have_are_refused(given):
     (name,) = given
     Options().refuse("toy", "splits", "full")
@@ -176,7 +179,7 @@ def test_outcomes_without_a_posterior_say_which_there_are(tmp_path):
         Outcomes({}, {cell: "no"}).by_key(cell.key)
 
 
-@pytest.mark.parametrize(("room", "reads"), [(2**28, "ab"), (1, "aba")])
+@each(("room", "reads"), [(2**28, "ab"), (1, "aba")])
 def test_a_posterior_is_read_again_only_where_there_is_no_room_to_hold_it(
     tmp_path, monkeypatch, room, reads
 ):
@@ -197,7 +200,7 @@ def test_a_posterior_is_read_again_only_where_there_is_no_room_to_hold_it(
     assert "".join(read) == reads
 
 
-@pytest.mark.parametrize("name", STUDIES)
+@each("name", STUDIES)
 def test_every_study_of_the_table_can_be_loaded(name):
     assert isinstance(find(name), Study)
 
@@ -232,13 +235,13 @@ def faults(room: Path, folder: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("folder", [*FOLDERS, "lab"])
+@each("folder", [*FOLDERS, "lab"])
 def test_study_imports_neither_the_command_line_nor_another_study(folder):
     assert (ROOM / folder / "__init__.py").is_file()
     assert faults(ROOM, folder) == []
 
 
-@pytest.mark.parametrize(
+@each(
     "line",
     [
         "from ..label_switching.data import x",

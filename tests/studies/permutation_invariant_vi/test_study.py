@@ -27,6 +27,8 @@ from onebasin.studies.permutation_invariant_vi.two_weights import optima as quad
 from onebasin.studies.permutation_invariant_vi.two_weights.design import METHODS, TwoWeightSettings
 from onebasin.truth.problems.images import Images, image_split
 
+from ...each import each
+
 MODEL = BayesianNetwork(Network(3, (4,), 2, "relu"), Categorical())
 TOY_VI = SymmetrisedSettings(
     fits=3, steps=4, learning_rate=0.01, samples=1, evaluate_every=2, tolerance=0.0, draws=12,
@@ -54,7 +56,7 @@ TOY = design.Config(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("options", [Options(quick=True), Options(), Options(full=True)])
+@each("options", [Options(quick=True), Options(), Options(full=True)])
 def test_every_alpha_has_a_cell_for_every_method(options):
     config = configure(options)
     found = [cell for cell in STUDY.cells(config) if cell.key.startswith("alpha-")]

@@ -45,6 +45,8 @@ from onebasin.studies.permutation_invariant_vi.two_modes.settings import (
     InterpolationSettings,
 )
 
+from ...each import each
+
 SMALL = InterpolationSettings(
     sigmas=(0.25, 1.0, 2.0),
     points=6,
@@ -134,7 +136,7 @@ def test_stopping_early_lowers_the_threshold():
     np.testing.assert_allclose(found[2], vanishing().alpha, atol=1e-3)
 
 
-@pytest.mark.parametrize(
+@each(
     ("stayed", "wanted"),
     [
         ([0, 0, 1, 1], (2.0, 3.0)),
@@ -240,7 +242,7 @@ def test_figures_draw_every_branch_and_descent(results):
     np.testing.assert_allclose(drawn[0].get_ydata(), wanted, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "message"),
     [
         ({"sigmas": (1.0, -1.0)}, "`sigmas` must be a positive"),
@@ -256,7 +258,7 @@ def test_settings_refuse_what_cannot_be_run(change, message):
         dataclasses.replace(QUICK, **change)
 
 
-@pytest.mark.parametrize(
+@each(
     ("call", "message"),
     [
         (lambda: Descent(samples=0), "`samples` must be a whole number"),

@@ -44,6 +44,8 @@ from onebasin.studies.permutation_invariant_vi.two_weights.tables import MSE, TA
 from onebasin.studies.permutation_invariant_vi.two_weights.truth import Statistics, statistics
 from onebasin.truth.pairs import Pairs
 
+from ...each import each
+
 TOY = replace(QUICK, num_test=40, data_sets=2, curve_points=3, steps=4000, draws=400)
 
 
@@ -105,7 +107,7 @@ def results():
     return measured(TOY, fake_fits(TOY))
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "message"),
     [
         ({"alphas": (1.0, 0.5)}, r"`alphas` are \(1.0, 0.5\); give one or more, ascending"),

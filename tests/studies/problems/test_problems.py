@@ -16,6 +16,8 @@ from onebasin.truth.problems import PROBLEMS
 from onebasin.truth.problems.make_data import simulated
 from onebasin.truth.problems.programs import DATA, PROGRAMS, read_data
 
+from ...each import each
+
 SHARED = Path(__file__).parents[3] / "notebooks" / "programs"
 QUICK = ("relu-teacher", "tanh-teacher", "boston", "mixture-2")
 """Beginnings of the names of those whose programs other tests compile too. The other programs, half a minute of
@@ -71,7 +73,7 @@ def test_the_declared_symmetry_is_one_of_the_density(name):
     assert max(found.differences) < 1e-7
 
 
-@pytest.mark.parametrize("name", SYMMETRIC)
+@each("name", SYMMETRIC)
 def test_no_relabelling_changes_an_invariant(name, rng):
     problem = PROBLEMS[name]
     draws = {key: np.asarray(value)[None] for key, value in points(name).items()}
@@ -96,7 +98,7 @@ def test_data_files_hold_what_is_simulated():
             np.testing.assert_allclose(held[key], value, rtol=1e-12)
 
 
-@pytest.mark.parametrize(
+@each(
     ("copy", "shared"),
     [("item_response", "item_response"), ("mixture_of_two", "mixture"), ("schools", "schools")],
 )
@@ -104,7 +106,7 @@ def test_programs_of_the_documentation_are_the_same_files(copy, shared):
     assert (PROGRAMS / f"{copy}.stan").read_text() == (SHARED / f"{shared}.stan").read_text()
 
 
-@pytest.mark.parametrize(
+@each(
     ("copy", "shared"),
     [
         ("item-response-2pl", "item_response"),
@@ -116,7 +118,7 @@ def test_data_of_the_documentation_are_the_same_files(copy, shared):
     assert (DATA / f"{copy}.json").read_text() == (SHARED / f"{shared}.json").read_text()
 
 
-@pytest.mark.parametrize("name", [n for n, problem in PROBLEMS.items() if problem.family])
+@each("name", [n for n, problem in PROBLEMS.items() if problem.family])
 def test_family_simulates_what_the_problem_is_of(name, rng):
     problem = PROBLEMS[name]
     assert problem.family is not None
