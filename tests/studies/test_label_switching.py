@@ -4,19 +4,17 @@ import itertools
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import xarray as xr
 
-from onebasin import inference
 from onebasin.analysis.alignment import align
 from onebasin.base.errors import StudyError
 from onebasin.inference import NutsSettings
-from onebasin.inference.density.symmetry import SymmetryCheck, SymmetryError
-from onebasin.inference.runs.posterior import build, open_posterior
+from onebasin.inference.density.symmetry import SymmetryError
+from onebasin.inference.runs.posterior import build
 from onebasin.models import Exchangeable
 from onebasin.models.symmetry.group import Group
 from onebasin.models.target import Target
@@ -133,8 +131,6 @@ def test_design_has_every_problem_in_every_engine_that_has_it():
     ("options", "message"),
     [
         ({"chains": 1}, r"`--chains` is 1, and the study label-switching compares chains: give 2"),
-        ({"full": True}, "`--full` does not apply to the study label-switching"),
-        ({"splits": 2}, "`--splits` does not apply"),
         (
             {"engine": "numpyro", "problems": ("mixture",)},
             "`--engine` is numpyro, and mixture is a Stan program: give --engine stan",
@@ -300,48 +296,6 @@ def test_recovery_without_posteriors_is_refused(outcomes):
         found[cell.key] = recover(alignment.posterior, truth, alignment.symmetry)
     shown = [axes for axes in plot_recovery(found).axes if axes.get_visible()]
     assert len(shown) == 4
-
-
-def test_command_checks_samples_and_keeps_the_truth(onebasin, here, monkeypatch):
-    checked = []
-
-    def check(target: Target, **how: Any) -> SymmetryCheck:
-        checked.append((target.name, how["engine"]))
-        return SymmetryCheck((2e-16,), 5)
-
-    def nuts(target: Target, **how: Any) -> xr.DataTree:
-        label = target.name.removeprefix("label-switching-")
-        return planted(target, simulate(label, 0).truth, how)
-
-    monkeypatch.setattr(inference, "check_symmetry", check)
-    monkeypatch.setattr(inference, "nuts", nuts)
-    words = ("study", "label-switching", "--out", "run", "--draws", "100", "--json")
-    answer = onebasin(*words, "--problems", "mixture")
-    assert answer.code == 0, answer.err
-    assert checked == [("label-switching-mixture", "stan")]
-    (row,) = answer.json["frames"]["cells"]
-    assert row["key"] == "mixture.nuts.stan"
-    assert row["labellings_in_all"] == 6
-    tree = open_posterior("run/posteriors/mixture.nuts.stan.nc")
-    np.testing.assert_array_equal(tree["truth"]["mu"], simulate("mixture", 0).truth["mu"])
-    assert tree["truth"]["mu"].dims == ("component",)
-    np.testing.assert_array_equal(tree["observed_data"]["y"], simulate("mixture", 0).data["y"])
-    assert json.loads(tree.attrs["symmetry_check"]) == [2e-16]
-    page = Path("run/report.html").read_text()
-    rates = answer.json["frames"]["rates"]
-    assert [row["separation"] for row in rates] == [0.0, 6.0]
-    assert rates[0]["mean"][0] > 0.5 > 0.1 > rates[1]["mean"][0]
-    for text in (
-        "Raw and aligned",
-        "How far apart is apart?",
-        "Mixture, Stan",
-        "Labels never changed within a chain",
-    ):
-        assert text in page
-    # The truth and the check are in the file: nothing is made again.
-    checked.clear()
-    assert onebasin(*words, "--problems", "mixture").code == 0
-    assert checked == []
 
 
 def test_symmetry_that_does_not_hold_stops_the_study(monkeypatch, tmp_path):

@@ -9,11 +9,9 @@ from typing import get_type_hints
 
 import pytest
 
-from onebasin.analysis.page.render import SCRIPT
 from onebasin.base.errors import AdviFailed
 from onebasin.cli.study import study
 from onebasin.inference import NutsSettings
-from onebasin.inference.runs.posterior import open_posterior
 from onebasin.studies.lab.options import Options
 from onebasin.studies.registry import STUDIES
 
@@ -42,36 +40,6 @@ def test_list_names_every_study(onebasin):
     names = [entry["name"] for entry in onebasin("study", "--list", "--json").json]
     assert names == list(STUDIES)
     assert {"relu-teacher", "boston", "label-switching"} <= set(names)
-
-
-def test_run_leaves_posteriors_findings_and_a_page(onebasin, here, sampler):
-    answer = onebasin("study", "relu-teacher", "--out", "run", *SMALL, *GIVENS)
-    assert answer.code == 0
-    files = {path.name for path in Path("run/posteriors").iterdir()}
-    assert files == {f"{key}.nc" for key in KEYS}
-    record = json.loads(Path("run/run.json").read_text())
-    assert record["status"] == "done"
-    assert {cell["status"] for cell in record["cells"].values()} == {"done"}
-    tree = open_posterior("run/posteriors/givens.nuts.stan.nc")
-    assert tree["constant_data"].to_dataset()["x"].shape == (100, 2)
-    assert tree["observed_data"].to_dataset()["y"].shape == (100, 1)
-    assert json.loads(Path("run/findings.json").read_text())["statements"]
-    assert "the report is run/report.html" in answer.out
-    assert answer.err.splitlines()[0] == "[1/3] givens, NUTS, Stan"
-    page = Path("run/report.html").read_text()
-    assert not re.search(r"""(src|href)=["'](?!#|data:)""", page)
-    assert page.count("<script") == page.count(f"<script>{SCRIPT}</script>") == 1
-    for words in ("The question", "number of effective samples", "How these numbers were made"):
-        assert words in page
-
-
-def test_json_is_all_that_goes_to_stdout(teacher):
-    found = teacher("--json").json
-    assert found["folder"] == "run"
-    assert len(found["statements"]) == 8
-    cells = {row["key"]: row for row in found["frames"]["cells"]}
-    assert set(cells) == set(KEYS)
-    assert cells["givens.nuts.stan"]["num_obs"] == 100
 
 
 @each(
@@ -106,20 +74,6 @@ def test_parametrisations_are_those_that_were_asked_for(teacher, sampler):
     ]
 
 
-def test_quick_runs_small(onebasin, here, sampler):
-    def stop(call):
-        raise RuntimeError("seen enough")
-
-    sampler.before = stop
-    words = ("study", "relu-teacher", "--parametrisations", "unit_vector", "--engine", "stan")
-    onebasin(*words, "--quick")
-    assert sampler.last["settings"] == NutsSettings(chains=2, warmup=300, draws=300)
-    onebasin(*words)
-    assert sampler.last["settings"] == NutsSettings()
-    # Other settings, another folder.
-    assert len(list(Path("runs").glob("relu-teacher-*"))) == 2
-
-
 def test_killed_run_goes_on_to_the_same_result(teacher, sampler, onebasin):
     whole = teacher("--json").json
     calls = len(sampler.calls)
@@ -144,13 +98,6 @@ def test_killed_run_goes_on_to_the_same_result(teacher, sampler, onebasin):
     assert len(sampler.calls) == calls - 2
     assert {**again, "folder": "run"} == whole
     assert json.loads(Path("other/run.json").read_text())["status"] == "done"
-
-
-def test_finished_run_is_not_run_again(teacher, sampler):
-    first = teacher("--json").json
-    sampler.calls.clear()
-    assert teacher("--json").json == first
-    assert sampler.calls == []
 
 
 def test_folder_in_use_is_told_what_to_do(teacher, sampler):

@@ -56,7 +56,7 @@ def test_pattern_of_no_cell_is_refused(onebasin, here):
 @pytest.mark.slow
 def test_parts_of_a_study_add_up_in_its_folder(onebasin, here, sampler, monkeypatch):
     monkeypatch.setattr(
-        design, "dataset", lambda seed, noise: load_data(STUDY, seed=seed, num_test=6)
+        design, "teacher_data", lambda seed, noise: load_data(STUDY, seed=seed, num_test=6)
     )
     command = ("study", STUDY, *TOY, "--out", "run", "--json", "--only")
     assert onebasin(*command, "free.nuts.*").code == 0
