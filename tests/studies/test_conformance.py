@@ -198,15 +198,21 @@ def test_claims_follow_the_numbers(path):
 
 
 def others(frame: Frame) -> Iterator[dict[str, Any]]:
-    """Give every row what was measured at the other end of its frame, with the other sign and verdict."""
+    """Give every row what was measured at the other end of its frame, large where it was small, with another verdict."""
     for row, other in zip(frame.rows, reversed(frame.rows), strict=True):
-        changed = {key: other_value(value) for key, value in other.items() if key not in FACTORS}
+        changed = {
+            key: other_value(value)
+            for key, value in other.items()
+            if key not in FACTORS and isinstance(value, (bool, int, float, list))
+        }
         if "verdict" in row:
             changed["verdict"] = "turned round"
         yield {**row, **changed}
 
 
-FACTORS = {"split", "seed", "dataset", "run", "width", "alpha", "noise", "number"}
+FACTORS = {
+    "split", "seed", "dataset", "run", "width", "alpha", "noise", "number", "ratio", "sigma",
+}  # fmt: skip
 
 
 def other_value(value: Any) -> Any:
@@ -215,7 +221,7 @@ def other_value(value: Any) -> Any:
         return [other_value(each) for each in value]
     if isinstance(value, bool):
         return not value
-    return 1 - value if isinstance(value, (int, float)) else value
+    return 1 / (2 + abs(value)) if isinstance(value, (int, float)) else value
 
 
 ROOM = RESULTS.parent

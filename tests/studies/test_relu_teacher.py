@@ -258,12 +258,6 @@ def test_full_run_goes_over_data_sets_at_two_levels_of_noise(onebasin, here, sam
     assert "over all data sets" in page
 
 
-def test_number_of_data_sets_is_checked(onebasin, here):
-    answer = onebasin("study", "relu-teacher", "--datasets", "0")
-    assert answer.code == 1
-    assert "`--datasets` is 0; it must be a whole number from 1 to 99." in answer.err
-
-
 @pytest.mark.stan
 @pytest.mark.slow
 def test_engines_agree_and_constrained_fits_are_made(onebasin, here):
