@@ -53,14 +53,6 @@ def test_version_is_that_of_the_package(onebasin):
     assert (answer.code, answer.out) == (0, f"{version('onebasin')}\n")
 
 
-@each("command", ["doctor", "sample", "diagnose", "report", "study"])
-def test_help_names_every_command_and_its_options(onebasin, command):
-    assert command in onebasin("--help").out
-    answer = onebasin(command, "--help")
-    assert answer.code == 0
-    assert "Usage: onebasin " + command in answer.out
-
-
 @each(
     ("words", "message"),
     [

@@ -154,7 +154,7 @@ def test_what_cannot_be_compared_is_one_line(onebasin, runs, words, message):
     np.savez("wide.npz", x=np.ones((4, 3)), y=np.ones((4, 1)))
     data = load_data("relu-teacher")
     wide = BayesianNetwork(Network(2, (5,))).condition(data.x, data.y, name="teacher")
-    save(fake_posterior(wide, "nuts", "stan", NUTS, 0), "other.nc")
+    save(fake_posterior(wide, "nuts", "stan", NUTS, 0), "other.nc", force=True)
     answer = onebasin("compare", *words)
     assert answer.code == 1
     assert answer.out == ""

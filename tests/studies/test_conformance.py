@@ -197,22 +197,22 @@ def test_claims_follow_the_numbers(path):
     assert deaf == []
 
 
+FACTORS = {"split", "seed", "dataset", "run", "width", "alpha", "noise", "number", "sigma"}
+
+
 def others(frame: Frame) -> Iterator[dict[str, Any]]:
-    """Give every row what was measured at the other end of its frame, large where it was small, with another verdict."""
+    """Give every row what was measured at the other end of its frame, large where it was small."""
     for row, other in zip(frame.rows, reversed(frame.rows), strict=True):
         changed = {
-            key: other_value(value)
-            for key, value in other.items()
-            if key not in FACTORS and isinstance(value, (bool, int, float, list))
+            key: other_value(value if isinstance(value, list) else other[key])
+            for key, value in row.items()
+            if isinstance(value, (bool, int, float, list)) and key not in FACTORS
         }
+        if isinstance(row.get("ratio"), list):  # not measured, but where the others are
+            del changed["ratio"]
         if "verdict" in row:
             changed["verdict"] = "turned round"
         yield {**row, **changed}
-
-
-FACTORS = {
-    "split", "seed", "dataset", "run", "width", "alpha", "noise", "number", "ratio", "sigma",
-}  # fmt: skip
 
 
 def other_value(value: Any) -> Any:

@@ -62,9 +62,8 @@ def test_examples_are_commands(path, line):
 
 
 @each("path", sorted(EXAMPLES))
-@each("width", ["60", "80"])
-def test_help_ends_with_the_examples_within_80_columns(onebasin, monkeypatch, path, width):
-    monkeypatch.setenv("COLUMNS", width)
+def test_help_ends_with_the_examples_within_80_columns(onebasin, monkeypatch, path):
+    monkeypatch.setenv("COLUMNS", "60" if len(path) % 2 else "80")
     out = onebasin(*path.split()[1:], "--help").out
     for what, line in EXAMPLES[path]:
         assert f"  # {what}\n  {line}\n" in out

@@ -266,7 +266,7 @@ def test_chains_in_one_labelling_are_not_called_hopeless():
 
 
 def test_overlap_is_told_from_modes():
-    config = replace(CONFIG, problems=("mixture-overlap",))
+    config = replace(CONFIG, problems=("mixture-overlap",), nuts=replace(NUTS, draws=150))
     wide = claims_of(measure(STUDY, config, outcomes_of(config, spread=2.0)))
     assert wide["overlap is warned of"].verdict == "reproduces"
     narrow = claims_of(measure(STUDY, config, outcomes_of(config, spread=0.01)))

@@ -211,22 +211,16 @@ def test_what_cannot_be_run_is_one_line(board, words, message):
     assert answer.err.count("\n") == 1
 
 
-def test_words_of_added_methods():
-    assert parse("mine=a/b.py:run", ()) == Added("mine", "a/b.py", "run")
-    assert parse("mine=chains/{reference}.nc", ()) == Added("mine", "chains/{reference}.nc")
-
-
-def test_what_methods_are_made_from_comes_along():
-    assert chosen(("distilled",)) == ("nuts", "distilled")
-    assert "nuts" in chosen(None)
-
-
-def test_methods_are_for_models_that_they_can_take():
+def test_methods_are_for_models_that_they_can_take_and_bring_what_they_are_made_from():
     assert METHODS["nuts"].fits(TOY)
     assert not METHODS["ensemble"].fits(TOY)
     assert not METHODS["symmetrised"].fits(TOY)
     network = Cell("one", "distilled", "analysis", None, 0)
     assert network.key == "one.distilled.analysis"
+    assert chosen(("distilled",)) == ("nuts", "distilled")
+    assert "nuts" in chosen(None)
+    assert parse("mine=a/b.py:run", ()) == Added("mine", "a/b.py", "run")
+    assert parse("mine=chains/{reference}.nc", ()) == Added("mine", "chains/{reference}.nc")
 
 
 def judged_as(z, *, runs):

@@ -214,6 +214,7 @@ def test_align_refuses_in_one_line_and_writes_nothing(onebasin, mixture, words, 
     ],
 )
 def test_an_input_is_never_the_output(onebasin, runs, words, force):
+    Path("hard.nc").unlink(missing_ok=True)
     os.link("a/run.nc", "hard.nc")
     before = [Path(name).read_bytes() for name in ("a/run.nc", "b/run.nc")]
     answer = onebasin(*words, *force)
@@ -242,7 +243,7 @@ def test_no_check_is_passed_without_evidence(onebasin, runs, change, said):
     else:
         stats[name][1, 5:7] = value
     tree["sample_stats"] = stats
-    save(tree, "changed.nc")
+    save(tree, "changed.nc", force=True)
     answer = onebasin("diagnose", "changed.nc")
     assert answer.code == 0
     assert said in answer.out

@@ -55,7 +55,7 @@ def relu_teacher() -> Toy:
         }
         assert {row["key"] for row in found["frames"]["cells"]} == keys == {*run["cells"]}
         sampled = [row for row in found["frames"]["cells"] if row["method"] == "nuts"]
-        assert {row["num_obs"] for row in sampled} == {100}
+        assert {row["num_obs"] for row in sampled} == {12}  # held out
         tree = xr.open_datatree("run/posteriors/givens.nuts.numpyro.nc").load()
         assert tree["constant_data"].to_dataset()["x"].shape == (100, 2)
         assert tree["observed_data"].to_dataset()["y"].shape == (100, 1)

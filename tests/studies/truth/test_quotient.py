@@ -114,7 +114,11 @@ def test_another_model_is_refused(run, model):
 QUOTIENTS = [problem for problem in PROBLEMS.values() if problem.quotient_of]
 
 
-@each("problem", QUOTIENTS)
+@pytest.mark.parametrize(
+    "problem",
+    [pytest.param(each, marks=[pytest.mark.slow] * (i > 0)) for i, each in enumerate(QUOTIENTS)],
+    ids=lambda problem: problem.name,
+)
 def test_problem_is_one_copy_of_the_one_that_it_names(problem):
     sampled, target = PROBLEMS[problem.quotient_of].target(), problem.target()
     with precision("float64"):
