@@ -204,9 +204,9 @@ def others(frame: Frame) -> Iterator[dict[str, Any]]:
     """Give every row what was measured at the other end of its frame, large where it was small."""
     for row, other in zip(frame.rows, reversed(frame.rows), strict=True):
         changed = {
-            key: other_value(value if isinstance(value, list) else other[key])
+            key: other_value(value if isinstance(value, (list, dict)) else other[key])
             for key, value in row.items()
-            if isinstance(value, (bool, int, float, list)) and key not in FACTORS
+            if isinstance(value, (bool, int, float, list, dict)) and key not in FACTORS
         }
         if isinstance(row.get("ratio"), list):  # not measured, but where the others are
             del changed["ratio"]
@@ -216,12 +216,14 @@ def others(frame: Frame) -> Iterator[dict[str, Any]]:
 
 
 def other_value(value: Any) -> Any:
-    """Turn a number or a truth value round, in lists too; words stay."""
+    """Turn a number or a truth value round, in lists and mappings too; words stay."""
+    if isinstance(value, dict):
+        return {key: other_value(each) for key, each in value.items()}
     if isinstance(value, list):
         return [other_value(each) for each in value]
     if isinstance(value, bool):
         return not value
-    return 1 / (2 + abs(value)) if isinstance(value, (int, float)) else value
+    return 1 / (0.1 + abs(value)) if isinstance(value, (int, float)) else value
 
 
 ROOM = RESULTS.parent

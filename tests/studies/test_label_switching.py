@@ -18,10 +18,10 @@ from onebasin.inference.runs.posterior import build
 from onebasin.models import Exchangeable
 from onebasin.models.symmetry.group import Group
 from onebasin.models.target import Target
-from onebasin.studies.lab import Context, Frame, Frames, Options, Outcomes
+from onebasin.studies.lab import Context, Frames, Options, Outcomes
 from onebasin.studies.lab.claims import Statement
 from onebasin.studies.lab.study import conclude, measure
-from onebasin.studies.label_switching import STUDY, design, measures, views
+from onebasin.studies.label_switching import STUDY, design, measures
 from onebasin.studies.label_switching.design import Config, configure
 from onebasin.studies.label_switching.measures import compare
 from onebasin.studies.label_switching.pictures import trace_figure, worst_traces
@@ -271,19 +271,6 @@ def test_overlap_is_told_from_modes():
     assert wide["overlap is warned of"].verdict == "reproduces"
     narrow = claims_of(measure(STUDY, config, outcomes_of(config, spread=0.01)))
     assert narrow["overlap is warned of"].verdict == "does not reproduce"
-
-
-def test_table_of_failure_rates_holds_the_means():
-    planted = {"components": 3, "features": 2, "draws": 1000}
-    first = {"separation": 0.0, "optimal": [0.75, 0.85], "draw": [0.9, 0.7], "posterior": [0.8] * 2}
-    second = {"separation": 2.0, "optimal": [0.05] * 2, "draw": [0.4, 0.2], "posterior": [0.1, 0.3]}
-    table = views.rates({"rates": Frame.of([planted | first, planted | second])})
-    assert [c.name for c in table.headings] == [
-        "separation", "best possible", "one draw", "another posterior"
-    ]  # fmt: skip
-    numbers = [[cell.value for cell in row] for row in table.cells]
-    np.testing.assert_allclose(numbers, [[0, 0.8, 0.8, 0.8], [2, 0.05, 0.3, 0.2]])
-    assert table.caption.endswith("; 3 parts of 2 features each, 2 posteriors of 1000 draws")
 
 
 def test_recovery_without_posteriors_is_refused(outcomes):

@@ -107,6 +107,13 @@ def test_what_cannot_be_judged_or_written_is_one_line(onebasin, runs, words, mes
     assert not Path("page.html").exists()
 
 
+def test_report_of_a_network_says_what_no_relabelling_changes(onebasin, here, shared):
+    answer = onebasin("report", shared.path("network"), "--out", "page.html")
+    assert answer.code == 0, answer.err
+    page = Path("page.html").read_text()
+    assert re.search(r"What no relabelling changes: the \d+ worst of \d+ quantities", page)
+
+
 def test_files_are_named_by_what_tells_them_apart(tmp_path):
     files = [tmp_path / "x" / "one.nc", tmp_path / "y" / "one.nc"]
     assert list(posteriors(files)) == ["x/one", "y/one"]

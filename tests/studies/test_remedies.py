@@ -85,17 +85,6 @@ def test_units_of_norm_one_are_as_steep_as_free_ones():
     assert model.prior.bias_scales(2) == pytest.approx((1 / scale, 1.0))
 
 
-def test_options_that_the_study_has_not_are_refused_and_others_taken():
-    with pytest.raises(ValueError, match="`--engine` does not apply to the study remedies"):
-        configure(Options(engine="stan"))
-    config = configure(Options(quick=True, problems=("digits",), chains=3, seed=5))
-    assert config.problems == ("digits",)
-    assert config.nuts.chains == 3
-    assert {cell.seed for cell in STUDY.cells(config)} == {5}
-    both = configure(Options(problems=("digits",), seed=5))
-    assert {cell.seed for cell in STUDY.cells(both)} == {5, 105}
-
-
 def drawn(network: NetworkTarget, method: str, shape: tuple[int, int], **how: Any) -> xr.DataTree:
     """Independent draws around one point; `shift` moves each chain by its number, `spread` is their sd."""
     rng = np.random.default_rng(list(f"{network.name} {method}".encode()))
@@ -286,15 +275,6 @@ def test_nothing_is_said_where_the_truth_is_none():
     assert found["Symmetrised VI raises the bound"] == "reproduces"  # which needs no truth
     headline = conclude(STUDY, frames_of({"plain.nuts": {"truth_rhat": 1.2}})).headline
     assert any("are no truth: sinc (NUTS: the truth, run 1)" in sentence for sentence in headline)
-
-
-def test_tables_have_both_runs_side_by_side():
-    second = {"plain.meanfield": {"distance": 0.75}}
-    tables = conclude(STUDY, frames_of(second, run=2)).tables
-    (table,) = (t for t in tables if t.caption.startswith("digits: every remedy"))
-    place = [column.name for column in table.columns].index("distance")
-    (row,) = (row for row in table.rows if row[0].value.startswith("nothing"))
-    assert row[place].value == "0.500 / 0.750"
 
 
 def recorded(frames: dict[str, Frame]) -> dict[str, Any]:

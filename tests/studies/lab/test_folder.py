@@ -207,14 +207,6 @@ def test_posterior_is_taken_again_only_with_its_fingerprint(tmp_path, posterior)
     assert not opened(tmp_path / "run", resume=False, force=True).files.find("a", "mark")
 
 
-def test_damaged_posterior_is_made_anew(tmp_path, posterior):
-    run = begun(tmp_path / "run")
-    run.files.keep("a", "mark", posterior)
-    path = run.files.posterior_path("a")
-    path.write_bytes(path.read_bytes()[:500])
-    assert not opened(tmp_path / "run").files.find("a", "mark")
-
-
 def test_cell_with_a_flipped_byte_is_made_anew_with_a_line(tmp_path, posterior, caplog):
     run = begun(tmp_path / "run")
     run.files.keep("a", "mark", posterior)
@@ -225,6 +217,8 @@ def test_cell_with_a_flipped_byte_is_made_anew_with_a_line(tmp_path, posterior, 
         f"{path} is damaged (its checksum is missing or wrong): it is made anew."
     ]
     assert not opened(tmp_path / "run").files.find("a", "of another run")
+    path.write_bytes(path.read_bytes()[:500])
+    assert not opened(tmp_path / "run").files.find("a", "mark")
     run.files.keep("a", "mark", posterior)
     assert opened(tmp_path / "run").files.find("a", "mark")
 

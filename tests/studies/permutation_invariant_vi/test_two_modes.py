@@ -25,11 +25,6 @@ from onebasin.studies.permutation_invariant_vi.two_modes.figures import (
 )
 from onebasin.studies.permutation_invariant_vi.two_modes.findings import (
     CLAIMS,
-    THRESHOLDS,
-    chapter,
-    figures,
-    headline,
-    optima_table,
 )
 from onebasin.studies.permutation_invariant_vi.two_modes.measures import MEASURES, grid, run
 from onebasin.studies.permutation_invariant_vi.two_modes.quadrature import (
@@ -211,19 +206,6 @@ def test_claims_follow_from_the_numbers(results):
     assert [claims[k].verdict for k in (0, 1, 3)] == ["does not reproduce"] * 3
     # Void: no ratio is left above which these descents stay.
     assert [trial.holds for trial in claims[2].trials] == [False, True, None]
-
-
-def test_tables_and_sentences_have_thresholds_and_the_page_figures(results):
-    row = [cell.value for cell in THRESHOLDS(results).cells[1]]
-    np.testing.assert_allclose(row[:5], [1, 2.41223, 4.82446, 2.80008, 5.60016], atol=1e-5)
-    assert row[5:] == ["2.30 to 2.50", "4.60 to 5.00", 5.0]
-    assert len(list(figures(results))) == 2
-    shown = [row[0].value for row in optima_table(results).cells]
-    assert shown == [1.0, 2.0, 2.3, 2.5, 3.0]
-    assert "2.4122 σ" in next(headline(results))
-    assert "between 4.40 σ and 5.60 σ" in chapter(results).notes[0].text
-    assert chapter({}) is None
-    assert list(headline({})) == list(figures({})) == []
 
 
 def test_figures_draw_every_branch_and_descent(results):

@@ -40,9 +40,8 @@ from onebasin.studies.permutation_invariant_vi.two_weights.optima import (
     solve_case,
     threshold,
 )
-from onebasin.studies.permutation_invariant_vi.two_weights.tables import MSE, TABLES
+from onebasin.studies.permutation_invariant_vi.two_weights.tables import TABLES
 from onebasin.studies.permutation_invariant_vi.two_weights.truth import Statistics, statistics
-from onebasin.truth.pairs import Pairs
 
 from ...each import each
 
@@ -156,14 +155,6 @@ def test_errors_are_expected_over_inputs(rng):
     assert abs(miss) < 5 * squares.std() / len(x) ** 0.5
 
 
-def test_paired_differences_by_hand():
-    pairs = Pairs([3.0, 5.0, 7.0], [2.0, 2.0, 2.0])
-    assert (pairs.mean, pairs.error) == (pytest.approx(3.0), pytest.approx(2.0 / 3**0.5))
-    alone = Pairs([3.0], [2.0])
-    assert alone.mean == 1.0
-    assert np.isnan(alone.error)
-
-
 def test_fits_are_scored_by_their_draws_and_by_quadrature():
     problem = Problem(TOY, 0.25, 1.0)
     case = solve_case(problem)
@@ -250,15 +241,6 @@ def test_one_fit_of_a_method_proves_nothing(results):
     found = tried({**results, "weight_fits": Frame.of(single)})
     for label in ("higher (symmetrised) ELBO", "better prediction, this data set"):
         assert {trial.holds for trial in found[label].trials} == {None}
-
-
-def test_page_says_what_was_measured(results):
-    assert "with noise 1" in next(headline(results))
-    assert "at most 1e-" in chapter(results).text
-    assert [len(table(results).rows) for table in TABLES] == [2, 2, 6, 2, 2]
-    values = results["weight_fits"].find(alpha=0.25, method="mfvi")["mse"]
-    cell = MSE(results).cells[0][2]
-    assert cell.value == f"{np.mean(values):.4f} ± {np.std(values, ddof=1):.4f}"
 
 
 def test_page_does_without_fits_and_without_anything(results):
