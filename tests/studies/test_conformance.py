@@ -202,9 +202,9 @@ FACTORS = {"split", "seed", "dataset", "run", "width", "alpha", "noise", "number
 
 def others(frame: Frame) -> Iterator[dict[str, Any]]:
     """Give every row what was measured at the other end of its frame, large where it was small."""
-    for row, other in zip(frame.rows, reversed(frame.rows), strict=True):
+    for number, (row, other) in enumerate(zip(frame.rows, reversed(frame.rows), strict=True)):
         changed = {
-            key: other_value(value if isinstance(value, (list, dict)) else other[key])
+            key: other_value(value if isinstance(value, (list, dict)) else other[key], 1 + number)
             for key, value in row.items()
             if isinstance(value, (bool, int, float, list, dict)) and key not in FACTORS
         }
@@ -215,15 +215,15 @@ def others(frame: Frame) -> Iterator[dict[str, Any]]:
         yield {**row, **changed}
 
 
-def other_value(value: Any) -> Any:
+def other_value(value: Any, factor: float) -> Any:
     """Turn a number or a truth value round, in lists and mappings too; words stay."""
     if isinstance(value, dict):
-        return {key: other_value(each) for key, each in value.items()}
+        return {key: other_value(each, factor) for key, each in value.items()}
     if isinstance(value, list):
-        return [other_value(each) for each in value]
+        return [other_value(each, factor) for each in value]
     if isinstance(value, bool):
         return not value
-    return 1 / (0.1 + abs(value)) if isinstance(value, (int, float)) else value
+    return factor / (0.1 + abs(value)) if isinstance(value, (int, float)) else value
 
 
 ROOM = RESULTS.parent
