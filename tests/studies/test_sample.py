@@ -181,14 +181,6 @@ def test_a_program_that_reads_json_is_told_no_progress(
     assert sampler.last["progress"] is told
 
 
-@each("word", ["", "mu,,x", "W1:one", "W1:-1", ":1"])
-def test_exchangeable_that_cannot_be_read_is_refused(sample, sampler, word):
-    answer = sample("--exchangeable", word)
-    assert answer.code == 1
-    assert "`--exchangeable` has the part" in answer.err
-    assert sampler.calls == []
-
-
 @each(
     ("words", "message"),
     [

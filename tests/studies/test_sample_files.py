@@ -103,12 +103,6 @@ def test_damaged_result_of_the_same_command_is_refused(sample, sampler):
     assert sample().code == 0
 
 
-def test_force_samples_again(sample, sampler):
-    assert sample().code == 0
-    assert sample("--force").code == 0
-    assert len(sampler.calls) == 2
-
-
 def test_a_file_that_appears_meanwhile_is_not_overwritten(sample, sampler):
     sampler.before = lambda call: Path("run.nc").write_text("precious")
     answer = sample()

@@ -189,18 +189,6 @@ def test_align_and_diagnose_take_every_kind_of_block(onebasin, here: Path, word)
         assert found["aligned"]["diagnosis"]["summary"]["rhat_value"] < 1.05
 
 
-@each(
-    ("word", "weaker"),
-    [("+-L:1,scale", "L:1,scale"), ("mu,1-theta", "mu"), ("1-p,1-q", "1-p")],
-)
-def test_what_is_not_declared_stays_scrambled(onebasin, here: Path, word, weaker):
-    clean = write_run(word)
-    assert (
-        onebasin("align", "run.nc", "--out", "a.nc", "--force", "--exchangeable", weaker).code == 0
-    )
-    assert deviation(open_posterior("a.nc"), clean) > 0.2
-
-
 def test_whole_variables_of_unlike_lengths_need_no_colon(onebasin, here: Path):
     clean = write_run("+-theta:,+-a:")
     words = ("--exchangeable", "+-theta,+-a")

@@ -80,12 +80,6 @@ def test_settings_of_every_run_are_read_from_its_manifest(config, tmp_path):
     assert config_hash(STUDY, read) == config_hash(STUDY, settings)
 
 
-def test_recorded_settings_are_read(config):
-    study, _ = config
-    manifest = read_manifest(RESULTS / "relu-teacher.json", STUDY)
-    assert settings_of(study, manifest, Options()).nuts.draws == manifest.config["nuts"]["draws"]
-
-
 def test_rerun_of_one_cell_has_the_recorded_numbers(onebasin, here):
     """Two real runs: the first is the record, the second is made from its manifest."""
     first = onebasin("study", STUDY, *TOY, *ONE, "--out", "run")
