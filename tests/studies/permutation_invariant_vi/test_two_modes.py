@@ -25,6 +25,9 @@ from onebasin.studies.permutation_invariant_vi.two_modes.figures import (
 )
 from onebasin.studies.permutation_invariant_vi.two_modes.findings import (
     CLAIMS,
+    chapter,
+    figures,
+    headline,
 )
 from onebasin.studies.permutation_invariant_vi.two_modes.measures import MEASURES, grid, run
 from onebasin.studies.permutation_invariant_vi.two_modes.quadrature import (
@@ -206,6 +209,13 @@ def test_claims_follow_from_the_numbers(results):
     assert [claims[k].verdict for k in (0, 1, 3)] == ["does not reproduce"] * 3
     # Void: no ratio is left above which these descents stay.
     assert [trial.holds for trial in claims[2].trials] == [False, True, None]
+
+
+def test_chapter_reads_the_thresholds_and_shows_figures_where_there_are_any(results):
+    assert len(list(figures(results))) == 2
+    assert "between 4.40 σ and 5.60 σ" in chapter(results).notes[0].text
+    assert chapter({}) is None
+    assert list(headline({})) == list(figures({})) == []
 
 
 def test_figures_draw_every_branch_and_descent(results):
