@@ -39,11 +39,10 @@ HEAVY = (
     "stan/test_parity.py",
     "inference/variational/test_method.py",
     "stan/test_known_programs.py",
-    "studies/test_compact_representation.py",
-    "studies/permutation_invariant_vi/test_study.py",
     "inference/training/test_train.py",
     "test_readme.py",
-    "studies/test_boston.py",
+    "studies/problems/test_problems.py",
+    "studies/test_conformance.py",
 )
 
 FAKE_COMPILER = """#!/bin/sh
