@@ -83,7 +83,6 @@ def study(
     progress: Annotated[bool, typer.Option(help="Show bars while it runs.")] = True,
 ) -> None:
     """Repeat a paper's experiment and hold the outcome beside what the paper says."""
-    from onebasin.studies.lab.study import find
     from onebasin.studies.registry import STUDIES
 
     if list_:
@@ -98,6 +97,7 @@ def study(
     from onebasin.studies.lab.folder import default_folder, open_run
     from onebasin.studies.lab.rerun import read_manifest, settings_of
     from onebasin.studies.lab.selection import only as restricted
+    from onebasin.studies.lab.study import find
 
     from .running import carry_out, keep_record, words_in, write_findings
 

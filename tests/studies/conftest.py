@@ -84,37 +84,15 @@ class Sampler:
         """The last call."""
         return self.calls[-1]
 
-    def nuts(self, target: Any, **how: Any) -> xr.DataTree:
-        """Stand for `inference.nuts`."""
-        return self._answer(target, "nuts", how)
+    def answering(self, method: str) -> Callable[..., xr.DataTree]:
+        """Stand for a function of the inference room."""
+        engine = {"engine": "stan"} if method in ("mclmc", "sample_modes") else {}
+        word = {"sample_modes": "modes"}.get(method, method)
 
-    def hmc(self, target: Any, **how: Any) -> xr.DataTree:
-        """Stand for `inference.hmc`."""
-        return self._answer(target, "hmc", how)
+        def answer(target: Any, *, family: str = "", **how: Any) -> xr.DataTree:
+            return self._answer(target, f"{word}-{family}" if family else word, {**engine, **how})
 
-    def mclmc(self, target: Any, **how: Any) -> xr.DataTree:
-        """Stand for `inference.mclmc`."""
-        return self._answer(target, "mclmc", {"engine": "stan", **how})
-
-    def sample_modes(self, target: Any, **how: Any) -> xr.DataTree:
-        """Stand for `inference.sample_modes`."""
-        return self._answer(target, "modes", {"engine": "stan", **how})
-
-    def advi(self, target: Any, *, family: str, **how: Any) -> xr.DataTree:
-        """Stand for `inference.advi`."""
-        return self._answer(target, f"advi-{family}", how)
-
-    def pathfinder(self, target: Any, **how: Any) -> xr.DataTree:
-        """Stand for `inference.pathfinder`."""
-        return self._answer(target, "pathfinder", how)
-
-    def laplace(self, target: Any, **how: Any) -> xr.DataTree:
-        """Stand for `inference.laplace`."""
-        return self._answer(target, "laplace", how)
-
-    def optimize(self, target: Any, **how: Any) -> xr.DataTree:
-        """Stand for `inference.optimize`."""
-        return self._answer(target, "optimize", how)
+        return answer
 
     def _answer(self, target: Any, method: str, how: dict[str, Any]) -> xr.DataTree:
         call = {"target": target, "method": method, **how}
@@ -191,21 +169,17 @@ def _draws(target: Any, shape: tuple[int, int], rng: np.random.Generator) -> dic
     return draws | {"sigma": 0.5 * np.exp(0.05 * rng.normal(size=shape))}
 
 
+STOOD_FOR = (
+    "nuts", "hmc", "mclmc", "sample_modes", "advi", "pathfinder", "laplace", "optimize",
+)  # fmt: skip
+
+
 @pytest.fixture
 def sampler(monkeypatch: pytest.MonkeyPatch) -> Sampler:
     """Put the stand-in in the place of the inference room."""
     stand_in = Sampler()
-    for name in (
-        "nuts",
-        "hmc",
-        "mclmc",
-        "sample_modes",
-        "advi",
-        "pathfinder",
-        "laplace",
-        "optimize",
-    ):
-        monkeypatch.setattr(inference, name, getattr(stand_in, name))
+    for name in STOOD_FOR:
+        monkeypatch.setattr(inference, name, stand_in.answering(name))
     return stand_in
 
 

@@ -1,20 +1,18 @@
 """Boston Housing: design, the paper's tables, verdicts, and a toy run."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 from scipy.stats import wilcoxon
 
-from onebasin.models.data import load_data
-from onebasin.studies.boston import STUDY, design, paper
+from onebasin.studies.boston import STUDY, paper
 from onebasin.studies.boston.design import configure
 from onebasin.studies.boston.measures import data_units
 from onebasin.studies.lab import Frame, Options
 from onebasin.studies.lab.study import conclude
 from onebasin.truth.pairs import Pairs
 from onebasin.truth.problems.relu_networks import boston_split
+
+from ..each import each
 
 MISSING = ("mse_data_units", "coverage_50", "log_score", "prediction_rhat", "prediction_ess")
 
@@ -65,7 +63,7 @@ def test_pair_has_no_test_where_there_is_nothing_to_test():
     assert Pairs((0.1,) * 8, (0.1,) * 8).p_value is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("free", "constrained", "expected"),
     [
         ([0.5] * 8, [0.3, 0.31, 0.32, 0.33, 0.34, 0.35, 0.36, 0.37], ["reproduces"] * 5),
@@ -98,62 +96,6 @@ def test_the_papers_own_table_does_not_win_every_split():
     assert Pairs(paper.MSE["free"], paper.MSE["givens"]).wins == 14
 
 
-def test_run_scores_in_both_units(onebasin, here, sampler, monkeypatch):
-    monkeypatch.setattr(design, "HIDDEN", 2)  # the stand-in's posteriors are diagnosed in full
-    fixed = ("--chains", "2", "--warmup", "10", "--draws", "20", "--splits", "6", "--out", "run")
-    some = ("--parametrisations", "free,givens", "--only", "*.free.nuts.*,*.givens.nuts.*")
-    answer = onebasin("study", "boston", *fixed, *some, "--json")
-    assert answer.code == 0, answer.err
-    assert len(sampler.calls) == 12
-    assert [call["seed"] for call in sampler.calls[:4]] == [0, 0, 1, 1]
-    (cell,) = (
-        row for row in answer.json["frames"]["cells"] if row["key"] == "split01.free.nuts.numpyro"
-    )
-    y_sd = (
-        load_data("boston").y[np.isin(load_data("boston").y, boston_split(0, 1).raw.train.y)].std()
-    )
-    assert cell["mse_data_units"] / cell["mse"] == pytest.approx(y_sd**2, rel=0.1)
-    shift = cell["log_score"] - cell["log_score_data_units"]
-    assert shift == pytest.approx(float(np.log(boston_split(0, 1).standardiser.y_sd[0])))
-    page = Path("run/report.html").read_text()
-    assert "In every case the constrained version" in page
-    assert "split 6" in page
-
-
 def test_log_score_in_data_units_is_missing_where_there_is_none():
     assert data_units(0.5, None, 2.0, 2.0) == {"mse_data_units": 2.0, "log_score_data_units": None}
     assert data_units(0.5, 0.0, 2.0, 2.0)["log_score_data_units"] == -2.0
-
-
-def test_more_splits_reuse_those_that_are_there(onebasin, here, sampler, monkeypatch):
-    monkeypatch.setattr(design, "HIDDEN", 2)
-    short = (
-        "--chains",
-        "2",
-        "--warmup",
-        "10",
-        "--draws",
-        "20",
-        "--only",
-        "*.free.nuts.*,*.givens.nuts.*",
-    )
-    fixed = ("study", "boston", *short, "--out", "run")
-    assert onebasin(*fixed, "--splits", "1").code == 0
-    answer = onebasin(*fixed, "--splits", "2")
-    assert answer.code == 1
-    assert "holds a run with other settings" in answer.err
-    sampler.calls.clear()
-    assert onebasin(*fixed, "--splits", "2", "--force").code == 0
-    assert {call["seed"] for call in sampler.calls} == {1}
-    assert json.loads(Path("run/run.json").read_text())["config"]["splits"] == 2
-
-
-def test_toy_run_in_numpyro(onebasin, here):
-    answer = onebasin(
-        "study", "boston", "--splits", "1", "--quick", "--chains", "1", "--warmup", "4",
-        "--draws", "4", "--parametrisations", "givens", "--only", "*.nuts.*", "--out", "run",
-        "--json",
-    )  # fmt: skip
-    assert answer.code == 0, answer.err
-    assert [row["key"] for row in answer.json["frames"]["cells"]] == ["split01.givens.nuts.numpyro"]
-    assert {s["verdict"] for s in answer.json["statements"]} == {"unclear"}

@@ -23,6 +23,8 @@ from onebasin.studies.calibration.measures import _quantities, _row
 from onebasin.studies.lab import Frame, Options
 from onebasin.studies.lab.study import conclude
 
+from ..each import each
+
 
 def planted(ratio: float, *, simulations: int = 200, failed: int = 0) -> Calibration:
     """Ranks of three quantities, of which the first has truths `ratio` posterior sds around its means."""
@@ -96,9 +98,7 @@ def test_chains_of_networks_have_settings_of_their_own():
     assert config.networks.warmup > config.nuts.warmup
 
 
-@pytest.mark.parametrize(
-    "made", [gaussian, distilled(DistillationSettings(iterations=50, batch_size=8, points=50))]
-)
+@each("made", [gaussian, distilled(DistillationSettings(iterations=50, batch_size=8, points=50))])
 def test_what_is_made_of_draws_has_all_parameters_that_are_simulated(made, rng):
     """Draws are the truth plus noise, all in one labelling; the Gaussian's means stay near the truth."""
     family = family_of(APPROXIMATED)
@@ -117,7 +117,7 @@ def test_what_is_made_of_draws_has_all_parameters_that_are_simulated(made, rng):
     assert abs(float(found["sigma"].mean()) - float(draws["sigma"].mean())) < 0.03
 
 
-@pytest.mark.parametrize(
+@each(
     ("failed", "simulations", "said"),
     [
         (0, 40, "Cannot be judged: 40 simulations are too few; 50 are the least."),
@@ -136,7 +136,7 @@ def test_more_simulations_see_smaller_errors():
     assert replace(few, names=("tau", "lp", "other")).level == pytest.approx(0.05 / 3)
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "said"),
     [
         (["model.py:line"], "--observed is missing"),

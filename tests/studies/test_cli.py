@@ -8,6 +8,8 @@ import pytest
 
 from onebasin.cli import main as cli
 
+from ..each import each
+
 FAULT = (
     "the command ended by a fault of its own, not of what it was given; repeat it with `--debug` to see where, "
     "and report that."
@@ -15,7 +17,7 @@ FAULT = (
 HEAVY = ["jax", "numpy", "numpyro", "xarray", "matplotlib", "arviz_stats", "cmdstanpy"]
 
 
-@pytest.mark.parametrize(
+@each(
     "script",
     [
         "import onebasin",
@@ -51,15 +53,7 @@ def test_version_is_that_of_the_package(onebasin):
     assert (answer.code, answer.out) == (0, f"{version('onebasin')}\n")
 
 
-@pytest.mark.parametrize("command", ["doctor", "sample", "diagnose", "report", "study"])
-def test_help_names_every_command_and_its_options(onebasin, command):
-    assert command in onebasin("--help").out
-    answer = onebasin(command, "--help")
-    assert answer.code == 0
-    assert "Usage: onebasin " + command in answer.out
-
-
-@pytest.mark.parametrize(
+@each(
     ("words", "message"),
     [
         (["smaple"], "No such command 'smaple'. Did you mean 'sample'? See `onebasin --help`."),
@@ -77,7 +71,7 @@ def test_mistyped_command_is_one_line_and_code_2(onebasin, words, message):
     assert answer.err.count("\n") == 1
 
 
-@pytest.mark.parametrize(
+@each(
     ("error", "line"),
     [
         (KeyError("spam"), FAULT),

@@ -20,29 +20,21 @@ def words_of(answer) -> str:
     return " ".join(answer.out.split())
 
 
-def test_path_builds_first_and_prints_nothing_else_to_stdout(onebasin, calls):
-    answer = onebasin("cmdstan", "path")
-    assert answer.code == 0
-    assert answer.out == f"{assembled_path()}\n"
-    assert "precompiling Stan's headers" in answer.err
-    assert Path(answer.out.strip(), "makefile").is_file()
-    again = onebasin("cmdstan", "path")
-    assert (again.out, again.err) == (answer.out, "")
-
-
-def test_path_without_building_says_what_to_do(onebasin, calls):
+def test_path_builds_first_and_prints_nothing_else_to_stdout(onebasin, calls, monkeypatch):
     answer = onebasin("cmdstan", "path", "--no-build")
     assert (answer.code, answer.out) == (1, "")
     assert answer.err == (
         "onebasin: No CmdStan has been assembled; run `onebasin cmdstan build`.\n"
     )
     assert not calls.exists()
-
-
-def test_path_is_that_of_the_assembled_one_whatever_else_there_is(onebasin, calls, monkeypatch):
-    onebasin("cmdstan", "build")
-    monkeypatch.setenv("CMDSTAN", "/nowhere")
-    assert onebasin("cmdstan", "path").out == f"{assembled_path()}\n"
+    answer = onebasin("cmdstan", "path")
+    assert answer.code == 0
+    assert answer.out == f"{assembled_path()}\n"
+    assert "precompiling Stan's headers" in answer.err
+    assert Path(answer.out.strip(), "makefile").is_file()
+    monkeypatch.setenv("CMDSTAN", "/nowhere")  # the assembled one, whatever else there is
+    again = onebasin("cmdstan", "path")
+    assert (again.out, again.err) == (answer.out, "")
 
 
 def test_build_says_where_it_is_and_builds_once(onebasin, calls):
@@ -54,9 +46,6 @@ def test_build_says_where_it_is_and_builds_once(onebasin, calls):
     assert len(calls.read_text().splitlines()) == count
     onebasin("cmdstan", "build", "--force")
     assert len(calls.read_text().splitlines()) == 2 * count
-
-
-def test_build_with_threads_adds_a_driver(onebasin, calls):
     assert onebasin("cmdstan", "build", "--threads").code == 0
     (home,) = onebasin("cmdstan", "info", "--json").json["assembled"]
     assert home["flag_sets"] == ["default", "threads"]
@@ -84,20 +73,9 @@ def test_info_shows_homes_and_which_one_is_used(onebasin, calls):
     assert found["assembled"][0]["current"] is True
 
 
-def test_clean_removes_homes_and_programs(onebasin, calls, tmp_path):
-    onebasin("cmdstan", "build")
-    program = tmp_path / "cache" / "onebasin" / "programs" / "some-0123456789abcdef"
-    program.mkdir(parents=True)
-    folder = assembled_path()
-    answer = onebasin("cmdstan", "clean")
-    assert answer.code == 0
-    assert f"removed {folder}" in words_of(answer)
-    assert "removed 1 compiled programs" in answer.out
-    assert not program.exists()
-    assert "nothing to remove" in onebasin("cmdstan", "clean").out
-
-
-def test_clean_old_spares_the_current_one(onebasin, fake_compiler, tmp_path):
+def test_clean_removes_homes_and_programs_and_old_ones_alone_where_asked(
+    onebasin, fake_compiler, tmp_path
+):
     fake_compiler("1.0.0")
     onebasin("cmdstan", "build")
     old = assembled_path()
@@ -109,3 +87,10 @@ def test_clean_old_spares_the_current_one(onebasin, fake_compiler, tmp_path):
     assert f"removed {old}" in words_of(answer)
     assert onebasin("cmdstan", "path", "--no-build").code == 0
     assert program.exists()
+    folder = assembled_path()
+    answer = onebasin("cmdstan", "clean")
+    assert answer.code == 0
+    assert f"removed {folder}" in words_of(answer)
+    assert "removed 1 compiled programs" in answer.out
+    assert not program.exists()
+    assert "nothing to remove" in onebasin("cmdstan", "clean").out

@@ -1,21 +1,18 @@
 """One Gaussian for a posterior: design, rows, pairs, verdicts, and a toy run."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 import xarray as xr
 from scipy.special import softmax
 
-from onebasin.analysis.gaussian.distillation import DistillationSettings
-from onebasin.inference import AdviSettings, EnsembleSettings, HmcSettings
 from onebasin.models import BayesianNetwork, Categorical, Network, predict
 from onebasin.models.data import Dataset
 from onebasin.studies.compact_representation import STUDY, design
 from onebasin.studies.compact_representation.claims import CLAIMS
 from onebasin.studies.compact_representation.design import RowSettings, Size, configure, rows
-from onebasin.studies.compact_representation.measures import measures, score
+from onebasin.studies.compact_representation.measures import score
 from onebasin.studies.compact_representation.predictions import halve, make_row
 from onebasin.studies.compact_representation.views import (
     GOALS,
@@ -23,12 +20,12 @@ from onebasin.studies.compact_representation.views import (
     reaches_goal,
     reaches_stretch,
 )
-from onebasin.studies.lab.cells import Cell, Outcomes
-from onebasin.studies.lab.driver import run_cells
-from onebasin.studies.lab.folder import open_run
+from onebasin.studies.lab.cells import Cell
 from onebasin.studies.lab.frame import Frame
 from onebasin.studies.lab.options import Options
 from onebasin.truth.problems.images import image_split
+
+from ..each import each
 
 MODEL = BayesianNetwork(Network(4, (3,), 3, "relu"), Categorical())
 
@@ -60,7 +57,7 @@ def images(num: int) -> Dataset:
     )
 
 
-@pytest.mark.parametrize("options", [Options(quick=True), Options(), Options(full=True)])
+@each("options", [Options(quick=True), Options(), Options(full=True)])
 def test_every_row_has_a_cell_and_every_column_of_the_papers_table_a_row(options):
     config = configure(options)
     assert {row.key for row in rows(config)} <= {cell.key for cell in STUDY.cells(config)}
@@ -220,64 +217,3 @@ def test_verdicts_on_pairs_follow_the_numbers():
     assert {claim.on(frames).verdict for claim in on_pairs} == {"does not reproduce"}
     low = Frame.of([{"barrier_raw": 0.04, "barrier_aligned": 0.0}])  # no barrier to begin with
     assert verdicts({"dynamics": low})[on_pairs[0].label] == "unclear"
-
-
-def test_options_of_other_studies_are_refused():
-    with pytest.raises(ValueError, match="`--engine` does not apply to the study compact-repres"):
-        configure(Options(engine="stan"))
-
-
-TOY = design.Config(
-    seed=0,
-    size=Size("digits", side=2, hidden=3, train=60),
-    hmc=HmcSettings(chains=2, warmup=20, draws=25, trajectory_length=0.3, metric="unit"),
-    ensemble=EnsembleSettings(members=3, epochs=3, batch_size=20),
-    advi=AdviSettings(iterations=20, evaluate_every=10, elbo_samples=5, draws=30),
-    distillation=DistillationSettings(iterations=5, points=40, draws=10, batch_size=20),
-    pairs=design.PairSettings(2, 20, 1e-5, runs=2, swaps=(0, 2), points=5),
-    draws=20,
-)
-
-
-@pytest.fixture(scope="module")
-def toy(tmp_path_factory) -> tuple[Path, Outcomes]:
-    """A folder in which all cells of a toy run are finished, and what became of them."""
-    folder = tmp_path_factory.mktemp("toy") / "run"
-    run = open_run(
-        folder, study=design.NAME, config=TOY, command=["test"], resume=True, force=False
-    )
-    with run:
-        return folder, run_cells(STUDY, TOY, run, progress=False, say=lambda text: None)
-
-
-@pytest.mark.slow
-def test_toy_run_from_the_command_line(toy, onebasin, monkeypatch):
-    monkeypatch.setattr(design, "QUICK", TOY)
-    folder, outcomes = toy
-    assert not outcomes.failures
-    words = f"study {design.NAME} --quick --out {folder} --no-progress --json"
-    answer = onebasin(*words.split())
-    assert answer.code == 0, answer.err
-    assert answer.err.count("there already") == len(STUDY.cells(TOY))
-    found = {row["name"]: row for row in answer.json["frames"]["rows"]}
-    assert set(found) == {row.name for row in rows(TOY)}
-    assert found["hmc"]["agreement"] == 1.0
-    assert len(answer.json["statements"]) == 8
-    assert all(statement["trials"] for statement in answer.json["statements"])
-    again = measures(TOY, outcomes)
-    assert {name: list(frame) for name, frame in again.items()} == {
-        name: frame for name, frame in answer.json["frames"].items() if name != "failures"
-    }
-    page = (folder / "report.html").read_text()
-    for figure in ("Figure 2 remade", "Figure 3 remade", "Figure 5 remade", "How far each rep"):
-        assert figure in page
-
-
-@pytest.mark.slow
-def test_permuted_twins_are_as_far_apart_as_they_were_before_training(toy):
-    found = toy[1].by_key(design.SWAPS)["swaps"].to_dataset()
-    np.testing.assert_array_equal(found["after"], [[0, 2], [0, 2]])
-    np.testing.assert_array_equal(found["between"].values[:, [0, -1]], [[0, 2], [0, 2]])
-    assert (found["distance_aligned"] < 0.01).all()
-    assert (found["distance_raw"][:, 1] > 0.1).all()
-    np.testing.assert_allclose(found["barrier_aligned"], 0, atol=1e-4)

@@ -11,6 +11,8 @@ from onebasin.inference.runs.posterior import build, save
 from onebasin.models import Target
 from onebasin.models.symmetry.blocks import Exchangeable
 
+from ..each import each
+
 TARGET = Target("pair", symmetry=(Exchangeable({"mu": 0}),))
 
 
@@ -75,7 +77,7 @@ def test_a_file_among_the_runs_comes_first(onebasin, runs):
     assert "posteriors" in answer.json
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "message"),
     [
         (

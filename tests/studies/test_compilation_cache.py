@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from ..each import each
+
 SCRIPT = """
 import json
 from collections import Counter
@@ -84,7 +86,7 @@ def test_second_process_compiles_nothing(tmp_path):
     assert third["draws"] == first["draws"]
 
 
-@pytest.mark.parametrize("given", [(), ("own",)], ids=["cache", "folder"])
+@each("given", [(), ("own",)])
 def test_python_keeps_what_it_compiles_where_it_is_asked_to(tmp_path, monkeypatch, given):
     monkeypatch.chdir(tmp_path)
     expected = tmp_path / "own" if given else tmp_path / "onebasin" / "jax"

@@ -10,6 +10,8 @@ from onebasin.stan.home import soundness
 from onebasin.stan.home.directory import Home
 from onebasin.stan.home.errors import CmdStanNotFound, HomeBuildError
 
+from ..each import each
+
 FOUND = Home(Path("/somewhere/cmdstan-2.39.0"), (2, 39, 0), "CMDSTAN")
 
 
@@ -141,14 +143,13 @@ def half_built(folder, *, stanc=None):
     return folder
 
 
-@pytest.mark.parametrize(
+@each(
     ("stanc", "why"),
     [
         (None, "lacks bin/stanc: run `make build` in it"),
         ("#!/bin/sh\nexit 3\n", "`stanc` of the CmdStan in "),
         ("", "`stanc` of the CmdStan in "),
     ],
-    ids=["missing", "failing", "empty"],
 )
 def test_half_built_cmdstan_does_not_work(onebasin, monkeypatch, tmp_path, stanc, why):
     monkeypatch.setenv("CMDSTAN", str(half_built(tmp_path / "cmdstan", stanc=stanc)))
@@ -166,7 +167,7 @@ def test_cmdstan_that_runs_works(onebasin, monkeypatch, tmp_path):
     assert onebasin("doctor", "--json").code == 0
 
 
-@pytest.mark.parametrize("kind", ["empty folder", "file", "makefile alone"])
+@each("kind", ["empty folder", "file", "makefile alone"])
 def test_cmdstan_that_is_none_does_not_work(onebasin, monkeypatch, tmp_path, kind):
     place = tmp_path / "cmdstan"
     if kind == "file":
@@ -204,7 +205,7 @@ def test_compiler_that_cannot_compile_does_not_pass(onebasin, cmdstan, monkeypat
     assert "ends with code 1 (no headers): reinstall it." in answer.err
 
 
-@pytest.mark.parametrize("error", [RuntimeError("no such device\nmore"), AssertionError()])
+@each("error", [RuntimeError("no such device\nmore"), AssertionError()])
 def test_device_that_is_not_there_is_said(onebasin, cmdstan, monkeypatch, error):
     import jax
 
@@ -229,7 +230,7 @@ def test_single_precision_does_not_pass(monkeypatch):
     assert "float32 where float64 is asked for" in found.detail
 
 
-@pytest.mark.parametrize("kind", ["missing", "file"])
+@each("kind", ["missing", "file"])
 def test_data_folder_that_was_named_has_to_be_there(onebasin, cmdstan, monkeypatch, tmp_path, kind):
     place = tmp_path / "data"
     if kind == "file":

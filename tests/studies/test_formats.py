@@ -9,6 +9,8 @@ import pytest
 
 from onebasin.inference.runs.posterior import open_posterior
 
+from ..each import each
+
 COLUMNS = (
     "lp__,accept_stat__,stepsize__,treedepth__,n_leapfrog__,divergent__,energy__,mu.1,mu.2,<b>"
 )
@@ -69,7 +71,7 @@ def test_a_posterior_is_converted_and_back(onebasin, runs):
     assert found.code == 0, found.err
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "code", "says"),
     [
         ("convert a.nc --out a.nc --force", 1, "which is also the input"),
@@ -84,8 +86,8 @@ def test_a_posterior_is_converted_and_back(onebasin, runs):
     ],
 )
 def test_what_cannot_be_done_is_refused_and_nothing_is_lost(onebasin, runs, words, code, says):
-    assert onebasin("convert", "a_*.csv", "--out", "a.nc").code == 0
-    assert onebasin("convert", "a_*.csv", "--out", "a.zarr").code == 0
+    for out in ("a.nc", "a.zarr"):
+        assert Path(out).exists() or onebasin("convert", "a_*.csv", "--out", out).code == 0
     Path("m.stan").write_text("parameters { real x; } model { x ~ normal(0, 1); }")
     before = {path: path.stat().st_mtime_ns for path in Path().rglob("*")}
     answer = onebasin(*words.split())

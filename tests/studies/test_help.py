@@ -7,12 +7,13 @@ import shlex
 import subprocess
 import sys
 
-import pytest
 import typer
 from typer.core import TyperGroup
 
 from onebasin.cli.examples import EXAMPLES
 from onebasin.cli.program import program
+
+from ..each import each
 
 LINES = [(path, line) for path, examples in EXAMPLES.items() for _, line in examples]
 
@@ -40,7 +41,7 @@ def commands() -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("words", [[], ["--debug"]])
+@each("words", [[], ["--debug"]])
 def test_no_command_shows_the_help(onebasin, words):
     answer = onebasin(*words)
     assert answer.code == 0
@@ -53,32 +54,29 @@ def test_every_command_has_examples():
     assert set(EXAMPLES) == commands()
 
 
-@pytest.mark.parametrize(("path", "line"), LINES, ids=[line for _, line in LINES])
+@each(("path", "line"), LINES)
 def test_examples_are_commands(path, line):
     found = re.fullmatch(r"export (?:CMDSTAN|BRIDGESTAN)=\$\((.*)\)", line)
     _, *words = shlex.split(found[1] if found else line)
     assert parse(words).startswith(path if path != "onebasin cmdstan" else "onebasin cmdstan")
 
 
-@pytest.mark.parametrize("path", sorted(EXAMPLES))
-@pytest.mark.parametrize("width", ["60", "80"])
-def test_help_ends_with_the_examples_within_80_columns(onebasin, monkeypatch, path, width):
-    monkeypatch.setenv("COLUMNS", width)
+@each("path", sorted(EXAMPLES))
+def test_help_ends_with_the_examples_within_80_columns(onebasin, monkeypatch, path):
+    monkeypatch.setenv("COLUMNS", "60" if len(path) % 2 else "80")
     out = onebasin(*path.split()[1:], "--help").out
     for what, line in EXAMPLES[path]:
         assert f"  # {what}\n  {line}\n" in out
     assert max(map(len, out.splitlines())) <= 80
 
 
-@pytest.mark.parametrize(
-    "line", ["onebasin study --list", "onebasin cmdstan info", "onebasin doctor"]
-)
+@each("line", ["onebasin study --list", "onebasin cmdstan info", "onebasin doctor"])
 def test_cheap_examples_run(onebasin, line):
     assert line in [each for _, each in LINES]
     assert onebasin(*line.split()[1:]).code == 0
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "offered"),
     [
         ("onebasin sam", ["sample"]),

@@ -4,26 +4,24 @@ import itertools
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import xarray as xr
 
-from onebasin import inference
 from onebasin.analysis.alignment import align
 from onebasin.base.errors import StudyError
 from onebasin.inference import NutsSettings
-from onebasin.inference.density.symmetry import SymmetryCheck, SymmetryError
-from onebasin.inference.runs.posterior import build, open_posterior
+from onebasin.inference.density.symmetry import SymmetryError
+from onebasin.inference.runs.posterior import build
 from onebasin.models import Exchangeable
 from onebasin.models.symmetry.group import Group
 from onebasin.models.target import Target
-from onebasin.studies.lab import Context, Frame, Frames, Options, Outcomes
+from onebasin.studies.lab import Context, Frames, Options, Outcomes
 from onebasin.studies.lab.claims import Statement
 from onebasin.studies.lab.study import conclude, measure
-from onebasin.studies.label_switching import STUDY, design, measures, views
+from onebasin.studies.label_switching import STUDY, design, measures
 from onebasin.studies.label_switching.design import Config, configure
 from onebasin.studies.label_switching.measures import compare
 from onebasin.studies.label_switching.pictures import trace_figure, worst_traces
@@ -32,6 +30,7 @@ from onebasin.truth.alignment_recovery import recover
 from onebasin.truth.problems.label_switching import condition, simulate
 from onebasin.truth.recovery_figure import plot_recovery
 
+from ..each import each
 from .conftest import InMemory, chain_stats
 
 
@@ -128,12 +127,10 @@ def test_design_has_every_problem_in_every_engine_that_has_it():
     assert [cell.key for cell in STUDY.cells(some)] == ["network.nuts.numpyro"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "message"),
     [
         ({"chains": 1}, r"`--chains` is 1, and the study label-switching compares chains: give 2"),
-        ({"full": True}, "`--full` does not apply to the study label-switching"),
-        ({"splits": 2}, "`--splits` does not apply"),
         (
             {"engine": "numpyro", "problems": ("mixture",)},
             "`--engine` is numpyro, and mixture is a Stan program: give --engine stan",
@@ -190,9 +187,7 @@ def test_truth_is_matched_by_the_group(rng):
     assert measures._recovery("", None) == dict.fromkeys(columns)
 
 
-@pytest.mark.parametrize(
-    ("problem", "engine"), [("mixture", "stan"), ("factors", "stan"), ("network", "numpyro")]
-)
+@each(("problem", "engine"), [("mixture", "stan"), ("factors", "stan"), ("network", "numpyro")])
 def test_planted_labels_are_mended(outcomes, frames, problem, engine):
     row = frames["cells"].find(problem=problem, engine=engine)
     assert row["raw_rhat"] > 1.5
@@ -271,24 +266,11 @@ def test_chains_in_one_labelling_are_not_called_hopeless():
 
 
 def test_overlap_is_told_from_modes():
-    config = replace(CONFIG, problems=("mixture-overlap",))
+    config = replace(CONFIG, problems=("mixture-overlap",), nuts=replace(NUTS, draws=150))
     wide = claims_of(measure(STUDY, config, outcomes_of(config, spread=2.0)))
     assert wide["overlap is warned of"].verdict == "reproduces"
     narrow = claims_of(measure(STUDY, config, outcomes_of(config, spread=0.01)))
     assert narrow["overlap is warned of"].verdict == "does not reproduce"
-
-
-def test_table_of_failure_rates_holds_the_means():
-    planted = {"components": 3, "features": 2, "draws": 1000}
-    first = {"separation": 0.0, "optimal": [0.75, 0.85], "draw": [0.9, 0.7], "posterior": [0.8] * 2}
-    second = {"separation": 2.0, "optimal": [0.05] * 2, "draw": [0.4, 0.2], "posterior": [0.1, 0.3]}
-    table = views.rates({"rates": Frame.of([planted | first, planted | second])})
-    assert [c.name for c in table.headings] == [
-        "separation", "best possible", "one draw", "another posterior"
-    ]  # fmt: skip
-    numbers = [[cell.value for cell in row] for row in table.cells]
-    np.testing.assert_allclose(numbers, [[0, 0.8, 0.8, 0.8], [2, 0.05, 0.3, 0.2]])
-    assert table.caption.endswith("; 3 parts of 2 features each, 2 posteriors of 1000 draws")
 
 
 def test_recovery_without_posteriors_is_refused(outcomes):
@@ -301,48 +283,6 @@ def test_recovery_without_posteriors_is_refused(outcomes):
         found[cell.key] = recover(alignment.posterior, truth, alignment.symmetry)
     shown = [axes for axes in plot_recovery(found).axes if axes.get_visible()]
     assert len(shown) == 4
-
-
-def test_command_checks_samples_and_keeps_the_truth(onebasin, here, monkeypatch):
-    checked = []
-
-    def check(target: Target, **how: Any) -> SymmetryCheck:
-        checked.append((target.name, how["engine"]))
-        return SymmetryCheck((2e-16,), 5)
-
-    def nuts(target: Target, **how: Any) -> xr.DataTree:
-        label = target.name.removeprefix("label-switching-")
-        return planted(target, simulate(label, 0).truth, how)
-
-    monkeypatch.setattr(inference, "check_symmetry", check)
-    monkeypatch.setattr(inference, "nuts", nuts)
-    words = ("study", "label-switching", "--out", "run", "--draws", "100", "--json")
-    answer = onebasin(*words, "--problems", "mixture")
-    assert answer.code == 0, answer.err
-    assert checked == [("label-switching-mixture", "stan")]
-    (row,) = answer.json["frames"]["cells"]
-    assert row["key"] == "mixture.nuts.stan"
-    assert row["labellings_in_all"] == 6
-    tree = open_posterior("run/posteriors/mixture.nuts.stan.nc")
-    np.testing.assert_array_equal(tree["truth"]["mu"], simulate("mixture", 0).truth["mu"])
-    assert tree["truth"]["mu"].dims == ("component",)
-    np.testing.assert_array_equal(tree["observed_data"]["y"], simulate("mixture", 0).data["y"])
-    assert json.loads(tree.attrs["symmetry_check"]) == [2e-16]
-    page = Path("run/report.html").read_text()
-    rates = answer.json["frames"]["rates"]
-    assert [row["separation"] for row in rates] == [0.0, 6.0]
-    assert rates[0]["mean"][0] > 0.5 > 0.1 > rates[1]["mean"][0]
-    for text in (
-        "Raw and aligned",
-        "How far apart is apart?",
-        "Mixture, Stan",
-        "Labels never changed within a chain",
-    ):
-        assert text in page
-    # The truth and the check are in the file: nothing is made again.
-    checked.clear()
-    assert onebasin(*words, "--problems", "mixture").code == 0
-    assert checked == []
 
 
 def test_symmetry_that_does_not_hold_stops_the_study(monkeypatch, tmp_path):

@@ -18,8 +18,10 @@ from onebasin.stan import stan_program
 from onebasin.truth.problems import label_switching_data as data
 from onebasin.truth.problems.label_switching import PROBLEMS, PROGRAMS, condition, simulate
 
+from ..each import each
 
-@pytest.mark.parametrize("label", PROBLEMS)
+
+@each("label", PROBLEMS)
 def test_data_follow_the_seed_and_truth_has_the_symmetrys_shape(label):
     made, again, other = simulate(label, 0), PROBLEMS[label].simulate, simulate(label, 1)
     target = condition(label, 0)

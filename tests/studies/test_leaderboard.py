@@ -17,11 +17,12 @@ from onebasin.inference import NutsSettings
 from onebasin.models import Target
 from onebasin.studies.lab import Cell
 from onebasin.studies.lab.frame import Frame
-from onebasin.studies.lab.study import conclude
-from onebasin.studies.leaderboard import STUDY, added, design, measures
+from onebasin.studies.leaderboard import added, design, measures
 from onebasin.studies.leaderboard.added import Added, parse
 from onebasin.studies.leaderboard.methods import METHODS, chosen
 from onebasin.truth.problems import Problem
+
+from ..each import each
 
 WORDS = ("truth", "leaderboard", "--out", "run", "--no-progress")
 MINE = """
@@ -51,9 +52,8 @@ def model():
 TOY = Target("toy", numpyro_model=model)
 
 
-@pytest.fixture
-def board(onebasin, here, sampler, monkeypatch):
-    """Run two references of one toy problem, in an empty page; nothing is recorded."""
+def toy_references(patch: pytest.MonkeyPatch, records: Path) -> None:
+    """Put two references of one toy problem in the place of the kept ones; nothing is recorded in this folder."""
     rng = np.random.default_rng(4)
     values = rng.normal(size=(10, 1000))
     draws = xr.Dataset({"mu": (("chain", "draw"), values)})
@@ -62,37 +62,27 @@ def board(onebasin, here, sampler, monkeypatch):
         for name in ("one", "two")
     }
     problem = Problem("toy", "A standard normal", lambda: TOY, settings=NutsSettings())
-    monkeypatch.setattr(design, "PROBLEMS", {"toy": problem})
-    monkeypatch.setattr(design, "references", lambda: tuple(kept))
+    patch.setattr(design, "PROBLEMS", {"toy": problem})
+    patch.setattr(design, "references", lambda: tuple(kept))
     for module in (added, design, measures):
-        monkeypatch.setattr(module, "open_reference", kept.__getitem__)
-    monkeypatch.setattr(measures, "RESULTS", here)
+        patch.setattr(module, "open_reference", kept.__getitem__)
+    patch.setattr(measures, "RESULTS", records)
+    measures._known.cache_clear()
+
+
+@pytest.fixture
+def board(onebasin, here, sampler, monkeypatch):
+    """Run these in an empty page."""
+    toy_references(monkeypatch, here)
     monkeypatch.setattr(
         "onebasin.studies.lab.driver.write", lambda report, path, force: path.touch()
     )
-    measures._known.cache_clear()
     Path("mine.py").write_text(MINE.format(shift=0.0))
     return lambda *more: onebasin(*WORDS, *more)
 
 
 def rows(answer):
     return {(row["problem"], row["method"]): row for row in answer.json["frames"]["cells"]}
-
-
-def test_methods_are_held_against_every_reference(board, sampler):
-    answer = board("--methods", "nuts,meanfield", "--json")
-    assert answer.code == 0, answer.err
-    found = rows(answer)
-    assert set(found) == {(r, m) for r in ("one", "two") for m in ("nuts", "meanfield")}
-    row = found["one", "nuts"]
-    assert row["verdict"] == "agrees"
-    assert (row["seconds"], row["gradients"]) == (1.5, 7 * 4 * 1000)
-    assert 0 < row["median"] <= row["worst"] < 0.2
-    assert row["sd_ratio"] == pytest.approx(1.0, abs=0.1)
-    assert sampler.calls[0]["settings"] == NutsSettings()
-    verdicts = {s["label"]: s["verdict"] for s in answer.json["statements"]}
-    assert verdicts["NUTS samples the references"] == "reproduces"
-    assert verdicts["mean-field ADVI is too narrow"] == "does not reproduce"
 
 
 def test_tables_name_methods_and_verdicts(board, monkeypatch):
@@ -160,7 +150,7 @@ def test_files_of_ones_own_are_methods_too(board):
     assert len(found) == 4
 
 
-@pytest.mark.parametrize(
+@each(
     ("function", "message"),
     [
         ("fail", "mine: `mine.py:fail` fails: mine.py:10: RuntimeError: no way to toy"),
@@ -171,7 +161,14 @@ def test_files_of_ones_own_are_methods_too(board):
 )
 def test_a_method_that_fails_takes_no_other_with_it(board, here, function, message):
     answer = board(
-        "--add", f"mine=mine.py:{function}", "--methods", "nuts", "--only", "one", "--json"
+        "--add",
+        f"mine=mine.py:{function}",
+        "--methods",
+        "nuts",
+        "--only",
+        "one",
+        "--json",
+        "--force",
     )
     assert answer.code == 0, answer.err
     assert rows(answer)["one", "nuts"]["verdict"] == "agrees"
@@ -189,7 +186,7 @@ def test_a_method_of_ours_that_fails_is_a_result(board, sampler):
     assert answer.json["frames"]["failures"][0]["reason"] == "no start was found."
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "message"),
     [
         (["--methods", "gibbs"], "`--methods` names 'gibbs'; choose among nuts, nuts-stan"),
@@ -214,30 +211,16 @@ def test_what_cannot_be_run_is_one_line(board, words, message):
     assert answer.err.count("\n") == 1
 
 
-def test_words_of_added_methods():
-    assert parse("mine=a/b.py:run", ()) == Added("mine", "a/b.py", "run")
-    assert parse("mine=chains/{reference}.nc", ()) == Added("mine", "chains/{reference}.nc")
-
-
-def test_what_methods_are_made_from_comes_along():
-    assert chosen(("distilled",)) == ("nuts", "distilled")
-    assert "nuts" in chosen(None)
-
-
-def test_methods_are_for_models_that_they_can_take():
+def test_methods_are_for_models_that_they_can_take_and_bring_what_they_are_made_from():
     assert METHODS["nuts"].fits(TOY)
     assert not METHODS["ensemble"].fits(TOY)
     assert not METHODS["symmetrised"].fits(TOY)
     network = Cell("one", "distilled", "analysis", None, 0)
     assert network.key == "one.distilled.analysis"
-
-
-def test_a_record_is_concluded_from_its_numbers(board):
-    answer = board("--methods", "nuts,meanfield", "--json")
-    frames = {name: Frame.of(kept) for name, kept in answer.json["frames"].items()}
-    again = conclude(STUDY, frames)
-    assert list(again.headline) == answer.json["headline"]
-    assert [table.caption for table in again.tables][1].startswith("Every method beside every")
+    assert chosen(("distilled",)) == ("nuts", "distilled")
+    assert "nuts" in chosen(None)
+    assert parse("mine=a/b.py:run", ()) == Added("mine", "a/b.py", "run")
+    assert parse("mine=chains/{reference}.nc", ()) == Added("mine", "chains/{reference}.nc")
 
 
 def judged_as(z, *, runs):

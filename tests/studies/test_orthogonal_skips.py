@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -250,41 +249,3 @@ def test_page_stands_and_shows_all(outcomes, frames):
     assert "With fewer than 6 data sets no statement can be decided" in made.lede
     tables = [table.caption for section in made.sections for table in section.tables]
     assert sum("Equation 6 at the end" in caption for caption in tables) == 1
-
-
-@pytest.mark.parametrize("words", [("--engine", "stan"), ("--splits", "2")])
-def test_options_of_other_studies_are_refused(onebasin, here, words):
-    answer = onebasin("study", "orthogonal-skips", *words)
-    assert answer.code == 1
-    assert f"`{words[0]}` does not apply to the study orthogonal-skips" in answer.err
-
-
-def test_paper_is_another_spelling_of_full(onebasin, here):
-    answer = onebasin("study", "orthogonal-skips", "--paper", "--quick")
-    assert answer.code == 1
-    assert "came together with --quick" in answer.err
-
-
-@pytest.mark.slow
-def test_toy_run(onebasin, here, monkeypatch):
-    small = replace(
-        design.QUICK,
-        hidden=(3, 3),
-        vi=replace(design.QUICK.vi, iterations=40, evaluate_every=10, elbo_samples=8, draws=20),
-        nuts=NutsSettings(chains=2, warmup=20, draws=20, max_tree_depth=3),
-        gap=design.GapSettings(points=2, draws=4, permutations=2),
-    )
-    monkeypatch.setattr(design, "QUICK", small)
-    answer = onebasin(
-        "study", "orthogonal-skips", "--quick", "--problems", "plain,both", "--json", "--out", "run"
-    )
-    assert answer.code == 0, answer.err
-    found = answer.json["frames"]
-    assert not found["failures"]
-    assert len(found["cells"]) == 4
-    ends = [row for row in found["gaps"] if row["end"]]
-    assert [row["layer"] for row in ends] == ["all", "hidden1", "hidden2"]
-    for row in ends:
-        assert -0.5 <= row["lower"] <= row["upper"] + 0.5
-        assert row["upper"] <= row["log_order"] + 0.5
-    assert Path("run/report.html").stat().st_size > 50_000

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from ..each import each
+
 WAITS = """
 import os, sys, time, tempfile
 from onebasin.base.processes.command import run_as_process
@@ -53,7 +55,7 @@ def end(process):
     return process.returncode, out, err
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@each("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_each_signal_ends_a_command_as_ctrl_c_does(number):
     process = start(after="print('cleaned up')")
     process.send_signal(number)
@@ -98,7 +100,7 @@ def test_a_signal_that_is_ignored_from_the_beginning_stays_ignored():
     assert end(process)[0] == 130
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@each("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_after_the_work_changes_nothing(number):
     code = WAITS.format(before="return 0", after="pass").replace(
         "sys.exit(run_as_process(command))",

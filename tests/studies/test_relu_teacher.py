@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from onebasin.analysis.predictive.heldout import predict_held_out
-from onebasin.base.errors import AdviFailed
 from onebasin.inference import AdviSettings, NutsSettings
 from onebasin.models.data import Dataset, load_data
 from onebasin.studies.lab import Frame, Frames, Options, Outcomes
@@ -49,7 +48,7 @@ def outcomes() -> Outcomes:
 @pytest.fixture(scope="module")
 def frames(outcomes) -> Frames:
     with pytest.MonkeyPatch.context() as patch:  # every point costs the time of its ESS
-        patch.setattr(design, "dataset", lambda seed, noise_sd: few_points())
+        patch.setattr(design, "teacher_data", lambda seed, noise_sd: few_points())
         return measure(STUDY, configure(Options()), outcomes)
 
 
@@ -220,13 +219,8 @@ def test_chains_that_disagree_make_a_statement_unclear(frames):
         assert all("free" in trial.where for trial in void)
 
 
-def test_statements_say_when_nothing_was_measured():
-    nothing = statements({name: Frame() for name in ("cells", "engines", "failures")})
-    assert {(s.outcome, s.verdict) for s in nothing} == {("not measured in this run", "unclear")}
-
-
 def test_page_counts_training_and_held_out_points_apart(monkeypatch):
-    monkeypatch.setattr(page, "dataset", lambda seed: few_points())
+    monkeypatch.setattr(page, "teacher_data", lambda seed: few_points())
     said = page.question(configure(Options())).text
     assert "100 training and 12 held-out points" in said
 
@@ -242,33 +236,10 @@ def test_page_stands_with_one_cell_and_with_failures():
     assert "Do the engines agree?" not in titles
 
 
-@pytest.mark.parametrize(
-    ("engine", "parametrisation"),
-    [("numpyro", "givens"), pytest.param("stan", "ordered", marks=pytest.mark.stan)],
-)
-def test_toy_run(onebasin, here, monkeypatch, engine, parametrisation):
-    from onebasin import inference
-
-    def fail(*_: object, **__: object) -> None:
-        raise AdviFailed("left out of the toy run", [])
-
-    monkeypatch.setattr(inference, "advi", fail)
-    answer = onebasin(
-        "study", "relu-teacher", "--engine", engine, "--parametrisations", parametrisation,
-        "--chains", "2", "--warmup", "50", "--draws", "50", "--out", "run", "--json",
-    )  # fmt: skip
-    assert answer.code == 0, answer.err
-    cell = f"{parametrisation}.nuts.{engine}"
-    (row,) = answer.json["frames"]["cells"]
-    assert row["key"] == cell
-    assert row["error"] < 0.5
-    assert Path("run/report.html").stat().st_size > 50_000
-
-
 @pytest.mark.slow
 def test_full_run_goes_over_data_sets_at_two_levels_of_noise(onebasin, here, sampler, monkeypatch):
     few = partial(load_data, "relu-teacher", num_test=6)
-    monkeypatch.setattr(design, "dataset", lambda seed, noise: few(seed=seed, noise_sd=noise))
+    monkeypatch.setattr(design, "teacher_data", lambda seed, noise: few(seed=seed, noise_sd=noise))
     answer = onebasin(
         "study", "relu-teacher", "--full", "--datasets", "2", "--parametrisations", "free,givens",
         "--engine", "numpyro", "--chains", "2", "--warmup", "10", "--draws", "30", "--json",
@@ -285,12 +256,6 @@ def test_full_run_goes_over_data_sets_at_two_levels_of_noise(onebasin, here, sam
     page = Path("run/report.html").read_text()
     assert "2 data sets with noise 1 and 0.5, 10 posteriors in all" in page
     assert "over all data sets" in page
-
-
-def test_number_of_data_sets_is_checked(onebasin, here):
-    answer = onebasin("study", "relu-teacher", "--datasets", "0")
-    assert answer.code == 1
-    assert "`--datasets` is 0; it must be a whole number from 1 to 99." in answer.err
 
 
 @pytest.mark.stan

@@ -10,21 +10,13 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from onebasin.analysis.gaussian.distillation import DistillationSettings
-from onebasin.inference import (
-    AdviSettings,
-    EnsembleSettings,
-    MclmcSettings,
-    NutsSettings,
-    SymmetrisedSettings,
-)
 from onebasin.inference.runs.posterior import build
 from onebasin.models import NetworkTarget
 from onebasin.models.networks.prediction import mean_and_sd
 from onebasin.studies.lab import Frame, Options, Row
 from onebasin.studies.lab.stamping import BEGIN, END
 from onebasin.studies.lab.study import conclude
-from onebasin.studies.remedies import STUDY, design
+from onebasin.studies.remedies import STUDY
 from onebasin.studies.remedies.claims import CLAIMS
 from onebasin.studies.remedies.design import REMEDIES, RunCell, configure, target
 from onebasin.studies.remedies.guide import RECORD, stamped
@@ -33,6 +25,7 @@ from onebasin.studies.remedies.measures import measure
 from onebasin.studies.remedies.problems import PROBLEMS, parts
 from onebasin.truth.problems.images import Images
 
+from ..each import each
 from .conftest import InMemory
 
 IMAGES = Images("digits", side=2, train=60)
@@ -90,17 +83,6 @@ def test_units_of_norm_one_are_as_steep_as_free_ones():
     scale = np.array(model.prior.weight_scales(2))[1]
     assert scale == pytest.approx(np.sqrt(np.mean(free**2)), rel=0.02)
     assert model.prior.bias_scales(2) == pytest.approx((1 / scale, 1.0))
-
-
-def test_options_that_the_study_has_not_are_refused_and_others_taken():
-    with pytest.raises(ValueError, match="`--engine` does not apply to the study remedies"):
-        configure(Options(engine="stan"))
-    config = configure(Options(quick=True, problems=("digits",), chains=3, seed=5))
-    assert config.problems == ("digits",)
-    assert config.nuts.chains == 3
-    assert {cell.seed for cell in STUDY.cells(config)} == {5}
-    both = configure(Options(problems=("digits",), seed=5))
-    assert {cell.seed for cell in STUDY.cells(both)} == {5, 105}
 
 
 def drawn(network: NetworkTarget, method: str, shape: tuple[int, int], **how: Any) -> xr.DataTree:
@@ -261,7 +243,7 @@ def test_every_claim_holds_where_its_numbers_do_and_is_tried_everywhere():
         assert len({trial.where for trial in statement.trials}) >= 6
 
 
-@pytest.mark.parametrize(
+@each(
     ("remedy", "changed", "label"),
     [
         ("plain.nuts", {"outputs_rhat": 1.2}, "Chains agree"),
@@ -295,15 +277,6 @@ def test_nothing_is_said_where_the_truth_is_none():
     assert found["Symmetrised VI raises the bound"] == "reproduces"  # which needs no truth
     headline = conclude(STUDY, frames_of({"plain.nuts": {"truth_rhat": 1.2}})).headline
     assert any("are no truth: sinc (NUTS: the truth, run 1)" in sentence for sentence in headline)
-
-
-def test_tables_have_both_runs_side_by_side():
-    second = {"plain.meanfield": {"distance": 0.75}}
-    tables = conclude(STUDY, frames_of(second, run=2)).tables
-    (table,) = (t for t in tables if t.caption.startswith("digits: every remedy"))
-    place = [column.name for column in table.columns].index("distance")
-    (row,) = (row for row in table.rows if row[0].value.startswith("nothing"))
-    assert row[place].value == "0.500 / 0.750"
 
 
 def recorded(frames: dict[str, Frame]) -> dict[str, Any]:
@@ -343,52 +316,3 @@ def test_the_guide_says_what_the_record_says_and_nothing_without_one():
     record = json.loads(RECORD.read_text())
     assert set(Frame.from_json(record["frames"]["cells"]).levels("run")) == {1, 2}
     assert stamped(page, record) == page, "run `python -m onebasin.studies.remedies.guide`"
-
-
-TOY = replace(
-    design.QUICK,
-    images=IMAGES,
-    nuts=NutsSettings(chains=2, warmup=20, draws=20, max_tree_depth=4),
-    mclmc=MclmcSettings(chains=2, warmup=50, draws=20, thin=2, start_steps=5),
-    meanfield=design.Fits(2, AdviSettings(iterations=20, evaluate_every=10, elbo_samples=5, draws=20)),
-    symmetrised=SymmetrisedSettings(
-        fits=2, steps=20, evaluate_every=10, elbo_samples=5, draws=20, report_draws=10, report_permutations=3
-    ),
-    ensemble=EnsembleSettings(members=5, epochs=5),
-    gaussian=design.OneGaussian("diagonal", 20),
-    gaussian_full=design.OneGaussian("full", 20),
-    distilled=design.Distilling(
-        DistillationSettings(iterations=5, points=40, draws=10, batch_size=20), 20
-    ),
-)  # fmt: skip
-
-
-@pytest.mark.slow
-def test_toy_run_makes_every_remedy_on_every_data_set(onebasin, here, monkeypatch):
-    monkeypatch.setattr(design, "QUICK", TOY)
-    answer = onebasin("study", "remedies", "--quick", "--out", "run", "--no-progress", "--json")
-    assert answer.code == 0, answer.err
-    rows = answer.json["frames"]["cells"]
-    assert {(row["dataset"], row["remedy"]) for row in rows} == {
-        (problem, one.name) for problem in PROBLEMS for one in REMEDIES
-    }
-    assert all(row["log_score"] is not None and row["distance"] is not None for row in rows)
-    assert all(statement["trials"] for statement in answer.json["statements"])
-    page = Path("run/report.html").read_text()
-    assert "The remedies on auto-mpg" in page
-    assert "How far predictions on digits are" in page
-
-
-@pytest.mark.slow
-def test_toy_run_of_some_cells(onebasin, here, monkeypatch):
-    monkeypatch.setattr(design, "QUICK", TOY)
-    only = "*.plain.gaussian.*,*.skips.meanfield.*"
-    words = f"study remedies --quick --problems sinc --only {only} --out run --no-progress --json"
-    answer = onebasin(*words.split())
-    assert answer.code == 0, answer.err
-    rows = {row["remedy"]: row for row in answer.json["frames"]["cells"]}
-    assert set(rows) == {"plain.nuts", "plain.gaussian", "skips.meanfield"}
-    assert rows["plain.gaussian"]["bound"] < 0
-    assert rows["plain.gaussian"]["seconds"] > rows["plain.nuts"]["seconds"]
-    assert rows["skips.meanfield"]["distance"] is None  # its truth did not run
-    assert rows["skips.meanfield"]["fits"] == 2

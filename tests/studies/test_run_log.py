@@ -9,6 +9,8 @@ from onebasin.base.errors import Interrupted
 from onebasin.base.notices import LOGGER, notice, record
 from onebasin.base.run_log import logged_to, story, telling
 
+from ..each import each
+
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
 
 
@@ -33,7 +35,7 @@ def test_a_log_tells_what_was_asked_met_and_done(tmp_path):
     ]
 
 
-@pytest.mark.parametrize(
+@each(
     ("error", "said"),
     [
         (KeyboardInterrupt(), "interrupted"),

@@ -9,6 +9,7 @@ import pytest
 
 from onebasin.inference.runs.posterior import open_posterior
 
+from ..each import each
 from .conftest import NORMAL, keep_chain
 
 
@@ -102,12 +103,6 @@ def test_damaged_result_of_the_same_command_is_refused(sample, sampler):
     assert sample().code == 0
 
 
-def test_force_samples_again(sample, sampler):
-    assert sample().code == 0
-    assert sample("--force").code == 0
-    assert len(sampler.calls) == 2
-
-
 def test_a_file_that_appears_meanwhile_is_not_overwritten(sample, sampler):
     sampler.before = lambda call: Path("run.nc").write_text("precious")
     answer = sample()
@@ -178,7 +173,7 @@ def test_read_only_folder_is_one_line(sample, sampler, monkeypatch):
     assert sampler.calls == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "message"),
     [
         (["absent.stan"], "absent.stan, which is not an existing .stan file"),

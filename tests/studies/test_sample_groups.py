@@ -10,6 +10,8 @@ from onebasin.cli.groups import Groups, groups_for
 from onebasin.inference.runs.posterior import open_posterior
 from onebasin.stan.groups import Roles
 
+from ..each import each
+
 COUNTS = Path(__file__).parents[1] / "stan" / "programs" / "known" / "counts.stan"
 NOTHING = dict.fromkeys(("log_likelihood", "posterior_predictive", "observed", "predictive_mb"))
 MODEL = """
@@ -30,7 +32,7 @@ def sample_model(onebasin, here):
     return lambda *words: onebasin("sample", "m.py:model", "y.json", "--out", "run.nc", *words)
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "roles"),
     [
         ([], Roles()),
@@ -43,7 +45,7 @@ def sample_model(onebasin, here):
     ],
 )
 def test_what_is_named_reaches_the_program(sample, sampler, words, roles):
-    assert sample(*words).code == 0
+    assert sample(*words, "--force").code == 0
     assert sampler.last["target"].stan_program.roles == roles
 
 
@@ -71,7 +73,7 @@ def test_what_is_not_given_is_no_part_of_a_fingerprint():
     assert given.said == {"observed": ("y",)}
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "said"),
     [
         (["--log-likelihood", "=ll"], "`--log-likelihood` is '=ll'; give a quantity's name"),
@@ -104,7 +106,7 @@ def test_what_cannot_be_meant_of_a_program_is_refused(sample, sampler, words, sa
     assert sampler.calls == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "said"),
     [
         (["--log-likelihood", "ll"], "`--log-likelihood` is for Stan programs; of a NumPyro model"),

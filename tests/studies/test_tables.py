@@ -9,6 +9,8 @@ from onebasin.analysis.page.cells import Column, Table, TableCell
 from onebasin.cli import console
 from onebasin.cli.tables import wrapped
 
+from ..each import each
+
 
 def cells(row: int) -> list[TableCell]:
     numbers = [-1234.5678 * (row + i + 1) for i in range(9)]
@@ -38,7 +40,7 @@ def rendered(capfd, monkeypatch):
     return render
 
 
-@pytest.mark.parametrize("width", [40, 60, 80, None, 160])
+@each("width", [40, 60, 80, None, 160])
 def test_a_table_keeps_to_its_width_and_breaks_nothing(rendered, width):
     lines = rendered(console.write_table, WIDE, width=width)
     assert max(map(len, lines)) <= (width or 80)
@@ -87,7 +89,7 @@ def test_a_sentence_is_wrapped_between_words_and_whole_where_no_width_is_known(r
     assert len(rendered(console.write_remark, sentence, "bad", width=None)) == 1
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "width", "lines"),
     [
         ("one two three", 7, ["one two", "three"]),

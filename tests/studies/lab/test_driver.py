@@ -13,7 +13,7 @@ import pytest
 import xarray as xr
 from numpyro import distributions as dist
 
-from onebasin.base.errors import AdviFailed, Interrupted, StudyError, WriteError
+from onebasin.base.errors import AdviFailed, StudyError, WriteError
 from onebasin.inference import NutsSettings
 from onebasin.inference.runs.fingerprint import fingerprint
 from onebasin.models.symmetry.blocks import Exchangeable
@@ -24,6 +24,7 @@ from onebasin.studies.lab.driver import run_cells
 from onebasin.studies.lab.folder import open_run
 from onebasin.studies.lab.making import mark, sample
 
+from ...each import each
 from ..conftest import fake_posterior
 
 NUTS = NutsSettings(chains=2, warmup=10, draws=20)
@@ -143,7 +144,7 @@ def test_config_of_the_study_alone_makes_nothing_anew(cook, kitchen):
     assert kitchen.made == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("config", "remade"),
     [
         (Config(seed=1), ["a", "ab", "c"]),  # an input changed: all that hangs on it
@@ -246,20 +247,6 @@ def test_a_full_disk_says_what_is_kept(cook, kitchen):
         cook()
 
 
-def test_interrupt_keeps_what_is_finished(cook, kitchen):
-    def stop(cell: Cell) -> None:
-        if cell.problem == "ab":
-            raise KeyboardInterrupt
-
-    kitchen.before = stop
-    with pytest.raises(Interrupted, match="2 of 4 cells are finished"):
-        cook()
-    kitchen.before = lambda cell: None
-    outcomes, _ = cook()
-    assert kitchen.made == ["ab", "c"]
-    assert len(outcomes.paths) == 4
-
-
 def test_mark_of_a_sampled_cell_is_the_fingerprint_of_what_its_file_holds():
     cell, target = cells(Config())[0], Target("a")
     how = {"engine": "stan", "method": "nuts", "settings": NUTS, "seed": 0, "inputs": []}
@@ -285,27 +272,10 @@ def test_mark_follows_all_that_decides_the_draws():
     assert own == mark(cell, None, dict(marks))
 
 
-@pytest.mark.parametrize(
-    "other", [{"symmetry": (Exchangeable({"mu": 0}),)}, {"dims": {"mu": ("part",)}}]
-)
+@each("other", [{"symmetry": (Exchangeable({"mu": 0}),)}, {"dims": {"mu": ("part",)}}])
 def test_mark_follows_all_of_the_target_that_the_file_holds(other):
     cell = cells(Config())[0]
     assert mark(cell, Target("a", **other), {}) != mark(cell, Target("a"), {})
-
-
-def test_flipped_byte_in_a_cell_is_no_result(cook, kitchen, caplog):
-    outcomes, _ = cook()
-    path = outcomes.paths[next(iter(outcomes))]
-    content = bytearray(path.read_bytes())
-    drawn = values(outcomes, "a.nuts.stan")
-    content[content.index(drawn.tobytes()[:8])] ^= 64
-    path.write_bytes(content)
-    outcomes, _ = cook()
-    assert kitchen.made == ["a"]
-    assert caplog.messages == [
-        f"{path} is damaged (its checksum is missing or wrong): it is made anew."
-    ]
-    np.testing.assert_array_equal(values(outcomes, "a.nuts.stan"), drawn)
 
 
 def test_cell_whose_model_has_no_fingerprint_is_made_anew_with_what_follows(cook, kitchen, caplog):
@@ -337,7 +307,7 @@ def test_posterior_file_carries_the_mark(cook, kitchen):
         assert file.attrs[FINGERPRINT] == mark(first, Target("a"), {})
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "message"),
     [
         (lambda c: (c[2], *c[:2]), "`inputs` of the cell ab.blend.numpy names 'a.nuts.stan', "),

@@ -8,6 +8,8 @@ from onebasin.studies.lab import Claim, Frame
 from onebasin.studies.lab.claims import tried
 from onebasin.studies.lab.effects import EFFECTS, change, changes, effect_of, exceeds
 
+from ...each import each
+
 FREE = (1.0, 1.2, 0.9, 1.1, 1.3, 0.8, 1.05)
 LOWER = (0.7, 0.9, 0.5, 0.9, 0.8, 0.55, 0.6)
 
@@ -56,7 +58,7 @@ def test_splits_that_share_rows_widen_the_interval():
     assert corrected.p_value == plain.p_value
 
 
-@pytest.mark.parametrize(
+@each(
     ("free", "givens", "holds", "verdict"),
     [
         (FREE, LOWER, "below", "reproduces"),

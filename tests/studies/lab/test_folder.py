@@ -25,6 +25,7 @@ from onebasin.studies.lab.folder import (
     open_run,
 )
 
+from ...each import each
 from ..conftest import fake_posterior
 
 
@@ -61,7 +62,7 @@ def begun(path: Path) -> Run:
         return run
 
 
-@pytest.mark.parametrize(
+@each(
     "other",
     [
         Config(seed=1),
@@ -104,7 +105,7 @@ def test_run_json_may_be_read_by_others(tmp_path):
         os.umask(before)
 
 
-@pytest.mark.parametrize(
+@each(
     ("error", "status"),
     [
         (KeyboardInterrupt(), "interrupted"),
@@ -179,7 +180,7 @@ def test_a_run_at_work_is_not_called_interrupted(tmp_path):
     assert json.loads((run.path / "run.json").read_text())["status"] == "running"
 
 
-@pytest.mark.parametrize("status", ["running", "done"])
+@each("status", ["running", "done"])
 def test_an_interrupt_amid_the_writing_of_the_status_is_recorded(tmp_path, monkeypatch, status):
     write = folder.write_sealed
 
@@ -206,14 +207,6 @@ def test_posterior_is_taken_again_only_with_its_fingerprint(tmp_path, posterior)
     assert not opened(tmp_path / "run", resume=False, force=True).files.find("a", "mark")
 
 
-def test_damaged_posterior_is_made_anew(tmp_path, posterior):
-    run = begun(tmp_path / "run")
-    run.files.keep("a", "mark", posterior)
-    path = run.files.posterior_path("a")
-    path.write_bytes(path.read_bytes()[:500])
-    assert not opened(tmp_path / "run").files.find("a", "mark")
-
-
 def test_cell_with_a_flipped_byte_is_made_anew_with_a_line(tmp_path, posterior, caplog):
     run = begun(tmp_path / "run")
     run.files.keep("a", "mark", posterior)
@@ -224,6 +217,8 @@ def test_cell_with_a_flipped_byte_is_made_anew_with_a_line(tmp_path, posterior, 
         f"{path} is damaged (its checksum is missing or wrong): it is made anew."
     ]
     assert not opened(tmp_path / "run").files.find("a", "of another run")
+    path.write_bytes(path.read_bytes()[:500])
+    assert not opened(tmp_path / "run").files.find("a", "mark")
     run.files.keep("a", "mark", posterior)
     assert opened(tmp_path / "run").files.find("a", "mark")
 

@@ -36,6 +36,8 @@ from onebasin.studies.lab.driver import Schedule, run_cells
 from onebasin.studies.lab.folder import open_run
 from onebasin.studies.lab.making import Made, Recipe, make_cell
 
+from ...each import each
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -341,7 +343,7 @@ def test_a_cell_that_another_process_makes_is_waited_for(tmp_path, monkeypatch):
         locked(files.posterior_path("a"), argument="a", beside=True).__enter__()
 
 
-@pytest.mark.parametrize(
+@each(
     ("how", "message"),
     [
         ({"scheduler": "slurm"}, "`--scheduler` is 'slurm'; give local, or the address of"),
@@ -363,7 +365,7 @@ def test_a_scheduler_that_does_not_answer_is_named(run, monkeypatch):
         run(scheduler="tcp://127.0.0.1:9", workers=None)
 
 
-@pytest.mark.parametrize(
+@each(
     ("cores", "chains", "workers", "shares"),
     [
         (2, 4, None, (1, 2)),  # a cell's chains use both: in this process

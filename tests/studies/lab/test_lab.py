@@ -226,7 +226,9 @@ def toy(monkeypatch) -> ModuleType:
     monkeypatch.setitem(sys.modules, "toy_study", module)
     spec.loader.exec_module(module)
     entry = registry.Entry("toy_study", "Nobody", "two posteriors")
-    monkeypatch.setattr(registry, "STUDIES", {**registry.STUDIES, "toy": entry})
+    with_toy = {**registry.STUDIES, "toy": entry}
+    monkeypatch.setattr(registry, "STUDIES", with_toy)
+    monkeypatch.setattr("onebasin.studies.lab.study.STUDIES", with_toy)
     return module
 
 

@@ -9,6 +9,8 @@ from onebasin.studies.lab.claims import Claim, Trial
 from onebasin.studies.lab.comparisons import contrast, each, paired, ratio
 from onebasin.studies.lab.frame import Frame
 
+from ...each import each as cases
+
 BAD = [math.nan, math.inf, -math.inf, None]
 
 
@@ -26,8 +28,8 @@ def rows(value, kind="after"):
     ]
 
 
-@pytest.mark.parametrize("value", BAD)
-@pytest.mark.parametrize("kind", ["before", "after"])
+@cases("value", BAD)
+@cases("kind", ["before", "after"])
 def test_rows_that_differ_in_a_factor(value, kind):
     test = contrast(
         "cells", "level", [("before", "after")], ratio("score", above=1.5),
@@ -37,8 +39,8 @@ def test_rows_that_differ_in_a_factor(value, kind):
     assert verdict(test, rows(value, kind)) == "reproduces in part"  # by the two other seeds
 
 
-@pytest.mark.parametrize("value", BAD)
-@pytest.mark.parametrize(
+@cases("value", BAD)
+@cases(
     "holds",
     [
         lambda row: row["score"] > 0.5,
@@ -54,14 +56,14 @@ def test_rows_one_by_one(value, holds):
     assert verdict(test, rows(value)) != "reproduces"
 
 
-@pytest.mark.parametrize("value", BAD)
+@cases("value", BAD)
 def test_lists_and_nested_rows_count_too(value):
     nested = [{"level": "a", "other": {"scores": [1.0, value]}}]
     test = each("cells", lambda row: ("words", len(row["other"]["scores"]) == 2), where="level")
     assert verdict(test, nested) == "unclear"
 
 
-@pytest.mark.parametrize("value", BAD)
+@cases("value", BAD)
 def test_pairs(value):
     test = paired(
         "cells", "score", "level", "after", "before", lambda pairs: ("words", pairs.mean > 0),
@@ -71,7 +73,7 @@ def test_pairs(value):
     assert verdict(test, rows(value)) == "unclear"  # two good pairs are not three
 
 
-@pytest.mark.parametrize("value", BAD)
+@cases("value", BAD)
 def test_a_test_of_its_own_that_stumbles_is_void(value):
     def test(frames):
         for row in frames["cells"]:
@@ -89,7 +91,7 @@ def test_faults_of_a_test_stay_faults():
         verdict(each("cells", wrong, where="level"), rows(1.0))
 
 
-@pytest.mark.parametrize("holds", [math.nan, np.nan, np.float64("nan")])
+@cases("holds", [math.nan, np.nan, np.float64("nan")])
 def test_a_verdict_that_is_no_number_is_void(holds):
     assert Trial("where", "words", holds).holds is None
     assert Trial("where", "words", np.bool_(True)).holds is True

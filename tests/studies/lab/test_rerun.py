@@ -56,7 +56,7 @@ def test_pattern_of_no_cell_is_refused(onebasin, here):
 @pytest.mark.slow
 def test_parts_of_a_study_add_up_in_its_folder(onebasin, here, sampler, monkeypatch):
     monkeypatch.setattr(
-        design, "dataset", lambda seed, noise: load_data(STUDY, seed=seed, num_test=6)
+        design, "teacher_data", lambda seed, noise: load_data(STUDY, seed=seed, num_test=6)
     )
     command = ("study", STUDY, *TOY, "--out", "run", "--json", "--only")
     assert onebasin(*command, "free.nuts.*").code == 0
@@ -78,12 +78,6 @@ def test_settings_of_every_run_are_read_from_its_manifest(config, tmp_path):
     read = settings_of(study, read_manifest(path, STUDY), Options())
     assert read == settings
     assert config_hash(STUDY, read) == config_hash(STUDY, settings)
-
-
-def test_recorded_settings_are_read(config):
-    study, _ = config
-    manifest = read_manifest(RESULTS / "relu-teacher.json", STUDY)
-    assert settings_of(study, manifest, Options()).nuts.draws == manifest.config["nuts"]["draws"]
 
 
 def test_rerun_of_one_cell_has_the_recorded_numbers(onebasin, here):

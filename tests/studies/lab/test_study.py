@@ -1,10 +1,5 @@
 """Verdicts, options, cells: what all studies share; and what a study may import."""
 
-import ast
-import json
-from collections.abc import Iterator
-from pathlib import Path
-
 import numpy as np
 import pytest
 import xarray as xr
@@ -12,7 +7,7 @@ import xarray as xr
 from onebasin.base.errors import StudyError
 from onebasin.inference import NutsSettings
 from onebasin.models import Parametrisation
-from onebasin.studies.lab import Cell, Options, Outcomes, Study
+from onebasin.studies.lab import Cell, Options, Outcomes
 from onebasin.studies.lab.claims import (
     Claim,
     Holds,
@@ -22,11 +17,13 @@ from onebasin.studies.lab.claims import (
     judge,
     tried,
 )
+from onebasin.studies.lab.study import find
 from onebasin.studies.lab.tables import CLAIMS, STATEMENTS, TRIALS, VERDICTS
-from onebasin.studies.registry import STUDIES, find
+
+from ...each import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("holds", "verdict"),
     [
         ([True, True], "reproduces"),
@@ -56,7 +53,7 @@ def statement(*holds: Holds) -> Statement:
     return claim(*holds).on({})
 
 
-@pytest.mark.parametrize(
+@each(
     ("holds", "outcome"),
     [
         ([True, False, None], "holds in 1 of 2 that could be judged; 1 could not"),
@@ -91,7 +88,7 @@ def test_tables_hold_every_statement_and_comparison():
     assert [row[1].value for row in VERDICTS(frames).rows] == [s.outcome for s in said]
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "error", "message"),
     [
         ({"seed": -1}, StudyError, "`--seed` is -1"),
@@ -113,28 +110,7 @@ def test_options_replace_defaults_where_given():
         Options(chains=0).sampler(default)
 
 
-SIZES = [
-    (name, options)
-    for name in STUDIES
-    for options in (Options(quick=True), Options(), Options(full=True))
-    if not options.full or name in ("compact-representation", "permutation-invariant-vi")
-]
-
-
-@pytest.mark.parametrize(("name", "options"), SIZES)
-def test_cells_come_after_their_inputs_and_have_keys_of_their_own(name, options):
-    study, seen = find(name), set()
-    for cell in study.cells(study.configure(options)):
-        assert set(cell.inputs) <= seen
-        assert cell.key not in seen
-        data = 0 if not cell.data else 1 + cell.data.count(".")
-        assert cell.key.count(".") == 2 + data + (cell.split is not None)
-        seen.add(cell.key)
-        json.dumps(cell.settings, default=vars)
-    assert seen
-
-
-@pytest.mark.parametrize("given", [{"splits": 0}, {"splits": 2}, {"full": True}])
+@each("given", [{"splits": 0}, {"splits": 2}, {"full": True}])
 def test_options_that_a_study_does_not_have_are_refused(given):
     (name,) = given
     Options().refuse("toy", "splits", "full")
@@ -176,7 +152,7 @@ def test_outcomes_without_a_posterior_say_which_there_are(tmp_path):
         Outcomes({}, {cell: "no"}).by_key(cell.key)
 
 
-@pytest.mark.parametrize(("room", "reads"), [(2**28, "ab"), (1, "aba")])
+@each(("room", "reads"), [(2**28, "ab"), (1, "aba")])
 def test_a_posterior_is_read_again_only_where_there_is_no_room_to_hold_it(
     tmp_path, monkeypatch, room, reads
 ):
@@ -197,56 +173,6 @@ def test_a_posterior_is_read_again_only_where_there_is_no_room_to_hold_it(
     assert "".join(read) == reads
 
 
-@pytest.mark.parametrize("name", STUDIES)
-def test_every_study_of_the_table_can_be_loaded(name):
-    assert isinstance(find(name), Study)
-
-
 def test_unknown_study_lists_what_there_is():
     with pytest.raises(ValueError, match="choose one of relu-teacher, boston"):
         find("iris")
-
-
-ROOM = Path(__file__).parents[3] / "studies"
-FOLDERS = sorted(entry.module.removeprefix(".") for entry in STUDIES.values())
-
-
-def imported(path: Path, room: Path) -> Iterator[str]:
-    """Give the modules of the room that a file imports, with dots between names."""
-    package = path.relative_to(room).parent.parts
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.level:
-            above = package[: len(package) - node.level + 1]
-            module = (*above, *(node.module.split(".") if node.module else ()))
-            yield from (".".join((*module, alias.name)) for alias in node.names)
-
-
-def faults(room: Path, folder: str) -> list[str]:
-    """List what a study imports of other studies, or of the command line."""
-    others = {*FOLDERS, "commands", "cli", "console"} - {folder}
-    return [
-        f"{path.relative_to(room)} imports {module}"
-        for path in sorted((room / folder).rglob("*.py"))
-        for module in imported(path, room)
-        if module.split(".")[0] in others
-    ]
-
-
-@pytest.mark.parametrize("folder", [*FOLDERS, "lab"])
-def test_study_imports_neither_the_command_line_nor_another_study(folder):
-    assert (ROOM / folder / "__init__.py").is_file()
-    assert faults(ROOM, folder) == []
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "from ..label_switching.data import x",
-        "from ..commands import console",
-        "from .. import cli",
-    ],
-)
-def test_planted_import_between_studies_is_caught(tmp_path, line):
-    (tmp_path / "boston").mkdir()
-    (tmp_path / "boston" / "design.py").write_text(line)
-    assert len(faults(tmp_path, "boston")) == 1

@@ -7,9 +7,6 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from onebasin import inference
-from onebasin.inference import EnsembleSettings, HmcSettings, SymmetrisedSettings
-from onebasin.inference.runs.posterior import build
 from onebasin.models import BayesianNetwork, Categorical, Network
 from onebasin.studies.lab import Options
 from onebasin.studies.permutation_invariant_vi import STUDY, design
@@ -20,41 +17,15 @@ from onebasin.studies.permutation_invariant_vi.classifiers.truth import (
 )
 from onebasin.studies.permutation_invariant_vi.design import configure
 from onebasin.studies.permutation_invariant_vi.making import moments
-from onebasin.studies.permutation_invariant_vi.two_modes import measures as interpolation
-from onebasin.studies.permutation_invariant_vi.two_modes import settings as interpolation_settings
-from onebasin.studies.permutation_invariant_vi.two_modes.settings import Descent
-from onebasin.studies.permutation_invariant_vi.two_weights import optima as quadrature
-from onebasin.studies.permutation_invariant_vi.two_weights.design import METHODS, TwoWeightSettings
+from onebasin.studies.permutation_invariant_vi.two_weights.design import METHODS
 from onebasin.truth.problems.images import Images, image_split
 
+from ...each import each
+
 MODEL = BayesianNetwork(Network(3, (4,), 2, "relu"), Categorical())
-TOY_VI = SymmetrisedSettings(
-    fits=3, steps=4, learning_rate=0.01, samples=1, evaluate_every=2, tolerance=0.0, draws=12,
-    report_draws=8, report_permutations=3, elbo_samples=2,
-)  # fmt: skip
-TOY = design.Config(
-    seed=0,
-    interpolation=interpolation_settings.InterpolationSettings(
-        sigmas=(1.0,), points=4, descent=Descent(5, 0.05, 20), ratios=(1.0, 3.0), seeds=2,
-        noisy=(Descent(5, 0.05, 20), Descent(2, 0.1, 10)), noisy_ratios=(2.2, 3.0), noisy_seeds=2, times=(1.0, 3.0),
-    ),
-    two_weights=TwoWeightSettings(
-        alphas=(0.5,), noises=(1.0,), num_obs=8, num_test=20, data_sets=2, curve_points=2,
-        fits=3, steps=4, permutations=2, draws=20,
-    ),
-    images=Images("digits", side=4, train=60),
-    widths=(2, 3),
-    infonce=(2,),
-    permanents=("recommended", "barber-agakov"),
-    vi=TOY_VI,
-    networks=EnsembleSettings(members=2, epochs=2, batch_size=20),
-    truth_widths=(2,),
-    hmc=HmcSettings(chains=2, warmup=10, draws=20, trajectory_length=0.2, metric="unit"),
-    kept=2,
-)  # fmt: skip
 
 
-@pytest.mark.parametrize("options", [Options(quick=True), Options(), Options(full=True)])
+@each("options", [Options(quick=True), Options(), Options(full=True)])
 def test_every_alpha_has_a_cell_for_every_method(options):
     config = configure(options)
     found = [cell for cell in STUDY.cells(config) if cell.key.startswith("alpha-")]
@@ -160,97 +131,3 @@ def test_moments_of_q_are_laid_out_by_variable(rng):
     assert found["W1"].values[0].ravel().tolist() == list(range(12))
     assert found["W2"].values[0].ravel().tolist() == list(range(12, 20))
     assert found["b1"].values[1].tolist() == [size + 20.0, size + 21, size + 22, size + 23]
-
-
-def stand_in(
-    target, *, family, mutual_information, settings, seed, checkpoint, predictive_mb, progress
-):
-    """Answer as `inference.symmetrised_vi` does, at once: draws of independent normals."""
-    assert family == "meanfield"
-    rng = np.random.default_rng([seed, len(mutual_information), settings.permutations])
-    shapes = dict(sorted(target.model.network.shapes.items()))
-    lead = (settings.fits, settings.draws)
-    loc = {n: 0.5 * rng.normal(size=(settings.fits, *s)) for n, s in shapes.items()}
-    draws = {n: loc[n][:, None] + 0.1 * rng.normal(size=(*lead, *s)) for n, s in shapes.items()}
-    vector = np.concatenate([v.reshape(settings.fits, -1) for v in loc.values()], axis=1)
-    elbo = rng.normal(size=settings.fits) - 100
-    final = {
-        "final_elbo": elbo, "final_elbo_mcse": 0.1 + 0 * elbo,
-        "information_lower": 0.1 + 0 * elbo, "information_lower_mcse": 0.01 + 0 * elbo,
-        "information_upper": 0.2 + 0 * elbo, "information_upper_mcse": 0.01 + 0 * elbo,
-        "symmetrised_elbo_lower": elbo + 0.1, "symmetrised_elbo_upper": elbo + 0.2,
-    }  # fmt: skip
-    variational = xr.Dataset(
-        {name: ("chain", value) for name, value in final.items()}
-        | {"loc": (("chain", "param"), vector), "scale": (("chain", "param"), 0.1 + 0 * vector)}
-    )
-    how = {"engine": "numpyro", "method": "symmetrised-vi", "seed": seed, "wall_time": 1.0}
-    width = target.model.network.hidden[0]
-    how |= {"mutual_information": mutual_information, "log_group_order": math.lgamma(width + 1)}
-    stats = {name: rng.normal(size=lead) for name in ("lp", "log_q")}
-    return build(target, draws, stats, how, variational=variational)
-
-
-WORDS = ("study", "permutation-invariant-vi", "--quick", "--out", "run", "--no-progress", "--json")
-
-
-def run_toy(onebasin, here):
-    answer = onebasin(*WORDS)
-    assert answer.code == 0, answer.err
-    frames = answer.json["frames"]
-    fitted = {(row["width"], row["method"]) for row in frames["fits"]}
-    assert (2, "recommended") in fitted
-    assert (3, "barber-agakov") in fitted
-    assert len(fitted) == 8
-    rows = {(row["source"], row["width"]) for row in frames["nearest"]}
-    assert {("hmc", 2), ("networks", 3), ("mfvi", 3), ("prior", 2)} <= rows
-    compared = {row["draws"] for row in frames["truth"]}
-    fitted = {"mfvi", "infonce-2", "recommended", "barber-agakov"}
-    assert compared == {"hmc", "halves", "prior"} | fitted
-    scored = {(row["alpha"], row["method"]) for row in frames["weight_fits"]}
-    assert scored == {(0.5, label) for label in METHODS}
-    page = (here / "run" / "report.html").read_text()
-    assert "Table 1 remade" in page
-    assert "Theorem 3.1" in page
-    return answer
-
-
-def quick_ensemble(target, *, settings, seed, checkpoint, predictive_mb, progress):
-    """Answer as `inference.ensemble` does, at once."""
-    rng = np.random.default_rng(seed)
-    shapes = target.model.network.shapes
-    draws = {n: rng.normal(size=(1, settings.members, *s)) for n, s in shapes.items()}
-    how = {"engine": "numpyro", "method": "ensemble", "seed": seed, "wall_time": 1.0}
-    return build(target, draws, {"lp": np.zeros((1, settings.members))}, how)
-
-
-@pytest.mark.slow
-def test_toy_run_from_the_command_line(onebasin, here, sampler, monkeypatch):
-    """Everything that takes long stands still; the parts without images have tests of their own."""
-    monkeypatch.setattr(inference, "symmetrised_vi", stand_in)
-    monkeypatch.setattr(inference, "ensemble", quick_ensemble)
-    monkeypatch.setattr(interpolation, "run", lambda settings: {})
-    monkeypatch.setattr(design, "QUICK", TOY)
-    answer = run_toy(onebasin, here)
-    assert sampler.last["settings"] == TOY.hmc
-    assert "thresholds" not in answer.json["frames"]
-    # Concluding again solves nothing: what takes long is in cells.
-    monkeypatch.setattr(quadrature, "run", None)
-    assert onebasin(*WORDS).json["frames"] == answer.json["frames"]
-
-
-@pytest.mark.slow
-def test_toy_run_with_the_method_itself(onebasin, here, monkeypatch):
-    monkeypatch.setattr(design, "QUICK", TOY)
-    answer = run_toy(onebasin, here)
-    again = onebasin(*WORDS)
-    assert again.err.count("there already") == len(STUDY.cells(TOY))
-    assert again.json["frames"] == answer.json["frames"]
-    tree = xr.open_datatree(here / "run" / "posteriors" / "width-3.recommended.numpyro.nc").load()
-    assert tree["posterior"].sizes["draw"] == TOY.kept
-    kept = xr.open_datatree(here / "run" / "posteriors" / "width-2.mfvi.numpyro.nc").load()
-    assert kept["posterior"].sizes["draw"] == TOY_VI.draws
-    for name, centre in kept["centre"].to_dataset().items():
-        apart = kept["posterior"][name].mean("draw") - centre
-        # Means of 12 draws: six standard errors
-        assert (np.abs(apart) < 6 * kept["spread"][name] / math.sqrt(TOY_VI.draws)).all()

@@ -25,11 +25,9 @@ from onebasin.studies.permutation_invariant_vi.two_modes.figures import (
 )
 from onebasin.studies.permutation_invariant_vi.two_modes.findings import (
     CLAIMS,
-    THRESHOLDS,
     chapter,
     figures,
     headline,
-    optima_table,
 )
 from onebasin.studies.permutation_invariant_vi.two_modes.measures import MEASURES, grid, run
 from onebasin.studies.permutation_invariant_vi.two_modes.quadrature import (
@@ -44,6 +42,8 @@ from onebasin.studies.permutation_invariant_vi.two_modes.settings import (
     Descent,
     InterpolationSettings,
 )
+
+from ...each import each
 
 SMALL = InterpolationSettings(
     sigmas=(0.25, 1.0, 2.0),
@@ -134,7 +134,7 @@ def test_stopping_early_lowers_the_threshold():
     np.testing.assert_allclose(found[2], vanishing().alpha, atol=1e-3)
 
 
-@pytest.mark.parametrize(
+@each(
     ("stayed", "wanted"),
     [
         ([0, 0, 1, 1], (2.0, 3.0)),
@@ -211,14 +211,8 @@ def test_claims_follow_from_the_numbers(results):
     assert [trial.holds for trial in claims[2].trials] == [False, True, None]
 
 
-def test_tables_and_sentences_have_thresholds_and_the_page_figures(results):
-    row = [cell.value for cell in THRESHOLDS(results).cells[1]]
-    np.testing.assert_allclose(row[:5], [1, 2.41223, 4.82446, 2.80008, 5.60016], atol=1e-5)
-    assert row[5:] == ["2.30 to 2.50", "4.60 to 5.00", 5.0]
+def test_chapter_reads_the_thresholds_and_shows_figures_where_there_are_any(results):
     assert len(list(figures(results))) == 2
-    shown = [row[0].value for row in optima_table(results).cells]
-    assert shown == [1.0, 2.0, 2.3, 2.5, 3.0]
-    assert "2.4122 σ" in next(headline(results))
     assert "between 4.40 σ and 5.60 σ" in chapter(results).notes[0].text
     assert chapter({}) is None
     assert list(headline({})) == list(figures({})) == []
@@ -240,7 +234,7 @@ def test_figures_draw_every_branch_and_descent(results):
     np.testing.assert_allclose(drawn[0].get_ydata(), wanted, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "message"),
     [
         ({"sigmas": (1.0, -1.0)}, "`sigmas` must be a positive"),
@@ -256,7 +250,7 @@ def test_settings_refuse_what_cannot_be_run(change, message):
         dataclasses.replace(QUICK, **change)
 
 
-@pytest.mark.parametrize(
+@each(
     ("call", "message"),
     [
         (lambda: Descent(samples=0), "`samples` must be a whole number"),

@@ -40,9 +40,10 @@ from onebasin.studies.permutation_invariant_vi.two_weights.optima import (
     solve_case,
     threshold,
 )
-from onebasin.studies.permutation_invariant_vi.two_weights.tables import MSE, TABLES
+from onebasin.studies.permutation_invariant_vi.two_weights.tables import TABLES
 from onebasin.studies.permutation_invariant_vi.two_weights.truth import Statistics, statistics
-from onebasin.truth.pairs import Pairs
+
+from ...each import each
 
 TOY = replace(QUICK, num_test=40, data_sets=2, curve_points=3, steps=4000, draws=400)
 
@@ -105,7 +106,7 @@ def results():
     return measured(TOY, fake_fits(TOY))
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "message"),
     [
         ({"alphas": (1.0, 0.5)}, r"`alphas` are \(1.0, 0.5\); give one or more, ascending"),
@@ -152,14 +153,6 @@ def test_errors_are_expected_over_inputs(rng):
     squares = (np.abs(x) * (slope - 1.0)) ** 2
     miss = squares.mean() - error_of(np.array([0.7, 1.6]), 1.0)
     assert abs(miss) < 5 * squares.std() / len(x) ** 0.5
-
-
-def test_paired_differences_by_hand():
-    pairs = Pairs([3.0, 5.0, 7.0], [2.0, 2.0, 2.0])
-    assert (pairs.mean, pairs.error) == (pytest.approx(3.0), pytest.approx(2.0 / 3**0.5))
-    alone = Pairs([3.0], [2.0])
-    assert alone.mean == 1.0
-    assert np.isnan(alone.error)
 
 
 def test_fits_are_scored_by_their_draws_and_by_quadrature():
@@ -248,15 +241,6 @@ def test_one_fit_of_a_method_proves_nothing(results):
     found = tried({**results, "weight_fits": Frame.of(single)})
     for label in ("higher (symmetrised) ELBO", "better prediction, this data set"):
         assert {trial.holds for trial in found[label].trials} == {None}
-
-
-def test_page_says_what_was_measured(results):
-    assert "with noise 1" in next(headline(results))
-    assert "at most 1e-" in chapter(results).text
-    assert [len(table(results).rows) for table in TABLES] == [2, 2, 6, 2, 2]
-    values = results["weight_fits"].find(alpha=0.25, method="mfvi")["mse"]
-    cell = MSE(results).cells[0][2]
-    assert cell.value == f"{np.mean(values):.4f} ± {np.std(values, ddof=1):.4f}"
 
 
 def test_page_does_without_fits_and_without_anything(results):

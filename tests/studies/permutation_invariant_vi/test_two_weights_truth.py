@@ -29,6 +29,8 @@ from onebasin.studies.permutation_invariant_vi.two_weights.truth import (
     statistics,
 )
 
+from ...each import each
+
 TOY = TwoWeightSettings(alphas=(0.25, 1.0), noises=(1.0,))
 CASES = [(1.0, 0.25), (1.0, 1.0), (0.3, 0.1)]
 NO_DATA = Statistics(np.zeros(2), np.zeros(2), -1.5)
@@ -67,7 +69,7 @@ def test_log_joint_is_that_of_the_numpyro_model(rng):
         assert float(log_joint(found, *w)) == pytest.approx(float(theirs), rel=1e-12)
 
 
-@pytest.mark.parametrize(("noise", "alpha"), CASES)
+@each(("noise", "alpha"), CASES)
 def test_evidence_is_that_of_four_truncated_gaussians(noise, alpha):
     data = problem(noise, alpha).points("train")
     _, truth = solved(noise, alpha)
@@ -108,8 +110,8 @@ def test_solve_refuses_a_likelihood_that_is_too_narrow():
         solve(found)
 
 
-@pytest.mark.parametrize(("noise", "alpha"), CASES)
-@pytest.mark.parametrize(
+@each(("noise", "alpha"), CASES)
+@each(
     ("loc", "scale"),
     [((0.3, -0.2), (0.2, 0.35)), ((0.5, 0.4), (0.3, 0.1)), ((1.2, -1), (0.2, 0.2))],
 )
@@ -156,7 +158,7 @@ def test_information_is_log_two_of_separate_units_and_nothing_of_equal_ones():
     assert alike.information == pytest.approx(0, abs=1e-14)
 
 
-@pytest.mark.parametrize("symmetrised", [False, True])
+@each("symmetrised", [False, True])
 def test_optimum_without_data_is_the_prior(symmetrised):
     q = optimum(NO_DATA, symmetrised=symmetrised)
     assert q.symmetrised_elbo == pytest.approx(-1.5, abs=1e-6)
@@ -164,8 +166,8 @@ def test_optimum_without_data_is_the_prior(symmetrised):
     np.testing.assert_allclose(q.scale, 1, atol=0.05 if symmetrised else 1e-6)
 
 
-@pytest.mark.parametrize("symmetrised", [False, True])
-@pytest.mark.parametrize(("noise", "alpha"), CASES)
+@each("symmetrised", [False, True])
+@each(("noise", "alpha"), CASES)
 def test_optimum_is_flat_and_no_random_gaussian_is_better(noise, alpha, symmetrised, rng):
     found, _ = solved(noise, alpha)
     best = optimum(found, symmetrised=symmetrised)

@@ -12,13 +12,10 @@ from onebasin.studies.permutation_invariant_vi import design
 from onebasin.studies.permutation_invariant_vi.classifiers.figures import curves
 from onebasin.studies.permutation_invariant_vi.classifiers.widths import (
     CLAIMS,
-    PAIRED,
-    accuracy_table,
     beside_infonce,
     beside_mfvi,
     best_infonce,
     gain,
-    headline,
 )
 from onebasin.studies.permutation_invariant_vi.design import configure
 
@@ -75,19 +72,6 @@ def test_verdicts_on_widths_follow_the_numbers():
     assert judged["a better estimator improves the posterior"] == "does not reproduce"
     assert judged["a better estimator predicts better"] == "reproduces"
     assert judged["the improvement in accuracy grows with width"] == "unclear"  # one width
-
-
-def test_tables_and_headline_say_the_paired_numbers():
-    results = width_results({8: 0.5, 16: 3.0})
-    table = accuracy_table(results)
-    assert [column.name for column in table.headings] == ["method", "8", "16"]
-    assert table.rows[0] == ("MFVI", "90.00 ± 1.58", "90.00 ± 1.58")
-    (row, _) = PAIRED(results).rows
-    assert (row[2].value, row[3].value, row[3].flag) == (10, "+0.50 ± 0.00, 5 of 5 seeds", "good")
-    said = list(headline(results))
-    assert "8 units +0.50 ± 0.00, 5 of 5 seeds; 16 units +3.00" in said[0]
-    assert "by at most 1.00 nats" in said[1]
-    assert "rises for sure at 0 of 2 widths and falls for sure at 0" in said[2]
 
 
 def test_curves_have_a_line_for_each_method_but_mfvi_in_gains():

@@ -8,6 +8,8 @@ import pytest
 
 from onebasin.truth import open_reference, references
 
+from ...each import each
+
 SHORT = ("--chains", "4", "--warmup", "300", "--draws", "400", "--thin", "2", "--max-thin", "2")
 MODEL = """
 import numpyro, numpyro.distributions as dist, jax.numpy as jnp
@@ -61,7 +63,7 @@ def test_strangers_model_gets_a_reference_with_its_symmetry_found(onebasin, stra
     assert "They agree in all" in agreed.out
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "said"),
     [
         (("truth", "make", "mixture2"), "did you mean mixture-2?"),
@@ -88,7 +90,7 @@ def test_list_says_which_pass(onebasin):
     assert onebasin("truth", "list").code == 0
 
 
-@pytest.mark.parametrize("name", references())
+@each("name", references())
 def test_references_of_the_package_are_intact(onebasin, name):
     answer = onebasin("truth", "check", name, "--json")
     verdict = json.loads(answer.out)

@@ -26,6 +26,8 @@ from onebasin.truth.problems import PROBLEMS
 from onebasin.truth.produce import produce
 from onebasin.truth.quotient import one_copy
 
+from ...each import each
+
 Y = np.array([-1.4, -0.6, 0.3, 0.9, 1.2])
 
 
@@ -103,7 +105,7 @@ def test_log_density_of_a_draw_is_the_ordered_models(run):
     assert json.loads(tree.attrs["symmetry"]) == []
 
 
-@pytest.mark.parametrize("model", [of_another_prior, of_another_likelihood, without_normalisation])
+@each("model", [of_another_prior, of_another_likelihood, without_normalisation])
 def test_another_model_is_refused(run, model):
     with pytest.raises(StudyError, match=r"instead of 0\.693147"):
         one_copy(run, FREE, ob.Target("another", numpyro_model=model))
@@ -112,7 +114,11 @@ def test_another_model_is_refused(run, model):
 QUOTIENTS = [problem for problem in PROBLEMS.values() if problem.quotient_of]
 
 
-@pytest.mark.parametrize("problem", QUOTIENTS, ids=lambda problem: problem.name)
+@pytest.mark.parametrize(
+    "problem",
+    [pytest.param(each, marks=[pytest.mark.slow] * (i > 0)) for i, each in enumerate(QUOTIENTS)],
+    ids=lambda problem: problem.name,
+)
 def test_problem_is_one_copy_of_the_one_that_it_names(problem):
     sampled, target = PROBLEMS[problem.quotient_of].target(), problem.target()
     with precision("float64"):

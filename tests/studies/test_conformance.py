@@ -1,0 +1,259 @@
+"""What every study of the registry keeps to, tried on each: options, cells, a toy run, resuming, and its records.
+
+A study that is added to the registry is tried here too: `TAKES` says which options it has, and `TOYS` how it is run in
+little time. What a study measures and claims has tests of its own.
+"""
+
+import ast
+import json
+import re
+from collections.abc import Iterator, Mapping
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from onebasin.analysis.page.render import SCRIPT
+from onebasin.base.errors import StudyError
+from onebasin.base.files.seal import Seal, examine_json
+from onebasin.studies.lab import Options, Study, driver
+from onebasin.studies.lab.claims import tried
+from onebasin.studies.lab.frame import Frame
+from onebasin.studies.lab.record import RESULTS, rewrite
+from onebasin.studies.lab.rerun import Manifest, settings_of
+from onebasin.studies.lab.study import conclude, find
+from onebasin.studies.registry import STUDIES
+
+from ..each import each
+from .toys import TOYS
+
+RECORDS = sorted(RESULTS.glob("*.json"))
+WHOLE = {"full", "engine", "chains", "warmup", "draws", "dtype", "splits", "datasets"}
+WORDS = {"parametrisations", "problems"}
+TAKES = {
+    "relu-teacher": (WHOLE | WORDS) - {"splits", "problems"},
+    "boston": (WHOLE | WORDS) - {"datasets", "full", "problems"},
+    "compact-representation": (WHOLE | WORDS)
+    - {"datasets", "engine", "splits", "parametrisations", "problems"},
+    "permutation-invariant-vi": (WHOLE | WORDS)
+    - {"datasets", "engine", "splits", "parametrisations", "problems"},
+    "orthogonal-skips": (WHOLE | WORDS) - {"engine", "splits", "parametrisations"},
+    "label-switching": (WHOLE | WORDS) - {"datasets", "splits", "full", "parametrisations"},
+    "remedies": (WHOLE | WORDS) - {"datasets", "engine", "full", "splits", "parametrisations"},
+    "leaderboard": {"problems"},
+    "calibration": (WHOLE | WORDS) - {"datasets", "full", "splits", "parametrisations"},
+}
+GIVEN: Mapping[str, Any] = {
+    "full": True, "engine": "stan", "chains": 3, "warmup": 11, "draws": 41, "dtype": "float32",
+    "splits": 2, "datasets": 2,
+}  # fmt: skip
+SLOW = {"compact-representation", "permutation-invariant-vi", "orthogonal-skips", "remedies"}
+"""Studies whose toys train networks."""
+
+
+def test_every_study_has_a_toy_and_says_which_options_it_takes():
+    assert STUDIES.keys() == TAKES.keys() == TOYS.keys()
+    assert {path.stem.removesuffix("-quick").removesuffix("-full") for path in RECORDS} == {
+        *STUDIES
+    }
+    assert {path.stem for path in RECORDS} == {path.stem for path in RESULTS.glob("*.md")}
+
+
+@each("name", STUDIES)
+def test_options_change_the_settings_or_are_refused(name):
+    study = find(name)
+    assert isinstance(study, Study)
+    plain = study.configure(Options())
+    for option, value in GIVEN.items():
+        given = Options(**{option: value})
+        if option in TAKES[name]:
+            others = {"dtype": "float64"} if option == "dtype" else {}
+            assert study.configure(given) != study.configure(Options(**others)), option
+        else:
+            with pytest.raises(
+                StudyError, match=rf"^`--{option}` does not apply to the study {name}: leave it out"
+            ):
+                study.configure(given)
+    for option in WORDS:
+        taken = option in TAKES[name]
+        word = "only" if name == "leaderboard" and taken else option
+        says = f"^`{word}` is 'none-such'; choose" if taken else f"^`--{word}` does not apply"
+        with pytest.raises(ValueError, match=says):
+            study.configure(Options(**{option: ("none-such",)}))
+    assert study.configure(Options(quick=True)) != plain
+    assert study.configure(Options(seed=7)).seed == 7
+
+
+@each("name", STUDIES)
+def test_cells_come_after_their_inputs_and_have_keys_of_their_own(name):
+    study = find(name)
+    for options in (Options(quick=True), Options(), Options(full=True)):
+        if options.full and "full" not in TAKES[name]:
+            continue
+        seen: set[str] = set()
+        for cell in study.cells(study.configure(options)):
+            assert set(cell.inputs) <= seen
+            assert cell.key not in seen
+            data = 0 if not cell.data else 1 + cell.data.count(".")
+            assert cell.key.count(".") == 2 + data + (cell.split is not None)
+            seen.add(cell.key)
+            json.dumps(cell.settings, default=vars)
+        assert seen
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in STUDIES],
+)
+def test_a_toy_run_is_measured_concluded_shown_and_taken_up_again(
+    onebasin, here, request, monkeypatch, name
+):
+    calls = [] if name in SLOW else request.getfixturevalue("sampler").calls
+    toy, study = TOYS[name](), find(name)
+    monkeypatch.setattr(driver, "available_cores", lambda: 1)  # all in this process
+    toy.shrink(monkeypatch)
+    words = ("study", name, *toy.words, "--out", "run", "--no-progress", "--json")
+    answer = onebasin(*words)
+    assert answer.code == 0, answer.err
+    found = answer.json
+    assert [row["key"] for row in found["frames"]["failures"]] == []
+    record = json.loads(Path("run/run.json").read_text())
+    assert (record["study"], record["status"]) == (name, "done")
+    assert {cell["status"] for cell in record["cells"].values()} == {"done"}
+    files = {path.stem for path in Path("run/posteriors").glob("*.nc")}
+    assert files == set(record["cells"])
+    toy.check(found, record)
+    # What is said follows from the numbers alone.
+    frames = {kind: Frame.of(rows) for kind, rows in found["frames"].items()}
+    again = conclude(study, frames)
+    assert list(again.headline) == found["headline"]
+    assert len(found["statements"]) == len(study.claims)
+    assert [(s.verdict, s.outcome) for s in again.statements] == [
+        (s["verdict"], s["outcome"]) for s in found["statements"]
+    ]
+    kept = json.loads(Path("run/findings.json").read_text())
+    assert {part: kept[part] for part in ("headline", "statements", "frames")} == {
+        part: found[part] for part in ("headline", "statements", "frames")
+    }
+    page = Path("run/report.html").read_text()
+    assert not re.search(r"""(src|href)=["'](?!#|data:)""", page)
+    assert page.count("<script") == page.count(f"<script>{SCRIPT}</script>") == 1
+    assert "How these numbers were made" in page
+    # The same command makes nothing anew.
+    calls.clear()
+    later = onebasin(*words)
+    assert later.err.count("there already") == len(record["cells"])
+    assert calls == []
+    assert later.json == found
+
+
+@each("path", RECORDS)
+def test_a_recorded_page_follows_from_its_numbers_byte_for_byte(path):
+    text = path.read_text(encoding="utf-8")
+    assert len(text) < 1000 * 1024
+    numbers = json.loads(text)
+    assert examine_json(numbers) is not Seal.DAMAGED
+    assert all({*kept} == {"columns", "rows"} for kept in numbers["frames"].values())
+    page, findings = rewrite(find(numbers["study"]), path.stem, numbers)
+    assert page == path.with_suffix(".md").read_text(encoding="utf-8")
+    said = json.loads(json.dumps(findings.to_dict()))
+    frames = {name: Frame.from_json(kept) for name, kept in numbers["frames"].items()}
+    assert {name: Frame.from_json(kept) for name, kept in said.pop("frames").items()} == frames
+    assert {name: said[name] for name in said} == {name: numbers[name] for name in said}
+
+
+@each("path", RECORDS)
+def test_a_record_has_cells_of_the_study_with_settings_that_can_be_run_again(path):
+    numbers = json.loads(path.read_text(encoding="utf-8"))
+    study = find(numbers["study"])
+    assert {"config", "config_hash", "versions", "machine", "commit", "command"} <= numbers.keys()
+    assert numbers["seconds"] > 0
+    said = Manifest(path, numbers["study"], numbers["config"], numbers["versions"], Frame())
+    settings = settings_of(study, said, Options())
+    cells = {cell.key for cell in study.cells(settings)}
+    frames = (Frame.from_json(kept) for kept in numbers["frames"].values())
+    assert {row["key"] for row in chain.from_iterable(frames) if row.get("key")} <= cells
+
+
+@each("path", RECORDS)
+def test_claims_follow_the_numbers(path):
+    """Without numbers nothing is decided; and no claim is tried to the same end on other numbers."""
+    numbers = json.loads(path.read_text(encoding="utf-8"))
+    claims = find(numbers["study"]).claims
+    frames = {name: Frame.from_json(kept) for name, kept in numbers["frames"].items()}
+    settings = {name: frames[name] for name in ("two_weights",) if name in frames}
+    nothing, _ = tried(claims, {name: Frame() for name in frames} | settings)
+    assert {(s.outcome, s.verdict) for s in nothing} == {("not measured in this run", "unclear")}
+    found, _ = tried(claims, frames)
+    turned, _ = tried(
+        claims, {name: Frame.of(others(frame)) for name, frame in frames.items()} | settings
+    )
+    deaf = [
+        before.label
+        for before, after in zip(found, turned, strict=True)
+        if any(trial.holds is not None for trial in before.trials) and before == after
+    ]
+    assert deaf == []
+
+
+FACTORS = {"split", "seed", "dataset", "run", "width", "alpha", "noise", "number", "sigma"}
+
+
+def others(frame: Frame) -> Iterator[dict[str, Any]]:
+    """Give every row what was measured at the other end of its frame, large where it was small."""
+    for number, (row, other) in enumerate(zip(frame.rows, reversed(frame.rows), strict=True)):
+        changed = {
+            key: other_value(value if isinstance(value, (list, dict)) else other[key], 1 + number)
+            for key, value in row.items()
+            if isinstance(value, (bool, int, float, list, dict)) and key not in FACTORS
+        }
+        if isinstance(row.get("ratio"), list):  # not measured, but where the others are
+            del changed["ratio"]
+        if "verdict" in row:
+            changed["verdict"] = "turned round"
+        yield {**row, **changed}
+
+
+def other_value(value: Any, factor: float) -> Any:
+    """Turn a number or a truth value round, in lists and mappings too; words stay."""
+    if isinstance(value, dict):
+        return {key: other_value(each, factor) for key, each in value.items()}
+    if isinstance(value, list):
+        return [other_value(each, factor) for each in value]
+    if isinstance(value, bool):
+        return not value
+    return factor / (0.1 + abs(value)) if isinstance(value, (int, float)) else value
+
+
+ROOM = RESULTS.parent
+FOLDERS = sorted(entry.module.removeprefix(".") for entry in STUDIES.values())
+
+
+def imported(path: Path, room: Path) -> Iterator[str]:
+    """Give the modules of the room that a file imports, with dots between names."""
+    package = path.relative_to(room).parent.parts
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            above = package[: len(package) - node.level + 1]
+            module = (*above, *(node.module.split(".") if node.module else ()))
+            yield from (".".join((*module, alias.name)) for alias in node.names)
+
+
+def faults(room: Path, folder: str) -> list[str]:
+    """List what a study imports of other studies."""
+    others = {*FOLDERS} - {folder}
+    return [
+        f"{path.relative_to(room)} imports {module}"
+        for path in sorted((room / folder).rglob("*.py"))
+        for module in imported(path, room)
+        if module.split(".")[0] in others
+    ]
+
+
+def test_a_study_imports_no_other_study(tmp_path):
+    assert all((ROOM / folder / "__init__.py").is_file() for folder in FOLDERS)
+    assert [fault for folder in (*FOLDERS, "lab") for fault in faults(ROOM, folder)] == []
+    (tmp_path / "boston").mkdir()
+    (tmp_path / "boston" / "design.py").write_text("from ..label_switching.data import x")
+    assert len(faults(tmp_path, "boston")) == 1
