@@ -39,7 +39,6 @@ HEAVY = (
     "studies/test_compact_representation.py",
     "studies/permutation_invariant_vi/test_study.py",
     "inference/training/test_train.py",
-    "test_readme.py",
     "studies/test_boston.py",
 )
 
