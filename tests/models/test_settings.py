@@ -27,6 +27,8 @@ from onebasin.models.settings import (
     settings,
 )
 
+from ..tables import each
+
 
 @settings
 class Plain:
@@ -65,7 +67,7 @@ class More(Plain):
 
 
 @pytest.mark.usefixtures("unchecked")
-@pytest.mark.parametrize(
+@each(
     ("name", "value", "rule"),
     [
         ("count", 0, "be a whole number of at least 1"),
@@ -148,7 +150,7 @@ def test_a_class_made_of_another_says_what_the_other_says() -> None:
     assert text.count("count, size : int") == 1
 
 
-@pytest.mark.parametrize(
+@each(
     "cls",
     [
         NutsSettings,

@@ -31,8 +31,6 @@ def load(path: Path) -> ModuleType:
 
 runner = load(FOLDER / "run.py")
 SOURCES = runner.sources()
-# A quarter of a minute and more each: with the slow tests.
-LONG = ("02-", "03-", "04-", "05-", "06-", "07-", "08-")
 
 
 def committed(source: Path) -> nbformat.NotebookNode:
@@ -47,15 +45,9 @@ def texts(cell: nbformat.NotebookNode) -> str:
     return "\n".join(words)
 
 
+@pytest.mark.slow
 @pytest.mark.stan
-@pytest.mark.parametrize(
-    "source",
-    [
-        pytest.param(path, marks=pytest.mark.slow if path.stem.startswith(LONG) else ())
-        for path in SOURCES
-    ],
-    ids=lambda path: path.stem,
-)
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
 def test_runs_at_quick_size(source):
     runner.run(source, quick=True)
 

@@ -17,8 +17,11 @@ EXAMPLES = {
     name: text for name, value in documented().items() if ">>>" in (text := value.__doc__ or "")
 }
 
-# Half a minute each: with the slow tests.
-LONG = ("calibrate", "plot_calibration")
+# Many seconds each, most of them of compilers: with the slow tests.
+LONG = (
+    *("calibrate", "compare_with_reference", "laplace", "mixture_gap", "optimize", "plot_calibration"),
+    *("plot_elbo", "sample_modes", "summarise_predictions", "symmetrised_vi"),
+)
 
 
 @pytest.fixture(scope="module")

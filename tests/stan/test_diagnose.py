@@ -7,6 +7,7 @@ import cmdstanpy
 import numpy as np
 import pytest
 
+from ..tables import each
 from .csv_chains import call, config, write_chains
 from .driver_runs import GAUSS, sample
 
@@ -171,7 +172,7 @@ def test_a_chain_is_held_to_its_own_treedepth(own_home, tmp_path):
     assert text.endswith(DONE)
 
 
-@pytest.mark.parametrize(
+@each(
     ("energies", "paragraph"),
     [
         # Steps of 1 throughout; the variance of 1, ..., 8 is 6.
@@ -263,7 +264,7 @@ def test_without_any_file_it_fails(own_home):
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "reason"),
     [
         ("", "no column names found"),
@@ -290,7 +291,7 @@ def test_files_without_draws_are_refused(own_home, tmp_path, text, reason):
         assert same.stderr == done.stdout
 
 
-@pytest.mark.parametrize(
+@each(
     ("second", "reason"),
     [
         ({"y": noise(1, 20)}, "chain 2 header column 8 doesn't match chain 1 header"),

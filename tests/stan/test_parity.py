@@ -8,7 +8,7 @@ would take several times as long to compile as the models take to run.
 
 import json
 import subprocess
-from itertools import product
+from itertools import cycle, product
 
 import jax
 import jax.numpy as jnp
@@ -24,6 +24,8 @@ from onebasin.models.networks.parametrisation import BIASES, WEIGHTS
 from onebasin.stan.compile import compile_program
 from onebasin.stan.network import PROGRAMS, pack_unconstrained, unpack_gradient
 from onebasin.stan.program import definition, write_data
+
+from ..tables import covering, each
 
 pytestmark = pytest.mark.stan
 
@@ -143,66 +145,91 @@ def check_parity(programs, model, folder):
         )
 
 
-@pytest.mark.parametrize("skip", [None, "orthogonal"], ids=["plain", "skip"])
-@pytest.mark.parametrize("depth", HIDDEN)
-@pytest.mark.parametrize("likelihood", LIKELIHOODS)
-@pytest.mark.parametrize("parts", list(product(WEIGHTS, BIASES)), ids="-".join)
-def test_parity_of_every_combination(programs, tmp_path, parts, likelihood, depth, skip):
-    model = network(HIDDEN[depth], likelihood, parts=parts, skip=skip)
-    check_parity(programs, model, tmp_path)
+AXES = {
+    "weights": WEIGHTS,
+    "biases": ("none", *BIASES),
+    "likelihood": tuple(LIKELIHOODS),
+    "depth": tuple(HIDDEN),
+    "skip": (None, "orthogonal"),
+}
 
 
-@pytest.mark.parametrize("skip", [None, "orthogonal"], ids=["plain", "skip"])
-@pytest.mark.parametrize("activation", sorted(set(ACTIVATIONS) - {"relu"}))
-def test_parity_of_every_activation(programs, tmp_path, activation, skip):
-    model = network(parts=("free", "ordered"), activation=activation, skip=skip)
-    check_parity(programs, model, tmp_path)
+def combined(weights, biases, likelihood, depth, skip):
+    options = {"biases": False} if biases == "none" else {}
+    parts = (weights,) if biases == "none" else (weights, biases)
+    return network(HIDDEN[depth], likelihood, parts=parts, skip=skip, **options)
 
 
-@pytest.mark.parametrize("chart", CHARTS)
-@pytest.mark.parametrize("activation", ["identity", "leaky_relu"])
-def test_parity_of_unit_columns_with_other_activations(programs, tmp_path, activation, chart):
-    check_parity(programs, network(parts=(chart,), activation=activation), tmp_path)
+CHOSEN = covering(AXES, 3)
 
 
-@pytest.mark.parametrize("likelihood", LIKELIHOODS)
-@pytest.mark.parametrize("weights", WEIGHTS)
-def test_parity_without_biases(programs, tmp_path, weights, likelihood):
-    model = network(likelihood=likelihood, parts=(weights,), biases=False)
-    check_parity(programs, model, tmp_path)
+@each("row", CHOSEN, ids=lambda row: "-".join(map(str, row.values())))
+def test_parity_of_combinations_that_cover_any_three_choices(programs, tmp_path, row):
+    check_parity(programs, combined(**row), tmp_path)
 
 
-@pytest.mark.parametrize("depth", HIDDEN)
-@pytest.mark.parametrize("likelihood", ["unknown-noise", "known-noise"])
-@pytest.mark.parametrize("biases", ["none", *BIASES])
-def test_parity_of_a_plain_sum(programs, tmp_path, biases, likelihood, depth):
-    options = {"biases": False} if biases == "none" else {"parts": ("free", biases)}
-    model = network(HIDDEN[depth], likelihood, readout="sum", **options)
-    check_parity(programs, model, tmp_path)
+@pytest.mark.slow
+@each("row", list(product(*AXES.values())), ids=lambda row: "-".join(map(str, row)))
+def test_parity_of_every_combination(programs, tmp_path, row):
+    check_parity(programs, combined(*row), tmp_path)
 
 
-@pytest.mark.parametrize("parts", list(product(WEIGHTS, BIASES)), ids="-".join)
-def test_parity_with_a_prior_scale_a_layer(programs, tmp_path, parts):
-    prior = NormalPrior((0.5, 1.5, 3.0), (2.0, 0.3, 0.7))
-    check_parity(programs, network(parts=parts, prior=prior), tmp_path)
-
-
-@pytest.mark.parametrize("chart", CHARTS)
-def test_parity_of_two_inputs(programs, tmp_path, chart):
+# What the combinations leave out: other activations, a plain sum, a scale a layer, unusual sizes.
+SPECIAL = {
+    **{
+        f"activation {activation}": network(
+            parts=("free", "ordered"), activation=activation, skip=skip
+        )
+        for activation, skip in zip(
+            sorted(set(ACTIVATIONS) - {"relu"}), cycle((None, "orthogonal"))
+        )
+    },
+    **{
+        f"unit columns, {activation}, {chart}": network(parts=(chart,), activation=activation)
+        for activation in ("identity", "leaky_relu")
+        for chart in CHARTS
+    },
+    **{
+        f"plain sum, {likelihood}, depth {depth}, biases {biases}": network(
+            HIDDEN[depth],
+            likelihood,
+            readout="sum",
+            **({"biases": False} if biases == "none" else {"parts": ("free", biases)}),
+        )
+        for biases, likelihood, depth in (
+            ("none", "unknown-noise", 1),
+            ("none", "known-noise", 5),
+            ("free", "unknown-noise", 2),
+            ("ordered", "known-noise", 2),
+            ("ordered", "unknown-noise", 5),
+            ("free", "known-noise", 1),
+        )
+    },
+    **{
+        f"a scale a layer, {weights}, {biases}": network(
+            parts=(weights, biases), prior=NormalPrior((0.5, 1.5, 3.0), (2.0, 0.3, 0.7))
+        )
+        for weights, biases in zip(WEIGHTS, cycle(BIASES))
+    },
     # No latitudes at all in the first layer.
-    model = BayesianNetwork(Network(2, (3,)), parametrisation=Parametrisation(chart))
-    check_parity(programs, model, tmp_path)
+    **{
+        f"two inputs, {chart}": BayesianNetwork(
+            Network(2, (3,)), parametrisation=Parametrisation(chart)
+        )
+        for chart in CHARTS
+    },
+    "one hidden unit": BayesianNetwork(
+        Network(2, (1,)), parametrisation=Parametrisation("givens", "ordered")
+    ),
+    "the size of Boston Housing": BayesianNetwork(
+        Network(13, (50,)), parametrisation=Parametrisation("givens_seamless", "ordered")
+    ),
+}
 
 
-def test_parity_of_one_hidden_unit(programs, tmp_path):
-    model = BayesianNetwork(Network(2, (1,)), parametrisation=Parametrisation("givens", "ordered"))
-    check_parity(programs, model, tmp_path)
-
-
-def test_parity_at_the_size_of_boston(programs, tmp_path):
-    parts = Parametrisation("givens_seamless", "ordered")
-    model = BayesianNetwork(Network(13, (50,)), parametrisation=parts)
-    check_parity(programs, model, tmp_path)
+@each("name", SPECIAL)
+def test_parity_of_special_cases(programs, tmp_path, name):
+    check_parity(programs, SPECIAL[name], tmp_path)
 
 
 def test_log_density_is_that_of_numpyros_samplers():

@@ -19,6 +19,7 @@ import pytest
 from onebasin.stan.compile import compile_program
 from onebasin.stan.home.directory import Home
 
+from ..tables import each
 from .driver_runs import DATA
 
 pytestmark = [
@@ -78,7 +79,7 @@ def test_nuts_gives_the_published_draws(example):
     assert [f"{value:.6f}" for value in e_bfmi] == ["1.114870", "1.030279"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("inits", "published"),
     [
         (

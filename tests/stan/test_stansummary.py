@@ -10,6 +10,7 @@ import pytest
 
 from onebasin.stan.compile import compile_program
 
+from ..tables import each
 from .csv_chains import as_table, call, config, summary, summary_csv, write_chains
 from .driver_runs import GAUSS, Rows, sample
 
@@ -176,7 +177,7 @@ def test_a_program_without_parameters_has_no_warmup(own_home, tmp_path):
     assert summary(own_home, tmp_path, path).loc["z", "Mean"] == 2
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "names"),
     [
         ([], ["5%", "50%", "95%"]),
@@ -195,7 +196,7 @@ def test_percentiles_are_as_asked_for(own_home, tmp_path, arguments, names):
     assert_rows(table.loc[["x"]], {"x": x}, [float(name[:-1]) for name in names])
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "text"),
     [([], "0.333333"), (["-s", "3"], "0.333"), (["--sig_figs=12"], "0.333333333333")],
 )
@@ -205,7 +206,7 @@ def test_digits_are_as_asked_for(own_home, tmp_path, arguments, text):
     assert line.split(",")[:2] == ['"x"', text]
 
 
-@pytest.mark.parametrize(
+@each(
     ("wanted", "names"),
     [
         (["x"], ["x"]),
@@ -263,7 +264,7 @@ def test_the_console_shows_what_the_file_has(own_home, tmp_path):
         np.testing.assert_allclose([float(word) for word in row[1:]], exact, rtol=0.051)
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "text"),
     [
         # As in tables that CmdStan printed.
@@ -311,7 +312,7 @@ def test_autocorrelations_are_those_of_the_chain(own_home, tmp_path):
 # Other methods
 
 
-@pytest.mark.parametrize(
+@each(
     ("facts", "lines", "sampler"),
     [
         (
@@ -358,7 +359,7 @@ def test_a_file_that_exists_is_not_overwritten(own_home, tmp_path):
     assert mine.read_text() == "mine"
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "message"),
     [
         (["--percentiles=50,5"], '--percentiles: "50,5" is not allowed; it has to be a list'),

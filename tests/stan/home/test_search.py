@@ -8,6 +8,7 @@ from onebasin.stan.home.assemble import assemble
 from onebasin.stan.home.directory import Home, activate, read_home
 from onebasin.stan.home.search import existing_cmdstan, find_cmdstan
 
+from ...tables import each
 from .fake_homes import make_cmdstan
 
 pytestmark = pytest.mark.usefixtures("empty_machine")
@@ -36,7 +37,7 @@ def test_find_goes_through_the_places_in_order(tmp_path, empty_machine, monkeypa
     assert existing_cmdstan() == Home(named, (2, 35, 1), "CMDSTAN")
 
 
-@pytest.mark.parametrize(
+@each(
     ("present", "newest"),
     [
         (["2.9.0", "2.10.0"], "2.10.0"),
@@ -61,7 +62,7 @@ def test_find_passes_over_a_broken_release(empty_machine):
     assert found.path == older
 
 
-@pytest.mark.parametrize(
+@each(
     ("content", "complaint"),
     [
         (None, "is not a directory"),
@@ -89,7 +90,7 @@ def test_home_without_building_says_where_it_looked(fake_compiler):
         find_cmdstan(build=False)
 
 
-@pytest.mark.parametrize(("version", "supported"), [("2.35.0", False), ("2.36.0", True)])
+@each(("version", "supported"), [("2.35.0", False), ("2.36.0", True)])
 def test_supports_jacobian_statement_from_2_36_on(tmp_path, version, supported):
     found = read_home(make_cmdstan(tmp_path / "any", version), "CMDSTAN")
     assert found.supports_jacobian_statement is supported
