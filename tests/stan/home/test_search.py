@@ -37,7 +37,7 @@ def test_find_goes_through_the_places_in_order(tmp_path, empty_machine, monkeypa
     assert existing_cmdstan() == Home(named, (2, 35, 1), "CMDSTAN")
 
 
-@each(
+@pytest.mark.parametrize(
     ("present", "newest"),
     [
         (["2.9.0", "2.10.0"], "2.10.0"),
@@ -62,7 +62,7 @@ def test_find_passes_over_a_broken_release(empty_machine):
     assert found.path == older
 
 
-@each(
+@pytest.mark.parametrize(
     ("content", "complaint"),
     [
         (None, "is not a directory"),
