@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
+import xarray as xr
 
 import onebasin as ob
 
@@ -76,7 +77,7 @@ def align(*arguments: Any, **more: Any) -> Any:
     return ob.align(f.mixture(), *(arguments or (LABELS,)), **more)
 
 
-NAMES = {**globals(), "nan": np.nan, "inf": np.inf}
+NAMES = {**globals(), "nan": np.nan, "inf": np.inf, "xr": xr}
 """What the tables name; calls are strings, so that no checker of types sees what they hand in."""
 
 

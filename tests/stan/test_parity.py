@@ -175,61 +175,64 @@ def test_parity_of_every_combination(programs, tmp_path, row):
 
 
 # What the combinations leave out: other activations, a plain sum, a scale a layer, unusual sizes.
-SPECIAL = {
-    **{
-        f"activation {activation}": network(
-            parts=("free", "ordered"), activation=activation, skip=skip
+
+
+@each(
+    ("activation", "skip"),
+    list(zip(sorted(set(ACTIVATIONS) - {"relu"}), cycle((None, "orthogonal")), strict=False)),
+)
+def test_parity_of_every_activation(programs, tmp_path, activation, skip):
+    model = network(parts=("free", "ordered"), activation=activation, skip=skip)
+    check_parity(programs, model, tmp_path)
+
+
+@each(("activation", "chart"), list(zip(cycle(("identity", "leaky_relu")), CHARTS, strict=False)))
+def test_parity_of_unit_columns_with_other_activations(programs, tmp_path, activation, chart):
+    check_parity(programs, network(parts=(chart,), activation=activation), tmp_path)
+
+
+@each(
+    ("biases", "likelihood", "depth"),
+    [
+        tuple(row.values())
+        for row in covering(
+            {
+                "biases": ("none", *BIASES),
+                "likelihood": ("unknown-noise", "known-noise"),
+                "depth": tuple(HIDDEN),
+            },
+            2,
         )
-        for activation, skip in zip(
-            sorted(set(ACTIVATIONS) - {"relu"}), cycle((None, "orthogonal"))
-        )
-    },
-    **{
-        f"unit columns, {activation}, {chart}": network(parts=(chart,), activation=activation)
-        for activation in ("identity", "leaky_relu")
-        for chart in CHARTS
-    },
-    **{
-        f"plain sum, {likelihood}, depth {depth}, biases {biases}": network(
-            HIDDEN[depth],
-            likelihood,
-            readout="sum",
-            **({"biases": False} if biases == "none" else {"parts": ("free", biases)}),
-        )
-        for biases, likelihood, depth in (
-            ("none", "unknown-noise", 1),
-            ("none", "known-noise", 5),
-            ("free", "unknown-noise", 2),
-            ("ordered", "known-noise", 2),
-            ("ordered", "unknown-noise", 5),
-            ("free", "known-noise", 1),
-        )
-    },
-    **{
-        f"a scale a layer, {weights}, {biases}": network(
-            parts=(weights, biases), prior=NormalPrior((0.5, 1.5, 3.0), (2.0, 0.3, 0.7))
-        )
-        for weights, biases in zip(WEIGHTS, cycle(BIASES))
-    },
+    ],
+)
+def test_parity_of_a_plain_sum(programs, tmp_path, biases, likelihood, depth):
+    options = {"biases": False} if biases == "none" else {"parts": ("free", biases)}
+    model = network(HIDDEN[depth], likelihood, readout="sum", **options)
+    check_parity(programs, model, tmp_path)
+
+
+@each("parts", list(zip(WEIGHTS, cycle(BIASES), strict=False)))
+def test_parity_with_a_prior_scale_a_layer(programs, tmp_path, parts):
+    prior = NormalPrior((0.5, 1.5, 3.0), (2.0, 0.3, 0.7))
+    check_parity(programs, network(parts=parts, prior=prior), tmp_path)
+
+
+@each("chart", CHARTS)
+def test_parity_of_two_inputs(programs, tmp_path, chart):
     # No latitudes at all in the first layer.
-    **{
-        f"two inputs, {chart}": BayesianNetwork(
-            Network(2, (3,)), parametrisation=Parametrisation(chart)
-        )
-        for chart in CHARTS
-    },
-    "one hidden unit": BayesianNetwork(
-        Network(2, (1,)), parametrisation=Parametrisation("givens", "ordered")
-    ),
-    "the size of Boston Housing": BayesianNetwork(
-        Network(13, (50,)), parametrisation=Parametrisation("givens_seamless", "ordered")
-    ),
-}
+    model = BayesianNetwork(Network(2, (3,)), parametrisation=Parametrisation(chart))
+    check_parity(programs, model, tmp_path)
 
 
-@each("name", SPECIAL)
-def test_parity_of_special_cases(programs, tmp_path, name):
-    check_parity(programs, SPECIAL[name], tmp_path)
+def test_parity_of_one_hidden_unit(programs, tmp_path):
+    model = BayesianNetwork(Network(2, (1,)), parametrisation=Parametrisation("givens", "ordered"))
+    check_parity(programs, model, tmp_path)
+
+
+def test_parity_at_the_size_of_boston(programs, tmp_path):
+    parts = Parametrisation("givens_seamless", "ordered")
+    model = BayesianNetwork(Network(13, (50,)), parametrisation=parts)
+    check_parity(programs, model, tmp_path)
 
 
 def test_log_density_is_that_of_numpyros_samplers():
