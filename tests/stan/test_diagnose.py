@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import arviz as az
-import cmdstanpy
 import numpy as np
 import pytest
 
@@ -32,17 +31,6 @@ SIZE = "Rank-normalized split effective sample size satisfactory for all paramet
 RHAT = "Rank-normalized split R-hat values satisfactory for all parameters.\n\n"
 FINE = "Processing complete, no problems detected.\n"
 DONE = "Processing complete.\n"
-
-FUNNEL = """
-parameters {
-  real y;
-  vector[9] x;
-}
-model {
-  y ~ normal(0, 3);
-  x ~ normal(0, exp(y / 2));
-}
-"""
 
 
 def deep(count: int, total: int, percent: str, limit: int) -> str:
@@ -121,10 +109,8 @@ def test_trajectories_cut_short_are_counted(own_home, gauss):
 
 
 @pytest.mark.slow
-def test_a_funnel_diverges(own_home, tmp_path):
-    source = tmp_path / "funnel.stan"
-    source.write_text(FUNNEL)
-    fit = sample(cmdstanpy.CmdStanModel(stan_file=source), data=None, chains=4)
+def test_a_funnel_diverges(own_home, compiled):
+    fit = sample(compiled("funnel"), data=None, chains=4)
     count = int(fit.divergences.sum())
     assert count > 0
     text = fit.diagnose()

@@ -237,6 +237,9 @@ def test_generate_quantities_follows_the_draws(bernoulli):
     assert successes.shape == theta.shape
     noise = np.mean(10 * theta * (1 - theta)) / theta.size
     assert abs(successes.mean() - 10 * theta.mean()) < 5 * np.sqrt(noise)
+    rows = Path(fit.runset.csv_files[0]).read_text().splitlines()
+    written = {row.rpartition(",")[2] for row in rows if not row.startswith(("#", "lp__"))}
+    assert written <= set(map(str, range(11)))  # integers stay integers
 
 
 def test_diagnose_compares_gradients(gauss):

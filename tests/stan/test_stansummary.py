@@ -8,8 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from onebasin.stan.compile import compile_program
-
 from ..tables import each
 from .csv_chains import as_table, call, config, summary, summary_csv, write_chains
 from .driver_runs import GAUSS, Rows, sample
@@ -21,22 +19,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:The 'float_precision' argument is deprecated"),
 ]
 
-SHAPES = """
-parameters {
-  matrix[2, 3] m;
-  array[2] vector[2] a;
-  real<lower=0> tau;
-}
-transformed parameters {
-  tuple(real, array[2] vector[2]) pair = (tau, {[tau, a[1, 1]]', a[2]});
-  array[2] tuple(real, vector[2]) pairs = {(tau, a[1]), (2, a[2])};
-}
-model {
-  to_vector(m) ~ normal(0, 1);
-  for (i in 1 : 2) a[i] ~ student_t(4, i, 2);
-  tau ~ exponential(1);
-}
-"""
 # The columns of the draws, whose first index runs fastest; their names; the rows of the summary.
 COLUMNS = """
 m.1.1 m.2.1 m.1.2 m.2.2 m.1.3 m.2.3 a.1.1 a.2.1 a.1.2 a.2.2 tau
@@ -57,11 +39,8 @@ STATISTICS = "Mean MCSE StdDev MAD 2.5% 50% 99% ESS_bulk ESS_tail ESS_bulk/s R_h
 
 
 @pytest.fixture(scope="module")
-def shapes(own_home, tmp_path_factory) -> cmdstanpy.CmdStanMCMC:
-    source = tmp_path_factory.mktemp("shapes") / "shapes.stan"
-    source.write_text(SHAPES)
-    model, _ = compile_program(source)
-    return sample(model, data=None, chains=4, iter_sampling=500, sig_figs=17)
+def shapes(own_home, compiled) -> cmdstanpy.CmdStanMCMC:
+    return sample(compiled("shapes"), data=None, chains=4, iter_sampling=500, sig_figs=17)
 
 
 def draws_of(fit: cmdstanpy.CmdStanMCMC) -> dict[str, np.ndarray]:
