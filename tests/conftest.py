@@ -43,7 +43,6 @@ HEAVY = (
     "inference/variational/test_method.py",
     "stan/test_known_programs.py",
     "inference/training/test_train.py",
-    "test_readme.py",
     "studies/problems/test_problems.py",
     "studies/test_conformance.py",
 )

@@ -15,6 +15,8 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from .tables import each
+
 ROOT = Path(__file__).parents[1]
 ROOMS = ("models", "stan", "inference", "analysis", "studies")
 
@@ -114,7 +116,7 @@ def test_lock_of_what_runs_holds_no_tool_and_no_data_set(project):
     assert unwanted & locked.keys() == set()
 
 
-@pytest.mark.parametrize("name", LOCKS)
+@each("name", LOCKS)
 def test_lock_pins_exact_versions_with_hashes_and_names_no_place(name):
     for requirement in locked_in(name).values():
         locked_version(requirement)
@@ -146,8 +148,8 @@ def test_imported_packages_are_declared(project):
                     )
 
 
-@pytest.mark.parametrize("python", ["3.12", "3.13", "3.14"])
-@pytest.mark.parametrize(("system", "machine"), [("linux", "x86_64"), ("darwin", "arm64")])
+@each("python", ["3.12", "3.13", "3.14"])
+@each(("system", "machine"), [("linux", "x86_64"), ("darwin", "arm64")])
 def test_lock_holds_the_dependencies_on_every_supported_machine(
     locked, required, python, system, machine
 ):

@@ -17,8 +17,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from onebasin.base.errors import OnebasinError
 from onebasin.cli.main import main
 
@@ -65,8 +63,6 @@ class Case:
         Files and folders that may be there afterwards.
     own_words : bool
         Whether lines of a program or compiler may follow the message.
-    slow : bool
-        Whether it takes seconds.
     """
 
     id: str
@@ -76,7 +72,6 @@ class Case:
     code: int = REFUSED
     makes: tuple[str, ...] = ()
     own_words: bool = False
-    slow: bool = False
 
 
 @dataclass(frozen=True)
@@ -91,26 +86,29 @@ class Call:
         Makes the call, given the working folder where it takes an argument.
     says : tuple of str
         What the message must hold.
-    slow : bool
-        Whether it takes seconds.
     """
 
     id: str
     call: Callable[[], object]
     says: tuple[str, ...] = ()
-    slow: bool = False
 
 
-def table(cases: Iterable[Case | Call]) -> pytest.MarkDecorator:
-    """Parametrize a test with cases, the slow ones marked."""
-    cases = list(cases)
-    names = [case.id for case in cases]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    assert not twice, f"cases of one name: {twice}"
-    return pytest.mark.parametrize(
-        "case",
-        [pytest.param(c, id=c.id, marks=[pytest.mark.slow] if c.slow else []) for c in cases],
-    )
+def lines(text: str) -> list[tuple[str, tuple[str, ...]]]:
+    """Read a table of one case a line: what is typed, two blanks and a bar, and the words due in the answer.
+
+    Words are separated by ` ~ `; a line that begins with `# ` is a heading.
+    """
+    found = []
+    for line in text.strip().splitlines():
+        if line.strip() and not line.startswith("# "):
+            typed, _, says = line.partition("  |")
+            found.append((typed.strip(), tuple(w.strip() for w in says.split(" ~ ") if w.strip())))
+    return found
+
+
+def commands(text: str, prefix: str = "", **more: Any) -> list[Case]:
+    """Read a table of commands, each named by its words."""
+    return [Case(words, prefix + words, says, **more) for words, says in lines(text)]
 
 
 def put(files: Mapping[str, File | None], folder: Path) -> None:

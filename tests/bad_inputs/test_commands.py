@@ -5,408 +5,205 @@ from __future__ import annotations
 import numpy as np
 
 from . import files as f
-from .cases import MISUSED, Case, table
+from .cases import MISUSED, Case, commands
 
 RUN = {"run.nc": f.good}
 TWO = {"run.nc": f.good, "other.nc": f.other}
 NETS = {"run.nc": f.of_network, "other.nc": f.of_network}
 PROGRAM = {"a.stan": "parameters { real x; } model { x ~ std_normal(); }"}
-SAMPLE = "sample a.stan --out run.nc"
+POINTS = "compare run.nc other.nc --points p.npz"
 
 
-def _misused(id: str, words: str, *says: str) -> Case:
-    return Case(id, words, says, code=MISUSED)
+def test_command_that_is_not_understood(refuse):
+    refuse(commands(MISTYPED, code=MISUSED))
+    null = "diagnose 'a\0b.nc'"
+    refuse([Case("null byte", null, ("RUN.nc", "a name that a file can have"), code=MISUSED)])
 
 
-def _option(words: str, *says: str) -> Case:
-    return Case(f"sample {words}", f"{SAMPLE} {words}", says, PROGRAM)
+MISTYPED = """
+smaple                                          | Did you mean 'sample'?
+cmdstan biuld                                   | Did you mean 'build'?
+cmdstan                                         | Missing command
+distil run.nc                                   | No such command 'distil'
+diagnose run.nc --vra mu                        | --var
+sample                                          | PROGRAM.stan
+sample a.stan                                   | --out
+sample a.stan --out                             | --out
+sample a.stan b.json c.json --out run.nc        | c.json
+diagnose                                        | RUN.nc
+align run.nc                                    | --out
+align --out b.nc                                | RUN.nc
+compare                                         | RUN.nc
+report --out page.html                          | RUN.nc
+report run.nc                                   | --out
+study                                           | relu-teacher
+study boston relu-teacher                       | relu-teacher
+doctor now                                      | now
+cmdstan clean everything                        | everything
+# Values of another type
+sample a.stan --out run.nc --chains two         | --chains ~ 'two'
+sample a.stan --out run.nc --chains 1.5         | --chains ~ '1.5'
+sample a.stan --out run.nc --chains ''          | --chains
+sample a.stan --out run.nc --chains nan         | --chains
+sample a.stan --out run.nc --seed 0.5           | --seed
+sample a.stan --out run.nc --target-acceptance high   | --target-acceptance
+sample a.stan --out run.nc --method meanfield --tolerance low   | --tolerance
+sample a.stan --out run.nc --json=yes           | --json
+compare a.nc b.nc --permutations many           | --permutations
+align a.nc --out b.nc --restarts few            | --restarts
+cmdstan build --jobs all                        | --jobs
+study boston --splits all                       | --splits
+"""
 
 
-@table(
-    [
-        _misused("unknown-command", "smaple", "Did you mean 'sample'?"),
-        _misused("unknown-command-of-cmdstan", "cmdstan biuld", "Did you mean 'build'?"),
-        _misused("cmdstan-alone", "cmdstan", "Missing command"),
-        _misused("distil-is-no-command", "distil run.nc", "No such command 'distil'"),
-        _misused("unknown-option", "diagnose run.nc --vra mu", "--var"),
-        _misused("sample-without-anything", "sample", "PROGRAM.stan"),
-        _misused("sample-without-out", "sample a.stan", "--out"),
-        _misused("sample-out-without-value", "sample a.stan --out", "--out"),
-        _misused("sample-too-many", "sample a.stan b.json c.json --out run.nc", "c.json"),
-        _misused("diagnose-without-file", "diagnose", "RUN.nc"),
-        _misused("align-without-out", "align run.nc", "--out"),
-        _misused("align-without-file", "align --out b.nc", "RUN.nc"),
-        _misused("compare-without-files", "compare", "RUN.nc"),
-        _misused("report-without-files", "report --out page.html", "RUN.nc"),
-        _misused("report-without-out", "report run.nc", "--out"),
-        _misused("study-without-name", "study", "relu-teacher"),
-        _misused("study-two-names", "study boston relu-teacher", "relu-teacher"),
-        _misused("chains-a-word", f"{SAMPLE} --chains two", "--chains", "'two'"),
-        _misused("chains-a-fraction", f"{SAMPLE} --chains 1.5", "--chains", "'1.5'"),
-        _misused("chains-empty", f"{SAMPLE} --chains ''", "--chains"),
-        _misused("chains-exponent", f"{SAMPLE} --chains 1e3", "--chains"),
-        _misused("chains-nan", f"{SAMPLE} --chains nan", "--chains"),
-        _misused("seed-a-word", f"{SAMPLE} --seed lucky", "--seed"),
-        _misused("seed-a-fraction", f"{SAMPLE} --seed 0.5", "--seed"),
-        _misused("acceptance-a-word", f"{SAMPLE} --target-acceptance high", "--target-acceptance"),
-        _misused("tolerance-a-word", f"{SAMPLE} --method meanfield --tolerance low", "--tolerance"),
-        _misused("flag-with-a-value", f"{SAMPLE} --json=yes", "--json"),
-        _misused("permutations-a-word", "compare a.nc b.nc --permutations many", "--permutations"),
-        _misused(
-            "file-with-a-null-byte", "diagnose 'a\0b.nc'", "RUN.nc", "a name that a file can have"
-        ),
-        _misused("restarts-a-word", "align a.nc --out b.nc --restarts few", "--restarts"),
-        _misused("jobs-a-word", "cmdstan build --jobs all", "--jobs"),
-        _misused("doctor-with-a-word", "doctor now", "now"),
-        _misused("clean-with-a-word", "cmdstan clean everything", "everything"),
-        _misused("splits-a-word", "study boston --splits all", "--splits"),
-    ]
-)
-def test_command_that_is_not_understood(refuse, case):
-    refuse(case)
+def test_option_of_sample_that_is_out_of_range_or_does_not_apply(refuse):
+    refuse(commands(SAMPLE_OPTIONS, "sample a.stan --out run.nc ", files=PROGRAM))
 
 
-@table(
-    [
-        _option("--chains 0", "`--chains`", "at least 1"),
-        _option("--chains -1", "`--chains`"),
-        _option("--warmup 0", "`--warmup`"),
-        _option("--draws 0", "`--draws`"),
-        _option("--draws -5", "`--draws`"),
-        _option("--seed -1", "`--seed`"),
-        _option("--seed 4294967296", "`--seed`"),
-        _option("--seed 99999999999999999999999", "`--seed`"),
-        _option("--target-acceptance 0", "`--target-acceptance`"),
-        _option("--target-acceptance 1", "`--target-acceptance`"),
-        _option("--target-acceptance nan", "`--target-acceptance`"),
-        _option("--target-acceptance inf", "`--target-acceptance`"),
-        _option("--metric dens", "`--metric`", "Did you mean 'dense'?"),
-        _option("--metric ''", "`--metric`"),
-        _option("--method gibbs", "`--method`", "nuts"),
-        _option("--method NUTS", "`--method`", "nuts"),
-        _option("--method ''", "`--method`"),
-        _option("--method ensemble", "`--method`"),
-        _option("--init best", "`--init`", "optimum"),
-        _option("--init-starts 5", "`--init-starts`", "--init optimum"),
-        _option("--init optimum --init-starts 0", "`--init-starts`"),
-        _option("--init-radius -1", "`--init-radius`"),
-        _option("--init-radius nan", "`--init-radius`"),
-        _option("--init-radius inf", "`--init-radius`"),
-        _option("--max-tree-depth 0", "`--max-tree-depth`"),
-        _option("--max-tree-depth -3", "`--max-tree-depth`"),
-        _option("--trajectory-length 2", "`--trajectory-length`", "does not apply"),
-        _option("--method hmc --trajectory-length 0", "`--trajectory-length`"),
-        _option("--method hmc --trajectory-length nan", "`--trajectory-length`"),
-        _option("--method hmc --max-tree-depth 5", "`--max-tree-depth`", "does not apply"),
-        _option("--method meanfield --chains 2", "`--chains`", "does not apply"),
-        _option("--method fullrank --warmup 10", "`--warmup`", "does not apply"),
-        _option("--method fullrank --metric diag", "`--metric`", "does not apply"),
-        _option("--method meanfield --iterations 0", "`--iterations`"),
-        _option("--method meanfield --gradient-samples 0", "`--gradient-samples`"),
-        _option("--method meanfield --elbo-samples -1", "`--elbo-samples`"),
-        _option("--method meanfield --evaluate-every 0", "`--evaluate-every`"),
-        _option("--method meanfield --tolerance 0", "`--tolerance`"),
-        _option("--method meanfield --tolerance -1", "`--tolerance`"),
-        _option("--method meanfield --tolerance nan", "`--tolerance`"),
-        _option("--tolerance 0.1", "`--tolerance`", "does not apply"),
-        _option("--exchangeable ''", "`--exchangeable`"),
-        _option("--exchangeable ,", "`--exchangeable`"),
-        _option("--exchangeable mu,,x", "`--exchangeable`"),
-        _option("--exchangeable mu,mu", "`--exchangeable`", "twice"),
-        _option("--exchangeable mu:one", "`--exchangeable`"),
-        _option("--exchangeable mu:-1", "`--exchangeable`"),
-        _option("--exchangeable mu:", "`--exchangeable`"),
-        _option("--exchangeable :1", "`--exchangeable`"),
-        _option("--exchangeable mu:0:0", "`--exchangeable`"),
-        _option("--exchangeable mu:1.5", "`--exchangeable`"),
-        _option("--exchangeable 'mu sigma'", "`--exchangeable`"),
-        _option("--exchangeable +-", "`--exchangeable`"),
-        _option("--exchangeable 1-", "`--exchangeable`"),
-        _option("--exchangeable 1-theta:0", "`--exchangeable`"),
-        _option("--exchangeable +-1-theta", "`--exchangeable`"),
-    ]
-)
-def test_option_of_sample_that_is_out_of_range_or_does_not_apply(refuse, case):
-    refuse(case)
+SAMPLE_OPTIONS = """
+--chains 0                                      | `--chains` ~ at least 1
+--warmup 0                                      | `--warmup`
+--draws -5                                      | `--draws`
+--seed -1                                       | `--seed`
+--seed 4294967296                               | `--seed`
+--target-acceptance 1                           | `--target-acceptance`
+--target-acceptance nan                         | `--target-acceptance`
+--metric dens                                   | `--metric` ~ Did you mean 'dense'?
+--method NUTS                                   | `--method` ~ nuts
+--method ''                                     | `--method`
+--method ensemble                               | `--method`
+--init best                                     | `--init` ~ optimum
+--init-starts 5                                 | `--init-starts` ~ --init optimum
+--init optimum --init-starts 0                  | `--init-starts`
+--init-radius inf                               | `--init-radius`
+--max-tree-depth 0                              | `--max-tree-depth`
+--trajectory-length 2                           | `--trajectory-length` ~ does not apply
+--method hmc --trajectory-length nan            | `--trajectory-length`
+--method hmc --max-tree-depth 5                 | `--max-tree-depth` ~ does not apply
+--method meanfield --chains 2                   | `--chains` ~ does not apply
+--method fullrank --warmup 10                   | `--warmup` ~ does not apply
+--method fullrank --metric diag                 | `--metric` ~ does not apply
+--method meanfield --iterations 0               | `--iterations`
+--method meanfield --gradient-samples 0         | `--gradient-samples`
+--method meanfield --elbo-samples -1            | `--elbo-samples`
+--method meanfield --evaluate-every 0           | `--evaluate-every`
+--method meanfield --tolerance 0                | `--tolerance`
+--tolerance 0.1                                 | `--tolerance` ~ does not apply
+# Symmetries that cannot be read
+--exchangeable ''                               | `--exchangeable`
+--exchangeable ,                                | `--exchangeable`
+--exchangeable mu,,x                            | `--exchangeable`
+--exchangeable mu,mu                            | `--exchangeable` ~ twice
+--exchangeable mu:one                           | `--exchangeable`
+--exchangeable mu:-1                            | `--exchangeable`
+--exchangeable mu:                              | `--exchangeable`
+--exchangeable :1                               | `--exchangeable`
+--exchangeable mu:0:0                           | `--exchangeable`
+--exchangeable mu:1.5                           | `--exchangeable`
+--exchangeable 'mu sigma'                       | `--exchangeable`
+--exchangeable +-                               | `--exchangeable`
+--exchangeable 1-                               | `--exchangeable`
+--exchangeable 1-theta:0                        | `--exchangeable`
+--exchangeable +-1-theta                        | `--exchangeable`
+"""
 
 
-@table(
-    [
-        Case(
-            "diagnose-unknown-variable",
-            "diagnose run.nc --var tau",
-            ("`--var`", "tau", "sigma"),
-            RUN,
-        ),
-        Case(
-            "diagnose-two-files", "diagnose run.nc b.nc", ("`RUN.nc`", "b.nc does not exist"), RUN
-        ),
-        Case("diagnose-empty-variable", "diagnose run.nc --var ''", ("`--var`",), RUN),
-        Case("diagnose-variables-in-one-word", "diagnose run.nc --var mu,sigma", ("`--var`",), RUN),
-        Case("diagnose-entry", "diagnose run.nc --var mu[0]", ("`--var`",), RUN),
-        Case(
-            "diagnose-exchangeable-unknown",
-            "diagnose run.nc --exchangeable mu,tau",
-            ("`--exchangeable`", "tau"),
-            RUN,
-        ),
-        Case(
-            "diagnose-exchangeable-scalar",
-            "diagnose run.nc --exchangeable mu,noise",
-            ("`--exchangeable`", "noise"),
-            RUN,
-        ),
-        Case(
-            "diagnose-exchangeable-axis",
-            "diagnose run.nc --exchangeable mu:1",
-            ("`--exchangeable`", "axis 1"),
-            RUN,
-        ),
-        Case(
-            "diagnose-held-out-of-two-chains",
-            "diagnose run.nc --exchangeable mu,sigma --held-out",
-            ("`--held-out`", "chains"),
-            RUN,
-        ),
-        Case("align-nothing-declared", "align run.nc --out out.nc", ("`--exchangeable`",), RUN),
-        Case(
-            "align-unknown-variable",
-            "align run.nc --out out.nc --exchangeable mu,tau",
-            ("`--exchangeable`", "tau"),
-            RUN,
-        ),
-        Case(
-            "align-axis-taken-twice",
-            "align run.nc --out out.nc --exchangeable mu --exchangeable mu",
-            ("`--exchangeable`",),
-            RUN,
-        ),
-        Case(
-            "align-unknown-reference",
-            "align run.nc --out out.nc --exchangeable mu --reference median",
-            ("`--reference`", "mean"),
-            RUN,
-        ),
-        Case(
-            "align-reference-empty",
-            "align run.nc --out out.nc --exchangeable mu --reference ''",
-            ("`--reference`",),
-            RUN,
-        ),
-        Case(
-            "align-reference-absent",
-            "align run.nc --out out.nc --exchangeable mu --reference absent.nc",
-            ("`--reference`", "absent.nc"),
-            RUN,
-        ),
-        Case(
-            "align-reference-of-another-model",
-            "align run.nc --out out.nc --exchangeable mu --reference net.nc",
-            ("mu",),
-            RUN | {"net.nc": f.of_network},
-        ),
-        Case(
-            "align-activations-without-network",
-            "align run.nc --out out.nc --exchangeable mu --cost activations",
-            ("`--cost`",),
-            RUN,
-        ),
-        Case(
-            "align-unknown-cost",
-            "align run.nc --out out.nc --exchangeable mu --cost distance",
-            ("`--cost`", "weights"),
-            RUN,
-        ),
-        Case(
-            "align-no-restarts",
-            "align run.nc --out out.nc --exchangeable mu --restarts 0",
-            ("`--restarts`",),
-            RUN,
-        ),
-        Case(
-            "align-no-sweeps",
-            "align run.nc --out out.nc --exchangeable mu --max-sweeps 0",
-            ("`--max-sweeps`",),
-            RUN,
-        ),
-        Case(
-            "align-negative-seed",
-            "align run.nc --out out.nc --exchangeable mu --seed -1",
-            ("`--seed`",),
-            RUN,
-        ),
-        Case(
-            "align-huge-seed",
-            "align run.nc --out out.nc --exchangeable mu --seed 4294967296",
-            ("`--seed`",),
-            RUN,
-        ),
-        Case("compare-one-file", "compare run.nc", ("`RUN.nc`",), RUN),
-        Case("compare-file-twice", "compare run.nc run.nc", ("`RUN.nc`",), RUN),
-        Case(
-            "compare-unknown-truth",
-            "compare run.nc other.nc --truth third.nc",
-            ("`--truth`", "third.nc"),
-            TWO,
-        ),
-        Case(
-            "compare-no-permutations",
-            "compare run.nc other.nc --permutations 0",
-            ("`--permutations`",),
-            TWO,
-        ),
-        Case("compare-negative-seed", "compare run.nc other.nc --seed -3", ("`--seed`",), TWO),
-        Case(
-            "compare-unknown-variable", "compare run.nc other.nc --var tau", ("`--var`", "tau"), TWO
-        ),
-        Case(
-            "compare-unlike-models",
-            "compare run.nc net.nc",
-            ("run", "net"),
-            RUN | {"net.nc": f.of_network},
-        ),
-        Case(
-            "compare-points-without-network",
-            "compare run.nc other.nc --points p.npz",
-            ("`--points`",),
-            TWO | {"p.npz": f.points(x=np.zeros((3, 2)))},
-        ),
-        Case(
-            "compare-points-absent", "compare run.nc other.nc --points p.npz", ("`--points`",), NETS
-        ),
-        Case(
-            "compare-points-text",
-            "compare run.nc other.nc --points p.npz",
-            ("`--points`",),
-            NETS | {"p.npz": "x"},
-        ),
-        Case(
-            "compare-points-empty",
-            "compare run.nc other.nc --points p.npz",
-            ("`--points`",),
-            NETS | {"p.npz": b""},
-        ),
-        Case(
-            "compare-points-folder",
-            "compare run.nc other.nc --points p.npz",
-            ("`--points`",),
-            NETS | {"p.npz": None},
-        ),
-        Case(
-            "compare-points-without-x",
-            "compare run.nc other.nc --points p.npz",
-            ("`--points`",),
-            NETS | {"p.npz": f.points(z=np.zeros(3))},
-        ),
-        Case(
-            "compare-points-pickled",
-            "compare run.nc other.nc --points p.npz",
-            ("`--points`",),
-            NETS | {"p.npz": f.points(x=np.array([{}], object))},
-        ),
-        Case(
-            "compare-points-text-array",
-            "compare run.nc other.nc --points p.npz",
-            ("`x`",),
-            NETS | {"p.npz": f.points(x=np.array([["a", "b"]]))},
-        ),
-        Case(
-            "compare-points-complex",
-            "compare run.nc other.nc --points p.npz",
-            ("`x`",),
-            NETS | {"p.npz": f.points(x=np.zeros((3, 2), complex))},
-        ),
-        Case(
-            "compare-points-shape",
-            "compare run.nc other.nc --points p.npz",
-            ("`x`", "(4, 3)"),
-            NETS | {"p.npz": f.points(x=np.zeros((4, 3)))},
-        ),
-        Case(
-            "compare-points-one-axis",
-            "compare run.nc other.nc --points p.npz",
-            ("`x`",),
-            NETS | {"p.npz": f.points(x=np.zeros(2))},
-        ),
-        Case(
-            "compare-points-none",
-            "compare run.nc other.nc --points p.npz",
-            ("`x`",),
-            NETS | {"p.npz": f.points(x=np.zeros((0, 2)))},
-        ),
-        Case(
-            "compare-points-nan",
-            "compare run.nc other.nc --points p.npz",
-            ("`x`",),
-            NETS | {"p.npz": f.points(x=np.full((3, 2), np.nan))},
-        ),
-        Case(
-            "compare-points-y-short",
-            "compare run.nc other.nc --points p.npz",
-            ("`y`",),
-            NETS | {"p.npz": f.points(x=np.zeros((3, 2)), y=np.zeros(2))},
-        ),
-        Case(
-            "compare-points-y-inf",
-            "compare run.nc other.nc --points p.npz",
-            ("`y`",),
-            NETS | {"p.npz": f.points(x=np.zeros((2, 2)), y=np.array([0, np.inf]))},
-        ),
-        Case("report-file-twice", "report run.nc run.nc --out page.html", ("`RUN.nc`",), RUN),
-        Case("study-unknown", "study iris", ("`NAME`", "boston")),
-        Case("study-unknown-engine", "study boston --engine jags", ("`--engine`", "stan")),
-        Case("study-quick-and-full", "study boston --quick --full", ("`--full`",)),
-        Case("study-no-chains", "study relu-teacher --chains 0", ("`--chains`",)),
-        Case("study-no-draws", "study relu-teacher --draws -1", ("`--draws`",)),
-        Case("study-no-warmup", "study relu-teacher --warmup 0", ("`--warmup`",)),
-        Case("study-negative-seed", "study relu-teacher --seed -1", ("`--seed`",)),
-        Case("study-no-splits", "study boston --splits 0", ("`--splits`",)),
-        Case("study-too-many-splits", "study boston --splits 1000", ("`--splits`",)),
-        Case(
-            "study-splits-do-not-apply",
-            "study relu-teacher --splits 3",
-            ("`--splits`", "does not apply"),
-        ),
-        Case(
-            "study-unknown-parametrisation",
-            "study boston --parametrisations sorted",
-            ("`--parametrisations`", "free"),
-        ),
-        Case(
-            "study-empty-parametrisation",
-            "study boston --parametrisations ''",
-            ("`--parametrisations`",),
-        ),
-        Case(
-            "study-problems-do-not-apply",
-            "study boston --problems free",
-            ("`--problems`", "does not apply"),
-        ),
-        Case(
-            "study-unknown-problem", "study label-switching --problems nothing", ("`--problems`",)
-        ),
-        Case(
-            "study-out-a-file", "study boston --out file", ("`--out`", "file"), {"file": "precious"}
-        ),
-        Case(
-            "study-out-below-a-file", "study boston --out file/run", ("file",), {"file": "precious"}
-        ),
-        Case(
-            "study-out-in-use",
-            "study relu-teacher --out run --chains 1",
-            ("`--out`", "run"),
-            {"run/notes.txt": "precious"},
-        ),
-        Case("build-no-jobs", "cmdstan build --jobs 0", ("`--jobs`",)),
-        Case("build-negative-jobs", "cmdstan build --jobs -2", ("`--jobs`",)),
-    ]
-)
-def test_option_that_is_out_of_range_or_does_not_fit_the_files(refuse, case):
-    refuse(case)
+def test_option_that_is_out_of_range_or_does_not_fit_the_files(refuse):
+    refuse(commands(OF_ONE_RUN, files=RUN))
+    refuse(commands(OF_TWO_RUNS, files=TWO | {"net.nc": f.of_network}))
+    refuse(commands(OF_NO_RUN))
 
 
-def _outputs() -> list[Case]:
-    """Places where nothing can be written, for every command that writes a file."""
+OF_ONE_RUN = """
+diagnose run.nc --var tau                       | `--var` ~ tau ~ sigma
+diagnose run.nc b.nc                            | `RUN.nc` ~ b.nc does not exist
+diagnose run.nc --var ''                        | `--var`
+diagnose run.nc --var mu,sigma                  | `--var`
+diagnose run.nc --var mu[0]                     | `--var`
+diagnose run.nc --exchangeable mu,tau           | `--exchangeable` ~ tau
+diagnose run.nc --exchangeable mu,noise         | `--exchangeable` ~ noise
+diagnose run.nc --exchangeable mu:1             | `--exchangeable` ~ axis 1
+diagnose run.nc --exchangeable mu,sigma --held-out   | `--held-out` ~ chains
+align run.nc --out out.nc                       | `--exchangeable`
+align run.nc --out out.nc --exchangeable mu,tau                        | `--exchangeable` ~ tau
+align run.nc --out out.nc --exchangeable mu --exchangeable mu          | `--exchangeable`
+align run.nc --out out.nc --exchangeable mu --reference median         | `--reference` ~ mean
+align run.nc --out out.nc --exchangeable mu --reference ''             | `--reference`
+align run.nc --out out.nc --exchangeable mu --reference absent.nc      | `--reference` ~ absent.nc
+align run.nc --out out.nc --exchangeable mu --cost activations         | `--cost`
+align run.nc --out out.nc --exchangeable mu --cost distance            | `--cost` ~ weights
+align run.nc --out out.nc --exchangeable mu --restarts 0               | `--restarts`
+align run.nc --out out.nc --exchangeable mu --max-sweeps 0             | `--max-sweeps`
+align run.nc --out out.nc --exchangeable mu --seed -1                  | `--seed`
+compare run.nc                                  | `RUN.nc`
+compare run.nc run.nc                           | `RUN.nc`
+report run.nc run.nc --out page.html            | `RUN.nc`
+"""
+OF_TWO_RUNS = """
+align run.nc --out out.nc --exchangeable mu --reference net.nc         | mu
+compare run.nc other.nc --truth third.nc        | `--truth` ~ third.nc
+compare run.nc other.nc --permutations 0        | `--permutations`
+compare run.nc other.nc --seed -3               | `--seed`
+compare run.nc other.nc --var tau               | `--var` ~ tau
+compare run.nc net.nc                           | run ~ net
+"""
+OF_NO_RUN = """
+study iris                                      | `NAME` ~ boston
+study boston --engine jags                      | `--engine` ~ stan
+study boston --quick --full                     | `--full`
+study relu-teacher --chains 0                   | `--chains`
+study relu-teacher --draws -1                   | `--draws`
+study relu-teacher --warmup 0                   | `--warmup`
+study relu-teacher --seed -1                    | `--seed`
+study boston --splits 0                         | `--splits`
+study boston --splits 1000                      | `--splits`
+study relu-teacher --splits 3                   | `--splits` ~ does not apply
+study boston --parametrisations sorted          | `--parametrisations` ~ free
+study boston --parametrisations ''              | `--parametrisations`
+study boston --problems free                    | `--problems` ~ does not apply
+study label-switching --problems nothing        | `--problems`
+cmdstan build --jobs 0                          | `--jobs`
+"""
+
+
+def test_points_that_cannot_be_predicted_at(refuse):
+    x = np.zeros((3, 2))
+    given = {
+        "absent": ("`--points`", {}),
+        "text": ("`--points`", {"p.npz": "x"}),
+        "empty": ("`--points`", {"p.npz": b""}),
+        "folder": ("`--points`", {"p.npz": None}),
+        "without x": ("`--points`", {"p.npz": f.points(z=np.zeros(3))}),
+        "pickled": ("`--points`", {"p.npz": f.points(x=np.array([{}], object))}),
+        "text array": ("`x`", {"p.npz": f.points(x=np.array([["a", "b"]]))}),
+        "complex": ("`x`", {"p.npz": f.points(x=np.zeros((3, 2), complex))}),
+        "shape": ("(4, 3)", {"p.npz": f.points(x=np.zeros((4, 3)))}),
+        "one axis": ("`x`", {"p.npz": f.points(x=np.zeros(2))}),
+        "none": ("`x`", {"p.npz": f.points(x=np.zeros((0, 2)))}),
+        "nan": ("`x`", {"p.npz": f.points(x=np.full((3, 2), np.nan))}),
+        "short y": ("`y`", {"p.npz": f.points(x=x, y=np.zeros(2))}),
+        "infinite y": ("`y`", {"p.npz": f.points(x=x, y=np.array([0, np.inf, 0]))}),
+    }
+    refuse(Case(name, POINTS, (says,), NETS | files) for name, (says, files) in given.items())
+    refuse([Case("no network", POINTS, ("`--points`",), TWO | {"p.npz": f.points(x=x)})])
+
+
+def test_folder_that_a_study_cannot_write_to(refuse):
+    refuse(
+        [
+            Case("a file", "study boston --out file", ("`--out`", "file"), {"file": "precious"}),
+            Case("below a file", "study boston --out file/run", ("file",), {"file": "precious"}),
+            Case(
+                "in use",
+                "study relu-teacher --out run --chains 1",
+                ("`--out`", "run"),
+                {"run/notes.txt": "precious"},
+            ),
+        ]
+    )
+
+
+def test_output_that_cannot_be_written(refuse):
     writers = {
         "sample": ("sample a.stan --out {}", PROGRAM),
         "align": ("align run.nc --exchangeable mu --out {}", RUN),
@@ -421,19 +218,13 @@ def _outputs() -> list[Case]:
         "dot": (".", {}),
         "name-too-long": ("x" * 300, {}),
     }
-    cases = [
+    refuse(
         Case(f"{writer}-{place}", words.format(name), ("`--out`",), files | also)
         for writer, (words, files) in writers.items()
         for place, (name, also) in places.items()
-    ]
-    cases += [
+    )
+    refuse(
         Case(f"{writer}-onto-its-input", words.format(f"{source} --force"), (source,), files)
         for writer, (words, files) in writers.items()
         for source in files
-    ]
-    return cases
-
-
-@table(_outputs())
-def test_output_that_cannot_be_written(refuse, case):
-    refuse(case)
+    )

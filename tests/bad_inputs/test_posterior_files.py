@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from . import files as f
-from .cases import Case, File, table
+from .cases import Case, File
 
 READERS = {
     "diagnose": "diagnose bad.nc",
@@ -44,7 +44,7 @@ def _without(group: str) -> Callable[[Path], None]:
 
 
 QUICK = ("half", "no-posterior", "without-chain", "no-chains", "nan", "moved-is-text")
-"""What every command is tried with each time; the rest goes through the same door, and waits for `make slow`."""
+"""What every command is tried with; the rest, through the same door, is tried with `diagnose` alone."""
 
 NOT_READABLE: dict[str, File | None] = {
     "folder": None,
@@ -83,18 +83,13 @@ def _unreadable() -> Iterator[Case]:
     for reader, words in READERS.items():
         yield Case(f"{reader}-absent", words, ("bad.nc does not exist",), {"good.nc": f.good})
         for name, content in NOT_READABLE.items():
-            yield Case(
-                f"{reader}-{name}",
-                words,
-                ("bad.nc",),
-                {"good.nc": f.good, "bad.nc": content},
-                slow=reader != "diagnose" and name not in QUICK,
-            )
+            if reader == "diagnose" or name in QUICK:
+                files = {"good.nc": f.good, "bad.nc": content}
+                yield Case(f"{reader}-{name}", words, ("bad.nc",), files)
 
 
-@table(_unreadable())
-def test_file_that_is_no_posterior(refuse, case):
-    refuse(case)
+def test_file_that_is_no_posterior(refuse):
+    refuse(_unreadable())
 
 
 def _with_dims(**names: str) -> Callable[[Path], None]:
@@ -163,20 +158,14 @@ LEFT = {
 def _broken_draws() -> Iterator[Case]:
     for reader, words in READERS.items():
         for name, write in BROKEN_DRAWS.items():
-            if name in LEFT.get(reader, ()):
-                continue
-            yield Case(
-                f"{reader}-{name}",
-                words,
-                ("bad.nc",),
-                {"good.nc": f.good, "bad.nc": write},
-                slow=reader not in ("diagnose", "compare") and name not in QUICK,
-            )
+            tried = reader in ("diagnose", "compare") or name in QUICK
+            if tried and name not in LEFT.get(reader, ()):
+                files = {"good.nc": f.good, "bad.nc": write}
+                yield Case(f"{reader}-{name}", words, ("bad.nc",), files)
 
 
-@table(_broken_draws())
-def test_posterior_with_draws_that_cannot_be_used(refuse, case):
-    refuse(case)
+def test_posterior_with_draws_that_cannot_be_used(refuse):
+    refuse(_broken_draws())
 
 
 BROKEN_ATTRIBUTES: dict[str, Callable[[Path], None]] = {
@@ -211,15 +200,16 @@ BROKEN_ATTRIBUTES: dict[str, Callable[[Path], None]] = {
 
 def _broken_attributes() -> Iterator[Case]:
     for name, write in BROKEN_ATTRIBUTES.items():
-        there = {"bad.nc": write, "good.nc": f.of_network if name.startswith("model") else f.good}
-        for reader in ("align bad.nc --out out.nc", "compare bad.nc good.nc"):
-            if reader.startswith("align") and name == "model-of-other-shapes":
-                continue  # of the network only its scales are taken
+        of_model = name.startswith("model")
+        there = {"bad.nc": write, "good.nc": f.of_network if of_model else f.good}
+        readers = ["align bad.nc --out out.nc", "compare bad.nc good.nc", "diagnose bad.nc"]
+        if of_model:
+            readers.pop()  # it reads no model
+        if name == "model-of-other-shapes":
+            readers.pop(0)  # of the network only its scales are taken
+        for reader in readers:
             yield Case(f"{reader.split()[0]}-{name}", reader, (), there)
-        if not name.startswith("model"):
-            yield Case(f"diagnose-{name}", "diagnose bad.nc", (), there)
 
 
-@table(_broken_attributes())
-def test_posterior_with_attributes_that_cannot_be_read(refuse, case):
-    refuse(case)
+def test_posterior_with_attributes_that_cannot_be_read(refuse):
+    refuse(_broken_attributes())

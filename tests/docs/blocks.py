@@ -9,7 +9,8 @@ comment                      meaning
 ``setup python: LINES``      the same in the language named (``python`` or ``sh``)
 ``file: NAME``               the block is written to the file NAME, not run
 ``exit: N``                  the exit code of the block's last command, where it is not 0
-``output: exact``            on a ``text`` block: the block before printed exactly this
+``output: exact``            on a ``text`` block: the block before printed exactly this; a last line ``...``
+                             leaves out the rest
 ``output: within X``         the same, but numbers may differ by X
 ===========================  =================================================================
 

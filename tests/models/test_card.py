@@ -2,12 +2,11 @@
 
 import dataclasses
 
-import pytest
-
 from onebasin.base.card import Card, Fact, Facts, Table, Words, measured, number
 from onebasin.base.showing import Shown
 
 from ..cards import check_page
+from ..tables import each
 
 CARD = Card(
     "Usable",
@@ -82,7 +81,7 @@ def test_facts_without_text_are_left_out():
     assert Facts.of(("a", ""), ("b", "c")).rows == (Fact("b", "c"),)
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "text"),
     [
         (float("nan"), "–"),
@@ -98,7 +97,7 @@ def test_numbers_have_few_digits(value, text):
     assert number(value) == text
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "error", "text"),
     [
         (-35.2149, 0.0613, "-35.215 ± 0.061 nats"),

@@ -5,6 +5,8 @@ import pytest
 
 from onebasin import BayesianNetwork, Categorical, Gaussian, Network, NormalPrior, Parametrisation
 
+from ..tables import each
+
 X = np.random.default_rng(1).normal(size=(5, 3))
 Y = np.random.default_rng(2).normal(size=(5, 2))
 LABELS = np.array([0, 1, 1, 0, 1])
@@ -23,7 +25,7 @@ INFINITE[3, 1] = np.inf
 
 
 @pytest.mark.usefixtures("unchecked")
-@pytest.mark.parametrize(
+@each(
     ("model", "x", "y", "message"),
     [
         (REGRESSION, with_nan(X), Y, r"`x` has 1 value\(s\).*row 0, column 2 \(nan\)"),
@@ -51,7 +53,7 @@ def test_condition_refuses(model, x, y, message):
 
 
 @pytest.mark.usefixtures("unchecked")
-@pytest.mark.parametrize(
+@each(
     ("build", "message"),
     [
         (lambda: Parametrisation("given"), "`weights` is 'given'; choose one of free, givens, giv"),
@@ -73,7 +75,7 @@ def test_a_part_refuses(build, message):
         build()
 
 
-@pytest.mark.parametrize(
+@each(
     ("network", "options", "message"),
     [
         (

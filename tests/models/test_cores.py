@@ -7,7 +7,6 @@ import threading
 import time
 
 import numpy as np
-import pytest
 
 from onebasin.analysis.alignment.workers import workers
 from onebasin.base.cores import available_cores
@@ -15,8 +14,10 @@ from onebasin.inference.mcmc.chains import run_chains
 from onebasin.inference.mcmc.gathered import Gathered
 from onebasin.inference.mcmc.places import ChainPlace
 
+from ..tables import each
 
-@pytest.mark.parametrize("given", [1, 3])
+
+@each("given", [1, 3])
 def test_cores_of_the_process_count_and_not_the_machines(given, monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(given)), raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: 64)

@@ -7,8 +7,10 @@ import pytest
 from onebasin.models import BayesianNetwork, Exchangeable, Network
 from onebasin.posteriors import schema
 
+from ..tables import each
 
-@pytest.mark.parametrize("value", [{"a": [1, 2.5]}, [1.0, 2.0], [], None, "text", 3, 2.5])
+
+@each("value", [{"a": [1, 2.5]}, [1.0, 2.0], [], None, "text", 3, 2.5])
 def test_what_is_encoded_fits_netcdf(value):
     assert isinstance(schema.encode(value), str | int | float)
 
@@ -20,12 +22,12 @@ def test_numbers_stay_numbers_and_truth_becomes_one():
     assert schema.encode("as it is") == "as it is"
 
 
-@pytest.mark.parametrize("value", [{"a": [1, 2.5], "b": "text"}, [1.0, 2.0], [{"eta": None}]])
+@each("value", [{"a": [1, 2.5], "b": "text"}, [1.0, 2.0], [{"eta": None}]])
 def test_what_is_encoded_is_decoded(value):
     assert schema.decode({"settings": schema.encode(value)}, "settings") == value
 
 
-@pytest.mark.parametrize("attributes", [{}, {"settings": ""}])
+@each("attributes", [{}, {"settings": ""}])
 def test_nothing_is_decoded_as_none(attributes):
     assert schema.decode(attributes, "settings") is None
 
@@ -50,7 +52,7 @@ def test_network_and_symmetry_survive():
     assert schema.symmetry_of(attributes) == symmetry
 
 
-@pytest.mark.parametrize("attributes", [{}, {"model": "", "symmetry": ""}])
+@each("attributes", [{}, {"model": "", "symmetry": ""}])
 def test_where_nothing_is_described_there_is_nothing(attributes):
     assert schema.network_of(attributes) is None
     assert schema.symmetry_of(attributes) == ()

@@ -27,6 +27,8 @@ from onebasin.inference import (
     TrainSettings,
 )
 
+from ..tables import each
+
 
 @settings
 class Plain:
@@ -65,7 +67,7 @@ class More(Plain):
 
 
 @pytest.mark.usefixtures("unchecked")
-@pytest.mark.parametrize(
+@each(
     ("name", "value", "rule"),
     [
         ("count", 0, "be a whole number of at least 1"),
@@ -147,7 +149,7 @@ def test_a_docstring_stays_as_it_is_written() -> None:
     assert "count, size : int" not in text
 
 
-@pytest.mark.parametrize(
+@each(
     "cls",
     [
         NutsSettings,

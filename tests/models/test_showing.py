@@ -1,12 +1,12 @@
 """What targets and networks show of themselves: in a line, and as a card."""
 
 import numpy as np
-import pytest
 
 import onebasin as ob
 from onebasin.models.symmetry.telling import copies, in_words
 
 from ..cards import check_page
+from ..tables import each
 
 TANH = ob.BayesianNetwork(
     ob.Network(2, (10,), activation="tanh"), prior=ob.NormalPrior((2.0, 0.5), 1.0)
@@ -85,7 +85,7 @@ def test_a_target_of_stan_shows_the_file_and_its_data(tmp_path):
     assert str(tmp_path) not in repr(target.stan_program)
 
 
-@pytest.mark.parametrize(
+@each(
     ("symmetry", "shapes", "words", "text"),
     [
         ((), {}, "", ""),

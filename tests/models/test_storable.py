@@ -5,12 +5,14 @@ import pytest
 
 from onebasin.posteriors.storable import check_amount, check_values
 
+from ..tables import each
+
 
 def check(values, **dims):
     check_values(values, dims=dims, argument="target")
 
 
-@pytest.mark.parametrize("name", ["draw", "chain"])
+@each("name", ["draw", "chain"])
 def test_names_of_axes_of_draws_are_reserved(name):
     with pytest.raises(
         ValueError, match=f"`target` has a variable {name}, which is the name of an axis"
@@ -19,13 +21,13 @@ def test_names_of_axes_of_draws_are_reserved(name):
 
 
 @pytest.mark.usefixtures("unchecked")
-@pytest.mark.parametrize("name", [3, "a/b", "", ".", "..", "a\0", "\udc80"])
+@each("name", [3, "a/b", "", ".", "..", "a\0", "\udc80"])
 def test_names_that_no_file_can_hold(name):
     with pytest.raises(ValueError, match="a name that no file can store"):
         check({name: 0.0})
 
 
-@pytest.mark.parametrize("value", [(1.0, 2.0), [1.0], {"a": 1.0}, None, "text", object()])
+@each("value", [(1.0, 2.0), [1.0], {"a": 1.0}, None, "text", object()])
 def test_values_that_are_no_array(value):
     with pytest.raises(
         TypeError, match=r"a variable pair whose value is of type .* names of their own"
@@ -33,7 +35,7 @@ def test_values_that_are_no_array(value):
         check({"pair": value})
 
 
-@pytest.mark.parametrize(
+@each(
     ("dims", "words"),
     [
         ({"a": ("draw", "k")}, "none of chain, draw"),

@@ -1,9 +1,9 @@
 import json
 
-import pytest
-
 from onebasin.base.jsonable import json_text
 from onebasin.base.text import shown
+
+from ..tables import each
 
 ACTING = {
     "\x1b[31mred": r"\x1b[31mred",
@@ -20,13 +20,13 @@ ACTING = {
 }
 
 
-@pytest.mark.parametrize(("text", "escaped"), ACTING.items())
+@each(("text", "escaped"), ACTING.items())
 def test_what_acts_is_escaped(text, escaped):
     assert shown(text) == escaped
     assert shown(shown(text)) == escaped
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     ["", "W1[0,1]", "[bold]x[/bold]", r"C:\name", "übung 数据 θ₁ ✓ 👩\u200d🔬", "می\u200cخواهم"],
 )

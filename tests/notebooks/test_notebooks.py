@@ -7,6 +7,7 @@ import importlib.util
 import json
 import re
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -17,6 +18,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "notebooks"
 LARGEST = 400_000
+PLACE = r"(?<![\w<./])/(?:home|tmp|root|Users|usr|work|var)/"
 
 
 def load(path: Path) -> ModuleType:
@@ -29,9 +31,6 @@ def load(path: Path) -> ModuleType:
 
 runner = load(FOLDER / "run.py")
 SOURCES = runner.sources()
-notebook = pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
-# A quarter of a minute and more each: with the slow tests.
-LONG = ("02-", "03-", "04-", "05-", "06-", "07-", "08-")
 
 
 def committed(source: Path) -> nbformat.NotebookNode:
@@ -46,56 +45,70 @@ def texts(cell: nbformat.NotebookNode) -> str:
     return "\n".join(words)
 
 
+@pytest.mark.slow
 @pytest.mark.stan
-@pytest.mark.parametrize(
-    "source",
-    [
-        pytest.param(path, marks=pytest.mark.slow if path.stem.startswith(LONG) else ())
-        for path in SOURCES
-    ],
-    ids=lambda path: path.stem,
-)
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
 def test_runs_at_quick_size(source):
     runner.run(source, quick=True)
 
 
-@notebook
-def test_executed_notebook_is_of_this_text(source):
-    text, kept = (
-        [(cell.cell_type, cell.source, cell.metadata) for cell in notebook.cells]
-        for notebook in (runner.read(source), committed(source))
-    )
-    assert kept == text, f"run `python -m notebooks.run {source.stem}`"
+def every_fault(faults_of: Callable[[Path], Iterator[str]]) -> list[str]:
+    return [f"{source.stem}: {fault}" for source in SOURCES for fault in faults_of(source)]
 
 
-@notebook
-def test_executed_notebook_is_whole_small_and_names_no_place(source):
-    assert source.with_suffix(".ipynb").stat().st_size < LARGEST
-    cells = [cell for cell in committed(source).cells if cell.cell_type == "code"]
-    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
-    for cell in cells:
-        kinds = [output.output_type for output in cell.outputs]
-        assert "error" not in kinds
-        assert kinds or not shows(cell.source), cell.source
-        assert "stderr" not in [output.get("name") for output in cell.outputs], cell.source
-        assert not re.search(r"(?<![\w<./])/(?:home|tmp|root|Users|usr|work|var)/", texts(cell))
-    assert not any(" at 0x" in texts(cell) for cell in cells)
+def test_executed_notebooks_are_of_these_texts():
+    def faults_of(source):
+        text, kept = (
+            [(cell.cell_type, cell.source, cell.metadata) for cell in notebook.cells]
+            for notebook in (runner.read(source), committed(source))
+        )
+        if kept != text:
+            yield f"run `python -m notebooks.run {source.stem}`"
+
+    assert every_fault(faults_of) == []
+
+
+def test_executed_notebooks_are_whole_small_and_name_no_place():
+    def faults_of(source):
+        if source.with_suffix(".ipynb").stat().st_size >= LARGEST:
+            yield "too large"
+        cells = [cell for cell in committed(source).cells if cell.cell_type == "code"]
+        if [cell.execution_count for cell in cells] != list(range(1, len(cells) + 1)):
+            yield "not executed from the top"
+        for cell in cells:
+            kinds = [output.output_type for output in cell.outputs]
+            wrong = {
+                "an error": "error" in kinds,
+                "no output": not kinds and shows(cell.source),
+                "stderr": "stderr" in [output.get("name") for output in cell.outputs],
+                "a place": re.search(PLACE, texts(cell)),
+                "an address": " at 0x" in texts(cell),
+            }
+            yield from (f"{fault}: {cell.source}" for fault, found in wrong.items() if found)
+
+    assert every_fault(faults_of) == []
 
 
 def shows(source: str) -> bool:
-    """Whether a cell ends with an expression, whose value a notebook shows."""
+    """Return whether a cell ends with an expression, whose value a notebook shows."""
     if source.rstrip().endswith(";"):
         return False
     return isinstance(ast.parse(source).body[-1], ast.Expr)
 
 
-@notebook
-def test_has_a_title_sizes_and_an_end(source):
-    cells = runner.read(source).cells
-    assert cells[0].source.startswith("# ")
-    assert sum("quick" in cell.metadata for cell in cells) == 1
-    assert any("what to try next" in cell.source.lower() for cell in cells)
-    assert "from onebasin" not in source.read_text()
+def test_notebooks_have_a_title_sizes_and_an_end():
+    def faults_of(source):
+        cells = runner.read(source).cells
+        if not cells[0].source.startswith("# "):
+            yield "no title"
+        if sum("quick" in cell.metadata for cell in cells) != 1:
+            yield "not one cell with quick sizes"
+        if not any("what to try next" in cell.source.lower() for cell in cells):
+            yield "no end"
+        if "from onebasin" in source.read_text():
+            yield "imports a module"
+
+    assert every_fault(faults_of) == []
 
 
 def test_what_fails_is_told_with_its_cell():

@@ -3,9 +3,10 @@
 import json
 
 import numpy as np
-import pytest
 
 from onebasin.stan.adaptation import Adaptation, read_adaptation
+
+from ..tables import each
 
 HEAD = ("method = sample (Default)", "Adaptation terminated", "Step size = 0.872")
 DIAGONAL = (*HEAD, "Diagonal elements of inverse mass matrix:", "0.5, 1.25e-05", "")
@@ -13,7 +14,7 @@ DENSE = (*HEAD, "Elements of inverse mass matrix:", "1, 0.5", "0.5, 2", "", "Ela
 UNIT = (*HEAD, "No free parameters for unit metric", "")
 
 
-@pytest.mark.parametrize(
+@each(
     ("comments", "metric"),
     [(DIAGONAL, [0.5, 1.25e-5]), (DENSE, [[1, 0.5], [0.5, 2]]), (UNIT, [])],
     ids=["diag", "dense", "unit"],

@@ -13,6 +13,8 @@ from scipy.special import expit
 from onebasin.stan.home.bridge import bridge_folder
 from onebasin.stan.library import open_library
 
+from ..tables import each
+
 PROGRAMS = Path(__file__).parent / "programs"
 DATA = {"N": 5, "y": [1, 0, 1, 1, 0]}
 
@@ -60,7 +62,7 @@ def test_bridgestan_finds_every_function_it_asks_for(model):
     assert product == pytest.approx([2 * curvature], rel=1e-8)
 
 
-@pytest.mark.parametrize(
+@each(
     ("data", "words"),
     [
         ("", "variable does not exist; processing stage=data initialization; variable name=N"),

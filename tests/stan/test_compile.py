@@ -18,6 +18,8 @@ from onebasin.stan.home.errors import CmdStanNotFound, StanProgramError
 from onebasin.stan.program import cmdstan_model
 from onebasin.stan.translation import inspect
 
+from ..tables import each
+
 PROGRAMS = Path(__file__).parent / "programs"
 SOURCE = "parameters {\n  real x;\n}\nmodel {\n  x ~ std_normal();\n}\n"
 
@@ -80,7 +82,7 @@ def write(path: Path, text: str = SOURCE) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_a_name_is_never_more_than_a_name(name, own_home, tmp_path):
     plain = compiled(PROGRAMS / "bernoulli.stan")
     whole = (PROGRAMS / "bernoulli.stan").read_text()
@@ -95,9 +97,7 @@ def test_a_name_is_never_more_than_a_name(name, own_home, tmp_path):
     assert not list(tmp_path.rglob("pwned"))
 
 
-@pytest.mark.parametrize(
-    "name", [n for n in NAMES if "\n" not in n and '"' not in n and n == n.strip()]
-)
+@each("name", [n for n in NAMES if "\n" not in n and '"' not in n and n == n.strip()])
 def test_includes_are_found_in_folders_of_any_name(name, pretended, tmp_path):
     """From the program's own folder, below it and above it, one from the other."""
     folder = tmp_path / name
@@ -148,9 +148,7 @@ def test_control_characters_of_a_name_are_escaped_in_an_error(pretended, tmp_pat
     assert str(caught.value).startswith(r"a\n\x1b[31mb.stan does not parse:")
 
 
-@pytest.mark.parametrize(
-    "folder", ["with blanks", "a;touch pwned", "$(touch pwned)", "a'b\"c,d#e%f=g:h"]
-)
+@each("folder", ["with blanks", "a;touch pwned", "$(touch pwned)", "a'b\"c,d#e%f=g:h"])
 def test_the_cache_may_lie_in_a_folder_of_any_name(folder, pretended, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / folder))
     executable = compiled(write(tmp_path / "coin.stan"))
@@ -159,9 +157,7 @@ def test_the_cache_may_lie_in_a_folder_of_any_name(folder, pretended, tmp_path, 
     assert not list(tmp_path.rglob("pwned"))
 
 
-@pytest.mark.parametrize(
-    "name", ["with blanks", "a;touch pwned", "$(touch pwned)", "a,b", "a'b", "a:b"]
-)
+@each("name", ["with blanks", "a;touch pwned", "$(touch pwned)", "a,b", "a'b", "a:b"])
 def test_a_home_whose_path_make_cannot_take_is_refused(name, pretended, tmp_path, monkeypatch):
     odd = tmp_path / name
     pretended.rename(odd)
@@ -243,7 +239,8 @@ def test_a_library_is_linked_from_what_was_compiled_for_the_executable(own_home)
     shutil.rmtree(library.parent)
     said: list[str] = []
     assert compile_library(PROGRAMS / "nothing.stan", progress=said.append)[0] == library
-    assert library.is_file() and not said
+    assert library.is_file()
+    assert not any("compiling" in line for line in said)  # another worker may be building it too
 
 
 def test_what_a_killed_compilation_left_neither_blocks_nor_stays(pretended, tmp_path):

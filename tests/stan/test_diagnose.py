@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import arviz as az
-import cmdstanpy
 import numpy as np
 import pytest
 
+from ..tables import each
 from .csv_chains import call, config, write_chains
 from .driver_runs import GAUSS, sample
 
@@ -31,17 +31,6 @@ SIZE = "Rank-normalized split effective sample size satisfactory for all paramet
 RHAT = "Rank-normalized split R-hat values satisfactory for all parameters.\n\n"
 FINE = "Processing complete, no problems detected.\n"
 DONE = "Processing complete.\n"
-
-FUNNEL = """
-parameters {
-  real y;
-  vector[9] x;
-}
-model {
-  y ~ normal(0, 3);
-  x ~ normal(0, exp(y / 2));
-}
-"""
 
 
 def deep(count: int, total: int, percent: str, limit: int) -> str:
@@ -120,10 +109,8 @@ def test_trajectories_cut_short_are_counted(own_home, gauss):
 
 
 @pytest.mark.slow
-def test_a_funnel_diverges(own_home, tmp_path):
-    source = tmp_path / "funnel.stan"
-    source.write_text(FUNNEL)
-    fit = sample(cmdstanpy.CmdStanModel(stan_file=source), data=None, chains=4)
+def test_a_funnel_diverges(own_home, compiled):
+    fit = sample(compiled("funnel"), data=None, chains=4)
     count = int(fit.divergences.sum())
     assert count > 0
     text = fit.diagnose()
@@ -171,7 +158,7 @@ def test_a_chain_is_held_to_its_own_treedepth(own_home, tmp_path):
     assert text.endswith(DONE)
 
 
-@pytest.mark.parametrize(
+@each(
     ("energies", "paragraph"),
     [
         # Steps of 1 throughout; the variance of 1, ..., 8 is 6.
@@ -263,7 +250,7 @@ def test_without_any_file_it_fails(own_home):
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "reason"),
     [
         ("", "no column names found"),
@@ -290,7 +277,7 @@ def test_files_without_draws_are_refused(own_home, tmp_path, text, reason):
         assert same.stderr == done.stdout
 
 
-@pytest.mark.parametrize(
+@each(
     ("second", "reason"),
     [
         ({"y": noise(1, 20)}, "chain 2 header column 8 doesn't match chain 1 header"),

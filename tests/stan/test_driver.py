@@ -8,6 +8,7 @@ import cmdstanpy
 import numpy as np
 import pytest
 
+from ..tables import each
 from .driver_runs import BETA_MEAN, BETA_VARIANCE, DATA, GAUSS, run, sample
 
 pytestmark = [pytest.mark.stan, pytest.mark.usefixtures("quiet")]
@@ -24,7 +25,7 @@ def assert_mean(draws: np.ndarray, truth: float, variance: float) -> None:
 # Sampling
 
 
-@pytest.mark.parametrize("metric", ["unit_e", "diag_e", "dense_e"])
+@each("metric", ["unit_e", "diag_e", "dense_e"])
 def test_nuts_finds_the_posterior(bernoulli, metric):
     fit = sample(bernoulli, metric=metric, chains=4, iter_sampling=1000)
     draws = fit.draws_xr("theta").theta.values.T
@@ -36,8 +37,8 @@ def test_nuts_finds_the_posterior(bernoulli, metric):
     assert fit.divergences.sum() == 0
 
 
-@pytest.mark.parametrize("metric", ["unit_e", "diag_e", "dense_e"])
-@pytest.mark.parametrize("engaged", [0, 1])
+@each("metric", ["unit_e", "diag_e", "dense_e"])
+@each("engaged", [0, 1])
 def test_static_hmc_finds_the_posterior(bernoulli, tmp_path, metric, engaged):
     rows = run(
         bernoulli,
@@ -82,7 +83,7 @@ def test_chains_of_one_process_equal_those_of_several(bernoulli, compiled):
     np.testing.assert_array_equal(together.draws(), forced.draws())
 
 
-@pytest.mark.parametrize(("warmup", "draws", "thin"), [(50, 30, 1), (50, 30, 4), (25, 0, 1)])
+@each(("warmup", "draws", "thin"), [(50, 30, 1), (50, 30, 4), (25, 0, 1)])
 def test_save_warmup_and_thin_decide_the_rows(bernoulli, warmup, draws, thin):
     fit = sample(
         bernoulli,
@@ -174,7 +175,7 @@ def test_init_radius_bounds_the_unconstrained_values(bernoulli):
 # The other methods
 
 
-@pytest.mark.parametrize("jacobian", [True, False])
+@each("jacobian", [True, False])
 def test_log_prob_matches_the_closed_form(bernoulli, jacobian):
     theta = 0.3
     found = bernoulli.log_prob({"theta": theta}, data=DATA, jacobian=jacobian, sig_figs=17)
@@ -198,7 +199,7 @@ def test_log_prob_reads_several_unconstrained_points(gauss, tmp_path):
 
 # The ELBO of a Gaussian is near zero, so its relative change stays large: the iterations end it.
 # The worst of ten seeds was 0.13 away (mean-field) and 0.60 (full-rank); the start is 2 away.
-@pytest.mark.parametrize(("algorithm", "tolerance"), [("meanfield", 0.3), ("fullrank", 1.0)])
+@each(("algorithm", "tolerance"), [("meanfield", 0.3), ("fullrank", 1.0)])
 def test_variational_finds_the_mean_of_a_gaussian(gauss, algorithm, tolerance):
     fit = gauss.variational(
         GAUSS, algorithm=algorithm, seed=4, iter=4000, draws=500, require_converged=False
@@ -214,7 +215,7 @@ def test_optimize_finds_the_mode(bernoulli):
     assert with_jacobian.stan_variable("theta") == pytest.approx(0.25, rel=1e-4)
 
 
-@pytest.mark.parametrize("paths", [1, 4])
+@each("paths", [1, 4])
 def test_pathfinder_finds_a_gaussian(gauss, paths):
     fit = gauss.pathfinder(GAUSS, seed=1, num_paths=paths)
     x = fit.stan_variable("x")
@@ -236,6 +237,9 @@ def test_generate_quantities_follows_the_draws(bernoulli):
     assert successes.shape == theta.shape
     noise = np.mean(10 * theta * (1 - theta)) / theta.size
     assert abs(successes.mean() - 10 * theta.mean()) < 5 * np.sqrt(noise)
+    rows = Path(fit.runset.csv_files[0]).read_text().splitlines()
+    written = {row.rpartition(",")[2] for row in rows if not row.startswith(("#", "lp__"))}
+    assert written <= set(map(str, range(11)))  # integers stay integers
 
 
 def test_diagnose_compares_gradients(gauss):

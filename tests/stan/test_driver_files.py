@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ..tables import each
 from .driver_runs import DATA, GAUSS, Rows, run, sample
 
 pytestmark = [pytest.mark.stan, pytest.mark.usefixtures("quiet")]
@@ -48,7 +49,7 @@ def test_config_file_holds_the_settings(gauss, tmp_path):
     assert config["method"]["sample"]["algorithm"]["hmc"]["metric"]["value"] == "diag_e"
 
 
-@pytest.mark.parametrize(("given", "digits"), [(None, 8), (3, 3), (17, 17)])
+@each(("given", "digits"), [(None, 8), (3, 3), (17, 17)])
 def test_sig_figs_decides_the_digits(gauss, given, digits):
     fit = sample(gauss, GAUSS, sig_figs=given, iter_sampling=50)
     rows = Path(fit.runset.csv_files[0]).read_text().splitlines()
@@ -122,7 +123,7 @@ def test_fitted_params_of_chains_can_be_spelled_out(bernoulli, tmp_path):
     assert len(draws_in(tmp_path / "y.csv")) == 6
 
 
-@pytest.mark.parametrize(
+@each(
     "arguments",
     ["output file=a.csv,b.csv,c.csv", "init=a.json,b.json,c.json", "output diagnostic_file=a,b,c"],
 )
@@ -144,7 +145,7 @@ def test_a_comma_is_part_of_the_name_of_a_single_chain(bernoulli, tmp_path):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no full device")
-@pytest.mark.parametrize(
+@each(
     "arguments",
     [
         "method=sample output file=full.csv",

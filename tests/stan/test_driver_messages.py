@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ..tables import each
 from .driver_runs import DATA
 
 pytestmark = pytest.mark.stan
@@ -52,7 +53,7 @@ def refused(program, folder: Path, arguments: str, message: str):
     return done
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "message"),
     [
         ("data file=good.json", rf"A method must be specified!\n{UNPARSED}"),
@@ -88,7 +89,7 @@ def test_arguments_that_cannot_be_read(bernoulli, folder, arguments, message):
     assert done.stderr.endswith(UNPARSED + "\n")
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "message"),
     [
         ("sample data file=none.json", 'Can\'t open specified file, "none.json"\n'),
@@ -147,7 +148,7 @@ def test_initial_values_that_all_fail(compiled, folder):
     assert "Initialization between (-2, 2) failed after 100 attempts." in done.stderr
 
 
-@pytest.mark.parametrize("arguments", ["help", "help-all", "info", "sample help"])
+@each("arguments", ["help", "help-all", "info", "sample help"])
 def test_questions_are_answered(bernoulli, folder, arguments):
     done = call(bernoulli, folder, arguments)
     assert (done.returncode, done.stderr) == (0, "")
@@ -185,7 +186,7 @@ def test_the_last_of_repeated_arguments_wins(bernoulli, folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
+@each(
     ("arguments", "variable", "message"),
     [
         ("num_threads=3", "2", "STAN_NUM_THREADS= 2 but argument num_threads= 3."),
@@ -202,7 +203,7 @@ def test_thread_counts_that_disagree(compiled, folder, arguments, variable, mess
     assert message in done.stderr
 
 
-@pytest.mark.parametrize(
+@each(
     ("choice", "line"),
     [
         ("variational algorithm=meanfield", "      meanfield"),

@@ -171,6 +171,7 @@ def test_hierarchical_gaussian_process_has_the_density_of_its_covariances(rng):
     assert_log_density(known("gaussian_process"), data, log_density, points)
 
 
+@pytest.mark.slow
 def test_integer_quantities_stay_integers():
     data = {"N": 20, "successes": 6}
     model = known("counts")

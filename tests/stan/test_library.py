@@ -17,6 +17,8 @@ from onebasin.stan.home.toolchain import find_toolchain
 from onebasin.stan.interface import _FUNCTIONS
 from onebasin.stan.library import StanLibrary, open_library
 
+from ..tables import each
+
 PROGRAMS = Path(__file__).parent / "programs"
 DATA = {"N": 5, "y": [1, 0, 1, 1, 0]}
 
@@ -33,8 +35,8 @@ def log_density(point: np.ndarray, *, propto: bool, jacobian: bool) -> np.ndarra
     return value + (np.log(theta * (1 - theta)) if jacobian else 0)
 
 
-@pytest.mark.parametrize("jacobian", [True, False])
-@pytest.mark.parametrize("propto", [True, False])
+@each("jacobian", [True, False])
+@each("propto", [True, False])
 def test_log_density_and_gradient_are_the_closed_form(library, rng, propto, jacobian):
     flags = {"propto": propto, "jacobian": jacobian}
     points = rng.normal(size=(3, 4, 1))

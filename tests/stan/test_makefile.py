@@ -11,6 +11,8 @@ import pytest
 
 from onebasin.stan.home.directory import Home
 
+from ..tables import each
+
 pytestmark = pytest.mark.stan
 
 HEADER_PROGRAM = """
@@ -58,7 +60,7 @@ def test_the_version_is_that_of_the_wheel(own_home):
     )
 
 
-@pytest.mark.parametrize("option", ["STAN_OPENCL", "STAN_MPI"])
+@each("option", ["STAN_OPENCL", "STAN_MPI"])
 def test_what_is_not_there_is_refused(own_home, option):
     done = make(own_home, f"{option}=true", "build")
     assert done.returncode != 0

@@ -4,7 +4,6 @@ import json
 import re
 
 import numpy as np
-import pytest
 
 from onebasin import BayesianNetwork, Categorical, Gaussian, Network, NormalPrior, Parametrisation
 from onebasin.models import ACTIVATIONS
@@ -21,6 +20,8 @@ from onebasin.stan.network import (
     variable_names,
 )
 from onebasin.stan.program import definition
+
+from ..tables import each
 
 INCLUDE = re.compile(r"#include (\S+)")
 
@@ -51,7 +52,7 @@ def declared(path):
     return {line.rstrip(";").split()[-1] for line in lines if line.endswith(";")}
 
 
-@pytest.mark.parametrize(
+@each(
     ("likelihood", "out_dim", "file"),
     [(Gaussian(), 2, "regression.stan"), (Categorical(), 3, "classification.stan")],
 )
@@ -136,8 +137,8 @@ def test_draws_without_biases_and_noise():
     np.testing.assert_array_equal(draws["W1"], [[0, 2, 4], [1, 3, 5]])
 
 
-@pytest.mark.parametrize("weights", WEIGHTS)
-@pytest.mark.parametrize("likelihood", [Gaussian(), Gaussian(noise_sd=1.0)], ids=["sigma", "known"])
+@each("weights", WEIGHTS)
+@each("likelihood", [Gaussian(), Gaussian(noise_sd=1.0)], ids=["sigma", "known"])
 def test_unpacking_undoes_packing(rng, weights, likelihood):
     target = conditioned(Network(3, (4, 2)), likelihood, (weights, "ordered"))
     fewer = int(weights == "givens")

@@ -7,6 +7,8 @@ import pytest
 from onebasin.stan import output
 from onebasin.stan.home.errors import StanRunError
 
+from ..tables import each
+
 HEADER = "lp__,accept_stat__,x,m.1.1,m.2.1,m.1.2,m.2.2\n"
 TIMES = "# \n#  Elapsed Time: 0.25 seconds (Warm-up)\n#                0.5 seconds (Sampling)\n"
 
@@ -18,7 +20,7 @@ def write(path, rows):
     path.write_text("# stan_version_major = 2\n" + HEADER + "".join(lines) + TIMES)
 
 
-@pytest.mark.parametrize("rows", [0, 1, 9, 10, 11, 35])
+@each("rows", [0, 1, 9, 10, 11, 35])
 def test_rows_read_in_pieces_are_those_read_at_once(tmp_path, monkeypatch, rows):
     write(tmp_path / "draws.csv", rows)
     monkeypatch.setattr(output, "_CHUNK", 70)
@@ -54,7 +56,7 @@ def test_a_file_cut_anywhere_keeps_the_rows_that_are_whole(tmp_path):
             np.testing.assert_array_equal(found.variables["m"], whole.variables["m"][:rows])
 
 
-@pytest.mark.parametrize("ruin", [b"\0" * 40 + b"\n", b"1,2,3\n", b"\0" * 40])
+@each("ruin", [b"\0" * 40 + b"\n", b"1,2,3\n", b"\0" * 40])
 def test_what_a_machine_that_went_down_has_left_is_cut_off(tmp_path, ruin):
     path = tmp_path / "draws.csv"
     write(path, 5)

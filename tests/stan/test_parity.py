@@ -8,7 +8,7 @@ would take several times as long to compile as the models take to run.
 
 import json
 import subprocess
-from itertools import product
+from itertools import cycle, product
 
 import jax
 import jax.numpy as jnp
@@ -24,6 +24,8 @@ from onebasin.models.networks.parametrisation import BIASES, WEIGHTS
 from onebasin.stan.compile import compile_program
 from onebasin.stan.network import PROGRAMS, pack_unconstrained, unpack_gradient
 from onebasin.stan.program import definition, write_data
+
+from ..tables import covering, each
 
 pytestmark = pytest.mark.stan
 
@@ -143,51 +145,79 @@ def check_parity(programs, model, folder):
         )
 
 
-@pytest.mark.parametrize("skip", [None, "orthogonal"], ids=["plain", "skip"])
-@pytest.mark.parametrize("depth", HIDDEN)
-@pytest.mark.parametrize("likelihood", LIKELIHOODS)
-@pytest.mark.parametrize("parts", list(product(WEIGHTS, BIASES)), ids="-".join)
-def test_parity_of_every_combination(programs, tmp_path, parts, likelihood, depth, skip):
-    model = network(HIDDEN[depth], likelihood, parts=parts, skip=skip)
-    check_parity(programs, model, tmp_path)
+AXES = {
+    "weights": WEIGHTS,
+    "biases": ("none", *BIASES),
+    "likelihood": tuple(LIKELIHOODS),
+    "depth": tuple(HIDDEN),
+    "skip": (None, "orthogonal"),
+}
 
 
-@pytest.mark.parametrize("skip", [None, "orthogonal"], ids=["plain", "skip"])
-@pytest.mark.parametrize("activation", sorted(set(ACTIVATIONS) - {"relu"}))
+def combined(weights, biases, likelihood, depth, skip):
+    options = {"biases": False} if biases == "none" else {}
+    parts = (weights,) if biases == "none" else (weights, biases)
+    return network(HIDDEN[depth], likelihood, parts=parts, skip=skip, **options)
+
+
+CHOSEN = covering(AXES, 3)
+
+
+@each("row", CHOSEN, ids=lambda row: "-".join(map(str, row.values())))
+def test_parity_of_combinations_that_cover_any_three_choices(programs, tmp_path, row):
+    check_parity(programs, combined(**row), tmp_path)
+
+
+@pytest.mark.slow
+@each("row", list(product(*AXES.values())), ids=lambda row: "-".join(map(str, row)))
+def test_parity_of_every_combination(programs, tmp_path, row):
+    check_parity(programs, combined(*row), tmp_path)
+
+
+# What the combinations leave out: other activations, a plain sum, a scale a layer, unusual sizes.
+
+
+@each(
+    ("activation", "skip"),
+    list(zip(sorted(set(ACTIVATIONS) - {"relu"}), cycle((None, "orthogonal")), strict=False)),
+)
 def test_parity_of_every_activation(programs, tmp_path, activation, skip):
     model = network(parts=("free", "ordered"), activation=activation, skip=skip)
     check_parity(programs, model, tmp_path)
 
 
-@pytest.mark.parametrize("chart", CHARTS)
-@pytest.mark.parametrize("activation", ["identity", "leaky_relu"])
+@each(("activation", "chart"), list(zip(cycle(("identity", "leaky_relu")), CHARTS, strict=False)))
 def test_parity_of_unit_columns_with_other_activations(programs, tmp_path, activation, chart):
     check_parity(programs, network(parts=(chart,), activation=activation), tmp_path)
 
 
-@pytest.mark.parametrize("likelihood", LIKELIHOODS)
-@pytest.mark.parametrize("weights", WEIGHTS)
-def test_parity_without_biases(programs, tmp_path, weights, likelihood):
-    model = network(likelihood=likelihood, parts=(weights,), biases=False)
-    check_parity(programs, model, tmp_path)
-
-
-@pytest.mark.parametrize("depth", HIDDEN)
-@pytest.mark.parametrize("likelihood", ["unknown-noise", "known-noise"])
-@pytest.mark.parametrize("biases", ["none", *BIASES])
+@each(
+    ("biases", "likelihood", "depth"),
+    [
+        tuple(row.values())
+        for row in covering(
+            {
+                "biases": ("none", *BIASES),
+                "likelihood": ("unknown-noise", "known-noise"),
+                "depth": tuple(HIDDEN),
+            },
+            2,
+        )
+    ],
+)
 def test_parity_of_a_plain_sum(programs, tmp_path, biases, likelihood, depth):
     options = {"biases": False} if biases == "none" else {"parts": ("free", biases)}
     model = network(HIDDEN[depth], likelihood, readout="sum", **options)
     check_parity(programs, model, tmp_path)
 
 
-@pytest.mark.parametrize("parts", list(product(WEIGHTS, BIASES)), ids="-".join)
+@each("parts", list(zip(WEIGHTS, cycle(BIASES), strict=False)))
 def test_parity_with_a_prior_scale_a_layer(programs, tmp_path, parts):
     prior = NormalPrior((0.5, 1.5, 3.0), (2.0, 0.3, 0.7))
     check_parity(programs, network(parts=parts, prior=prior), tmp_path)
 
 
-@pytest.mark.parametrize("chart", CHARTS)
+@each("chart", CHARTS)
 def test_parity_of_two_inputs(programs, tmp_path, chart):
     # No latitudes at all in the first layer.
     model = BayesianNetwork(Network(2, (3,)), parametrisation=Parametrisation(chart))

@@ -13,8 +13,19 @@ import pytest
 from onebasin.base.errors import RunCancelled
 from onebasin.base.processes.children import KEPT_BYTES, Console, run_guarded, started
 
+from ..tables import each
+
 FAMILY = "sh -c 'echo $$ >> pids; sleep 300; true' & echo $$ >> pids; wait"
 """A program, the program that it starts, and that one's own."""
+
+# Under `nohup` the tests ignore SIGHUP, and so would every process that they start.
+GUARD = """
+import signal, sys
+from pathlib import Path
+from onebasin.base.processes.children import run_guarded
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+run_guarded(sys.argv[1:], folder=Path('.'))
+"""
 
 
 def shell(text):
@@ -50,25 +61,17 @@ def gone(pids):
     return wait_for(lambda: not any(is_running(pid) for pid in pids), seconds=2.0)
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
+@each("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
 def test_programs_end_with_the_process_that_started_them(tmp_path, number):
-    code = (
-        "import sys; from pathlib import Path; from onebasin.base.processes.children import run_guarded;"
-        "run_guarded(sys.argv[1:], folder=Path('.'))"
-    )
-    with subprocess.Popen([sys.executable, "-c", code, *shell(FAMILY)], cwd=tmp_path) as parent:
+    with subprocess.Popen([sys.executable, "-c", GUARD, *shell(FAMILY)], cwd=tmp_path) as parent:
         pids = family(tmp_path)
         parent.send_signal(number)
     assert gone(pids)
 
 
 def test_programs_end_with_the_process_group_of_their_parent(tmp_path):
-    code = (
-        "import sys; from pathlib import Path; from onebasin.base.processes.children import run_guarded;"
-        "run_guarded(sys.argv[1:], folder=Path('.'))"
-    )
     with subprocess.Popen(
-        [sys.executable, "-c", code, *shell(FAMILY)], cwd=tmp_path, start_new_session=True
+        [sys.executable, "-c", GUARD, *shell(FAMILY)], cwd=tmp_path, start_new_session=True
     ) as parent:
         pids = family(tmp_path)
         os.killpg(parent.pid, signal.SIGKILL)

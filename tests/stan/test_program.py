@@ -10,8 +10,10 @@ from onebasin.stan.home.errors import StanDataError, StanProgramError
 from onebasin.stan.program import stan_program
 from onebasin.stan.translation import ProgramInfo
 
+from ..tables import each
 
-@pytest.mark.parametrize(
+
+@each(
     ("name", "dims", "words"),
     [
         ("draw", {}, r"`any\.stan` has a variable draw, which is the name of an axis"),
@@ -41,7 +43,7 @@ def test_a_tuple_is_refused_before_a_run(tmp_path, monkeypatch):
         program.make_ready(program.stan_program(tmp_path / "any.stan"), tmp_path)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "message"),
     [
         ("[[1], [2, 3]]", "rows of unlike lengths in b"),

@@ -19,6 +19,7 @@ import pytest
 from onebasin.stan.compile import compile_program
 from onebasin.stan.home.directory import Home
 
+from ..tables import each
 from .driver_runs import DATA
 
 pytestmark = [
@@ -78,7 +79,7 @@ def test_nuts_gives_the_published_draws(example):
     assert [f"{value:.6f}" for value in e_bfmi] == ["1.114870", "1.030279"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("inits", "published"),
     [
         (
@@ -143,21 +144,13 @@ def test_pathfinder_gives_the_published_paths_and_draws(example):
 # Rows of files that cmdstanpy keeps for its own tests (`test/data`), recorded in July and August 2026
 
 
-ROSENBROCK = """
-parameters { real x; real y; }
-model { target += -(pow(1 - x, 2) + 100 * pow(y - pow(x, 2), 2)); }
-"""
-
-
 def body(path: str) -> list[str]:
     return [line for line in Path(path).read_text().splitlines() if not line.startswith("#")]
 
 
-def test_optimum_and_laplace_draws_are_those_of_2_39(cmdstan_home, tmp_path):
+def test_optimum_and_laplace_draws_are_those_of_2_39(compiled):
     """`laplace/rosenbrock_opt.csv` and `laplace/rosenbrock_laplace.csv`: CmdStan 2.39.0, seed 1234."""
-    source = tmp_path / "rosenbrock.stan"
-    source.write_text(ROSENBROCK)
-    model, _ = compile_program(source)
+    model = compiled("rosenbrock")
     mode = model.optimize(seed=1234, jacobian=True)
     written = Path(mode.runset.csv_files[0])
     assert body(written)[1:] == ["-5.7541452e-12,31,0.99999769,0.99999532"]

@@ -9,10 +9,12 @@ from onebasin.stan import stan_program
 from onebasin.stan.groups import Roles, check_roles, find_roles
 from onebasin.stan.home.errors import StanDataError, StanProgramError
 
+from ..tables import each
+
 DATA = {"N": np.array(4), "x": np.zeros(4), "y": np.zeros(4), "w": np.zeros((4, 2))}
 
 
-@pytest.mark.parametrize(
+@each(
     ("shapes", "terms", "replicated", "observed"),
     [
         ({"log_lik": (4,), "y_rep": (4,)}, {"y": "log_lik"}, {"y": "y_rep"}, ("y",)),

@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from onebasin.stan.compile import compile_program
-
+from ..tables import each
 from .csv_chains import as_table, call, config, summary, summary_csv, write_chains
 from .driver_runs import GAUSS, Rows, sample
 
@@ -20,22 +19,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:The 'float_precision' argument is deprecated"),
 ]
 
-SHAPES = """
-parameters {
-  matrix[2, 3] m;
-  array[2] vector[2] a;
-  real<lower=0> tau;
-}
-transformed parameters {
-  tuple(real, array[2] vector[2]) pair = (tau, {[tau, a[1, 1]]', a[2]});
-  array[2] tuple(real, vector[2]) pairs = {(tau, a[1]), (2, a[2])};
-}
-model {
-  to_vector(m) ~ normal(0, 1);
-  for (i in 1 : 2) a[i] ~ student_t(4, i, 2);
-  tau ~ exponential(1);
-}
-"""
 # The columns of the draws, whose first index runs fastest; their names; the rows of the summary.
 COLUMNS = """
 m.1.1 m.2.1 m.1.2 m.2.2 m.1.3 m.2.3 a.1.1 a.2.1 a.1.2 a.2.2 tau
@@ -56,11 +39,8 @@ STATISTICS = "Mean MCSE StdDev MAD 2.5% 50% 99% ESS_bulk ESS_tail ESS_bulk/s R_h
 
 
 @pytest.fixture(scope="module")
-def shapes(own_home, tmp_path_factory) -> cmdstanpy.CmdStanMCMC:
-    source = tmp_path_factory.mktemp("shapes") / "shapes.stan"
-    source.write_text(SHAPES)
-    model, _ = compile_program(source)
-    return sample(model, data=None, chains=4, iter_sampling=500, sig_figs=17)
+def shapes(own_home, compiled) -> cmdstanpy.CmdStanMCMC:
+    return sample(compiled("shapes"), data=None, chains=4, iter_sampling=500, sig_figs=17)
 
 
 def draws_of(fit: cmdstanpy.CmdStanMCMC) -> dict[str, np.ndarray]:
@@ -176,7 +156,7 @@ def test_a_program_without_parameters_has_no_warmup(own_home, tmp_path):
     assert summary(own_home, tmp_path, path).loc["z", "Mean"] == 2
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "names"),
     [
         ([], ["5%", "50%", "95%"]),
@@ -195,7 +175,7 @@ def test_percentiles_are_as_asked_for(own_home, tmp_path, arguments, names):
     assert_rows(table.loc[["x"]], {"x": x}, [float(name[:-1]) for name in names])
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "text"),
     [([], "0.333333"), (["-s", "3"], "0.333"), (["--sig_figs=12"], "0.333333333333")],
 )
@@ -205,7 +185,7 @@ def test_digits_are_as_asked_for(own_home, tmp_path, arguments, text):
     assert line.split(",")[:2] == ['"x"', text]
 
 
-@pytest.mark.parametrize(
+@each(
     ("wanted", "names"),
     [
         (["x"], ["x"]),
@@ -263,7 +243,7 @@ def test_the_console_shows_what_the_file_has(own_home, tmp_path):
         np.testing.assert_allclose([float(word) for word in row[1:]], exact, rtol=0.051)
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "text"),
     [
         # As in tables that CmdStan printed.
@@ -311,7 +291,7 @@ def test_autocorrelations_are_those_of_the_chain(own_home, tmp_path):
 # Other methods
 
 
-@pytest.mark.parametrize(
+@each(
     ("facts", "lines", "sampler"),
     [
         (
@@ -358,7 +338,7 @@ def test_a_file_that_exists_is_not_overwritten(own_home, tmp_path):
     assert mine.read_text() == "mine"
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "message"),
     [
         (["--percentiles=50,5"], '--percentiles: "50,5" is not allowed; it has to be a list'),

@@ -5,11 +5,12 @@ import pickle
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 from numpyro.distributions import biject_to
 from scipy import stats
 
 from onebasin.models.transforms.distributions import UNIT_COLUMN_CHARTS, OrderedNormal, UnitColumns
+
+from ...tables import each
 
 
 def test_ordered_normal_of_two_is_normalised():
@@ -58,9 +59,7 @@ def test_ordered_normal_keeps_leading_axes_and_tells_sorted_from_unsorted():
     assert not prior.support(b[0, 0, ::-1])
 
 
-@pytest.mark.parametrize(
-    ("dim", "area"), [(2, 2 * np.pi), (3, 4 * np.pi), (4, 2 * np.pi**2), (5, 8 * np.pi**2 / 3)]
-)
+@each(("dim", "area"), [(2, 2 * np.pi), (3, 4 * np.pi), (4, 2 * np.pi**2), (5, 8 * np.pi**2 / 3)])
 def test_unit_columns_density_is_one_over_the_area(dim, area):
     prior = UnitColumns(dim, 3, "givens")
     w = prior.sample(jax.random.key(0), (2, 6))
@@ -78,7 +77,7 @@ def test_unit_columns_are_normalised_in_the_givens_chart():
     np.testing.assert_allclose(density.sum() * (axis[1] - axis[0]) ** 2, 1, rtol=1e-8)
 
 
-@pytest.mark.parametrize("dim", [2, 3, 50])
+@each("dim", [2, 3, 50])
 def test_unit_columns_draws_are_uniform(dim):
     w = np.asarray(UnitColumns(dim, 2, "unit_vector").sample(jax.random.key(0), (3000,)))
     np.testing.assert_allclose(np.sum(w**2, -2), 1, rtol=1e-10)
@@ -88,7 +87,7 @@ def test_unit_columns_draws_are_uniform(dim):
         assert abs(np.mean(w[:, -1, column] > 0) - 0.5) < 5 * np.sqrt(0.25 / 3000)
 
 
-@pytest.mark.parametrize("chart", UNIT_COLUMN_CHARTS)
+@each("chart", UNIT_COLUMN_CHARTS)
 def test_unit_columns_carry_their_chart(chart):
     prior = UnitColumns(4, 2, chart)
     assert prior.support is UNIT_COLUMN_CHARTS[chart]

@@ -18,6 +18,8 @@ from onebasin.models.transforms.transforms import (
     UnconstrainedGivensTransform,
 )
 
+from ...tables import each
+
 CONCENTRATION = 20.0
 GIVENS, SEAMLESS = UnconstrainedGivensTransform(), SeamlessGivensTransform()
 
@@ -82,9 +84,8 @@ def draws(chart, start):
     return np.asarray(mcmc.get_samples(group_by_chain=True)["w"])[:, :, 1, 0]
 
 
-@pytest.mark.parametrize(
-    ("chart", "transform"), [("givens", GIVENS), ("givens_seamless", SEAMLESS)]
-)
+@pytest.mark.slow
+@each(("chart", "transform"), [("givens", GIVENS), ("givens_seamless", SEAMLESS)])
 def test_chains_agree_without_the_seam_alone(chart, transform):
     sides = np.array([-1, 1, -1, 1]) * (np.pi - 0.3)
     start = transform._inverse(jnp.stack([on_circle(side) for side in sides]))

@@ -15,6 +15,8 @@ from onebasin.models.transforms.transforms import (
     UnitVectorTransform,
 )
 
+from ...tables import each
+
 DRAWS, THIN, COLUMNS = 4000, 4, 2
 
 
@@ -31,7 +33,8 @@ def prior_draws():
     return mcmc.get_samples()
 
 
-@pytest.mark.parametrize("chart", UNIT_COLUMN_CHARTS)
+@pytest.mark.slow
+@each("chart", UNIT_COLUMN_CHARTS)
 def test_columns_are_uniform_without_data(prior_draws, chart):
     w = np.asarray(prior_draws[chart])
     assert w.shape == (DRAWS // THIN, 3, COLUMNS)
@@ -122,8 +125,8 @@ CHARTS = {
 }
 
 
-@pytest.mark.parametrize("dim", RULES)
-@pytest.mark.parametrize("name", CHARTS)
+@each("dim", RULES)
+@each("name", CHARTS)
 def test_charts_give_the_same_evidence_and_posterior_moments(name, dim):
     nodes, weights = RULES[dim]["exact"]
     p = np.exp(np.asarray(log_likelihood(jnp.asarray(nodes.T)))) * weights

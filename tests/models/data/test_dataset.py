@@ -9,6 +9,8 @@ import pytest
 
 from onebasin.models.data import Dataset, Standardiser, load_data
 
+from ...tables import each
+
 
 def regression(**changes):
     fields = {
@@ -55,7 +57,7 @@ def test_dataset_leaves_the_callers_array_writeable():
 
 
 @pytest.mark.usefixtures("unchecked")
-@pytest.mark.parametrize(
+@each(
     ("changes", "message"),
     [
         ({"task": "ranking"}, "`task` is 'ranking'; it must be one of"),
@@ -78,7 +80,7 @@ def test_dataset_refuses_bad_regression_data(changes, message):
 
 
 @pytest.mark.usefixtures("unchecked")
-@pytest.mark.parametrize(
+@each(
     ("changes", "message"),
     [
         ({"y": np.array([0, 1])}, r"`y` has shape \(2,\)"),

@@ -10,6 +10,8 @@ from onebasin.models.data import CorruptDataError, MissingDataError, load_data
 from onebasin.models.data.idx import read_idx
 from onebasin.models.data.uci import read_table
 
+from ...tables import each
+
 YACHT_ROW = "-2.3 0.568 4.78 3.99 3.17 0.125 0.11"
 
 
@@ -49,7 +51,7 @@ def test_read_idx_keeps_shape_and_order(tmp_path):
     np.testing.assert_array_equal(values, [[[0, 1, 2]], [[3, 128, 255]]])
 
 
-@pytest.mark.parametrize(
+@each(
     ("content", "message"),
     [
         (b"", r"starts with the bytes \(none\)"),
@@ -68,7 +70,7 @@ def test_read_idx_refuses_what_is_not_such_a_file(tmp_path, content, message):
         read_idx(path, num_axes=1)
 
 
-@pytest.mark.parametrize("broken", ["cut", "plain", "flipped"])
+@each("broken", ["cut", "plain", "flipped"])
 def test_read_idx_refuses_broken_compression(tmp_path, broken):
     whole = gzip.compress(idx_bytes((200,), bytes(range(200))))
     middle = len(whole) // 2
@@ -154,7 +156,7 @@ def test_airfoil_has_five_inputs(tmp_path):
     assert dataset.y[0, 0] == 126.201
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "message"),
     [
         ("1 2 3\n1 2\n", "line 2: 2 columns; every row must have 3"),

@@ -15,6 +15,8 @@ from onebasin.models.data import (
     standardise,
 )
 
+from ...tables import each
+
 
 @pytest.fixture(scope="module")
 def boston() -> Dataset:
@@ -61,7 +63,7 @@ def test_split_takes_the_fraction_asked_for(boston):
     assert split(boston, test_fraction=0.5, seed=0).test.num_obs == 253
 
 
-@pytest.mark.parametrize("fraction", [0, 1, -0.1, 1.5, float("nan")])
+@each("fraction", [0, 1, -0.1, 1.5, float("nan")])
 def test_split_refuses_a_fraction_outside_0_to_1(boston, fraction):
     with pytest.raises(ValueError, match=r"`test_fraction` is .* must lie between 0 and 1"):
         split(boston, test_fraction=fraction, seed=0)

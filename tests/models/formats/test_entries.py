@@ -1,12 +1,13 @@
 """Names of columns and the arrays that they are entries of."""
 
 import numpy as np
-import pytest
 
 from onebasin.posteriors.entries import bracketed, dotted, gather, split
 
+from ...tables import each
 
-@pytest.mark.parametrize(
+
+@each(
     ("name", "found"),
     [
         ("mu", ("mu", ())),
@@ -47,7 +48,7 @@ def test_places_that_leave_gaps_stay_scalars():
     assert all(entries.shape == () for entries in found.values())
 
 
-@pytest.mark.parametrize("spell", [dotted, bracketed])
+@each("spell", [dotted, bracketed])
 def test_names_that_are_written_are_read(spell):
     names = [*spell("L", (2, 3)), *spell("mu", ())]
     found = gather(names)

@@ -13,6 +13,8 @@ from onebasin.inference.runs.posterior import open_posterior, save
 from onebasin.posteriors.adopt import adopted
 from onebasin.posteriors.naming import grouped, stem
 
+from ...tables import each
+
 DIMS = ("chain", "draw")
 
 
@@ -29,7 +31,7 @@ def refusal(path):
     return str(caught.value)
 
 
-@pytest.mark.parametrize("version", [2, 3])
+@each("version", [2, 3])
 def test_stores_of_either_format_are_read(posterior, tmp_path, version):
     tree = xr.DataTree.from_dict({"posterior": posterior})
     tree.to_zarr(tmp_path / "run.zarr", zarr_format=version, consolidated=False)
@@ -85,7 +87,7 @@ def test_posteriordbs_draws_are_read(tmp_path):
     assert open_posterior(tmp_path / "one.json").posterior.x.shape == (1, 3, 2)
 
 
-@pytest.mark.parametrize(
+@each(
     ("said", "says"),
     [
         ("{", "is no JSON that can be read"),

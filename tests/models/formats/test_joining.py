@@ -14,6 +14,8 @@ from onebasin.base.errors import PosteriorFileError
 from onebasin.base.files import pieces
 from onebasin.models.symmetry.evidence import Evidence
 
+from ...tables import each
+
 
 def run(
     seed: int, *, chains: int = 1, draws: int = 20, part: int = 2, **attrs: object
@@ -52,7 +54,7 @@ def files(tmp_path):
     return [ob.save(tree, tmp_path / f"{name}.nc") for name, tree in runs.items()]
 
 
-@pytest.mark.parametrize("lazy", [False, True])
+@each("lazy", [False, True])
 def test_chains_stand_in_the_order_of_the_files(files, lazy):
     tree = ob.open_posterior(files, lazy=lazy)
     mu = [ob.open_posterior(path).posterior["mu"].values for path in files]
@@ -103,7 +105,7 @@ def test_diagnose_takes_several_files_and_a_store_among_them(files, tmp_path):
     assert ob.diagnose([*files, store]).num_chains == 5
 
 
-@pytest.mark.parametrize(
+@each(
     ("other", "says"),
     [
         (run(1), "holds a chain of .*one.nc once more: give every run a seed"),

@@ -13,6 +13,8 @@ from onebasin.base.files.locks import locked
 from onebasin.inference.runs.posterior import open_posterior, save
 from onebasin.posteriors import writing
 
+from ...tables import each
+
 WHOLE = ("run.nc", "run.zarr", "run.zarr.zip", "run")
 DRAWS = ("run.csv", "run.json", "run.json.zip")
 
@@ -49,8 +51,8 @@ def tree(rng):
     return tree
 
 
-@pytest.mark.parametrize("name", WHOLE)
-@pytest.mark.parametrize("lazy", [False, True])
+@each("name", WHOLE)
+@each("lazy", [False, True])
 def test_formats_of_arrays_hold_everything(tree, tmp_path, name, lazy, caplog):
     again = open_posterior(save(tree, tmp_path / name), lazy=lazy)
     xr.testing.assert_identical(again.load(), tree)
@@ -58,7 +60,7 @@ def test_formats_of_arrays_hold_everything(tree, tmp_path, name, lazy, caplog):
     assert not caplog.records
 
 
-@pytest.mark.parametrize("name", DRAWS)
+@each("name", DRAWS)
 def test_formats_of_draws_hold_their_values(tree, tmp_path, name, caplog):
     with caplog.at_level(logging.WARNING, "onebasin"):
         again = open_posterior(save(tree, tmp_path / name))
@@ -112,7 +114,7 @@ def test_a_table_of_r_is_read(tmp_path):
     np.testing.assert_array_equal(found.a.values[1, :, 0], [1, 3, 5, 7, 9])
 
 
-@pytest.mark.parametrize("name", [*WHOLE, *DRAWS])
+@each("name", [*WHOLE, *DRAWS])
 def test_what_is_there_is_replaced_by_force_alone(tree, tmp_path, name):
     path = save(tree, tmp_path / name)
     with pytest.raises(PosteriorFileError, match="which exists"):
@@ -123,7 +125,7 @@ def test_what_is_there_is_replaced_by_force_alone(tree, tmp_path, name):
     assert [each.name for each in tmp_path.iterdir()] == [name]
 
 
-@pytest.mark.parametrize("name", [*WHOLE, *DRAWS])
+@each("name", [*WHOLE, *DRAWS])
 def test_a_write_that_fails_leaves_what_was_there(tree, tmp_path, name, monkeypatch):
     path = save(tree, tmp_path / name)
 
@@ -168,14 +170,14 @@ def test_a_store_has_one_writer_at_a_time(tree, tmp_path):
         save(tree, path, force=True)
 
 
-@pytest.mark.parametrize("name", ["run.pkl", "run.xyz", "run.2"])
+@each("name", ["run.pkl", "run.xyz", "run.2"])
 def test_an_unknown_suffix_is_refused(tree, tmp_path, name):
     with pytest.raises(ValueError, match=r"names no format that is written: end it in one of \.nc"):
         save(tree, tmp_path / name)
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("name", ["run.zarr", "run.zarr.zip", *DRAWS])
+@each("name", ["run.zarr", "run.zarr.zip", *DRAWS])
 def test_complex_numbers_are_refused(tree, tmp_path, name):
     tree["posterior"] = tree.posterior.to_dataset().assign(z=tree.posterior.tau * 1j)
     with pytest.raises(ValueError, match="cannot hold the complex numbers of `z`"):

@@ -10,6 +10,7 @@ from onebasin.base.errors import PosteriorFileError
 from onebasin.inference.runs.posterior import open_posterior
 from onebasin.posteriors import csv_blocks
 
+from ...tables import each
 from . import chains
 
 
@@ -75,8 +76,8 @@ def test_warmup_of_a_run_that_did_not_adapt_is_left_out(tmp_path):
     assert open_posterior(path).posterior.sizes["draw"] == 40
 
 
-@pytest.mark.parametrize("numbers", [1, 25, 70, 10**6])
-@pytest.mark.parametrize("lazy", [False, True])
+@each("numbers", [1, 25, 70, 10**6])
+@each("lazy", [False, True])
 def test_blocks_are_what_is_read_at_once(tmp_path, monkeypatch, numbers, lazy):
     paths = chains.write(tmp_path, keep_warmup=True)
     whole = open_posterior(paths)
@@ -164,7 +165,7 @@ def refusal(*paths) -> str:
 WHOLE = chains.text()
 
 
-@pytest.mark.parametrize(
+@each(
     ("content", "says"),
     [
         ("", "holds no draws"),
@@ -195,7 +196,7 @@ def test_bytes_that_are_no_text_are_refused(tmp_path):
     assert "is no text" in refusal(tmp_path / "bad.csv")
 
 
-@pytest.mark.parametrize(
+@each(
     ("other", "says"),
     [
         (chains.text(2, model="other"), "is of the model other"),

@@ -3,12 +3,13 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 from onebasin.models import ACTIVATIONS
 
+from ...tables import each
+
 Z = jnp.array([-3.0, -0.4, 0.7, 5.0])
-every = pytest.mark.parametrize("activation", ACTIVATIONS.values(), ids=ACTIVATIONS.keys())
+every = each("activation", ACTIVATIONS.values(), ids=ACTIVATIONS.keys())
 
 
 @every

@@ -7,6 +7,8 @@ from scipy import special
 
 from onebasin.models import ACTIVATIONS, Network
 
+from ...tables import each
+
 FORMULAS = {
     "identity": lambda z: z,
     "relu": lambda z: np.maximum(z, 0),
@@ -56,23 +58,23 @@ def check_forward(network, rng):
     np.testing.assert_allclose(out, by_hand(network, weights, x), rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize("skip", [None, "orthogonal"])
-@pytest.mark.parametrize("depth", HIDDEN)
+@each("skip", [None, "orthogonal"])
+@each("depth", HIDDEN)
 def test_forward_pass_is_equation_7(rng, depth, skip):
     check_forward(Network(3, HIDDEN[depth], 2, "tanh", skip=skip), rng)
 
 
-@pytest.mark.parametrize("activation", ACTIVATIONS)
+@each("activation", ACTIVATIONS)
 def test_forward_pass_of_every_activation(rng, activation):
     check_forward(Network(3, (4, 2), 1, activation, skip="orthogonal"), rng)
 
 
-@pytest.mark.parametrize("skip", [None, "orthogonal"])
+@each("skip", [None, "orthogonal"])
 def test_forward_pass_without_biases(rng, skip):
     check_forward(Network(3, (4, 2), 2, biases=False, skip=skip), rng)
 
 
-@pytest.mark.parametrize("biases", [True, False])
+@each("biases", [True, False])
 def test_forward_pass_of_a_plain_sum(rng, biases):
     check_forward(Network(3, (4, 2), biases=biases, readout="sum"), rng)
 
@@ -139,7 +141,7 @@ def test_sizes_of_numpy_become_pythons():
 
 
 @pytest.mark.usefixtures("unchecked")
-@pytest.mark.parametrize(
+@each(
     ("options", "message"),
     [
         ({"in_dim": 0}, "`in_dim` must be a whole number, at least 1; got 0"),

@@ -18,6 +18,8 @@ from onebasin.inference.runs.posterior import build
 from onebasin.posteriors.network_groups import network_groups
 from onebasin.posteriors.view import as_view
 
+from ...tables import each
+
 MODEL = ob.BayesianNetwork(
     ob.Network(2, (4,), out_dim=2), ob.Gaussian("predicted", noise_scale=0.6)
 )
@@ -90,7 +92,7 @@ def test_predictions_are_means_and_noise(draws, tree):
     np.testing.assert_array_equal(ob.predict(MODEL, tree, X), mean)
 
 
-@pytest.mark.parametrize("noise_sd", [0.3, None])
+@each("noise_sd", [0.3, None])
 def test_constant_noise_is_given_for_every_prediction(draws, noise_sd):
     model = dataclasses.replace(MODEL, likelihood=ob.Gaussian(noise_sd))
     own = {**draws, "W2": draws["W2"][..., :2], "b2": draws["b2"][..., :2]}

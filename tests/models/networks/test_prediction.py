@@ -7,6 +7,8 @@ import xarray
 
 from onebasin.models import BayesianNetwork, Network, predict
 
+from ...tables import each
+
 MODEL = BayesianNetwork(Network(3, (4, 2), 2, "tanh", skip="orthogonal"))
 X = np.random.default_rng(1).normal(size=(6, 3))
 
@@ -16,7 +18,7 @@ def draws(rng):
     return {n: rng.normal(size=(2, 5, *s)) for n, s in MODEL.network.shapes.items()}
 
 
-@pytest.mark.parametrize("batch_size", [1, 3, 256])
+@each("batch_size", [1, 3, 256])
 def test_prediction_is_the_network_of_each_draw(draws, batch_size):
     out = predict(MODEL, draws, X, batch_size=batch_size)
     assert out.shape == (2, 5, 6, 2)
@@ -42,7 +44,7 @@ def test_prediction_keeps_nan(draws):
 
 
 @pytest.mark.usefixtures("unchecked")
-@pytest.mark.parametrize(
+@each(
     ("change", "options", "message"),
     [
         ({"W2": None}, {}, "`draws` lack W2; they hold W1, b1, b2, W3, b3"),

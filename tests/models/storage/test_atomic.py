@@ -6,6 +6,8 @@ import pytest
 
 from onebasin.base.files.atomic import replacing
 
+from ...tables import each
+
 
 @pytest.fixture
 def umask():
@@ -24,7 +26,7 @@ def test_file_takes_the_place_of_another_at_the_end(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.parametrize("error", [OSError("full"), KeyboardInterrupt()])
+@each("error", [OSError("full"), KeyboardInterrupt()])
 def test_what_breaks_off_leaves_the_old_file(tmp_path, error):
     path = tmp_path / "a.txt"
     path.write_text("old")

@@ -14,6 +14,8 @@ from onebasin.base.files.atomic import replacing
 from onebasin.base.files.leftovers import sweep, temporary_folder, unfinished, working_folder
 from onebasin.base.files.makers import Maker
 
+from ...tables import each
+
 
 @pytest.fixture(scope="module")
 def ended():
@@ -84,7 +86,7 @@ def test_a_folder_that_is_not_there_or_cannot_be_read_is_no_error(tmp_path):
     sweep(tmp_path / "file")
 
 
-@pytest.mark.parametrize("name", ["run.nc", "é" * 120 + ".nc", "x" * 252 + ".nc"])
+@each("name", ["run.nc", "é" * 120 + ".nc", "x" * 252 + ".nc"])
 def test_names_of_any_length_have_room_for_their_part(tmp_path, name, ended):
     part = left_by(ended, tmp_path / name)
     part.write_text("")

@@ -10,6 +10,8 @@ from onebasin.base.errors import InUse, NameTaken
 from onebasin.base.files.atomic import replacing
 from onebasin.base.files.outputs import check_output, claim
 
+from ...tables import each
+
 
 class Refused(Exception):
     pass
@@ -38,7 +40,7 @@ def make_link(path):
     path.symlink_to("other")
 
 
-@pytest.mark.parametrize(
+@each(
     ("make", "word"),
     [
         (Path.mkdir, "a folder"),
@@ -106,7 +108,7 @@ def test_one_claims_and_the_next_is_refused(tmp_path):
         pass
 
 
-@pytest.mark.parametrize("links", [True, False])
+@each("links", [True, False])
 def test_a_file_that_appears_meanwhile_is_left_alone(tmp_path, monkeypatch, links):
     if not links:
 

@@ -11,6 +11,8 @@ import onebasin as ob
 from onebasin.base.files.pieces import PIECE, in_pieces
 from onebasin.posteriors.writing import write_tree
 
+from ...tables import each
+
 LENGTH = 6 * PIECE // (8 * 2 * 30)
 
 
@@ -29,7 +31,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_tree(tree, tmp_path_factory.mktemp("pieces") / "run.nc")
 
 
-@pytest.mark.parametrize("name", ["again.nc", "again.zarr", "again.zarr.zip"])
+@each("name", ["again.nc", "again.zarr", "again.zarr.zip"])
 def test_what_is_read_later_arrives_as_it_was(path: Path, tmp_path: Path, name: str):
     with ob.open_posterior(path, lazy=True) as tree:
         ob.save(tree, tmp_path / name)

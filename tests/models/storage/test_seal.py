@@ -12,6 +12,8 @@ import xarray as xr
 from onebasin.base.files import netcdf, seal
 from onebasin.base.files.seal import Seal, examine, examine_json, seal_json, sealing
 
+from ...tables import each
+
 
 @pytest.fixture
 def tree():
@@ -43,9 +45,7 @@ def test_flip_of_any_byte_of_the_content_is_seen(sealed):
     assert examine(sealed) is Seal.DAMAGED
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"short", b"a foreign file, longer than any trailer of ours is"]
-)
+@each("content", [b"", b"short", b"a foreign file, longer than any trailer of ours is"])
 def test_file_without_a_seal_is_no_damaged_one(content, tmp_path):
     path = tmp_path / "file"
     path.write_bytes(content)

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-import pytest
+from ...tables import each
 
 WRITE = """
 import resource, sys
@@ -33,7 +33,7 @@ except WriteError as error:
 """
 
 
-@pytest.mark.parametrize("kind", ["netcdf", "npz", "text"])
+@each("kind", ["netcdf", "npz", "text"])
 def test_a_full_disk_is_one_error_that_names_the_file(tmp_path, kind):
     path = tmp_path / "out"
     path.write_text("old")

@@ -11,6 +11,8 @@ from onebasin.models.symmetry.blocks import Complement, Flip, from_json, to_json
 from onebasin.models.symmetry.elements import Permuted, Scaled, Swapped
 from onebasin.models.symmetry.group import Group
 
+from ...tables import each
+
 MIXTURE = {"mu": (3,), "sigma": (3,), "theta": (3,), "other": ()}
 NETWORK = {"W1": (2, 3), "b1": (3,), "W2": (3, 4), "b2": (4,), "W3": (4, 1)}
 CASES = {
@@ -48,9 +50,7 @@ CASES = {
 }
 
 
-@pytest.fixture(params=CASES)
-def group(request) -> Group:
-    return Group(*CASES[request.param])
+every_group = each("group", [Group(*case) for case in CASES.values()], ids=CASES)
 
 
 def values_of(group: Group, rng: np.random.Generator, lead=()) -> dict[str, np.ndarray]:
@@ -63,11 +63,13 @@ def assert_equal(found, expected) -> None:
         np.testing.assert_allclose(found[name], value, rtol=1e-12, atol=1e-14, err_msg=name)
 
 
+@every_group
 def test_identity_moves_nothing(group, rng):
     values = values_of(group, rng, (2, 5))
     assert_equal(group.act(group.identity((2, 5)), values), values)
 
 
+@every_group
 def test_a_product_acts_like_its_factors_one_after_the_other(group, rng):
     values = values_of(group, rng, (7,))
     first, then = group.random(rng, (7,)), group.random(rng, (7,))
@@ -75,6 +77,7 @@ def test_a_product_acts_like_its_factors_one_after_the_other(group, rng):
     assert_equal(group.act(group.compose(first, then), values), expected)
 
 
+@every_group
 def test_the_inverse_undoes(group, rng):
     values = values_of(group, rng, (7,))
     element = group.random(rng, (7,))
@@ -82,6 +85,7 @@ def test_the_inverse_undoes(group, rng):
     assert_equal(group.act(element, group.act(group.inverse(element), values)), values)
 
 
+@every_group
 def test_random_elements_move_something(group, rng):
     values = values_of(group, rng, (50,))
     moved = group.act(group.random(rng, (50,)), values)
@@ -90,6 +94,7 @@ def test_random_elements_move_something(group, rng):
         assert np.array_equal(moved[name], value) is (name not in touched)
 
 
+@every_group
 def test_each_draw_is_moved_by_its_own_element(group, rng):
     values = values_of(group, rng, (2, 3))
     element = group.random(rng, (2, 3))
@@ -103,6 +108,7 @@ def test_each_draw_is_moved_by_its_own_element(group, rng):
         assert_equal({name: value[place] for name, value in moved.items()}, one)
 
 
+@every_group
 def test_jax_arrays_are_moved_like_those_of_numpy(group, rng):
     values = values_of(group, rng, (4,))
     element = group.random(rng, (4,))
@@ -111,7 +117,7 @@ def test_jax_arrays_are_moved_like_those_of_numpy(group, rng):
     assert_equal(moved, group.act(element, values))
 
 
-@pytest.mark.parametrize(
+@each(
     ("case", "order"),
     [
         ("mixture", 6),
@@ -188,7 +194,7 @@ def test_parts_are_of_the_kind_of_their_blocks(rng):
     assert type(Group(*CASES["binary"]).random(rng)[0]) is Swapped
 
 
-@pytest.mark.parametrize(
+@each(
     ("symmetry", "message"),
     [
         (
@@ -224,7 +230,7 @@ def test_names_of_a_block_must_fit_together():
         Exchangeable({"mu": 0}, complements=("mu",))
 
 
-@pytest.mark.parametrize("case", CASES)
+@each("case", CASES)
 def test_json_keeps_every_block(case):
     symmetry = CASES[case][0]
     assert from_json(to_json(symmetry)) == symmetry

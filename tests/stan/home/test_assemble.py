@@ -20,12 +20,13 @@ from onebasin.stan.home.errors import HomeBuildError, StanError
 from onebasin.stan.home.search import existing_cmdstan
 from onebasin.stan.home.toolchain import find_wheel
 
+from ...tables import each
 from .fake_homes import entries, make_cmdstan
 
 pytestmark = pytest.mark.usefixtures("empty_machine")
 
 
-def test_assemble_makes_a_whole_home(fake_compiler):
+def test_assemble_makes_a_whole_home(whole_wheel, fake_compiler):
     calls = fake_compiler()
     stages: list[str] = []
     built = assemble(progress=stages.append)
@@ -37,6 +38,8 @@ def test_assemble_makes_a_whole_home(fake_compiler):
     assert built.version >= (2, 39, 0)
     assert stages[0] == "linking Stan's headers"
     assert "precompiling Stan's headers" in stages
+    (home,) = assembled_homes()
+    assert home.size > 100e6  # the headers
     assert len(calls.read_text().splitlines()) == 10  # headers, five bundles, build info, tools
 
 
@@ -202,7 +205,6 @@ def test_assembled_homes_lists_what_each_was_made_from(fake_compiler):
     assert (first.current, second.current) == (False, True)
     wheel = find_wheel()
     assert (second.stan, second.httpstan) == (wheel.stan_version, wheel.version)
-    assert second.size > 100e6  # the headers
 
 
 def test_remove_deletes_homes_logs_and_leftovers(fake_compiler):
@@ -235,7 +237,7 @@ def test_remove_leaves_a_home_that_is_being_built(fake_compiler):
 # What can be missing
 
 
-@pytest.mark.parametrize(
+@each(
     ("tools", "complaint"),
     [([], r"Not found: g\+\+ or clang\+\+ or c\+\+ and make"), (["g++"], "Not found: make")],
 )

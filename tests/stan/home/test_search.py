@@ -8,6 +8,7 @@ from onebasin.stan.home.directory import Home, activate, read_home
 from onebasin.stan.home.errors import CmdStanNotFound
 from onebasin.stan.home.search import existing_cmdstan, find_cmdstan
 
+from ...tables import each
 from .fake_homes import make_cmdstan
 
 pytestmark = pytest.mark.usefixtures("empty_machine")
@@ -89,7 +90,7 @@ def test_home_without_building_says_where_it_looked(fake_compiler):
         find_cmdstan(build=False)
 
 
-@pytest.mark.parametrize(("version", "supported"), [("2.35.0", False), ("2.36.0", True)])
+@each(("version", "supported"), [("2.35.0", False), ("2.36.0", True)])
 def test_supports_jacobian_statement_from_2_36_on(tmp_path, version, supported):
     found = read_home(make_cmdstan(tmp_path / "any", version), "CMDSTAN")
     assert found.supports_jacobian_statement is supported

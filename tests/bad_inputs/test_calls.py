@@ -1,0 +1,299 @@
+"""Public functions and classes, called with what they cannot take: one error of ours, which names the argument.
+
+The texts of errors are tested where they are raised. Here every public door is tried with what people hand in.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import xarray as xr
+
+import onebasin as ob
+
+from . import files as f
+from .cases import Call, lines
+
+LABELS = (ob.Exchangeable({"mu": 0, "sigma": 0}),)
+SHORT = ob.NutsSettings(chains=1, warmup=5, draws=5)
+X, Y = np.zeros((3, 1)), np.zeros((3, 1))
+
+
+def three() -> None:
+    """State a model of three exchangeable numbers."""
+    numpyro.sample("mu", dist.Normal(0, 1).expand([3]).to_event(1))
+
+
+def one(name: Any = "x", scale: float = 1.0) -> None:
+    """State a model of one number."""
+    numpyro.sample(name, dist.Normal(0, scale))
+
+
+def discrete() -> None:
+    """State a model with a count."""
+    numpyro.sample("k", dist.Poisson(3))
+
+
+def nothing() -> None:
+    """State no variable at all."""
+
+
+def twice() -> None:
+    """State two variables of one name."""
+    one()
+    one()
+
+
+def pair() -> None:
+    """State a tuple of values."""
+    one()
+    numpyro.deterministic("pair", (1.0, 2.0))
+
+
+def nowhere() -> None:
+    """State a density that is zero everywhere."""
+    one()
+    numpyro.factor("never", -jnp.inf)
+
+
+def target(model: Any = three, **more: Any) -> Any:
+    return ob.Target("t", numpyro_model=model, **more)
+
+
+def network(**more: Any) -> Any:
+    return ob.BayesianNetwork(ob.Network(1, (2,)), **more)
+
+
+def nuts(model: Any = three, **more: Any) -> Any:
+    return ob.nuts(target(model), settings=SHORT, **more)
+
+
+def align(*arguments: Any, **more: Any) -> Any:
+    return ob.align(f.mixture(), *(arguments or (LABELS,)), **more)
+
+
+NAMES = {**globals(), "nan": np.nan, "inf": np.inf, "xr": xr}
+"""What the tables name; calls are strings, so that no checker of types sees what they hand in."""
+
+
+def calls(text: str) -> list[Call]:
+    """Read a table of calls."""
+    return [Call(typed, partial(eval, typed, NAMES), says) for typed, says in lines(text)]
+
+
+def test_networks_data_and_symmetries(refuse_calls):
+    refuse_calls(calls(MODELS))
+
+
+MODELS = """
+ob.Network(0, (2,))                             | `in_dim`
+ob.Network(1, (0,))                             | `hidden`
+ob.Network(1, (2.5,))                           | `hidden`
+ob.Network(1, ("a",))                           | `hidden`
+ob.Network(1, 3)                                | `hidden`
+ob.Network(1, (2,), activation="x")             | `activation` ~ tanh
+ob.Network(1, (2,), skip="x")                   | `skip`
+ob.BayesianNetwork(3)                           | `network`
+network(likelihood="normal")                    | `likelihood`
+network(prior=1.0)                              | `prior`
+network(parametrisation="givens")               | `parametrisation`
+network(likelihood=ob.Categorical())            | `out_dim`
+ob.NormalPrior(0)                               | `weight_scale`
+ob.NormalPrior(nan)                             | `weight_scale`
+ob.NormalPrior("1")                             | `weight_scale`
+ob.Gaussian(-1)                                 | `noise_sd`
+ob.Gaussian(inf)                                | `noise_sd`
+ob.Gaussian("1")                                | `noise_sd`
+ob.Parametrisation("x")                         | givens
+# Data
+network().condition(np.zeros(3), Y)             | `x`
+network().condition(np.zeros((3, 2)), Y)        | `x`
+network().condition(np.full((3, 1), nan), Y)    | `x`
+network().condition([["a"], ["b"], ["c"]], Y)   | `x`
+network().condition([[1], [1, 2]], Y)           | `x`
+network().condition(None, Y)                    | `x`
+network().condition(np.zeros((0, 1)), np.zeros((0, 1)))   | `x`
+network().condition(1j * X, Y)                  | `x`
+network().condition(X, np.zeros((2, 1)))        | `y`
+network().condition(X, np.full((3, 1), inf))    | `y`
+network().condition(X, ["a", "b", "c"])         | `y`
+ob.BayesianNetwork(ob.Network(1, (2,), out_dim=2), likelihood=ob.Categorical()).condition(X, [0, 1, 2])   | `y` ~ 0 to 1
+ob.load_data("bosten")                          | `name` ~ boston
+ob.load_data(None)                              | `name` ~ boston
+# Targets
+ob.Target(3, numpyro_model=three)               | `name`
+target(3)                                       | `numpyro_model`
+target(lambda y: y)                             | `numpyro_model` ~ arguments
+target(symmetry=3)                              | `symmetry`
+target(symmetry=LABELS[0])                      | `symmetry` ~ tuple
+target(symmetry=("mu",))                        | `symmetry`
+target(dims=["a"])                              | `dims`
+ob.stan_program("no.stan")                      | `path`
+ob.stan_program("")                             | `path`
+ob.stan_program(3)                              | `path`
+ob.stan_program("a\\0b.stan")                   | `path`
+# Symmetries
+ob.Exchangeable({})                             | `axes`
+ob.Exchangeable(3)                              | `axes`
+ob.Exchangeable(["mu"])                         | `axes`
+ob.Exchangeable({"mu": "x"})                    | `axes`
+ob.Exchangeable({"mu": 0.5})                    | `axes`
+ob.Exchangeable({"mu": 0}, flips=("nu",))       | `flips` ~ nu
+ob.Exchangeable({"mu": 0}, complements=("mu",))   | mu
+ob.Complement({})                               | `names`
+ob.Complement(3)                                | `names`
+ob.Rescalable(3)                                | `incoming`
+"""
+
+
+def test_methods(refuse_calls):
+    for method in (
+        *("nuts", "hmc", "advi", "symmetrised_vi", "ensemble", "check_symmetry"),
+        *("optimize", "laplace", "pathfinder"),
+    ):
+        handed = "3", "None", "three"
+        refuse_calls(calls("\n".join(f"ob.{method}({word})  | `target`" for word in handed)))
+    refuse_calls(calls(METHODS))
+
+
+METHODS = """
+ob.nuts(target(), settings=ob.HmcSettings())    | `settings` ~ HmcSettings ~ nuts
+ob.nuts(target(), settings={})                  | `settings` ~ dict ~ nuts
+ob.hmc(target(), settings=SHORT)                | `settings` ~ NutsSettings ~ hmc
+ob.advi(target(), settings=SHORT)               | `settings` ~ NutsSettings ~ advi
+ob.optimize(target(), settings=ob.LaplaceSettings())    | `settings` ~ LaplaceSettings ~ optimize
+ob.laplace(target(), settings=ob.OptimizeSettings())    | `settings` ~ OptimizeSettings ~ laplace
+ob.pathfinder(target(), settings=ob.AdviSettings())     | `settings` ~ AdviSettings ~ pathfinder
+ob.symmetrised_vi(target(), settings=ob.AdviSettings())   | `settings` ~ AdviSettings ~ symmetrised_vi
+ob.ensemble(network().condition(X, Y), settings=SHORT)    |
+nuts(engine="jags")                             | numpyro, stan
+nuts(engine=3)                                  | `engine`
+nuts(engine="stan")                             | no Stan program
+nuts(seed=-1)                                   | 4294967295
+nuts(seed=2**32)                                | 4294967295
+nuts(seed=1.5)                                  | `seed`
+nuts(seed=True)                                 | `seed`
+nuts(seed="1")                                  | `seed`
+nuts(checkpoint=3)                              | `checkpoint`
+nuts(checkpoint="")                             | `checkpoint`
+nuts(checkpoint="a\\0b")                        | `checkpoint`
+# Models
+nuts(nothing)                                   | nothing to infer
+nuts(discrete)                                  | k ~ no gradient
+nuts(twice)                                     | x
+nuts(pair)                                      | pair ~ tuple
+nuts(nowhere)                                   | starting point
+nuts(lambda: one("draw"))                       | variable
+nuts(lambda: one("chain"))                      | variable
+nuts(lambda: one("a/b"))                        | variable
+nuts(lambda: one(""))                           | variable
+nuts(lambda: one("."))                          | variable
+nuts(lambda: one("a\\0"))                       | variable
+nuts(lambda: one("\\ud800"))                    | variable
+ob.nuts(target(dims={"mu": ("a", "b")}), settings=SHORT)   | `dims`
+ob.nuts(target(dims={"mu": ("draw",)}), settings=SHORT)    | `dims`
+ob.nuts(target(dims={"nu": ("a",)}), settings=SHORT)       | `dims`
+ob.nuts(target(dims={"mu": ("a/b",)}), settings=SHORT)     | `dims`
+ob.nuts(target(dims={"mu": ("mu",)}), settings=SHORT)      | `dims`
+# Other methods
+ob.advi(target(), family="x")                   | meanfield, fullrank
+ob.advi(target(), start={"nu": 0})              | nu ~ mu
+ob.advi(target(), start={"mu": np.zeros(2)})    | (3,)
+ob.advi(target(), start={"mu": np.full(3, nan)})   | mu
+ob.symmetrised_vi(target())                     | no exchangeable
+ob.ensemble(target())                           | no network
+ob.train(target(), {})                          | `target`
+ob.check_symmetry(target(), points=0)           | `points`
+ob.check_symmetry(target(symmetry=(ob.Exchangeable({"nu": 0}),)))   | nu ~ mu
+ob.check_symmetry(target(symmetry=(ob.Exchangeable({"mu": 4}),)))   | axis 4
+"""
+
+
+def test_settings(refuse_calls):
+    refuse_calls(calls(SETTINGS))
+
+
+SETTINGS = """
+ob.NutsSettings(chains=0)                       | `chains`
+ob.NutsSettings(chains=2.0)                     | `chains`
+ob.NutsSettings(chains=True)                    | `chains`
+ob.NutsSettings(chains=None)                    | `chains`
+ob.NutsSettings(draws=0)                        | `draws`
+ob.NutsSettings(warmup=-1)                      | `warmup`
+ob.NutsSettings(target_acceptance=1)            | `target_acceptance`
+ob.NutsSettings(target_acceptance=nan)          | `target_acceptance`
+ob.NutsSettings(metric="round")                 | `metric`
+ob.NutsSettings(init_radius=inf)                | `init_radius`
+ob.NutsSettings(init="prior")                   | `init`
+ob.NutsSettings(init_starts=0)                  | `init_starts`
+ob.NutsSettings(dtype="float16")                | `dtype`
+ob.NutsSettings(max_tree_depth=0)               | `max_tree_depth`
+ob.NutsSettings(no_such_field=1)                | `no_such_field`
+ob.HmcSettings(trajectory_length=-1.0)          | `trajectory_length`
+ob.AdviSettings(learning_rate=0)                | `learning_rate`
+ob.AdviSettings(iterations=0)                   | `iterations`
+ob.AdviSettings(batch_size=-5)                  | `batch_size`
+ob.OptimizeSettings(starts=0)                   | `starts`
+ob.OptimizeSettings(jacobian=1)                 | `jacobian`
+ob.LaplaceSettings(draws=0)                     | `draws`
+ob.PathfinderSettings(paths=0)                  | `paths`
+ob.TrainSettings(epochs=-1)                     | `epochs`
+ob.EnsembleSettings(members=0)                  | `members`
+ob.SymmetrisedSettings(rank=-1)                 | `rank`
+ob.DistillationSettings(samples=0)              | `samples`
+"""
+
+
+def test_posteriors(refuse_calls):
+    for reader in ("diagnose", "align", "fit_gaussian"):
+        handed = "3", "None", "xr.DataTree()", "xr.Dataset()", "xr.Dataset({'mu': ('x', Y[0])})"
+        refuse_calls(calls("\n".join(f"ob.{reader}({word})  | `posterior`" for word in handed)))
+    refuse_calls(calls(POSTERIORS))
+
+
+POSTERIORS = """
+ob.diagnose(f.mixture(), var_names=["nu"])      | nu ~ mu
+ob.diagnose(f.mixture(), rhat_max=0.5)          | `rhat_max`
+ob.diagnose(f.mixture(), ess_threshold=nan)     | `ess_threshold`
+ob.align(f.mixture())                           | `symmetry` ~ mu,sigma
+align(3)                                        | `symmetry`
+align(LABELS[0])                                | `symmetry` ~ tuple
+align((ob.Exchangeable({"nu": 0}),))            | nu ~ mu
+align(reference="median")                       | mean
+align(reference=3)                              | `reference`
+align(cost="x")                                 | `cost`
+align(cost="activations")                       | network
+align(restarts=0)                               | `restarts`
+align(max_sweeps=-1)                            | `max_sweeps`
+align(seed=-1)                                  | `seed`
+ob.compare({}, truth="a")                       | `posteriors`
+ob.compare([f.mixture()], truth="a")            | `posteriors`
+ob.compare({"a": f.mixture()}, truth="a")       | `posteriors` ~ two
+ob.compare({"a": f.mixture(), "b": 3}, truth="a")             | b
+ob.compare({"a": f.mixture(), "b": f.network()}, truth="a")   |
+ob.compare({"a": f.mixture(), "b": f.mixture(seed=2)}, truth="a", permutations=0)   | `permutations`
+ob.report({}, "page.html")                      | `posteriors`
+ob.report(3, "page.html")                       |
+ob.report(f.mixture(), 3)                       | `path`
+ob.distil(f.mixture(), X)                       | network
+ob.fit_gaussian(f.mixture(), covariance="round")   | `covariance`
+ob.score_predictions(np.zeros(3), Y)            | `draws`
+ob.open_posterior("no.nc")                      | `path`
+ob.open_posterior("")                           | `path`
+ob.open_posterior(".")                          | `path`
+ob.open_posterior(None)                         | `path`
+ob.open_posterior("a\\0b")                      | `path`
+ob.save(3, "a.nc")                              | `tree`
+ob.save(xr.DataTree(), "a.nc")                  | `tree`
+ob.save(f.mixture(), 3)                         | `path`
+ob.save(f.mixture(), "")                        | `path`
+ob.save(f.mixture(), ".")                       | a folder
+ob.PlantedComponents(components=1)              | `components`
+ob.PlantedComponents(draws=0)                   | `draws`
+ob.failure_rates([-1.0])                        | `separations`
+"""

@@ -1,0 +1,37 @@
+"""A wheel with few headers, from which a home is made in no time: the compiler is a stand-in anyway."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from onebasin.stan.home.toolchain import find_wheel
+
+HEADERS = ("version.hpp", "model/model_header.hpp", "services/util/create_rng.hpp")
+
+
+@pytest.fixture(scope="session")
+def few_headers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A place to import from, with the part of httpstan that a home is made of."""
+    place, whole = tmp_path_factory.mktemp("wheel"), find_wheel().folder
+    wheel = place / "httpstan"
+    for header in HEADERS:
+        target = wheel / "include" / "stan" / header
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(whole / "include" / "stan" / header, target)
+    (wheel / "__init__.py").touch()
+    (wheel / "lib").symlink_to(whole / "lib")
+    (wheel / "stanc").symlink_to(whole / "stanc")
+    return place
+
+
+@pytest.fixture
+def whole_wheel() -> None:
+    """The wheel as it is installed."""
+
+
+@pytest.fixture(autouse=True)
+def wheel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The small wheel, where a test does not ask for the whole one."""
+    if "whole_wheel" not in request.fixturenames:
+        monkeypatch.syspath_prepend(request.getfixturevalue("few_headers"))
