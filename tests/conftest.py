@@ -29,6 +29,9 @@ jaxtyping.install_import_hook(
 # Set by continuous integration: there a skip means a missing tool, which must not pass unseen.
 REQUIRE_ALL = os.environ.get("ONEBASIN_REQUIRE_ALL") == "1"
 
+# After the hook, so that what it imports of these rooms is checked too.
+from .shared_posteriors import shared as shared  # noqa: E402
+
 # The files that take longest, longest first: begun early, so that no worker ends alone with one of them.
 HEAVY = (
     "notebooks/test_notebooks.py",

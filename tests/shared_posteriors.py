@@ -1,0 +1,147 @@
+"""Six posteriors of small targets, by this project's own methods, each made once in a run of the tests.
+
+A posterior is made when a test first asks for it, and kept as a file in the folder that all workers of the run share, so
+that the others read it. Tests that need draws of a real method, but not of certain settings, take one of these in place of
+a sampler call of their own, which costs a compilation:
+
+=============  ============================================================================  =========================
+name           target                                                                        made by
+=============  ============================================================================  =========================
+`mixture`      two components `w`, `mu`, `sigma`, which are declared and switch labels       NUTS, 4 x 500
+`schools`      eight schools: `mu`, `tau`, `z`, transformed `theta`                          NUTS, 4 x 500
+`network`      3 hidden units (tanh) on one input, noise 0.3 known, with its data            NUTS, 4 x 500
+`regression`   `alpha`, `beta` (2), `sigma`; log likelihood, predictions and data            NUTS, 4 x 500
+`fit`          the same regression                                                           ADVI, full rank, 500 draws
+`two_modes`    `x` in two modes of unequal weight that no chain leaves, nothing declared     NUTS, 4 x 500
+=============  ============================================================================  =========================
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import filelock
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+import xarray as xr
+
+import onebasin as ob
+
+SETTINGS = ob.NutsSettings(chains=4, warmup=300, draws=500)
+SCHOOLS = {
+    "effect": np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0]),
+    "error": np.array([15.0, 10.0, 16.0, 11.0, 9.0, 11.0, 10.0, 18.0]),
+}
+X = np.random.default_rng(1).normal(size=(20, 2))
+
+
+def mixture(y: jax.Array | None = None) -> None:
+    """State two components far apart."""
+    w = numpyro.sample("w", dist.Dirichlet(2 * jnp.ones(2)))
+    mu = numpyro.sample("mu", dist.Normal(0, 3).expand([2]).to_event(1))
+    sigma = numpyro.sample("sigma", dist.LogNormal(0, 0.5).expand([2]).to_event(1))
+    parts = dist.MixtureSameFamily(dist.Categorical(w), dist.Normal(mu, sigma))
+    with numpyro.plate("obs", 30):
+        numpyro.sample("y", parts, obs=y)
+
+
+def schools(error: jax.Array, effect: jax.Array | None = None) -> None:
+    """State the eight schools, not centred."""
+    mu = numpyro.sample("mu", dist.Normal(0, 5))
+    tau = numpyro.sample("tau", dist.HalfNormal(5))
+    with numpyro.plate("school", 8):
+        theta = numpyro.deterministic("theta", mu + tau * numpyro.sample("z", dist.Normal()))
+        numpyro.sample("effect", dist.Normal(theta, error), obs=effect)
+
+
+def regression(x: jax.Array, y: jax.Array | None = None) -> None:
+    """State a linear regression on two inputs."""
+    alpha = numpyro.sample("alpha", dist.Normal(0, 2))
+    beta = numpyro.sample("beta", dist.Normal(0, 2).expand([2]).to_event(1))
+    sigma = numpyro.sample("sigma", dist.HalfNormal(1))
+    with numpyro.plate("obs", len(x)):
+        numpyro.sample("y", dist.Normal(alpha + x @ beta, sigma), obs=y)
+
+
+def two_modes() -> None:
+    """State two modes, the wider of twice the weight, far apart."""
+    at = dist.Normal(jnp.array([-6.0, 4.0]), jnp.array([1.0, 0.5]))
+    numpyro.sample("x", dist.MixtureSameFamily(dist.Categorical(jnp.array([2, 1]) / 3), at))
+
+
+def _mixture() -> xr.DataTree:
+    rng = np.random.default_rng(2)
+    y = np.concatenate([rng.normal(-2, 0.5, 10), rng.normal(2, 1.0, 20)])
+    return ob.nuts(
+        ob.numpyro_model(mixture, {"y": y}, symmetry="w,mu,sigma"), settings=SETTINGS, seed=1
+    )
+
+
+def _network() -> xr.DataTree:
+    x = np.linspace(-2, 2, 20)[:, None]
+    y = np.sin(2 * x) + 0.3 * np.random.default_rng(3).normal(size=x.shape)
+    model = ob.BayesianNetwork(
+        ob.Network(1, (3,), 1, activation="tanh"), likelihood=ob.Gaussian(noise_sd=0.3)
+    )
+    target = model.condition(x, y)
+    return ob.nuts(target, engine="numpyro", settings=SETTINGS, seed=1)
+
+
+def _regression_target() -> ob.Target:
+    noise = 0.5 * np.random.default_rng(4).normal(size=20)
+    y = 1.0 + X @ np.array([0.5, -1.0]) + noise
+    return ob.numpyro_model(regression, {"x": X, "y": y})
+
+
+MAKERS: dict[str, Callable[[], xr.DataTree]] = {
+    "mixture": _mixture,
+    "schools": lambda: ob.nuts(ob.numpyro_model(schools, SCHOOLS), settings=SETTINGS, seed=1),
+    "network": _network,
+    "regression": lambda: ob.nuts(_regression_target(), settings=SETTINGS, seed=1),
+    "fit": lambda: ob.advi(
+        _regression_target(),
+        family="fullrank",
+        settings=ob.AdviSettings(draws=500, tolerance=0.01),
+        seed=1,
+    ),
+    "two_modes": lambda: ob.nuts(ob.numpyro_model(two_modes, {}), settings=SETTINGS, seed=2),
+}
+
+
+@dataclass(frozen=True)
+class SharedPosteriors:
+    """The posteriors of a run of the tests, in a folder that its workers share."""
+
+    folder: Path
+
+    def path(self, name: str) -> Path:
+        """Return the file of a posterior; make it if no worker has. Read it, never write it."""
+        file = self.folder / f"{name}.nc"
+        with filelock.FileLock(self.folder / f"{name}.lock"):
+            if not file.exists():
+                with jax.numpy_rank_promotion("allow"):  # NumPyro's mixtures broadcast
+                    ob.save(MAKERS[name](), file)
+        return file
+
+    def load(self, name: str) -> xr.DataTree:
+        """Return a posterior in memory, a copy that a test may change."""
+        with ob.open_posterior(self.path(name)) as tree:
+            return tree.load().copy(deep=True)
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> SharedPosteriors:
+    """The six posteriors: `shared.path("mixture")` is a file, `shared.load("mixture")` a tree."""
+    base = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        base = base.parent
+    folder = base / "shared-posteriors"
+    folder.mkdir(exist_ok=True)
+    return SharedPosteriors(folder)
