@@ -1,8 +1,8 @@
 """Six posteriors of small targets, by this project's own methods, each made once in a run of the tests.
 
-A posterior is made when a test first asks for it, and kept as a file in the folder that all workers of the run share, so
-that the others read it. Tests that need draws of a real method, but not of certain settings, take one of these in place of
-a sampler call of their own, which costs a compilation:
+A posterior is made when a test first asks for it. It is kept as a file in the folder that all workers of the run share,
+so that each is made once. Tests that need draws of a real method, but not of certain settings, take one of these: a
+sampler call with its own settings costs a compilation.
 
 =============  ============================================================================  =========================
 name           target                                                                        made by
