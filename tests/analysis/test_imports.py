@@ -3,12 +3,12 @@
 import subprocess
 import sys
 
-import pytest
-
 from onebasin import analysis
 
+from ..each import each
 
-@pytest.mark.parametrize(
+
+@each(
     ("module", "heavy"),
     [
         ("onebasin.analysis", ("numpy", "xarray", "matplotlib")),

@@ -5,12 +5,12 @@ import re
 
 import arviz as az
 import numpy as np
-import pytest
 import xarray as xr
 
 import onebasin as ob
 from onebasin.analysis import diagnose_aligned
 
+from ..each import each
 from .conftest import broken, labels, plain, simulate
 
 
@@ -24,7 +24,7 @@ def small_mixture(generator: np.random.Generator, how: str) -> xr.DataTree:
     return labels.mixture(generator, labels=how, draws=400, slow=(0.0, 0.2)).tree()
 
 
-@pytest.mark.parametrize("how", ["chains", "draws"])
+@each("how", ["chains", "draws"])
 def test_switched_labels_are_named_with_the_words_to_declare(how, generator, write, onebasin):
     path = write(small_mixture(generator, how))
     code, out, _ = onebasin("diagnose", path, "--json", "--strict")
@@ -75,9 +75,7 @@ def test_a_funnel_is_no_pair_of_modes(draw, write, onebasin):
     assert "unlike height" not in shown
 
 
-@pytest.mark.parametrize(
-    ("options", "unjudged"), [({"chains": 1}, "R-hat"), ({"stats": False}, "not recorded")]
-)
+@each(("options", "unjudged"), [({"chains": 1}, "R-hat"), ({"stats": False}, "not recorded")])
 def test_what_cannot_be_judged_is_said_and_not_passed(
     options, unjudged, generator, write, onebasin
 ):
@@ -145,7 +143,7 @@ def test_a_number_that_is_not_finite_is_no_structure(generator):
     assert "beta[" in said.judgement.causes[0].evidence
 
 
-@pytest.mark.parametrize("family", ["regressions: log_lik of 200", "funnels: 8 groups"])
+@each("family", ["regressions: log_lik of 200", "funnels: 8 groups"])
 def test_nothing_is_wider_than_the_terminal(family, draw, write, onebasin, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     shown = onebasin("diagnose", write(draw(family, 1)))[1]

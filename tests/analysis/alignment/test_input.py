@@ -8,6 +8,7 @@ from onebasin.analysis.alignment import align
 from onebasin.models import BayesianNetwork, Network
 from onebasin.models.symmetry.blocks import Exchangeable, to_json
 
+from ...each import each
 from .conftest import dataset
 
 MIXTURE = (Exchangeable({"mu": 0, "sigma": 0}),)
@@ -19,7 +20,7 @@ def mixture(rng) -> xr.Dataset:
 
 
 @pytest.mark.usefixtures("unchecked")
-@pytest.mark.parametrize(
+@each(
     ("options", "message"),
     [
         (
@@ -59,8 +60,8 @@ def test_unequal_axes_are_refused(rng):
         align(seen, MIXTURE)
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-@pytest.mark.parametrize("max_bytes", [1, 2**28])
+@each("value", [np.nan, np.inf])
+@each("max_bytes", [1, 2**28])
 def test_draws_that_are_not_finite_are_named(mixture, value, max_bytes):
     mixture["sigma"][1, 3, 2] = value
     with pytest.raises(ValueError, match="sigma that is not finite, first in chain 1, draw 3"):

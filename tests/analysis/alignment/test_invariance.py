@@ -2,7 +2,6 @@
 
 import jax.numpy as jnp
 import numpy as np
-import pytest
 import xarray as xr
 
 from onebasin.analysis.alignment import align
@@ -10,26 +9,26 @@ from onebasin.models import BayesianNetwork, Network, predict
 from onebasin.models.symmetry.blocks import Exchangeable, to_json
 from onebasin.models.symmetry.group import Group
 
+from ...each import each
 from .conftest import CASES, dataset, equal, plant, same_everywhere
 
 OVERLAP = 0.8  # noise that makes many parts change places: alignment has real choices to make
 
 
-@pytest.fixture(params=CASES)
-def overlapping(request, rng):
-    return plant(*CASES[request.param], rng, noise=OVERLAP)
-
-
-@pytest.mark.parametrize("reference", ["mean", "gaussian", "draw"])
-def test_aligning_twice_changes_nothing(overlapping, reference):
+@each("case", CASES)
+@each("reference", ["mean", "gaussian", "draw"])
+def test_aligning_twice_changes_nothing(case, reference, rng):
+    overlapping = plant(*CASES[case], rng, noise=OVERLAP)
     symmetry, scales = overlapping.group.symmetry, overlapping.scales
     once = align(overlapping.seen, symmetry, reference=reference, scales=scales)
     twice = align(once.posterior, symmetry, reference=reference, scales=scales)
     assert equal(twice.element, overlapping.group.identity((2, 15)))
 
 
-@pytest.mark.parametrize("reference", ["mean", "gaussian", "draw"])
-def test_labels_of_the_input_change_one_element_only(overlapping, reference, rng):
+@each("case", CASES)
+@each("reference", ["mean", "gaussian", "draw"])
+def test_labels_of_the_input_change_one_element_only(case, reference, rng):
+    overlapping = plant(*CASES[case], rng, noise=OVERLAP)
     group, scales = overlapping.group, overlapping.scales
     values = {name: v.values for name, v in overlapping.seen.items()}
     change = group.random(rng, (2, 15))
@@ -42,9 +41,9 @@ def test_labels_of_the_input_change_one_element_only(overlapping, reference, rng
     np.testing.assert_allclose(again.distance_after, found.distance_after, rtol=1e-9)
 
 
-@pytest.mark.parametrize("reference", ["mean", "gaussian", "draw"])
-@pytest.mark.parametrize("options", [{"max_bytes": 1}, {"max_bytes": 20_000}, {"threads": 3}])
-@pytest.mark.parametrize("case", ["tanh network", "hidden Markov", "two hidden layers"])
+@each("reference", ["mean", "gaussian", "draw"])
+@each("options", [{"max_bytes": 1}, {"max_bytes": 20_000}, {"threads": 3}])
+@each("case", ["tanh network", "hidden Markov", "two hidden layers"])
 def test_chunks_and_threads_do_not_matter(case, reference, options, rng):
     overlapping = plant(*CASES[case], rng, noise=OVERLAP, lead=(2, 6))
     symmetry = overlapping.group.symmetry
@@ -61,8 +60,10 @@ def test_the_same_seed_gives_the_same_alignment(rng):
     assert runs[0].cost == runs[1].cost
 
 
-@pytest.mark.parametrize("reference", ["mean", "gaussian"])
-def test_the_cost_never_rises(overlapping, reference):
+@each("case", CASES)
+@each("reference", ["mean", "gaussian"])
+def test_the_cost_never_rises(case, reference, rng):
+    overlapping = plant(*CASES[case], rng, noise=OVERLAP)
     found = align(overlapping.seen, overlapping.group.symmetry, reference=reference)
     assert found.converged
     # The floor of a variance is no part of the likelihood: it may cost a little.
@@ -84,9 +85,9 @@ def test_scaling_is_divided_out(rng):
         np.testing.assert_allclose(square, out, rtol=1e-10)
 
 
-@pytest.mark.parametrize("gauge", ["balanced", "unit", "keep"])
-@pytest.mark.parametrize("activation", ["relu", "tanh"])
-@pytest.mark.parametrize("cost", ["weights", "activations"])
+@each("gauge", ["balanced", "unit", "keep"])
+@each("activation", ["relu", "tanh"])
+@each("cost", ["weights", "activations"])
 def test_predictions_do_not_change(rng, gauge, activation, cost):
     model = BayesianNetwork(Network(3, (5, 4), 2, activation=activation))
     planted = plant(model.symmetry, dict(model.network.shapes), rng, noise=OVERLAP)
@@ -163,7 +164,9 @@ def plant_of(planted, values):
     return type(planted)(planted.group, planted.clean, planted.hidden, dataset(values))
 
 
-def test_group_of_the_alignment_maps_input_to_output(overlapping):
+@each("case", CASES)
+def test_group_of_the_alignment_maps_input_to_output(case, rng):
+    overlapping = plant(*CASES[case], rng, noise=OVERLAP)
     found = align(overlapping.seen, overlapping.group.symmetry)
     assert isinstance(found.group, Group)
     values = {name: v.values for name, v in overlapping.seen.items()}

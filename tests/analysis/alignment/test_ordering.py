@@ -10,11 +10,12 @@ from onebasin.analysis.alignment.ordering import MOST_MATCHED, in_order
 from onebasin.models.symmetry.blocks import Exchangeable
 from onebasin.models.symmetry.elements import Permuted
 
+from ...each import each
 from .conftest import dataset
 
 
-@pytest.mark.parametrize("flips", [False, True])
-@pytest.mark.parametrize("size", [1, 2, 7, 60])
+@each("flips", [False, True])
+@each("size", [1, 2, 7, 60])
 def test_order_is_the_cheapest_assignment(size, flips, rng):
     draws, mean = rng.normal(size=(40, size)), rng.normal(size=size)
     block = Exchangeable({"mu": 0}, flips=flips)
@@ -38,8 +39,8 @@ def test_equals_stay_where_they_are(rng):
     np.testing.assert_array_equal(found.permutation, again.permutation)
 
 
-@pytest.mark.parametrize("reference", ["gaussian", "mean", "draw"])
-@pytest.mark.parametrize("flips", [False, True])
+@each("reference", ["gaussian", "mean", "draw"])
+@each("flips", [False, True])
 def test_many_single_numbers_are_aligned_by_order(reference, flips, rng):
     size = MOST_MATCHED + 22
     values = np.linspace(5, 5 + size, size) + rng.normal(size=(2, 30, size))

@@ -17,6 +17,8 @@ from onebasin.models.networks.likelihood import Categorical, Gaussian
 from onebasin.models.networks.parametrisation import Parametrisation
 from onebasin.models.symmetry.blocks import Exchangeable, to_json
 
+from ...each import each
+
 SHAPE = (4, 60)
 REGRESSION = BayesianNetwork(Network(2, (3,)))
 CLASSES = BayesianNetwork(Network(2, (3,), out_dim=3), likelihood=Categorical())
@@ -221,7 +223,7 @@ def _unlike(make, kind):
     return tree
 
 
-@pytest.mark.parametrize(
+@each(
     ("kind", "message"),
     [
         ("architecture", r"`two` with activation tanh, and `one` with activation relu"),

@@ -8,6 +8,8 @@ from onebasin.analysis.compare.moments import compare_moments
 from onebasin.analysis.compare.two_sample import energy_distance, mmd, two_sample
 from onebasin.models.symmetry.blocks import Exchangeable
 
+from ...each import each
+
 VERDICT = ["verdict", "energy_p", "mmd_p", "num_draws"]
 PLACED = [
     (1e-300, 0.0),
@@ -34,7 +36,7 @@ def expected(make_mcmc, posteriors):
     return _compare(make_mcmc, posteriors, 1.0, 0.0)
 
 
-@pytest.mark.parametrize(("unit", "offset"), PLACED)
+@each(("unit", "offset"), PLACED)
 def test_compare_has_the_same_verdict(make_mcmc, posteriors, expected, unit, offset):
     found = _compare(make_mcmc, posteriors, unit, offset)
     assert expected["verdict"].tolist()[1:3] == ["agree", "differ"]
@@ -88,7 +90,7 @@ def test_compare_modulo_a_symmetry_has_the_same_verdict(make_mcmc, rng):
         )
 
 
-@pytest.mark.parametrize("unit", [1e-300, 1e-160, 1e160, 1e300])
+@each("unit", [1e-300, 1e-160, 1e160, 1e300])
 def test_two_samples_are_compared_in_every_unit(rng, unit):
     a, b = rng.normal(size=(2, 60, 3))
     b += 0.3

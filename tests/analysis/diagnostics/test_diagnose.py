@@ -3,12 +3,13 @@
 import json
 
 import numpy as np
-import pytest
 
 from onebasin.analysis.diagnostics.diagnose import diagnose
 from onebasin.models import BayesianNetwork, Network
 from onebasin.models.symmetry.blocks import Exchangeable, to_json
 from onebasin.models.symmetry.group import Group
+
+from ...each import each
 
 SHAPE = (4, 500)
 
@@ -43,7 +44,7 @@ def test_a_sound_posterior_is_usable(make_mcmc, rng):
     json.dumps(found.to_dict(), allow_nan=False)
 
 
-@pytest.mark.parametrize("every_draw", [False, True])
+@each("every_draw", [False, True])
 def test_switched_labels_are_found_from_draws_alone(make_mcmc, rng, every_draw):
     found = diagnose(make_mcmc(mixture(rng, every_draw)))
     assert (found.verdict, found.causes) == ("aligned", ("labels",))
@@ -184,7 +185,7 @@ def test_short_chains_are_told_how_many_draws_they_lack(make_mcmc, rng):
     assert "times as many" in found.judgement.causes[0].remedy
 
 
-@pytest.mark.parametrize(
+@each(
     ("chains", "stats", "row"),
     [
         (1, {}, "labels"),

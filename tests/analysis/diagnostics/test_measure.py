@@ -8,6 +8,8 @@ import xarray as xr
 
 from onebasin.analysis.diagnostics.measure import measure
 
+from ...each import each
+
 SYMMETRY = json.dumps([{"kind": "exchangeable", "axes": {"mu": 0}, "flips": False}])
 SHAPE = (4, 500)
 
@@ -112,9 +114,7 @@ def test_diagnose_takes_thresholds(make_mcmc, healthy):
     assert not measure(tree, rhat_max=1.0 + 1e-9).passed
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [("rhat_max", 1.0), ("ess_threshold", 0), ("bfmi_threshold", -1.0)]
-)
+@each(("name", "value"), [("rhat_max", 1.0), ("ess_threshold", 0), ("bfmi_threshold", -1.0)])
 def test_diagnose_refuses_thresholds_without_sense(make_mcmc, healthy, name, value):
     with pytest.raises(ValueError, match=f"`{name}` is {value}: it must be"):
         measure(make_mcmc(healthy[0]), **{name: value})

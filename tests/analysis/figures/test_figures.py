@@ -17,6 +17,8 @@ from onebasin.analysis.figures.tree_depth import depth_shares, plot_tree_depth
 from onebasin.analysis.figures.weight_scatter import WeightPair, plot_weight_scatter
 from onebasin.models.text import shown
 
+from ...each import each
+
 
 def _visible(figure):
     return [axes for axes in figure.axes if axes.get_visible()]
@@ -168,7 +170,7 @@ def test_plot_cells_draws_a_row_per_run_and_marks_the_limit():
     assert _legend(figure) == ["numpyro", "stan"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("draw", "message"),
     [
         (lambda: plot_trace_rank([]), "`quantities` is empty"),
@@ -191,7 +193,7 @@ def test_drawing_leaves_settings_and_pyplot_alone(rng):
     assert dict(mpl.rcParams) == before
 
 
-@pytest.mark.parametrize("name", ["$x$", "$\\bad{$", "a $ b", "a\x1b[1m\u202eb", "x_1^2 \\alpha"])
+@each("name", ["$x$", "$\\bad{$", "a $ b", "a\x1b[1m\u202eb", "x_1^2 \\alpha"])
 def test_a_name_is_drawn_as_it_is_written(name):
     figure = style.new_figure(3, 2)
     axes = style.style_axes(figure.subplots(), title=name, x_label=name, y_label=name)

@@ -9,6 +9,8 @@ import xarray as xr
 from onebasin.analysis.posterior.draws import entry_names
 from onebasin.analysis.posterior.view import as_view
 
+from ...each import each
+
 
 def test_draws_names_and_orders_scalar_entries(make_mcmc, rng):
     w1, sigma = rng.normal(size=(2, 5, 2, 3)), rng.normal(size=(2, 5))
@@ -95,7 +97,7 @@ def test_draws_refuses_three_draws(make_mcmc, rng):
         as_view(make_mcmc({"mu": rng.normal(size=(2, 3))})).draws()
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@each("bad", [np.nan, np.inf, -np.inf])
 def test_draws_counts_and_names_draws_that_are_not_finite(make_mcmc, rng, bad):
     b1 = rng.normal(size=(2, 5, 3))
     b1[0, 1, 2] = b1[1, 4, 2] = bad

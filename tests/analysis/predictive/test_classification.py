@@ -19,6 +19,8 @@ from onebasin.analysis.predictive.classification import (
     total_variation,
 )
 
+from ...each import each
+
 P = np.array([[0.9, 0.1], [0.4, 0.6], [0.2, 0.8]])
 Q = np.array([[0.6, 0.4], [0.7, 0.3], [0.2, 0.8]])
 
@@ -140,7 +142,7 @@ def test_log_probabilities_do_not_overflow():
     assert class_log_probability(logits)[0, 1] == pytest.approx(-2e4)
 
 
-@pytest.mark.parametrize("labels", [[0, 3], [-1, 0]])
+@each("labels", [[0, 3], [-1, 0]])
 def test_accuracy_refuses_labels_that_are_no_class(rng, labels):
     with pytest.raises(ValueError, match=r"`labels` run from .* classes 0 to 2"):
         accuracy(rng.normal(size=(1, 4, 2, 3)), np.asarray(labels))

@@ -10,6 +10,8 @@ from sklearn.metrics import r2_score
 from onebasin.analysis.predictive import regression as prediction
 from onebasin.analysis.predictive.regression import score_function, score_predictions
 
+from ...each import each
+
 
 @pytest.fixture
 def gaussian(rng):
@@ -17,7 +19,7 @@ def gaussian(rng):
     return rng.normal(size=(2, 1000, 2000, 1)), 2.0 * rng.normal(size=(2000, 1))
 
 
-@pytest.mark.parametrize("probability", [0.5, 0.95])
+@each("probability", [0.5, 0.95])
 def test_interval_coverage_of_gaussians_is_the_analytic_one(gaussian, probability):
     draws, y = gaussian
     half_width = norm.ppf(0.5 + probability / 2)
@@ -36,7 +38,7 @@ def test_interval_coverage_is_of_both_tails(rng):
     assert prediction.interval_coverage(draws, y, probability=0.95) == pytest.approx(1 / 3)
 
 
-@pytest.mark.parametrize("probability", [0.0, 1.0, 95.0, -0.5])
+@each("probability", [0.0, 1.0, 95.0, -0.5])
 def test_interval_coverage_refuses_what_is_no_probability(rng, probability):
     with pytest.raises(ValueError, match=r"`probability` is .* between 0 and 1"):
         prediction.interval_width(rng.normal(size=(1, 5, 2, 1)), probability=probability)
@@ -121,7 +123,7 @@ def normal_crps(y, sd=1.0):
     return sd * (z * (2 * norm.cdf(z) - 1) + 2 * norm.pdf(z) - 1 / math.sqrt(math.pi))
 
 
-@pytest.mark.parametrize("fair", [True, False])
+@each("fair", [True, False])
 def test_crps_is_that_of_a_double_loop(rng, fair):
     draws, y = rng.normal(size=(2, 3, 4, 2)), rng.normal(size=(4, 2))
     pooled = draws.reshape(6, 4, 2)

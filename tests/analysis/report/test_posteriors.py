@@ -28,6 +28,7 @@ from onebasin.models import BayesianNetwork, Network
 from onebasin.models.symmetry import Exchangeable
 from onebasin.models.symmetry.blocks import to_json
 
+from ...each import each
 from ..conftest import dataset
 from .conftest import Page, assert_self_contained
 
@@ -105,7 +106,7 @@ def test_a_network_of_one_input_is_drawn_along_it_over_its_data(network_tree, bl
     assert "% of the data lie in the 95 % band" in band.alt
 
 
-@pytest.mark.parametrize("draws", [1, 3])
+@each("draws", [1, 3])
 def test_a_few_draws_are_refused_in_a_sentence(make_mcmc, rng, draws):
     with pytest.raises(ValueError, match=rf"has {draws} draws a chain, and at least 4 are needed"):
         posterior_report({"run": make_mcmc({"mu": rng.normal(size=(4, draws))})})
@@ -268,7 +269,7 @@ def test_predictive_checks_leave_one_out_and_sensitivity_stand_where_their_group
     assert "store `posterior_predictive` and `observed_data`" in line
 
 
-@pytest.mark.parametrize(("chains_", "draws"), [(1, 50), (4, 4)])
+@each(("chains_", "draws"), [(1, 50), (4, 4)])
 def test_one_chain_and_few_draws_have_a_page(make_mcmc, rng, chains_, draws, blank_figures):
     tree = make_mcmc(
         {"mu": rng.normal(size=(chains_, draws)), "b": rng.normal(size=(chains_, draws, 2))}
