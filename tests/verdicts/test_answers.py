@@ -8,10 +8,9 @@ import numpy as np
 import xarray as xr
 
 import onebasin as ob
-from onebasin.analysis import diagnose_aligned
 
 from ..each import each
-from .conftest import broken, labels, plain, simulate
+from .conftest import labels, plain, simulate
 
 
 def words(answer: tuple[int, str, str]) -> str:
@@ -40,39 +39,16 @@ def test_switched_labels_are_named_with_the_words_to_declare(how, generator, wri
     assert "run longer" not in shown
 
 
-def test_declared_labels_end_in_what_may_be_used(generator, write, onebasin):
-    path = write(small_mixture(generator, "chains"))
-    shown = words(onebasin("diagnose", path, "--exchangeable", "mu,sigma,theta"))
-    assert "se aligned means" in shown
-
-
 def test_overlapping_components_are_not_passed(draw):
     said = ob.diagnose(draw("mixtures: overlapping, labels switch at every draw", 5))
     assert said.verdict in ("aligned", "invariant")
     assert said.causes[0] == "labels"
 
 
-def test_one_factor_that_flips_is_no_false_alarm(generator):
-    posterior = labels.factors(generator, parts=1)
-    symmetry = (ob.Exchangeable({"L": 1, "F": 1}, flips=("L", "F")),)
-    said = diagnose_aligned(posterior.tree(), symmetry)
-    assert not [text for text in said.warnings if "closer" in text]
-
-
 def test_mirror_modes_of_one_height_are_not_called_unlike(generator):
     said = ob.diagnose(labels.item_responses(generator, persons=12, items=5).tree())
     assert said.causes == ("labels",)
     assert "height" not in " ".join(said.aligned.warnings)
-
-
-def test_a_funnel_is_no_pair_of_modes(draw, write, onebasin):
-    said = ob.diagnose(draw("funnels: 8 groups", 2))
-    assert said.causes[0] == "funnel"
-    evidence = said.judgement.causes[0]
-    assert "`tau`" in evidence.evidence and "`theta`" in evidence.evidence
-    assert re.search("[nN]on-?cent", evidence.remedy)
-    shown = words(onebasin("diagnose", write(draw("funnels: 8 groups", 2))))
-    assert "unlike height" not in shown
 
 
 @each(("options", "unjudged"), [({"chains": 1}, "R-hat"), ({"stats": False}, "not recorded")])
@@ -135,12 +111,6 @@ def test_a_triangle_of_nan_is_left_out_and_named(generator, write, onebasin):
     said = json.loads(out)
     assert (code, said["verdict"]) == (0, "usable")
     assert any("L_K" in sentence for sentence in said["left_out"])
-
-
-def test_a_number_that_is_not_finite_is_no_structure(generator):
-    said = ob.diagnose(broken.not_finite(generator).tree())
-    assert (said.verdict, said.causes[0]) == ("unusable", "not-finite")
-    assert "beta[" in said.judgement.causes[0].evidence
 
 
 @each("family", ["regressions: log_lik of 200", "funnels: 8 groups"])

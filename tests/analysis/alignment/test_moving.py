@@ -4,7 +4,6 @@ import numpy as np
 
 from onebasin.analysis.alignment.moving import move
 from onebasin.analysis.alignment.rescaling import factors, rescale
-from onebasin.models.symmetry.arrays import gather
 from onebasin.models.symmetry.blocks import Rescalable
 from onebasin.models.symmetry.group import Group
 
@@ -39,17 +38,6 @@ def test_a_block_can_stay_out(rng):
     moved = move(values, symmetry, element, ("W2",), without=1)
     assert set(moved) == {"W2"}
     np.testing.assert_array_equal(moved["W2"], group.act(still, values)["W2"])
-
-
-@each("shape", [(3,), (5, 3), (40, 3, 4), (300, 3)])
-def test_both_ways_to_gather_agree(shape, rng):
-    axis = shape.index(3)
-    values = rng.normal(size=(6, *shape))
-    orders = rng.permuted(np.tile(np.arange(3), (6, 1)), axis=1)
-    expected = np.stack(
-        [np.take(v, order, axis=axis) for v, order in zip(values, orders, strict=True)]
-    )
-    np.testing.assert_array_equal(gather(values, orders, axis), expected)
 
 
 @each("gauge", ["balanced", "unit"])

@@ -65,8 +65,9 @@ def test_thousands_of_single_numbers_take_no_matrix(rng):
     assert found.converged
 
 
-def test_progress_is_told_every_few_draws_where_parts_are_many(rng):
-    values = rng.permuted(rng.normal(size=(1, 200, 600, 2)) + 20 * np.arange(600)[:, None], axis=2)
+def test_progress_is_told_every_few_draws_where_parts_are_many(rng, monkeypatch):
+    monkeypatch.setattr("onebasin.analysis.alignment.descent._AT_A_STRETCH", 2**15)
+    values = rng.permuted(rng.normal(size=(1, 200, 60, 2)) + 20 * np.arange(60)[:, None], axis=2)
     block, calls = (Exchangeable({"mu": 0}),), []
     align(dataset({"mu": values}), block, reference="draw", progress=lambda d, _: calls.append(d))
     assert len(calls) > 2

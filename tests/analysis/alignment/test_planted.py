@@ -30,18 +30,6 @@ def test_another_posterior_gives_its_own_labels(case, rng):
 
 
 @each("case", CASES)
-def test_aligned_draws_are_the_clean_ones_in_one_labelling(case, rng):
-    planted = plant(*CASES[case], rng)
-    found = align(planted.seen, planted.group.symmetry, scales=planted.scales)
-    left = planted.group.inverse(planted.left_over(found.element))
-    back = planted.group.act(
-        left, {n: found.posterior["posterior"][n].values for n in found.posterior["posterior"]}
-    )
-    for name, array in planted.clean.items():
-        np.testing.assert_allclose(back[name], array, rtol=1e-12, atol=1e-14)
-
-
-@each("case", CASES)
 def test_the_first_draw_keeps_its_labels(case, rng):
     planted = plant(*CASES[case], rng)
     found = align(

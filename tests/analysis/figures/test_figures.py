@@ -41,10 +41,6 @@ def test_plot_trace_rank_draws_a_row_per_quantity_and_a_line_per_chain(rng):
     assert _legend(figure) == ["chain 0", "chain 1", "chain 2"]
 
 
-def test_plot_trace_rank_of_one_chain_needs_no_legend(rng):
-    assert _legend(plot_trace_rank([trace_rank("mu", rng.normal(size=(1, 50)))])) == []
-
-
 def test_trace_rank_is_flat_for_one_chain_and_split_for_chains_apart(rng):
     draws = rng.normal(size=(2, 100))
     one = trace_rank("mu", draws[:1], bins=20)
@@ -184,13 +180,6 @@ def test_plot_cells_draws_a_row_per_run_and_marks_the_limit():
 def test_every_figure_refuses_to_draw_nothing(draw, message):
     with pytest.raises(ValueError, match=message):
         draw()
-
-
-def test_drawing_leaves_settings_and_pyplot_alone(rng):
-    before = dict(mpl.rcParams)
-    plot_trace_rank([trace_rank("mu", rng.normal(size=(2, 50)))])
-    plot_elbo({"fit": ElboTrace(np.arange(3.0), np.arange(3.0))})
-    assert dict(mpl.rcParams) == before
 
 
 @each("name", ["$x$", "$\\bad{$", "a $ b", "a\x1b[1m\u202eb", "x_1^2 \\alpha"])
