@@ -149,7 +149,7 @@ def test_chains_that_jump_to_and_fro_raise_no_more_alarms(rng):
     for seed in range(250):
         chains = (autoregression(rng, -0.6, (2, 200, 3)) for _ in range(2))
         samples = [independent_draws(c, max_draws=200) for c in chains]
-        found = two_sample(*samples, permutations=39, seed=seed)
+        found = two_sample(*samples, permutations=19, seed=seed)
         p_values.append((found.energy_p, found.mmd_p))
     alarms = (np.array(p_values) <= 0.05).sum(axis=0)
     assert (alarms <= stats.binom.isf(1e-5, 250, 0.05)).all()
@@ -160,7 +160,7 @@ def _alarms(rng, rho, size, repeats, *, thin):
     for seed in range(repeats):
         chains = autoregression(rng, rho, (4, 100, size)), autoregression(rng, rho, (2, 150, size))
         samples = [independent_draws(c, autocorrelated=thin) for c in chains]
-        found = two_sample(*samples, permutations=39, seed=seed)
+        found = two_sample(*samples, permutations=19, seed=seed)
         p_values.append((found.energy_p, found.mmd_p))
     return (np.array(p_values) <= 0.05).sum(axis=0)
 

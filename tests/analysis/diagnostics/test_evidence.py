@@ -9,7 +9,6 @@ import xarray as xr
 from onebasin.analysis.diagnostics.aligned import diagnose_aligned
 from onebasin.analysis.diagnostics.checks import failed, in_words, not_judged, overall, passed
 from onebasin.analysis.diagnostics.measure import measure
-from onebasin.analysis.report.posteriors import posterior_report
 from onebasin.models.symmetry.blocks import Exchangeable
 
 from ...each import each
@@ -255,15 +254,6 @@ def test_one_chain_has_no_rhat_modulo_symmetry(make_mcmc, rng):
     assert found.aligned.outcome != "passed"
     assert not any("nan" in sentence for sentence in found.sentences)
     assert any("R-hat cannot be compared" in sentence for sentence in found.sentences)
-
-
-def test_report_says_what_could_not_be_judged(make_mcmc, draws):
-    without = make_mcmc(draws, stats={"energy": None})
-    for others in ({}, {"b": make_mcmc(draws)}):
-        cards = posterior_report({"a": without, **others}).answers
-        rows = [{row.name: row for row in card.verdict.rows} for card in cards]
-        assert [row["sampler"].outcome for row in rows] == ["not judged", "passed"][: len(rows)]
-        assert "Energies were not recorded" in " ".join(cards[0].verdict.unjudged)
 
 
 def test_checks_pass_together_only_if_each_was_judged_and_passed():

@@ -10,7 +10,7 @@ from .conftest import Page
 
 
 @pytest.fixture
-def tree(make_mcmc, rng):
+def tree(make_mcmc, rng, blank_figures):
     return make_mcmc({"theta": rng.normal(size=(2, 50, 2)), "phi": rng.normal(size=(2, 50))})
 
 

@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pytest
 import xarray as xr
-from matplotlib.figure import Figure
 
 from onebasin.analysis.report import (
     Code,
@@ -18,11 +17,7 @@ from onebasin.analysis.report import (
 )
 from onebasin.analysis.report.sections import (
     chains,
-    labels,
-    parameters,
-    predictions,
     sampler,
-    several,
 )
 from onebasin.models import BayesianNetwork, Network
 from onebasin.models.symmetry import Exchangeable
@@ -157,19 +152,6 @@ def small_figures(monkeypatch):
     monkeypatch.setattr(chains, "WORST", 1)
 
 
-@pytest.fixture
-def blank_figures(monkeypatch):
-    """Empty figures, for tests of what stands beside them."""
-
-    def blank(*_, **__):
-        figure = Figure(figsize=(1, 1))
-        figure.subplots()
-        return figure
-
-    for module in (chains, labels, parameters, predictions, sampler, several):
-        monkeypatch.setattr(module, "drawn", blank)
-
-
 def _parts(section):
     for part in section.all_parts:
         yield part
@@ -241,7 +223,7 @@ def test_generated_quantities_and_what_is_no_number_stand_apart(make_mcmc, rng, 
 
 
 def test_predictive_checks_leave_one_out_and_sensitivity_stand_where_their_groups_do(
-    make_mcmc, rng, small_figures
+    make_mcmc, rng, blank_figures
 ):
     mu = rng.normal(size=(2, 60, 1)) * 0.2
     y = rng.normal(size=12)
@@ -277,7 +259,7 @@ def test_one_chain_and_few_draws_have_a_page(make_mcmc, rng, chains_, draws, bla
     assert "May I use this posterior?" in Page(render(posterior_report({"run": tree}))).text
 
 
-def test_names_with_markup_and_long_ones_are_shown_as_they_are(make_mcmc, rng, small_figures):
+def test_names_with_markup_and_long_ones_are_shown_as_they_are(make_mcmc, rng, blank_figures):
     name = "<img src=x onerror=alert(1)> [bold]$x^2$ " + "long" * 10
     tree = make_mcmc({name: rng.normal(size=(4, 50, 2)), "tau": rng.normal(size=(4, 50))})
     page = Page(render(posterior_report({"run": tree})))
@@ -307,7 +289,7 @@ def test_several_are_held_against_the_chosen_truth(make_mcmc, rng, blank_figures
 
 
 def test_provenance_tells_date_command_and_hashes_and_folds_the_program(
-    make_mcmc, rng, small_figures
+    make_mcmc, rng, blank_figures
 ):
     program = "parameters { real mu; } model { mu ~ normal(0, 1); } // <b>"
     attrs = {"program": program, "program_name": "normal.stan", "data_sha256": "ab" * 32}
