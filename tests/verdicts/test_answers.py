@@ -9,7 +9,6 @@ import xarray as xr
 
 import onebasin as ob
 
-from ..each import each
 from .conftest import labels, plain
 
 
@@ -44,28 +43,6 @@ def test_overlapping_components_are_not_passed(draw):
     assert said.causes[0] == "labels"
 
 
-@each(("options", "unjudged"), [({"chains": 1}, "R-hat"), ({"stats": False}, "not recorded")])
-def test_what_cannot_be_judged_is_said_and_not_passed(
-    options, unjudged, generator, write, onebasin
-):
-    path = write(plain.regression(generator, **options).tree())
-    shown = words(onebasin("diagnose", path))
-    assert "very check is passed" not in shown
-    assert unjudged in shown
-    assert json.loads(onebasin("diagnose", path, "--json")[1])["unjudged"]
-
-
-def test_a_stuck_chain_is_named(generator, write, onebasin):
-    posterior = plain.regression(generator)
-    for array in (*posterior.values.values(), posterior.stats["lp"]):
-        array[2, 100:457] = array[2, 100]
-    path = write(posterior.tree())
-    said = json.loads(onebasin("diagnose", path, "--json")[1])
-    assert (said["verdict"], said["causes"][0]) == ("unusable", "stuck")
-    assert "Chain 2" in said["evidence"][0]["evidence"]
-    assert re.search(r"35[67]", said["evidence"][0]["evidence"])
-
-
 def test_signs_of_60_and_8_change_together(draw, write, onebasin, tmp_path):
     tree = draw("2PL: sign by chain", 1)
     path = write(tree)
@@ -75,21 +52,6 @@ def test_signs_of_60_and_8_change_together(draw, write, onebasin, tmp_path):
     aligned = ob.open_posterior(out)
     assert float(np.abs(aligned.posterior["a"].mean(("chain", "draw"))).min()) > 0.1
     assert max(float(v.max()) for v in az.rhat(aligned).data_vars.values()) < 1.02
-
-
-def test_tables_have_quantiles(generator, write, onebasin):
-    said = json.loads(onebasin("diagnose", write(plain.regression(generator).tree()), "--json")[1])
-    row = said["parameters"][0]
-    assert {"median", "q5", "q95", "mcse_sd"} <= set(row)
-    assert row["q5"] < row["median"] < row["q95"]
-
-
-def test_a_triangle_of_nan_is_left_out_and_named(generator, write, onebasin):
-    path = write(plain.gaussian_process(generator).tree())
-    code, out, _ = onebasin("diagnose", path, "--json")
-    said = json.loads(out)
-    assert (code, said["verdict"]) == (0, "usable")
-    assert any("L_K" in sentence for sentence in said["left_out"])
 
 
 def test_nothing_is_wider_than_the_terminal(draw, write, onebasin, monkeypatch):

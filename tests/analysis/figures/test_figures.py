@@ -81,15 +81,6 @@ def test_plot_weight_scatter_draws_a_panel_per_posterior_on_shared_axes(rng):
     assert all(axes.get_xlabel() and axes.get_ylabel() for axes in _visible(own))
 
 
-def test_plot_weight_scatter_rasterises_only_many_points(rng):
-    few, many = (
-        plot_weight_scatter({"a": WeightPair(*rng.normal(size=(2, 2, draws)))})
-        for draws in (50, 1000)
-    )
-    assert not few.axes[0].collections[0].get_rasterized()
-    assert many.axes[0].collections[0].get_rasterized()
-
-
 def test_predictive_band_is_sorted_and_nested(rng):
     x = np.asarray([2.0, 0.0, 1.0])
     draws = x + rng.normal(size=(2, 4000, 3))

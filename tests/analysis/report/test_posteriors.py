@@ -67,12 +67,6 @@ def test_posterior_report_flags_what_diagnose_warns_of(posteriors, blank_figures
     assert any(row[0].startswith("nuts") and "5✗" in row for row in page.cells)
 
 
-def test_a_report_tells_of_chains_with_a_new_random_stream(posteriors, blank_figures):
-    posteriors["nuts"].attrs["restarts"] = "[[], [12], [], []]"
-    page = Page(render(posterior_report(posteriors)))
-    assert "chain 2 after 12 draws" in page.text
-
-
 def test_posterior_report_works_on_any_stan_program(make_mcmc, rng, blank_figures):
     tree = make_mcmc({"theta": rng.normal(size=(2, 50, 2))}, attrs={"engine": "stan"})
     del tree["sample_stats"]
@@ -99,12 +93,6 @@ def test_a_network_of_one_input_is_drawn_along_it_over_its_data(network_tree, bl
     ]
     (band, *_) = [p for p in section.parts if isinstance(p, FigureItem)]
     assert "% of the data lie in the 95 % band" in band.alt
-
-
-@each("draws", [1, 3])
-def test_a_few_draws_are_refused_in_a_sentence(make_mcmc, rng, draws):
-    with pytest.raises(ValueError, match=rf"has {draws} draws a chain, and at least 4 are needed"):
-        posterior_report({"run": make_mcmc({"mu": rng.normal(size=(4, draws))})})
 
 
 def test_posterior_report_lists_the_attempts_before_a_fit(make_variational, rng, blank_figures):
