@@ -1,6 +1,9 @@
 """What a notebook and a terminal show of a diagnosis: the answer first, everything escaped."""
 
+import numpy as np
+
 from onebasin.analysis.diagnostics.diagnose import diagnose
+from onebasin.models.symmetry.blocks import Exchangeable
 
 from ...cards import unclosed_tags
 
@@ -17,6 +20,17 @@ def test_a_notebook_shows_the_answer_first_and_no_markup_of_names(make_mcmc, rng
     assert "light-dark(" in page
     assert unclosed_tags(page) == []
     assert len(page) < 10_000
+
+
+def test_a_notebook_shows_what_alignment_did(make_mcmc, rng):
+    mu = np.array([-4.0, 4.0]) + rng.normal(size=(4, 500, 2))
+    mu[::2] = mu[::2, :, ::-1]
+    found = diagnose(make_mcmc({"mu": mu}), symmetry=(Exchangeable({"mu": 0}),))
+    assert "Usable after alignment" in found._repr_html_()
+    assert "aligned parameters" in found._repr_html_()
+    page = found.aligned._repr_html_()
+    assert "Worst R-hat" in page
+    assert "left alone by the symmetry" in page
 
 
 def test_a_terminal_shows_the_answer_first_and_the_tables_after_it(make_mcmc, rng):

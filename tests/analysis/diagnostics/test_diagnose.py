@@ -5,6 +5,7 @@ import json
 import numpy as np
 
 from onebasin.analysis.diagnostics.diagnose import diagnose
+from onebasin.analysis.diagnostics.sentences import listed
 from onebasin.models import BayesianNetwork, Network
 from onebasin.models.symmetry.blocks import Exchangeable, to_json
 from onebasin.models.symmetry.group import Group
@@ -121,6 +122,7 @@ def test_a_triangle_of_nan_and_a_constant_are_structure(make_mcmc, rng):
     said = " ".join(found.judgement.left_out)
     assert "`L[0,1]`, `L[0,2]` and `L[1,2]`: finite in no draw" in said
     assert "`L[0,0]`: the same in every draw" in said
+    assert listed(["a", "b", "c"], shown=1) == "`a` and 2 more"
 
 
 def test_a_funnel_is_named_with_both_variables(make_mcmc, rng):

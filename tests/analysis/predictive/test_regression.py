@@ -38,12 +38,6 @@ def test_interval_coverage_is_of_both_tails(rng):
     assert prediction.interval_coverage(draws, y, probability=0.95) == pytest.approx(1 / 3)
 
 
-@each("probability", [0.0, 1.0, 95.0, -0.5])
-def test_interval_coverage_refuses_what_is_no_probability(rng, probability):
-    with pytest.raises(ValueError, match=r"`probability` is .* between 0 and 1"):
-        prediction.interval_width(rng.normal(size=(1, 5, 2, 1)), probability=probability)
-
-
 def test_errors_are_those_of_the_mean_over_chains_and_draws():
     draws = np.asarray([[[[1.0], [0.0]], [[3.0], [0.0]]], [[[5.0], [0.0]], [[3.0], [0.0]]]])
     y = np.asarray([[1.0], [4.0]])  # means 3 and 0
@@ -100,6 +94,7 @@ def test_score_predictions_collects_the_single_scores(gaussian, rng):
     assert scores.coverage_95 + scores.outside_95 == pytest.approx(1.0)
     assert scores.width_50 < scores.width_95
     assert scores.crps == prediction.crps(draws, y)
+    assert score_predictions(draws, y).log_score is None
     assert scores.explained_variance == pytest.approx(1 - scores.mse / y.var())
 
 
@@ -110,11 +105,6 @@ def test_explained_variance_is_sklearns_for_several_outputs(rng):
         r2_score(y, draws[0, 0], multioutput="variance_weighted")
     )
     assert prediction.explained_variance(0.25, np.full((5, 1), 2.0)) is None
-
-
-def test_score_predictions_has_no_log_score_without_a_likelihood(rng):
-    scores = score_predictions(rng.normal(size=(1, 9, 3, 2)), rng.normal(size=(3, 2)))
-    assert scores.log_score is None
 
 
 def normal_crps(y, sd=1.0):
@@ -184,25 +174,25 @@ def test_crps_of_one_draw_has_no_fair_form(rng):
 
 
 @pytest.mark.usefixtures("unchecked")
-def test_score_predictions_says_how_a_column_is_made(rng):
-    with pytest.raises(ValueError, match=r"`y` has shape \(3,\).*\(3, 1\).*`y\[:, None\]`"):
-        score_predictions(rng.normal(size=(1, 9, 3, 1)), rng.normal(size=3))
-
-
-@pytest.mark.usefixtures("unchecked")
-def test_score_predictions_refuses_draws_without_axes(rng):
-    with pytest.raises(ValueError, match=r"`draws` has shape \(9, 3\).*\(chain, draw, obs, out\)"):
-        score_predictions(rng.normal(size=(9, 3)), rng.normal(size=(3, 1)))
-
-
-@pytest.mark.usefixtures("unchecked")
-def test_score_predictions_refuses_a_likelihood_of_other_points(rng):
-    with pytest.raises(ValueError, match=r"`log_likelihood` has shape \(1, 9, 4\).*draw, 3\)"):
+@each(
+    ("draws", "y", "likelihood", "message"),
+    [
+        ((1, 9, 3, 1), (3,), None, r"`y` has shape \(3,\).*\(3, 1\).*`y\[:, None\]`"),
+        ((9, 3), (3, 1), None, r"`draws` has shape \(9, 3\).*\(chain, draw, obs, out\)"),
+        ((1, 9, 3, 1), (3, 1), (1, 9, 4), r"`log_likelihood` has shape \(1, 9, 4\).*draw, 3\)"),
+    ],
+)
+def test_shapes_that_do_not_fit_are_refused(draws, y, likelihood, message):
+    with pytest.raises(ValueError, match=message):
         score_predictions(
-            rng.normal(size=(1, 9, 3, 1)),
-            rng.normal(size=(3, 1)),
-            log_likelihood=rng.normal(size=(1, 9, 4)),
+            np.zeros(draws), np.zeros(y), log_likelihood=likelihood and np.zeros(likelihood)
         )
+
+
+@each("probability", [0.0, 1.0, 95.0, -0.5])
+def test_interval_coverage_refuses_what_is_no_probability(rng, probability):
+    with pytest.raises(ValueError, match=r"`probability` is .* between 0 and 1"):
+        prediction.interval_width(rng.normal(size=(1, 5, 2, 1)), probability=probability)
 
 
 @pytest.mark.usefixtures("unchecked")

@@ -281,6 +281,7 @@ def test_provenance_tells_date_command_and_hashes_and_folds_the_program(
 ):
     program = "parameters { real mu; } model { mu ~ normal(0, 1); } // <b>"
     attrs = {"program": program, "program_name": "normal.stan", "data_sha256": "ab" * 32}
+    attrs |= {"restarts": "[[], [12], [], []]"}
     attrs |= {"command": "onebasin sample normal.stan", "created_at": "2026-11-22T05:00:00+00:00"}
     report = posterior_report({"run": make_mcmc({"mu": rng.normal(size=(4, 50))}, attrs=attrs)})
     facts = dict(report.provenance[0].facts)
@@ -291,7 +292,9 @@ def test_provenance_tells_date_command_and_hashes_and_folds_the_program(
     (model,) = [s for s in report.sections if s.title == "Model"]
     (folded,) = model.parts
     assert folded.parts == (Code(program),)
-    assert "// <b>" in Page(render(report)).text
+    text = Page(render(report)).text
+    assert "// <b>" in text
+    assert "chain 2 after 12 draws" in text
 
 
 def test_an_ensemble_shows_its_training_and_no_sample_sizes(make_mcmc, rng, blank_figures):
