@@ -166,3 +166,26 @@ def unchecked() -> Iterator[None]:
     jaxtyping.config.update("jaxtyping_disable", True)
     yield
     jaxtyping.config.update("jaxtyping_disable", False)
+
+
+@pytest.fixture
+def blank_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have reports draw empty figures, for tests of what stands beside them."""
+    from matplotlib.figure import Figure
+
+    from onebasin.analysis.report.sections import (
+        chains,
+        labels,
+        parameters,
+        predictions,
+        sampler,
+        several,
+    )
+
+    def blank(*_: Any, **__: Any) -> Figure:
+        figure = Figure(figsize=(1, 1))
+        figure.subplots()
+        return figure
+
+    for section in (chains, labels, parameters, predictions, sampler, several):
+        monkeypatch.setattr(section, "drawn", blank)

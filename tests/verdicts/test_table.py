@@ -7,6 +7,7 @@ import pytest
 
 import onebasin as ob
 
+from ..each import each
 from .conftest import FAMILIES, load
 
 QUICK = (
@@ -27,7 +28,7 @@ QUICK = (
 wrong = load("truth").wrong
 
 
-@pytest.mark.parametrize("name", QUICK)
+@each("name", QUICK)
 def test_what_is_said_is_true(name, draw):
     assert wrong(FAMILIES[name].truth, ob.diagnose(draw(name, 7)).to_dict()) == []
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-import pytest
 import xarray as xr
 
 from onebasin.models.symmetry.blocks import Complement, Exchangeable, Flip, Symmetry
@@ -122,9 +121,3 @@ def equal(first: Element, second: Element) -> bool:
 def permutations_of(element: Element) -> list[np.ndarray]:
     """The permutations of every block."""
     return [part.permutation for part in element if isinstance(part, Permuted)]
-
-
-@pytest.fixture(params=CASES)
-def planted(request, rng) -> Planted:
-    """One planted posterior of every kind of symmetry."""
-    return plant(*CASES[request.param], rng)

@@ -8,6 +8,7 @@ from onebasin.analysis.alignment.barriers import barrier
 from onebasin.models import BayesianNetwork, Network, predict
 from onebasin.models.symmetry.group import Group
 
+from ...each import each
 from .conftest import dataset
 
 
@@ -74,7 +75,7 @@ def test_nan_is_not_hidden():
     assert np.isnan(found.height).all()
 
 
-@pytest.mark.parametrize(
+@each(
     ("first", "second", "loss", "points", "message"),
     [
         (

@@ -7,6 +7,7 @@ import xarray as xr
 from onebasin.analysis.alignment import align
 from onebasin.models.symmetry.blocks import Exchangeable
 
+from ...each import each
 from .conftest import dataset
 
 MIXTURE = (Exchangeable({"mu": 0, "sigma": 0}),)
@@ -34,7 +35,7 @@ def test_what_nothing_declares_is_found_in_the_draws_and_said(switching):
         )
 
 
-@pytest.mark.parametrize("words", ["mu,sigma", ["mu,sigma"], ("mu, sigma",)])
+@each("words", ["mu,sigma", ["mu,sigma"], ("mu, sigma",)])
 def test_words_stand_for_blocks(switching, words):
     assert align(switching, words).symmetry == MIXTURE
 

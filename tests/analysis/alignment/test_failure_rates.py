@@ -16,12 +16,14 @@ from onebasin.truth.alignment_failures import (
 )
 from onebasin.truth.failure_rates_figure import plot_failure_rates
 
+from ...each import each
+
 CHANCE = 1e-5  # of a false alarm
 PLANTED = {
-    "two": PlantedComponents(components=2, draws=800, repeats=2),
-    "three": PlantedComponents(draws=800, repeats=2),
-    "three, signs": PlantedComponents(flips=True, draws=800, repeats=2),
-    "four, one feature": PlantedComponents(components=4, features=1, draws=800, repeats=2),
+    "two": PlantedComponents(components=2, draws=400, repeats=2),
+    "three": PlantedComponents(draws=400, repeats=2),
+    "three, signs": PlantedComponents(flips=True, draws=400, repeats=2),
+    "four, one feature": PlantedComponents(components=4, features=1, draws=400, repeats=2),
 }
 
 
@@ -42,8 +44,8 @@ def between(count, num, probability):
     return low <= count <= high
 
 
-@pytest.mark.parametrize("name", PLANTED)
-@pytest.mark.parametrize("rule", RULES)
+@each("name", PLANTED)
+@each("rule", RULES)
 def test_rates_fall_from_chance_to_zero(measured, name, rule):
     found, planted = measured[name], PLANTED[name]
     num, order = planted.draws * planted.repeats, np.exp(planted.group.log_order)
@@ -53,8 +55,8 @@ def test_rates_fall_from_chance_to_zero(measured, name, rule):
         assert rates.mean(axis=0)[1] > rates.mean(axis=0)[2] > 0
 
 
-@pytest.mark.parametrize("name", PLANTED)
-@pytest.mark.parametrize("rule", RULES)
+@each("name", PLANTED)
+@each("rule", RULES)
 def test_no_rule_beats_the_best(measured, name, rule):
     found, planted = measured[name], PLANTED[name]
     num = planted.draws * planted.repeats
@@ -65,15 +67,15 @@ def test_no_rule_beats_the_best(measured, name, rule):
     assert (gain <= 4.4 * error + 1e-12).all(), (gain, error)
 
 
-@pytest.mark.parametrize("name", PLANTED)
+@each("name", PLANTED)
 def test_squared_distance_to_the_true_means_is_the_best_rule(measured, name):
     # With equal standard deviations they are one rule; at 0 every element is as good.
     found = measured[name]
     np.testing.assert_array_equal(found.rates["posterior"][:, 1:], found.optimal[:, 1:])
 
 
-@pytest.mark.parametrize("features", [1, 4])
-@pytest.mark.parametrize("separation", [0.5, 1.5, 3.0])
+@each("features", [1, 4])
+@each("separation", [0.5, 1.5, 3.0])
 def test_the_best_of_two_components_is_known_in_closed_form(separation, features):
     # The labels are exchanged where x_1 - x_2, which is N(-separation, 2), comes out positive.
     planted = PlantedComponents(components=2, features=features, draws=5000, repeats=1)
@@ -91,7 +93,7 @@ def test_the_best_with_signs_is_known_in_closed_form():
     assert between(total(found.optimal, planted, 0), planted.draws, sign + swap)
 
 
-@pytest.mark.parametrize("flips", [False, True])
+@each("flips", [False, True])
 def test_the_best_elements_have_the_highest_density(rng, flips):
     # Every element tried in the open, densities by SciPy; unequal standard deviations.
     planted = PlantedComponents(components=3, features=2, flips=flips, sds=(0.4, 1.0, 2.0))
@@ -150,7 +152,7 @@ def test_settings_change_what_is_planted():
     assert np.exp(planted.group.log_order) == pytest.approx(48)
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "message"),
     [
         (
@@ -171,7 +173,7 @@ def test_settings_out_of_range_are_refused(options, message):
         PlantedComponents(**options)
 
 
-@pytest.mark.parametrize("separations", [[-1.0], [np.nan], [np.inf], np.array([[1.0]])])
+@each("separations", [[-1.0], [np.nan], [np.inf], np.array([[1.0]])])
 def test_separations_out_of_range_are_refused(separations):
     with pytest.raises(ValueError, match=r"`separations` is .*; give a list of distances"):
         failure_rates(separations)

@@ -14,6 +14,7 @@ from onebasin.models.symmetry.blocks import Exchangeable, axes_of
 from onebasin.models.symmetry.elements import Permuted
 from onebasin.models.symmetry.group import Group
 
+from ...each import each
 from .conftest import CASES, chain, plant
 
 
@@ -22,8 +23,8 @@ def turn_of(part):
     return Turn(back, None if part.signs is None else np.take_along_axis(part.signs, back, 1))
 
 
-@pytest.mark.parametrize("by_entry", [False, True])
-@pytest.mark.parametrize("flips", [False, True])
+@each("by_entry", [False, True])
+@each("flips", [False, True])
 def test_turning_the_reference_costs_what_moving_the_draws_does(rng, flips, by_entry):
     symmetry, shapes = chain(3, 5, 4, 6, 2, flips=flips)
     group = Group(symmetry, shapes)
@@ -53,8 +54,8 @@ def test_neighbours_share_a_variable():
     assert [neighbours(apart, place) for place in range(2)] == [[], []]
 
 
-@pytest.mark.parametrize("noise", [0.5, 1.0, 3.0])
-@pytest.mark.parametrize("name", ["three hidden layers", "two hidden layers", "hidden Markov"])
+@each("noise", [0.5, 1.0, 3.0])
+@each("name", ["three hidden layers", "two hidden layers", "hidden Markov"])
 def test_no_block_is_left_that_could_be_better(rng, name, noise):
     # A round over all blocks, as if none were settled, from where alignment came to rest.
     planted = plant(*CASES[name], rng, noise=noise, lead=(1, 60))
@@ -99,8 +100,8 @@ def test_settled_blocks_are_passed_over_and_unsettle_their_neighbours(rng, monke
     np.testing.assert_array_equal(settled, np.stack([~changed, ~last, np.ones(20, bool)], axis=1))
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("spread", [0.0, 5.0])
+@each("dtype", [np.float32, np.float64])
+@each("spread", [0.0, 5.0])
 def test_prices_leave_the_optimum(rng, dtype, spread):
     # Costs of parts and of places that differ a lot, large enough for prices.
     costs = rng.normal(size=(3, 300, 300)) + spread * rng.normal(size=(3, 300, 1))
@@ -112,7 +113,7 @@ def test_prices_leave_the_optimum(rng, dtype, spread):
     np.testing.assert_array_equal(np.sort(found, axis=1), np.tile(np.arange(300), (3, 1)))
 
 
-@pytest.mark.parametrize("flips", [False, True])
+@each("flips", [False, True])
 def test_the_size_of_pieces_changes_nothing(rng, flips, monkeypatch):
     planted = plant(*chain(4, 5, 4, 2, flips=flips), rng, noise=1.0)
     whole = align(planted.seen, planted.group.symmetry, scales=planted.scales)
@@ -124,7 +125,7 @@ def test_the_size_of_pieces_changes_nothing(rng, flips, monkeypatch):
             np.testing.assert_array_equal(one.signs, other.signs)
 
 
-@pytest.mark.parametrize("shape", [(6,), (6, 2), (2, 6), (6, 70), (70, 6), (3, 6, 4)])
+@each("shape", [(6,), (6, 2), (2, 6), (6, 70), (70, 6), (3, 6, 4)])
 def test_gather_reorders_every_draw_by_its_own(rng, shape):
     values = rng.normal(size=(9, *shape))
     for axis in (a for a, size in enumerate(shape) if size == 6):

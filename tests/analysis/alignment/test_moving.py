@@ -1,14 +1,13 @@
 """Moving a chunk is what the group does; rescaling reaches its gauge."""
 
 import numpy as np
-import pytest
 
 from onebasin.analysis.alignment.moving import move
 from onebasin.analysis.alignment.rescaling import factors, rescale
-from onebasin.models.symmetry.arrays import gather
 from onebasin.models.symmetry.blocks import Rescalable
 from onebasin.models.symmetry.group import Group
 
+from ...each import each
 from .conftest import CASES
 
 DEEP = (
@@ -18,7 +17,7 @@ DEEP = (
 SHAPES = {"W1": (4, 5), "b1": (5,), "W2": (5, 6), "W3": (6, 2)}
 
 
-@pytest.mark.parametrize("case", CASES)
+@each("case", CASES)
 def test_moving_by_all_blocks_is_the_group_acting(case, rng):
     symmetry, shapes = CASES[case]
     group = Group(symmetry, shapes)
@@ -41,18 +40,7 @@ def test_a_block_can_stay_out(rng):
     np.testing.assert_array_equal(moved["W2"], group.act(still, values)["W2"])
 
 
-@pytest.mark.parametrize("shape", [(3,), (5, 3), (40, 3, 4), (300, 3)])
-def test_both_ways_to_gather_agree(shape, rng):
-    axis = shape.index(3)
-    values = rng.normal(size=(6, *shape))
-    orders = rng.permuted(np.tile(np.arange(3), (6, 1)), axis=1)
-    expected = np.stack(
-        [np.take(v, order, axis=axis) for v, order in zip(values, orders, strict=True)]
-    )
-    np.testing.assert_array_equal(gather(values, orders, axis), expected)
-
-
-@pytest.mark.parametrize("gauge", ["balanced", "unit"])
+@each("gauge", ["balanced", "unit"])
 def test_a_gauge_does_not_depend_on_the_scaling_of_the_input(gauge, rng):
     group = Group(DEEP, SHAPES)
     values = {n: rng.normal(size=(9, *s)) for n, s in SHAPES.items()}

@@ -11,6 +11,7 @@ from onebasin.models.symmetry.blocks import Exchangeable
 from onebasin.models.symmetry.elements import Permuted
 from onebasin.models.symmetry.group import Group
 
+from ...each import each
 from .conftest import CASES, chain, dataset, plant
 
 EXACT = ["mixture", "tanh network", "factors", "complements", "complement", "hidden Markov"]
@@ -38,8 +39,8 @@ def small(name: str) -> tuple:
     return chain(4, 4, 2, flips=True) if name == "tanh network" else (symmetry, shapes)
 
 
-@pytest.mark.parametrize("noise", [0.1, 0.7, 3.0])
-@pytest.mark.parametrize("name", EXACT)
+@each("noise", [0.1, 0.7, 3.0])
+@each("name", EXACT)
 def test_one_block_is_solved_exactly(name, noise, rng):
     planted = plant(*small(name), rng, noise=noise, lead=(1, 12))
     found = align(planted.seen, planted.group.symmetry, reference="draw", scales=planted.scales)
@@ -49,7 +50,7 @@ def test_one_block_is_solved_exactly(name, noise, rng):
     assert found.distance_after[0, 0] == pytest.approx(0.0, abs=1e-20)
 
 
-@pytest.mark.parametrize(("noise", "least"), [(0.1, 1.0), (1.0, 0.65), (3.0, 0.6)])
+@each(("noise", "least"), [(0.1, 1.0), (1.0, 0.65), (3.0, 0.6)])
 def test_shared_variables_are_solved_mostly(noise, least, rng):
     # Measured from one start: 1.00, 0.70, 0.675 of the draws at the optimum; from 20 starts all.
     planted = plant(*chain(3, 4, 4, 2), rng, noise=noise, lead=(1, 40))
@@ -78,7 +79,7 @@ def test_exchanges_find_most_of_what_enumeration_finds(rng, monkeypatch):
     assert (found.distance_after < exact.distance_after + 1e-9).mean() > 0.9
 
 
-@pytest.mark.parametrize("case", ["tanh network", "factors", "mixture"])
+@each("case", ["tanh network", "factors", "mixture"])
 def test_costs_of_assignments_are_distances_up_to_a_constant(case, rng):
     # With weights that differ by entry, as a Gaussian's do; signs are the better ones.
     symmetry, shapes = small(case)

@@ -10,11 +10,12 @@ from onebasin.analysis.alignment.ordering import MOST_MATCHED, in_order
 from onebasin.models.symmetry.blocks import Exchangeable
 from onebasin.models.symmetry.elements import Permuted
 
+from ...each import each
 from .conftest import dataset
 
 
-@pytest.mark.parametrize("flips", [False, True])
-@pytest.mark.parametrize("size", [1, 2, 7, 60])
+@each("flips", [False, True])
+@each("size", [1, 2, 7, 60])
 def test_order_is_the_cheapest_assignment(size, flips, rng):
     draws, mean = rng.normal(size=(40, size)), rng.normal(size=size)
     block = Exchangeable({"mu": 0}, flips=flips)
@@ -38,8 +39,8 @@ def test_equals_stay_where_they_are(rng):
     np.testing.assert_array_equal(found.permutation, again.permutation)
 
 
-@pytest.mark.parametrize("reference", ["gaussian", "mean", "draw"])
-@pytest.mark.parametrize("flips", [False, True])
+@each("reference", ["gaussian", "mean", "draw"])
+@each("flips", [False, True])
 def test_many_single_numbers_are_aligned_by_order(reference, flips, rng):
     size = MOST_MATCHED + 22
     values = np.linspace(5, 5 + size, size) + rng.normal(size=(2, 30, size))
@@ -64,8 +65,9 @@ def test_thousands_of_single_numbers_take_no_matrix(rng):
     assert found.converged
 
 
-def test_progress_is_told_every_few_draws_where_parts_are_many(rng):
-    values = rng.permuted(rng.normal(size=(1, 200, 600, 2)) + 20 * np.arange(600)[:, None], axis=2)
+def test_progress_is_told_every_few_draws_where_parts_are_many(rng, monkeypatch):
+    monkeypatch.setattr("onebasin.analysis.alignment.descent._AT_A_STRETCH", 2**15)
+    values = rng.permuted(rng.normal(size=(1, 200, 60, 2)) + 20 * np.arange(60)[:, None], axis=2)
     block, calls = (Exchangeable({"mu": 0}),), []
     align(dataset({"mu": values}), block, reference="draw", progress=lambda d, _: calls.append(d))
     assert len(calls) > 2

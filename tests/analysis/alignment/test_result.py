@@ -12,6 +12,7 @@ from onebasin.analysis.alignment import align, applying, element_of
 from onebasin.base.files import pieces
 from onebasin.models.symmetry.blocks import Complement, Exchangeable, Rescalable, from_json, to_json
 
+from ...each import each
 from .conftest import CASES, dataset, equal, plant
 
 
@@ -52,7 +53,7 @@ def test_the_rule_is_recorded(tree):
     assert found.posterior.attrs["alignment_rule"] == found.text
 
 
-@pytest.mark.parametrize("reference", ["draw", "mean", "posterior"])
+@each("reference", ["draw", "mean", "posterior"])
 def test_the_rule_names_its_reference(tree, reference):
     given = tree if reference == "posterior" else reference
     text = align(tree, reference=given, reference_draw=(1, 2)).text
@@ -95,7 +96,7 @@ def everything_is_large(monkeypatch):
 
 
 @pytest.mark.usefixtures("everything_is_large")
-@pytest.mark.parametrize("order", [("chain", "draw", ...), ("draw", ..., "chain")])
+@each("order", [("chain", "draw", ...), ("draw", ..., "chain")])
 def test_a_large_file_is_moved_a_piece_at_a_time_to_the_same_draws(tree, tmp_path, order):
     turned = tree["posterior"].to_dataset().transpose(*order)
     tree["posterior"] = xr.DataTree(turned.assign_coords(W1_dim_0=list("abcd")))

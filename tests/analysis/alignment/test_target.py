@@ -6,6 +6,7 @@ import pytest
 from onebasin.analysis.alignment import align
 from onebasin.models.symmetry.blocks import Exchangeable
 
+from ...each import each
 from .conftest import dataset
 
 MIXTURE = (Exchangeable({"mu": 0, "sigma": 0}),)
@@ -24,7 +25,7 @@ def shuffled(rng, values):
     return {name: np.take_along_axis(v, order, axis=-1) for name, v in values.items()}
 
 
-@pytest.mark.parametrize("rule", ["gaussian", "mean", "draw"])
+@each("rule", ["gaussian", "mean", "draw"])
 def test_draws_are_moved_to_where_the_earlier_alignment_moved_them(rng, values, rule):
     first = align(dataset(shuffled(rng, values)), MIXTURE, reference=rule, max_sweeps=60)
     again = align(dataset(shuffled(rng, values)), MIXTURE, reference=first)

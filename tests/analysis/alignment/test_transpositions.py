@@ -12,6 +12,8 @@ from onebasin.models.symmetry.blocks import Exchangeable
 from onebasin.models.symmetry.elements import Scaled
 from onebasin.models.symmetry.group import Group
 
+from ...each import each
+
 
 def distances(size: int) -> dict[tuple[int, ...], int]:
     """Breadth first search from the identity, one exchange of two places a step."""
@@ -31,14 +33,14 @@ def distances(size: int) -> dict[tuple[int, ...], int]:
     return found
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 6])
+@each("size", [1, 2, 3, 4, 5, 6])
 def test_count_is_the_shortest_product(size):
     known = distances(size)
     counted = count_transpositions(np.array(list(known)))
     assert counted.tolist() == list(known.values())
 
 
-@pytest.mark.parametrize("size", [7, 8, 9, 64, 513])
+@each("size", [7, 8, 9, 64, 513])
 def test_long_cycles_and_the_identity(size, rng):
     around = np.roll(np.arange(size), 1)
     assert count_transpositions(around) == size - 1
@@ -76,7 +78,7 @@ def test_what_is_no_permutation_is_refused():
         transpositions_of((Scaled(np.ones(3)),))
 
 
-@pytest.mark.parametrize("size", [2, 5, 16])
+@each("size", [2, 5, 16])
 def test_swapped_takes_as_many_transpositions_as_asked(size, rng):
     for num in range(size):
         found = np.stack([swapped(rng, size, num) for _ in range(20)])

@@ -7,6 +7,7 @@ from onebasin.analysis.alignment import align, switching
 from onebasin.analysis.diagnostics.aligned import diagnose_aligned
 from onebasin.models.symmetry.blocks import Exchangeable
 
+from ...each import each
 from .conftest import CASES, dataset, plant
 
 SCALED = ["mixture", "network", "tanh network", "two hidden layers", "factors", "hidden Markov"]
@@ -18,6 +19,7 @@ SHIFTED = [
     "transitions alone",
     "large hidden Markov",
 ]
+OFFSETS = [(1e3, 1e-9), (1e9, 1e-3), (-1e12, 0.1)]
 UNITS = [1e-300, 1e-150, 1e-20, 1e20, 1e150, 1e160, 1e300]
 
 
@@ -38,8 +40,7 @@ def _same(found, expected):
     assert (found.converged, found.sweeps) == (expected.converged, expected.sweeps)
 
 
-@pytest.mark.parametrize("unit", UNITS)
-@pytest.mark.parametrize("name", SCALED)
+@each(("name", "unit"), list(zip(SCALED * 2, UNITS * 2, strict=False)))
 def test_elements_are_the_same_in_every_unit(name, unit, rng):
     symmetry, values = _draws(name, rng)
     expected, found = (align(_moved(values, u, 0.0), symmetry) for u in (1.0, unit))
@@ -50,9 +51,14 @@ def test_elements_are_the_same_in_every_unit(name, unit, rng):
     )
 
 
-@pytest.mark.parametrize(("offset", "digits"), [(1e3, 1e-9), (1e9, 1e-3), (-1e12, 0.1)])
-@pytest.mark.parametrize("reference", ["gaussian", "mean", "draw"])
-@pytest.mark.parametrize("name", SHIFTED)
+@each(
+    ("name", "reference", "offset", "digits"),
+    [
+        (name, ("gaussian", "mean", "draw")[(place + turn) % 3], offset, digits)
+        for place, name in enumerate(SHIFTED)
+        for turn, (offset, digits) in enumerate(OFFSETS)
+    ],
+)
 def test_elements_are_the_same_far_from_zero(name, reference, offset, digits, rng):
     symmetry, values = _draws(name, rng)
     expected = align(dataset(values), symmetry, reference=reference)
@@ -88,7 +94,7 @@ def test_single_precision_is_aligned_far_from_zero_too(rng):
     _same(align(dataset({"mu": (values * 1e30).astype(np.float32)}), block), expected)
 
 
-@pytest.mark.parametrize("offset", [1e15, 1e17])
+@each("offset", [1e15, 1e17])
 def test_parts_that_are_lost_in_rounding_are_refused(offset, rng):
     values = rng.permuted(rng.normal(size=(2, 50, 5)) + 2 * np.arange(5), axis=2)
     with pytest.raises(
@@ -103,7 +109,7 @@ def test_scales_that_leave_no_squares_are_refused(rng):
         align(dataset(values), symmetry, scales={"mu": 1e-200})
 
 
-@pytest.mark.parametrize(("unit", "offset"), [(1e150, 0.0), (1e-150, 0.0), (1.0, 1e9)])
+@each(("unit", "offset"), [(1e150, 0.0), (1e-150, 0.0), (1.0, 1e9)])
 def test_the_aligned_diagnosis_is_the_same(make_mcmc, rng, unit, offset):
     values = rng.permuted(rng.normal(size=(4, 100, 3)) + 8 * np.arange(3), axis=2)
     block = (Exchangeable({"mu": 0}),)

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pandas as pd
-import pytest
 
 from onebasin.analysis.compare.result import Comparison
 
 from ...cards import check_page
+from ...each import each
 
 
 def compared(kind="regression", floor_p=0.6, **row):
@@ -19,7 +19,7 @@ def compared(kind="regression", floor_p=0.6, **row):
     return Comparison(kind, "hmc", table, ("A note.",), ("Beware.",))
 
 
-@pytest.mark.parametrize(
+@each(
     ("p", "said"),
     [
         (0.002, "draws lie elsewhere (energy test, p = 0.002)"),
@@ -42,7 +42,7 @@ def test_draws_are_not_judged_beside_a_truth_that_has_not_mixed():
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("verdict", "said"),
     [
         ("agree", "means agree within their Monte Carlo errors"),

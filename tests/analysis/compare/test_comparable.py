@@ -8,6 +8,8 @@ from onebasin import BayesianNetwork, Categorical, Gaussian, Network, NormalPrio
 from onebasin.analysis.compare.comparable import check_comparable, stored_points, unlike_weights
 from onebasin.posteriors.view import as_view
 
+from ...each import each
+
 NETWORK = Network(2, (3,), activation="tanh")
 MODEL = BayesianNetwork(NETWORK)
 X, Y = np.linspace(-1, 1, 8).reshape(4, 2), np.linspace(0, 3, 4)[:, None]
@@ -29,7 +31,7 @@ def of(make_mcmc):
     return make
 
 
-@pytest.mark.parametrize(
+@each(
     "other",
     [
         MODEL,
@@ -47,7 +49,7 @@ def test_single_precision_of_the_data_is_forgiven(of):
     check_comparable({"a": of(MODEL), "b": single}, "a")
 
 
-@pytest.mark.parametrize(
+@each(
     ("other", "message"),
     [
         (BayesianNetwork(Network(2, (2,), activation="tanh")), r"hidden \(2,\), .* hidden \(3,\)"),
@@ -64,7 +66,7 @@ def test_other_networks_are_refused(of, other, message):
         check_comparable({"a": of(MODEL), "b": of(other)}, "a")
 
 
-@pytest.mark.parametrize(
+@each(
     ("how", "message"),
     [
         ({"names": ("inputs", "y")}, r"`b` fitted to data named inputs, and `a` to x"),

@@ -5,12 +5,10 @@ import json
 import numpy as np
 import pytest
 import xarray as xr
-from scipy.special import softmax
 from scipy.stats import norm
 
 from onebasin.analysis.compare.compare import compare
 from onebasin.analysis.page.cells import Table
-from onebasin.analysis.predictive import points as compare_prediction
 from onebasin.analysis.report import comparison_table
 from onebasin.models.networks.architecture import Network
 from onebasin.models.networks.bayesian import BayesianNetwork
@@ -82,41 +80,6 @@ def test_a_regression_is_scored_as_by_hand(make):
     apart = (two.mean(0) - one.mean(0)) / one.std(0)
     assert row["mean_distance"] == pytest.approx(np.sqrt(np.mean(apart**2)))
     assert np.isnan(found.table.loc["one", "mean_distance"])
-    rng = np.random.default_rng(4)
-    drawn = np.repeat(two, 25, axis=0)
-    drawn = drawn + np.repeat(sigma, 25, axis=0) * rng.normal(size=drawn.shape)
-    lower, upper = np.quantile(drawn, [0.25, 0.75], axis=0)
-    assert abs(row["coverage_50"] - ((lower <= y) & (y <= upper)).mean()) <= 0.1
-    gaps = np.abs(drawn[:, None] - drawn[::97][None]).mean(axis=(0, 1)) / 2
-    assert row["crps"] == pytest.approx((np.abs(drawn - y).mean(0) - gaps).mean(), rel=0.03)
-
-
-def test_a_classification_is_scored_as_by_hand(make):
-    trees = {"one": make(CLASSES, seed=1), "two": make(CLASSES, seed=2, spread=0.6)}
-    found = compare(trees, truth="one", weights=False)
-    x, y = _data(CLASSES, 0)
-    one, two = (softmax(_outputs(tree, x), axis=-1) for tree in trees.values())
-    p, q = two.mean(0), one.mean(0)
-    row = found.table.loc["two"]
-    assert found.kind == "classification"
-    assert row["agreement"] == np.mean(p.argmax(-1) == q.argmax(-1))
-    assert row["total_variation"] == pytest.approx(np.abs(p - q).sum(-1).mean() / 2)
-    assert row["total_variation_sum"] == pytest.approx(np.abs(p - q).sum(-1).mean())
-    assert row["accuracy"] == np.mean(p.argmax(-1) == y)
-    assert row["log_score"] == pytest.approx(np.log(p[np.arange(20), y]).mean())
-    assert row["brier"] == pytest.approx(((p - np.eye(3)[y]) ** 2).sum(-1).mean())
-    assert row["single_draw_accuracy"] == pytest.approx(np.mean(two.argmax(-1) == y))
-    information = (two * np.log(two)).sum(-1).mean() - (p * np.log(p)).sum(-1).mean()
-    assert row["mutual_information"] == pytest.approx(information)
-    assert row["mutual_information"] > found.table.loc["one", "mutual_information"]
-
-
-def test_a_few_points_at_a_time_are_the_same(make, monkeypatch):
-    trees = {"one": make(CLASSES, seed=1), "two": make(CLASSES, seed=2)}
-    whole = compare(trees, truth="one", weights=False).table
-    monkeypatch.setattr(compare_prediction, "_AT_ONCE", 7 * 3 * 240)
-    pieces = compare(trees, truth="one", weights=False).table
-    np.testing.assert_allclose(pieces.to_numpy(), whole.to_numpy(), rtol=1e-10)
 
 
 def test_the_floor_is_the_second_half_against_the_first(make):
@@ -206,45 +169,10 @@ def test_the_result_is_strict_json_and_a_table(make):
     assert comparison_table(found).rows[0][0] == "two (truth)"
 
 
-def _unlike(make, kind):
-    if kind == "architecture":
-        return make(BayesianNetwork(Network(2, (3,), activation="tanh")), seed=2)
-    if kind == "likelihood":
-        return make(CLASSES, seed=2)
-    if kind == "data":
-        return make(REGRESSION, seed=2, data=1)
-    tree = make(REGRESSION, seed=2)
-    if kind == "names":
-        data = tree["observed_data"].to_dataset().rename({"y": "z"})
-        tree["observed_data"] = xr.DataTree(data)
-    else:
-        tree.attrs["model"] = ""
-    return tree
-
-
-@pytest.mark.parametrize(
-    ("kind", "message"),
-    [
-        ("architecture", r"`two` with activation tanh, and `one` with activation relu"),
-        ("likelihood", r"`two` with likelihood Categorical, and `one` with likelihood Gaussian"),
-        ("data", r"`two` fitted to other values of x than `one`"),
-        ("names", r"`two` fitted to data named z, and `one` to y"),
-        ("no network", r"`two` with .* none"),
-    ],
-)
-def test_unlike_posteriors_are_refused(make, kind, message):
-    trees = {"one": make(REGRESSION, seed=1), "two": _unlike(make, kind)}
-    with pytest.raises(ValueError, match=message):
+def test_unlike_posteriors_are_refused(make):
+    trees = {"one": make(REGRESSION, seed=1), "two": make(REGRESSION, seed=2, data=1)}
+    with pytest.raises(ValueError, match="`two` fitted to other values of x than `one`"):
         compare(trees, truth="one", weights=False)
-
-
-def test_known_noise_needs_no_sigma(make):
-    known = BayesianNetwork(Network(2, (3,)), likelihood=Gaussian(noise_sd=0.5))
-    trees = {"one": make(known, seed=1), "two": make(known, seed=2)}
-    row = compare(trees, truth="one", weights=False).table.loc["two"]
-    x, y = _data(known, 0)
-    density = norm.pdf(y, _outputs(trees["two"], x), 0.5).mean(axis=0)
-    assert row["log_score"] == pytest.approx(np.log(density).mean())
 
 
 def test_every_posterior_has_the_noise_of_its_own_network(make):

@@ -8,6 +8,8 @@ from onebasin.analysis.compare.frame import fit_frame, halves
 from onebasin.analysis.compare.two_sample import energy_distance
 from onebasin.models.symmetry.blocks import Exchangeable, Rescalable
 
+from ...each import each
+
 MIXTURE = (Exchangeable({"mu": 0, "sigma": 0}),)
 
 
@@ -42,7 +44,7 @@ def test_halves_are_chains_or_the_draws_of_one(make_mcmc, rng):
     np.testing.assert_array_equal(second.posterior["mu"], values[:1, 5:])
 
 
-@pytest.mark.parametrize("shape", [(1, 7), (4, 3)])
+@each("shape", [(1, 7), (4, 3)])
 def test_halves_need_draws(make_mcmc, rng, shape):
     with pytest.raises(ValueError, match=r"at least 4 draws a chain are needed: sample longer"):
         halves(make_mcmc({"mu": rng.normal(size=shape)}))
@@ -67,7 +69,7 @@ def test_every_draw_comes_into_the_labelling_of_the_first_half(make_mcmc, rng):
         np.testing.assert_array_equal(view.posterior["mu"].values[..., order], known)
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@each("seed", [0, 1, 2])
 def test_parts_of_unlike_spread_are_not_taken_for_one_another(make_mcmc, seed):
     # The best rule is wrong about 0.09 of these draws; the mean of the truth's aligned draws about half of them.
     rng = np.random.default_rng(seed)
@@ -106,9 +108,7 @@ def test_without_a_symmetry_draws_are_divided_and_nothing_else(make_variational,
     assert kept == {tuple(row) for row in np.round(mu[0, 20:], 9)}
 
 
-@pytest.mark.parametrize(
-    "mark", [lambda tree: tree.attrs.update(method="ensemble"), lambda tree: distilled(tree)]
-)
+@each("mark", [lambda tree: tree.attrs.update(method="ensemble"), lambda tree: distilled(tree)])
 def test_draws_that_were_made_one_by_one_are_all_kept(mark, make_mcmc, rng):
     drift = np.cumsum(rng.normal(size=(1, 60)), axis=1)  # by chance like a chain that hardly moves
     tree, truth = make_mcmc({"mu": drift}), make_mcmc({"mu": rng.normal(size=(2, 60))})

@@ -8,23 +8,17 @@ from onebasin.analysis.compare.moments import compare_moments
 from onebasin.analysis.compare.two_sample import energy_distance, mmd, two_sample
 from onebasin.models.symmetry.blocks import Exchangeable
 
+from ...each import each
+
 VERDICT = ["verdict", "energy_p", "mmd_p", "num_draws"]
-PLACED = [
-    (1e-300, 0.0),
-    (1e-150, 0.0),
-    (1e150, 0.0),
-    (1e160, 0.0),
-    (1.0, 1e9),
-    (1.0, 1e12),
-    (1e-150, 1e12),
-]
+PLACED = [(1e-300, 0.0), (1e160, 0.0), (1.0, 1e12), (1e-150, 1e12)]
 
 
 @pytest.fixture(scope="module")
 def posteriors():
     """A truth, one that agrees with it, and one that does not."""
     rng, at = np.random.default_rng(20170411), np.array([0.0, 1.0, -2.0])
-    truth, same, other = rng.normal(size=(3, 4, 1000, 3)) + at
+    truth, same, other = rng.normal(size=(3, 4, 300, 3)) + at
     return {"truth": truth, "same": same, "other": other + np.array([0.0, 0.0, 0.5])}
 
 
@@ -34,7 +28,7 @@ def expected(make_mcmc, posteriors):
     return _compare(make_mcmc, posteriors, 1.0, 0.0)
 
 
-@pytest.mark.parametrize(("unit", "offset"), PLACED)
+@each(("unit", "offset"), PLACED)
 def test_compare_has_the_same_verdict(make_mcmc, posteriors, expected, unit, offset):
     found = _compare(make_mcmc, posteriors, unit, offset)
     assert expected["verdict"].tolist()[1:3] == ["agree", "differ"]
@@ -60,7 +54,7 @@ def test_spread_lost_in_rounding_is_refused_and_does_not_agree(make_mcmc, poster
 
 
 def test_constants_are_held_against_their_own_size(make_mcmc, posteriors):
-    fixed = np.full((4, 1000), 3e-200)
+    fixed = np.full((4, 300), 3e-200)
     a, b = (make_mcmc({"mu": posteriors["truth"], "fixed": f}) for f in (fixed, 1.5 * fixed))
     assert compare_moments(a, b).verdict == "differ"
     assert (
@@ -75,7 +69,7 @@ def test_compare_modulo_a_symmetry_has_the_same_verdict(make_mcmc, rng):
     parts = rng.normal(size=(2, 4, 200, 3, 2)) + np.array([0.0, 8.0, 16.0])[:, None]
     shuffled = rng.permuted(parts, axis=3)
     tables = []
-    for unit, offset in ((1.0, 0.0), (1e150, 0.0), (1e-150, 0.0), (1.0, 1e9), (1.0, 1e11)):
+    for unit, offset in ((1.0, 0.0), (1e150, 0.0), (1e-150, 1e11)):
         a, b = (make_mcmc({"mu": unit * (v + offset)}) for v in shuffled)
         found = compare(
             {"a": a, "b": b}, truth="a", symmetry=(Exchangeable({"mu": 0}),), permutations=99
@@ -88,11 +82,11 @@ def test_compare_modulo_a_symmetry_has_the_same_verdict(make_mcmc, rng):
         )
 
 
-@pytest.mark.parametrize("unit", [1e-300, 1e-160, 1e160, 1e300])
+@each("unit", [1e-300, 1e-160, 1e160, 1e300])
 def test_two_samples_are_compared_in_every_unit(rng, unit):
     a, b = rng.normal(size=(2, 60, 3))
     b += 0.3
-    expected, found = two_sample(a, b), two_sample(unit * a, unit * b)
+    expected, found = (two_sample(u * a, u * b, permutations=99) for u in (1.0, unit))
     assert (found.energy_p, found.mmd_p) == (expected.energy_p, expected.mmd_p)
     assert found.energy / unit == pytest.approx(expected.energy, rel=1e-9)
     assert found.mmd == pytest.approx(expected.mmd, rel=1e-9)
@@ -107,7 +101,7 @@ def test_two_samples_are_compared_in_every_unit(rng, unit):
 
 def test_two_samples_are_compared_far_from_zero(rng):
     a, b = rng.normal(size=(2, 60, 3))
-    expected, found = two_sample(a, b), two_sample(a + 1e12, b + 1e12)
+    expected, found = (two_sample(a + o, b + o, permutations=99) for o in (0.0, 1e12))
     assert (found.energy, found.mmd) == pytest.approx((expected.energy, expected.mmd), abs=1e-3)
     assert (found.energy_p, found.mmd_p) == pytest.approx(
         (expected.energy_p, expected.mmd_p), abs=0.01

@@ -1,15 +1,15 @@
 """How far apart draws have to lie to be taken for independent."""
 
 import numpy as np
-import pytest
 
 from onebasin.analysis.compare.thinning import independent_draws, stride
 from onebasin.analysis.compare.two_sample import two_sample
 
+from ...each import each
 from .conftest import autoregression
 
 
-@pytest.mark.parametrize("rho", [0.5, 0.9])
+@each("rho", [0.5, 0.9])
 def test_stride_leaves_little_correlation(rng, rho):
     step = stride(autoregression(rng, rho, (4, 4000, 1)))
     assert 0.005 < rho**step < 0.07

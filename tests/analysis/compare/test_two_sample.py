@@ -13,6 +13,7 @@ from onebasin.analysis.compare.two_sample import (
     two_sample,
 )
 
+from ...each import each
 from .conftest import autoregression
 
 
@@ -34,7 +35,7 @@ def test_unbiased_forms_leave_the_diagonal_out(rng):
     assert energy_distance(a, b) == pytest.approx(expected, rel=1e-10)
 
 
-@pytest.mark.parametrize("unbiased", [True, False])
+@each("unbiased", [True, False])
 def test_mmd_is_that_of_a_double_loop(rng, unbiased):
     a, b = rng.normal(size=(7, 2)), 1 + rng.normal(size=(5, 2))
 
@@ -128,7 +129,7 @@ def test_ties_count_as_large():
 RATES = {"one": (0.7, 1), "few": (0.7, 5), "many": (0.5, 12), "unlike": ((0.9, 0.2, 0.2, 0.2), 4)}
 
 
-@pytest.mark.parametrize("case", RATES)
+@each("case", RATES)
 def test_false_alarms_of_autocorrelated_chains_are_one_in_twenty(rng, case):
     rho, size = RATES[case]
     repeats = 100
@@ -148,7 +149,7 @@ def test_chains_that_jump_to_and_fro_raise_no_more_alarms(rng):
     for seed in range(250):
         chains = (autoregression(rng, -0.6, (2, 200, 3)) for _ in range(2))
         samples = [independent_draws(c, max_draws=200) for c in chains]
-        found = two_sample(*samples, permutations=39, seed=seed)
+        found = two_sample(*samples, permutations=19, seed=seed)
         p_values.append((found.energy_p, found.mmd_p))
     alarms = (np.array(p_values) <= 0.05).sum(axis=0)
     assert (alarms <= stats.binom.isf(1e-5, 250, 0.05)).all()
@@ -159,7 +160,7 @@ def _alarms(rng, rho, size, repeats, *, thin):
     for seed in range(repeats):
         chains = autoregression(rng, rho, (4, 100, size)), autoregression(rng, rho, (2, 150, size))
         samples = [independent_draws(c, autocorrelated=thin) for c in chains]
-        found = two_sample(*samples, permutations=39, seed=seed)
+        found = two_sample(*samples, permutations=19, seed=seed)
         p_values.append((found.energy_p, found.mmd_p))
     return (np.array(p_values) <= 0.05).sum(axis=0)
 
@@ -183,7 +184,7 @@ def _mean_norm(shift, size):
 
 
 @pytest.mark.usefixtures("unchecked")
-@pytest.mark.parametrize(
+@each(
     ("a", "b", "message"),
     [
         (np.ones((1, 2)), np.ones((5, 2)), r"`a` has 1 draws; a distribution needs two"),

@@ -3,12 +3,14 @@
 import json
 
 import numpy as np
-import pytest
 
 from onebasin.analysis.diagnostics.diagnose import diagnose
+from onebasin.analysis.diagnostics.sentences import listed
 from onebasin.models import BayesianNetwork, Network
 from onebasin.models.symmetry.blocks import Exchangeable, to_json
 from onebasin.models.symmetry.group import Group
+
+from ...each import each
 
 SHAPE = (4, 500)
 
@@ -43,7 +45,7 @@ def test_a_sound_posterior_is_usable(make_mcmc, rng):
     json.dumps(found.to_dict(), allow_nan=False)
 
 
-@pytest.mark.parametrize("every_draw", [False, True])
+@each("every_draw", [False, True])
 def test_switched_labels_are_found_from_draws_alone(make_mcmc, rng, every_draw):
     found = diagnose(make_mcmc(mixture(rng, every_draw)))
     assert (found.verdict, found.causes) == ("aligned", ("labels",))
@@ -120,6 +122,7 @@ def test_a_triangle_of_nan_and_a_constant_are_structure(make_mcmc, rng):
     said = " ".join(found.judgement.left_out)
     assert "`L[0,1]`, `L[0,2]` and `L[1,2]`: finite in no draw" in said
     assert "`L[0,0]`: the same in every draw" in said
+    assert listed(["a", "b", "c"], shown=1) == "`a` and 2 more"
 
 
 def test_a_funnel_is_named_with_both_variables(make_mcmc, rng):
@@ -184,7 +187,7 @@ def test_short_chains_are_told_how_many_draws_they_lack(make_mcmc, rng):
     assert "times as many" in found.judgement.causes[0].remedy
 
 
-@pytest.mark.parametrize(
+@each(
     ("chains", "stats", "row"),
     [
         (1, {}, "labels"),

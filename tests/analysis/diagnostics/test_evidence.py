@@ -9,8 +9,9 @@ import xarray as xr
 from onebasin.analysis.diagnostics.aligned import diagnose_aligned
 from onebasin.analysis.diagnostics.checks import failed, in_words, not_judged, overall, passed
 from onebasin.analysis.diagnostics.measure import measure
-from onebasin.analysis.report.posteriors import posterior_report
 from onebasin.models.symmetry.blocks import Exchangeable
+
+from ...each import each
 
 SHAPE = (4, 500)
 SYMMETRY = (Exchangeable({"mu": 0}),)
@@ -68,7 +69,7 @@ UNDEFINED = {
 }
 
 
-@pytest.mark.parametrize(("stats", "outcome", "check"), UNDEFINED.values(), ids=list(UNDEFINED))
+@each(("stats", "outcome", "check"), UNDEFINED.values())
 def test_what_is_missing_or_not_finite_never_passes(make_mcmc, draws, rng, stats, outcome, check):
     made = {name: values and values(rng) for name, values in stats.items()}
     found = measure(make_mcmc(draws, stats=made))
@@ -190,7 +191,7 @@ def test_zero_chains_are_refused(make_mcmc):
         measure(make_mcmc({"mu": np.ones((0, 500))}, stats={"energy": np.ones((0, 500))}))
 
 
-@pytest.mark.parametrize("count", [1, 2])
+@each("count", [1, 2])
 def test_a_draw_or_two_are_refused(make_mcmc, count):
     with pytest.raises(ValueError, match=f"has {count} draws a chain, and at least 4"):
         measure(make_mcmc({"mu": np.ones((4, count))}))
@@ -225,7 +226,7 @@ def test_infinite_khat_fails(make_variational, rng):
     assert found.outcome_of("k-hat") == "failed"
 
 
-@pytest.mark.parametrize(
+@each(
     ("last", "elbo", "outcome"),
     [([-2.0, -1.0], -2.0, "passed"), ([np.nan, -1.0], np.nan, "failed")],
 )
@@ -253,15 +254,6 @@ def test_one_chain_has_no_rhat_modulo_symmetry(make_mcmc, rng):
     assert found.aligned.outcome != "passed"
     assert not any("nan" in sentence for sentence in found.sentences)
     assert any("R-hat cannot be compared" in sentence for sentence in found.sentences)
-
-
-def test_report_says_what_could_not_be_judged(make_mcmc, draws):
-    without = make_mcmc(draws, stats={"energy": None})
-    for others in ({}, {"b": make_mcmc(draws)}):
-        cards = posterior_report({"a": without, **others}).answers
-        rows = [{row.name: row for row in card.verdict.rows} for card in cards]
-        assert [row["sampler"].outcome for row in rows] == ["not judged", "passed"][: len(rows)]
-        assert "Energies were not recorded" in " ".join(cards[0].verdict.unjudged)
 
 
 def test_checks_pass_together_only_if_each_was_judged_and_passed():

@@ -8,6 +8,8 @@ import xarray as xr
 
 from onebasin.analysis.diagnostics.measure import measure
 
+from ...each import each
+
 SYMMETRY = json.dumps([{"kind": "exchangeable", "axes": {"mu": 0}, "flips": False}])
 SHAPE = (4, 500)
 
@@ -73,13 +75,6 @@ def test_diagnose_counts_trees_that_reached_the_limit(make_mcmc, healthy):
     assert "11 of 2000 draws reached the maximal tree depth 6" in measure(tree).warnings[0]
 
 
-def test_diagnose_leaves_trees_out_where_the_sampler_has_none(make_mcmc, healthy):
-    draws, stats = healthy
-    sampler = measure(make_mcmc(draws, stats=stats | {"tree_depth": None})).sampler
-    assert sampler.reached_max_treedepth is None
-    assert np.isnan(sampler.mean_tree_depth)
-
-
 def test_diagnose_finds_a_stuck_chain(make_mcmc, healthy):
     draws, stats = healthy
     draws["mu"][2] = 0.3
@@ -104,17 +99,7 @@ def test_diagnose_computes_bfmi_per_chain(make_mcmc, healthy, rng):
     assert "E-BFMI is below 0.3 in chain 1" in diagnosis.warnings[0]
 
 
-def test_diagnose_takes_thresholds(make_mcmc, healthy):
-    draws, stats = healthy
-    tree = make_mcmc(draws, stats=stats)
-    assert not measure(tree, bfmi_threshold=5.0).passed
-    assert not measure(tree, ess_threshold=4000).passed
-    assert not measure(tree, rhat_max=1.0 + 1e-9).passed
-
-
-@pytest.mark.parametrize(
-    ("name", "value"), [("rhat_max", 1.0), ("ess_threshold", 0), ("bfmi_threshold", -1.0)]
-)
+@each(("name", "value"), [("rhat_max", 1.0), ("ess_threshold", 0), ("bfmi_threshold", -1.0)])
 def test_diagnose_refuses_thresholds_without_sense(make_mcmc, healthy, name, value):
     with pytest.raises(ValueError, match=f"`{name}` is {value}: it must be"):
         measure(make_mcmc(healthy[0]), **{name: value})
@@ -176,35 +161,6 @@ def test_diagnose_leaves_missing_costs_undefined(make_mcmc, healthy):
     diagnosis = measure(tree)
     assert np.isnan([diagnosis.ess_per_second, diagnosis.ess_per_gradient]).all()
     assert np.isnan(diagnosis.wall_time)
-
-
-def test_diagnose_works_without_sampler_statistics(make_mcmc, healthy):
-    tree = make_mcmc(healthy[0])
-    del tree["sample_stats"]
-    diagnosis = measure(tree)
-    assert diagnosis.sampler.divergences is None
-    assert "Divergences were not recorded." in diagnosis.notes
-
-
-def test_diagnose_names_constants(make_mcmc, healthy):
-    draws, stats = healthy
-    draws["skip"] = np.full((*SHAPE, 2), 0.5)
-    diagnosis = measure(make_mcmc(draws, stats=stats))
-    assert diagnosis.constants == ("skip[0]", "skip[1]")
-    assert any("`skip[0]`, `skip[1]` (2 parameters)" in sentence for sentence in diagnosis.notes)
-    assert diagnosis.rhat.parameter == "mu[0]" or diagnosis.rhat.parameter == "mu[1]"
-
-
-def test_diagnose_says_that_one_chain_has_no_rhat(make_mcmc, rng):
-    diagnosis = measure(make_mcmc({"mu": rng.normal(size=(1, 500))}))
-    assert np.isnan(diagnosis.rhat.value)
-    assert diagnosis.rhat.parameter is None
-    assert any("at least two chains" in sentence for sentence in diagnosis.notes)
-
-
-def test_diagnose_reads_only_the_variables_asked_for(make_mcmc, rng):
-    tree = make_mcmc({"a": rng.normal(size=SHAPE), "b": rng.normal(size=SHAPE)})
-    assert list(measure(tree, var_names="b").parameters.index) == ["b"]
 
 
 def test_diagnose_judges_a_variational_fit_by_khat(make_variational, rng):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import xarray as xr
 
 from onebasin.analysis.diagnostics.diagnose import diagnose
 from onebasin.analysis.summaries.modes import modes_of
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import as_view
+
+from ...each import each
 
 
 def posterior(centres: np.ndarray, modes: xr.Dataset | None = None) -> xr.DataTree:
@@ -103,7 +104,7 @@ def test_weights_that_are_not_known_forbid_use():
     )
 
 
-@pytest.mark.parametrize(("weight", "verdict"), [(0.1, "unusable"), (1e-6, "usable")])
+@each(("weight", "verdict"), [(0.1, "unusable"), (1e-6, "usable")])
 def test_chains_that_disagree_within_a_mode_matter_as_the_mode_does(weight, verdict):
     modes = table([1 - weight, weight], [0.02, 0.02], rhat=1.3)
     modes["rhat"] = ("mode", [1.0, 1.3])

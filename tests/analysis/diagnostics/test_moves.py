@@ -13,6 +13,8 @@ from onebasin.models.symmetry.whole import Whole
 from onebasin.models.symmetry.words import spell
 from onebasin.posteriors.view import as_view
 
+from ...each import each
+
 
 class Swap(Whole):
     """Whole variables that change places."""
@@ -28,7 +30,7 @@ class Swap(Whole):
         return self
 
 
-@pytest.mark.parametrize(
+@each(
     ("block", "says"),
     [
         (Exchangeable({"a": 0, "b": 0}), "The parts of a and b change places"),
@@ -36,7 +38,6 @@ class Swap(Whole):
         (Complement(("a", "b")), "a and b or 1 minus them cannot be told apart"),
         (Swap(), "The parts of a and b change places"),
     ],
-    ids=lambda value: getattr(value, "kind", ""),
 )
 def test_sentence_is_of_the_kind_of_block(block, says, rng):
     draws = {"a": rng.normal(size=(2, 20, 2)), "b": rng.normal(size=(2, 20, 2))}

@@ -7,6 +7,7 @@ from onebasin.analysis.discovery import discover
 from onebasin.models.symmetry.group import Group
 from onebasin.models.symmetry.words import read
 
+from ...each import each
 from .families import (
     DRAWS,
     HONEST,
@@ -21,22 +22,12 @@ from .families import (
     turning_factors,
 )
 
-HEAVY = ("odd network", "item response", "mixture of six")
-SEEDS = [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)]
+HEAVY = [(name, "draw") for name in ("odd network", "item response", "mixture of six")]
+CASES = [(family, switch) for family in SYMMETRIC for switch in ("chain", "draw")]
+QUICK = [(family, switch) for family, switch in CASES if (family, switch) not in HEAVY]
 
 
-CASES = [
-    pytest.param(
-        family, switch, marks=pytest.mark.slow if family in HEAVY and switch == "draw" else ()
-    )
-    for family in SYMMETRIC
-    for switch in ("chain", "draw")
-]
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize(("family", "switch"), CASES)
-def test_a_symmetry_is_found_with_its_words(family, switch, seed):
+def check_found(family, switch, seed):
     make, word = SYMMETRIC[family]
     values = make(np.random.default_rng(seed), switch)
     found = discover(values, rhat)
@@ -57,8 +48,20 @@ def test_a_symmetry_is_found_with_its_words(family, switch, seed):
         assert found.values[name].std(axis=(0, 1)).mean() < values[name].std(axis=(0, 1)).mean()
 
 
-@pytest.mark.parametrize("seed", [0, 1, *SEEDS[2:]])
-@pytest.mark.parametrize("family", HONEST)
+@each(("family", "switch"), QUICK)
+def test_a_symmetry_is_found_with_its_words(family, switch):
+    check_found(family, switch, seed=0)
+
+
+@pytest.mark.slow
+@each("seed", range(3))
+@each(("family", "switch"), CASES)
+def test_a_symmetry_is_found_whatever_the_seed(family, switch, seed):
+    check_found(family, switch, seed)
+
+
+@each("seed", range(2))
+@each("family", HONEST)
 def test_nothing_is_found_where_nothing_is(family, seed):
     values = HONEST[family](np.random.default_rng(seed), "never")
     found = discover(values, rhat)
@@ -116,8 +119,8 @@ def test_overlapping_parts_are_ambiguous():
     assert 1.5 < found.ambiguous.numbers.distance < 3.5  # sorting makes two look like three
 
 
-@pytest.mark.parametrize("seed", [0, 1, *SEEDS[2:]])
-@pytest.mark.parametrize("switch", ["chain", "draw"])
+@each("seed", range(2))
+@each("switch", ["chain", "draw"])
 def test_factors_that_turn_are_sorted_by_no_order(switch, seed):
     values = turning_factors(np.random.default_rng(seed), switch)
     found = discover(values, rhat)

@@ -17,6 +17,8 @@ from onebasin.analysis.figures.weight_scatter import WeightPair, plot_weight_sca
 from onebasin.base.text import shown
 from onebasin.studies.lab.cells_figure import plot_cells
 
+from ...each import each
+
 
 def _visible(figure):
     return [axes for axes in figure.axes if axes.get_visible()]
@@ -37,10 +39,6 @@ def test_plot_trace_rank_draws_a_row_per_quantity_and_a_line_per_chain(rng):
     assert figure.axes[-1].get_xlabel() == "rank among all draws"
     assert len(figure.axes[-1].patches) == 3
     assert _legend(figure) == ["chain 0", "chain 1", "chain 2"]
-
-
-def test_plot_trace_rank_of_one_chain_needs_no_legend(rng):
-    assert _legend(plot_trace_rank([trace_rank("mu", rng.normal(size=(1, 50)))])) == []
 
 
 def test_trace_rank_is_flat_for_one_chain_and_split_for_chains_apart(rng):
@@ -81,15 +79,6 @@ def test_plot_weight_scatter_draws_a_panel_per_posterior_on_shared_axes(rng):
     own = plot_weight_scatter(pairs, share_axes=False)
     assert len({axes.get_ylim() for axes in _visible(own)}) == 4
     assert all(axes.get_xlabel() and axes.get_ylabel() for axes in _visible(own))
-
-
-def test_plot_weight_scatter_rasterises_only_many_points(rng):
-    few, many = (
-        plot_weight_scatter({"a": WeightPair(*rng.normal(size=(2, 2, draws)))})
-        for draws in (50, 1000)
-    )
-    assert not few.axes[0].collections[0].get_rasterized()
-    assert many.axes[0].collections[0].get_rasterized()
 
 
 def test_predictive_band_is_sorted_and_nested(rng):
@@ -168,7 +157,7 @@ def test_plot_cells_draws_a_row_per_run_and_marks_the_limit():
     assert _legend(figure) == ["numpyro", "stan"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("draw", "message"),
     [
         (lambda: plot_trace_rank([]), "`quantities` is empty"),
@@ -184,14 +173,7 @@ def test_every_figure_refuses_to_draw_nothing(draw, message):
         draw()
 
 
-def test_drawing_leaves_settings_and_pyplot_alone(rng):
-    before = dict(mpl.rcParams)
-    plot_trace_rank([trace_rank("mu", rng.normal(size=(2, 50)))])
-    plot_elbo({"fit": ElboTrace(np.arange(3.0), np.arange(3.0))})
-    assert dict(mpl.rcParams) == before
-
-
-@pytest.mark.parametrize("name", ["$x$", "$\\bad{$", "a $ b", "a\x1b[1m\u202eb", "x_1^2 \\alpha"])
+@each("name", ["$x$", "$\\bad{$", "a $ b", "a\x1b[1m\u202eb", "x_1^2 \\alpha"])
 def test_a_name_is_drawn_as_it_is_written(name):
     figure = style.new_figure(3, 2)
     axes = style.style_axes(figure.subplots(), title=name, x_label=name, y_label=name)

@@ -16,6 +16,8 @@ from onebasin import (
 )
 from onebasin.analysis.gaussian.distillation import DistillationSettings, distil
 
+from ...each import each
+
 QUICK = DistillationSettings(
     iterations=500, learning_rate=0.03, points=300, draws=200, batch_size=64, initial_sd=0.3
 )
@@ -48,7 +50,7 @@ def outputs(model: BayesianNetwork, draws, x) -> np.ndarray:
     return predict(model, draws, x)[0]
 
 
-@pytest.mark.parametrize("scrambled", [False, True])
+@each("scrambled", [False, True])
 def test_regression_is_distilled_whatever_the_order_of_units(scrambled):
     tree = planted(REGRESSION, scrambled=scrambled)
     x = np.linspace(-2, 2, 40)[:, None]

@@ -10,6 +10,7 @@ from sklearn.decomposition import FactorAnalysis
 from onebasin.analysis.gaussian import estimation
 from onebasin.analysis.gaussian.estimation import LEAST_UNIQUE
 
+from ...each import each
 from .conftest import random_correlation, with_moments
 
 
@@ -18,15 +19,19 @@ def standardised(rows):
     return z / np.sqrt(np.square(z).mean(axis=0))
 
 
-@pytest.fixture(params=[(60, 12), (12, 60), (20, 20), (21, 20), (2, 5)], ids=str)
-def z(request, rng):
-    num, size = request.param
+SHAPES = [(60, 12), (12, 60), (20, 20), (21, 20), (2, 5)]
+
+
+def rows_of(rng, shape):
+    """Draw standardised rows (num, size) of correlated parameters."""
+    num, size = shape
     root = np.linalg.cholesky(random_correlation(rng, size))
     return standardised(rng.standard_normal((num, size)) @ root.T)
 
 
-def test_spectrum_is_that_of_the_correlation_matrix(z):
-    num, size = z.shape
+@each("shape", SHAPES)
+def test_spectrum_is_that_of_the_correlation_matrix(rng, shape):
+    z, (num, size) = rows_of(rng, shape), shape
     values, vectors = estimation.spectrum(z)
     assert values.size == min(num - 1, size)
     expected = np.linalg.eigvalsh(z.T @ z / num)[::-1]
@@ -35,7 +40,9 @@ def test_spectrum_is_that_of_the_correlation_matrix(z):
     np.testing.assert_allclose((vectors * values) @ vectors.T, z.T @ z / num, atol=1e-12)
 
 
-def test_ledoit_wolf_is_scikit_learns(z):
+@each("shape", SHAPES)
+def test_ledoit_wolf_is_scikit_learns(rng, shape):
+    z = rows_of(rng, shape)
     expected = sklearn_ledoit_wolf(z, assume_centered=True)[1]
     found = estimation.ledoit_wolf(z, estimation.spectrum(z))
     assert found == pytest.approx(expected, rel=1e-10, abs=1e-14)
@@ -49,8 +56,10 @@ def test_one_parameter_keeps_its_variance_whatever_is_shrunk(rng):
     np.testing.assert_allclose(estimation.shrunk(found, shrinkage).matrix, [[1.0]], rtol=1e-12)
 
 
-@pytest.mark.parametrize("shrinkage", [0.02, 0.6, 1.0])
-def test_shrunk_is_the_convex_combination(z, shrinkage):
+@each("shape", SHAPES)
+@each("shrinkage", [0.02, 0.6, 1.0])
+def test_shrunk_is_the_convex_combination(rng, shape, shrinkage):
+    z = rows_of(rng, shape)
     found = estimation.shrunk(estimation.spectrum(z), shrinkage)
     correlation = z.T @ z / len(z)
     expected = (1 - shrinkage) * correlation + shrinkage * np.eye(z.shape[1])
@@ -75,7 +84,7 @@ def test_shrunk_refuses_what_is_singular(rng):
         estimation.stiffest(estimation.spectrum(twice), 0.0, 2)
 
 
-@pytest.mark.parametrize("shrinkage", [0.0, 0.3])
+@each("shrinkage", [0.0, 0.3])
 def test_stiffest_keeps_the_smallest_eigenvalues_and_the_trace(rng, shrinkage):
     z = standardised(rng.standard_normal((40, 9)) @ rng.standard_normal((9, 9)))
     found = estimation.stiffest(estimation.spectrum(z), shrinkage, 3)
@@ -97,7 +106,7 @@ def test_factors_recover_loadings_beside_unequal_unique_variances(rng):
     assert np.abs(principal - truth).max() > 0.05  # what principal components would have found
 
 
-@pytest.mark.parametrize("shape", [(200, 15), (30, 60)], ids=str)
+@each("shape", [(200, 15), (30, 60)])
 def test_factors_are_as_likely_as_scikit_learns(rng, shape):
     root = np.linalg.cholesky(random_correlation(rng, shape[1]))
     z = standardised(rng.standard_normal(shape) @ root.T)
@@ -107,10 +116,10 @@ def test_factors_are_as_likely_as_scikit_learns(rng, shape):
     assert found.log_density(z).mean() == pytest.approx(other.score(z), abs=2e-3)
 
 
-def test_factors_keep_marginal_variances(z):
-    if min(z.shape) > 2:
-        found = estimation.factors(z, 2)
-        np.testing.assert_allclose(found.variance, 1.0, rtol=1e-12)
+@each("shape", SHAPES[:-1])
+def test_factors_keep_marginal_variances(rng, shape):
+    found = estimation.factors(rows_of(rng, shape), 2)
+    np.testing.assert_allclose(found.variance, 1.0, rtol=1e-12)
 
 
 def test_factors_leave_a_density_where_parameters_are_copies(rng):

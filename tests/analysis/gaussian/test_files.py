@@ -16,13 +16,14 @@ from onebasin.analysis.gaussian.structures import Factors
 from onebasin.models.networks.architecture import Network
 from onebasin.models.networks.bayesian import BayesianNetwork
 
+from ...each import each
 
-@pytest.fixture(params=COVARIANCES)
-def fit(request, network_tree):
+
+def fit_of(network_tree, covariance):
     network_tree.attrs["model"] = BayesianNetwork(Network(1, (2,))).describe()
     labelled = network_tree["posterior"].to_dataset().assign_coords({"hidden1": ["left", "right"]})
     network_tree["posterior"] = xr.DataTree(labelled)
-    return fit_gaussian(network_tree, request.param, rank=2)
+    return fit_gaussian(network_tree, covariance, rank=2)
 
 
 def arrays(fit):
@@ -46,7 +47,9 @@ def same(first, second):
     }
 
 
-def test_save_and_load_bit_by_bit(fit, tmp_path):
+@each("covariance", COVARIANCES)
+def test_save_and_load_bit_by_bit(covariance, network_tree, tmp_path):
+    fit = fit_of(network_tree, covariance)
     path = save_gaussian(fit, tmp_path / "new" / "fit.nc")
     again = load_gaussian(path)
     same(fit, again)
@@ -56,23 +59,26 @@ def test_save_and_load_bit_by_bit(fit, tmp_path):
     assert [file.name for file in path.parent.iterdir()] == ["fit.nc"]
 
 
-def test_dataset_and_back(fit):
+@each("covariance", COVARIANCES)
+def test_dataset_and_back(covariance, network_tree):
+    fit = fit_of(network_tree, covariance)
     again = from_dataset(to_dataset(fit), fit.data)
     same(fit, again)
     assert from_dataset(to_dataset(fit)).data == {}
 
 
-def test_a_file_is_overwritten_only_by_force(fit, tmp_path):
+def test_a_file_is_overwritten_only_by_force(network_tree, tmp_path):
+    fit = fit_of(network_tree, "full")
     path = save_gaussian(fit, tmp_path / "fit.nc")
     with pytest.raises(GaussianFileError, match=r"`path` is .*fit.nc, which exists; .*force=True"):
         save_gaussian(fit, path)
     assert save_gaussian(fit, path, force=True) == path
 
 
-def test_a_folder_that_is_a_file_is_refused(fit, tmp_path):
+def test_a_folder_that_is_a_file_is_refused(network_tree, tmp_path):
     (tmp_path / "taken").write_text("")
     with pytest.raises(GaussianFileError, match="its folder cannot be written to"):
-        save_gaussian(fit, tmp_path / "taken" / "fit.nc")
+        save_gaussian(fit_of(network_tree, "full"), tmp_path / "taken" / "fit.nc")
 
 
 def test_other_files_are_refused(network_tree, tmp_path):

@@ -16,6 +16,7 @@ from onebasin.models.networks.parametrisation import Parametrisation
 from onebasin.models.symmetry.blocks import to_json
 from onebasin.models.symmetry.group import Group
 
+from ...each import each
 from .conftest import dense, kullback_leibler, one_variable, random_correlation, with_moments
 
 SIZE = 8
@@ -30,14 +31,14 @@ def planted(rng):
     return covariance, mean, with_moments(rng, 400, covariance) + mean
 
 
-@pytest.mark.parametrize("covariance", COVARIANCES)
+@each("covariance", COVARIANCES)
 def test_fit_has_the_draws_mean(planted, covariance):
     _, mean, rows = planted
     fit = fit_gaussian(one_variable(rows), covariance, rank=3)
     np.testing.assert_allclose(fit.mean["theta"], mean, rtol=1e-10)
 
 
-@pytest.mark.parametrize("covariance", ["diagonal", "low-rank", "full"])
+@each("covariance", ["diagonal", "low-rank", "full"])
 def test_fit_has_the_draws_standard_deviations(planted, covariance):
     truth, _, rows = planted
     fit = fit_gaussian(one_variable(rows), covariance, rank=3)
@@ -270,14 +271,14 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@each("case", REFUSED)
 def test_bad_arguments_are_refused(case):
     arguments, message = REFUSED[case]
     with pytest.raises(ValueError, match=message):
         fit_gaussian(bad_value(None), **arguments)
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf])
+@each("value", [np.nan, np.inf])
 def test_draws_that_are_not_finite_are_refused(value):
     message = r"1 value\(s\) that are not finite.*First: theta\[2\] in chain 1, draw 4"
     with pytest.raises(ValueError, match=message):
@@ -332,7 +333,7 @@ def test_precision_of_low_rank_needs_more_draws_than_parameters(rng):
     assert fit_gaussian(one_more, "low-rank-precision", rank=2).covariance == "low-rank-precision"
 
 
-@pytest.mark.parametrize(
+@each(
     ("parametrisation", "named", "free"),
     [
         (Parametrisation(weights="givens"), "givens, in which W1 have", ["b1", "W2", "b2"]),
@@ -343,7 +344,6 @@ def test_precision_of_low_rank_needs_more_draws_than_parameters(rng):
             ["W2", "b2"],
         ),
     ],
-    ids=lambda value: getattr(value, "label", ""),
 )
 def test_constrained_networks_are_refused_but_for_their_free_variables(
     rng, make_mcmc, parametrisation, named, free
@@ -383,9 +383,7 @@ def test_twenty_thousand_parameters_fit_into_a_gibibyte():
     assert log_density == pytest.approx(-0.5 * 20_000 * (1 + np.log(2 * np.pi)), rel=0.01)
 
 
-@pytest.mark.parametrize(
-    ("unit", "offset"), [(1e-150, 0.0), (1e-300, 0.0), (1e160, 0.0), (1.0, 1e12)]
-)
+@each(("unit", "offset"), [(1e-150, 0.0), (1e-300, 0.0), (1e160, 0.0), (1.0, 1e12)])
 def test_fit_is_the_same_in_every_unit_and_far_from_zero(make_mcmc, rng, unit, offset):
     values = rng.normal(size=(2, 300, 3)) @ rng.normal(size=(3, 3))
     expected = fit_gaussian(make_mcmc({"mu": values}), "full")

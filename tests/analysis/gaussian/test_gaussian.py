@@ -14,21 +14,23 @@ from onebasin.models.networks.architecture import Network
 from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.models.networks.prediction import predict
 
+from ...each import each
 from .conftest import dense, one_variable, random_correlation
 
 
-@pytest.fixture(params=COVARIANCES)
-def fit(request, rng):
-    """A fit of eight parameters on very different scales."""
+def fit_of(rng, covariance="full"):
+    """Fit eight parameters on very different scales."""
     scale = np.geomspace(0.01, 100.0, 8)
     root = np.linalg.cholesky(random_correlation(rng, 8))
     return fit_gaussian(
-        one_variable(3 + scale * (rng.standard_normal((60, 8)) @ root.T)), request.param, rank=3
+        one_variable(3 + scale * (rng.standard_normal((60, 8)) @ root.T)), covariance, rank=3
     )
 
 
-@pytest.mark.parametrize("temperature", [1.0, 0.1])
-def test_log_density_is_scipys(fit, temperature):
+@each("temperature", [1.0, 0.1])
+@each("covariance", COVARIANCES)
+def test_log_density_is_scipys(rng, covariance, temperature):
+    fit = fit_of(rng, covariance)
     draws = fit.sample(30, chains=2, temperature=2.0)
     expected = multivariate_normal(fit.loc, temperature * dense(fit)).logpdf(
         draws["posterior"]["theta"].values
@@ -38,8 +40,10 @@ def test_log_density_is_scipys(fit, temperature):
     np.testing.assert_allclose(found, expected, rtol=1e-8)
 
 
-@pytest.mark.parametrize("temperature", [1.0, 0.25])
-def test_samples_have_the_mean_and_covariance(fit, temperature):
+@each("temperature", [1.0, 0.25])
+@each("covariance", COVARIANCES)
+def test_samples_have_the_mean_and_covariance(rng, covariance, temperature):
+    fit = fit_of(rng, covariance)
     num = 20_000
     draws = fit.sample(num // 2, seed=5, chains=2, temperature=temperature)
     rows = draws["posterior"]["theta"].values.reshape(num, 8) - fit.loc
@@ -59,7 +63,7 @@ def positives():
     return xr.Dataset({"a": (("chain", "draw"), a), "b": (("chain", "draw"), b)})
 
 
-@pytest.mark.parametrize("covariance", COVARIANCES)
+@each("covariance", COVARIANCES)
 def test_density_of_values_integrates_to_one_and_that_of_logarithms_does_not(positives, covariance):
     fit = fit_gaussian(positives, covariance, rank=1, positive="b")
 
@@ -106,7 +110,9 @@ def test_log_q_is_over_logarithms(positives):
     np.testing.assert_allclose(over_values, log_q - logs, rtol=1e-10)
 
 
-def test_seeds_and_chains(fit):
+@each("covariance", COVARIANCES)
+def test_seeds_and_chains(rng, covariance):
+    fit = fit_of(rng, covariance)
     one, two = fit.sample(7, seed=3), fit.sample(7, seed=3, chains=2)
     values = two["posterior"]["theta"].values
     np.testing.assert_array_equal(one["posterior"]["theta"].values[0], values[0])
@@ -184,7 +190,7 @@ def test_labels_travel_along(rng):
     assert draws["posterior"].sizes["draw"] == 4
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "message"),
     [
         ({"num_draws": 0}, r"`num_draws` must be a whole number, at least 1; got 0"),
@@ -196,7 +202,8 @@ def test_labels_travel_along(rng):
         ({"num_draws": 1, "temperature": 0.0}, r"`temperature` must be a positive finite number"),
     ],
 )
-def test_bad_numbers_are_refused(fit, arguments, message):
+def test_bad_numbers_are_refused(rng, arguments, message):
+    fit = fit_of(rng)
     with pytest.raises(ValueError, match=message):
         fit.sample(**arguments)
 

@@ -14,6 +14,8 @@ from onebasin.models.networks.likelihood import Categorical, Gaussian
 from onebasin.models.networks.prediction import predict
 from onebasin.studies.compact_representation.pruning import LEVELS, SCORES, prune, pruning_curve
 
+from ...each import each
+
 MODEL = BayesianNetwork(Network(2, (2,), 1, activation="tanh"))
 MEAN = {
     "W1": np.asarray([[4.0, -1.0], [0.5, 2.0]]),
@@ -66,7 +68,7 @@ EXACT = {
 }
 
 
-@pytest.mark.parametrize("by", EXACT)
+@each("by", EXACT)
 def test_prune_keeps_the_weights_with_the_best_scores(fit, by):
     tree = prune(fit, 0.5, by=by)
     weights, out = EXACT[by]
@@ -101,7 +103,7 @@ def test_prune_keeps_all_or_no_weights(fit):
     np.testing.assert_allclose(nothing["b1"].values[0, 0], MEAN["b1"], rtol=1e-12)
 
 
-@pytest.mark.parametrize(("keep", "num"), [(0.08, 0), (0.09, 1), (0.25, 2), (0.58, 3), (0.59, 4)])
+@each(("keep", "num"), [(0.08, 0), (0.09, 1), (0.25, 2), (0.58, 3), (0.59, 4)])
 def test_prune_keeps_the_nearest_number(fit, keep, num):
     tree = prune(fit, keep)
     settings = json.loads(tree.attrs["settings"])
@@ -152,8 +154,8 @@ def test_prune_gives_a_posterior_that_predicts(fit):
     assert (settings["point"], settings["keep"], settings["by"]) == ("pruned mean", 0.5, "sd")
 
 
-@pytest.mark.parametrize("by", SCORES)
-@pytest.mark.parametrize("batch_size", [1, 8])
+@each("by", SCORES)
+@each("batch_size", [1, 8])
 def test_curve_is_the_error_of_each_pruned_network(fit, by, batch_size, rng):
     x, y = rng.standard_normal((25, 2)), rng.standard_normal(25)
     levels = (0.2, 1.0, 0.5)
@@ -202,7 +204,7 @@ def test_levels_of_the_default_curve_grow_to_all(fit, rng):
     assert curve.num_kept[-1] == 6
 
 
-@pytest.mark.parametrize("keep", [-0.1, 1.1, float("nan"), True, "half"])
+@each("keep", [-0.1, 1.1, float("nan"), True, "half"])
 @pytest.mark.usefixtures("unchecked")
 def test_shares_are_checked(fit, keep):
     with pytest.raises(ValueError, match=r"`keep` must be a share from 0 to 1; got"):

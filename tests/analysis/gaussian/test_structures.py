@@ -1,10 +1,11 @@
 """Structures against dense linear algebra and SciPy's normal."""
 
 import numpy as np
-import pytest
 from scipy.stats import multivariate_normal
 
 from onebasin.analysis.gaussian.structures import Factors, Spectral
+
+from ...each import each
 
 SIZE = 9
 
@@ -21,7 +22,7 @@ def factors(rng, rank: int) -> Factors:
 CASES = [(spectral, 0), (spectral, 3), (spectral, SIZE), (factors, 1), (factors, 4)]
 
 
-@pytest.mark.parametrize(("make", "rank"), CASES)
+@each(("make", "rank"), CASES)
 def test_log_density_is_scipys(make, rank, rng):
     structure = make(rng, rank)
     u = 2 * rng.standard_normal((50, SIZE))
@@ -42,13 +43,13 @@ def test_matrices_are_what_the_docstring_says(rng):
     np.testing.assert_allclose(other.matrix, expected, atol=1e-14)
 
 
-@pytest.mark.parametrize(("make", "rank"), CASES)
+@each(("make", "rank"), CASES)
 def test_variance_is_the_diagonal(make, rank, rng):
     structure = make(rng, rank)
     np.testing.assert_allclose(structure.variance, np.diag(structure.matrix), rtol=1e-12)
 
 
-@pytest.mark.parametrize(("make", "rank"), CASES)
+@each(("make", "rank"), CASES)
 def test_draws_have_the_covariance(make, rank, rng):
     structure, num = make(rng, rank), 40_000
     u = structure.draw(rng, num)
@@ -60,7 +61,7 @@ def test_draws_have_the_covariance(make, rank, rng):
     assert np.abs(u.mean(axis=0) / np.sqrt(variances / num)).max() < 5
 
 
-@pytest.mark.parametrize(("make", "rank"), CASES)
+@each(("make", "rank"), CASES)
 def test_draws_whiten_to_chi_squares(make, rank, rng):
     """Also in the narrowest directions, which the covariance entry by entry would not show."""
     structure, num = make(rng, rank), 20_000

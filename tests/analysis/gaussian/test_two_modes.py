@@ -23,6 +23,8 @@ from onebasin.studies.permutation_invariant_vi.two_modes.quadrature import (
     vanishing,
 )
 
+from ...each import each
+
 DIRECTION = np.array([np.cos(np.pi / 6), np.sin(np.pi / 6)])
 CASES = [(0.5, 0.25, 0.3, 0.4), (1.0, 1.0, -0.7, 1.3), (5.0, 2.0, 3.0, 1.0), (4.0, 1.0, 0.0, 3.5)]
 
@@ -61,20 +63,20 @@ def in_plane(mean, factor, alpha, sigma, nodes=60):
     return both @ (log_q - log_p)
 
 
-@pytest.mark.parametrize(("alpha", "sigma", "mean", "sd"), CASES)
+@each(("alpha", "sigma", "mean", "sd"), CASES)
 def test_divergence_is_that_of_the_densities(alpha, sigma, mean, sd):
     found = divergence(Mixture(alpha, sigma), mean, sd)
     np.testing.assert_allclose(found, direct(alpha, sigma, mean, sd), rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("ratio", [0.1, 1.0, 3.0, 6.0])
+@each("ratio", [0.1, 1.0, 3.0, 6.0])
 def test_quadrature_has_converged_up_to_its_limit(ratio):
     sd = midpoint(Mixture(ratio)).sd
     found, wanted = divergence(Mixture(ratio), 0.0, sd), direct(ratio, 1.0, 0.0, sd)
     np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize(("alpha", "sigma", "mean", "sd"), CASES)
+@each(("alpha", "sigma", "mean", "sd"), CASES)
 def test_derivatives_match_differences(alpha, sigma, mean, sd):
     mixture, step = Mixture(alpha, sigma), 1e-5
     moves = np.eye(2) * step
@@ -86,8 +88,8 @@ def test_derivatives_match_differences(alpha, sigma, mean, sd):
     np.testing.assert_allclose(curvature(mixture, mean, sd), found, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("sigma", [0.25, 2.0])
-@pytest.mark.parametrize("ratio", [0.5, 2.3, 3.5])
+@each("sigma", [0.25, 2.0])
+@each("ratio", [0.5, 2.3, 3.5])
 def test_fit_does_not_depend_on_the_scale(ratio, sigma):
     for branch in (midpoint, mode, saddle):
         unit, scaled = branch(Mixture(ratio)), branch(Mixture(ratio * sigma, sigma))
@@ -97,13 +99,13 @@ def test_fit_does_not_depend_on_the_scale(ratio, sigma):
             np.testing.assert_allclose(found, dataclasses.astuple(unit), rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("sigma", [0.25, 0.5, 2.0])
+@each("sigma", [0.25, 0.5, 2.0])
 def test_thresholds_scale_with_sigma(sigma):
     np.testing.assert_allclose(vanishing(sigma).alpha, sigma * vanishing().alpha, rtol=1e-10)
     np.testing.assert_allclose(switching(sigma), sigma * switching(), rtol=1e-10)
 
 
-@pytest.mark.parametrize(("ratio", "others"), [(1.0, 0), (2.4, 0), (2.42, 2), (3.0, 2), (5.0, 2)])
+@each(("ratio", "others"), [(1.0, 0), (2.4, 0), (2.42, 2), (3.0, 2), (5.0, 2)])
 def test_stationary_points_are_counted(ratio, others):
     # Besides the midpoint, at means above 0: where the slope along the mean changes its sign, among the sds that are
     # stationary at a mean. There is one such sd, but for a range of means at large ratios where all slopes agree.
@@ -122,7 +124,7 @@ def test_stationary_points_are_counted(ratio, others):
     assert (mode(mixture) is not None) == (others == 2) == (saddle(mixture) is not None)
 
 
-@pytest.mark.parametrize("ratio", [2.4123, 2.5, 3.0, 6.0])
+@each("ratio", [2.4123, 2.5, 3.0, 6.0])
 def test_optima_are_stationary_and_of_their_kind(ratio):
     mixture = Mixture(ratio)
     for branch, falling in ((midpoint, 0), (mode, 0), (saddle, 1)):
@@ -133,7 +135,7 @@ def test_optima_are_stationary_and_of_their_kind(ratio):
     assert 0 < saddle(mixture).mean < mode(mixture).mean < ratio
 
 
-@pytest.mark.parametrize("ratio", [0.05, 1.0, 2.5, 4.0, 6.0])
+@each("ratio", [0.05, 1.0, 2.5, 4.0, 6.0])
 def test_midpoint_is_a_minimum_at_every_alpha(ratio):
     mixture = Mixture(ratio)
     sd = midpoint(mixture).sd
@@ -158,7 +160,7 @@ def test_vanishing_is_where_two_stationary_points_meet():
     np.testing.assert_allclose(np.linalg.det(curvature(mixture, at.mean, at.sd)), 0, atol=1e-10)
 
 
-@pytest.mark.parametrize(("ratio", "ends"), [(2.38, 0.0), (2.44, 0.93)])
+@each(("ratio", "ends"), [(2.38, 0.0), (2.44, 0.93)])
 def test_vanishing_is_where_a_descent_in_the_plane_leaves_its_mode(ratio, ends):
     # Exact gradients in all of mean and Cholesky factor, of another quadrature: the threshold to two digits.
     gradient = jax.grad(in_plane, argnums=(0, 1))
@@ -188,7 +190,7 @@ def test_switching_is_where_the_best_gaussian_moves():
     np.testing.assert_allclose(switching(), 2.80, atol=1e-3)
 
 
-@pytest.mark.parametrize("ratio", [1.5, 3.0])
+@each("ratio", [1.5, 3.0])
 def test_fit_in_the_plane_is_the_fit_along_the_line(ratio):
     # Five free parameters, from a start that lies off the line and is turned.
     sigma = 0.5
@@ -215,7 +217,7 @@ def test_divergence_in_the_plane_is_that_of_any_gaussian():
     np.testing.assert_allclose(found, float(wanted), rtol=1e-8)
 
 
-@pytest.mark.parametrize(
+@each(
     ("call", "message"),
     [
         (lambda: Mixture(0.0), "`alpha` must be a positive"),

@@ -92,15 +92,6 @@ def test_plot_pair_takes_scalar_entries(mixture):
             ob.plot_pair(mixture, wrong, "theta")
 
 
-def test_plot_failure_rates_says_them_in_words():
-    found = ob.failure_rates(
-        [0, 4], ob.PlantedComponents(components=2, features=2, draws=100, repeats=2)
-    )
-    figure = ob.plot_failure_rates(found)
-    assert figure.alt.startswith("Share of draws labelled wrong.")
-    assert "best possible: " in figure.alt
-
-
 @pytest.mark.usefixtures("unchecked")
 def test_plots_of_results_refuse_anything_else(mixture):
     with pytest.raises(TypeError, match=r"`comparison`.*give what `compare` returned"):

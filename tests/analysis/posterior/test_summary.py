@@ -7,6 +7,8 @@ from scipy.signal import lfilter
 from onebasin.analysis.summaries.summary import is_constant, rhat_of, summary
 from onebasin.posteriors.draws import Draws
 
+from ...each import each
+
 CHAINS, DRAWS = 4, 4000
 
 
@@ -21,7 +23,7 @@ def _autoregressive(rng, phi):
     return lfilter([1.0], [1.0, -phi], noise, axis=1)
 
 
-@pytest.mark.parametrize("phi", [-0.3, 0.0, 0.5, 0.8])
+@each("phi", [-0.3, 0.0, 0.5, 0.8])
 def test_summary_finds_the_ess_of_an_autoregressive_chain(rng, phi):
     row = _table(_autoregressive(rng, phi))
     known = CHAINS * DRAWS * (1 - phi) / (1 + phi)

@@ -41,7 +41,7 @@ def test_symmetry_that_was_checked_needs_no_word(make):
     assert align(tree).caveat == ""
 
 
-def test_symmetry_without_a_record_is_declared_not_checked(make):
+def test_symmetry_without_a_record_is_declared_not_checked(make, blank_figures):
     tree = make()
     said = "The symmetry is declared, not checked: this file records no check of it"
     assert diagnose(tree).notes[-1].startswith(said)

@@ -16,6 +16,7 @@ from onebasin.models.transforms.distributions import OrderedNormal
 from onebasin.posteriors.view import as_view
 
 from ...cards import check_page
+from ...each import each
 
 X = np.linspace(-1, 1, 6)[:, None]
 
@@ -59,7 +60,7 @@ def expected(mean, sd, scale):
     return np.asarray(dist.kl_divergence(dist.Normal(mean, sd), dist.Normal(0.0, scale)))
 
 
-@pytest.mark.parametrize("noise_sd", [0.2, None])
+@each("noise_sd", [0.2, None])
 def test_divergences_of_a_mean_field_fit_are_numpyros(rng, noise_sd):
     model = network(prior=(1.0, 0.5, 2.0), noise_sd=noise_sd)
     tree, density, loc, scale = fitted(rng, model)

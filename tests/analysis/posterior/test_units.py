@@ -9,6 +9,8 @@ from onebasin.analysis.summaries.units import is_constant, power_of_two, units_o
 from onebasin.posteriors.columns import Columns
 from onebasin.posteriors.draws import Draws, lay_out
 
+from ...each import each
+
 FREE_OF_UNITS = ["rhat", "ess_bulk", "ess_tail"]
 IN_UNITS = ["mean", "sd", "mcse_mean"]
 
@@ -33,14 +35,14 @@ def _same(found, expected, digits):
     np.testing.assert_allclose(found["rhat"], expected["rhat"], rtol=max(digits, 2e-4))
 
 
-@pytest.mark.parametrize("unit", [1e-300, 1e-150, 1e-20, 1e20, 1e150, 1e300])
+@each("unit", [1e-300, 1e-150, 1e-20, 1e20, 1e150, 1e300])
 def test_summary_is_the_same_in_every_unit(draws, unit):
     expected, found = _table(draws), _table(unit * draws)
     _same(found, expected, 1e-10)
     np.testing.assert_allclose(found[IN_UNITS] / unit, expected[IN_UNITS], rtol=1e-10)
 
 
-@pytest.mark.parametrize(("offset", "digits"), [(1e3, 1e-12), (1e9, 1e-6), (-1e12, 1e-3)])
+@each(("offset", "digits"), [(1e3, 1e-12), (1e9, 1e-6), (-1e12, 1e-3)])
 def test_summary_is_the_same_far_from_zero(draws, offset, digits):
     expected, found = _table(draws), _table(draws + offset)
     _same(found, expected, max(digits, 1e-10))

@@ -9,6 +9,8 @@ import xarray as xr
 from onebasin.posteriors.draws import entry_names
 from onebasin.posteriors.view import as_view
 
+from ...each import each
+
 
 def test_draws_names_and_orders_scalar_entries(make_mcmc, rng):
     w1, sigma = rng.normal(size=(2, 5, 2, 3)), rng.normal(size=(2, 5))
@@ -44,28 +46,37 @@ def test_draws_takes_one_name_or_several(make_mcmc, rng):
     assert as_view(tree).draws(["c", "a"]).names == ("c", "a")
 
 
-def test_draws_lists_the_variables_when_one_is_unknown(make_mcmc, rng):
-    tree = make_mcmc({"mu": rng.normal(size=(2, 5)), "tau": rng.normal(size=(2, 5))})
-    with pytest.raises(ValueError, match=r"`var_names` asks for `theta`.*variables are: mu, tau"):
-        as_view(tree).draws(["mu", "theta"])
+def of(**groups):
+    return xr.DataTree.from_dict({name: xr.Dataset(group) for name, group in groups.items()})
 
 
-def test_draws_refuses_an_empty_choice(make_mcmc, rng):
-    with pytest.raises(ValueError, match="asks for no names"):
-        as_view(make_mcmc({"mu": rng.normal(size=(2, 5))})).draws([])
+def mu(shape=(2, 5), **more):
+    return of(posterior={"mu": (("chain", "draw"), np.zeros(shape)), **more})
 
 
-def test_draws_needs_the_group_posterior():
-    tree = xr.DataTree.from_dict({"sample_stats": xr.Dataset()})
-    with pytest.raises(
-        ValueError, match=r"no group `posterior` \(groups there are: sample_stats\)"
-    ):
-        as_view(tree).draws()
-
-
-def test_draws_refuses_an_empty_group():
-    with pytest.raises(ValueError, match="empty group `posterior`"):
-        as_view(xr.DataTree.from_dict({"posterior": xr.Dataset()})).draws()
+@each(
+    ("tree", "names", "message"),
+    [
+        (mu(tau=("chain", [0.0] * 2)), ["mu", "theta"], r"asks for `theta`.*are: mu, tau"),
+        (mu(), [], "asks for no names"),
+        (of(sample_stats={}), None, r"no group `posterior` \(groups there are: sample_stats\)"),
+        (of(posterior={}), None, "empty group `posterior`"),
+        (mu((2, 3)), None, "has 3 draws a chain, and at least 4"),
+        (
+            mu(label=(("chain", "draw"), np.full((2, 5), "a"))),
+            None,
+            "`label` of type <U1, and only",
+        ),
+        (
+            of(posterior={"mu": ("draw", np.zeros(5))}),
+            None,
+            "`mu` with dimensions .* without chain",
+        ),
+    ],
+)
+def test_draws_that_cannot_be_read_are_refused(tree, names, message):
+    with pytest.raises(ValueError, match=message):
+        as_view(tree).draws(names)
 
 
 @pytest.mark.usefixtures("unchecked")
@@ -90,28 +101,12 @@ def test_a_view_is_made_once_and_reads_once(make_mcmc, rng):
     assert view.group("missing") is None
 
 
-def test_draws_refuses_three_draws(make_mcmc, rng):
-    with pytest.raises(ValueError, match="has 3 draws a chain, and at least 4"):
-        as_view(make_mcmc({"mu": rng.normal(size=(2, 3))})).draws()
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@each("bad", [np.nan, np.inf, -np.inf])
 def test_draws_counts_and_names_draws_that_are_not_finite(make_mcmc, rng, bad):
     b1 = rng.normal(size=(2, 5, 3))
     b1[0, 1, 2] = b1[1, 4, 2] = bad
     with pytest.raises(ValueError, match=r"holds 2 draws that are not finite, of `b1\[2\]` \(2\)"):
         as_view(make_mcmc({"b1": b1})).draws()
-
-
-def test_draws_refuses_text(make_mcmc):
-    with pytest.raises(ValueError, match="`label` of type <U1, and only real numbers"):
-        as_view(make_mcmc({"label": np.full((2, 5), "a")})).draws()
-
-
-def test_draws_refuses_a_variable_without_chains():
-    tree = xr.DataTree.from_dict({"posterior": xr.Dataset({"mu": ("draw", np.zeros(5))})})
-    with pytest.raises(ValueError, match=r"`mu` with dimensions .* without chain"):
-        as_view(tree).draws()
 
 
 def test_parsed_reads_text_lists_and_absence(make_mcmc, rng):
@@ -120,10 +115,7 @@ def test_parsed_reads_text_lists_and_absence(make_mcmc, rng):
     assert as_view(tree).parsed("plain") == [1.0, 2.0]
     assert as_view(tree).parsed("missing") is None
     assert as_view(tree).parsed("model") is None
-
-
-def test_parsed_names_the_attribute_that_is_not_json(make_mcmc, rng):
-    tree = make_mcmc({"mu": rng.normal(size=(2, 5))}, attrs={"settings": "{'a': 1}"})
+    tree.attrs["settings"] = "{'a': 1}"
     with pytest.raises(ValueError, match="attribute `settings` that is not JSON"):
         as_view(tree).parsed("settings")
 

@@ -6,6 +6,8 @@ from sklearn.metrics import brier_score_loss
 
 from onebasin.analysis.predictive.classification import brier_score, calibration_error
 
+from ...each import each
+
 
 def test_two_bins_by_hand():
     probability = np.array([[0.6, 0.4], [0.6, 0.4], [0.9, 0.1], [0.05, 0.95]])
@@ -20,7 +22,7 @@ def test_two_bins_by_hand():
     assert calibration_error(probability, labels, num_bins=1) == pytest.approx(one_bin)
 
 
-@pytest.mark.parametrize("bins", ["equal-width", "equal-mass"])
+@each("bins", ["equal-width", "equal-mass"])
 def test_a_calibrated_forecaster_has_a_small_error_and_an_overconfident_one_a_large_one(bins, rng):
     probability = rng.dirichlet(np.ones(3), size=40_000)
     labels = (rng.uniform(size=(40_000, 1)) > probability.cumsum(axis=1)).sum(axis=1)

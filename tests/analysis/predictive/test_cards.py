@@ -1,14 +1,14 @@
 """What scores show of themselves: intervals held against chance, then numbers."""
 
 import numpy as np
-import pytest
 
 from onebasin.analysis.predictive.regression import score_predictions
 
 from ...cards import check_page
+from ...each import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("width", "said"),
     [
         (1.0, "as many as there should be"),

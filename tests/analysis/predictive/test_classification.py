@@ -19,8 +19,11 @@ from onebasin.analysis.predictive.classification import (
     total_variation,
 )
 
+from ...each import each
+
 P = np.array([[0.9, 0.1], [0.4, 0.6], [0.2, 0.8]])
 Q = np.array([[0.6, 0.4], [0.7, 0.3], [0.2, 0.8]])
+LOGITS = np.zeros((1, 4, 2, 3))
 
 
 def test_two_classes_by_hand():
@@ -70,14 +73,6 @@ def test_undefined_values_propagate():
     assert np.isnan(single_draw_accuracy(broken[None, None], np.zeros(3, int)))
 
 
-@pytest.mark.usefixtures("unchecked")
-def test_unlike_shapes_are_refused():
-    with pytest.raises(ValueError, match=r"`p` has shape \(3, 2\) and `q` \(2, 2\)"):
-        agreement(P, Q[:2])
-    with pytest.raises(ValueError, match=r"`p` has shape \(3, 2\) and `q` \(2, 2\)"):
-        total_variation(P, Q[:2], halved=True)
-
-
 def test_probabilities_are_averaged_not_logits():
     # One draw is very sure of class 0, two lean to class 1: the mean probability of class 0 is
     # (1 + 0.4 + 0.4) / 3 = 0.6, though two draws of three vote for class 1.
@@ -121,11 +116,6 @@ def test_sets_of_classes_cover_as_often_as_they_say_where_probabilities_are_righ
     assert 0.8 - 5 * error < covered < 0.84 + 5 * error
 
 
-def test_a_level_that_is_no_share_is_refused():
-    with pytest.raises(ValueError, match="`level` is 95; give a probability from 0 to 1"):
-        set_coverage(P, np.array([0, 1, 1]), level=95)
-
-
 def test_every_score_is_nan_where_a_draw_is():
     logits, labels = np.asarray([[[[0.0, np.nan]], [[1.0, 0.0]]]]), np.asarray([0])
     by_draw, averaged = class_probability_by_draw(logits), np.exp(class_log_probability(logits))
@@ -140,13 +130,24 @@ def test_log_probabilities_do_not_overflow():
     assert class_log_probability(logits)[0, 1] == pytest.approx(-2e4)
 
 
-@pytest.mark.parametrize("labels", [[0, 3], [-1, 0]])
-def test_accuracy_refuses_labels_that_are_no_class(rng, labels):
-    with pytest.raises(ValueError, match=r"`labels` run from .* classes 0 to 2"):
-        accuracy(rng.normal(size=(1, 4, 2, 3)), np.asarray(labels))
-
-
 @pytest.mark.usefixtures("unchecked")
-def test_accuracy_refuses_labels_of_the_wrong_kind(rng):
-    with pytest.raises(ValueError, match=r"`labels` has shape \(2,\) and type float64"):
-        accuracy(rng.normal(size=(1, 4, 2, 3)), np.asarray([0.0, 1.0]))
+@each(
+    ("call", "message"),
+    [
+        (lambda: agreement(P, Q[:2]), r"`p` has shape \(3, 2\) and `q` \(2, 2\)"),
+        (lambda: total_variation(P, Q[:2], halved=True), r"`p` has shape \(3, 2\) and `q`"),
+        (
+            lambda: set_coverage(P, np.array([0, 1, 1]), level=95),
+            "`level` is 95; give a probability",
+        ),
+        (lambda: accuracy(LOGITS, np.array([0, 3])), r"`labels` run from .* classes 0 to 2"),
+        (lambda: accuracy(LOGITS, np.array([-1, 0])), r"`labels` run from .* classes 0 to 2"),
+        (
+            lambda: accuracy(LOGITS, np.array([0.0, 1.0])),
+            r"`labels` has shape \(2,\) and type float",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

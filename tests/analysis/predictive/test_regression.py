@@ -10,6 +10,8 @@ from sklearn.metrics import r2_score
 from onebasin.analysis.predictive import regression as prediction
 from onebasin.analysis.predictive.regression import score_function, score_predictions
 
+from ...each import each
+
 
 @pytest.fixture
 def gaussian(rng):
@@ -17,7 +19,7 @@ def gaussian(rng):
     return rng.normal(size=(2, 1000, 2000, 1)), 2.0 * rng.normal(size=(2000, 1))
 
 
-@pytest.mark.parametrize("probability", [0.5, 0.95])
+@each("probability", [0.5, 0.95])
 def test_interval_coverage_of_gaussians_is_the_analytic_one(gaussian, probability):
     draws, y = gaussian
     half_width = norm.ppf(0.5 + probability / 2)
@@ -34,12 +36,6 @@ def test_interval_coverage_is_of_both_tails(rng):
     inside, below, above = 0.0, -3.0, 3.0
     y = np.asarray([[inside], [below], [above]])
     assert prediction.interval_coverage(draws, y, probability=0.95) == pytest.approx(1 / 3)
-
-
-@pytest.mark.parametrize("probability", [0.0, 1.0, 95.0, -0.5])
-def test_interval_coverage_refuses_what_is_no_probability(rng, probability):
-    with pytest.raises(ValueError, match=r"`probability` is .* between 0 and 1"):
-        prediction.interval_width(rng.normal(size=(1, 5, 2, 1)), probability=probability)
 
 
 def test_errors_are_those_of_the_mean_over_chains_and_draws():
@@ -98,6 +94,7 @@ def test_score_predictions_collects_the_single_scores(gaussian, rng):
     assert scores.coverage_95 + scores.outside_95 == pytest.approx(1.0)
     assert scores.width_50 < scores.width_95
     assert scores.crps == prediction.crps(draws, y)
+    assert score_predictions(draws, y).log_score is None
     assert scores.explained_variance == pytest.approx(1 - scores.mse / y.var())
 
 
@@ -110,18 +107,13 @@ def test_explained_variance_is_sklearns_for_several_outputs(rng):
     assert prediction.explained_variance(0.25, np.full((5, 1), 2.0)) is None
 
 
-def test_score_predictions_has_no_log_score_without_a_likelihood(rng):
-    scores = score_predictions(rng.normal(size=(1, 9, 3, 2)), rng.normal(size=(3, 2)))
-    assert scores.log_score is None
-
-
 def normal_crps(y, sd=1.0):
     """Of the prediction N(0, sd^2), Gneiting and Raftery 2007, equation 5 (here: smaller is better)."""
     z = y / sd
     return sd * (z * (2 * norm.cdf(z) - 1) + 2 * norm.pdf(z) - 1 / math.sqrt(math.pi))
 
 
-@pytest.mark.parametrize("fair", [True, False])
+@each("fair", [True, False])
 def test_crps_is_that_of_a_double_loop(rng, fair):
     draws, y = rng.normal(size=(2, 3, 4, 2)), rng.normal(size=(4, 2))
     pooled = draws.reshape(6, 4, 2)
@@ -182,25 +174,25 @@ def test_crps_of_one_draw_has_no_fair_form(rng):
 
 
 @pytest.mark.usefixtures("unchecked")
-def test_score_predictions_says_how_a_column_is_made(rng):
-    with pytest.raises(ValueError, match=r"`y` has shape \(3,\).*\(3, 1\).*`y\[:, None\]`"):
-        score_predictions(rng.normal(size=(1, 9, 3, 1)), rng.normal(size=3))
-
-
-@pytest.mark.usefixtures("unchecked")
-def test_score_predictions_refuses_draws_without_axes(rng):
-    with pytest.raises(ValueError, match=r"`draws` has shape \(9, 3\).*\(chain, draw, obs, out\)"):
-        score_predictions(rng.normal(size=(9, 3)), rng.normal(size=(3, 1)))
-
-
-@pytest.mark.usefixtures("unchecked")
-def test_score_predictions_refuses_a_likelihood_of_other_points(rng):
-    with pytest.raises(ValueError, match=r"`log_likelihood` has shape \(1, 9, 4\).*draw, 3\)"):
+@each(
+    ("draws", "y", "likelihood", "message"),
+    [
+        ((1, 9, 3, 1), (3,), None, r"`y` has shape \(3,\).*\(3, 1\).*`y\[:, None\]`"),
+        ((9, 3), (3, 1), None, r"`draws` has shape \(9, 3\).*\(chain, draw, obs, out\)"),
+        ((1, 9, 3, 1), (3, 1), (1, 9, 4), r"`log_likelihood` has shape \(1, 9, 4\).*draw, 3\)"),
+    ],
+)
+def test_shapes_that_do_not_fit_are_refused(draws, y, likelihood, message):
+    with pytest.raises(ValueError, match=message):
         score_predictions(
-            rng.normal(size=(1, 9, 3, 1)),
-            rng.normal(size=(3, 1)),
-            log_likelihood=rng.normal(size=(1, 9, 4)),
+            np.zeros(draws), np.zeros(y), log_likelihood=likelihood and np.zeros(likelihood)
         )
+
+
+@each("probability", [0.0, 1.0, 95.0, -0.5])
+def test_interval_coverage_refuses_what_is_no_probability(rng, probability):
+    with pytest.raises(ValueError, match=r"`probability` is .* between 0 and 1"):
+        prediction.interval_width(rng.normal(size=(1, 5, 2, 1)), probability=probability)
 
 
 @pytest.mark.usefixtures("unchecked")

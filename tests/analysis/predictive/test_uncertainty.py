@@ -11,6 +11,7 @@ from onebasin.models import BayesianNetwork, Categorical, Gaussian, Network
 from onebasin.models.networks.prediction import predict_with_noise
 
 from ...cards import check_page
+from ...each import each
 
 MEAN, COVARIANCE = np.array([0.7, -0.3]), np.array([[0.5, 0.2], [0.2, 0.4]])
 
@@ -46,7 +47,7 @@ def x():
     return np.linspace(-3, 2, 11)
 
 
-@pytest.mark.parametrize("at_once", [2**22, 400, 1])
+@each("at_once", [2**22, 400, 1])
 def test_a_line_has_the_sds_of_its_closed_form(rng, x, monkeypatch, at_once):
     monkeypatch.setattr(uncertainty, "_AT_ONCE", at_once)  # all draws; pieces of 25; one by one
     sigma = 0.2 + rng.uniform(size=(3, 50))

@@ -10,7 +10,7 @@ from .conftest import Page
 
 
 @pytest.fixture
-def tree(make_mcmc, rng):
+def tree(make_mcmc, rng, blank_figures):
     return make_mcmc({"theta": rng.normal(size=(2, 50, 2)), "phi": rng.normal(size=(2, 50))})
 
 
@@ -46,8 +46,3 @@ def test_what_a_notebook_shows_can_be_saved(shown, tmp_path):
 def test_a_report_may_be_on_some_variables(tree):
     text = Page(report(tree, var_names=["phi"]).html).text
     assert "phi" in text and "theta[0]" not in text
-
-
-def test_a_truth_that_is_no_posterior_is_refused(tree):
-    with pytest.raises(ValueError, match="`truth` is 'c', which is none of the posteriors"):
-        report({"a": tree, "b": tree}, truth="c")

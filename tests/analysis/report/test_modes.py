@@ -64,7 +64,7 @@ def cells(tree):
     return [dict(zip(names, row, strict=True)) for row in table.cells]
 
 
-def test_a_page_shows_weights_as_the_answer_says_them():
+def test_a_page_shows_weights_as_the_answer_says_them(blank_figures):
     tree = together()
     html = render(posterior_report({"run": tree}))
     page = Page(html)
@@ -119,7 +119,7 @@ def labelled():
     return tree
 
 
-def test_labels_that_modes_came_with_are_not_aligned_anew():
+def test_labels_that_modes_came_with_are_not_aligned_anew(blank_figures):
     report = posterior_report({"run": labelled()})
     assert report.answers[0].verdict.answer == "usable"
     titles = [section.title for section in report.sections]

@@ -1,12 +1,13 @@
 """How numbers are written."""
 
 import numpy as np
-import pytest
 
 from onebasin.base.numbers import format_number
 
+from ...each import each
 
-@pytest.mark.parametrize(
+
+@each(
     ("value", "text"),
     [
         (0.0, "0.00"),
@@ -31,7 +32,7 @@ def test_format_number_writes_three_digits(value, text):
     assert format_number(value) == text
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "decimals", "text"),
     [(1.0004, 3, "1.000"), (399.6, 0, "400"), (0.0, 2, "0.00"), (2e6, 0, "2.00·10⁶")],
 )

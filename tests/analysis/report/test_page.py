@@ -5,6 +5,8 @@ import pytest
 
 from onebasin.analysis.page.cells import Column, Table, TableCell
 
+from ...each import each
+
 
 def test_a_table_refuses_rows_that_do_not_fit():
     with pytest.raises(ValueError, match=r"row of 1 cells .* 2 `columns`"):
@@ -16,7 +18,7 @@ def test_without_empty_columns_drops_dashes_alone():
     assert table.without_empty_columns() == Table(("a", "c"), (("x", 0), ("y", None)))
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "text"),
     [
         (True, "yes"),

@@ -1,9 +1,10 @@
 """What pictures show, in words: levels and jumps of chains, ranks, lags, divergences."""
 
 import numpy as np
-import pytest
 
 from onebasin.analysis.report import seen
+
+from ...each import each
 
 
 def noisy(levels, rng, sd=0.1):
@@ -20,7 +21,7 @@ def test_a_chain_that_jumps_often_is_counted(rng):
     assert seen.chain_in_words(draws) == "jumps 199 times between levels −2.00 and 2.00"
 
 
-@pytest.mark.parametrize("draw", ["normal", "uniform", "exponential", "standard_cauchy"])
+@each("draw", ["normal", "uniform", "exponential", "standard_cauchy"])
 def test_one_mode_is_never_told_as_two_levels(rng, draw):
     for _ in range(20):
         assert "jumps" not in seen.chain_in_words(getattr(rng, draw)(size=500))

@@ -17,6 +17,7 @@ from onebasin.models import BayesianNetwork, Gaussian, Network
 from onebasin.models.symmetry.blocks import Exchangeable, to_json
 from onebasin.posteriors.draws import Draws
 
+from ....each import each
 from ..conftest import autoregression
 
 CORRELATION = 0.3
@@ -61,9 +62,7 @@ def test_runs_that_are_right_are_said_to_differ_as_rarely_as_stated():
     assert alarms <= expected + 3 * np.sqrt(expected)
 
 
-@pytest.mark.parametrize(
-    ("change", "statistic", "about"), [(shifted, "d_mean", 0.2), (narrowed, "width_ratio", 0.8)]
-)
+@each(("change", "statistic", "about"), [(shifted, "d_mean", 0.2), (narrowed, "width_ratio", 0.8)])
 def test_a_planted_error_is_found_every_time(change, statistic, about):
     rng = np.random.default_rng(2)
     for _ in range(10):
@@ -247,7 +246,7 @@ def test_networks_are_held_against_by_their_predictions_too(make_network, rng):
     assert compare_with_reference(bare, known).predictions["mean_distance"] > 0
 
 
-@pytest.mark.parametrize(
+@each(
     ("spoil", "message"),
     [
         (lambda data: data.drop_vars("sigma"), r"lacks sigma, which `mixture` holds, and has mu"),
