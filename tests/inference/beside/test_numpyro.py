@@ -100,12 +100,6 @@ def test_without_room_there_are_no_predictions(target, limit, why):
     assert "effect" in fit["observed_data"]
 
 
-@pytest.mark.parametrize("limit", [-1, float("nan"), True])
-def test_a_limit_is_a_number(target, limit):
-    with pytest.raises(ValueError, match="`predictive_mb` must be a finite number, 0 or more"):
-        ob.nuts(target, settings=SETTINGS, predictive_mb=limit)
-
-
 def test_arguments_count_in_the_fingerprint_and_the_hash(target):
     def both(**other):
         again = ob.numpyro_model(schools, DATA | other)

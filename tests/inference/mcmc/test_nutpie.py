@@ -45,37 +45,6 @@ def test_known_moments(definition: str) -> None:
 
 
 @pytest.mark.parametrize("definition", DEFINITIONS)
-def test_the_form_is_that_of_the_other_engines(definition: str) -> None:
-    tree = run(definition)
-    assert set(tree.posterior.data_vars) == {"x", "tau"} and tree.posterior["x"].shape == (
-        2,
-        100,
-        2,
-    )
-    stats = tree.sample_stats
-    assert set(stats.data_vars) == {
-        *("diverging", "tree_depth", "n_steps", "acceptance_rate", "energy", "step_size", "lp")
-    }
-    assert stats["diverging"].dtype == bool and stats["tree_depth"].dtype == np.int64
-    assert (tree.attrs["engine"], tree.attrs["method"]) == ("nutpie", "nuts")
-    assert tree.attrs["nutpie"] and tree.attrs["max_tree_depth"] == 10
-    assert tree.attrs["gradient_evaluations"] == int(stats["n_steps"].sum())
-    assert np.isfinite(stats["energy"]).all()
-    assert ob.diagnose(tree).verdict in ("usable", "aligned", "invariant", "unusable")
-
-
-@pytest.mark.parametrize("definition", DEFINITIONS)
-def test_seed_and_number_decide_a_chain(definition: str) -> None:
-    first, again = run(definition).posterior, run(definition).posterior
-    xr.testing.assert_equal(first.to_dataset(), again.to_dataset())
-    assert not first["x"].equals(run(definition, seed=2).posterior["x"])
-    assert not np.array_equal(first["x"][0], first["x"][1])
-    three = run(definition, settings=replace(SMALL, chains=3)).posterior
-    # NumPyro's chains start under vmap, whose order of summation may move the last bits.
-    np.testing.assert_allclose(three["x"][:2], first["x"], rtol=1e-6)
-
-
-@pytest.mark.parametrize("definition", DEFINITIONS)
 def test_more_draws_go_on_from_those_that_are_kept(definition: str, tmp_path: Path) -> None:
     place = tmp_path / "kept"
     run(definition, settings=replace(SMALL, draws=60), checkpoint=place)
@@ -186,12 +155,6 @@ def test_starts_of_stan_programs_are_nutpies_own() -> None:
         ValueError, match=r"`init_radius` is 0\.5, but engine='nutpie' has 2\.0 alone of"
     ):
         run("stan", settings=replace(SMALL, init_radius=0.5))
-
-
-@pytest.mark.parametrize("method", ["hmc", "advi", "optimize", "laplace", "pathfinder"])
-def test_other_methods_are_refused(method: str) -> None:
-    with pytest.raises(ValueError, match="`engine` is 'nutpie', which has"):
-        getattr(ob, method)(known_target("numpyro"), engine="nutpie")
 
 
 def test_without_the_package_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:

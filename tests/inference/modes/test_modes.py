@@ -152,19 +152,7 @@ def test_pathfinder_and_laplace_are_cmdstans_own(tmp_path, monkeypatch) -> None:
     np.testing.assert_allclose(ours.posterior["x"][0], drawn.stan_variable("x"), atol=1e-4)
 
 
-def test_engine_without_pathfinder_says_which_has_it() -> None:
-    with pytest.raises(ValueError, match="engine='stan'"):
-        ob.pathfinder(known_target("numpyro"), engine="numpyro")
-
-
 def test_a_point_estimate_is_not_diagnosed() -> None:
     found = ob.optimize(linear_target())
     with pytest.raises(ValueError, match="holds a point estimate"):
         measure(found)
-
-
-@pytest.mark.parametrize("method", ["laplace", "optimize"])
-def test_seed_decides(method) -> None:
-    run, settings = getattr(ob, method), {"laplace": ob.LaplaceSettings(draws=5)}.get(method)
-    first, again = (run(linear_target(), settings=settings, seed=1) for _ in range(2))
-    assert first.posterior.to_dataset().equals(again.posterior.to_dataset())

@@ -151,18 +151,6 @@ def test_ensemble_has_the_documented_form(label: str, tmp_path: Path) -> None:
     )
 
 
-def test_members_differ_and_the_seed_decides_them() -> None:
-    target = net_target()
-    first, again = (ensemble(target, settings=SHORT, seed=1).posterior["W1"] for _ in "ab")
-    other = ensemble(target, settings=replace(SHORT, members=2), seed=2).posterior["W1"]
-    fewer = ensemble(target, settings=replace(SHORT, members=2), seed=1).posterior["W1"]
-    np.testing.assert_array_equal(first, again)
-    assert not np.allclose(first[0, :2], other[0])
-    assert not np.allclose(first[0, 0], first[0, 1])
-    # Of how many are trained beside it, only the order of summation depends.
-    np.testing.assert_allclose(first[0, :2], fewer[0], rtol=1e-9)
-
-
 def test_same_batches_keep_a_permuted_twin_a_twin() -> None:
     """Adam treats all weights alike, so that renamed units stay renamed; with batches of their own they do not."""
     target = net_target()

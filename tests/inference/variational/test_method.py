@@ -18,7 +18,6 @@ from onebasin.inference.variational.density import average_log_density, log_dens
 from onebasin.inference.variational.families.table import family_of
 from onebasin.inference.variational.layout import layout_of
 from onebasin.models import Target, predict
-from onebasin.models.errors import RunCancelled
 from onebasin.models.symmetry.blocks import Exchangeable
 
 from .problems import (
@@ -97,41 +96,6 @@ def test_draws_come_from_the_reported_gaussian(fitted: xr.DataTree) -> None:
     residuals = (draws - v["loc"].values[0]) / v["scale"].values[0]
     expected = -0.5 * np.sum(residuals**2, 1) - np.log(2 * np.pi * np.prod(v["scale"].values[0]))
     np.testing.assert_allclose(fitted["sample_stats"]["log_q"].values[0], expected, rtol=1e-9)
-
-
-def test_same_seed_gives_the_same_fit_and_fits_do_not_depend_on_their_number() -> None:
-    target = regression()
-    one = symmetrised_vi(target, settings=replace(QUICK, tolerance=0), seed=5)
-    two = symmetrised_vi(target, settings=replace(QUICK, tolerance=0, fits=2), seed=5)
-    other = symmetrised_vi(target, settings=replace(QUICK, tolerance=0), seed=6)
-    loc = [tree["variational"]["loc"].values for tree in (one, two, other)]
-    np.testing.assert_allclose(loc[0][0], loc[1][0], rtol=1e-6)
-    assert not np.allclose(loc[1][0], loc[1][1])
-    assert not np.allclose(loc[0], loc[2])
-
-
-def test_a_stopped_fit_goes_on_to_the_same_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("onebasin.inference.checkpoint.FileKeeper.__init__.__defaults__", (0.0,))
-    settings = replace(QUICK, batch_size=5, tolerance=0.0)
-    whole = symmetrised_vi(regression(), settings=settings, seed=2)
-
-    def stop(*_: object) -> None:
-        raise RunCancelled("stopped")
-
-    from onebasin.inference.variational.symmetrised_elbo import SymmetrisedElbo
-
-    check = SymmetrisedElbo._check
-    with monkeypatch.context() as patch:
-        patch.setattr(
-            SymmetrisedElbo, "_check", lambda s, v, d, e: stop() if d else check(s, v, d, e)
-        )
-        with pytest.raises(RunCancelled):
-            symmetrised_vi(regression(), settings=settings, seed=2, checkpoint=tmp_path)
-    again = symmetrised_vi(regression(), settings=settings, seed=2, checkpoint=tmp_path)
-    for name in ("loc", "elbo", "information"):
-        np.testing.assert_array_equal(again["variational"][name], whole["variational"][name])
 
 
 def test_training_ends_early_where_the_trace_is_level() -> None:
