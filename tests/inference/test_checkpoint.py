@@ -11,6 +11,8 @@ import pytest
 
 from onebasin.inference import checkpoint
 
+from ..looped import looped
+
 
 def test_arrays_come_back_for_their_run_alone(tmp_path: Path) -> None:
     path = tmp_path / "folder" / "state.npz"
@@ -32,7 +34,7 @@ def flip(content: bytes) -> bytes:
     return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
 
 
-@pytest.mark.parametrize("spoil", [flip, lambda content: b"", lambda content: content[:-60]])
+@looped("spoil", [flip, lambda content: b"", lambda content: content[:-60]])
 def test_damaged_file_is_not_taken_and_said_in_a_line(
     spoil: Callable[[bytes], bytes], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -16,6 +16,8 @@ from onebasin.inference.errors import PosteriorFileError
 from onebasin.models import BayesianNetwork, Network, Parametrisation
 from onebasin.models.symmetry.blocks import from_json
 
+from ..looped import looped
+
 
 @pytest.fixture(scope="module")
 def tree() -> xr.DataTree:
@@ -91,7 +93,7 @@ def test_folder_that_cannot_be_written_is_named(tree: xr.DataTree, tmp_path: Pat
         save(tree, tmp_path / "file" / "run.nc")
 
 
-@pytest.mark.parametrize(
+@looped(
     ("content", "message"),
     [(None, "does not exist"), ("not a file of draws", "is not a NetCDF file")],
 )

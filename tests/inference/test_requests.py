@@ -18,6 +18,8 @@ from onebasin.models import BayesianNetwork, Exchangeable, Network, Target
 from onebasin.models.numpyro_target import numpyro_model
 from onebasin.stan import stan_program
 
+from ..looped import looped
+
 TARGET = BayesianNetwork(Network(1, (2,))).condition(np.zeros((3, 1)), np.zeros((3, 1)), name="net")
 
 POSTERIOR = {name: np.zeros((1, 2, *shape)) for name, shape in TARGET.model.network.shapes.items()}
@@ -36,7 +38,7 @@ def test_engine_that_is_not_named_is_the_one_that_the_target_has(tmp_path: Path)
 
 
 @pytest.mark.usefixtures("unchecked")
-@pytest.mark.parametrize(
+@looped(
     ("method", "own", "others"),
     [
         (inference.nuts, "NutsSettings", [HmcSettings(), AdviSettings(), {}]),
@@ -61,9 +63,7 @@ def test_settings_of_another_class_are_refused(
             method(TARGET, settings=other)
 
 
-@pytest.mark.parametrize(
-    "words", ["mu,sigma", ["mu,sigma"], (Exchangeable({"mu": 0, "sigma": 0}),)]
-)
+@looped("words", ["mu,sigma", ["mu,sigma"], (Exchangeable({"mu": 0, "sigma": 0}),)])
 def test_a_symmetry_is_given_in_blocks_or_in_words(tmp_path: Path, words: Any) -> None:
     program = tmp_path / "m.stan"
     program.write_text("parameters { vector[2] mu; vector[2] sigma; }")

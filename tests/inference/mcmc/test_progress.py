@@ -15,6 +15,7 @@ from onebasin.inference.mcmc.stan_progress import BUFFERED, ChainWatch, NotWritt
 from onebasin.inference.progress import ProgressBars, TerminalBars, _moves
 from onebasin.inference.progress_chains import ChainBar
 
+from ...looped import looped
 from ..known import known_target
 
 HEADER = "# method = sample\nlp__,accept_stat__,stepsize__,treedepth__,n_leapfrog__,divergent__,energy__,x\n"
@@ -132,7 +133,7 @@ def test_several_chains_have_a_bar_together_which_says_what_is_left(monkeypatch)
     assert seen.told[-2:] == [(800, "2 chains"), (400, "chain 2 sampling")]
 
 
-@pytest.mark.parametrize(
+@looped(
     ("environment", "terminal", "moves"),
     [
         ({"TERM": "xterm"}, True, True),

@@ -25,6 +25,7 @@ from onebasin.inference.mcmc.places import ChainPlace
 from onebasin.inference.progress import ProgressBars
 from onebasin.models import BayesianNetwork, Categorical, Network, NetworkTarget, Target
 
+from ...looped import looped
 from ..known import COVARIANCE, MEAN, RATE, SHAPE, assert_mean, known_target
 
 ENGINES = ["numpyro", pytest.param("stan", marks=pytest.mark.stan)]
@@ -32,7 +33,7 @@ SMALL = NutsSettings(chains=2, warmup=300, draws=500)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("metric", ["diag", "dense", "unit"])
+@looped("metric", ["diag", "dense", "unit"])
 def test_nuts_known_target_moments(engine: str, metric: str) -> None:
     settings = NutsSettings(chains=4, warmup=300, draws=700, metric=metric)
     post = nuts(known_target(engine), engine=engine, settings=settings, seed=3).posterior
@@ -84,7 +85,7 @@ RECORDED = {
 """Last draw of tau with seed 1, recorded before chains could start at optima (jax 0.10, x86-64)."""
 
 
-@pytest.mark.parametrize("method", ["nuts", "hmc"])
+@looped("method", ["nuts", "hmc"])
 def test_random_starts_give_the_recorded_draws(method: str) -> None:
     settings, last = RECORDED[method]
     run = {"nuts": nuts, "hmc": hmc}[method]
@@ -199,25 +200,23 @@ def test_float32_gives_float32_draws() -> None:
 
 
 @pytest.mark.usefixtures("unchecked")
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"chains": 0}, "`chains` must be a whole number of at least 1; got 0"),
-        ({"draws": -5}, "`draws` must be a whole number of at least 1; got -5"),
-        ({"warmup": 2.5}, "`warmup` must be a whole number"),
-        ({"target_acceptance": 1.0}, "`target_acceptance` must lie between 0 and 1"),
-        ({"metric": "banana"}, "choose one of diag, dense, unit"),
-        ({"dtype": "float16"}, "choose one of float64, float32"),
-        ({"init_radius": 0.0}, "`init_radius` must be a positive finite number"),
-        ({"max_tree_depth": 0}, "`max_tree_depth` must be a whole number"),
-    ],
-)
-def test_settings_refuse_nonsense(change: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        NutsSettings(**change)
-
-
-@pytest.mark.usefixtures("unchecked")
-def test_hmc_settings_refuse_a_bound_below_one() -> None:
-    with pytest.raises(ValueError, match="`max_steps` must be a whole number of at least 1; got 0"):
-        HmcSettings(max_steps=0)
+def test_settings_refuse_nonsense() -> None:
+    for kind, change, message in [
+        (HmcSettings, {"max_steps": 0}, "`max_steps` must be a whole number of at least 1; got 0"),
+        (NutsSettings, {"init": "best"}, "`init` is 'best'; choose one of random, optimum"),
+        (
+            NutsSettings,
+            {"init_starts": 0},
+            "`init_starts` must be a whole number of at least 1; got 0",
+        ),
+        (NutsSettings, {"chains": 0}, "`chains` must be a whole number of at least 1; got 0"),
+        (NutsSettings, {"draws": -5}, "`draws` must be a whole number of at least 1; got -5"),
+        (NutsSettings, {"warmup": 2.5}, "`warmup` must be a whole number"),
+        (NutsSettings, {"target_acceptance": 1.0}, "`target_acceptance` must lie between 0 and 1"),
+        (NutsSettings, {"metric": "banana"}, "choose one of diag, dense, unit"),
+        (NutsSettings, {"dtype": "float16"}, "choose one of float64, float32"),
+        (NutsSettings, {"init_radius": 0.0}, "`init_radius` must be a positive finite number"),
+        (NutsSettings, {"max_tree_depth": 0}, "`max_tree_depth` must be a whole number"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            kind(**change)
