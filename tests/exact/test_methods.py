@@ -74,10 +74,16 @@ def _of_approximation(job: Job, this: Case, tree: xr.DataTree) -> Iterator[str]:
             yield f"the best Gaussian's {reached} above the evidence {evidence}"
 
 
-@pytest.mark.stan
-@pytest.mark.parametrize("name", ["unit-known", "skip-known"])
-def test_nuts_is_exact(name):
-    assert _faults(Job(name, case(name).charts[-1], "nuts stan")) == []
+@pytest.mark.parametrize(
+    ("name", "method"),
+    [
+        pytest.param("unit-known", "nuts stan", marks=pytest.mark.stan),
+        pytest.param("skip-known", "nuts stan", marks=pytest.mark.stan),
+        ("free-two-units", "nuts numpyro"),
+    ],
+)
+def test_nuts_is_exact(name, method):
+    assert _faults(Job(name, case(name).charts[-1], method)) == []
 
 
 @pytest.mark.slow

@@ -9,8 +9,10 @@ import inspect
 import io
 import json
 import re
+import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache, partial
@@ -30,6 +32,7 @@ import onebasin as ob
 from onebasin.analysis.posterior.view import as_view
 from onebasin.inference import checkpoint
 from onebasin.inference.engine import ENGINES
+from onebasin.inference.kept import kept_draws
 from onebasin.inference.mcmc import places
 from onebasin.models import Exchangeable, Target
 
@@ -506,6 +509,36 @@ def test_a_run_that_was_killed_ends_as_an_undisturbed_one(
     assert written() < whole
 
 
+CHILD = """
+import sys, time
+sys.path.insert(0, {root!r})
+from onebasin.studies.commands.console import prepare_jax
+prepare_jax()
+from onebasin.inference import checkpoint
+from onebasin.inference.mcmc import places
+from tests.inference.test_conformance import CASES, LONG, run
+places.SECONDS, write = 0.0, checkpoint.write
+checkpoint.write = lambda *arguments: (write(*arguments), time.sleep(0.1))
+run(CASES[0], seed=1, checkpoint={folder!r}, **LONG)
+"""
+LONG = {"chains": 1, "draws": 500}
+
+
+def test_a_process_that_is_killed_leaves_what_the_next_one_goes_on_from(tmp_path: Path) -> None:
+    """The one test of this package with a real SIGKILL."""
+    code = CHILD.format(root=str(Path(__file__).parents[2]), folder=str(tmp_path / "kept"))
+    with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True) as child:
+        until = time.monotonic() + 100
+        while not any(kept_draws(tmp_path / "kept")) and time.monotonic() < until:
+            assert child.poll() is None, child.communicate()[1]
+            time.sleep(0.02)
+        child.kill()
+    (kept,) = kept_draws(tmp_path / "kept")
+    assert 0 < kept < LONG["draws"]
+    whole = run(CASES[0], seed=1, **LONG)
+    assert_same(run(CASES[0], seed=1, checkpoint=tmp_path / "kept", **LONG), whole)
+
+
 def faults_of(attempts: list[tuple[str, Callable[[], Any], type[Exception], str]]) -> list[str]:
     """Names of the attempts that are not refused with this error and these words."""
     faults = []
@@ -535,7 +568,8 @@ def test_an_engine_that_a_method_does_not_have_is_refused(monkeypatch: pytest.Mo
     for method in METHODS:
         for engine in {*ENGINES, "pymc"} - set(method.engines):
             case = Case(method, engine)
-            attempts.append((str(case), partial(run, case), (TypeError, ValueError), "engine"))
+            call = partial(run, case, target=network())  # whose symmetry needs no check
+            attempts.append((str(case), call, (TypeError, ValueError), "engine"))
     assert faults_of(attempts) == []
 
 
