@@ -50,7 +50,7 @@ def _of_sampler(job: Job, this: Case, tree: xr.DataTree) -> Iterator[str]:
 
 def _of_approximation(job: Job, this: Case, tree: xr.DataTree) -> Iterator[str]:
     far = [one for one in differences(this, tree) if not abs(one.bias) < FAR]
-    if far and diagnose(tree).answer != "unusable":
+    if far and diagnose(tree).verdict != "unusable":
         yield f"far off, and not said to be: {far}"
     of = bound(tree)
     if (of is not None) != (job.method in BOUNDED):
