@@ -43,7 +43,7 @@ def fitted() -> xr.DataTree:
 
 @pytest.fixture(scope="module")
 def network() -> xr.DataTree:
-    return symmetrised_vi(classification(), settings=replace(QUICK, fits=2), seed=3)
+    return symmetrised_vi(classification(), settings=replace(QUICK, fits=2, batch_size=6), seed=3)
 
 
 def test_fit_finds_a_posterior_that_is_a_symmetrised_gaussian(fitted: xr.DataTree) -> None:

@@ -17,6 +17,7 @@ from onebasin.inference.variational.families.table import family_of
 from onebasin.inference.variational.layout import Layout, layout_of
 from onebasin.inference.variational.term import Information
 
+from ...looped import looped
 from .problems import (
     binary_weight,
     chain_of_states,
@@ -172,9 +173,10 @@ def test_other_terms_point_where_the_information_grows(estimator: str) -> None:
     assert distance < DISTANCES[estimator]
 
 
-def test_infonce_term_is_the_gradient_of_its_bound() -> None:
+@looped("name", ["one layer", "two layers"])
+def test_infonce_term_is_the_gradient_of_its_bound(name: str) -> None:
     """With a fixed key and draw, finite differences of the bound itself."""
-    information, p = made("two layers", "meanfield", "infonce")
+    information, p = made(name, "meanfield", "infonce")
     eps = jax.random.normal(jax.random.key(2), (3, information.family.noise))
 
     @jax.jit
