@@ -94,6 +94,11 @@ def test_a_killed_chain_goes_on_to_the_same_draws(
             run(runner, folder, ends=ends)
         assert kept_draws(folder) == ([max(0, ends - 4) * 50] if ends > 1 else [])
         assert_same(run(runner, folder, ends=SLICES - ends + 2), undisturbed)
+
+
+def test_a_chain_may_be_killed_in_every_slice(
+    runner: ChainRunner, undisturbed: dict, tmp_path: Path
+) -> None:
     for _ in range(SLICES - 1):
         with pytest.raises(Killed):
             run(runner, tmp_path, ends=2)
