@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +14,12 @@ import numpy as np
 import pytest
 
 from onebasin.base.processes.libraries import prepare_jax
+
+# Programs inherit signals that are ignored, as `nohup` and a shell's `&` have it, but not signals that are handled. So
+# the tests themselves go on passing over these, and the programs that they start heed them.
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+    if signal.getsignal(number) == signal.SIG_IGN:
+        signal.signal(number, lambda number, frame: None)
 
 # As the command line: double precision, and compiled kernels kept for the next run.
 prepare_jax()

@@ -11,6 +11,8 @@ import pytest
 
 from onebasin.inference.runs import checkpoint
 
+from ..looped import looped
+
 
 def test_arrays_come_back_for_their_run_alone(tmp_path: Path) -> None:
     path = tmp_path / "folder" / "state.npz"
@@ -32,7 +34,7 @@ def flip(content: bytes) -> bytes:
     return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
 
 
-@pytest.mark.parametrize("spoil", [flip, lambda content: b"", lambda content: content[:-60]])
+@looped("spoil", [flip, lambda content: b"", lambda content: content[:-60]])
 def test_damaged_file_is_not_taken_and_said_in_a_line(
     spoil: Callable[[bytes], bytes], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -60,6 +62,7 @@ def test_training_goes_on_from_a_whole_state_and_starts_again_from_a_damaged_one
         return found
 
     first = keeper()
+    first.save(lambda: pytest.fail("it is written now and then, not every time"))
     first.seconds = 0.0
     first.save(lambda: checkpoint.Kept({"w": jnp.arange(4.0)}, [np.ones(2)]))
     np.testing.assert_array_equal(keeper().load(start).state["w"], np.arange(4.0))

@@ -24,6 +24,8 @@ from onebasin.models import BayesianNetwork, Network
 from onebasin.models.target import Target
 from onebasin.stan import stan_program
 
+from ..looped import looped
+
 Y = np.linspace(-1.0, 1.0, 30)
 ONE_CHAIN = NutsSettings(chains=1, warmup=20, draws=10)
 
@@ -111,7 +113,7 @@ def test_symmetry_counts_where_the_caller_says_so() -> None:
     assert of(normal(), symmetry="[]") != of(normal(), symmetry="[1]")
 
 
-@pytest.mark.parametrize("library", ["onebasin", "jax", "jaxlib", "numpyro"])
+@looped("library", ["onebasin", "jax", "jaxlib", "numpyro"])
 def test_other_version_of_a_library_is_another_run(
     library: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -138,7 +140,7 @@ import sys
 sys.path.insert(0, {folder!r})
 from onebasin.base.processes.libraries import prepare_jax
 prepare_jax()
-from test_fingerprint import normal, of, recurrent
+from tests.inference.test_fingerprint import normal, of, recurrent
 import jax.numpy as jnp
 print(of(normal(square=jnp.tanh)), of(recurrent()))
 """
@@ -159,7 +161,7 @@ def recurrent() -> Target:
 
 def test_fingerprint_is_the_same_in_another_process() -> None:
     here = f"{of(normal(square=jnp.tanh))} {of(recurrent())}"
-    code = ELSEWHERE.format(folder=str(Path(__file__).parent))
+    code = ELSEWHERE.format(folder=str(Path(__file__).parents[2]))
     done = subprocess.run(
         [sys.executable, "-c", code],
         env=os.environ | {"PYTHONHASHSEED": "12345"},
@@ -216,7 +218,7 @@ def test_kept_chain_of_a_model_with_other_data_is_not_taken(tmp_path: Path) -> N
     assert again.attrs["sampling_seconds"] == other.attrs["sampling_seconds"]  # it was not run
 
 
-@pytest.mark.parametrize("index", [1, 1000])
+@looped("index", [1, 1000])
 def test_fingerprint_sees_every_digit_of_every_value(tmp_path: Path, index: int) -> None:
     path = tmp_path / "mean.stan"
     path.write_text("data { vector[2000] y; }")

@@ -17,6 +17,8 @@ from onebasin.models.target import Target
 from onebasin.stan.home.directory import Home
 from onebasin.stan.home.errors import CmdStanNotFound
 
+from ..looped import looped
+
 
 def test_versions_name_cmdstan(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
@@ -35,7 +37,7 @@ def test_versions_stand_without_cmdstan(monkeypatch: pytest.MonkeyPatch) -> None
         assert "stan" not in versions()
 
 
-@pytest.mark.parametrize("backend", ["cpu", "gpu"])
+@looped("backend", ["cpu", "gpu"])
 def test_machine_names_the_device_that_computed(
     backend: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -49,7 +51,7 @@ def test_machine_names_the_device_that_computed(
         assert json.loads(tree.attrs["versions"])["numpyro"] == versions()["numpyro"]
 
 
-@pytest.mark.parametrize(
+@looped(
     ("place", "tracked", "own"),
     [
         ("inference/runs/provenance.py", True, True),

@@ -19,6 +19,7 @@ from numpyro import distributions as dist
 import onebasin as ob
 from onebasin.models import Target
 
+from ..looped import looped
 from .known import COVARIANCE, MEAN, RATE, SHAPE, assert_mean, known_target
 
 pytestmark = pytest.mark.stan
@@ -80,19 +81,6 @@ def test_lp_is_the_log_density_of_the_draw(chains: xr.DataTree) -> None:
     assert chains["sample_stats"]["lp"].to_numpy()[1, -1] == pytest.approx(found, rel=1e-10)
 
 
-@pytest.mark.slow
-def test_seeds_and_kept_chains(chains: xr.DataTree, tmp_path: Path) -> None:
-    target, place = mixture(symmetry=WORDS), tmp_path / "kept"
-    ob.mclmc(target, settings=replace(SHORT, draws=23), seed=3, checkpoint=place)
-    again = ob.mclmc(target, settings=SHORT, seed=3, checkpoint=place)
-    for group in ("posterior", "sample_stats", "posterior_predictive"):
-        xr.testing.assert_equal(again[group].to_dataset(), chains[group].to_dataset())
-    other = ob.mclmc(target, settings=replace(SHORT, chains=1), seed=4)
-    assert not other["posterior"]["mu"].equals(chains["posterior"]["mu"][:1])
-    first, second = chains["posterior"]["mu"].to_numpy()
-    assert not np.array_equal(first, second)
-
-
 def test_single_precision_is_refused() -> None:
     with pytest.raises(TypeError, match=r"use dtype='float64'"):
         ob.mclmc(mixture(), settings=replace(SHORT, dtype="float32"))
@@ -115,7 +103,7 @@ def test_symmetrised_vi_is_that_of_the_same_numpyro_model() -> None:
     assert "y_rep" not in fit["posterior"] and fit["posterior_predictive"]["y"].shape[:2] == (1, 40)
 
 
-@pytest.mark.parametrize(
+@looped(
     ("given", "words"),
     [
         ({"local_reparametrisation": True}, "applies to networks with free weights"),

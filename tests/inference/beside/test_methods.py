@@ -15,6 +15,8 @@ from scipy.stats import norm
 import onebasin as ob
 from onebasin.posteriors.network_groups import network_groups
 
+from ...looped import looped
+
 pytestmark = pytest.mark.filterwarnings("ignore:Estimated shape parameter")
 RNG = np.random.default_rng(4)
 X = RNG.normal(size=(12, 2))
@@ -118,7 +120,7 @@ def test_what_is_distilled(chains, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", METHODS)
+@looped("method", METHODS)
 @pytest.mark.parametrize("target", [NUMBERS, LABELS], ids=["numbers", "labels"])
 def test_every_method(method, target, tmp_path):
     taken_by_arviz(METHODS[method](target), tmp_path)
@@ -127,7 +129,7 @@ def test_every_method(method, target, tmp_path):
 @pytest.mark.slow
 @pytest.mark.stan
 @pytest.mark.parametrize("target", [NUMBERS, LABELS], ids=["numbers", "labels"])
-@pytest.mark.parametrize("method", ["nuts", "advi", "pathfinder", "laplace"])
+@looped("method", ["nuts", "advi", "pathfinder", "laplace"])
 def test_every_method_on_stan(method, target, tmp_path):
     run = {
         "nuts": lambda: ob.nuts(target, engine="stan", settings=ob.NutsSettings(**ADAPTED)),

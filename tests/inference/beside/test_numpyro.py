@@ -18,6 +18,8 @@ from onebasin.base.errors import ModelDataError
 from onebasin.inference.runs.fingerprint import fingerprint
 from onebasin.inference.runs.origin import origin_of
 
+from ...looped import looped
+
 Y = np.array([28.0, 8, -3, 7, -1, 1, 18, 12])
 SIGMA = np.array([15.0, 10, 16, 11, 9, 11, 10, 18])
 SETTINGS = ob.NutsSettings(chains=2, warmup=100, draws=120)
@@ -90,7 +92,7 @@ def test_the_seed_decides_predictions_and_a_limit_thins_them_without_changing_th
     xr.testing.assert_equal(thinned["posterior"]["mu"], tree["posterior"]["mu"])
 
 
-@pytest.mark.parametrize(("limit", "why"), [(0, "predictive_mb=0"), (0.002, "100 draws of")])
+@looped(("limit", "why"), [(0, "predictive_mb=0"), (0.002, "100 draws of")])
 def test_without_room_there_are_no_predictions(target, limit, why):
     settings = ob.AdviSettings(iterations=20, draws=200, elbo_samples=2)
     fit = ob.advi(target, settings=settings, predictive_mb=limit)
@@ -98,12 +100,6 @@ def test_without_room_there_are_no_predictions(target, limit, why):
     left = json.loads(fit.attrs["left_out"])
     assert why in left["log_likelihood"]
     assert "effect" in fit["observed_data"]
-
-
-@pytest.mark.parametrize("limit", [-1, float("nan"), True])
-def test_a_limit_is_a_number(target, limit):
-    with pytest.raises(ValueError, match="`predictive_mb` must be a finite number, 0 or more"):
-        ob.nuts(target, settings=SETTINGS, predictive_mb=limit)
 
 
 def test_arguments_count_in_the_fingerprint_and_the_hash(target):
@@ -124,7 +120,7 @@ def test_arguments_come_from_json_too(tmp_path):
     assert set(given.constant) == {"num_schools", "sigma"}
 
 
-@pytest.mark.parametrize(
+@looped(
     ("data", "message"),
     [
         (

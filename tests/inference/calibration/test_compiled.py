@@ -17,6 +17,8 @@ from onebasin.inference.calibration.drawn import simulated
 from onebasin.inference.calibration.fits import CompiledFits
 from onebasin.truth.problems import PROBLEMS
 
+from ...looped import looped
+
 
 def normal(y=None):
     mu = numpyro.sample("mu", dist.Normal(0, 1))
@@ -82,7 +84,7 @@ def test_simulations_one_after_the_other_are_those_side_by_side(monkeypatch):
         assert one.divergences == other.divergences
 
 
-@pytest.mark.parametrize(("name", "wanted"), [("mixture-2", True), ("hidden-markov", False)])
+@looped(("name", "wanted"), [("mixture-2", True), ("hidden-markov", False)])
 def test_a_long_gradient_is_known_by_its_operations(name, wanted):
     make = PROBLEMS[name].family
     assert make is not None
@@ -109,7 +111,7 @@ def test_chains_of_a_network_are_those_of_nuts_and_mclmc():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["meanfield", "fullrank"])
+@looped("method", ["meanfield", "fullrank"])
 def test_fits_of_many_simulations_are_those_of_advi(method):
     settings = ob.AdviSettings(iterations=300, draws=20, evaluate_every=20, tolerance=0.05)
     simulations = [simulated(FAMILY, 1, number) for number in range(3)]

@@ -9,6 +9,7 @@ from scipy.stats import kstest
 
 import onebasin as ob
 
+from ...looped import looped
 from .known import by_grid, family, program, simulate
 
 SEED = 1
@@ -34,11 +35,7 @@ def test_the_right_program_is_calibrated(right):
     assert (found["shift"].abs() < 0.35).all() and (abs(found["ratio"] - 1) < 0.35).all()
 
 
-@pytest.mark.parametrize(
-    "error",
-    [{"jacobian": False}, {"rate": 0.4}, {"rate": 2.5}, {"scale": 1.6}],
-    ids=["a Jacobian left out", "a prior too wide", "a prior too narrow", "a wrong likelihood"],
-)
+@looped("error", [{"jacobian": False}, {"rate": 0.4}, {"rate": 2.5}, {"scale": 1.6}])
 def test_a_planted_error_is_seen_by_200_simulations(error):
     found = calibrated(**error)
     assert found.verdict == "not calibrated"

@@ -14,6 +14,8 @@ from numpyro.distributions import biject_to, constraints
 from onebasin.inference.density.charts import Bijection
 from onebasin.inference.density.stan_transforms import LogRatio, charts_of
 
+from ...looped import looped
+
 NAMES = (
     # as stanc names them: column by column throughout
     *(f"x.{i}.{j}" for j in (1, 2, 3) for i in (1, 2)),
@@ -67,7 +69,7 @@ def test_simplexes_of_older_versions_of_stan_are_known() -> None:
     assert isinstance(charts["theta"].simplex, Bijection)
 
 
-@pytest.mark.parametrize("size", [2, 5])
+@looped("size", [2, 5])
 def test_log_ratio_is_a_chart(size: int) -> None:
     chart = LogRatio((size,))
     y = jnp.asarray(np.random.default_rng(2).normal(size=size - 1))

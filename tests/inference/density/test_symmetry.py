@@ -23,6 +23,8 @@ from onebasin import (
 )
 from onebasin.inference.density.symmetry import SymmetryError, check_symmetry
 
+from ...looped import looped
+
 Y = np.random.default_rng(5).normal(size=12) + np.repeat([-2.0, 2.0], 6)
 WHOLE = Exchangeable({"weight": 0, "mu": 0, "sigma": 0})
 FREE_MIXTURE = Path(__file__).parents[2] / "stan" / "programs" / "known" / "free_mixture.stan"
@@ -103,7 +105,7 @@ def test_whole_variables_of_unlike_lengths_change_sign_together():
         check_symmetry(broken)
 
 
-@pytest.mark.parametrize("activation", ["tanh", "relu"])
+@looped("activation", ["tanh", "relu"])
 def test_networks_have_the_symmetry_that_they_declare(activation):
     target = network_target(activation)
     found = check_symmetry(target)
@@ -112,7 +114,7 @@ def test_networks_have_the_symmetry_that_they_declare(activation):
     assert any(isinstance(block, Rescalable) for block in target.symmetry) is (activation == "relu")
 
 
-@pytest.mark.parametrize(
+@looped(
     ("target", "block"),
     [
         (
@@ -125,7 +127,6 @@ def test_networks_have_the_symmetry_that_they_declare(activation):
         ),
         (network_target("tanh", hidden=(3,)), Rescalable({"W1": 1, "b1": 0}, {"W2": 0})),
     ],
-    ids=["ordered biases", "signs of softplus", "scales of tanh"],
 )
 def test_networks_do_not_have_what_was_broken(target, block):
     with pytest.raises(SymmetryError, match="does not hold"):
@@ -145,7 +146,7 @@ def test_stan_programs_are_checked_on_their_own_density():
 
 
 @pytest.mark.stan
-@pytest.mark.parametrize("parts", [("free",), ("givens",)])
+@looped("parts", [("free",), ("givens",)])
 def test_stan_networks_are_checked_on_their_own_density(parts):
     target = network_target("relu", *parts, hidden=(3,))
     found = check_symmetry(target, engine="stan", points=3)

@@ -15,6 +15,8 @@ from onebasin.inference.mcmc.gathered import Gathered
 from onebasin.inference.mcmc.places import ChainPlace, Standing
 from onebasin.inference.runs.kept import kept_draws
 
+from ...looped import looped
+
 
 def put(place: ChainPlace) -> None:
     """Three draws of a chain, at once."""
@@ -88,8 +90,8 @@ def test_chains_of_another_run_are_not_taken(tmp_path: Path) -> None:
     assert sorted(other.numbers) == [0, 1]
 
 
-@pytest.mark.parametrize("name", ["state.npz", "draws-000000.npz"])
-@pytest.mark.parametrize("content", [b"", b"of somebody else"])
+@looped("name", ["state.npz", "draws-000000.npz"])
+@looped("content", [b"", b"of somebody else"])
 def test_damaged_chain_is_made_anew(
     content: bytes, name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

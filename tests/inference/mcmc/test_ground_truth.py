@@ -13,9 +13,9 @@ from onebasin.models import BayesianNetwork, Network, Parametrisation, predict
 from onebasin.models.data import load_data
 from onebasin.models.networks.parametrisation import BIASES, WEIGHTS
 
+from ...looped import looped
+
 SETTINGS = NutsSettings(chains=4, warmup=600, draws=1000, target_acceptance=0.9)
-# What is run with every suite; the other combinations with the slow tests.
-QUICK = {("givens", "ordered")}
 
 
 def _quantities(engine: str, parametrisation: Parametrisation) -> dict[str, np.ndarray]:
@@ -35,14 +35,9 @@ def _quantities(engine: str, parametrisation: Parametrisation) -> dict[str, np.n
     return out
 
 
+@pytest.mark.slow
 @pytest.mark.stan
-@pytest.mark.parametrize(
-    ("weights", "biases"),
-    [
-        pytest.param(*pair, marks=() if pair in QUICK else pytest.mark.slow)
-        for pair in itertools.product(WEIGHTS, BIASES)
-    ],
-)
+@looped(("weights", "biases"), itertools.product(WEIGHTS, BIASES))
 def test_engines_agree_on_predictions_and_invariants(weights: str, biases: str) -> None:
     parametrisation = Parametrisation(weights, biases)
     one, other = (_quantities(e, parametrisation) for e in ("numpyro", "stan"))

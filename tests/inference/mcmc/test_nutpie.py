@@ -19,6 +19,7 @@ from numpyro import distributions as dist
 import onebasin as ob
 from onebasin.models import Target
 
+from ...looped import looped
 from ..known import COVARIANCE, MEAN, RATE, SHAPE, assert_mean, known_target
 
 # Of a Stan program nutpie wants a library with threads: headers, interface and program are compiled for it alone.
@@ -42,37 +43,6 @@ def test_known_moments(definition: str) -> None:
     assert_mean((x[..., 0] - MEAN[0]) * (x[..., 1] - MEAN[1]), COVARIANCE[0, 1])
     assert_mean(tau, SHAPE / RATE)
     assert_mean((tau - SHAPE / RATE) ** 3, 2 * SHAPE / RATE**3, min_ess=100)
-
-
-@pytest.mark.parametrize("definition", DEFINITIONS)
-def test_the_form_is_that_of_the_other_engines(definition: str) -> None:
-    tree = run(definition)
-    assert set(tree.posterior.data_vars) == {"x", "tau"} and tree.posterior["x"].shape == (
-        2,
-        100,
-        2,
-    )
-    stats = tree.sample_stats
-    assert set(stats.data_vars) == {
-        *("diverging", "tree_depth", "n_steps", "acceptance_rate", "energy", "step_size", "lp")
-    }
-    assert stats["diverging"].dtype == bool and stats["tree_depth"].dtype == np.int64
-    assert (tree.attrs["engine"], tree.attrs["method"]) == ("nutpie", "nuts")
-    assert tree.attrs["nutpie"] and tree.attrs["max_tree_depth"] == 10
-    assert tree.attrs["gradient_evaluations"] == int(stats["n_steps"].sum())
-    assert np.isfinite(stats["energy"]).all()
-    assert ob.diagnose(tree).verdict in ("usable", "aligned", "invariant", "unusable")
-
-
-@pytest.mark.parametrize("definition", DEFINITIONS)
-def test_seed_and_number_decide_a_chain(definition: str) -> None:
-    first, again = run(definition).posterior, run(definition).posterior
-    xr.testing.assert_equal(first.to_dataset(), again.to_dataset())
-    assert not first["x"].equals(run(definition, seed=2).posterior["x"])
-    assert not np.array_equal(first["x"][0], first["x"][1])
-    three = run(definition, settings=replace(SMALL, chains=3)).posterior
-    # NumPyro's chains start under vmap, whose order of summation may move the last bits.
-    np.testing.assert_allclose(three["x"][:2], first["x"], rtol=1e-6)
 
 
 @pytest.mark.parametrize("definition", DEFINITIONS)
@@ -108,7 +78,7 @@ SYMMETRY = {"item_response": "+-theta:,+-a:"}
 
 @pytest.mark.stan
 @pytest.mark.slow
-@pytest.mark.parametrize("name", PROGRAMS)
+@looped("name", PROGRAMS)
 def test_moments_are_those_of_cmdstan(name: str) -> None:
     target, settings = PROGRAMS[name](), ob.NutsSettings(chains=4, target_acceptance=0.95)
     ours, theirs = (
@@ -168,7 +138,7 @@ def test_a_network_is_sampled() -> None:
     assert tree.posterior["W1"].shape == (2, 20, 1, 2) and "log_likelihood" in tree.children
 
 
-@pytest.mark.parametrize(
+@looped(
     ("given", "words"),
     [
         ({"metric": "dense"}, "`metric` is 'dense', but engine='nutpie' has 'diag' alone"),
@@ -186,12 +156,6 @@ def test_starts_of_stan_programs_are_nutpies_own() -> None:
         ValueError, match=r"`init_radius` is 0\.5, but engine='nutpie' has 2\.0 alone of"
     ):
         run("stan", settings=replace(SMALL, init_radius=0.5))
-
-
-@pytest.mark.parametrize("method", ["hmc", "advi", "optimize", "laplace", "pathfinder"])
-def test_other_methods_are_refused(method: str) -> None:
-    with pytest.raises(ValueError, match="`engine` is 'nutpie', which has"):
-        getattr(ob, method)(known_target("numpyro"), engine="nutpie")
 
 
 def test_without_the_package_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -84,14 +84,15 @@ def undisturbed(runner: ChainRunner) -> dict:
     return run(runner, None)
 
 
-@pytest.mark.parametrize("ends", [1, 3, 4, 6])
 def test_a_killed_chain_goes_on_to_the_same_draws(
-    runner: ChainRunner, undisturbed: dict, tmp_path: Path, ends: int
+    runner: ChainRunner, undisturbed: dict, tmp_path: Path
 ) -> None:
-    with pytest.raises(Killed):
-        run(runner, tmp_path, ends=ends)
-    assert kept_draws(tmp_path) == ([max(0, ends - 4) * 50] if ends > 1 else [])
-    assert_same(run(runner, tmp_path, ends=SLICES - ends + 2), undisturbed)
+    for ends in (1, 3, 4, 6):
+        folder = tmp_path / str(ends)
+        with pytest.raises(Killed):
+            run(runner, folder, ends=ends)
+        assert kept_draws(folder) == ([max(0, ends - 4) * 50] if ends > 1 else [])
+        assert_same(run(runner, folder, ends=SLICES - ends + 2), undisturbed)
 
 
 def test_a_chain_may_be_killed_in_every_slice(
@@ -103,46 +104,45 @@ def test_a_chain_may_be_killed_in_every_slice(
     assert_same(run(runner, tmp_path, ends=2), undisturbed)
 
 
-@pytest.mark.parametrize("first", [20, 50, 130])
 def test_more_draws_go_on_from_those_that_are_there(
-    runner: ChainRunner, undisturbed: dict, tmp_path: Path, first: int
+    runner: ChainRunner, undisturbed: dict, tmp_path: Path
 ) -> None:
-    begun = run(runner, tmp_path, draws=first)
-    assert_same(begun, {name: values[:, :first] for name, values in undisturbed.items()})
-    assert_same(run(runner, tmp_path), undisturbed)
-    fewer = run(runner, tmp_path, draws=70, ends=1)
-    assert_same(fewer, {name: values[:, :70] for name, values in undisturbed.items()})
+    for first in (20, 50, 130):
+        folder = tmp_path / str(first)
+        begun = run(runner, folder, draws=first)
+        assert_same(begun, {name: values[:, :first] for name, values in undisturbed.items()})
+        assert_same(run(runner, folder), undisturbed)
+        fewer = run(runner, folder, draws=70, ends=1)
+        assert_same(fewer, {name: values[:, :70] for name, values in undisturbed.items()})
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
 def test_a_chain_may_be_killed_while_it_writes(
-    runner: ChainRunner,
-    undisturbed: dict,
-    tmp_path: Path,
-    when: str,
-    monkeypatch: pytest.MonkeyPatch,
+    runner: ChainRunner, undisturbed: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As one of its files takes its name: a chunk or a state."""
-    for number in range(100):
-        calls = iter(range(100))
+    """As one of its files takes its name, before or after: a chunk or a state."""
+    for when in ("before", "after"):
+        for number in range(100):
+            calls = iter(range(100))
 
-        def replace(source: Path, place: Path, *, calls=calls, number=number) -> None:
-            last = next(calls) == number % 3
-            if last and when == "before":
-                raise Killed
-            os.rename(source, place)
-            if last:
-                raise Killed
+            def replace(
+                source: Path, place: Path, *, calls=calls, number=number, when=when
+            ) -> None:
+                last = next(calls) == number % 3
+                if last and when == "before":
+                    raise Killed
+                os.rename(source, place)
+                if last:
+                    raise Killed
 
-        with monkeypatch.context() as patched:
-            patched.setattr("onebasin.base.files.atomic.os.replace", replace)
-            try:
-                found = run(runner, tmp_path)
-                break
-            except Killed:
-                continue
-    assert number > SLICES
-    assert_same(found, undisturbed)
+            with monkeypatch.context() as patched:
+                patched.setattr("onebasin.base.files.atomic.os.replace", replace)
+                try:
+                    found = run(runner, tmp_path / when)
+                    break
+                except Killed:
+                    continue
+        assert number > SLICES
+        assert_same(found, undisturbed)
 
 
 def test_a_full_disk_keeps_what_was_there_and_goes_on_when_there_is_room(

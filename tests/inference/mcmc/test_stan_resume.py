@@ -72,10 +72,10 @@ def restarts(tree: xr.DataTree) -> list[list[int]]:
 
 
 def test_a_chain_killed_anywhere_keeps_every_whole_row(tmp_path, kill):
-    """Twenty moments: before the names, in the adaptation, amid a row, before the times at the end."""
+    """Fifteen moments: before the names, in the adaptation, amid a row, before the times at the end."""
     whole = values(nuts(None))
     rng = random.Random(1)
-    shares = [0.0, 0.02, 1.0, *(rng.random() for _ in range(17))]
+    shares = [0.0, 0.02, 1.0, *(rng.random() for _ in range(12))]
     seen = set()
     for number, share in enumerate(shares):
         kill(share)
@@ -91,7 +91,7 @@ def test_a_chain_killed_anywhere_keeps_every_whole_row(tmp_path, kill):
         if again:
             assert not np.array_equal(whole["x"][:, kept:], found["x"][:, kept:])
         assert len(set(found["step_size"][0])) == 1
-    assert len(seen) > 10
+    assert len(seen) > 8
 
 
 def test_a_chain_that_goes_on_samples_the_same_posterior(tmp_path, kill, caplog):
@@ -111,29 +111,26 @@ def test_a_chain_that_goes_on_samples_the_same_posterior(tmp_path, kill, caplog)
     assert json.loads(tree.attrs[schema.SAMPLING_SECONDS])[0] > 0
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        ob.NutsSettings(chains=2, warmup=150, draws=200, metric="dense"),
-        ob.NutsSettings(chains=2, warmup=150, draws=200, metric="unit"),
-        ob.NutsSettings(chains=2, warmup=150, draws=200, init="optimum", init_starts=2),
-        ob.HmcSettings(chains=2, warmup=150, draws=200, trajectory_length=1.0),
-    ],
-    ids=lambda s: f"{type(s).__name__}-{s.metric}-{s.init}",
-)
-def test_every_metric_and_engine_goes_on(tmp_path, kill, settings):
-    method = ob.hmc if isinstance(settings, ob.HmcSettings) else ob.nuts
-    call = {"engine": "stan", "settings": settings, "checkpoint": tmp_path}
-    kill(0.8, settings.chains)
-    with pytest.raises(Killed):
-        method(known_target("stan"), **call)
-    tree = method(known_target("stan"), **call)
-    (again,) = filter(None, restarts(tree))
-    assert 0 < again[0] < 200
-    steps = tree["sample_stats"]["step_size"].to_numpy()
-    assert [len(set(chain)) for chain in steps] == [1, 1]
-    assert tree["posterior"]["x"].shape == (2, 200, 2)
-    assert np.isfinite(tree["posterior"]["x"].to_numpy()).all()
+def test_every_metric_and_method_goes_on(tmp_path, kill):
+    short = {"chains": 2, "warmup": 150, "draws": 200}
+    for number, (method, settings) in enumerate(
+        [
+            (ob.nuts, ob.NutsSettings(**short, metric="dense")),
+            (ob.nuts, ob.NutsSettings(**short, metric="unit", init="optimum", init_starts=2)),
+            (ob.hmc, ob.HmcSettings(**short, trajectory_length=1.0)),
+        ]
+    ):
+        call = {"engine": "stan", "settings": settings, "checkpoint": tmp_path / str(number)}
+        kill(0.8, settings.chains)
+        with pytest.raises(Killed):
+            method(known_target("stan"), **call)
+        tree = method(known_target("stan"), **call)
+        (again,) = filter(None, restarts(tree))
+        assert 0 < again[0] < 200
+        steps = tree["sample_stats"]["step_size"].to_numpy()
+        assert [len(set(chain)) for chain in steps] == [1, 1]
+        assert tree["posterior"]["x"].shape == (2, 200, 2)
+        assert np.isfinite(tree["posterior"]["x"].to_numpy()).all()
 
 
 def test_what_goes_on_twice_is_the_same_twice(tmp_path, kill):
@@ -171,8 +168,7 @@ def test_a_chain_that_is_stopped_keeps_what_it_has(tmp_path, monkeypatch):
     assert not list(tmp_path.glob("chain-0/stan-*"))
 
 
-@pytest.mark.parametrize("kept", [True, False])
-def test_draws_that_could_not_be_written_are_an_error(tmp_path, monkeypatch, kept):
+def test_draws_that_could_not_be_written_are_an_error(tmp_path, monkeypatch):
     """CmdStan on a full disk goes on, exit code 0, and leaves a file that is cut short."""
     real = engine.run
 
@@ -184,13 +180,12 @@ def test_draws_that_could_not_be_written_are_an_error(tmp_path, monkeypatch, kep
         return printed
 
     monkeypatch.setattr(engine, "run", run)
-    remedy = "run the same again, which goes on" if kept else "set TMPDIR"
-    message = rf"Stan wrote \d+ of 300 draws to .*stan-0\.csv .*; make room there, .*{remedy}"
-    with pytest.raises(StanRunError, match=message):
-        nuts(tmp_path if kept else None)
+    for folder, remedy in ((tmp_path, "run the same again, which goes on"), (None, "set TMPDIR")):
+        message = rf"Stan wrote \d+ of 300 draws to .*stan-0\.csv .*; make room there, .*{remedy}"
+        with pytest.raises(StanRunError, match=message):
+            nuts(folder)
     monkeypatch.setattr(engine, "run", real)
-    if kept:
-        assert restarts(nuts(tmp_path))[0]
+    assert restarts(nuts(tmp_path))[0]
 
 
 def test_times_that_are_missing_are_no_end(tmp_path, monkeypatch):

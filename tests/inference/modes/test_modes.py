@@ -15,6 +15,7 @@ from onebasin.analysis.diagnostics.measure import measure
 from onebasin.base.errors import InferenceError
 from onebasin.stan import stan_program
 
+from ...looped import looped
 from ..known import COVARIANCE, MEAN, RATE, SHAPE, assert_mean, known_target, linear_target
 
 ENGINES = ["numpyro", pytest.param("stan", marks=pytest.mark.stan)]
@@ -35,7 +36,7 @@ def gaussian(engine: str) -> ob.Target:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize(("jacobian", "tau"), [(False, (SHAPE - 1) / RATE), (True, SHAPE / RATE)])
+@looped(("jacobian", "tau"), [(False, (SHAPE - 1) / RATE), (True, SHAPE / RATE)])
 def test_optimum_is_the_mode_of_the_space_that_is_asked_for(engine, jacobian, tau) -> None:
     settings = ob.OptimizeSettings(jacobian=jacobian)
     found = ob.optimize(known_target(engine), engine=engine, settings=settings, seed=2)
@@ -152,19 +153,7 @@ def test_pathfinder_and_laplace_are_cmdstans_own(tmp_path, monkeypatch) -> None:
     np.testing.assert_allclose(ours.posterior["x"][0], drawn.stan_variable("x"), atol=1e-4)
 
 
-def test_engine_without_pathfinder_says_which_has_it() -> None:
-    with pytest.raises(ValueError, match="engine='stan'"):
-        ob.pathfinder(known_target("numpyro"), engine="numpyro")
-
-
 def test_a_point_estimate_is_not_diagnosed() -> None:
     found = ob.optimize(linear_target())
     with pytest.raises(ValueError, match="holds a point estimate"):
         measure(found)
-
-
-@pytest.mark.parametrize("method", ["laplace", "optimize"])
-def test_seed_decides(method) -> None:
-    run, settings = getattr(ob, method), {"laplace": ob.LaplaceSettings(draws=5)}.get(method)
-    first, again = (run(linear_target(), settings=settings, seed=1) for _ in range(2))
-    assert first.posterior.to_dataset().equals(again.posterior.to_dataset())

@@ -205,17 +205,6 @@ def test_the_verdict_names_modes_and_weights(beside_labels):
     assert "the draws are weighed by them" in judged.judgement.sentence
 
 
-@pytest.mark.slow
-def test_the_same_seed_gives_the_same_draws(beside_labels):
-    again = ob.sample_modes(
-        two_gaussians(4, (0.8, 0.2), parts=True),
-        settings=ob.ModesSettings(**{**SHORT, "starts": 20, "init_radius": 1.0}),
-        seed=1,
-    )
-    assert again["posterior"].to_dataset().equals(beside_labels["posterior"].to_dataset())
-    assert again["modes"].to_dataset().equals(beside_labels["modes"].to_dataset())
-
-
 def mixture(y: np.ndarray, parts: int) -> Target:
     def model() -> None:
         mu = numpyro.sample("mu", dist.Normal(0, 3).expand([parts]).to_event(1))

@@ -22,6 +22,7 @@ from onebasin.inference.mutual_information import (
 )
 from onebasin.inference.mutual_information.pairwise import mean_field
 
+from ...looped import looped
 from .cases import Parts, parts
 
 NODES, WEIGHTS = hermegauss(80)
@@ -29,7 +30,7 @@ WEIGHTS = WEIGHTS / WEIGHTS.sum()
 COMPILED = jax.jit(path_gradient)
 
 
-@pytest.mark.parametrize("flips", [False, True])
+@looped("flips", [False, True])
 def test_mean_is_the_derivative_of_the_quadrature(flips: bool) -> None:
     """Two parts of one feature: I by Gauss-Hermite quadrature and finite differences, and so the mean."""
     loc, scale, step = np.array([0.4, -0.5]), np.array([0.9, 1.2]), 1e-4
@@ -102,18 +103,18 @@ def by_group(case: Parts, flips: np.ndarray | None) -> tuple[np.ndarray, np.ndar
     return gradient(jnp.asarray(case.draws))
 
 
-@pytest.mark.parametrize(
-    ("size", "flips"),
+@looped(
+    ("size", "flips", "known"),
     [
-        (1, None),
-        (2, None),
-        (4, None),
-        (1, [True, True, True]),
-        (3, [True, True, True]),
-        (3, [True, False, True]),
+        (1, None, True),
+        (2, None, False),
+        (4, None, True),
+        (1, [True, True, True], False),
+        (3, [True, True, True], True),
+        (3, [True, False, True], False),
+        (3, [True, False, True], True),
     ],
 )
-@pytest.mark.parametrize("known", [True, False])
 def test_every_draw_has_the_mean_over_the_group(
     size: int, flips: list[bool] | None, known: bool
 ) -> None:
@@ -136,7 +137,7 @@ def test_every_draw_has_the_mean_over_the_group(
         np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-11)
 
 
-@pytest.mark.parametrize("flips", [False, True])
+@looped("flips", [False, True])
 def test_single_precision_keeps_the_gradient(flips: bool) -> None:
     """Twins among far parts, thirty standard deviations from a centre that is far from zero without flips."""
     rng = np.random.default_rng(8)
@@ -166,7 +167,7 @@ def test_single_precision_keeps_the_gradient(flips: bool) -> None:
         assert np.abs(double[:, [1, 5]]).max() > 0.1
 
 
-@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+@looped("dtype", [jnp.float32])
 def test_narrow_part_among_twins_is_left_alone(dtype: type) -> None:
     """What is next to impossible stays so: any weight it is given is multiplied by the square of its precision."""
     rng = np.random.default_rng(4)
@@ -181,8 +182,7 @@ def test_narrow_part_among_twins_is_left_alone(dtype: type) -> None:
         np.testing.assert_allclose(found[:, :6], expected[:, :6], atol=0.5)
 
 
-@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
-@pytest.mark.parametrize("flips", [False, True])
+@looped(("flips", "dtype"), [(False, jnp.float64), (True, jnp.float32)])
 def test_any_range_is_finite(flips: bool, dtype: type) -> None:
     """Log ratios of a million nats, with the weights of such parts and with uniform ones."""
     rng = np.random.default_rng(9)

@@ -7,6 +7,8 @@ import pytest
 
 import onebasin as ob
 
+from ...looped import looped
+
 pytestmark = [pytest.mark.stan, pytest.mark.slow]
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -69,7 +71,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@looped("name", CASES)
 def test_a_programs_symmetry_is_found_in_seconds(name):
     program, data, words = CASES[name]
     found = ob.find_symmetry(ob.stan_program(PROGRAMS / f"{program}.stan", data))
@@ -77,7 +79,7 @@ def test_a_programs_symmetry_is_found_in_seconds(name):
     assert found.seconds < SECONDS
 
 
-@pytest.mark.parametrize(
+@looped(
     ("name", "words"),
     [
         ("mixture", ("mu,sigma,1-theta",)),

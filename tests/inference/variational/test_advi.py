@@ -63,18 +63,6 @@ def test_draws_have_the_right_means(engine: str, family: str) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_tree_has_the_documented_form(engine: str) -> None:
-    settings = AdviSettings(iterations=1000, draws=200)
-    tree = advi(known_target(engine), engine=engine, settings=settings, seed=1)
-    assert tree.posterior["x"].shape == (1, 200, 2)
-    assert set(tree.sample_stats.data_vars) == {"lp", "log_q"}
-    assert {"elbo", "iteration"} <= set(tree["variational"].data_vars)
-    assert tree.attrs["method"] == "advi-meanfield"
-    assert tree.attrs["converged"] in (0, 1)
-    assert tree.attrs["gradient_evaluations"] > 0
-
-
-@pytest.mark.parametrize("engine", ENGINES)
 def test_lp_and_log_q_differ_little_where_the_fit_is_good(engine: str) -> None:
     """Up to a constant, lp - log_q is the log importance ratio, which is flat for a good fit."""
     settings = AdviSettings(iterations=6000, tolerance=1e-3, draws=1000)
@@ -85,15 +73,6 @@ def test_lp_and_log_q_differ_little_where_the_fit_is_good(engine: str) -> None:
     # Measured 0.3 (NumPyro) and 0.43 (Stan): the lognormal is not quite a gamma.
     assert ratio.std() < 0.6
     assert stats["lp"].to_numpy().std() > 0.8
-
-
-def test_seed_decides_the_fit() -> None:
-    settings = AdviSettings(iterations=300, draws=50)
-    first, again, other = (
-        advi(known_target("numpyro"), settings=settings, seed=s).posterior["x"] for s in (1, 1, 2)
-    )
-    np.testing.assert_array_equal(first, again)
-    assert not np.array_equal(first, other)
 
 
 def test_stopping_rule_needs_a_window_and_small_changes() -> None:

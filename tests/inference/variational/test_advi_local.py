@@ -126,21 +126,15 @@ def test_weights_and_layers_have_the_same_best_elbo() -> None:
     assert abs(ends[0] - ends[1]) < 5 * np.hypot(*errors) + 0.25
 
 
-@pytest.mark.parametrize(
-    ("target", "family"),
-    [
+def test_layers_and_he_are_refused_where_they_do_not_apply() -> None:
+    settings = replace(PAPER, init="random")
+    for target, family in (
         (sinc_target(weights="givens", kind="relu"), "meanfield"),
         (sinc_target(), "fullrank"),
         (known_target("numpyro"), "meanfield"),
-    ],
-    ids=["unit norm", "full rank", "no network"],
-)
-def test_layers_are_refused_where_they_are_not_normal(target: Target, family: str) -> None:
-    with pytest.raises(ValueError, match="`local_reparametrisation` is True, but it applies to"):
-        advi(target, family=family, settings=replace(PAPER, init="random"), check_symmetry=False)
-
-
-def test_he_is_refused_where_there_is_no_network() -> None:
+    ):
+        with pytest.raises(ValueError, match="`local_reparametrisation` is True, but it applies"):
+            advi(target, family=family, settings=settings, check_symmetry=False)
     settings = replace(PAPER, local_reparametrisation=False)
     with pytest.raises(ValueError, match=r"`init` is 'he', but the target .* is no network"):
         advi(known_target("numpyro"), settings=settings, check_symmetry=False)
@@ -202,19 +196,16 @@ def test_step_sizes_and_the_divergences_weight_are_those_named() -> None:
     assert annealed(0.5, 101) == 51
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
+def test_stan_refuses_what_it_cannot_do() -> None:
+    for name, value in (
         ("local_reparametrisation", True),
         ("anneal", 0.5),
         ("schedule", "cosine"),
         ("init", "he"),
         ("trace_parameters", True),
         ("tolerance", 0.0),
-    ],
-)
-def test_stan_refuses_what_it_cannot_do(name: str, value: Any) -> None:
-    settings = replace(AdviSettings(), **{name: value})
-    with pytest.raises(ValueError, match=f"`{name}` is .*Stan's ADVI") as refused:
-        advi(sinc_target(), engine="stan", settings=settings)
-    assert "\n" not in str(refused.value)
+    ):
+        settings = replace(AdviSettings(), **{name: value})
+        with pytest.raises(ValueError, match=f"`{name}` is .*Stan's ADVI") as refused:
+            advi(sinc_target(), engine="stan", settings=settings)
+        assert "\n" not in str(refused.value)

@@ -13,6 +13,7 @@ from onebasin.inference.variational.families.low_rank import LowRank
 from onebasin.inference.variational.families.table import family_of
 from onebasin.inference.variational.layout import Layout, layout_of
 
+from ...looped import looped
 from .problems import mixture, regression
 
 NAMES = ("meanfield", "block", "lowrank")
@@ -39,40 +40,23 @@ def dense(family: Family, p: dict[str, jax.Array]) -> multivariate_normal:
     return multivariate_normal(np.asarray(p["loc"]), scale @ scale.T)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_log_density_is_that_of_the_transform(name: str, layout: Layout) -> None:
+@looped("name", NAMES)
+def test_a_family_is_the_normal_distribution_of_its_transform(name: str, layout: Layout) -> None:
+    """Log density and entropy, what it starts as, and what is kept of it and restored."""
     family, p = made(name, layout)
     points = np.random.default_rng(0).normal(size=(5, layout.density.size))
-    found = family.log_density(p, jnp.asarray(points))
-    np.testing.assert_allclose(found, dense(family, p).logpdf(points), rtol=1e-10)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_entropy_is_that_of_the_transform(name: str, layout: Layout) -> None:
-    family, p = made(name, layout)
-    assert float(family.entropy(p)) == pytest.approx(dense(family, p).entropy(), rel=1e-10)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_initial_is_about_the_scale_asked_for(name: str, layout: Layout) -> None:
-    family = family_of(name, layout, 2)
-    p = family.initial(jnp.zeros(layout.density.size), 0.1)
-    sds = np.sqrt(np.diag(dense(family, p).cov))
+    normal, found = dense(family, p), family.log_density(p, jnp.asarray(points))
+    np.testing.assert_allclose(found, normal.logpdf(points), rtol=1e-10)
+    assert float(family.entropy(p)) == pytest.approx(normal.entropy(), rel=1e-10)
+    again = family.restore({n: v for n, (_, v) in family.describe(p).items()})
+    np.testing.assert_allclose(family.log_density(again, jnp.asarray(points)), found, rtol=1e-10)
+    start = family.initial(jnp.zeros(layout.density.size), 0.1)
+    sds = np.sqrt(np.diag(dense(family, start).cov))
     # A low-rank start adds a tenth of the scale along each of two directions, at random.
     np.testing.assert_allclose(sds, 0.1, rtol=0.1 if name == "lowrank" else 1e-10)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_restore_undoes_describe(name: str, layout: Layout) -> None:
-    family, p = made(name, layout)
-    again = family.restore({n: v for n, (_, v) in family.describe(p).items()})
-    points = jax.random.normal(jax.random.key(1), (4, layout.density.size))
-    np.testing.assert_allclose(
-        family.log_density(again, points), family.log_density(p, points), rtol=1e-10
-    )
-
-
-@pytest.mark.parametrize("name", ["meanfield", "block"])
+@looped("name", ["meanfield", "block"])
 def test_ratios_are_those_of_exchanged_parts(name: str, layout: Layout) -> None:
     """M_ij + M_ji is the change of log q where parts i and j change places."""
     family, p = made(name, layout)
