@@ -15,7 +15,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from .tables import each
+from .each import each
 
 ROOT = Path(__file__).parents[1]
 ROOMS = ("models", "stan", "inference", "analysis", "studies")

@@ -11,7 +11,7 @@ import pytest
 
 from onebasin.inference.runs import checkpoint
 
-from ..looped import looped
+from ..each import each
 
 
 def test_arrays_come_back_for_their_run_alone(tmp_path: Path) -> None:
@@ -34,7 +34,7 @@ def flip(content: bytes) -> bytes:
     return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
 
 
-@looped("spoil", [flip, lambda content: b"", lambda content: content[:-60]])
+@each("spoil", [flip, lambda content: b"", lambda content: content[:-60]])
 def test_damaged_file_is_not_taken_and_said_in_a_line(
     spoil: Callable[[bytes], bytes], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -24,7 +24,7 @@ from onebasin.models import BayesianNetwork, Network
 from onebasin.models.target import Target
 from onebasin.stan import stan_program
 
-from ..looped import looped
+from ..each import each
 
 Y = np.linspace(-1.0, 1.0, 30)
 ONE_CHAIN = NutsSettings(chains=1, warmup=20, draws=10)
@@ -113,7 +113,7 @@ def test_symmetry_counts_where_the_caller_says_so() -> None:
     assert of(normal(), symmetry="[]") != of(normal(), symmetry="[1]")
 
 
-@looped("library", ["onebasin", "jax", "jaxlib", "numpyro"])
+@each("library", ["onebasin", "jax", "jaxlib", "numpyro"])
 def test_other_version_of_a_library_is_another_run(
     library: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -218,7 +218,7 @@ def test_kept_chain_of_a_model_with_other_data_is_not_taken(tmp_path: Path) -> N
     assert again.attrs["sampling_seconds"] == other.attrs["sampling_seconds"]  # it was not run
 
 
-@looped("index", [1, 1000])
+@each("index", [1, 1000])
 def test_fingerprint_sees_every_digit_of_every_value(tmp_path: Path, index: int) -> None:
     path = tmp_path / "mean.stan"
     path.write_text("data { vector[2000] y; }")

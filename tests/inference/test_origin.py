@@ -16,7 +16,7 @@ from onebasin.models import BayesianNetwork, Network, Target
 from onebasin.models.data.hash import data_sha256
 from onebasin.stan import stan_program
 
-from ..looped import looped
+from ..each import each
 
 Y = np.array([0.5, 1.5, 2.5])
 
@@ -60,7 +60,7 @@ def test_a_stan_program_tells_its_text_and_kinds(tmp_path: Path) -> None:
     assert attributes["data_sha256"] == data_sha256({"y": Y.tolist(), "n": 3.0})
 
 
-@looped("given", [model, functools.partial(model, noise=2.0)])
+@each("given", [model, functools.partial(model, noise=2.0)])
 def test_a_numpyro_model_tells_its_source_and_kinds(given) -> None:
     attributes = origin_of(Target("a", numpyro_model=given), "numpyro").attributes(
         ["mu", "twice", "y_hat"]
@@ -84,7 +84,7 @@ def test_a_network_tells_its_data_alone() -> None:
     assert attributes["data_sha256"] == data_sha256({"y": Y[:, None], "x": x})
 
 
-@looped(
+@each(
     "other",
     [
         {"y": Y + 1e-12, "n": 3},

@@ -14,7 +14,7 @@ from onebasin.inference import NutsSettings, nuts, open_posterior, save
 from onebasin.models import BayesianNetwork, Network, Parametrisation
 from onebasin.models.symmetry.blocks import from_json
 
-from ..looped import looped
+from ..each import each
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def test_file_keeps_everything(tree: xr.DataTree, tmp_path: Path) -> None:
     assert json.loads(again.attrs["versions"])["numpyro"]
 
 
-@looped(
+@each(
     ("content", "message"),
     [(None, "does not exist"), ("not a file of draws", "is not a NetCDF file")],
 )

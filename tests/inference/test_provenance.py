@@ -17,7 +17,7 @@ from onebasin.models.target import Target
 from onebasin.stan.home.directory import Home
 from onebasin.stan.home.errors import CmdStanNotFound
 
-from ..looped import looped
+from ..each import each
 
 
 def test_versions_name_cmdstan(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,7 +37,7 @@ def test_versions_stand_without_cmdstan(monkeypatch: pytest.MonkeyPatch) -> None
         assert "stan" not in versions()
 
 
-@looped("backend", ["cpu", "gpu"])
+@each("backend", ["cpu", "gpu"])
 def test_machine_names_the_device_that_computed(
     backend: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -51,7 +51,7 @@ def test_machine_names_the_device_that_computed(
         assert json.loads(tree.attrs["versions"])["numpyro"] == versions()["numpyro"]
 
 
-@looped(
+@each(
     ("place", "tracked", "own"),
     [
         ("inference/runs/provenance.py", True, True),

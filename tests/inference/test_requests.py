@@ -21,7 +21,7 @@ from onebasin.models import BayesianNetwork, Exchangeable, Network, Target
 from onebasin.models.numpyro_target import numpyro_model
 from onebasin.stan import stan_program
 
-from ..looped import looped
+from ..each import each
 
 TARGET = BayesianNetwork(Network(1, (2,))).condition(np.zeros((3, 1)), np.zeros((3, 1)), name="net")
 
@@ -70,7 +70,7 @@ def test_an_unknown_keyword_is_refused_with_those_that_there_are(method: str) ->
 
 
 @pytest.mark.usefixtures("unchecked")
-@looped(
+@each(
     ("method", "how", "said"),
     [
         ("gibbs", {}, "`method` is 'gibbs'; choose one of nuts, hmc"),
@@ -102,7 +102,7 @@ def test_what_is_no_network_is_refused_by_an_ensemble() -> None:
         ob.ensemble(Target("m", numpyro_model=lambda: None))
 
 
-@looped("words", ["mu,sigma", ["mu,sigma"], (Exchangeable({"mu": 0, "sigma": 0}),)])
+@each("words", ["mu,sigma", ["mu,sigma"], (Exchangeable({"mu": 0, "sigma": 0}),)])
 def test_a_symmetry_is_given_in_blocks_or_in_words(tmp_path: Path, words: Any) -> None:
     program = tmp_path / "m.stan"
     program.write_text("parameters { vector[2] mu; vector[2] sigma; }")

@@ -19,7 +19,7 @@ from numpyro import distributions as dist
 import onebasin as ob
 from onebasin.models import Target
 
-from ..looped import looped
+from ..each import each
 from .known import COVARIANCE, MEAN, RATE, SHAPE, assert_mean, known_target
 
 pytestmark = pytest.mark.stan
@@ -103,7 +103,7 @@ def test_symmetrised_vi_is_that_of_the_same_numpyro_model() -> None:
     assert "y_rep" not in fit["posterior"] and fit["posterior_predictive"]["y"].shape[:2] == (1, 40)
 
 
-@looped(
+@each(
     ("given", "words"),
     [
         ({"local_reparametrisation": True}, "applies to networks with free weights"),

@@ -4,7 +4,7 @@ import pytest
 
 from onebasin.base.time_left import TimeLeft, in_words
 
-from ..looped import looped
+from ..each import each
 
 
 def test_nothing_is_foretold_of_next_to_nothing():
@@ -58,6 +58,6 @@ def test_time_passes_between_looks():
     assert clock.left(30.0) == 0.0
 
 
-@looped(("seconds", "words"), [(0.4, "0 s"), (90, "90 s"), (150, "2 min"), (7800, "2 h 10 min")])
+@each(("seconds", "words"), [(0.4, "0 s"), (90, "90 s"), (150, "2 min"), (7800, "2 h 10 min")])
 def test_times_are_said_as_people_do(seconds, words):
     assert in_words(seconds) == words

@@ -6,7 +6,7 @@ from onebasin.base.card import Card, Fact, Facts, Table, Words, measured, number
 from onebasin.base.showing import Shown
 
 from ..cards import check_page
-from ..tables import each
+from ..each import each
 
 CARD = Card(
     "Usable",

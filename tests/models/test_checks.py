@@ -5,7 +5,7 @@ import pytest
 
 from onebasin import BayesianNetwork, Categorical, Gaussian, Network, NormalPrior, Parametrisation
 
-from ..tables import each
+from ..each import each
 
 X = np.random.default_rng(1).normal(size=(5, 3))
 Y = np.random.default_rng(2).normal(size=(5, 2))

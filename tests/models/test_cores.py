@@ -14,7 +14,7 @@ from onebasin.inference.mcmc.chains import run_chains
 from onebasin.inference.mcmc.gathered import Gathered
 from onebasin.inference.mcmc.places import ChainPlace
 
-from ..tables import each
+from ..each import each
 
 
 @each("given", [1, 3])

@@ -7,7 +7,7 @@ import pytest
 from onebasin.models import BayesianNetwork, Exchangeable, Network
 from onebasin.posteriors import schema
 
-from ..tables import each
+from ..each import each
 
 
 @each("value", [{"a": [1, 2.5]}, [1.0, 2.0], [], None, "text", 3, 2.5])

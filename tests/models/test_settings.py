@@ -27,7 +27,7 @@ from onebasin.inference import (
     TrainSettings,
 )
 
-from ..tables import each
+from ..each import each
 
 
 @settings

@@ -6,7 +6,7 @@ import onebasin as ob
 from onebasin.models.symmetry.telling import copies, in_words
 
 from ..cards import check_page
-from ..tables import each
+from ..each import each
 
 TANH = ob.BayesianNetwork(
     ob.Network(2, (10,), activation="tanh"), prior=ob.NormalPrior((2.0, 0.5), 1.0)

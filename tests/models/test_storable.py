@@ -5,7 +5,7 @@ import pytest
 
 from onebasin.posteriors.storable import check_amount, check_values
 
-from ..tables import each
+from ..each import each
 
 
 def check(values, **dims):

@@ -3,7 +3,7 @@ import json
 from onebasin.base.jsonable import json_text
 from onebasin.base.text import shown
 
-from ..tables import each
+from ..each import each
 
 ACTING = {
     "\x1b[31mred": r"\x1b[31mred",

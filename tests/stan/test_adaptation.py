@@ -6,7 +6,7 @@ import numpy as np
 
 from onebasin.stan.adaptation import Adaptation, read_adaptation
 
-from ..tables import each
+from ..each import each
 
 HEAD = ("method = sample (Default)", "Adaptation terminated", "Step size = 0.872")
 DIAGONAL = (*HEAD, "Diagonal elements of inverse mass matrix:", "0.5, 1.25e-05", "")

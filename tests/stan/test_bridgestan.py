@@ -13,7 +13,7 @@ from scipy.special import expit
 from onebasin.stan.home.bridge import bridge_folder
 from onebasin.stan.library import open_library
 
-from ..tables import each
+from ..each import each
 
 PROGRAMS = Path(__file__).parent / "programs"
 DATA = {"N": 5, "y": [1, 0, 1, 1, 0]}

@@ -18,7 +18,7 @@ from onebasin.stan.home.errors import CmdStanNotFound, StanProgramError
 from onebasin.stan.program import cmdstan_model
 from onebasin.stan.translation import inspect
 
-from ..tables import each
+from ..each import each
 
 PROGRAMS = Path(__file__).parent / "programs"
 SOURCE = "parameters {\n  real x;\n}\nmodel {\n  x ~ std_normal();\n}\n"

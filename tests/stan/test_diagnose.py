@@ -6,7 +6,7 @@ import arviz as az
 import numpy as np
 import pytest
 
-from ..tables import each
+from ..each import each
 from .csv_chains import call, config, write_chains
 from .driver_runs import GAUSS, sample
 

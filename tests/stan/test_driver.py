@@ -8,7 +8,7 @@ import cmdstanpy
 import numpy as np
 import pytest
 
-from ..tables import each
+from ..each import each
 from .driver_runs import BETA_MEAN, BETA_VARIANCE, DATA, GAUSS, run, sample
 
 pytestmark = [pytest.mark.stan, pytest.mark.usefixtures("quiet")]

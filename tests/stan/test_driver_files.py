@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ..tables import each
+from ..each import each
 from .driver_runs import DATA, GAUSS, Rows, run, sample
 
 pytestmark = [pytest.mark.stan, pytest.mark.usefixtures("quiet")]

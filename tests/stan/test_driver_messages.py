@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ..tables import each
+from ..each import each
 from .driver_runs import DATA
 
 pytestmark = pytest.mark.stan

@@ -17,7 +17,7 @@ from onebasin.stan.home.toolchain import find_toolchain
 from onebasin.stan.interface import _FUNCTIONS
 from onebasin.stan.library import StanLibrary, open_library
 
-from ..tables import each
+from ..each import each
 
 PROGRAMS = Path(__file__).parent / "programs"
 DATA = {"N": 5, "y": [1, 0, 1, 1, 0]}

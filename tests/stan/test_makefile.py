@@ -11,7 +11,7 @@ import pytest
 
 from onebasin.stan.home.directory import Home
 
-from ..tables import each
+from ..each import each
 
 pytestmark = pytest.mark.stan
 

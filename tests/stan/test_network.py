@@ -21,7 +21,7 @@ from onebasin.stan.network import (
 )
 from onebasin.stan.program import definition
 
-from ..tables import each
+from ..each import each
 
 INCLUDE = re.compile(r"#include (\S+)")
 

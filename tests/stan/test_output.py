@@ -7,7 +7,7 @@ import pytest
 from onebasin.stan import output
 from onebasin.stan.home.errors import StanRunError
 
-from ..tables import each
+from ..each import each
 
 HEADER = "lp__,accept_stat__,x,m.1.1,m.2.1,m.1.2,m.2.2\n"
 TIMES = "# \n#  Elapsed Time: 0.25 seconds (Warm-up)\n#                0.5 seconds (Sampling)\n"

@@ -25,7 +25,8 @@ from onebasin.stan.compile import compile_program
 from onebasin.stan.network import PROGRAMS, pack_unconstrained, unpack_gradient
 from onebasin.stan.program import definition, write_data
 
-from ..tables import covering, each
+from ..covering import covering
+from ..each import each
 
 pytestmark = pytest.mark.stan
 

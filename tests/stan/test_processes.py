@@ -13,7 +13,7 @@ import pytest
 from onebasin.base.errors import RunCancelled
 from onebasin.base.processes.children import KEPT_BYTES, Console, run_guarded, started
 
-from ..tables import each
+from ..each import each
 
 FAMILY = "sh -c 'echo $$ >> pids; sleep 300; true' & echo $$ >> pids; wait"
 """A program, the program that it starts, and that one's own."""

@@ -10,7 +10,7 @@ from onebasin.stan.home.errors import StanDataError, StanProgramError
 from onebasin.stan.program import stan_program
 from onebasin.stan.translation import ProgramInfo
 
-from ..tables import each
+from ..each import each
 
 
 @each(

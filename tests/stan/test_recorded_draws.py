@@ -19,7 +19,7 @@ import pytest
 from onebasin.stan.compile import compile_program
 from onebasin.stan.home.directory import Home
 
-from ..tables import each
+from ..each import each
 from .driver_runs import DATA
 
 pytestmark = [

@@ -9,7 +9,7 @@ from onebasin.stan import stan_program
 from onebasin.stan.groups import Roles, check_roles, find_roles
 from onebasin.stan.home.errors import StanDataError, StanProgramError
 
-from ..tables import each
+from ..each import each
 
 DATA = {"N": np.array(4), "x": np.zeros(4), "y": np.zeros(4), "w": np.zeros((4, 2))}
 

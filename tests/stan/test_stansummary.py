@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ..tables import each
+from ..each import each
 from .csv_chains import as_table, call, config, summary, summary_csv, write_chains
 from .driver_runs import GAUSS, Rows, sample
 

@@ -15,7 +15,7 @@ from scipy.stats import norm
 import onebasin as ob
 from onebasin.posteriors.network_groups import network_groups
 
-from ...looped import looped
+from ...each import each
 
 pytestmark = pytest.mark.filterwarnings("ignore:Estimated shape parameter")
 RNG = np.random.default_rng(4)
@@ -120,7 +120,7 @@ def test_what_is_distilled(chains, tmp_path):
 
 
 @pytest.mark.slow
-@looped("method", METHODS)
+@each("method", METHODS)
 @pytest.mark.parametrize("target", [NUMBERS, LABELS], ids=["numbers", "labels"])
 def test_every_method(method, target, tmp_path):
     taken_by_arviz(METHODS[method](target), tmp_path)
@@ -129,7 +129,7 @@ def test_every_method(method, target, tmp_path):
 @pytest.mark.slow
 @pytest.mark.stan
 @pytest.mark.parametrize("target", [NUMBERS, LABELS], ids=["numbers", "labels"])
-@looped("method", ["nuts", "advi", "pathfinder", "laplace"])
+@each("method", ["nuts", "advi", "pathfinder", "laplace"])
 def test_every_method_on_stan(method, target, tmp_path):
     run = {
         "nuts": lambda: ob.nuts(target, engine="stan", settings=ob.NutsSettings(**ADAPTED)),

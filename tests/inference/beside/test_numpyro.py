@@ -18,7 +18,7 @@ from onebasin.base.errors import ModelDataError
 from onebasin.inference.runs.fingerprint import fingerprint
 from onebasin.inference.runs.origin import origin_of
 
-from ...looped import looped
+from ...each import each
 
 Y = np.array([28.0, 8, -3, 7, -1, 1, 18, 12])
 SIGMA = np.array([15.0, 10, 16, 11, 9, 11, 10, 18])
@@ -92,7 +92,7 @@ def test_the_seed_decides_predictions_and_a_limit_thins_them_without_changing_th
     xr.testing.assert_equal(thinned["posterior"]["mu"], tree["posterior"]["mu"])
 
 
-@looped(("limit", "why"), [(0, "predictive_mb=0"), (0.002, "100 draws of")])
+@each(("limit", "why"), [(0, "predictive_mb=0"), (0.002, "100 draws of")])
 def test_without_room_there_are_no_predictions(target, limit, why):
     settings = ob.AdviSettings(iterations=20, draws=200, elbo_samples=2)
     fit = ob.advi(target, settings=settings, predictive_mb=limit)
@@ -120,7 +120,7 @@ def test_arguments_come_from_json_too(tmp_path):
     assert set(given.constant) == {"num_schools", "sigma"}
 
 
-@looped(
+@each(
     ("data", "message"),
     [
         (

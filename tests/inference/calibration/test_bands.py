@@ -8,7 +8,7 @@ from scipy.special import ndtr
 
 from onebasin.inference.calibration import bands
 
-from ...looped import looped
+from ...each import each
 
 RUNS = 2000
 
@@ -21,7 +21,7 @@ def leave(numbers: np.ndarray, alpha: float) -> np.ndarray:
     return ((ecdf < band.lower) | (ecdf > band.upper)).any(axis=1)
 
 
-@looped(("count", "alpha"), [(50, 0.05), (200, 0.05), (200, 0.01), (301, 0.1)])
+@each(("count", "alpha"), [(50, 0.05), (200, 0.05), (200, 0.01), (301, 0.1)])
 def test_uniform_numbers_leave_the_band_as_often_as_stated(count, alpha):
     left = leave(np.random.default_rng(count).uniform(size=(RUNS, count)), alpha).mean()
     error = np.sqrt(alpha * (1 - alpha) / RUNS)
@@ -58,7 +58,7 @@ def test_the_band_is_that_of_arviz_which_simulates():
     assert np.abs(upper[1:-1] - ours.upper).max() <= 0.0201
 
 
-@looped("side", [1, -1])
+@each("side", [1, -1])
 def test_an_sd_that_is_said_to_be_seen_is_seen_9_times_in_10(side):
     factor = bands.seen_ratio(200, 0.01)
     z = factor**side * np.random.default_rng(5).normal(size=(RUNS, 200))

@@ -17,7 +17,7 @@ from onebasin.inference.calibration.drawn import simulated
 from onebasin.inference.calibration.fits import CompiledFits
 from onebasin.truth.problems import PROBLEMS
 
-from ...looped import looped
+from ...each import each
 
 
 def normal(y=None):
@@ -84,7 +84,7 @@ def test_simulations_one_after_the_other_are_those_side_by_side(monkeypatch):
         assert one.divergences == other.divergences
 
 
-@looped(("name", "wanted"), [("mixture-2", True), ("hidden-markov", False)])
+@each(("name", "wanted"), [("mixture-2", True), ("hidden-markov", False)])
 def test_a_long_gradient_is_known_by_its_operations(name, wanted):
     make = PROBLEMS[name].family
     assert make is not None
@@ -111,7 +111,7 @@ def test_chains_of_a_network_are_those_of_nuts_and_mclmc():
 
 
 @pytest.mark.slow
-@looped("method", ["meanfield", "fullrank"])
+@each("method", ["meanfield", "fullrank"])
 def test_fits_of_many_simulations_are_those_of_advi(method):
     settings = ob.AdviSettings(iterations=300, draws=20, evaluate_every=20, tolerance=0.05)
     simulations = [simulated(FAMILY, 1, number) for number in range(3)]

@@ -13,7 +13,7 @@ from onebasin.inference.calibration.quantities import MOST_ENTRIES, Looking, ran
 from onebasin.models.symmetry.canonical import canonical
 from onebasin.models.symmetry.group import Group
 
-from ...looped import looped
+from ...each import each
 
 
 def test_a_numpyro_model_draws_what_it_observes():
@@ -41,7 +41,7 @@ def test_a_site_that_is_not_drawn_is_refused():
         ob.Family.of_numpyro(line, observed="y").simulate(np.random.default_rng(0))
 
 
-@looped("weights", ["free", "givens"])
+@each("weights", ["free", "givens"])
 def test_a_network_draws_weights_of_its_parametrisation(weights):
     model = ob.BayesianNetwork(
         ob.Network(2, (3,)), parametrisation=ob.Parametrisation(weights, "ordered")
@@ -62,7 +62,7 @@ def test_a_simulation_follows_from_seed_and_number():
     assert first.parameters != next_one.parameters and first.seed != next_one.seed
 
 
-@looped(
+@each(
     "symmetry",
     [
         (ob.Exchangeable({"mu": 0, "sigma": 0}, complements=("theta",)),),

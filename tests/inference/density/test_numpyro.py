@@ -18,7 +18,7 @@ from onebasin.inference.density.start import random_starts
 from onebasin.inference.density.values import NumpyroValues
 from onebasin.models import Target
 
-from ...looped import looped
+from ...each import each
 from ..known import COVARIANCE, MEAN, RATE, SHAPE, known_target
 from ..variational.problems import mixture, regression
 
@@ -59,7 +59,7 @@ def test_log_density_of_the_known_target_is_scipys() -> None:
     assert (density.size, density.names) == (3, ("x", "tau"))
 
 
-@looped("make", [regression, mixture])
+@each("make", [regression, mixture])
 def test_parts_add_up(make) -> None:
     density = density_of(make())
     for vector in random_starts(density, jax.random.split(jax.random.key(1), 3), 2.0):
@@ -90,7 +90,7 @@ def test_a_discrete_variable_is_refused() -> None:
         density_of(Target(name="coin", numpyro_model=model))
 
 
-@looped(
+@each(
     ("statement", "error", "words"),
     [
         (lambda x: numpyro.deterministic("draw", x), ValueError, "a variable draw, which is"),

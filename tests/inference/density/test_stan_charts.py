@@ -14,7 +14,7 @@ from numpyro.distributions import biject_to, constraints
 from onebasin.inference.density.charts import Bijection
 from onebasin.inference.density.stan_transforms import LogRatio, charts_of
 
-from ...looped import looped
+from ...each import each
 
 NAMES = (
     # as stanc names them: column by column throughout
@@ -69,7 +69,7 @@ def test_simplexes_of_older_versions_of_stan_are_known() -> None:
     assert isinstance(charts["theta"].simplex, Bijection)
 
 
-@looped("size", [2, 5])
+@each("size", [2, 5])
 def test_log_ratio_is_a_chart(size: int) -> None:
     chart = LogRatio((size,))
     y = jnp.asarray(np.random.default_rng(2).normal(size=size - 1))

@@ -23,7 +23,7 @@ from onebasin import (
 )
 from onebasin.inference.density.symmetry import SymmetryError, check_symmetry
 
-from ...looped import looped
+from ...each import each
 
 Y = np.random.default_rng(5).normal(size=12) + np.repeat([-2.0, 2.0], 6)
 WHOLE = Exchangeable({"weight": 0, "mu": 0, "sigma": 0})
@@ -105,7 +105,7 @@ def test_whole_variables_of_unlike_lengths_change_sign_together():
         check_symmetry(broken)
 
 
-@looped("activation", ["tanh", "relu"])
+@each("activation", ["tanh", "relu"])
 def test_networks_have_the_symmetry_that_they_declare(activation):
     target = network_target(activation)
     found = check_symmetry(target)
@@ -114,7 +114,7 @@ def test_networks_have_the_symmetry_that_they_declare(activation):
     assert any(isinstance(block, Rescalable) for block in target.symmetry) is (activation == "relu")
 
 
-@looped(
+@each(
     ("target", "block"),
     [
         (
@@ -146,7 +146,7 @@ def test_stan_programs_are_checked_on_their_own_density():
 
 
 @pytest.mark.stan
-@looped("parts", [("free",), ("givens",)])
+@each("parts", [("free",), ("givens",)])
 def test_stan_networks_are_checked_on_their_own_density(parts):
     target = network_target("relu", *parts, hidden=(3,))
     found = check_symmetry(target, engine="stan", points=3)

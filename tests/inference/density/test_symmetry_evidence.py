@@ -20,7 +20,7 @@ from onebasin.inference.density.values import NumpyroValues
 from onebasin.inference.runs.posterior import build
 from onebasin.models.symmetry.evidence import Evidence
 
-from ...looped import looped
+from ...each import each
 
 FREE_MIXTURE = Path(__file__).parents[2] / "stan" / "programs" / "known" / "free_mixture.stan"
 BLOCK = Exchangeable({"mu": 0})
@@ -52,7 +52,7 @@ def at_draws(what, draws, found):
     return evidence_at_draws(what, tree_of(draws), found, density=NumpyroValues(what))
 
 
-@looped("constant", [0.0, 1e9, -1e9])
+@each("constant", [0.0, 1e9, -1e9])
 def test_constants_hide_no_difference(constant):
     assert check_symmetry(target(constant=constant)).evidence.unresolved == ()
     with pytest.raises(SymmetryError, match=r"changes the log density by .* nats") as caught:
@@ -76,7 +76,7 @@ def test_steep_densities_are_not_refused_for_rounding():
     assert check_symmetry(target(unlike=steep)).evidence.holds
 
 
-@looped(
+@each(
     ("before", "after", "real", "telling"),
     [
         (-3.0, -3.0, False, True),

@@ -15,7 +15,7 @@ from onebasin.inference.mcmc.gathered import Gathered
 from onebasin.inference.mcmc.places import ChainPlace, Standing
 from onebasin.inference.runs.kept import kept_draws
 
-from ...looped import looped
+from ...each import each
 
 
 def put(place: ChainPlace) -> None:
@@ -90,8 +90,8 @@ def test_chains_of_another_run_are_not_taken(tmp_path: Path) -> None:
     assert sorted(other.numbers) == [0, 1]
 
 
-@looped("name", ["state.npz", "draws-000000.npz"])
-@looped("content", [b"", b"of somebody else"])
+@each("name", ["state.npz", "draws-000000.npz"])
+@each("content", [b"", b"of somebody else"])
 def test_damaged_chain_is_made_anew(
     content: bytes, name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

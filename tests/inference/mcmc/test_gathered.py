@@ -18,7 +18,7 @@ from onebasin.inference.runs.posterior import build
 from onebasin.posteriors import room, scratch
 from onebasin.posteriors.network_groups import network_groups
 
-from ...looped import looped
+from ...each import each
 
 
 def filled(folder: Path | None) -> Gathered:
@@ -123,7 +123,7 @@ def test_only_what_is_in_a_file_and_large_is_read_later(tmp_path: Path):
 
 
 @pytest.mark.usefixtures("everything_is_large")
-@looped("likelihood", [ob.Gaussian(0.5), ob.Categorical()])
+@each("likelihood", [ob.Gaussian(0.5), ob.Categorical()])
 def test_what_a_network_predicts_is_laid_down_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, likelihood: Any
 ):

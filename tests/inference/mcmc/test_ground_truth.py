@@ -13,7 +13,7 @@ from onebasin.models import BayesianNetwork, Network, Parametrisation, predict
 from onebasin.models.data import load_data
 from onebasin.models.networks.parametrisation import BIASES, WEIGHTS
 
-from ...looped import looped
+from ...each import each
 
 SETTINGS = NutsSettings(chains=4, warmup=600, draws=1000, target_acceptance=0.9)
 
@@ -37,7 +37,7 @@ def _quantities(engine: str, parametrisation: Parametrisation) -> dict[str, np.n
 
 @pytest.mark.slow
 @pytest.mark.stan
-@looped(("weights", "biases"), itertools.product(WEIGHTS, BIASES))
+@each(("weights", "biases"), itertools.product(WEIGHTS, BIASES))
 def test_engines_agree_on_predictions_and_invariants(weights: str, biases: str) -> None:
     parametrisation = Parametrisation(weights, biases)
     one, other = (_quantities(e, parametrisation) for e in ("numpyro", "stan"))

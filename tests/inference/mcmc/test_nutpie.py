@@ -19,7 +19,7 @@ from numpyro import distributions as dist
 import onebasin as ob
 from onebasin.models import Target
 
-from ...looped import looped
+from ...each import each
 from ..known import COVARIANCE, MEAN, RATE, SHAPE, assert_mean, known_target
 
 # Of a Stan program nutpie wants a library with threads: headers, interface and program are compiled for it alone.
@@ -78,7 +78,7 @@ SYMMETRY = {"item_response": "+-theta:,+-a:"}
 
 @pytest.mark.stan
 @pytest.mark.slow
-@looped("name", PROGRAMS)
+@each("name", PROGRAMS)
 def test_moments_are_those_of_cmdstan(name: str) -> None:
     target, settings = PROGRAMS[name](), ob.NutsSettings(chains=4, target_acceptance=0.95)
     ours, theirs = (
@@ -138,7 +138,7 @@ def test_a_network_is_sampled() -> None:
     assert tree.posterior["W1"].shape == (2, 20, 1, 2) and "log_likelihood" in tree.children
 
 
-@looped(
+@each(
     ("given", "words"),
     [
         ({"metric": "dense"}, "`metric` is 'dense', but engine='nutpie' has 'diag' alone"),

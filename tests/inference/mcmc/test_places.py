@@ -17,7 +17,7 @@ from onebasin.inference.mcmc.gathered import Gathered
 from onebasin.inference.mcmc.places import ChainPlace, KeptPlace, Standing
 from onebasin.inference.runs.kept import kept_draws, remove
 
-from ...looped import looped
+from ...each import each
 
 
 def count(place: ChainPlace, cancel: threading.Event) -> None:
@@ -36,7 +36,7 @@ def run(work: RunChain, folder: Path, mark: str = "a", *, chains: int = 1) -> np
     return gathered.draws["x"]
 
 
-@looped(("size", "chunks"), [(1, 3), (2**23, 1)])
+@each(("size", "chunks"), [(1, 3), (2**23, 1)])
 def test_draws_are_written_when_enough_of_them_wait(
     size: int, chunks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

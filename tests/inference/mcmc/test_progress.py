@@ -14,7 +14,7 @@ import onebasin as ob
 from onebasin.base.progress import ChainBar, ProgressBars, TerminalBars, _moves
 from onebasin.inference.mcmc.stan_progress import BUFFERED, ChainWatch, NotWritten
 
-from ...looped import looped
+from ...each import each
 from ..known import known_target
 
 HEADER = "# method = sample\nlp__,accept_stat__,stepsize__,treedepth__,n_leapfrog__,divergent__,energy__,x\n"
@@ -132,7 +132,7 @@ def test_several_chains_have_a_bar_together_which_says_what_is_left(monkeypatch)
     assert seen.told[-2:] == [(800, "2 chains"), (400, "chain 2 sampling")]
 
 
-@looped(
+@each(
     ("environment", "terminal", "moves"),
     [
         ({"TERM": "xterm"}, True, True),

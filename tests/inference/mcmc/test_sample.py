@@ -24,7 +24,7 @@ from onebasin.inference.mcmc.numpyro import ChainRunner
 from onebasin.inference.mcmc.places import ChainPlace
 from onebasin.models import BayesianNetwork, Categorical, Network, NetworkTarget, Target
 
-from ...looped import looped
+from ...each import each
 from ..known import COVARIANCE, MEAN, RATE, SHAPE, assert_mean, known_target
 
 ENGINES = ["numpyro", pytest.param("stan", marks=pytest.mark.stan)]
@@ -32,7 +32,7 @@ SMALL = NutsSettings(chains=2, warmup=300, draws=500)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@looped("metric", ["diag", "dense", "unit"])
+@each("metric", ["diag", "dense", "unit"])
 def test_nuts_known_target_moments(engine: str, metric: str) -> None:
     settings = NutsSettings(chains=4, warmup=300, draws=700, metric=metric)
     post = nuts(known_target(engine), engine=engine, settings=settings, seed=3).posterior
@@ -84,7 +84,7 @@ RECORDED = {
 """Last draw of tau with seed 1, recorded before chains could start at optima (jax 0.10, x86-64)."""
 
 
-@looped("method", ["nuts", "hmc"])
+@each("method", ["nuts", "hmc"])
 def test_random_starts_give_the_recorded_draws(method: str) -> None:
     settings, last = RECORDED[method]
     run = {"nuts": nuts, "hmc": hmc}[method]

@@ -26,7 +26,7 @@ from onebasin.models import BayesianNetwork, Network, Target
 from onebasin.stan import stan_program
 from onebasin.stan.program import make_ready
 
-from ...looped import looped
+from ...each import each
 from ..known import MEAN, PROGRAMS, RATE, SHAPE, known_target
 
 ENGINES = ["numpyro", pytest.param("stan", marks=pytest.mark.stan)]
@@ -103,7 +103,7 @@ def test_rosenbrock_agrees_with_another_optimiser() -> None:
     np.testing.assert_allclose(found, other.x, atol=1e-3)
 
 
-@looped("bad", [jnp.nan, -jnp.inf])
+@each("bad", [jnp.nan, -jnp.inf])
 def test_search_turns_back_where_the_density_is_not_finite(bad: float) -> None:
     """log(1 - x) / 2 + 2 x for x < 1, with its maximum at 3/4: the first steps overshoot."""
 

@@ -13,7 +13,7 @@ from onebasin.inference.density.network import density_of
 from onebasin.inference.microcanonical.step_bias import Identities
 from onebasin.models import Target
 
-from ...looped import looped
+from ...each import each
 
 SCALES = np.array([0.01, 1.0, 100.0])
 CENTRE = 1000.0
@@ -116,6 +116,6 @@ def test_draws_of_another_density_are_not_judged_by_this_one() -> None:
     assert HELD.of(posterior) is None
 
 
-@looped("count", [5, 19])
+@each("count", [5, 19])
 def test_too_few_draws_are_not_judged(count: int) -> None:
     assert HELD.of(draws(1, count=count)) is None

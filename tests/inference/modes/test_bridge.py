@@ -12,7 +12,7 @@ from scipy import stats
 from onebasin.inference.modes.bridge import Estimate, Normal, log_integral
 from onebasin.inference.modes.weights import shares_of_draws, weigh
 
-from ...looped import looped
+from ...each import each
 
 CHAINS, DRAWS = 4, 400
 
@@ -109,7 +109,7 @@ def test_the_fitted_gaussian_has_an_inverse_from_few_points():
     assert normal.entropy == pytest.approx(exact.entropy())
 
 
-@looped(
+@each(
     ("gap", "error", "known"),
     [(1.0, 0.1, True), (1.0, 0.8, False), (100.0, 3.0, True), (3.0, 2.0, False)],
 )

@@ -15,7 +15,7 @@ from onebasin.analysis.diagnostics.measure import measure
 from onebasin.base.errors import InferenceError
 from onebasin.stan import stan_program
 
-from ...looped import looped
+from ...each import each
 from ..known import COVARIANCE, MEAN, RATE, SHAPE, assert_mean, known_target, linear_target
 
 ENGINES = ["numpyro", pytest.param("stan", marks=pytest.mark.stan)]
@@ -36,7 +36,7 @@ def gaussian(engine: str) -> ob.Target:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@looped(("jacobian", "tau"), [(False, (SHAPE - 1) / RATE), (True, SHAPE / RATE)])
+@each(("jacobian", "tau"), [(False, (SHAPE - 1) / RATE), (True, SHAPE / RATE)])
 def test_optimum_is_the_mode_of_the_space_that_is_asked_for(engine, jacobian, tau) -> None:
     settings = ob.OptimizeSettings(jacobian=jacobian)
     found = ob.optimize(known_target(engine), engine=engine, settings=settings, seed=2)

@@ -26,7 +26,7 @@ from onebasin.inference.mutual_information import (
     sinkhorn,
 )
 
-from ...looped import looped
+from ...each import each
 from .cases import Parts, brute_force, marginals_by_sum, parts
 
 DRAWS = 10_000
@@ -71,36 +71,36 @@ def in_mcse(values: np.ndarray) -> float:
     return values.mean() / (values.std(ddof=1) / np.sqrt(len(values)))
 
 
-@looped(("size", "flips"), [(1, True), (2, False), (4, True), (7, False)])
+@each(("size", "flips"), [(1, True), (2, False), (4, True), (7, False)])
 def test_exact_is_the_literal_sum(size: int, flips: bool) -> None:
     found = parts(min(size, 5) if flips else size, 1.0, draws=7, seed=size)
     value = jax.jit(exact())(jax.random.key(0), found.ratios(flips=flips)).log_sum
     np.testing.assert_allclose(value, brute_force(found, flips=flips), rtol=1e-10, atol=1e-12)
 
 
-@looped("flips", [False, True])
-@looped("name", ["infonce2", "infonce", "barber_agakov", "importance3", "sinkhorn"])
+@each("flips", [False, True])
+@each("name", ["infonce2", "infonce", "barber_agakov", "importance3", "sinkhorn"])
 def test_lower_bounds_are_low_in_expectation(name: str, flips: bool) -> None:
     """By more than chance, so that a bound turned round would show."""
     assert ESTIMATORS[name].side == "lower"
     assert in_mcse(errors(name, flips)) < -5
 
 
-@looped("flips", [False, True])
-@looped("name", ["proposals_only", "bethe"])
+@each("flips", [False, True])
+@each("name", ["proposals_only", "bethe"])
 def test_upper_bounds_are_high_in_expectation(name: str, flips: bool) -> None:
     """The negative control of the lower bounds: without the identity, importance sampling is too high."""
     assert ESTIMATORS[name].side == "upper"
     assert in_mcse(errors(name, flips)) > 5
 
 
-@looped("flips", [False, True])
+@each("flips", [False, True])
 def test_bethe_and_sinkhorn_hold_draw_by_draw(flips: bool) -> None:
     assert (errors("bethe", flips) > -1e-9).all()
     assert (errors("sinkhorn", flips) < 1e-9).all()
 
 
-@looped("flips", [False, True])
+@each("flips", [False, True])
 def test_importance_rises_to_the_truth(flips: bool) -> None:
     names = ("barber_agakov", "importance3", "importance30")
     one, three, thirty = (errors(name, flips) for name in names)
@@ -125,8 +125,8 @@ def test_one_permutation_is_the_bound_of_barber_and_agakov() -> None:
     np.testing.assert_allclose(estimate("barber_agakov", True).log_sum, value, rtol=1e-10)
 
 
-@looped("flips", [False, True])
-@looped("name", ["exact", "infonce", "importance3", "importance30"])
+@each("flips", [False, True])
+@each("name", ["exact", "infonce", "importance3", "importance30"])
 def test_control_variate_has_mean_zero_and_takes_noise_away(name: str, flips: bool) -> None:
     found, ratios = estimate(name, flips), case(flips)[1]
     control = np.asarray(found.control)
@@ -144,8 +144,8 @@ def test_control_without_the_identity_would_not_have_mean_zero() -> None:
     assert abs(in_mcse(np.asarray(control))) > 5
 
 
-@looped("delta", [0.0, 0.3, 1e4])
-@looped("flips", [False, True])
+@each("delta", [0.0, 0.3, 1e4])
+@each("flips", [False, True])
 def test_information_is_between_zero_and_the_groups_order(delta: float, flips: bool) -> None:
     """Equal parts gain nothing without flips, far ones everything; a literal check at both ends."""
     found = parts(4, delta, draws=200)
@@ -178,7 +178,7 @@ def wide(dtype: type) -> jax.Array:
     )
 
 
-@looped(
+@each(
     "estimator",
     [
         exact(),
@@ -216,7 +216,7 @@ def test_values_and_gradients_are_finite_at_any_range(estimator: Estimator) -> N
         np.testing.assert_allclose(gradient, found.marginals - own, atol=2e-6)
 
 
-@looped("flips", [False, True])
+@each("flips", [False, True])
 def test_marginals_of_importance_go_to_the_exact_ones(flips: bool) -> None:
     """Their mean over draws: its gradient has no more bias than the noise leaves."""
     ratios = parts(5, 2.0, draws=400, seed=6).ratios(flips=flips)
@@ -291,7 +291,7 @@ def test_constants_of_the_distributions_cancel() -> None:
     np.testing.assert_allclose(after, before, rtol=1e-9, atol=1e-11)
 
 
-@looped(
+@each(
     ("build", "message"),
     [
         (lambda: infonce(1), "`num_permutations` of infonce is 1; it must be 2 or more"),

@@ -24,7 +24,7 @@ from onebasin.inference.mutual_information import (
     log_ratios,
 )
 
-from ...looped import looped
+from ...each import each
 from .cases import parts
 
 WIDTHS = (2, 4, 4, 1)
@@ -122,7 +122,7 @@ def in_mcse(values: np.ndarray) -> float:
     return values.mean() / (values.std(ddof=1) / np.sqrt(len(values)))
 
 
-@looped("spread", [0.2, 0.4])
+@each("spread", [0.2, 0.4])
 def test_chains_and_full_layers_hold_the_sum_over_both_groups(spread: float) -> None:
     """On their sides by more than chance; a chain that kept the shared weights twice would be the upper side."""
     network, truth = case(spread)
@@ -187,7 +187,7 @@ def test_information_of_chains_is_the_sum_over_layers() -> None:
     assert (below < found + 0.05).all() and (below > found - 1.0).all()
 
 
-@looped(("layers", "lengths"), [(0, [1]), (1, []), (2, [2, 0]), (1, [2])])
+@each(("layers", "lengths"), [(0, [1]), (1, []), (2, [2, 0]), (1, [2])])
 def test_orders_that_fit_no_layers_are_refused(layers: int, lengths: list[int]) -> None:
     ratios = parts(2, 1.0, draws=2).ratios()
     with pytest.raises(

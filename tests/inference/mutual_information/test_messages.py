@@ -25,7 +25,7 @@ from onebasin.inference.mutual_information.permanent import (
     log_permanent_and_marginals,
 )
 
-from ...looped import looped
+from ...each import each
 from .cases import parts
 
 
@@ -38,7 +38,7 @@ def matrices(rng: np.random.Generator, size: int, number: int = 60) -> jax.Array
     )
 
 
-@looped("max_sweeps", [1, 1000])
+@each("max_sweeps", [1, 1000])
 def test_bethe_is_below_and_sinkhorn_above_matrix_by_matrix(
     rng: np.random.Generator, max_sweeps: int
 ) -> None:
@@ -87,7 +87,7 @@ def _assert_derivative(
         np.testing.assert_allclose(2 * found[entry], rise / step, rtol=1e-6)
 
 
-@looped("fraction", [0.5, 1.0])
+@each("fraction", [0.5, 1.0])
 def test_derivative_of_a_free_energy_is_its_beliefs(
     rng: np.random.Generator, fraction: float
 ) -> None:
@@ -132,7 +132,7 @@ def test_messages_start_blind_to_the_scale_of_columns(rng: np.random.Generator) 
     assert np.abs(rows - found).max() > 1e-3
 
 
-@looped(("fraction", "flips"), [(0.5, True), (0.75, False), (1.0, True)])
+@each(("fraction", "flips"), [(0.5, True), (0.75, False), (1.0, True)])
 def test_messages_as_numbers_are_those_in_the_log_domain(fraction: float, flips: bool) -> None:
     """Sweep by sweep, of parts that overlap: two codes of the same undamped messages."""
     ratios = parts(5, 3.0, draws=20, seed=2).ratios(flips=flips)
@@ -151,7 +151,7 @@ def test_messages_as_numbers_are_those_in_the_log_domain(fraction: float, flips:
     np.testing.assert_allclose(beliefs, same, rtol=1e-8, atol=1e-10)
 
 
-@looped("dtype", [jnp.float32, jnp.float64])
+@each("dtype", [jnp.float32, jnp.float64])
 def test_training_marginals_are_near_the_exact_ones(dtype: type) -> None:
     """The error of the fraction c, measured: 0.136 at worst; neither the identity nor uniform would do."""
     ratios = parts(8, 5.0, draws=100, seed=3).ratios()
@@ -162,8 +162,8 @@ def test_training_marginals_are_near_the_exact_ones(dtype: type) -> None:
     assert np.abs(truth - jnp.eye(8)[None]).max() > 0.5 and np.abs(truth - 1 / 8).max() > 0.5
 
 
-@looped("dtype", [jnp.float32, jnp.float64])
-@looped("spread", [0.0, 1.0, 1e3, 1e6])
+@each("dtype", [jnp.float32, jnp.float64])
+@each("spread", [0.0, 1.0, 1e3, 1e6])
 def test_training_marginals_are_doubly_stochastic_at_any_range(
     rng: np.random.Generator, spread: float, dtype: type
 ) -> None:

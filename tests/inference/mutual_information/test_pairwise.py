@@ -10,7 +10,7 @@ from scipy.stats import multivariate_normal, norm
 from onebasin.inference.mutual_information import LogRatios, log_ratios
 from onebasin.inference.mutual_information.pairwise import block, mean_field
 
-from ...looped import looped
+from ...each import each
 from .cases import Parts, parts
 
 MEAN_FIELD, BLOCK = jax.jit(mean_field), jax.jit(block)
@@ -48,7 +48,7 @@ def assert_same(found: LogRatios, expected: LogRatios, **tolerance: float) -> No
     assert found.flips == expected.flips
 
 
-@looped("flips", [False, True])
+@each("flips", [False, True])
 def test_mean_field_is_the_density_written_out(flips: bool) -> None:
     case = wide(1, 1.0, np.float64)
     plus, minus = naive(*case), naive(turned(case[0]), *case[1:])
@@ -58,7 +58,7 @@ def test_mean_field_is_the_density_written_out(flips: bool) -> None:
     assert_same(found, expected, rtol=1e-10, atol=1e-11)
 
 
-@looped("flips", [False, True])
+@each("flips", [False, True])
 def test_block_is_the_density_written_out(rng: np.random.Generator, flips: bool) -> None:
     loc = rng.standard_normal((3, 4))
     root = np.tril(rng.standard_normal((3, 4, 4)), -1) + 0.8 * np.eye(4)
@@ -84,8 +84,8 @@ def test_block_of_independent_parameters_is_mean_field() -> None:
     )
 
 
-@looped("spread", [0.0, 1.0, 30.0, 1000.0])
-@looped("dtype", [np.float32, np.float64])
+@each("spread", [0.0, 1.0, 30.0, 1000.0])
+@each("dtype", [np.float32, np.float64])
 def test_mean_field_keeps_its_digits_at_any_range(spread: float, dtype: type) -> None:
     """Log ratios of up to 2e7 nats: errors in proportion to the largest; own entries are exactly zero."""
     case = wide(3, spread, dtype)
@@ -101,7 +101,7 @@ def test_mean_field_keeps_its_digits_at_any_range(spread: float, dtype: type) ->
     assert (error < 20 * unit * (size[:, None, :] + size[:, :, None] + 20.0)).all()
 
 
-@looped("spread", [1.0, 100.0])
+@each("spread", [1.0, 100.0])
 def test_flips_keep_their_digits_in_single_precision(spread: float) -> None:
     case = wide(4, spread, np.float32)
     plus, minus = naive(*case), naive(turned(case[0]), *case[1:])
@@ -114,8 +114,8 @@ def test_flips_keep_their_digits_in_single_precision(spread: float) -> None:
     np.testing.assert_allclose(own, truth, rtol=1e-4, atol=1e-5)
 
 
-@looped("flips", [False, True])
-@looped("family", ["mean_field", "block"])
+@each("flips", [False, True])
+@each("family", ["mean_field", "block"])
 def test_derivatives_are_those_of_the_density_written_out(family: str, flips: bool) -> None:
     """All three derivatives of a random mean of the entries, against a plain formula's."""
     draws, loc, scale = map(jnp.asarray, wide(5, 1.0, np.float64))

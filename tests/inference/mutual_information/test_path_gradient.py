@@ -22,7 +22,7 @@ from onebasin.inference.mutual_information import (
 )
 from onebasin.inference.mutual_information.pairwise import mean_field
 
-from ...looped import looped
+from ...each import each
 from .cases import Parts, parts
 
 NODES, WEIGHTS = hermegauss(80)
@@ -30,7 +30,7 @@ WEIGHTS = WEIGHTS / WEIGHTS.sum()
 COMPILED = jax.jit(path_gradient)
 
 
-@looped("flips", [False, True])
+@each("flips", [False, True])
 def test_mean_is_the_derivative_of_the_quadrature(flips: bool) -> None:
     """Two parts of one feature: I by Gauss-Hermite quadrature and finite differences, and so the mean."""
     loc, scale, step = np.array([0.4, -0.5]), np.array([0.9, 1.2]), 1e-4
@@ -103,7 +103,7 @@ def by_group(case: Parts, flips: np.ndarray | None) -> tuple[np.ndarray, np.ndar
     return gradient(jnp.asarray(case.draws))
 
 
-@looped(
+@each(
     ("size", "flips", "known"),
     [
         (1, None, True),
@@ -137,7 +137,7 @@ def test_every_draw_has_the_mean_over_the_group(
         np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-11)
 
 
-@looped("flips", [False, True])
+@each("flips", [False, True])
 def test_single_precision_keeps_the_gradient(flips: bool) -> None:
     """Twins among far parts, thirty standard deviations from a centre that is far from zero without flips."""
     rng = np.random.default_rng(8)
@@ -167,7 +167,7 @@ def test_single_precision_keeps_the_gradient(flips: bool) -> None:
         assert np.abs(double[:, [1, 5]]).max() > 0.1
 
 
-@looped("dtype", [jnp.float32])
+@each("dtype", [jnp.float32])
 def test_narrow_part_among_twins_is_left_alone(dtype: type) -> None:
     """What is next to impossible stays so: any weight it is given is multiplied by the square of its precision."""
     rng = np.random.default_rng(4)
@@ -182,7 +182,7 @@ def test_narrow_part_among_twins_is_left_alone(dtype: type) -> None:
         np.testing.assert_allclose(found[:, :6], expected[:, :6], atol=0.5)
 
 
-@looped(("flips", "dtype"), [(False, jnp.float64), (True, jnp.float32)])
+@each(("flips", "dtype"), [(False, jnp.float64), (True, jnp.float32)])
 def test_any_range_is_finite(flips: bool, dtype: type) -> None:
     """Log ratios of a million nats, with the weights of such parts and with uniform ones."""
     rng = np.random.default_rng(9)

@@ -19,7 +19,7 @@ from onebasin.inference.mutual_information.permanent import (
     log_permanent_and_marginals,
 )
 
-from ...looped import looped
+from ...each import each
 from .cases import Parts, all_permutations, marginals_by_sum, parts
 
 RANGES = [1.0, 30.0, 1e3, 1e6]
@@ -32,7 +32,7 @@ def by_sum(matrix: np.ndarray) -> float:
     return logsumexp(matrix[np.arange(len(matrix)), each].sum(1))
 
 
-@looped("size", [1, 2, 3, 6])
+@each("size", [1, 2, 3, 6])
 def test_permanent_and_marginals_are_those_of_the_sum(rng: np.random.Generator, size: int) -> None:
     matrix = 3 * rng.standard_normal((size, size))
     value, marginals = jax.jit(log_permanent_and_marginals)(jnp.asarray(matrix))
@@ -56,7 +56,7 @@ def test_gradient_is_that_of_finite_differences(rng: np.random.Generator) -> Non
         np.testing.assert_allclose(found[i, j], slope, rtol=1e-7)
 
 
-@looped("dtype", [jnp.float32, jnp.float64])
+@each("dtype", [jnp.float32, jnp.float64])
 def test_large_ranges_end_at_the_best_assignment(rng: np.random.Generator, dtype: type) -> None:
     matrices = np.stack([r * rng.uniform(-1, 1, (7, 7)) for r in RANGES])
     value, marginals = jax.jit(jax.vmap(log_permanent_and_marginals))(jnp.asarray(matrices, dtype))
@@ -71,7 +71,7 @@ def test_large_ranges_end_at_the_best_assignment(rng: np.random.Generator, dtype
     np.testing.assert_allclose(marginals.sum(2), 1.0, rtol=rtol)
 
 
-@looped(("size", "flips"), [(1, True), (2, False), (3, True), (6, False)])
+@each(("size", "flips"), [(1, True), (2, False), (3, True), (6, False)])
 def test_marginals_by_numbers_are_those_of_the_sum(size: int, flips: bool) -> None:
     ratios = parts(size, 1.0, draws=4, seed=size).ratios(flips=flips)
     found = jax.jit(exact_marginals)(ratios)
@@ -79,7 +79,7 @@ def test_marginals_by_numbers_are_those_of_the_sum(size: int, flips: bool) -> No
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-14)
 
 
-@looped("dtype", [jnp.float32, jnp.float64])
+@each("dtype", [jnp.float32, jnp.float64])
 def test_marginals_by_numbers_are_those_by_logs_at_any_range(dtype: type) -> None:
     """Of draws from q, from parts that are alike to parts that are a million nats apart; two are twins."""
     rng = np.random.default_rng(5)
@@ -94,7 +94,7 @@ def test_marginals_by_numbers_are_those_by_logs_at_any_range(dtype: type) -> Non
         np.testing.assert_allclose(found, expected, atol=1e-9 if dtype == jnp.float64 else 1e-5)
 
 
-@looped("dtype", [jnp.float32, jnp.float64])
+@each("dtype", [jnp.float32, jnp.float64])
 def test_marginals_by_numbers_are_stochastic_for_any_matrix(
     rng: np.random.Generator, dtype: type
 ) -> None:

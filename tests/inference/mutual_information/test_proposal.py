@@ -12,15 +12,15 @@ from scipy.stats import chi2
 
 from onebasin.inference.mutual_information.proposal import log_probability, propose, sample
 
-from ...looped import looped
+from ...each import each
 from .cases import all_permutations
 
 PROPOSE = jax.jit(propose)
 LOG_PROBABILITIES = jax.jit(jax.vmap(log_probability, in_axes=(None, 0)))
 
 
-@looped("size", [1, 2, 5])
-@looped("spread", [0.5, 5.0])
+@each("size", [1, 2, 5])
+@each("spread", [0.5, 5.0])
 def test_probabilities_sum_to_one(rng: np.random.Generator, size: int, spread: float) -> None:
     proposal = PROPOSE(jnp.asarray(spread * rng.standard_normal((size, size))))
     each = jnp.asarray(all_permutations(size))
@@ -59,7 +59,7 @@ def test_draws_among_many_columns_have_their_probabilities(rng: np.random.Genera
     assert statistic < chi2.isf(1e-5, common.sum())
 
 
-@looped("dtype", [jnp.float32, jnp.float64])
+@each("dtype", [jnp.float32, jnp.float64])
 def test_draws_are_permutations_at_any_range(rng: np.random.Generator, dtype: type) -> None:
     """Most columns underflow beside the best one, and some of them must be taken in the end."""
     proposal = PROPOSE(jnp.asarray(1e6 * rng.standard_normal((40, 40)), dtype))
@@ -69,7 +69,7 @@ def test_draws_are_permutations_at_any_range(rng: np.random.Generator, dtype: ty
     assert said.dtype == dtype and np.isfinite(said).all()
 
 
-@looped("spread", [0.1, 1.0, 20.0])
+@each("spread", [0.1, 1.0, 20.0])
 def test_permuted_columns_permute_the_proposal(rng: np.random.Generator, spread: float) -> None:
     """With every column scaled at the same time, as log ratios of a relabelled draw are."""
     matrix, order = spread * rng.standard_normal((5, 5)), np.array([3, 0, 4, 1, 2])

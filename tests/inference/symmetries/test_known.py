@@ -4,12 +4,12 @@ import numpy as np
 
 from onebasin.inference.symmetries.find import find
 
-from ...looped import looped
+from ...each import each
 from .functions import FunctionDensity
 from .known import MODELS
 
 
-@looped("name", MODELS)
+@each("name", MODELS)
 def test_a_models_symmetries_are_found_and_no_others(name):
     model = MODELS[name]
     density = model.density()
@@ -27,7 +27,7 @@ def test_a_large_constant_hides_nothing_and_adds_nothing():
     assert find(density, seconds=np.inf).words == model.live
 
 
-@looped("size", [1e-3, 1e-6])
+@each("size", [1e-3, 1e-6])
 def test_a_break_of_a_millionth_of_a_nat_is_seen(size):
     model = MODELS["mixture of three"]
     density = FunctionDensity(model.parameters, lambda p: model.function(p) + size * p["mu"][0])

@@ -7,7 +7,7 @@ import pytest
 
 import onebasin as ob
 
-from ...looped import looped
+from ...each import each
 
 pytestmark = [pytest.mark.stan, pytest.mark.slow]
 
@@ -71,7 +71,7 @@ CASES = {
 }
 
 
-@looped("name", CASES)
+@each("name", CASES)
 def test_a_programs_symmetry_is_found_in_seconds(name):
     program, data, words = CASES[name]
     found = ob.find_symmetry(ob.stan_program(PROGRAMS / f"{program}.stan", data))
@@ -79,7 +79,7 @@ def test_a_programs_symmetry_is_found_in_seconds(name):
     assert found.seconds < SECONDS
 
 
-@looped(
+@each(
     ("name", "words"),
     [
         ("mixture", ("mu,sigma,1-theta",)),

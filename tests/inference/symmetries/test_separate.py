@@ -10,7 +10,7 @@ from numpyro import distributions as dist
 import onebasin as ob
 from onebasin.inference.symmetries.separate import families
 
-from ...looped import looped
+from ...each import each
 
 Y = np.array([-2.1, -1.8, -2.4, 2.0, 2.3, 1.7, 2.2])
 
@@ -57,7 +57,7 @@ def found_in(model):
 
 
 @pytest.mark.finds_symmetry
-@looped(
+@each(
     ("model", "moves", "parts"),
     [
         (two(), "(mu1, mu2), (s1, s2) and 1-theta", 2),

@@ -27,7 +27,7 @@ from onebasin.inference.training.members import first_values
 from onebasin.inference.training.train import Trainer
 from onebasin.models import NetworkTarget
 
-from ...looped import looped
+from ...each import each
 from ..known import known_target, linear_target
 
 
@@ -50,7 +50,7 @@ def class_target() -> NetworkTarget:
 SHORT = EnsembleSettings(members=3, epochs=5, batch_size=8)
 
 
-@looped("objective", ["posterior", "likelihood"])
+@each("objective", ["posterior", "likelihood"])
 def test_members_reach_the_optimum_of_a_convex_case(objective: str) -> None:
     """Ridge regression and ordinary least squares, in closed form."""
     target = linear_target()
@@ -102,7 +102,7 @@ def test_classifier_ends_at_an_optimum_that_scipy_does_not_improve() -> None:
     assert polished.fun < float(value(flat)[0]) - 1
 
 
-@looped(("make", "objective"), [(net_target, "posterior"), (class_target, "likelihood")])
+@each(("make", "objective"), [(net_target, "posterior"), (class_target, "likelihood")])
 def test_gradients_of_an_epochs_batches_average_to_the_full_gradient(make, objective: str) -> None:
     target = make()
     start = first_values(target, EnsembleSettings(members=1), 0)

@@ -26,7 +26,7 @@ from onebasin.stan.output import read
 from onebasin.stan.program import make_ready
 from onebasin.stan.run import run
 
-from ...looped import looped
+from ...each import each
 from ..known import known_target, linear_target
 
 STILL = AdviSettings(iterations=1, learning_rate=1e-12, init_scale=1e-9, draws=50)
@@ -89,7 +89,7 @@ RECORDED = {"meanfield": -1.1104290669946737, "fullrank": -1.258280075056005}
 """Last entry of W1 with seed 1, recorded before there were minibatches and starts (jax 0.10, x86-64)."""
 
 
-@looped("family", ["meanfield", "fullrank"])
+@each("family", ["meanfield", "fullrank"])
 def test_fits_without_batches_give_the_recorded_draws(family: str) -> None:
     x = np.random.default_rng(0).normal(size=(30, 2))
     target = BayesianNetwork(Network(2, (3,), 1)).condition(x, x[:, 0] + 0.1, name="net")
@@ -169,7 +169,7 @@ def test_fit_starts_where_it_is_told() -> None:
 
 
 @pytest.mark.stan
-@looped("parametrisation", PARAMETRISATIONS[::3])
+@each("parametrisation", PARAMETRISATIONS[::3])
 def test_stans_init_file_holds_the_start(parametrisation: Parametrisation, tmp_path: Path) -> None:
     """The program itself reads the file and says what its weights then are."""
     target = small_target(parametrisation)
@@ -184,7 +184,7 @@ def test_stans_init_file_holds_the_start(parametrisation: Parametrisation, tmp_p
         np.testing.assert_allclose(value[0], start[name], rtol=1e-10)
 
 
-@looped("batch_size", [None, 5])
+@each("batch_size", [None, 5])
 def test_start_and_scale_reach_the_first_approximation(batch_size: int | None) -> None:
     start = {"x": [3.0, -4.0], "tau": 0.2}
     target: object = known_target("numpyro")

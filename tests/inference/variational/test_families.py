@@ -13,7 +13,7 @@ from onebasin.inference.variational.families.low_rank import LowRank
 from onebasin.inference.variational.families.table import family_of
 from onebasin.inference.variational.layout import Layout, layout_of
 
-from ...looped import looped
+from ...each import each
 from .problems import mixture, regression
 
 NAMES = ("meanfield", "block", "lowrank")
@@ -40,7 +40,7 @@ def dense(family: Family, p: dict[str, jax.Array]) -> multivariate_normal:
     return multivariate_normal(np.asarray(p["loc"]), scale @ scale.T)
 
 
-@looped("name", NAMES)
+@each("name", NAMES)
 def test_a_family_is_the_normal_distribution_of_its_transform(name: str, layout: Layout) -> None:
     """Log density and entropy, what it starts as, and what is kept of it and restored."""
     family, p = made(name, layout)
@@ -56,7 +56,7 @@ def test_a_family_is_the_normal_distribution_of_its_transform(name: str, layout:
     np.testing.assert_allclose(sds, 0.1, rtol=0.1 if name == "lowrank" else 1e-10)
 
 
-@looped("name", ["meanfield", "block"])
+@each("name", ["meanfield", "block"])
 def test_ratios_are_those_of_exchanged_parts(name: str, layout: Layout) -> None:
     """M_ij + M_ji is the change of log q where parts i and j change places."""
     family, p = made(name, layout)

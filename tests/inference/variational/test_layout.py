@@ -17,7 +17,7 @@ from onebasin.models import Target
 from onebasin.models.symmetry.blocks import Exchangeable
 from onebasin.models.symmetry.group import Group
 
-from ...looped import looped
+from ...each import each
 from .problems import (
     binary_weight,
     chain_of_states,
@@ -44,7 +44,7 @@ TARGETS = {
 }
 
 
-@looped("name", [name for name in TARGETS if name not in ("one layer", "two modes")])
+@each("name", [name for name in TARGETS if name not in ("one layer", "two modes")])
 def test_act_keeps_the_log_density(name: str) -> None:
     layout = layout_of(TARGETS[name]())
     space = layout.density

@@ -15,7 +15,7 @@ from onebasin.inference.variational.families.table import family_of
 from onebasin.inference.variational.layout import layout_of
 from onebasin.models import BayesianNetwork, Gaussian, Network, NetworkTarget, Parametrisation
 
-from ...looped import looped
+from ...each import each
 from .problems import classification, mixture, regression
 
 
@@ -92,7 +92,7 @@ def test_evaluate_in_pieces_is_the_likelihood(name: str, local: bool) -> None:
         np.testing.assert_allclose(pieces, whole, rtol=1e-10)
 
 
-@looped("name", ["regression", "both"])
+@each("name", ["regression", "both"])
 def test_log_prior_in_closed_form_is_the_mean_over_draws(name: str) -> None:
     objective, p = made(TARGETS[name](), local=False)
     draws = draws_of(objective, p, 20_000)
@@ -142,7 +142,7 @@ def test_gradients_by_layers_and_by_weights_agree_and_layers_have_less_noise(
     assert by_layers < VARIANCE[biases] * by_weights
 
 
-@looped("name", ["free", "ordered"])
+@each("name", ["free", "ordered"])
 def test_what_is_drawn_beside_layers_is_distributed_as_in_whole_draws(name: str) -> None:
     """The noise's standard deviation and ordered biases; the weights stand at their means."""
     objective, p = made(TARGETS[name](), local=True)

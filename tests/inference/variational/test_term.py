@@ -17,7 +17,7 @@ from onebasin.inference.variational.families.table import family_of
 from onebasin.inference.variational.layout import Layout, layout_of
 from onebasin.inference.variational.term import Information
 
-from ...looped import looped
+from ...each import each
 from .problems import (
     binary_weight,
     chain_of_states,
@@ -173,7 +173,7 @@ def test_other_terms_point_where_the_information_grows(estimator: str) -> None:
     assert distance < DISTANCES[estimator]
 
 
-@looped("name", ["one layer", "two layers"])
+@each("name", ["one layer", "two layers"])
 def test_infonce_term_is_the_gradient_of_its_bound(name: str) -> None:
     """With a fixed key and draw, finite differences of the bound itself."""
     information, p = made(name, "meanfield", "infonce")

@@ -10,7 +10,7 @@ from scipy import stats
 
 from onebasin.models.transforms.distributions import UNIT_COLUMN_CHARTS, OrderedNormal, UnitColumns
 
-from ...tables import each
+from ...each import each
 
 
 def test_ordered_normal_of_two_is_normalised():

@@ -18,7 +18,7 @@ from onebasin.models.transforms.transforms import (
     UnconstrainedGivensTransform,
 )
 
-from ...tables import each
+from ...each import each
 
 CONCENTRATION = 20.0
 GIVENS, SEAMLESS = UnconstrainedGivensTransform(), SeamlessGivensTransform()

@@ -23,7 +23,7 @@ from onebasin.models.transforms.transforms import (
     UnitVectorTransform,
 )
 
-from ...tables import each
+from ...each import each
 
 DIMS = [2, 3, 13, 800]
 CHARTS = {

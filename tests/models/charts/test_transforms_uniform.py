@@ -15,7 +15,7 @@ from onebasin.models.transforms.transforms import (
     UnitVectorTransform,
 )
 
-from ...tables import each
+from ...each import each
 
 DRAWS, THIN, COLUMNS = 4000, 4, 2
 

@@ -9,7 +9,7 @@ import pytest
 
 from onebasin.models.data import Dataset, Standardiser, load_data
 
-from ...tables import each
+from ...each import each
 
 
 def regression(**changes):

@@ -10,7 +10,7 @@ from onebasin.models.data import CorruptDataError, MissingDataError, load_data
 from onebasin.models.data.idx import read_idx
 from onebasin.models.data.uci import read_table
 
-from ...tables import each
+from ...each import each
 
 YACHT_ROW = "-2.3 0.568 4.78 3.99 3.17 0.125 0.11"
 

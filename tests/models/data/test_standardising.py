@@ -15,7 +15,7 @@ from onebasin.models.data import (
     standardise,
 )
 
-from ...tables import each
+from ...each import each
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import pytest
 
 from onebasin.models.data import AbsoluteValue, ReluTeacher, Sinc, load_data
 
-from ...tables import each
+from ...each import each
 
 SYNTHETIC = ("relu-teacher", "sinc", "absolute-value")
 ROOT = math.sqrt(2)

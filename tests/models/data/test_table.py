@@ -9,7 +9,7 @@ import pytest
 from onebasin.models import data
 from onebasin.models.data import MissingDataError
 
-from ...tables import each
+from ...each import each
 
 # Data sets that need no file; what a fresh installation can load.
 READY = (

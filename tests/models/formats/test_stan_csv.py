@@ -10,7 +10,7 @@ from onebasin.base.errors import PosteriorFileError
 from onebasin.inference.runs.posterior import open_posterior
 from onebasin.posteriors import csv_blocks
 
-from ...tables import each
+from ...each import each
 from . import chains
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from onebasin.models import ACTIVATIONS
 
-from ...tables import each
+from ...each import each
 
 Z = jnp.array([-3.0, -0.4, 0.7, 5.0])
 every = each("activation", ACTIVATIONS.values(), ids=ACTIVATIONS.keys())

@@ -7,7 +7,7 @@ from scipy import special
 
 from onebasin.models import ACTIVATIONS, Network
 
-from ...tables import each
+from ...each import each
 
 FORMULAS = {
     "identity": lambda z: z,

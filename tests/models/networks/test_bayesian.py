@@ -14,7 +14,7 @@ from scipy import special, stats
 from onebasin import BayesianNetwork, Categorical, Gaussian, Network, NormalPrior, Parametrisation
 from onebasin.models.networks.parametrisation import BIASES, WEIGHTS
 
-from ...tables import each
+from ...each import each
 
 X = np.random.default_rng(1).normal(size=(5, 3))
 Y = np.random.default_rng(2).normal(size=(5, 2))

@@ -8,7 +8,7 @@ from scipy.stats import ks_2samp
 from onebasin.models import Network
 from onebasin.models.networks.local_reparametrisation import sample_outputs
 
-from ...tables import each
+from ...each import each
 
 NETWORKS = {
     "tanh": Network(3, (4,), 2, "tanh"),

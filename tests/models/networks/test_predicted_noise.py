@@ -18,7 +18,7 @@ from onebasin.inference.runs.posterior import build
 from onebasin.posteriors.network_groups import network_groups
 from onebasin.posteriors.view import as_view
 
-from ...tables import each
+from ...each import each
 
 MODEL = ob.BayesianNetwork(
     ob.Network(2, (4,), out_dim=2), ob.Gaussian("predicted", noise_scale=0.6)

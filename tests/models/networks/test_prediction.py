@@ -7,7 +7,7 @@ import xarray
 
 from onebasin.models import BayesianNetwork, Network, predict
 
-from ...tables import each
+from ...each import each
 
 MODEL = BayesianNetwork(Network(3, (4, 2), 2, "tanh", skip="orthogonal"))
 X = np.random.default_rng(1).normal(size=(6, 3))

@@ -6,7 +6,7 @@ import pytest
 
 from onebasin.base.files.atomic import replacing
 
-from ...tables import each
+from ...each import each
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from onebasin.base.jsonable import parse_json
 from onebasin.models.data.folders import CorruptDataError
 from onebasin.models.data.idx import read_idx
 
-from ...tables import each
+from ...each import each
 
 
 class Refused(Exception):

@@ -14,7 +14,7 @@ from onebasin.base.files.atomic import replacing
 from onebasin.base.files.leftovers import sweep, temporary_folder, unfinished, working_folder
 from onebasin.base.files.makers import Maker
 
-from ...tables import each
+from ...each import each
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from onebasin.base.errors import InUse, NameTaken
 from onebasin.base.files.atomic import replacing
 from onebasin.base.files.outputs import check_output, claim
 
-from ...tables import each
+from ...each import each
 
 
 class Refused(Exception):

@@ -11,7 +11,7 @@ import onebasin as ob
 from onebasin.base.files.pieces import PIECE, in_pieces
 from onebasin.posteriors.writing import write_tree
 
-from ...tables import each
+from ...each import each
 
 LENGTH = 6 * PIECE // (8 * 2 * 30)
 

@@ -12,7 +12,7 @@ import xarray as xr
 from onebasin.base.files import netcdf, seal
 from onebasin.base.files.seal import Seal, examine, examine_json, seal_json, sealing
 
-from ...tables import each
+from ...each import each
 
 
 @pytest.fixture

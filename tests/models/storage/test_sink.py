@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from ...tables import each
+from ...each import each
 
 WRITE = """
 import resource, sys

@@ -24,7 +24,7 @@ from onebasin.models.symmetry.blocks import from_json, to_json
 from onebasin.models.symmetry.elements import Permuted, Scaled
 from onebasin.models.transforms.distributions import UnitColumns
 
-from ...tables import each
+from ...each import each
 
 X = np.random.default_rng(1).normal(size=(9, 3))
 PRIOR = NormalPrior(1.3, 0.6)

@@ -11,7 +11,7 @@ from onebasin.models.symmetry.blocks import Complement, Flip, from_json, to_json
 from onebasin.models.symmetry.elements import Permuted, Scaled, Swapped
 from onebasin.models.symmetry.group import Group
 
-from ...tables import each
+from ...each import each
 
 MIXTURE = {"mu": (3,), "sigma": (3,), "theta": (3,), "other": ()}
 NETWORK = {"W1": (2, 3), "b1": (3,), "W2": (3, 4), "b2": (4,), "W3": (4, 1)}

@@ -20,7 +20,7 @@ from onebasin.stan.home.errors import HomeBuildError, StanError
 from onebasin.stan.home.search import existing_cmdstan
 from onebasin.stan.home.toolchain import find_wheel
 
-from ...tables import each
+from ...each import each
 from .fake_homes import entries, make_cmdstan
 
 pytestmark = pytest.mark.usefixtures("empty_machine")

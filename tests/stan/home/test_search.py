@@ -8,7 +8,7 @@ from onebasin.stan.home.directory import Home, activate, read_home
 from onebasin.stan.home.errors import CmdStanNotFound
 from onebasin.stan.home.search import existing_cmdstan, find_cmdstan
 
-from ...tables import each
+from ...each import each
 from .fake_homes import make_cmdstan
 
 pytestmark = pytest.mark.usefixtures("empty_machine")
