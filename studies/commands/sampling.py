@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from onebasin.inference import infer
+from onebasin import inference
 from onebasin.inference.method import LIMIT_MB, Method
 from onebasin.models import schema
 from onebasin.models.errors import NameTaken, WriteError
@@ -264,7 +264,7 @@ def _sample(
         found = finding.found_in(target, engine=request.definition, seed=request.seed, say=say)
         target, trial = found.target, found.trial
     try:
-        tree = infer(
+        tree = inference.infer(
             target,
             request.method,
             engine=request.engine,

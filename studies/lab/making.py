@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from onebasin.inference import infer
+from onebasin import inference
 from onebasin.inference.errors import AdviFailed, InferenceError
 from onebasin.inference.fingerprint import fingerprint
 from onebasin.inference.method import Method
@@ -177,7 +177,7 @@ def sample(cell: Cell, context: Context) -> xr.DataTree:
             f"`target` of the cell {cell.key} is None; give it a target, or make its posterior without sampling."
         )
     method: Method = as_word(cell.method, cell.settings)
-    return infer(
+    return inference.infer(
         context.target,
         method,
         engine=cell.engine,
@@ -194,7 +194,7 @@ def symmetrise(cell: Cell, context: Context, settings: Symmetrised, **fields: An
     if context.target is None:
         raise ValueError(f"`target` of the cell {cell.key} is None; give it a target.")
     try:
-        return infer(
+        return inference.infer(
             context.target,
             replace(settings, **fields),
             seed=cell.seed,

@@ -84,43 +84,15 @@ class Sampler:
         """The last call."""
         return self.calls[-1]
 
-    def nuts(self, target: Any, **how: Any) -> xr.DataTree:
-        """Stand for `inference.nuts`."""
-        return self._answer(target, "nuts", how)
-
-    def hmc(self, target: Any, **how: Any) -> xr.DataTree:
-        """Stand for `inference.hmc`."""
-        return self._answer(target, "hmc", how)
-
-    def mclmc(self, target: Any, **how: Any) -> xr.DataTree:
-        """Stand for `inference.mclmc`."""
-        return self._answer(target, "mclmc", {"engine": "stan", **how})
-
-    def sample_modes(self, target: Any, **how: Any) -> xr.DataTree:
-        """Stand for `inference.sample_modes`."""
-        return self._answer(target, "modes", {"engine": "stan", **how})
-
-    def advi(self, target: Any, *, family: str, **how: Any) -> xr.DataTree:
-        """Stand for `inference.advi`."""
-        return self._answer(target, f"advi-{family}", how)
-
-    def pathfinder(self, target: Any, **how: Any) -> xr.DataTree:
-        """Stand for `inference.pathfinder`."""
-        return self._answer(target, "pathfinder", how)
-
-    def laplace(self, target: Any, **how: Any) -> xr.DataTree:
-        """Stand for `inference.laplace`."""
-        return self._answer(target, "laplace", how)
-
-    def optimize(self, target: Any, **how: Any) -> xr.DataTree:
-        """Stand for `inference.optimize`."""
-        return self._answer(target, "optimize", how)
-
-    def _answer(self, target: Any, method: str, how: dict[str, Any]) -> xr.DataTree:
-        call = {"target": target, "method": method, **how}
-        self.calls.append(call)
-        self.before(call)
-        return fake_posterior(target, method, how["engine"], how["settings"], how["seed"])
+    def infer(
+        self, target: Any, method: Method, *, engine: str | None = None, **how: Any
+    ) -> xr.DataTree:
+        """Stand for `inference.infer`."""
+        engine = engine or "numpyro"
+        call = {"target": target, "method": method.label, "settings": method, "engine": engine}
+        self.calls.append(call | how)
+        self.before(self.last)
+        return fake_posterior(target, method.label, engine, method, how["seed"])
 
 
 def keep_chain(folder: Path, number: int, draws: int) -> None:
@@ -160,8 +132,8 @@ def fake_posterior(target: Any, method: str, engine: str, settings: Any, seed: i
     rng = np.random.default_rng(list(word.encode()))
     stats = {"lp": rng.normal(size=shape)}
     how: dict[str, Any] = {"engine": engine, "method": method, "seed": seed, "wall_time": 1.5}
-    how |= {"settings": asdict(settings), "gradient_evaluations": 7 * shape[0] * shape[1]}
-    variational = None
+    how |= {"settings": settings.recorded(), "gradient_evaluations": 7 * shape[0] * shape[1]}
+    groups = {}
     if sampled:
         stats |= chain_stats(shape, rng, tree_depth=rng.integers(2, 5, size=shape))
         how |= {"max_tree_depth": 10, "sampling_seconds": [1.0], "warmup_seconds": [1.0]}
@@ -170,10 +142,9 @@ def fake_posterior(target: Any, method: str, engine: str, settings: Any, seed: i
     else:
         stats["log_q"] = stats["lp"] + 0.1 * rng.normal(size=shape)
         how["converged"] = 1
-        variational = xr.Dataset(
-            {"elbo": ("evaluation", [-9.0, -3.0]), "iteration": ("evaluation", [100, 200])}
-        )
-    return build(target, _draws(target, shape, rng), stats, how, variational=variational)
+        elbo = {"elbo": ("evaluation", [-9.0, -3.0]), "iteration": ("evaluation", [100, 200])}
+        groups = {"variational": xr.Dataset(elbo)}
+    return build(target, _draws(target, shape, rng), stats, how, groups=groups)
 
 
 def _draws(target: Any, shape: tuple[int, int], rng: np.random.Generator) -> dict[str, np.ndarray]:
@@ -195,17 +166,7 @@ def _draws(target: Any, shape: tuple[int, int], rng: np.random.Generator) -> dic
 def sampler(monkeypatch: pytest.MonkeyPatch) -> Sampler:
     """Put the stand-in in the place of the inference room."""
     stand_in = Sampler()
-    for name in (
-        "nuts",
-        "hmc",
-        "mclmc",
-        "sample_modes",
-        "advi",
-        "pathfinder",
-        "laplace",
-        "optimize",
-    ):
-        monkeypatch.setattr(inference, name, getattr(stand_in, name))
+    monkeypatch.setattr(inference, "infer", stand_in.infer)
     return stand_in
 
 

@@ -310,12 +310,12 @@ def test_command_checks_samples_and_keeps_the_truth(onebasin, here, monkeypatch)
         checked.append((target.name, how["engine"]))
         return SymmetryCheck((2e-16,), 5)
 
-    def nuts(target: Target, **how: Any) -> xr.DataTree:
+    def infer(target: Target, method: Nuts, **how: Any) -> xr.DataTree:
         label = target.name.removeprefix("label-switching-")
-        return planted(target, simulate(label, 0).truth, how)
+        return planted(target, simulate(label, 0).truth, {"settings": method, **how})
 
     monkeypatch.setattr(inference, "check_symmetry", check)
-    monkeypatch.setattr(inference, "nuts", nuts)
+    monkeypatch.setattr(inference, "infer", infer)
     words = ("study", "label-switching", "--out", "run", "--draws", "100", "--json")
     answer = onebasin(*words, "--problems", "mixture")
     assert answer.code == 0, answer.err

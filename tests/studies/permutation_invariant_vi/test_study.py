@@ -215,8 +215,8 @@ def run_toy(onebasin, here):
     return answer
 
 
-def quick_ensemble(target, *, settings, seed, checkpoint, predictive_mb, progress):
-    """Answer as `inference.ensemble` does, at once."""
+def quick_ensemble(target, settings, *, seed, **how):
+    """Answer as an ensemble does, at once."""
     rng = np.random.default_rng(seed)
     shapes = target.model.network.shapes
     draws = {n: rng.normal(size=(1, settings.members, *s)) for n, s in shapes.items()}
@@ -227,8 +227,13 @@ def quick_ensemble(target, *, settings, seed, checkpoint, predictive_mb, progres
 @pytest.mark.slow
 def test_toy_run_from_the_command_line(onebasin, here, sampler, monkeypatch):
     """Everything that takes long stands still; the parts without images have tests of their own."""
-    monkeypatch.setattr(inference, "symmetrised_vi", stand_in)
-    monkeypatch.setattr(inference, "ensemble", quick_ensemble)
+    def infer(target, method, **how):
+        if isinstance(method, inference.Symmetrised):
+            return stand_in(target, method, **how)
+        quick = quick_ensemble if isinstance(method, inference.Ensemble) else sampler.infer
+        return quick(target, method, **how)
+
+    monkeypatch.setattr(inference, "infer", infer)
     monkeypatch.setattr(interpolation, "run", lambda settings: {})
     monkeypatch.setattr(design, "QUICK", TOY)
     answer = run_toy(onebasin, here)
