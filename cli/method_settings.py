@@ -46,20 +46,13 @@ def settings_for(word: str, options: Mapping[str, Any], *, engine: str = "stan")
             f"{', '.join(OFFERED)}."
         )
     choose("method", word, [*OFFERED, *(each for each in WORDS if each not in METHODS)])
-    name, fixed = WORDS[word]
-    method = METHODS[name]
-    if engine not in method.engines:
+    if engine not in METHODS[WORDS[word][0]].engines:
         rest = ", ".join(other for other, cls in OFFERED.items() if engine in cls.engines)
         raise StudyError(
             f"`--method` is {word}, which runs Stan programs alone; for a NumPyro model choose one of {rest}."
         )
     given = {option: value for option, value in options.items() if value is not None}
-    _check_fields(method, word, given, engine)
-    for option, value in fixed.items():
-        if given.get(option, value) != value:
-            raise StudyError(
-                f"`{flag(option)}` is {given[option]}, but --method {word} has {value}; use --method {name}."
-            )
+    _check_fields(word, given, engine)
     if "init_starts" in given and given.get("init") != "optimum":
         raise StudyError(
             f"`--init-starts` is {given['init_starts']}, but only --init optimum looks from several starting points; "
@@ -97,21 +90,24 @@ def engine_for(method: Method, asked: str | None, definition: str) -> str:
     return asked
 
 
-def _check_fields(method: type[Method], word: str, given: Mapping[str, Any], engine: str) -> None:
-    """Refuse an option that the method, or the engine, has no use for."""
-    known = [field.name for field in fields(method) if has_use(method, field.name)]
+def _check_fields(word: str, given: Mapping[str, Any], engine: str) -> None:
+    """Refuse an option that the method, or the engine, has no use for, or that the word fixes."""
+    name, fixed = WORDS[word]
+    method = METHODS[name]
+    own = (field.name for field in fields(method) if field.name not in fixed)
+    known = [field for field in own if has_use(method, field)]
     without = () if engine == "numpyro" else method.numpyro_alone
     taken = [name for name in known if name not in without]
-    for name in given:
-        if name in taken:
+    for option in given:
+        if option in taken:
             continue
         allowed = ", ".join(map(flag, taken))
-        if name in known:
+        if option in known:
             raise StudyError(
-                f"`{flag(name)}` is for NumPyro models; --method {word} of a Stan program takes {allowed}."
+                f"`{flag(option)}` is for NumPyro models; --method {word} of a Stan program takes {allowed}."
             )
         raise StudyError(
-            f"`{flag(name)}` does not apply to --method {word}, which takes {allowed}."
+            f"`{flag(option)}` does not apply to --method {word}, which takes {allowed}."
         )
 
 

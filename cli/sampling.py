@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from onebasin import inference
 from onebasin.base.errors import NameTaken, StudyError, WriteError, check_seed
-from onebasin.inference import infer
 from onebasin.inference.contracts.method import LIMIT_MB, Method
 from onebasin.models.numpyro_file import ModelFile, loaded, model_file_in
 from onebasin.posteriors import schema
@@ -262,7 +262,7 @@ def _sample(
         found = finding.found_in(target, engine=request.definition, seed=request.seed, say=say)
         target, trial = found.target, found.trial
     try:
-        tree = infer(
+        tree = inference.infer(
             target,
             request.method,
             engine=request.engine,

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from onebasin import inference
 from onebasin.base.errors import (
     AdviFailed,
     InferenceError,
@@ -23,7 +24,6 @@ from onebasin.base.errors import (
     WriteError,
     made_from,
 )
-from onebasin.inference import infer
 from onebasin.inference.contracts.method import Method
 from onebasin.inference.methods import as_word
 from onebasin.inference.runs.fingerprint import fingerprint
@@ -182,7 +182,7 @@ def sample(cell: Cell, context: Context) -> xr.DataTree:
             f"`target` of the cell {cell.key} is None; give it a target, or make its posterior without sampling."
         )
     method: Method = as_word(cell.method, cell.settings)
-    return infer(
+    return inference.infer(
         context.target,
         method,
         engine=cell.engine,
@@ -199,7 +199,7 @@ def symmetrise(cell: Cell, context: Context, settings: Symmetrised, **fields: An
     if context.target is None:
         raise ValueError(f"`target` of the cell {cell.key} is None; give it a target.")
     try:
-        return infer(
+        return inference.infer(
             context.target,
             replace(settings, **fields),
             seed=cell.seed,

@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from importlib import util
 from pathlib import Path
 from typing import Any
@@ -84,21 +84,15 @@ class Sampler:
         """The last call."""
         return self.calls[-1]
 
-    def answering(self, method: str) -> Callable[..., xr.DataTree]:
-        """Stand for a function of the inference room."""
-        engine = {"engine": "stan"} if method in ("mclmc", "sample_modes") else {}
-        word = {"sample_modes": "modes"}.get(method, method)
-
-        def answer(target: Any, *, family: str = "", **how: Any) -> xr.DataTree:
-            return self._answer(target, f"{word}-{family}" if family else word, {**engine, **how})
-
-        return answer
-
-    def _answer(self, target: Any, method: str, how: dict[str, Any]) -> xr.DataTree:
-        call = {"target": target, "method": method, **how}
-        self.calls.append(call)
-        self.before(call)
-        return fake_posterior(target, method, how["engine"], how["settings"], how["seed"])
+    def infer(
+        self, target: Any, method: Method, *, engine: str | None = None, **how: Any
+    ) -> xr.DataTree:
+        """Stand for `inference.infer`."""
+        engine = engine or "numpyro"
+        call = {"target": target, "method": method.label, "settings": method, "engine": engine}
+        self.calls.append(call | how)
+        self.before(self.last)
+        return fake_posterior(target, method.label, engine, method, how["seed"])
 
 
 def keep_chain(folder: Path, number: int, draws: int) -> None:
@@ -138,8 +132,8 @@ def fake_posterior(target: Any, method: str, engine: str, settings: Any, seed: i
     rng = np.random.default_rng(list(word.encode()))
     stats = {"lp": rng.normal(size=shape)}
     how: dict[str, Any] = {"engine": engine, "method": method, "seed": seed, "wall_time": 1.5}
-    how |= {"settings": asdict(settings), "gradient_evaluations": 7 * shape[0] * shape[1]}
-    variational = None
+    how |= {"settings": settings.recorded(), "gradient_evaluations": 7 * shape[0] * shape[1]}
+    groups = {}
     if sampled:
         stats |= chain_stats(shape, rng, tree_depth=rng.integers(2, 5, size=shape))
         how |= {"max_tree_depth": 10, "sampling_seconds": [1.0], "warmup_seconds": [1.0]}
@@ -148,10 +142,9 @@ def fake_posterior(target: Any, method: str, engine: str, settings: Any, seed: i
     else:
         stats["log_q"] = stats["lp"] + 0.1 * rng.normal(size=shape)
         how["converged"] = 1
-        variational = xr.Dataset(
-            {"elbo": ("evaluation", [-9.0, -3.0]), "iteration": ("evaluation", [100, 200])}
-        )
-    return build(target, _draws(target, shape, rng), stats, how, variational=variational)
+        elbo = {"elbo": ("evaluation", [-9.0, -3.0]), "iteration": ("evaluation", [100, 200])}
+        groups = {"variational": xr.Dataset(elbo)}
+    return build(target, _draws(target, shape, rng), stats, how, groups=groups)
 
 
 def _draws(target: Any, shape: tuple[int, int], rng: np.random.Generator) -> dict[str, np.ndarray]:
@@ -178,8 +171,7 @@ STOOD_FOR = (
 def sampler(monkeypatch: pytest.MonkeyPatch) -> Sampler:
     """Put the stand-in in the place of the inference room."""
     stand_in = Sampler()
-    for name in STOOD_FOR:
-        monkeypatch.setattr(inference, name, stand_in.answering(name))
+    monkeypatch.setattr(inference, "infer", stand_in.infer)
     return stand_in
 
 

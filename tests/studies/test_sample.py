@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from onebasin.cli import sampling
-from onebasin.cli.method_settings import NETWORKS_ALONE
+from onebasin.cli.method_settings import OFFERED
 from onebasin.inference import (
     AdviSettings,
-    EnsembleSettings,
     HmcSettings,
     LaplaceSettings,
     MclmcSettings,
@@ -26,7 +25,6 @@ from onebasin.inference.runs.posterior import open_posterior
 from onebasin.models.symmetry.blocks import from_json
 from onebasin.models.symmetry.evidence import Evidence
 from onebasin.posteriors.view import as_view
-from onebasin.studies.methods import infer
 
 from ..each import each
 from .conftest import DATA, keep_chain
@@ -76,7 +74,11 @@ def test_program_and_data_go_to_the_sampler(sample, sampler, program):
         (["--method", "meanfield", "--elbo-samples", "7"], AdviSettings(elbo_samples=7)),
         (["--method", "meanfield", "--draws", "90"], AdviSettings(draws=90)),
         (["--method", "meanfield", "--iterations", "50"], AdviSettings(iterations=50)),
-        (["--method", "fullrank", "--tolerance", "0.1"], AdviSettings(tolerance=0.1)),
+        (
+            ["--method", "fullrank", "--tolerance", "0.1"],
+            AdviSettings(family="fullrank", tolerance=0.1),
+        ),
+        (["--method", "advi", "--family", "fullrank"], AdviSettings(family="fullrank")),
         (["--method", "pathfinder", "--paths", "3"], PathfinderSettings(paths=3)),
         (["--method", "pathfinder", "--path-draws", "9"], PathfinderSettings(path_draws=9)),
         (["--method", "laplace", "--draws", "70"], LaplaceSettings(draws=70)),
@@ -90,16 +92,14 @@ def test_every_option_changes_the_settings(sample, sampler, words, settings):
     assert sample(*words, "--force").code == 0
     assert sampler.last["settings"] == settings
     method = words[1] if words[0] == "--method" else "nuts"
-    assert sampler.last["method"].removeprefix("advi-") == method
+    assert sampler.last["method"].removeprefix("advi-") in (method, "fullrank")
 
 
 def test_options_are_the_fields_of_settings(onebasin):
     """One word for one thing: every field that programs and models have a use for, and nothing else."""
     shown = set(re.findall(r"--([a-z-]+)", onebasin("sample", "--help").out))
-    classes = (NutsSettings, HmcSettings, MclmcSettings, ModesSettings, AdviSettings)
-    classes += (PathfinderSettings, LaplaceSettings, OptimizeSettings)
-    fields_of = {f.name for s in classes for f in fields(s)}
-    expected = {name.replace("_", "-") for name in fields_of - set(NETWORKS_ALONE)}
+    of_use = {f.name for s in OFFERED.values() for f in fields(s) if f.name not in s.networks_alone}
+    expected = {name.replace("_", "-") for name in of_use}
     rest = [
         "method",
         "engine",
@@ -122,10 +122,16 @@ def test_options_are_the_fields_of_settings(onebasin):
         "predictive-mb",
     ]
     assert shown == expected | set(rest)
-    assert set(NETWORKS_ALONE) <= fields_of
-    for name in NETWORKS_ALONE:
+    for name in ("batch_size", "local_reparametrisation", "trace_parameters"):
         answer = onebasin("sample", "a.stan", "--out", "b.nc", f"--{name.replace('_', '-')}", "1")
         assert "No such option" in answer.err
+
+
+@pytest.mark.parametrize("words", [("--method", "hmc"), ("--method=hmc",)])
+def test_help_on_a_method_shows_its_options_alone(onebasin, words):
+    shown = set(re.findall(r"--([a-z-]+)", onebasin("sample", *words, "--help").out))
+    assert {"trajectory-length", "chains", "seed", "method"} <= shown
+    assert not {"max-tree-depth", "family", "paths"} & shown
 
 
 def test_an_optimum_is_shown_and_not_judged(sample, sampler):
@@ -187,7 +193,10 @@ def test_a_program_that_reads_json_is_told_no_progress(
         (["--chains", "0"], "`--chains` must be a whole number of at least 1; got 0."),
         (["--seed", "-1"], "`--seed` is -1; it must be a whole number from 0 to"),
         (["--metric", "dens"], "choose one of diag, dense, unit. Did you mean 'dense'?"),
-        (["--method", "gibbs"], "choose one of nuts, hmc, mclmc, modes, meanfield, fullrank"),
+        (
+            ["--method", "gibbs"],
+            "choose one of nuts, hmc, mclmc, modes, advi, symmetrised, pathfinder",
+        ),
         (["--init-starts", "5"], "`--init-starts` is 5, but only --init optimum looks"),
         (
             ["--method", "meanfield", "--init", "optimum"],
@@ -195,7 +204,10 @@ def test_a_program_that_reads_json_is_told_no_progress(
         ),
         (["--method", "mclmc", "--dtype", "float32"], "`--dtype` is for NumPyro models"),
         (["--engine", "numpyro"], "`--engine` is numpyro; a Stan program takes stan, or nutpie"),
-        (["--engine", "nutpie", "--method", "hmc"], "`--engine` is nutpie, which has NUTS alone"),
+        (
+            ["--engine", "nutpie", "--method", "hmc"],
+            "`--engine` is nutpie, which does not have hmc; use --method nuts",
+        ),
         (["--method", "ensemble"], "`--method` is ensemble, which trains networks, and a Stan"),
         (
             ["--dtype", "float32"],
@@ -329,19 +341,3 @@ def test_symmetry_that_fails_far_from_the_starts_is_found_at_the_draws(onebasin,
     assert "moving mu as declared changes the log density by" in answer.err
     assert "nats at draws" in answer.err
     assert Path("run.nc").is_file()
-
-
-def test_infer_trains_ensembles_of_networks_on_numpyro_alone(tmp_path, monkeypatch):
-    calls = []
-
-    def stand_in(target, **how):
-        calls.append((target, how))
-        return "tree"
-
-    monkeypatch.setattr("onebasin.inference.ensemble", stand_in)
-    how = {"settings": EnsembleSettings(members=2), "seed": 3, "progress": False}
-    how["checkpoint"] = tmp_path
-    assert infer("a target", "ensemble", engine="numpyro", **how) == "tree"
-    assert calls == [("a target", how)]
-    with pytest.raises(ValueError, match="--method ensemble trains networks with JAX; use engine"):
-        infer("a target", "ensemble", engine="stan", **how)
