@@ -1,11 +1,10 @@
-"""Laws of every method: seeds, chains, groups, refusals, symmetry, checkpoints and progress, each at this one place.
+"""Laws of every method in the registry: seeds, chains, groups, refusals, symmetry, checkpoints, progress.
 
-`METHODS` and `run` know how methods are called; the tests below do not.
+A new method needs an `Example`: small settings, and what its posterior has.
 """
 
 from __future__ import annotations
 
-import inspect
 import io
 import json
 import re
@@ -14,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache, partial
 from itertools import count
 from pathlib import Path
@@ -29,8 +28,10 @@ from numpyro import distributions as dist
 from scipy.stats import norm
 
 import onebasin as ob
-from onebasin.inference.contracts.engine import ENGINES
+from onebasin.inference.contracts.engines import ENGINES
+from onebasin.inference.contracts.method import Method
 from onebasin.inference.mcmc import places
+from onebasin.inference.methods import METHODS, engines_of
 from onebasin.inference.runs import checkpoint
 from onebasin.inference.runs.kept import kept_draws
 from onebasin.models import Exchangeable, Target
@@ -51,19 +52,17 @@ EVERY_POSTERIORS = frozenset(
 
 
 @dataclass(frozen=True, eq=False)
-class Method:
-    """A method with small settings, and what its posterior has beyond every posterior's.
+class Example:
+    """A small run of a method, and what its posterior has beyond every posterior's.
 
     Attributes
     ----------
     name : str
-        Of its function.
-    kind : type
-        Class of its settings.
+        In the registry.
     settings : mapping
         Names and values of a small run.
     engines : tuple of str
-        The engines that it has.
+        The engines that run it here; methods that move by JAX on a Stan program are in `test_stan_by_jax.py`.
     several : str
         Setting that says how many independent chains, fits or members there are; empty where there is one result.
     axis : str
@@ -77,17 +76,14 @@ class Method:
     fit : set of str
         Names in the group `variational`, of a method that has one.
     recorded : str
-        The attribute `method`, where that is not the function's name.
+        The attribute `method`, where that is not the name.
     gradients : int
         Gradients that a step of a chain takes.
     points : int
         Points at which a declared symmetry is checked before the run.
-    keeps : bool
-        Whether it takes a `checkpoint`.
     """
 
     name: str
-    kind: type
     settings: Mapping[str, Any]
     engines: tuple[str, ...] = ("numpyro",)
     several: str = ""
@@ -99,54 +95,49 @@ class Method:
     recorded: str = ""
     gradients: int = 1
     points: int = 5
-    keeps: bool = False
+
+    @property
+    def kind(self) -> type[Method]:
+        """The method's class."""
+        return METHODS[self.name]
 
 
 _SHORT = {"chains": 2, "warmup": 60, "draws": 40}
 _CHAINS = frozenset({"warmup_seconds", "sampling_seconds", "gradient_evaluations"})
-METHODS = (
-    Method(
+EXAMPLES = (
+    Example(
         "nuts",
-        ob.NutsSettings,
         _SHORT,
         engines=("numpyro", "stan", "nutpie"),
         several="chains",
         statistics=CHAINS | {"tree_depth"},
         attributes=_CHAINS | {"max_tree_depth"},
-        keeps=True,
     ),
-    Method(
+    Example(
         "hmc",
-        ob.HmcSettings,
         _SHORT,
         engines=("numpyro", "stan"),
         several="chains",
         statistics=CHAINS,
         attributes=_CHAINS,
-        keeps=True,
     ),
-    Method(
+    Example(
         "mclmc",
-        ob.MclmcSettings,
         {**_SHORT, "thin": 2},
         several="chains",
         statistics=(CHAINS - {"energy", "acceptance_rate"}) | {"length", "energy_variance"},
         attributes=_CHAINS | {"stein_identities", "blackjax"},
         gradients=2,
-        keeps=True,
     ),
-    Method(
-        "sample_modes",
-        ob.ModesSettings,
+    Example(
+        "modes",
         {**_SHORT, "starts": 4},
         statistics=CHAINS | {"tree_depth", "mode"},
         groups=frozenset({"modes"}),
-        recorded="modes",
         attributes=_CHAINS | {"max_tree_depth"},
     ),
-    Method(
+    Example(
         "advi",
-        ob.AdviSettings,
         {"iterations": 200, "draws": 40},
         engines=("numpyro", "stan"),
         groups=frozenset({"variational"}),
@@ -154,9 +145,8 @@ METHODS = (
         recorded="advi-meanfield",
         attributes=frozenset({"gradient_evaluations", "converged"}),
     ),
-    Method(
-        "symmetrised_vi",
-        ob.SymmetrisedSettings,
+    Example(
+        "symmetrised",
         {"fits": 2, "steps": 60, "evaluate_every": 20, "report_draws": 20, "draws": 40},
         several="fits",
         groups=frozenset({"variational"}),
@@ -164,38 +154,32 @@ METHODS = (
         fit=frozenset({"elbo", "iteration", "information", "loc", "scale"}),
         recorded="symmetrised-vi",
         points=2,
-        keeps=True,
     ),
-    Method(
+    Example(
         "ensemble",
-        ob.EnsembleSettings,
         {"members": 3, "epochs": 8, "batch_size": 4},
         several="members",
         axis="draw",
         statistics=frozenset({"lp"}),
         groups=frozenset({"training"}),
-        keeps=True,
     ),
-    Method(
+    Example(
         "laplace",
-        ob.LaplaceSettings,
         {"draws": 40},
         engines=("numpyro", "stan"),
         groups=frozenset({"variational"}),
         fit=frozenset({"loc", "scale_tril"}),
         attributes=frozenset({"converged"}),
     ),
-    Method(
+    Example(
         "optimize",
-        ob.OptimizeSettings,
         {"starts": 1},
         engines=("numpyro", "stan"),
         statistics=frozenset({"lp"}),
         attributes=frozenset({"converged"}),
     ),
-    Method(
+    Example(
         "pathfinder",
-        ob.PathfinderSettings,
         {"draws": 40},
         engines=("stan",),
         statistics=FIT | {"path"},
@@ -210,7 +194,7 @@ METHODS = (
 class Case:
     """A method on one of its engines."""
 
-    method: Method
+    method: Example
     engine: str
 
     def __str__(self) -> str:
@@ -218,20 +202,17 @@ class Case:
 
 
 def run(case: Case, *, target: Target | None = None, **arguments: Any) -> xr.DataTree:
-    """Call a method as users do; arguments with the names of its settings are settings."""
-    function = getattr(ob, case.method.name)
-    taken = inspect.signature(function).parameters
-    implied = "engine" not in taken and case.engine in case.method.engines
-    given: dict[str, Any] = {} if implied else {"engine": case.engine}
-    settings = {**case.method.settings}
-    for name, value in arguments.items():
-        (settings if name in case.method.kind.__dataclass_fields__ else given)[name] = value
-    return function(target or target_of(case), settings=case.method.kind(**settings), **given)
+    """Infer; arguments with the names of the method's fields are fields."""
+    fields = {
+        n: arguments.pop(n) for n in [*arguments] if n in case.method.kind.__dataclass_fields__
+    }
+    method = made(case.method, **fields)
+    return ob.infer(target or target_of(case), method, engine=case.engine, **arguments)
 
 
-def settings_of(method: Method, **values: Any) -> Any:
-    """Settings as users make them."""
-    return method.kind(**values)
+def made(example: Example, **fields: Any) -> Method:
+    """Make the method of an example, with other values of some fields."""
+    return example.kind(**{**example.settings, **fields})
 
 
 @cache
@@ -266,7 +247,7 @@ def target_of(case: Case) -> Target:
     return stan_mixture() if case.engine == "stan" else pair()
 
 
-CASES = [Case(method, engine) for method in METHODS for engine in method.engines]
+CASES = [Case(example, engine) for example in EXAMPLES for engine in example.engines]
 
 
 def parametrised(cases: list[Case]) -> pytest.MarkDecorator:
@@ -302,7 +283,7 @@ def posterior(case: Case) -> xr.DataTree:
     return run(case, seed=1)
 
 
-def draws_of(tree: xr.DataTree, method: Method) -> dict[str, np.ndarray]:
+def draws_of(tree: xr.DataTree, method: Example) -> dict[str, np.ndarray]:
     """Variables and statistics with the axis of chains, fits or members first."""
     out = {}
     for group in ("posterior", "sample_stats"):
@@ -383,7 +364,7 @@ def test_a_posterior_has_its_groups_statistics_and_attributes(case: Case, tmp_pa
     assert ("nutpie" in attributes) == (case.engine == "nutpie")
     if "variational" in tree.children:
         assert method.fit <= set(tree["variational"].data_vars)
-    assert json.loads(attributes["settings"]) == asdict(settings_of(method, **method.settings))
+    assert json.loads(attributes["settings"]) == made(method).recorded()
     assert attributes["wall_time"] > 0
     assert attributes["target"] == target_of(case).name
     if method.several == "chains":
@@ -492,7 +473,7 @@ def writes(monkeypatch: pytest.MonkeyPatch) -> Callable[[int | None], Callable[[
     return dies_after
 
 
-@parametrised([case for case in CASES if case.method.keeps and case.engine != "stan"])
+@parametrised([case for case in CASES if case.method.kind.resumes and case.engine != "stan"])
 def test_a_run_that_was_killed_ends_as_an_undisturbed_one(
     case: Case, tmp_path: Path, writes
 ) -> None:
@@ -512,9 +493,9 @@ def test_a_run_that_was_killed_ends_as_an_undisturbed_one(
 CHILD = """
 import sys, time
 sys.path.insert(0, {root!r})
-from onebasin.cli.console import prepare_jax
+from onebasin.base.processes.libraries import prepare_jax
 prepare_jax()
-from onebasin.inference import checkpoint
+from onebasin.inference.runs import checkpoint
 from onebasin.inference.mcmc import places
 from tests.inference.test_conformance import CASES, LONG, run
 places.SECONDS, write = 0.0, checkpoint.write
@@ -553,20 +534,29 @@ def faults_of(attempts: list[tuple[str, Callable[[], Any], type[Exception], str]
     return faults
 
 
-def test_an_unknown_setting_is_refused_with_those_that_there_are() -> None:
+def test_every_method_has_an_example_on_engines_that_it_has() -> None:
+    assert {example.name for example in EXAMPLES} == set(METHODS)
+    for example in EXAMPLES:
+        assert set(example.engines) <= set(engines_of(example.kind)), example.name
+
+
+def test_an_unknown_field_is_refused_with_those_that_there_are() -> None:
     attempts = []
-    for method in METHODS:
-        names = ", ".join(method.kind.__dataclass_fields__)
+    for example in EXAMPLES:
+        names = ", ".join(example.kind.__dataclass_fields__)
         words = f"has no field `nonsense`; it has {re.escape(names)}"
-        attempts.append((method.name, partial(settings_of, method, nonsense=1), TypeError, words))
+        attempts.append((example.name, partial(made, example, nonsense=1), TypeError, words))
+        words = f"`nonsense` is no argument of {example.name}; it takes {re.escape(names)}"
+        call = partial(ob.infer, network(), example.name, nonsense=1)
+        attempts.append((example.name, call, TypeError, words))
     assert faults_of(attempts) == []
 
 
 @pytest.mark.usefixtures("unchecked")
 def test_an_engine_that_a_method_does_not_have_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     attempts = []
-    for method in METHODS:
-        for engine in {*ENGINES, "pymc"} - set(method.engines):
+    for method in EXAMPLES:
+        for engine in {*ENGINES, "pymc"} - set(engines_of(method.kind)):
             case = Case(method, engine)
             call = partial(run, case, target=network())  # whose symmetry needs no check
             attempts.append((str(case), call, (TypeError, ValueError), "engine"))
@@ -575,7 +565,7 @@ def test_an_engine_that_a_method_does_not_have_is_refused(monkeypatch: pytest.Mo
 
 def test_an_engine_that_the_target_has_no_definition_for_is_refused() -> None:
     attempts = []
-    for method in METHODS:
+    for method in EXAMPLES:
         if {"numpyro", "stan"} <= set(method.engines):
             for engine, target, there in (
                 ("stan", pair(), "has no Stan program; use engine='numpyro'"),

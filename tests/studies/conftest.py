@@ -15,6 +15,7 @@ import xarray as xr
 from onebasin import inference
 from onebasin.cli.main import main
 from onebasin.inference import NutsSettings
+from onebasin.inference.contracts.method import Method
 from onebasin.inference.mcmc.gathered import Gathered
 from onebasin.inference.mcmc.places import KeptPlace, Standing
 from onebasin.inference.runs.posterior import build
@@ -160,11 +161,6 @@ def _draws(target: Any, shape: tuple[int, int], rng: np.random.Generator) -> dic
     if target.model.parametrisation.unit_norm:
         draws["W1"] /= np.linalg.norm(draws["W1"], axis=2, keepdims=True)
     return draws | {"sigma": 0.5 * np.exp(0.05 * rng.normal(size=shape))}
-
-
-STOOD_FOR = (
-    "nuts", "hmc", "mclmc", "sample_modes", "advi", "pathfinder", "laplace", "optimize",
-)  # fmt: skip
 
 
 @pytest.fixture
