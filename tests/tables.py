@@ -77,6 +77,19 @@ def _name(case: Any) -> str:
     return repr(case)[:200]
 
 
+def lines(text: str) -> list[tuple[str, tuple[str, ...]]]:
+    """Read a table of one case a line: what is typed, two blanks and a bar, and the words due in the answer.
+
+    Words are separated by ` ~ `; a line that begins with `# ` is a heading.
+    """
+    found = []
+    for line in text.strip().splitlines():
+        if line.strip() and not line.startswith("# "):
+            typed, _, says = line.partition("  |")
+            found.append((typed.strip(), tuple(w.strip() for w in says.split(" ~ ") if w.strip())))
+    return found
+
+
 def covering(axes: dict[str, Iterable[Any]], strength: int) -> list[dict[str, Any]]:
     """Choose few combinations in which all values of any `strength` axes meet: greedy, and always the same.
 

@@ -25,7 +25,9 @@ def test_every_case_that_fails_is_named_and_the_others_still_run():
                 pass
         assert value != 3
 
-    with pytest.raises(AssertionError, match=r"3 of 4 fail[\s\S]*two: Failed: even[\s\S]*three: [\s\S]*four: "):
+    with pytest.raises(
+        AssertionError, match=r"3 of 4 fail[\s\S]*two: Failed: even[\s\S]*three: [\s\S]*four: "
+    ):
         check()
     assert ran == [1, 2, 3, 4]
 
