@@ -19,7 +19,14 @@ EXAMPLES = {
 
 # Many seconds each, most of them of compilers: with the slow tests.
 LONG = (
-    *("calibrate", "compare_with_reference", "laplace", "mixture_gap", "optimize", "plot_calibration"),
+    *(
+        "calibrate",
+        "compare_with_reference",
+        "laplace",
+        "mixture_gap",
+        "optimize",
+        "plot_calibration",
+    ),
     *("plot_elbo", "summarise_predictions", "symmetrised_vi"),
 )
 
