@@ -100,3 +100,16 @@ def _own(name: str, value: Any, number: int, stack: ExitStack) -> Any:
     if name in ("capsys", "capfd"):
         value.readouterr()
     return copy.deepcopy(value) if isinstance(value, COPIED) else value
+
+
+def lines(text: str) -> list[tuple[str, tuple[str, ...]]]:
+    """Read a table of one case a line: what is typed, two blanks and a bar, and the words due in the answer.
+
+    Words are separated by ` ~ `; a line that begins with `# ` is a heading.
+    """
+    found = []
+    for line in text.strip().splitlines():
+        if line.strip() and not line.startswith("# "):
+            typed, _, says = line.partition("  |")
+            found.append((typed.strip(), tuple(w.strip() for w in says.split(" ~ ") if w.strip())))
+    return found

@@ -20,6 +20,8 @@ from typing import Any
 from onebasin.base.errors import OnebasinError
 from onebasin.cli.main import main
 
+from ..each import lines
+
 DONE, REFUSED, MISUSED = 0, 1, 2
 
 File = str | bytes | Path | Callable[[Path], object]
@@ -91,19 +93,6 @@ class Call:
     id: str
     call: Callable[[], object]
     says: tuple[str, ...] = ()
-
-
-def lines(text: str) -> list[tuple[str, tuple[str, ...]]]:
-    """Read a table of one case a line: what is typed, two blanks and a bar, and the words due in the answer.
-
-    Words are separated by ` ~ `; a line that begins with `# ` is a heading.
-    """
-    found = []
-    for line in text.strip().splitlines():
-        if line.strip() and not line.startswith("# "):
-            typed, _, says = line.partition("  |")
-            found.append((typed.strip(), tuple(w.strip() for w in says.split(" ~ ") if w.strip())))
-    return found
 
 
 def commands(text: str, prefix: str = "", **more: Any) -> list[Case]:

@@ -16,8 +16,9 @@ import xarray as xr
 
 import onebasin as ob
 
+from ..each import lines
 from . import files as f
-from .cases import Call, lines
+from .cases import Call
 
 LABELS = (ob.Exchangeable({"mu": 0, "sigma": 0}),)
 SHORT = ob.NutsSettings(chains=1, warmup=5, draws=5)

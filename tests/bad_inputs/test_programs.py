@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from ..each import lines
 from . import files as f
-from .cases import Case, commands, lines
+from .cases import Case, commands
 
 PROGRAMS = Path(__file__).parents[1] / "stan" / "programs"
 GAUSS = (PROGRAMS / "gauss.stan").read_text()

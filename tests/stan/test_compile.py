@@ -160,7 +160,7 @@ def test_the_cache_may_lie_in_a_folder_of_any_name(folder, pretended, tmp_path, 
 @each("name", ["with blanks", "a;touch pwned", "$(touch pwned)", "a,b", "a'b", "a:b"])
 def test_a_home_whose_path_make_cannot_take_is_refused(name, pretended, tmp_path, monkeypatch):
     odd = tmp_path / name
-    pretended.rename(odd)
+    shutil.copytree(pretended, odd, symlinks=True)
     monkeypatch.setenv("CMDSTAN", str(odd))
     with pytest.raises(CmdStanNotFound, match="in its path, with which make cannot compile"):
         compile_program(write(tmp_path / "coin.stan"))

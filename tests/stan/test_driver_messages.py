@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ..each import each
+from ..each import each, lines
 from .driver_runs import DATA
 
 pytestmark = pytest.mark.stan
@@ -45,100 +45,71 @@ def call(program, folder: Path, arguments: str, **environment: str):
     )
 
 
-def refused(program, folder: Path, arguments: str, message: str):
-    """Run what must fail with a message; returns what ended."""
+def refused(program, folder: Path, arguments: str, *messages: str):
+    """Run what must fail with messages, as regular expressions; returns what ended."""
     done = call(program, folder, arguments)
     assert done.returncode == 1
-    assert re.search(message, done.stderr), done.stderr
+    for message in messages:
+        assert re.search(message, done.stderr), done.stderr
     return done
 
 
-@each(
-    ("arguments", "message"),
-    [
-        ("data file=good.json", rf"A method must be specified!\n{UNPARSED}"),
-        (
-            "sample num_samples=-1",
-            rf'-1 is not a valid value for "num_samples"\n  Valid values: .+\n{UNPARSED}',
-        ),
-        ("sample num_samples=many", 'many is not a valid value for "num_samples"'),
-        ("sample adapt delta=1", '1 is not a valid value for "delta"'),
-        ("sample save_warmup=yes", 'yes is not a valid value for "save_warmup"'),
-        ("sample save_warmup=yes", r"Valid values: \[0, 1, false, true\]"),
-        (
-            "method=guess",
-            r'guess is not a valid value for "method"\n  Valid values: sample, optimize, '
-            "variational, diagnose, generate_quantities, pathfinder, log_prob, laplace\n"
-            "A method must be specified!",
-        ),
-        ("sample algorithm=hmc engine=euler", "Valid values: static, nuts"),
-        ("output file=results/", "A method must be specified!"),
-        ("sample num_threads=2", '2 is not a valid value for "num_threads"'),
-        ("sample nonsense=1", rf"nonsense=1 is either mistyped or misplaced.\n{UNPARSED}"),
-        (
-            "sample seed=1",
-            r"seed=1 is either mistyped or misplaced\.\n"
-            r"Perhaps you meant one of the following valid configurations\?\n  random seed=<",
-        ),
-        ("sample id=1 id=2", "id=2 is either mistyped or misplaced."),
-        ("sample sample", "sample is either mistyped or misplaced."),
-    ],
-)
-def test_arguments_that_cannot_be_read(bernoulli, folder, arguments, message):
-    done = refused(bernoulli, folder, arguments, message)
+UNREAD = r"""
+data file=good.json                             | A method must be specified!\n
+sample num_samples=-1                           | -1 is not a valid value for "num_samples"\n  Valid values: .+\n
+sample num_samples=many                         | many is not a valid value for "num_samples"
+sample adapt delta=1                            | 1 is not a valid value for "delta"
+sample save_warmup=yes                          | yes is not a valid value for "save_warmup"
+sample save_warmup=yes                          | Valid values: \[0, 1, false, true\]
+method=guess                                    | guess is not a valid value for "method"\n
+method=guess  | Valid values: sample, optimize, variational, diagnose, generate_quantities, pathfinder, log_prob
+method=guess                                    | laplace\nA method must be specified!
+sample algorithm=hmc engine=euler               | Valid values: static, nuts
+output file=results/                            | A method must be specified!
+sample num_threads=2                            | 2 is not a valid value for "num_threads"
+sample nonsense=1                               | nonsense=1 is either mistyped or misplaced.\n
+sample seed=1                                   | seed=1 is either mistyped or misplaced\.\nPerhaps you meant one
+sample seed=1                                   | of the following valid configurations\?\n  random seed=<
+sample id=1 id=2                                | id=2 is either mistyped or misplaced.
+sample sample                                   | sample is either mistyped or misplaced.
+"""
+
+
+@each(("arguments", "messages"), lines(UNREAD))
+def test_arguments_that_cannot_be_read(bernoulli, folder, arguments, messages):
+    done = refused(bernoulli, folder, arguments, *messages)
     assert done.stderr.endswith(UNPARSED + "\n")
 
 
-@each(
-    ("arguments", "message"),
-    [
-        ("sample data file=none.json", 'Can\'t open specified file, "none.json"\n'),
-        ("sample data file=malformed.json", "Missing a comma or '}'"),
-        ("sample data file=lacking.json", "Exception: variable does not exist; .* name=N;"),
-        ("sample data file=bounds.json", "Exception: .*N is -1, but must be greater than"),
-        ("sample data file=good.json init=none.json", "Can't open specified file"),
-        ("sample data file=good.json init=theta.json", "Initialization failed"),
-        (
-            "sample num_warmup=0 data file=good.json",
-            r"\(num_warmup\) must be greater than zero if adaptation is enabled",
-        ),
-        ("sample adapt engaged=0 save_metric=1 data file=good.json", "only be enabled when"),
-        (
-            "sample num_chains=2 algorithm=hmc engine=static data file=good.json",
-            "Argument 'num_chains' is unavailable for the 'static' HMC engine.",
-        ),
-        (
-            "sample algorithm=hmc metric_file=metric.json data file=good.json",
-            "(?s)Cannot get inverse Euclidean metric from input file.*Initialization failure",
-        ),
-        (
-            "sample algorithm=hmc metric_file=negative.json data file=good.json",
-            "(?s)not positive definite.*Initialization failure",
-        ),
-        (
-            "sample num_chains=2 init=inits.json data file=good.json",
-            'Searching for  "inits_1.json"',
-        ),
-        ("sample data file=good.json output file=no/such/place.csv", "Error: cannot write output"),
-        ("sample output file=results/", "Ill-formed output filename results/"),
-        ("log_prob data file=good.json", "exactly one of unconstrained_params"),
-        ("log_prob constrained_params=other.csv data file=good.json", "Mismatch between model"),
-        (
-            "log_prob constrained_params=theta.json data file=good.json",
-            "(?s)Exception.*Bad or missing parameter values, cannot unconstrain.",
-        ),
-        (
-            "log_prob constrained_params=other.csv data file=good.json output file=other.csv",
-            "Filename conflict",
-        ),
-        ("laplace data file=good.json", "Missing mode argument"),
-        ("laplace mode=not_a_mode.csv data file=good.json", "not output from Stan optimization"),
-        ("generate_quantities data file=good.json", "Missing fitted_params argument"),
-        ("generate_quantities fitted_params=x.txt data file=good.json", "must be a CSV file"),
-    ],
-)
-def test_runs_that_cannot_succeed(bernoulli, folder, arguments, message):
-    refused(bernoulli, folder, arguments, message)
+FAILING = r"""
+sample data file=none.json                        | Can't open specified file, "none.json"\n
+sample data file=malformed.json                   | Missing a comma or '}'
+sample data file=lacking.json                     | Exception: variable does not exist; .* name=N;
+sample data file=bounds.json                      | Exception: .*N is -1, but must be greater than
+sample GOOD init=none.json                        | Can't open specified file
+sample GOOD init=theta.json                       | Initialization failed
+sample num_warmup=0 GOOD                          | \(num_warmup\) must be greater than zero if adaptation is enabled
+sample adapt engaged=0 save_metric=1 GOOD         | only be enabled when
+sample num_chains=2 algorithm=hmc engine=static GOOD  | Argument 'num_chains' is unavailable for the 'static' HMC
+sample algorithm=hmc metric_file=metric.json GOOD  | (?s)get inverse Euclidean metric from.*Initialization failure
+sample algorithm=hmc metric_file=negative.json GOOD  | (?s)not positive definite.*Initialization failure
+sample num_chains=2 init=inits.json GOOD          | Searching for  "inits_1.json"
+sample GOOD output file=no/such/place.csv         | Error: cannot write output
+sample output file=results/                       | Ill-formed output filename results/
+log_prob GOOD                                     | exactly one of unconstrained_params
+log_prob constrained_params=other.csv GOOD        | Mismatch between model
+log_prob constrained_params=theta.json GOOD  | (?s)Exception.*Bad or missing parameter values, cannot unconstrain.
+log_prob constrained_params=other.csv GOOD output file=other.csv  | Filename conflict
+laplace GOOD                                      | Missing mode argument
+laplace mode=not_a_mode.csv GOOD                  | not output from Stan optimization
+generate_quantities GOOD                          | Missing fitted_params argument
+generate_quantities fitted_params=x.txt GOOD      | must be a CSV file
+"""
+
+
+@each(("arguments", "messages"), lines(FAILING))
+def test_runs_that_cannot_succeed(bernoulli, folder, arguments, messages):
+    refused(bernoulli, folder, arguments.replace("GOOD", "data file=good.json"), *messages)
 
 
 def test_initial_values_that_all_fail(compiled, folder):
