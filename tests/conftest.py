@@ -41,11 +41,10 @@ HEAVY = (
     "notebooks/test_notebooks.py",
     "docs/test_blocks.py",
     "stan/test_parity.py",
-    "inference/variational/test_method.py",
+    "inference/test_conformance.py",
     "stan/test_known_programs.py",
     "studies/test_compact_representation.py",
     "studies/permutation_invariant_vi/test_study.py",
-    "inference/training/test_train.py",
     "test_readme.py",
     "studies/test_boston.py",
 )
