@@ -47,9 +47,8 @@ HEAVY = (
     "notebooks/test_notebooks.py",
     "docs/test_blocks.py",
     "stan/test_parity.py",
-    "inference/variational/test_method.py",
+    "inference/test_conformance.py",
     "stan/test_known_programs.py",
-    "inference/training/test_train.py",
     "studies/problems/test_problems.py",
     "studies/test_conformance.py",
 )
