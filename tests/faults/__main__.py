@@ -27,7 +27,7 @@ def main(words: list[str] | None = None) -> int:
     chosen = _chosen(args.only)
     if not chosen:
         parser.error(f"`--only` names no fault: {' '.join(args.only)}")
-    say = partial(print, flush=True)  # noqa: T203, T201
+    say = partial(print, flush=True)
     try:
         outcomes = run(chosen, workers=args.workers, say=say, kept=None if args.again else KEPT)
     except FailsWithoutFault as error:

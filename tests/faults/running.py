@@ -33,9 +33,13 @@ class Kept:
     def __init__(self, path: Path | None) -> None:
         self._path = path
         self._lock = threading.Lock()
-        self._found: dict[str, dict[str, object]] = {}
-        if path is not None and path.exists():
-            self._found = json.loads(path.read_text(encoding="utf-8"))
+        self._found = self._read()
+
+    def _read(self) -> dict[str, dict[str, object]]:
+        if self._path is None or not self._path.exists():
+            return {}
+        found: dict[str, dict[str, object]] = json.loads(self._path.read_text(encoding="utf-8"))
+        return found
 
     def of(self, fault: Fault) -> Outcome | None:
         """Return the outcome that is kept, of a fault that was caught: others are tried again."""
@@ -47,6 +51,7 @@ class Kept:
         if self._path is None or outcome.result != "caught":
             return
         with self._lock:
+            self._found |= self._read()  # another run may have written meanwhile
             self._found[key_of(fault)] = asdict(outcome)
             self._path.parent.mkdir(parents=True, exist_ok=True)
             part = self._path.with_suffix(".part")
