@@ -90,7 +90,7 @@ def _pairs(values: Values) -> Iterator[tuple[Funnel, Float[np.ndarray, " all"]]]
             if vector == variable:
                 continue
             r = float(np.corrcoef(ranks, spread)[0, 1])
-            large = r < 0 and scale.min() > 0
+            large = r < 0 and bool(scale.min() > 0)
             if abs(r) > GOES_WITH and (r > 0 or large):
                 yield (
                     Funnel(name, variable, vector, abs(r), large),

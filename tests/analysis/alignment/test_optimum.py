@@ -149,3 +149,12 @@ def test_certified_assignments_equal_solved_ones(rng):
 def test_equal_costs_keep_the_present_assignment(rng):
     start = rng.permuted(np.tile(np.arange(4), (20, 1)), axis=1)
     np.testing.assert_array_equal(assign(np.ones((20, 4, 4)), start), start)
+
+
+def test_more_elements_than_are_tried_at_once_are_all_tried(rng):
+    symmetry, shapes = (Exchangeable({"A": (0, 1)}),), {"A": (6, 6)}
+    planted = plant(symmetry, shapes, rng, noise=0.1, lead=(1, 12))
+    found = align(planted.seen, symmetry, reference="draw", scales=planted.scales)
+    values = {n: v.values for n, v in planted.seen.items()}
+    best = optimum(planted.group, values, found.reference)
+    np.testing.assert_allclose(found.distance_after, best, rtol=1e-10, atol=1e-10)

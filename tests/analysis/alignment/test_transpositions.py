@@ -44,6 +44,7 @@ def test_count_is_the_shortest_product(size):
 def test_long_cycles_and_the_identity(size, rng):
     around = np.roll(np.arange(size), 1)
     assert count_transpositions(around) == size - 1
+    assert count_transpositions(np.argsort(around)) == size - 1
     assert count_transpositions(np.arange(size)) == 0
     relabel = rng.permutation(size)
     conjugate = relabel[around][np.argsort(relabel)]

@@ -51,3 +51,16 @@ def test_a_posterior_with_these_names_stays_what_it_is(labelled):
 def test_other_shapes_are_left_to_the_comparison(make_mcmc, labelled):
     wide = make_mcmc({"mu": np.zeros((2, 9, 3))})
     assert labelled_as(as_view(wide), as_view(labelled()), ("mu",)).tree is wide
+
+
+def test_three_labels_in_turn_are_found_by_name(make_mcmc):
+    values = np.broadcast_to(np.array([1.0, 2.0, 3.0]), (2, 50, 3))
+
+    def make(labels):
+        tree = make_mcmc({"mu": values})
+        held = tree["posterior"].to_dataset().assign_coords(mu_dim_0=list(labels))
+        tree["posterior"] = type(tree)(held)
+        return as_view(tree)
+
+    moved = labelled_as(make("cab"), make("abc"), ("mu",))
+    np.testing.assert_array_equal(moved.values("mu")[0, 0], [2.0, 3.0, 1.0])

@@ -110,3 +110,11 @@ def test_what_cannot_be_computed_agrees_with_nothing(make_mcmc, rng, monkeypatch
 def test_equal_constants_alone_are_no_agreement(make_mcmc):
     still = make_mcmc({"mu": np.ones(SHAPE)})
     assert compare_moments(still, still).verdict == "undecided"
+
+
+def test_compare_moments_needs_enough_effective_draws_of_both(make_mcmc, rng):
+    long, short = (make_mcmc({"mu": rng.normal(size=(4, draws, 3))}) for draws in (1000, 20))
+    for a, b in ((long, short), (short, long)):
+        comparison = compare_moments(a, b, rhat_max=1.5)
+        assert comparison.gated == ("mu[0]", "mu[1]", "mu[2]")
+        assert (comparison.table["ess"] < 200).all()

@@ -165,6 +165,7 @@ def test_equal_modes_are_what_is_still_to_be_divided_out(rng, symmetry, attribut
         (MIXTURE, {"mu": (3,), "sigma": (3,)}),
         ((Exchangeable({"A": (0, 1), "mu": 0}),), {"A": (3, 3), "mu": (3,)}),
         ((Exchangeable({"L": 1, "s": 0}, flips=("L",)),), {"L": (4, 2), "s": (2,)}),
+        ((Exchangeable({"L": 1, "f": 0}, flips=True),), {"L": (4, 2), "f": (2,)}),
         ((Exchangeable({"mu": 0}, complements=("theta",)),), {"mu": (2,), "theta": ()}),
         ((Complement("theta"),), {"theta": ()}),
         ((Flip(("theta", "a", "b")),), {"theta": (6,), "a": (2, 3), "b": ()}),

@@ -1,14 +1,20 @@
 """May it be used? Posteriors of known answers, what is said of them, and what is never passed without evidence."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 
+from onebasin.analysis.diagnostics.causes.funnel import find_funnel
+from onebasin.analysis.diagnostics.causes.short import times_as_many
 from onebasin.analysis.diagnostics.diagnose import diagnose
+from onebasin.analysis.diagnostics.facts import gather
+from onebasin.analysis.diagnostics.measure import measure
 from onebasin.analysis.diagnostics.sentences import listed
 from onebasin.models import BayesianNetwork, Network
 from onebasin.models.symmetry.blocks import Exchangeable, to_json
 from onebasin.models.symmetry.group import Group
+from onebasin.posteriors.view import as_view
 
 from ...each import each
 
@@ -291,3 +297,35 @@ def test_bad_entries_of_a_variable_whose_name_has_brackets_are_counted(make_mcmc
     found = diagnose(make_mcmc(regression(rng) | {"z[1]": labels}))
     (said,) = (s for s in found.judgement.left_out if "z[1]" in s)
     assert said.endswith("R-hat is above 1.05 for 1 of their 1 entries.")
+
+
+def test_a_precision_has_its_neck_where_it_is_large(rng):
+    log_precision = rng.normal(size=SHAPE)
+    theta = rng.normal(size=(*SHAPE, 9)) * np.exp(-log_precision / 2)[..., None]
+    diverging = log_precision > np.quantile(log_precision, 0.97)
+    found = find_funnel({"precision": np.exp(log_precision), "theta": theta}, diverging)
+    assert (found.scale, found.vector, found.large) == ("precision", "theta", True)
+    assert found.rank < 0.05
+    assert found.there == found.divergences == diverging.sum()
+
+
+def test_a_tenth_of_the_draws_diverging_forbids_use(make_mcmc, rng):
+    diverging = rng.uniform(size=SHAPE) < 0.1
+    found = diagnose(make_mcmc(regression(rng), stats={"diverging": diverging}))
+    assert found.judgement.answer == "unusable"
+
+
+def test_divergences_are_those_of_the_draws_that_are_looked_at(make_mcmc, rng):
+    diverging = rng.uniform(size=SHAPE) < 0.1
+    view = as_view(make_mcmc(regression(rng), stats={"diverging": diverging}))
+    whole = gather(view, measure(view), None)
+    half = replace(whole, values={name: v[:, ::2] for name, v in whole.values.items()})
+    np.testing.assert_array_equal(half.diverging, diverging[:, ::2])
+
+
+@pytest.mark.parametrize(
+    ("ess", "rhat", "times"),
+    [(400.0, 1.05, 5), (100.0, 1.01, 4), (100.0, 1.05, 5), (500.0, 1.0, 2)],
+)
+def test_draws_that_are_lacking_follow_from_what_lacks_most(ess, rhat, times):
+    assert times_as_many(ess, 400.0, rhat, 1.01) == times

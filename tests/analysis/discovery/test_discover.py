@@ -4,8 +4,12 @@ import numpy as np
 import pytest
 
 from onebasin.analysis.discovery import discover
+from onebasin.analysis.discovery.gain import gain_of
+from onebasin.analysis.discovery.move import split_rhat
+from onebasin.analysis.discovery.sorting import best_sorting
 from onebasin.models.symmetry.group import Group
 from onebasin.models.symmetry.words import read
+from onebasin.truth.checker import estimators
 
 from ...each import each
 from .families import (
@@ -146,3 +150,19 @@ def test_known_r_hat_is_not_computed_again():
     known = {n: rhat(v.reshape(*LEAD, -1)) for n, v in values.items()}
     discover(values, counting, known=known)
     assert asked == []
+
+
+def test_split_rhat_sees_chains_that_drift_alike(rng):
+    values = rng.normal(size=(4, 400, 1)) + np.linspace(-2, 2, 400)[:, None]
+    (found,) = split_rhat(values)
+    assert found == pytest.approx(estimators.plain_rhat(estimators.halves(values[..., 0])))
+    assert found > 1.2
+
+
+def test_nothing_is_gained_where_nothing_switches(rng):
+    features = 10 * np.arange(3)[:, None] + rng.normal(size=(500, 3, 2))
+    features = features - features.mean(axis=(0, 1))
+    signed = np.zeros(2, bool)
+    found = gain_of(features, signed, rng, best_sorting(features, signed, rng))
+    assert found.gain == pytest.approx(1.0, abs=1e-9)
+    assert found.switching < 0.1

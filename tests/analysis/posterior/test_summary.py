@@ -6,6 +6,7 @@ from scipy.signal import lfilter
 
 from onebasin.analysis.summaries.summary import is_constant, rhat_of, summary
 from onebasin.posteriors.draws import Draws
+from onebasin.truth.checker import estimators
 
 from ...each import each
 
@@ -120,3 +121,11 @@ def test_summary_of_what_is_not_finite_is_nan_and_leaves_its_neighbours_alone(rn
     table = summary(Draws(("a", "b"), values))
     assert table.loc["b"].isna().all()
     np.testing.assert_array_equal(table.loc["a"], alone)
+
+
+def test_summary_has_the_least_ess_of_the_two_tails(rng):
+    """A slow scale: places of draws are independent, and how far out they lie is not."""
+    values = rng.normal(size=(CHAINS, DRAWS)) * np.exp(_autoregressive(rng, 0.98))
+    row = _table(values)
+    assert row["ess_tail"] == pytest.approx(estimators.tail_ess(values), rel=1e-6)
+    assert row["ess_tail"] < row["ess_bulk"] / 3

@@ -219,3 +219,11 @@ def test_a_block_that_either_check_resolves_is_resolved():
         Evidence(draws=8, unresolved=("nu",)),
     )
     assert start.joined(draws).unresolved == ("nu",)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_symmetry_that_one_of_two_runs_refutes_is_refuted(order):
+    sound, refuted = (Evidence(draws=8), Evidence(draws=8, refuted="it changes by 3 nats"))[::order]
+    joined = sound.joined(refuted)
+    assert not joined.holds
+    assert (joined.refuted, joined.draws) == ("it changes by 3 nats", 16)

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from onebasin.inference import AdviSettings, SymmetrisedSettings
 from onebasin.inference.density.network import density_of
 from onebasin.inference.training.batches import Batches
 from onebasin.inference.variational.elbo import Objective, applies_locally
 from onebasin.inference.variational.families.mean_field import MeanField
 from onebasin.inference.variational.families.table import family_of
 from onebasin.inference.variational.layout import layout_of
+from onebasin.inference.variational.numpyro import PlainElbo
+from onebasin.inference.variational.symmetrised_elbo import SymmetrisedElbo
+from onebasin.inference.variational.term import Information
 from onebasin.models import BayesianNetwork, Gaussian, Network, NetworkTarget, Parametrisation
 
 from ...each import each
@@ -168,6 +174,34 @@ def test_batches_weighted_up_give_the_likelihood_of_all() -> None:
     parts = [objective.likelihood(p, jax.random.key(0), draws, (x[r], y[r])) for r in rows]
     whole = objective.likelihood(p, jax.random.key(0), draws, None)
     np.testing.assert_allclose(batches.weight * jnp.mean(jnp.stack(parts), 0), whole, rtol=1e-10)
+
+
+def plain(size: int | None) -> PlainElbo:
+    objective, _ = made(classification(24), local=False)
+    return PlainElbo(objective, AdviSettings(batch_size=size), jax.random.key(0))
+
+
+def symmetrised(size: int | None) -> SymmetrisedElbo:
+    layout, settings = layout_of(classification(24)), SymmetrisedSettings(batch_size=size)
+    objective = Objective(layout.density, MeanField(layout.density.size), local=False)
+    information = Information(layout, objective.family, "exact", settings)
+    return SymmetrisedElbo(objective, information, settings, seed=0)
+
+
+@pytest.mark.parametrize("trainer", [plain, symmetrised])
+def test_losses_of_an_epochs_batches_average_to_the_loss_of_all_data(
+    trainer: Callable[[int | None], PlainElbo | SymmetrisedElbo],
+) -> None:
+    objective, p = made(classification(24), local=False)
+    (x, y), key = objective.density.data, jax.random.key(2)
+    by_rows = trainer is plain
+    everything = None if by_rows else (x, y)
+    whole = trainer(None).loss(p, jnp.asarray(0), (key, everything))
+    rows = Batches(24, 6).epoch(jax.random.key(0), 0)
+    parts = [
+        trainer(6).loss(p, jnp.asarray(0), (key, r if by_rows else (x[r], y[r]))) for r in rows
+    ]
+    np.testing.assert_allclose(np.mean(parts), whole, rtol=1e-10)
 
 
 def test_applies_locally_where_weights_are_normal() -> None:

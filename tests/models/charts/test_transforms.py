@@ -274,3 +274,12 @@ def test_derivatives_are_those_of_finite_differences(rng, name, scale):
         return jnp.sum(weight * chart(x)) + chart.log_abs_det_jacobian(x, chart(x))
 
     check_grads(weighed, (x,), order=2, rtol=1e-4, atol=1e-4)
+
+
+def test_density_of_the_redundant_radius_is_normalised():
+    # A column of two rows has no latitudes: over the plane the density integrates to the length of the circle.
+    chart, radius = SeamlessGivensTransform(), np.linspace(1e-6, 4.0, 20_001)
+    x = jnp.stack([radius, np.zeros_like(radius)], axis=1)[:, :, None]
+    on_plane = np.exp(chart.log_abs_det_jacobian(x, chart(x)))
+    total = np.trapezoid(2 * np.pi * radius * on_plane, radius)
+    assert total == pytest.approx(2 * np.pi, rel=1e-8)

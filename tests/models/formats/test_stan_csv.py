@@ -9,6 +9,7 @@ import pytest
 from onebasin.base.errors import PosteriorFileError
 from onebasin.inference.runs.posterior import open_posterior
 from onebasin.posteriors import csv_blocks
+from onebasin.posteriors.stan_header import Header
 
 from ...each import each
 from . import chains
@@ -239,3 +240,8 @@ def test_a_disk_without_room_is_named_before_anything_is_read(tmp_path, monkeypa
     free = type("Usage", (), {"free": 100})
     monkeypatch.setattr("shutil.disk_usage", lambda folder: free)
     assert "more than the 100 bytes that are free" in refusal(*paths)
+
+
+def test_every_third_of_ten_draws_are_four():
+    header = Header(("method = sample", "num_samples = 10", "thin = 3"))
+    assert header.saved_draws == 4

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 import xarray
 
-from onebasin.models import BayesianNetwork, Network, predict
+from onebasin.models import BayesianNetwork, Categorical, Gaussian, Network, predict
+from onebasin.posteriors.network_groups import network_groups
 
 from ...each import each
 
@@ -59,3 +60,16 @@ def test_prediction_refuses(draws, change, options, message):
     draws = {n: v for n, v in {**draws, **change}.items() if v is not None}
     with pytest.raises(ValueError, match=message):
         predict(MODEL, draws, **{"x": X, **options})
+
+
+@pytest.mark.parametrize("likelihood", [Gaussian(noise_sd=0.5), Categorical()])
+def test_the_seed_decides_what_is_drawn_from_the_predictive(draws, likelihood):
+    model = BayesianNetwork(MODEL.network, likelihood)
+    y = np.zeros(6, np.int64) if model.is_classifier else np.zeros((6, 2))
+
+    def drawn(seed):
+        groups = network_groups(model, draws, X, y, seed=seed, limit_mb=1.0)
+        return np.asarray(groups["posterior_predictive"].values["y"])
+
+    np.testing.assert_array_equal(drawn(1), drawn(1))
+    assert (drawn(1) != drawn(2)).any()

@@ -1,7 +1,11 @@
 """Writing where it fails, in a process that allows files of 64 KiB: one error, no traceback, no crash."""
 
+import errno
+import os
 import subprocess
 import sys
+
+from onebasin.base.files.sink import Sink
 
 from ...each import each
 
@@ -46,3 +50,18 @@ def test_a_full_disk_is_one_error_that_names_the_file(tmp_path, kind):
     )
     assert [entry.name for entry in tmp_path.iterdir()] == ["out"]
     assert path.read_text() == "old"
+
+
+def test_the_first_error_of_a_write_is_raised_at_the_end(tmp_path, monkeypatch):
+    sink = Sink(tmp_path / "out")
+    sink.write(b"begins well")
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "pwrite", full)
+        sink.write(b"is lost")
+    sink.write(b"goes on")
+    with pytest.raises(OSError, match="No space left"):
+        sink.close()

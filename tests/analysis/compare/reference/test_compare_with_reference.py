@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from scipy.stats import norm
 
 from onebasin.analysis.alignment import align
 from onebasin.analysis.alignment.target import Target
@@ -299,3 +300,17 @@ def test_tables_of_a_report_show_the_worst_first(known, make_mcmc, rng):
     assert len(table.rows) == 3
     assert table.rows[0][5].flag == "bad"
     assert isinstance(found.table, pd.DataFrame)
+
+
+def test_the_bound_is_two_sided_and_counts_the_tests(rng):
+    found = held(truth_of(rng), run_of(rng))
+    assert found.number == 24
+    assert found.bound == pytest.approx(norm.isf(FALSE_ALARM / 2 / 2 / 24))
+
+
+@pytest.mark.parametrize("which", ["ess_bulk", "ess_tail"])
+def test_both_effective_sizes_have_to_be_large_enough(rng, which):
+    known, run = truth_of(rng), run_of(rng)
+    run.loc["mu[2]", which] = 399.0
+    passed = differences(known, run, chains=4)["passed"]
+    assert list(passed.index[~passed]) == ["mu[2]"]
