@@ -35,7 +35,7 @@ def sample(
     method: Annotated[
         str,
         typer.Option(
-            help=f"{', '.join(methods())}; --method NAME --help shows its options.",
+            help=f"{', '.join(methods())}. Help shows the options of NUTS; add --method NAME for another's.",
             autocompletion=methods,
         ),
     ] = "nuts",
@@ -131,7 +131,7 @@ def sample_with_settings(words: Sequence[str]) -> Callable[..., None]:
     Parameters
     ----------
     words : sequence of str
-        What was typed: help on one method shows the options of that one.
+        What was typed: help shows the options of the method that is named, or of NUTS.
     """
     from .method_settings import OFFERED, has_use
 
@@ -144,5 +144,5 @@ def _shown[T](words: Sequence[str], offered: Mapping[str, T]) -> Mapping[str, T]
 
     asked = next((after for word, after in pairwise([*words, ""]) if word == "--method"), "")
     asked = next((w.partition("=")[2] for w in words if w.startswith("--method=")), asked)
-    name = WORDS[asked][0] if asked in WORDS else ""
+    name = WORDS[asked or "nuts"][0] if asked in ("", *WORDS) else ""
     return {name: offered[name]} if "--help" in words and name in offered else offered

@@ -95,12 +95,8 @@ def test_every_option_changes_the_settings(sample, sampler, words, settings):
     assert sampler.last["method"].removeprefix("advi-") in (method, "fullrank")
 
 
-def test_options_are_the_fields_of_settings(onebasin):
-    """One word for one thing: every field that programs and models have a use for, and nothing else."""
-    shown = set(re.findall(r"--([a-z-]+)", onebasin("sample", "--help").out))
-    of_use = {f.name for s in OFFERED.values() for f in fields(s) if f.name not in s.networks_alone}
-    expected = {name.replace("_", "-") for name in of_use}
-    rest = [
+COMMON = {
+    *(
         "method",
         "engine",
         "seed",
@@ -110,28 +106,37 @@ def test_options_are_the_fields_of_settings(onebasin):
         "no-symmetry",
         "force",
         "json",
+    ),
+    *(
         "progress",
         "no-progress",
-        "no-jacobian",
-        "no-adjusted",
         "help",
-        "init",
         "log-likelihood",
         "predictive",
         "observed",
         "predictive-mb",
-    ]
-    assert shown == expected | set(rest)
+    ),
+}
+
+
+@each("name", OFFERED)
+def test_help_on_a_method_shows_the_fields_that_programs_have_a_use_for(onebasin, name):
+    """One word for one thing, and nothing else."""
+    method = OFFERED[name]
+    own = {f.name.replace("_", "-") for f in fields(method) if f.name not in method.networks_alone}
+    shown = set(re.findall(r"--([a-z-]+)", onebasin("sample", "--method", name, "--help").out))
+    assert shown - {"no-jacobian", "no-adjusted"} == own | COMMON
+
+
+def test_help_shows_the_options_of_nuts_where_no_method_is_named(onebasin):
+    help_of = [onebasin("sample", *words, "--help").out for words in ((), ("--method=nuts",))]
+    assert help_of[0] == help_of[1]
+
+
+def test_options_for_networks_are_none_of_sample(onebasin):
     for name in ("batch_size", "local_reparametrisation", "trace_parameters"):
         answer = onebasin("sample", "a.stan", "--out", "b.nc", f"--{name.replace('_', '-')}", "1")
         assert "No such option" in answer.err
-
-
-@pytest.mark.parametrize("words", [("--method", "hmc"), ("--method=hmc",)])
-def test_help_on_a_method_shows_its_options_alone(onebasin, words):
-    shown = set(re.findall(r"--([a-z-]+)", onebasin("sample", *words, "--help").out))
-    assert {"trajectory-length", "chains", "seed", "method"} <= shown
-    assert not {"max-tree-depth", "family", "paths"} & shown
 
 
 def test_an_optimum_is_shown_and_not_judged(sample, sampler):
