@@ -41,7 +41,7 @@ def model():
 
 target = ob.Target("normal", numpyro_model=model)
 settings = ob.Nuts(chains=int(sys.argv[4]), warmup=100, draws=int(sys.argv[2]))
-ob.save(ob.nuts(target, settings=settings, checkpoint=Path(sys.argv[1] + ".chains")), sys.argv[1], force=True)
+ob.save(ob.infer(target, method=settings, checkpoint=Path(sys.argv[1] + ".chains")), sys.argv[1], force=True)
 """
 
 MAKE_POSTERIOR = """

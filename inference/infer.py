@@ -65,7 +65,7 @@ def infer(
     progress : bool, optional
         Whether to show progress: in a terminal on stderr, in a notebook below the cell. By default it is shown in
         terminals and notebooks, and not in files, pipes and tests.
-    **fields
+    **fields : Any
         Fields of the method, where it is given by its name.
 
     Returns

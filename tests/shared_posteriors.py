@@ -34,7 +34,7 @@ import xarray as xr
 
 import onebasin as ob
 
-SETTINGS = ob.NutsSettings(chains=4, warmup=300, draws=500)
+SETTINGS = ob.Nuts(chains=4, warmup=300, draws=500)
 SCHOOLS = {
     "effect": np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0]),
     "error": np.array([15.0, 10.0, 16.0, 11.0, 9.0, 11.0, 10.0, 18.0]),
@@ -79,9 +79,7 @@ def two_modes() -> None:
 def _mixture() -> xr.DataTree:
     rng = np.random.default_rng(2)
     y = np.concatenate([rng.normal(-2, 0.5, 10), rng.normal(2, 1.0, 20)])
-    return ob.nuts(
-        ob.numpyro_model(mixture, {"y": y}, symmetry="w,mu,sigma"), settings=SETTINGS, seed=1
-    )
+    return ob.infer(ob.numpyro_model(mixture, {"y": y}, symmetry="w,mu,sigma"), SETTINGS, seed=1)
 
 
 def _network() -> xr.DataTree:
@@ -91,7 +89,7 @@ def _network() -> xr.DataTree:
         ob.Network(1, (3,), 1, activation="tanh"), likelihood=ob.Gaussian(noise_sd=0.3)
     )
     target = model.condition(x, y)
-    return ob.nuts(target, engine="numpyro", settings=SETTINGS, seed=1)
+    return ob.infer(target, engine="numpyro", method=SETTINGS, seed=1)
 
 
 def _regression_target() -> ob.Target:
@@ -102,16 +100,17 @@ def _regression_target() -> ob.Target:
 
 MAKERS: dict[str, Callable[[], xr.DataTree]] = {
     "mixture": _mixture,
-    "schools": lambda: ob.nuts(ob.numpyro_model(schools, SCHOOLS), settings=SETTINGS, seed=1),
+    "schools": lambda: ob.infer(ob.numpyro_model(schools, SCHOOLS), method=SETTINGS, seed=1),
     "network": _network,
-    "regression": lambda: ob.nuts(_regression_target(), settings=SETTINGS, seed=1),
+    "regression": lambda: ob.infer(_regression_target(), method=SETTINGS, seed=1),
     "fit": lambda: ob.advi(
         _regression_target(),
         family="fullrank",
-        settings=ob.AdviSettings(draws=500, tolerance=0.01),
+        draws=500,
+        tolerance=0.01,
         seed=1,
     ),
-    "two_modes": lambda: ob.nuts(ob.numpyro_model(two_modes, {}), settings=SETTINGS, seed=2),
+    "two_modes": lambda: ob.infer(ob.numpyro_model(two_modes, {}), method=SETTINGS, seed=2),
 }
 
 

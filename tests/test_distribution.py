@@ -155,8 +155,8 @@ assert "site-packages" in ob.__file__, ob.__file__
 assert ob.__version__ == "@VERSION"
 data = ob.load_data("sinc", num_obs=8)
 network = ob.BayesianNetwork(ob.Network(1, (2,), 1, "tanh"))
-settings = ob.NutsSettings(chains=2, warmup=20, draws=20)
-posterior = ob.nuts(network.condition(data.x, data.y), engine="numpyro", settings=settings, progress=False)
+settings = ob.Nuts(chains=2, warmup=20, draws=20)
+posterior = ob.infer(network.condition(data.x, data.y), engine="numpyro", method=settings, progress=False)
 ob.save(posterior, "run.nc")
 ob.report(ob.open_posterior("run.nc"), "report.html")
 

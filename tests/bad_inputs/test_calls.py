@@ -21,7 +21,7 @@ from . import files as f
 from .cases import Call
 
 LABELS = (ob.Exchangeable({"mu": 0, "sigma": 0}),)
-SHORT = ob.NutsSettings(chains=1, warmup=5, draws=5)
+SHORT = ob.Nuts(chains=1, warmup=5, draws=5)
 X, Y = np.zeros((3, 1)), np.zeros((3, 1))
 
 
@@ -71,7 +71,7 @@ def network(**more: Any) -> Any:
 
 
 def nuts(model: Any = three, **more: Any) -> Any:
-    return ob.nuts(target(model), settings=SHORT, **more)
+    return ob.infer(target(model), method=SHORT, **more)
 
 
 def align(*arguments: Any, **more: Any) -> Any:
@@ -163,15 +163,12 @@ def test_methods(refuse_calls):
 
 
 METHODS = """
-ob.nuts(target(), settings=ob.HmcSettings())    | `settings` ~ HmcSettings ~ nuts
-ob.nuts(target(), settings={})                  | `settings` ~ dict ~ nuts
-ob.hmc(target(), settings=SHORT)                | `settings` ~ NutsSettings ~ hmc
-ob.advi(target(), settings=SHORT)               | `settings` ~ NutsSettings ~ advi
-ob.optimize(target(), settings=ob.LaplaceSettings())    | `settings` ~ LaplaceSettings ~ optimize
-ob.laplace(target(), settings=ob.OptimizeSettings())    | `settings` ~ OptimizeSettings ~ laplace
-ob.pathfinder(target(), settings=ob.AdviSettings())     | `settings` ~ AdviSettings ~ pathfinder
-ob.symmetrised_vi(target(), settings=ob.AdviSettings())   | `settings` ~ AdviSettings ~ symmetrised_vi
-ob.ensemble(network().condition(X, Y), settings=SHORT)    |
+ob.infer(target(), "gibbs")                     | `method` ~ gibbs ~ nuts
+ob.infer(target(), ob.Nuts)                     | `method` ~ Nuts
+ob.infer(target(), ob.Nuts(), draws=5)          | `draws` ~ Nuts
+ob.nuts(target(), draw=5)                       | `draw` ~ draws
+ob.optimize(target(), draws=5)                  | `draws` ~ optimize ~ starts
+ob.ensemble(network().condition(X, Y), chains=4)    | `chains` ~ ensemble ~ members
 nuts(engine="jags")                             | numpyro, stan
 nuts(engine=3)                                  | `engine`
 nuts(engine="stan")                             | no Stan program
@@ -196,11 +193,11 @@ nuts(lambda: one(""))                           | variable
 nuts(lambda: one("."))                          | variable
 nuts(lambda: one("a\\0"))                       | variable
 nuts(lambda: one("\\ud800"))                    | variable
-ob.nuts(target(dims={"mu": ("a", "b")}), settings=SHORT)   | `dims`
-ob.nuts(target(dims={"mu": ("draw",)}), settings=SHORT)    | `dims`
-ob.nuts(target(dims={"nu": ("a",)}), settings=SHORT)       | `dims`
-ob.nuts(target(dims={"mu": ("a/b",)}), settings=SHORT)     | `dims`
-ob.nuts(target(dims={"mu": ("mu",)}), settings=SHORT)      | `dims`
+ob.infer(target(dims={"mu": ("a", "b")}), method=SHORT)   | `dims`
+ob.infer(target(dims={"mu": ("draw",)}), method=SHORT)    | `dims`
+ob.infer(target(dims={"nu": ("a",)}), method=SHORT)       | `dims`
+ob.infer(target(dims={"mu": ("a/b",)}), method=SHORT)     | `dims`
+ob.infer(target(dims={"mu": ("mu",)}), method=SHORT)      | `dims`
 # Other methods
 ob.advi(target(), family="x")                   | meanfield, fullrank
 ob.advi(target(), start={"nu": 0})              | nu ~ mu
@@ -220,32 +217,32 @@ def test_settings(refuse_calls):
 
 
 SETTINGS = """
-ob.NutsSettings(chains=0)                       | `chains`
-ob.NutsSettings(chains=2.0)                     | `chains`
-ob.NutsSettings(chains=True)                    | `chains`
-ob.NutsSettings(chains=None)                    | `chains`
-ob.NutsSettings(draws=0)                        | `draws`
-ob.NutsSettings(warmup=-1)                      | `warmup`
-ob.NutsSettings(target_acceptance=1)            | `target_acceptance`
-ob.NutsSettings(target_acceptance=nan)          | `target_acceptance`
-ob.NutsSettings(metric="round")                 | `metric`
-ob.NutsSettings(init_radius=inf)                | `init_radius`
-ob.NutsSettings(init="prior")                   | `init`
-ob.NutsSettings(init_starts=0)                  | `init_starts`
-ob.NutsSettings(dtype="float16")                | `dtype`
-ob.NutsSettings(max_tree_depth=0)               | `max_tree_depth`
-ob.NutsSettings(no_such_field=1)                | `no_such_field`
-ob.HmcSettings(trajectory_length=-1.0)          | `trajectory_length`
-ob.AdviSettings(learning_rate=0)                | `learning_rate`
-ob.AdviSettings(iterations=0)                   | `iterations`
-ob.AdviSettings(batch_size=-5)                  | `batch_size`
-ob.OptimizeSettings(starts=0)                   | `starts`
-ob.OptimizeSettings(jacobian=1)                 | `jacobian`
-ob.LaplaceSettings(draws=0)                     | `draws`
-ob.PathfinderSettings(paths=0)                  | `paths`
-ob.TrainSettings(epochs=-1)                     | `epochs`
-ob.EnsembleSettings(members=0)                  | `members`
-ob.SymmetrisedSettings(rank=-1)                 | `rank`
+ob.Nuts(chains=0)                       | `chains`
+ob.Nuts(chains=2.0)                     | `chains`
+ob.Nuts(chains=True)                    | `chains`
+ob.Nuts(chains=None)                    | `chains`
+ob.Nuts(draws=0)                        | `draws`
+ob.Nuts(warmup=-1)                      | `warmup`
+ob.Nuts(target_acceptance=1)            | `target_acceptance`
+ob.Nuts(target_acceptance=nan)          | `target_acceptance`
+ob.Nuts(metric="round")                 | `metric`
+ob.Nuts(init_radius=inf)                | `init_radius`
+ob.Nuts(init="prior")                   | `init`
+ob.Nuts(init_starts=0)                  | `init_starts`
+ob.Nuts(dtype="float16")                | `dtype`
+ob.Nuts(max_tree_depth=0)               | `max_tree_depth`
+ob.Nuts(no_such_field=1)                | `no_such_field`
+ob.Hmc(trajectory_length=-1.0)          | `trajectory_length`
+ob.Advi(learning_rate=0)                | `learning_rate`
+ob.Advi(iterations=0)                   | `iterations`
+ob.Advi(batch_size=-5)                  | `batch_size`
+ob.Optimize(starts=0)                   | `starts`
+ob.Optimize(jacobian=1)                 | `jacobian`
+ob.Laplace(draws=0)                     | `draws`
+ob.Pathfinder(paths=0)                  | `paths`
+ob.Train(epochs=-1)                     | `epochs`
+ob.Ensemble(members=0)                  | `members`
+ob.Symmetrised(rank=-1)                 | `rank`
 ob.DistillationSettings(samples=0)              | `samples`
 """
 

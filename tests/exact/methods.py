@@ -22,38 +22,34 @@ SYMMETRIC = ("free-two-units", "simplex", "interval")
 
 Method = Callable[[Target], xr.DataTree]
 _CHAINS = {"chains": 4, "warmup": 1000, "draws": 2000}
-_NUTS = ob.NutsSettings(**_CHAINS, target_acceptance=0.95)
-_HMC = ob.HmcSettings(**_CHAINS, target_acceptance=0.9, trajectory_length=2.0, max_steps=200)
-_ADVI = ob.AdviSettings(tolerance=0, iterations=5000, draws=4000)
+_NUTS = ob.Nuts(**_CHAINS, target_acceptance=0.95)
+_HMC = ob.Hmc(**_CHAINS, target_acceptance=0.9, trajectory_length=2.0, max_steps=200)
+_ADVI = ob.Advi(tolerance=0, iterations=5000, draws=4000)
 _COMMON = {"seed": SEED, "predictive_mb": 0}
 
 
-def _starting[Settings: (ob.NutsSettings, ob.HmcSettings)](
-    target: Target, settings: Settings
-) -> Settings:
+def _starting[Settings: (ob.Nuts, ob.Hmc)](target: Target, settings: Settings) -> Settings:
     """With skips a chain may start in a mode of next to no probability, and stay: it starts at an optimum."""
     skips = target.is_network and target.model.network.skip
     return replace(settings, init="optimum") if skips else settings
 
 
 def _nuts(target: Target, engine: str) -> xr.DataTree:
-    return ob.nuts(target, engine=engine, settings=_starting(target, _NUTS), **_COMMON)
+    return ob.infer(target, _starting(target, _NUTS), engine=engine, **_COMMON)
 
 
 def _hmc(target: Target, engine: str) -> xr.DataTree:
-    return ob.hmc(target, engine=engine, settings=_starting(target, _HMC), **_COMMON)
+    return ob.infer(target, _starting(target, _HMC), engine=engine, **_COMMON)
 
 
 def _mclmc(target: Target, *, adjusted: bool) -> xr.DataTree:
-    settings = ob.MclmcSettings(
-        draws=4000, adjusted=adjusted, energy_variance=None if adjusted else 5e-4
-    )
-    return ob.mclmc(target, settings=settings, **_COMMON)
+    settings = ob.Mclmc(draws=4000, adjusted=adjusted, energy_variance=None if adjusted else 5e-4)
+    return ob.infer(target, method=settings, **_COMMON)
 
 
 def _symmetrised(target: Target) -> xr.DataTree:
-    settings = ob.SymmetrisedSettings(fits=2, steps=5000, draws=2000, report_draws=4000)
-    return ob.symmetrised_vi(target, settings=settings, **_COMMON)
+    settings = ob.Symmetrised(fits=2, steps=5000, draws=2000, report_draws=4000)
+    return ob.infer(target, method=settings, **_COMMON)
 
 
 def _distilled(target: Target) -> xr.DataTree:
@@ -62,8 +58,8 @@ def _distilled(target: Target) -> xr.DataTree:
 
 
 def _ensemble(target: Target) -> xr.DataTree:
-    settings = ob.EnsembleSettings(members=200, epochs=500)
-    return ob.ensemble(target, settings=settings, **_COMMON)
+    settings = ob.Ensemble(members=200, epochs=500)
+    return ob.infer(target, method=settings, **_COMMON)
 
 
 SAMPLERS: dict[str, Method] = {
@@ -76,21 +72,17 @@ SAMPLERS: dict[str, Method] = {
 }
 """Methods whose draws are of the posterior, up to Monte Carlo error."""
 APPROXIMATIONS: dict[str, Method] = {
-    "mean-field ADVI numpyro": lambda t: ob.advi(t, engine="numpyro", settings=_ADVI, **_COMMON),
-    "full-rank ADVI numpyro": lambda t: ob.advi(
-        t, family="fullrank", engine="numpyro", settings=_ADVI, **_COMMON
+    "mean-field ADVI numpyro": lambda t: ob.infer(t, engine="numpyro", method=_ADVI, **_COMMON),
+    "full-rank ADVI numpyro": lambda t: ob.infer(
+        t, replace(_ADVI, family="fullrank"), engine="numpyro", **_COMMON
     ),
-    "mean-field ADVI stan": lambda t: ob.advi(
-        t, engine="stan", settings=ob.AdviSettings(draws=4000), **_COMMON
-    ),
+    "mean-field ADVI stan": lambda t: ob.advi(t, engine="stan", draws=4000, **_COMMON),
     "full-rank ADVI stan": lambda t: ob.advi(
-        t, family="fullrank", engine="stan", settings=ob.AdviSettings(draws=4000), **_COMMON
+        t, family="fullrank", engine="stan", draws=4000, **_COMMON
     ),
     "symmetrised VI": _symmetrised,
-    "Laplace": lambda t: ob.laplace(
-        t, engine="numpyro", settings=ob.LaplaceSettings(draws=4000), **_COMMON
-    ),
-    "Pathfinder": lambda t: ob.pathfinder(t, settings=ob.PathfinderSettings(draws=4000), **_COMMON),
+    "Laplace": lambda t: ob.laplace(t, engine="numpyro", draws=4000, **_COMMON),
+    "Pathfinder": lambda t: ob.pathfinder(t, draws=4000, **_COMMON),
     "mclmc unadjusted": lambda t: _mclmc(t, adjusted=False),
     "distilled Gaussian": _distilled,
     "ensemble": _ensemble,

@@ -15,7 +15,7 @@ from onebasin.models import BayesianNetwork, Network
 from onebasin.posteriors.view import as_view
 
 BLOCK = Exchangeable({"mu": 0})
-SETTINGS = ob.NutsSettings(chains=2, warmup=30, draws=30)
+SETTINGS = ob.Nuts(chains=2, warmup=30, draws=30)
 
 
 def two(shift: float) -> Target:
@@ -33,9 +33,9 @@ def unreached(*_, **__):
 
 
 def test_nothing_is_checked_where_it_is_not_asked_for_and_draws_are_the_same():
-    left_out = ob.nuts(two(0), settings=SETTINGS, check_symmetry=False)
+    left_out = ob.infer(two(0), method=SETTINGS, check_symmetry=False)
     assert as_view(left_out).symmetry_evidence is None
-    checked = ob.nuts(two(0), settings=SETTINGS)
+    checked = ob.infer(two(0), method=SETTINGS)
     np.testing.assert_array_equal(left_out["posterior"]["mu"], checked["posterior"]["mu"])
 
 
@@ -56,7 +56,7 @@ def test_what_draws_refute_is_kept_and_said(monkeypatch, caplog):
         numpyro.factor("far", -jnp.maximum(mu[0] - 3, 0.0))
 
     with caplog.at_level(logging.WARNING, "onebasin"):
-        tree = ob.nuts(Target("far", numpyro_model=far, symmetry=(BLOCK,)), settings=SETTINGS)
+        tree = ob.infer(Target("far", numpyro_model=far, symmetry=(BLOCK,)), method=SETTINGS)
     found = as_view(tree).symmetry_evidence
     assert not found.holds
     assert found.refuted.endswith("nats at draws")

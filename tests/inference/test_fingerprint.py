@@ -17,7 +17,7 @@ import numpyro
 import pytest
 from numpyro import distributions as dist
 
-from onebasin.inference import NutsSettings, nuts
+from onebasin.inference import Nuts, infer
 from onebasin.inference.runs import provenance
 from onebasin.inference.runs.fingerprint import fingerprint
 from onebasin.models import BayesianNetwork, Network
@@ -27,7 +27,7 @@ from onebasin.stan import stan_program
 from ..each import each
 
 Y = np.linspace(-1.0, 1.0, 30)
-ONE_CHAIN = NutsSettings(chains=1, warmup=20, draws=10)
+ONE_CHAIN = Nuts(chains=1, warmup=20, draws=10)
 
 
 def normal(
@@ -188,7 +188,7 @@ def test_what_has_no_fingerprint_is_not_resumed_and_said_in_a_line(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING, "onebasin"):
-        tree = nuts(calling_python(), settings=ONE_CHAIN, checkpoint=tmp_path)
+        tree = infer(calling_python(), ONE_CHAIN, checkpoint=tmp_path)
     assert list(tmp_path.iterdir()) == []
     (record,) = caplog.records
     assert record.getMessage() == (
@@ -211,10 +211,10 @@ def test_what_only_prints_has_a_fingerprint() -> None:
 
 
 def test_kept_chain_of_a_model_with_other_data_is_not_taken(tmp_path: Path) -> None:
-    first = nuts(normal(), settings=ONE_CHAIN, checkpoint=tmp_path)
-    other = nuts(normal(Y + 5.0), settings=ONE_CHAIN, checkpoint=tmp_path)
+    first = infer(normal(), ONE_CHAIN, checkpoint=tmp_path)
+    other = infer(normal(Y + 5.0), ONE_CHAIN, checkpoint=tmp_path)
     assert (other.posterior["mu"] != first.posterior["mu"]).all()
-    again = nuts(normal(Y + 5.0), settings=ONE_CHAIN, checkpoint=tmp_path)
+    again = infer(normal(Y + 5.0), ONE_CHAIN, checkpoint=tmp_path)
     assert again.attrs["sampling_seconds"] == other.attrs["sampling_seconds"]  # it was not run
 
 
@@ -259,8 +259,8 @@ def test_include_that_changes_between_two_calls_gives_no_mixed_chains(
     with_include: Target, tmp_path: Path
 ) -> None:
     def sampled(chains: int) -> np.ndarray:
-        settings = NutsSettings(chains=chains, warmup=100, draws=100)
-        tree = nuts(with_include, engine="stan", settings=settings, checkpoint=tmp_path / "kept")
+        settings = Nuts(chains=chains, warmup=100, draws=100)
+        tree = infer(with_include, settings, engine="stan", checkpoint=tmp_path / "kept")
         return tree.posterior["mu"].mean("draw").to_numpy()
 
     np.testing.assert_allclose(sampled(1), 0.0, atol=1.0)

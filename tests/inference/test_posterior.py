@@ -10,7 +10,7 @@ import pytest
 import xarray as xr
 
 from onebasin.base.errors import PosteriorFileError
-from onebasin.inference import NutsSettings, nuts, open_posterior, save
+from onebasin.inference import Nuts, infer, open_posterior, save
 from onebasin.models import BayesianNetwork, Network, Parametrisation
 from onebasin.models.symmetry.blocks import from_json
 
@@ -23,8 +23,8 @@ def tree() -> xr.DataTree:
     model = BayesianNetwork(
         Network(3, (4,), 1), parametrisation=Parametrisation("givens", "ordered")
     )
-    settings = NutsSettings(chains=2, warmup=20, draws=10, max_tree_depth=4)
-    return nuts(model.condition(x, x[:, 0], name="small"), settings=settings, seed=1)
+    settings = Nuts(chains=2, warmup=20, draws=10, max_tree_depth=4)
+    return infer(model.condition(x, x[:, 0], name="small"), settings, seed=1)
 
 
 def test_network_posterior_names_its_axes(tree: xr.DataTree) -> None:

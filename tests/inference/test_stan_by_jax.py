@@ -25,8 +25,8 @@ from .known import COVARIANCE, MEAN, RATE, SHAPE, assert_mean, known_target
 pytestmark = pytest.mark.stan
 
 PROGRAMS = Path(__file__).parents[2] / "notebooks" / "programs"
-SHORT = ob.MclmcSettings(chains=2, warmup=300, draws=60, thin=2)
-QUICK = ob.SymmetrisedSettings(steps=200, evaluate_every=100, report_draws=50, draws=40)
+SHORT = ob.Mclmc(chains=2, warmup=300, draws=60, thin=2)
+QUICK = ob.Symmetrised(steps=200, evaluate_every=100, report_draws=50, draws=40)
 WORDS = "mu,sigma,1-theta"
 START = {"mu": [-1.0, 1.0], "sigma": [1.0, 1.0], "theta": 0.5}
 
@@ -52,12 +52,12 @@ def numpyro_mixture() -> Target:
 
 @pytest.fixture(scope="module")
 def chains() -> xr.DataTree:
-    return ob.mclmc(mixture(symmetry=WORDS), settings=SHORT, seed=3)
+    return ob.infer(mixture(symmetry=WORDS), method=SHORT, seed=3)
 
 
 def test_microcanonical_chains_have_the_known_moments() -> None:
-    settings = ob.MclmcSettings(adjusted=True, warmup=600, draws=1000, thin=2)
-    post = ob.mclmc(known_target("stan"), settings=settings, seed=2).posterior
+    settings = ob.Mclmc(adjusted=True, warmup=600, draws=1000, thin=2)
+    post = ob.infer(known_target("stan"), method=settings, seed=2).posterior
     x, tau = post["x"].to_numpy(), post["tau"].to_numpy()
     for i in range(2):
         assert_mean(x[..., i], MEAN[i])
@@ -83,13 +83,13 @@ def test_lp_is_the_log_density_of_the_draw(chains: xr.DataTree) -> None:
 
 def test_single_precision_is_refused() -> None:
     with pytest.raises(TypeError, match=r"use dtype='float64'"):
-        ob.mclmc(mixture(), settings=replace(SHORT, dtype="float32"))
+        ob.infer(mixture(), replace(SHORT, dtype="float32"))
 
 
 @pytest.mark.slow
 def test_symmetrised_vi_is_that_of_the_same_numpyro_model() -> None:
-    fit = ob.symmetrised_vi(mixture(symmetry=WORDS), settings=QUICK, start=START, seed=1)
-    other = ob.symmetrised_vi(numpyro_mixture(), settings=QUICK, start=START, seed=1)
+    fit = ob.infer(mixture(symmetry=WORDS), method=QUICK, start=START, seed=1)
+    other = ob.infer(numpyro_mixture(), method=QUICK, start=START, seed=1)
     assert fit.attrs["engine"] == "stan"
     names = ("loc", "scale", "elbo", "information", "symmetrised_elbo_lower")
     for name in names:
@@ -113,24 +113,24 @@ def test_symmetrised_vi_is_that_of_the_same_numpyro_model() -> None:
 )
 def test_what_needs_a_network_is_refused(given: Mapping[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        ob.symmetrised_vi(mixture(symmetry=WORDS), settings=replace(QUICK, **given))
+        ob.infer(mixture(symmetry=WORDS), replace(QUICK, **given))
 
 
 def test_a_start_is_checked() -> None:
     target = mixture(symmetry=WORDS)
     with pytest.raises(ValueError, match="does not satisfy its constraint"):
-        ob.symmetrised_vi(target, settings=QUICK, start={**START, "theta": 2.0})
+        ob.infer(target, method=QUICK, start={**START, "theta": 2.0})
     with pytest.raises(ValueError, match="`start` lacks theta"):
-        ob.symmetrised_vi(target, settings=QUICK, start={"mu": [0, 0], "sigma": [1, 1]})
+        ob.infer(target, method=QUICK, start={"mu": [0, 0], "sigma": [1, 1]})
 
 
 @pytest.mark.slow
 def test_evidence_of_a_program_is_that_of_the_same_model_in_numpyro() -> None:
     """But for the constant of Stan's half normals, which `~` does not normalise: log 2 each."""
-    settings = ob.ModesSettings(starts=6, warmup=300, draws=300)
+    settings = ob.Modes(starts=6, warmup=300, draws=300)
     found = []
     for target in (mixture(symmetry=WORDS), numpyro_mixture()):
-        posterior = ob.sample_modes(target, settings=settings, seed=1)
+        posterior = ob.infer(target, method=settings, seed=1)
         assert posterior["modes"].sizes["mode"] == 1
         found.append(posterior["modes"].to_dataset().isel(mode=0))
     gap = float(found[1]["log_evidence"] - found[0]["log_evidence"]) - 2 * np.log(2)

@@ -19,12 +19,12 @@ from onebasin.base.settings import (
     settings,
 )
 from onebasin.inference import (
-    AdviSettings,
-    EnsembleSettings,
-    HmcSettings,
-    NutsSettings,
-    SymmetrisedSettings,
-    TrainSettings,
+    Advi,
+    Ensemble,
+    Hmc,
+    Nuts,
+    Symmetrised,
+    Train,
 )
 
 from ..each import each
@@ -152,12 +152,12 @@ def test_a_docstring_stays_as_it_is_written() -> None:
 @each(
     "cls",
     [
-        NutsSettings,
-        HmcSettings,
-        AdviSettings,
-        TrainSettings,
-        EnsembleSettings,
-        SymmetrisedSettings,
+        Nuts,
+        Hmc,
+        Advi,
+        Train,
+        Ensemble,
+        Symmetrised,
     ],
 )
 def test_every_field_of_every_method_is_described(cls: type) -> None:

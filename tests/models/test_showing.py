@@ -128,7 +128,7 @@ def test_trained_networks_show_where_they_ended():
     target = TANH.condition(X, Y)
     start = {name: np.zeros((3, *shape)) for name, shape in TANH.network.shapes.items()}
     start["sigma"] = np.ones(3)
-    done = ob.train(target, start, ob.TrainSettings(epochs=2))
+    done = ob.train(target, start, ob.Train(epochs=2))
     check_page(done._repr_html_())
     text = " ".join(repr(done).split())
     assert text.startswith("3 trained networks After 2 gradient steps each; member 0 ends highest.")

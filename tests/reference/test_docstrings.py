@@ -10,6 +10,8 @@ from typing import Any
 
 import onebasin as ob
 from onebasin.base.docstrings import entries, sections
+from onebasin.inference.contracts.method import RUNNING
+from onebasin.inference.methods import METHODS
 
 from .docstrings import directives, documented
 
@@ -25,7 +27,9 @@ FORMULAS = {
     "predictive_uncertainty", "unit_activity",
 }  # fmt: skip
 WITHOUT_ERRORS = {"Categorical", "plot_failure_rates"}
-"""Nothing of theirs can be refused; a settings' field says what it allows."""
+"""Nothing of theirs can be refused."""
+FUNCTIONS = {"symmetrised_vi": "symmetrised", "sample_modes": "modes"}
+"""Functions of methods that have another name than the method."""
 EVERYTHING = documented()
 CALLABLES = {
     name: value
@@ -44,6 +48,24 @@ def fields_of(value: Any) -> list[str]:
     return [name for name in names if name not in ("self", "cls")]
 
 
+def documented_fields(cls: type) -> dict[str, str]:
+    """What a class and those that it is made of say of their fields."""
+    found: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        if dataclasses.is_dataclass(base):
+            found |= entries(base.__doc__, "Parameters")
+    return found
+
+
+def keywords_of(name: str) -> dict[str, str]:
+    """What stands elsewhere of the keywords of a method's function: at its class, and at `infer`."""
+    method = METHODS.get(FUNCTIONS.get(name, name))
+    if method is None:
+        return {}
+    shared = entries(ob.infer.__doc__, "Parameters")
+    return documented_fields(method) | {word: shared[word] for word in RUNNING}
+
+
 def is_property(name: str) -> bool:
     owner, _, member = name.rpartition(".")
     value = vars(EVERYTHING[owner]).get(member) if owner in EVERYTHING else None
@@ -55,7 +77,9 @@ def faults_of_parameters(name: str, value: Any) -> Iterator[str]:
     found = entries(value.__doc__, "Parameters")
     if inspect.isclass(value) and "." in name:  # users do not make it
         found |= entries(value.__doc__, "Attributes")
-    found = {key.lstrip("*"): entry for key, entry in found.items()}
+    if inspect.isclass(value) and dataclasses.is_dataclass(value):
+        found = documented_fields(value) | found
+    found = {key.lstrip("*"): entry for key, entry in (keywords_of(name) | found).items()}
     yield from (f"`{key}` is documented nowhere" for key in fields_of(value) if key not in found)
     yield from (f"`{key}` is documented, but not there" for key in found.keys() - fields_of(value))
     for key, entry in found.items():
@@ -86,7 +110,8 @@ def faults_of_result(name: str, value: Any) -> Iterator[str]:
 def faults_of_sections(name: str, value: Any) -> Iterator[str]:
     """Name the sections that a public name lacks."""
     parts = sections(value.__doc__)
-    if name not in WITHOUT_ERRORS and not name.endswith("Settings") and not parts.get("Raises"):
+    settings = hasattr(value, "__pydantic_fields__")  # whose fields say what they allow
+    if name not in WITHOUT_ERRORS and not settings and not parts.get("Raises"):
         yield "no section Raises"
     if name in FORMULAS and not (parts.get("References") or parts.get("Notes")):
         yield "no source of its formulas"

@@ -14,7 +14,7 @@ import xarray as xr
 
 from onebasin import inference
 from onebasin.cli.main import main
-from onebasin.inference import NutsSettings
+from onebasin.inference import Nuts
 from onebasin.inference.contracts.method import Method
 from onebasin.inference.mcmc.gathered import Gathered
 from onebasin.inference.mcmc.places import KeptPlace, Standing
@@ -127,7 +127,7 @@ def chain_stats(
 
 def fake_posterior(target: Any, method: str, engine: str, settings: Any, seed: int) -> xr.DataTree:
     """Draw around the teacher (or around 0) independently: a posterior that passes every check."""
-    sampled = isinstance(settings, NutsSettings) or method == "hmc"
+    sampled = isinstance(settings, Nuts) or method == "hmc"
     shape = (settings.chains if sampled else 1, getattr(settings, "draws", 1))
     word = f"{target.name} {method} {engine} {seed}"
     rng = np.random.default_rng(list(word.encode()))

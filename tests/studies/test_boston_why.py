@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from onebasin.inference import NutsSettings
+from onebasin.inference import Nuts
 from onebasin.studies.boston import STUDY
 from onebasin.studies.boston.claims import STATED
 from onebasin.studies.boston.design import configure
@@ -71,7 +71,7 @@ def test_priors_give_either_network_the_functions_of_the_other():
 
 
 def test_samplers_are_cut_short_and_nothing_else():
-    nuts = NutsSettings(chains=2, warmup=200, draws=300)
+    nuts = Nuts(chains=2, warmup=200, draws=300)
     short = VARIATIONS["free-short"].settings(nuts)
     assert (short.warmup, short.draws, short.max_tree_depth) == (SHORT, SHORT, 10)
     shallow = VARIATIONS["givens-shallow"].settings(nuts)

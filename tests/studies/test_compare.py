@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onebasin.inference import AdviSettings, NutsSettings
+from onebasin.inference import Advi, Nuts
 from onebasin.inference.runs.posterior import build, save
 from onebasin.models import BayesianNetwork, Network, Target
 from onebasin.models.data import load_data
@@ -15,7 +15,7 @@ from onebasin.models.symmetry.blocks import Exchangeable
 from ..each import each
 from .conftest import fake_posterior
 
-NUTS = NutsSettings(chains=4, draws=100)
+NUTS = Nuts(chains=4, draws=100)
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def runs(here: Path) -> Path:
     target = BayesianNetwork(Network(2, (2,))).condition(data.x, data.y, name="teacher")
     save(fake_posterior(target, "nuts", "stan", NUTS, 0), "a.nc")
     save(fake_posterior(target, "nuts", "numpyro", NUTS, 1), "b.nc")
-    save(fake_posterior(target, "advi-meanfield", "stan", AdviSettings(draws=200), 2), "fit.nc")
+    save(fake_posterior(target, "advi-meanfield", "stan", Advi(draws=200), 2), "fit.nc")
     np.savez("test.npz", x=data.x[:20], y=data.y[:20])
     return here
 

@@ -27,8 +27,8 @@ import onebasin as ob
 events = Counter()
 jax.monitoring.register_event_listener(lambda event, **_: events.update([event.split("/")[-1]]))
 target = ob.Target("normal", numpyro_model=lambda: numpyro.sample("x", Normal(3.0, 2.0)))
-settings = ob.NutsSettings(chains=2, warmup=5, draws=5)
-posterior = ob.nuts(target, engine="numpyro", settings=settings, progress=False)
+settings = ob.Nuts(chains=2, warmup=5, draws=5)
+posterior = ob.infer(target, engine="numpyro", method=settings, progress=False)
 print(json.dumps({**events, "draws": posterior["posterior"]["x"].values.tolist()}))
 """
 

@@ -12,7 +12,7 @@ import xarray as xr
 
 from onebasin.analysis.alignment import align
 from onebasin.base.errors import StudyError
-from onebasin.inference import NutsSettings
+from onebasin.inference import Nuts
 from onebasin.inference.density.symmetry import SymmetryError
 from onebasin.inference.runs.posterior import build
 from onebasin.models import Exchangeable
@@ -45,7 +45,7 @@ def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     few_planted(monkeypatch)
 
 
-NUTS = NutsSettings(chains=4, warmup=10, draws=400)
+NUTS = Nuts(chains=4, warmup=10, draws=400)
 
 
 def planted(target: Target, truth: Mapping[str, np.ndarray], how: dict[str, Any]) -> xr.DataTree:
@@ -120,8 +120,8 @@ def test_design_has_every_problem_in_every_engine_that_has_it():
         "network.nuts.numpyro",
         "network.nuts.stan",
     ]
-    assert {cell.settings for cell in cells} == {NutsSettings(draws=2000)}
-    assert configure(Options(quick=True)).nuts == NutsSettings(warmup=500, draws=500)
+    assert {cell.settings for cell in cells} == {Nuts(draws=2000)}
+    assert configure(Options(quick=True)).nuts == Nuts(warmup=500, draws=500)
     assert configure(Options(seed=3, draws=7)).nuts.draws == 7
     some = configure(Options(problems=("network", "topics"), engine="numpyro"))
     assert [cell.key for cell in STUDY.cells(some)] == ["network.nuts.numpyro"]

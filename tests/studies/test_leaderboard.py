@@ -13,7 +13,7 @@ import xarray as xr
 from onebasin.analysis.compare.reference.differences import LEVEL
 from onebasin.analysis.compare.reference.known import known_of
 from onebasin.base.errors import InferenceError
-from onebasin.inference import NutsSettings
+from onebasin.inference import Nuts
 from onebasin.models import Target
 from onebasin.studies.lab import Cell
 from onebasin.studies.lab.frame import Frame
@@ -61,7 +61,7 @@ def toy_references(patch: pytest.MonkeyPatch, records: Path) -> None:
         name: SimpleNamespace(info={"problem": "toy"}, known=known_of(draws, name=name))
         for name in ("one", "two")
     }
-    problem = Problem("toy", "A standard normal", lambda: TOY, settings=NutsSettings())
+    problem = Problem("toy", "A standard normal", lambda: TOY, settings=Nuts())
     patch.setattr(design, "PROBLEMS", {"toy": problem})
     patch.setattr(design, "references", lambda: tuple(kept))
     for module in (added, design, measures):
@@ -97,7 +97,7 @@ def test_tables_name_methods_and_verdicts(board, monkeypatch):
 def test_quick_gives_less(board, sampler):
     board("--methods", "nuts", "--only", "one", "--quick", "--seed", "5")
     call = sampler.last
-    assert (call["settings"], call["seed"]) == (NutsSettings(warmup=500, draws=500), 5)
+    assert (call["settings"], call["seed"]) == (Nuts(warmup=500, draws=500), 5)
 
 
 def test_a_callable_of_ones_own_is_a_method(board):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from onebasin.inference import AdviSettings, MclmcSettings, NutsSettings
+from onebasin.inference import Advi, Mclmc, Nuts
 from onebasin.models import NetworkTarget
 from onebasin.studies.lab import Frame, Frames, Options, Outcomes
 from onebasin.studies.lab.claims import Statement
@@ -25,14 +25,14 @@ TOY = replace(
     configure(Options()),
     conditions=(design.Condition("toy", prior_sd=1.0, noise_sd=None, frequency=3.0),),
     hidden=(3, 2),
-    vi=AdviSettings(draws=40),
-    mclmc=MclmcSettings(chains=2, draws=40),
-    nuts=NutsSettings(chains=2, draws=40),
+    vi=Advi(draws=40),
+    mclmc=Mclmc(chains=2, draws=40),
+    nuts=Nuts(chains=2, draws=40),
     gap=design.GapSettings(points=2, draws=4, permutations=2),
 )
 
 
-def fake_fit(target: NetworkTarget, settings: AdviSettings, seed: int) -> xr.DataTree:
+def fake_fit(target: NetworkTarget, settings: Advi, seed: int) -> xr.DataTree:
     """A fit that knows the two weights of the output well, and so two units, and nothing of the others."""
     tree = fake_posterior(target, "advi-meanfield", "numpyro", settings, seed)
     shapes = target.model.network.shapes
@@ -74,7 +74,7 @@ def outcomes() -> Outcomes:
         elif cell.method == VI:
             trees[cell] = fake_fit(target, cell.settings, cell.seed)
         else:
-            settings = NutsSettings(chains=2, draws=40)
+            settings = Nuts(chains=2, draws=40)
             trees[cell] = fake_posterior(target, cell.method, cell.engine, settings, cell.seed)
     return InMemory(trees, {})
 

@@ -9,7 +9,7 @@ import pytest
 
 from onebasin.analysis.page.render import SCRIPT
 from onebasin.cli.reading import posteriors
-from onebasin.inference import AdviSettings, NutsSettings
+from onebasin.inference import Advi, Nuts
 from onebasin.inference.runs.posterior import build, open_posterior, save
 from onebasin.models import Target
 
@@ -22,8 +22,8 @@ def runs(here: Path) -> Path:
     """The same posterior of few parameters by a sampler, with all that it is judged by, and by a fit."""
     rng = np.random.default_rng(3)
     for folder, method, settings in (
-        ("a", "nuts", NutsSettings(chains=4, draws=200)),
-        ("b", "advi-meanfield", AdviSettings(draws=400)),
+        ("a", "nuts", Nuts(chains=4, draws=200)),
+        ("b", "advi-meanfield", Advi(draws=400)),
     ):
         tree = fake_posterior(Target("normal"), method, "stan", settings, 0)
         posterior = tree["posterior"].to_dataset()

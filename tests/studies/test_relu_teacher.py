@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from onebasin.analysis.predictive.heldout import predict_held_out
-from onebasin.inference import AdviSettings, NutsSettings
+from onebasin.inference import Advi, Nuts
 from onebasin.models.data import Dataset, load_data
 from onebasin.studies.lab import Frame, Frames, Options, Outcomes
 from onebasin.studies.lab.claims import Statement
@@ -30,8 +30,8 @@ MEASURES = (
     "from_nuts_in_sds",
     "from_nuts_sd_ratio",
 )
-SETTINGS = NutsSettings(chains=4, warmup=10, draws=250)
-ADVI = AdviSettings(draws=400)
+SETTINGS = Nuts(chains=4, warmup=10, draws=250)
+ADVI = Advi(draws=400)
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +137,7 @@ def test_share_at_seam_is_that_of_unit_weights_alone(frames):
 
 
 def test_draws_at_and_steps_across_the_seam_are_counted():
-    config = Config(0, ("stan",), ("givens",), nuts=NutsSettings(chains=2, draws=40))
+    config = Config(0, ("stan",), ("givens",), nuts=Nuts(chains=2, draws=40))
     cell = STUDY.cells(config)[0]
     tree = fake_posterior(STUDY.target(config, cell), "nuts", "stan", config.nuts, 0)
     weights = tree["posterior"].to_dataset()["W1"].values
@@ -226,7 +226,7 @@ def test_page_counts_training_and_held_out_points_apart(monkeypatch):
 
 
 def test_page_stands_with_one_cell_and_with_failures():
-    config = Config(0, ("stan",), ("free",), nuts=NutsSettings(chains=2, draws=40))
+    config = Config(0, ("stan",), ("free",), nuts=Nuts(chains=2, draws=40))
     nuts, meanfield, fullrank = STUDY.cells(config)
     tree = fake_posterior(STUDY.target(config, nuts), "nuts", "stan", config.nuts, 0)
     outcomes = InMemory({nuts: tree}, {meanfield: "no", fullrank: "no"})

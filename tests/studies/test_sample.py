@@ -12,14 +12,14 @@ import pytest
 from onebasin.cli import sampling
 from onebasin.cli.method_settings import OFFERED
 from onebasin.inference import (
-    AdviSettings,
-    HmcSettings,
-    LaplaceSettings,
-    MclmcSettings,
-    ModesSettings,
-    NutsSettings,
-    OptimizeSettings,
-    PathfinderSettings,
+    Advi,
+    Hmc,
+    Laplace,
+    Mclmc,
+    Modes,
+    Nuts,
+    Optimize,
+    Pathfinder,
 )
 from onebasin.inference.runs.posterior import open_posterior
 from onebasin.models.symmetry.blocks import from_json
@@ -36,7 +36,7 @@ def test_program_and_data_go_to_the_sampler(sample, sampler, program):
     call = sampler.last
     assert call["method"] == "nuts"
     assert call["engine"] == "stan"
-    assert call["settings"] == NutsSettings()
+    assert call["settings"] == Nuts()
     assert call["seed"] == 0
     assert call["target"].stan_program.path == program
     assert dict(call["target"].stan_program.data) == DATA
@@ -55,37 +55,37 @@ def test_program_and_data_go_to_the_sampler(sample, sampler, program):
 @each(
     ("words", "settings"),
     [
-        (["--chains", "3"], NutsSettings(chains=3)),
-        (["--warmup", "70"], NutsSettings(warmup=70)),
-        (["--draws", "80"], NutsSettings(draws=80)),
-        (["--metric", "dense"], NutsSettings(metric="dense")),
-        (["--target-acceptance", "0.95"], NutsSettings(target_acceptance=0.95)),
-        (["--max-tree-depth", "7"], NutsSettings(max_tree_depth=7)),
-        (["--method", "hmc", "--trajectory-length", "2.5"], HmcSettings(trajectory_length=2.5)),
-        (["--method", "hmc", "--chains", "2"], HmcSettings(chains=2)),
-        (["--init", "optimum"], NutsSettings(init="optimum")),
+        (["--chains", "3"], Nuts(chains=3)),
+        (["--warmup", "70"], Nuts(warmup=70)),
+        (["--draws", "80"], Nuts(draws=80)),
+        (["--metric", "dense"], Nuts(metric="dense")),
+        (["--target-acceptance", "0.95"], Nuts(target_acceptance=0.95)),
+        (["--max-tree-depth", "7"], Nuts(max_tree_depth=7)),
+        (["--method", "hmc", "--trajectory-length", "2.5"], Hmc(trajectory_length=2.5)),
+        (["--method", "hmc", "--chains", "2"], Hmc(chains=2)),
+        (["--init", "optimum"], Nuts(init="optimum")),
         (
             ["--method", "hmc", "--init", "optimum", "--init-starts", "20"],
-            HmcSettings(init="optimum", init_starts=20),
+            Hmc(init="optimum", init_starts=20),
         ),
-        (["--init-radius", "0.5"], NutsSettings(init_radius=0.5)),
-        (["--method", "mclmc", "--learning-rate", "0.1"], MclmcSettings(learning_rate=0.1)),
-        (["--method", "modes", "--most", "3", "--starts", "9"], ModesSettings(most=3, starts=9)),
-        (["--method", "meanfield", "--elbo-samples", "7"], AdviSettings(elbo_samples=7)),
-        (["--method", "meanfield", "--draws", "90"], AdviSettings(draws=90)),
-        (["--method", "meanfield", "--iterations", "50"], AdviSettings(iterations=50)),
+        (["--init-radius", "0.5"], Nuts(init_radius=0.5)),
+        (["--method", "mclmc", "--learning-rate", "0.1"], Mclmc(learning_rate=0.1)),
+        (["--method", "modes", "--most", "3", "--starts", "9"], Modes(most=3, starts=9)),
+        (["--method", "meanfield", "--elbo-samples", "7"], Advi(elbo_samples=7)),
+        (["--method", "meanfield", "--draws", "90"], Advi(draws=90)),
+        (["--method", "meanfield", "--iterations", "50"], Advi(iterations=50)),
         (
             ["--method", "fullrank", "--tolerance", "0.1"],
-            AdviSettings(family="fullrank", tolerance=0.1),
+            Advi(family="fullrank", tolerance=0.1),
         ),
-        (["--method", "advi", "--family", "fullrank"], AdviSettings(family="fullrank")),
-        (["--method", "pathfinder", "--paths", "3"], PathfinderSettings(paths=3)),
-        (["--method", "pathfinder", "--path-draws", "9"], PathfinderSettings(path_draws=9)),
-        (["--method", "laplace", "--draws", "70"], LaplaceSettings(draws=70)),
-        (["--method", "laplace", "--starts", "2"], LaplaceSettings(starts=2)),
-        (["--method", "optimize", "--jacobian"], OptimizeSettings(jacobian=True)),
-        (["--method", "optimize", "--no-jacobian"], OptimizeSettings()),
-        (["--method", "optimize", "--iterations", "50"], OptimizeSettings(iterations=50)),
+        (["--method", "advi", "--family", "fullrank"], Advi(family="fullrank")),
+        (["--method", "pathfinder", "--paths", "3"], Pathfinder(paths=3)),
+        (["--method", "pathfinder", "--path-draws", "9"], Pathfinder(path_draws=9)),
+        (["--method", "laplace", "--draws", "70"], Laplace(draws=70)),
+        (["--method", "laplace", "--starts", "2"], Laplace(starts=2)),
+        (["--method", "optimize", "--jacobian"], Optimize(jacobian=True)),
+        (["--method", "optimize", "--no-jacobian"], Optimize()),
+        (["--method", "optimize", "--iterations", "50"], Optimize(iterations=50)),
     ],
 )
 def test_every_option_changes_the_settings(sample, sampler, words, settings):

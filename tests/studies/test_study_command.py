@@ -11,7 +11,7 @@ import pytest
 
 from onebasin.base.errors import AdviFailed
 from onebasin.cli.study import study
-from onebasin.inference import NutsSettings
+from onebasin.inference import Nuts
 from onebasin.studies.lab.options import Options
 from onebasin.studies.registry import STUDIES
 
@@ -48,16 +48,16 @@ def test_list_names_every_study(onebasin):
     ("words", "changed"),
     [
         (["--seed", "3"], {"seed": 3}),
-        (["--chains", "3"], {"settings": NutsSettings(chains=3, warmup=10, draws=40)}),
-        (["--warmup", "11"], {"settings": NutsSettings(chains=2, warmup=11, draws=40)}),
-        (["--draws", "41"], {"settings": NutsSettings(chains=2, warmup=10, draws=41)}),
+        (["--chains", "3"], {"settings": Nuts(chains=3, warmup=10, draws=40)}),
+        (["--warmup", "11"], {"settings": Nuts(chains=2, warmup=11, draws=40)}),
+        (["--draws", "41"], {"settings": Nuts(chains=2, warmup=10, draws=41)}),
         (["--engine", "numpyro"], {"engine": "numpyro"}),
         (["--no-progress"], {"progress": False}),
     ],
 )
 def test_every_option_changes_the_calls(teacher, sampler, words, changed):
     before = {"seed": 0, "engine": "stan", "progress": True}
-    before["settings"] = NutsSettings(chains=2, warmup=10, draws=40)
+    before["settings"] = Nuts(chains=2, warmup=10, draws=40)
     sampler.calls.clear()
     answer = teacher("--parametrisations", "givens_seamless", "--force", *words)
     assert answer.code == 0, answer.err
@@ -175,7 +175,7 @@ def test_record_is_stamped_with_all_that_it_takes_to_repeat_it(teacher, monkeypa
 def test_counts_are_fields_of_settings_under_the_same_words():
     options = inspect.signature(study).parameters
     for name in ("chains", "warmup", "draws"):
-        assert name in {field.name for field in fields(NutsSettings)} & {
+        assert name in {field.name for field in fields(Nuts)} & {
             field.name for field in fields(Options)
         }
         assert get_type_hints(study)[name] == int | None

@@ -12,12 +12,12 @@ import xarray as xr
 from onebasin import inference
 from onebasin.analysis.gaussian.distillation import DistillationSettings
 from onebasin.inference import (
-    AdviSettings,
-    EnsembleSettings,
-    HmcSettings,
-    MclmcSettings,
-    NutsSettings,
-    SymmetrisedSettings,
+    Advi,
+    Ensemble,
+    Hmc,
+    Mclmc,
+    Nuts,
+    Symmetrised,
 )
 from onebasin.models.data import load_data
 from onebasin.truth.problems.images import Images
@@ -185,9 +185,9 @@ def compact_representation() -> Toy:
     toy = design.Config(
         seed=0,
         size=design.Size("digits", side=2, hidden=3, train=60),
-        hmc=HmcSettings(chains=2, warmup=20, draws=25, trajectory_length=0.3, metric="unit"),
-        ensemble=EnsembleSettings(members=3, epochs=3, batch_size=20),
-        advi=AdviSettings(iterations=20, evaluate_every=10, elbo_samples=5, draws=30),
+        hmc=Hmc(chains=2, warmup=20, draws=25, trajectory_length=0.3, metric="unit"),
+        ensemble=Ensemble(members=3, epochs=3, batch_size=20),
+        advi=Advi(iterations=20, evaluate_every=10, elbo_samples=5, draws=30),
         distillation=DistillationSettings(iterations=5, points=40, draws=10, batch_size=20),
         pairs=design.PairSettings(2, 20, 1e-5, runs=2, swaps=(0, 2), points=5),
         draws=20,
@@ -223,7 +223,7 @@ def permutation_invariant_vi() -> Toy:
         TwoWeightSettings,
     )
 
-    vi = SymmetrisedSettings(
+    vi = Symmetrised(
         fits=3, steps=4, learning_rate=0.01, samples=1, evaluate_every=2, tolerance=0.0, draws=12,
         report_draws=8, report_permutations=3, elbo_samples=2,
     )  # fmt: skip
@@ -243,9 +243,9 @@ def permutation_invariant_vi() -> Toy:
         infonce=(2,),
         permanents=("recommended", "barber-agakov"),
         vi=vi,
-        networks=EnsembleSettings(members=2, epochs=2, batch_size=20),
+        networks=Ensemble(members=2, epochs=2, batch_size=20),
         truth_widths=(2,),
-        hmc=HmcSettings(chains=2, warmup=10, draws=20, trajectory_length=0.2, metric="unit"),
+        hmc=Hmc(chains=2, warmup=10, draws=20, trajectory_length=0.2, metric="unit"),
         kept=2,
     )  # fmt: skip
 
@@ -282,7 +282,7 @@ def orthogonal_skips() -> Toy:
         design.QUICK,
         hidden=(3, 3),
         vi=replace(design.QUICK.vi, iterations=40, evaluate_every=10, elbo_samples=8, draws=20),
-        nuts=NutsSettings(chains=2, warmup=20, draws=20, max_tree_depth=3),
+        nuts=Nuts(chains=2, warmup=20, draws=20, max_tree_depth=3),
         gap=design.GapSettings(points=2, draws=4, permutations=2),
     )
 
@@ -303,16 +303,16 @@ def remedies() -> Toy:
     toy = replace(
         design.QUICK,
         images=Images("digits", side=2, train=60),
-        nuts=NutsSettings(chains=2, warmup=20, draws=20, max_tree_depth=4),
-        mclmc=MclmcSettings(chains=2, warmup=50, draws=20, thin=2, start_steps=5),
+        nuts=Nuts(chains=2, warmup=20, draws=20, max_tree_depth=4),
+        mclmc=Mclmc(chains=2, warmup=50, draws=20, thin=2, start_steps=5),
         meanfield=design.Fits(
-            2, AdviSettings(iterations=20, evaluate_every=10, elbo_samples=5, draws=20)
+            2, Advi(iterations=20, evaluate_every=10, elbo_samples=5, draws=20)
         ),
-        symmetrised=SymmetrisedSettings(
+        symmetrised=Symmetrised(
             fits=2, steps=20, evaluate_every=10, elbo_samples=5, draws=20, report_draws=10,
             report_permutations=3,
         ),
-        ensemble=EnsembleSettings(members=5, epochs=5),
+        ensemble=Ensemble(members=5, epochs=5),
         gaussian=design.OneGaussian("diagonal", 20),
         gaussian_full=design.OneGaussian("full", 20),
         distilled=design.Distilling(

@@ -266,11 +266,11 @@ def test_refusals_say_what_to_give(rng):
 def ordered_fit():
     """A short fit of a network with ordered biases, which keeps its parameters while it trains."""
     model = network(hidden=(2,), biases="ordered", noise_sd=None)
-    settings = ob.AdviSettings(
+    settings = ob.Advi(
         iterations=200, evaluate_every=100, draws=2000, gradient_samples=2, elbo_samples=2,
         local_reparametrisation=True, trace_parameters=True, tolerance=1e-9,
     )  # fmt: skip
-    return ob.advi(model.condition(X, np.sin(X)), settings=settings, seed=1)
+    return ob.infer(model.condition(X, np.sin(X)), method=settings, seed=1)
 
 
 def test_moments_of_an_engines_fit_are_those_of_its_draws(ordered_fit):

@@ -30,14 +30,12 @@ CHAINS = {"chains": 2, "warmup": 30, "draws": 30}
 ADAPTED = {**CHAINS, "warmup": 200}  # a chain that stands still has no R-hat
 
 METHODS = {
-    "nuts": lambda t: ob.nuts(t, settings=ob.NutsSettings(**CHAINS, max_tree_depth=4)),
-    "hmc": lambda t: ob.hmc(t, settings=ob.HmcSettings(**CHAINS, max_steps=8)),
-    "advi": lambda t: ob.advi(t, settings=ob.AdviSettings(iterations=20, draws=60)),
-    "symmetrised": lambda t: ob.symmetrised_vi(
-        t, settings=ob.SymmetrisedSettings(steps=20, draws=30, fits=2, report_draws=20)
-    ),
-    "ensemble": lambda t: ob.ensemble(t, settings=ob.EnsembleSettings(members=40, epochs=3)),
-    "laplace": lambda t: ob.laplace(t, settings=ob.LaplaceSettings(draws=60)),
+    "nuts": lambda t: ob.nuts(t, **CHAINS, max_tree_depth=4),
+    "hmc": lambda t: ob.hmc(t, **CHAINS, max_steps=8),
+    "advi": lambda t: ob.advi(t, iterations=20, draws=60),
+    "symmetrised": lambda t: ob.symmetrised_vi(t, steps=20, draws=30, fits=2, report_draws=20),
+    "ensemble": lambda t: ob.ensemble(t, members=40, epochs=3),
+    "laplace": lambda t: ob.laplace(t, draws=60),
 }
 
 
@@ -132,8 +130,8 @@ def test_every_method(method, target, tmp_path):
 @each("method", ["nuts", "advi", "pathfinder", "laplace"])
 def test_every_method_on_stan(method, target, tmp_path):
     run = {
-        "nuts": lambda: ob.nuts(target, engine="stan", settings=ob.NutsSettings(**ADAPTED)),
-        "advi": lambda: ob.advi(target, engine="stan", settings=ob.AdviSettings(draws=60)),
+        "nuts": lambda: ob.nuts(target, engine="stan", **ADAPTED),
+        "advi": lambda: ob.advi(target, engine="stan", draws=60),
         "pathfinder": lambda: ob.pathfinder(target),
         "laplace": lambda: ob.laplace(target, engine="stan"),
     }

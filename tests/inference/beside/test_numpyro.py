@@ -22,7 +22,7 @@ from ...each import each
 
 Y = np.array([28.0, 8, -3, 7, -1, 1, 18, 12])
 SIGMA = np.array([15.0, 10, 16, 11, 9, 11, 10, 18])
-SETTINGS = ob.NutsSettings(chains=2, warmup=100, draws=120)
+SETTINGS = ob.Nuts(chains=2, warmup=100, draws=120)
 
 
 def schools(num_schools, sigma, y=None):
@@ -44,7 +44,7 @@ def target() -> ob.Target:
 
 @pytest.fixture(scope="module")
 def tree(target) -> xr.DataTree:
-    return ob.nuts(target, settings=SETTINGS, seed=3)
+    return ob.infer(target, method=SETTINGS, seed=3)
 
 
 def test_plates_are_axes(tree):
@@ -83,7 +83,7 @@ def test_predictions_are_of_their_draw(tree):
 
 
 def test_the_seed_decides_predictions_and_a_limit_thins_them_without_changing_them(target, tree):
-    thinned = ob.nuts(target, settings=SETTINGS, seed=3, predictive_mb=0.0145)
+    thinned = ob.infer(target, method=SETTINGS, seed=3, predictive_mb=0.0145)
     predicted = thinned["posterior_predictive"]
     assert predicted.attrs["every"] == thinned["log_likelihood"].attrs["every"] == 2
     np.testing.assert_array_equal(predicted["draw"], range(0, 120, 2))
@@ -94,8 +94,8 @@ def test_the_seed_decides_predictions_and_a_limit_thins_them_without_changing_th
 
 @each(("limit", "why"), [(0, "predictive_mb=0"), (0.002, "100 draws of")])
 def test_without_room_there_are_no_predictions(target, limit, why):
-    settings = ob.AdviSettings(iterations=20, draws=200, elbo_samples=2)
-    fit = ob.advi(target, settings=settings, predictive_mb=limit)
+    settings = ob.Advi(iterations=20, draws=200, elbo_samples=2)
+    fit = ob.infer(target, method=settings, predictive_mb=limit)
     assert not {"log_likelihood", "posterior_predictive"} & set(fit.children)
     left = json.loads(fit.attrs["left_out"])
     assert why in left["log_likelihood"]
@@ -155,8 +155,8 @@ def nested():
 
 @pytest.fixture(scope="module")
 def fitted() -> xr.DataTree:
-    settings = ob.AdviSettings(iterations=20, draws=120, elbo_samples=2)
-    return ob.advi(ob.Target("nested", numpyro_model=nested), settings=settings)
+    settings = ob.Advi(iterations=20, draws=120, elbo_samples=2)
+    return ob.infer(ob.Target("nested", numpyro_model=nested), method=settings)
 
 
 def test_axes_of_nested_plates(fitted):
@@ -184,8 +184,8 @@ def test_draws_are_not_lost_over_a_model_that_cannot_predict(caplog):
         mu = numpyro.sample("mu", dist.Normal())
         numpyro.sample("y", Odd(mu, 1), obs=np.arange(3.0))
 
-    settings = ob.AdviSettings(iterations=20, draws=20, elbo_samples=2)
-    fit = ob.advi(ob.Target("odd", numpyro_model=model), settings=settings)
+    settings = ob.Advi(iterations=20, draws=20, elbo_samples=2)
+    fit = ob.infer(ob.Target("odd", numpyro_model=model), method=settings)
     assert fit["posterior"].sizes["draw"] == 20
     assert "cannot be drawn" in json.loads(fit.attrs["left_out"])["posterior_predictive"]
     assert "'odd' has no group posterior_predictive: RuntimeError: cannot be drawn" in caplog.text

@@ -42,29 +42,29 @@ def same(drawn, posterior, names):
 
 @pytest.mark.slow
 def test_chains_of_many_simulations_are_those_of_nuts():
-    settings = ob.NutsSettings(**FEW)
+    settings = ob.Nuts(**FEW)
     simulations = [simulated(FAMILY, 1, number) for number in range(3)]
     drawn = CompiledChains(FAMILY, settings)(simulations)
     assert drawn[0].draws["mu"].shape == (2, 4)
     assert not np.allclose(drawn[0].draws["mu"], drawn[1].draws["mu"])
     last = simulations[2]
-    posterior = ob.nuts(FAMILY.condition(last.data), settings=settings, seed=last.seed)
+    posterior = ob.infer(FAMILY.condition(last.data), method=settings, seed=last.seed)
     same(drawn[2], posterior, ("mu", "sigma"))
 
 
 @pytest.mark.slow
 def test_chains_from_optima_are_those_of_nuts():
-    settings = ob.NutsSettings(**FEW, init="optimum", init_starts=3)
+    settings = ob.Nuts(**FEW, init="optimum", init_starts=3)
     simulations = [simulated(FAMILY, 1, number) for number in range(2)]
     drawn = CompiledChains(FAMILY, settings)(simulations)
     last = simulations[1]
-    posterior = ob.nuts(FAMILY.condition(last.data), settings=settings, seed=last.seed)
+    posterior = ob.infer(FAMILY.condition(last.data), method=settings, seed=last.seed)
     same(drawn[1], posterior, ("mu", "sigma"))
 
 
 def test_a_simulation_without_an_optimum_has_failed_alone():
     """As where each simulation is inferred by itself."""
-    settings = ob.NutsSettings(chains=1, warmup=1, draws=1, init="optimum", init_starts=2)
+    settings = ob.Nuts(chains=1, warmup=1, draws=1, init="optimum", init_starts=2)
     simulations = [simulated(FAMILY, 1, number) for number in range(2)]
     unlikely = replace(simulations[1], data={"y": np.full(5, np.inf)})
     fine, failed = CompiledChains(FAMILY, settings)([simulations[0], unlikely])
@@ -75,7 +75,7 @@ def test_a_simulation_without_an_optimum_has_failed_alone():
 
 @pytest.mark.slow
 def test_simulations_one_after_the_other_are_those_side_by_side(monkeypatch):
-    settings = ob.NutsSettings(**FEW)
+    settings = ob.Nuts(**FEW)
     simulations = [simulated(FAMILY, 1, number) for number in range(3)]
     together = CompiledChains(FAMILY, settings)(simulations)
     monkeypatch.setattr(compiled, "SIDE_BY_SIDE", -1)
@@ -90,7 +90,7 @@ def test_a_long_gradient_is_known_by_its_operations(name, wanted):
     assert make is not None
     family = make()
     first = simulated(family, 0, 0)
-    chains = CompiledChains(family, ob.NutsSettings(**FEW))
+    chains = CompiledChains(family, ob.Nuts(**FEW))
     with jax.numpy_rank_promotion("allow"):  # as in a user's process
         assert chains._side_by_side(family.condition(first.data), first.data) == wanted
 
@@ -102,25 +102,21 @@ def test_chains_of_a_network_are_those_of_nuts_and_mclmc():
     simulations = [simulated(NETWORK, 1, number) for number in range(2)]
     target = NETWORK.condition(simulations[1].data)
     seed = simulations[1].seed
-    for method, settings in [
-        (ob.nuts, ob.NutsSettings(**few)),
-        (ob.mclmc, ob.MclmcSettings(**few, thin=2, start_steps=5)),
-    ]:
+    for settings in (ob.Nuts(**few), ob.Mclmc(**few, thin=2, start_steps=5)):
         drawn = CompiledChains(NETWORK, settings)(simulations)
-        same(drawn[1], method(target, settings=settings, seed=seed), ("W1", "b2", "sigma"))
+        same(drawn[1], ob.infer(target, settings, seed=seed), ("W1", "b2", "sigma"))
 
 
 @pytest.mark.slow
 @each("method", ["meanfield", "fullrank"])
 def test_fits_of_many_simulations_are_those_of_advi(method):
-    settings = ob.AdviSettings(iterations=300, draws=20, evaluate_every=20, tolerance=0.05)
+    settings = ob.Advi(iterations=300, draws=20, evaluate_every=20, tolerance=0.05)
     simulations = [simulated(FAMILY, 1, number) for number in range(3)]
     drawn = CompiledFits(FAMILY, method, settings)(simulations)
     for simulation, one in zip(simulations, drawn, strict=True):
-        fit = ob.advi(
+        fit = ob.infer(
             FAMILY.condition(simulation.data),
-            family=method,
-            settings=settings,
+            replace(settings, family=method),
             seed=simulation.seed,
         )
         same(one, fit, ("mu", "sigma"))
@@ -128,11 +124,11 @@ def test_fits_of_many_simulations_are_those_of_advi(method):
 
 @pytest.mark.slow
 def test_fits_of_many_simulations_are_those_of_symmetrised_vi():
-    settings = ob.SymmetrisedSettings(steps=100, draws=20, evaluate_every=50)
+    settings = ob.Symmetrised(steps=100, draws=20, evaluate_every=50)
     simulations = [simulated(NETWORK, 1, number) for number in range(2)]
     drawn = CompiledFits(NETWORK, "symmetrised", settings)(simulations)
     target = NETWORK.condition(simulations[1].data)
-    fit = ob.symmetrised_vi(target, settings=settings, seed=simulations[1].seed)
+    fit = ob.infer(target, method=settings, seed=simulations[1].seed)
     same(drawn[1], fit, ("W1", "b1", "W2", "sigma"))
 
 
@@ -156,12 +152,12 @@ def test_data_whose_size_changes_are_refused_in_words():
         model=FAMILY.model,
     )
     with pytest.raises(ValueError, match="`simulate` gave data of shapes"):
-        CompiledChains(growing, ob.NutsSettings(**FEW))(
+        CompiledChains(growing, ob.Nuts(**FEW))(
             [simulated(growing, 1, number) for number in range(6)]
         )
 
 
 def test_what_advi_refuses_is_refused_of_many_simulations_too():
-    settings = ob.AdviSettings(init="he", draws=10)
+    settings = ob.Advi(init="he", draws=10)
     with pytest.raises(ValueError, match=r"`init` is 'he', but the target .* is no network"):
-        ob.calibrate(FAMILY, "meanfield", settings=settings, simulations=2)
+        ob.calibrate(FAMILY, settings, simulations=2)

@@ -145,7 +145,7 @@ def test_ranks_are_kept_and_gone_on_from(tmp_path, right):
         ({"engine": "jags"}, ValueError, "`engine` is 'jags'"),
         ({"simulations": 0}, ValueError, "`simulations`"),
         ({"seed": -1}, ValueError, "`seed`"),
-        ({"settings": ob.AdviSettings()}, TypeError, "`settings`"),
+        ({"method": "ensemble"}, ValueError, "`method` is 'ensemble'; choose one of nuts"),
     ],
 )
 def test_what_is_wrong_is_refused_in_words(given, error, said):

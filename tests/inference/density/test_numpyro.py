@@ -10,7 +10,7 @@ import pytest
 from numpyro import distributions as dist
 from scipy import stats
 
-from onebasin.inference import AdviSettings, NutsSettings, advi, nuts
+from onebasin.inference import Advi, Nuts, infer
 from onebasin.inference.contracts.density import LogDensity, ValueDensity
 from onebasin.inference.density.network import NetworkDensity, density_of
 from onebasin.inference.density.numpyro import NumpyroDensity
@@ -135,9 +135,9 @@ def test_an_improper_prior_has_a_density() -> None:
 
 
 def test_bounds_that_depend_on_variables_hold_in_every_draw() -> None:
-    settings = NutsSettings(chains=1, warmup=100, draws=50)
-    fit = AdviSettings(iterations=100, draws=50)
-    for tree in (nuts(BOUNDED, settings=settings), advi(BOUNDED, settings=fit)):
+    settings = Nuts(chains=1, warmup=100, draws=50)
+    fit = Advi(iterations=100, draws=50)
+    for tree in (infer(BOUNDED, settings), infer(BOUNDED, fit)):
         post = tree.posterior
         assert (post["below"] < post["top"]).all()
         np.testing.assert_allclose(post["total"], post["top"] + post["below"], rtol=1e-12)

@@ -31,8 +31,8 @@ def watched(self, state, *args, **how):
 
 engine.ChainRunner.advance = watched
 target = ob.Target("normal", numpyro_model=lambda: numpyro.sample("x", Normal(3.0, 2.0)))
-settings = ob.NutsSettings(chains=3, warmup=20, draws=20)
-posterior = ob.nuts(target, engine="numpyro", settings=settings, progress=False)
+settings = ob.Nuts(chains=3, warmup=20, draws=20)
+posterior = ob.infer(target, engine="numpyro", method=settings, progress=False)
 draws = posterior["posterior"]["x"].values.tolist()
 print(json.dumps({"devices": sorted(seen), "draws": draws}))
 """

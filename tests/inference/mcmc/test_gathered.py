@@ -77,16 +77,16 @@ def regression() -> None:
 
 @pytest.fixture(scope="module")
 def in_memory() -> xr.DataTree:
-    return ob.nuts(ob.Target("sum", numpyro_model=regression), settings=SETTINGS)
+    return ob.infer(ob.Target("sum", numpyro_model=regression), method=SETTINGS)
 
 
-SETTINGS = ob.NutsSettings(chains=2, warmup=40, draws=60)
+SETTINGS = ob.Nuts(chains=2, warmup=40, draws=60)
 
 
 @pytest.mark.usefixtures("everything_is_large")
 def test_a_posterior_on_disk_is_that_in_memory(in_memory: xr.DataTree, tmp_path: Path):
     target = ob.Target("sum", numpyro_model=regression)
-    tree = ob.nuts(target, settings=SETTINGS, checkpoint=tmp_path / "chains")
+    tree = ob.infer(target, method=SETTINGS, checkpoint=tmp_path / "chains")
     assert not tree["posterior"]["x"].variable._in_memory
     assert set(tree.children) >= {"log_likelihood", "posterior_predictive", "sample_stats"}
     for name, group in in_memory.children.items():
@@ -101,9 +101,9 @@ def test_a_posterior_on_disk_is_that_in_memory(in_memory: xr.DataTree, tmp_path:
 def test_what_nobody_has_any_more_is_removed(tmp_path: Path):
     import gc
 
-    tree = ob.nuts(
+    tree = ob.infer(
         ob.Target("sum", numpyro_model=regression),
-        settings=SETTINGS,
+        SETTINGS,
         checkpoint=tmp_path / "chains",
     )
     assert len(list(tmp_path.iterdir())) == 3  # draws, and what is beside them

@@ -8,14 +8,14 @@ import arviz_stats
 import numpy as np
 import pytest
 
-from onebasin.inference import NutsSettings, nuts
+from onebasin.inference import Nuts, infer
 from onebasin.models import BayesianNetwork, Network, Parametrisation, predict
 from onebasin.models.data import load_data
 from onebasin.models.networks.parametrisation import BIASES, WEIGHTS
 
 from ...each import each
 
-SETTINGS = NutsSettings(chains=4, warmup=600, draws=1000, target_acceptance=0.9)
+SETTINGS = Nuts(chains=4, warmup=600, draws=1000, target_acceptance=0.9)
 
 
 def _quantities(engine: str, parametrisation: Parametrisation) -> dict[str, np.ndarray]:
@@ -23,7 +23,7 @@ def _quantities(engine: str, parametrisation: Parametrisation) -> dict[str, np.n
     data = load_data("relu-teacher")
     model = BayesianNetwork(Network(2, (2,), 1), parametrisation=parametrisation)
     target = model.condition(data.x, data.y, name="relu-teacher")
-    tree = nuts(target, engine=engine, settings=SETTINGS, seed=20)
+    tree = infer(target, SETTINGS, engine=engine, seed=20)
     post = tree.posterior
     outputs = predict(model, post, data.held_out.x)[..., 0]
     norms = np.linalg.norm(post["W1"].to_numpy(), axis=-2)

@@ -24,18 +24,18 @@ from ..known import COVARIANCE, MEAN, RATE, SHAPE, assert_mean, known_target
 
 # Of a Stan program nutpie wants a library with threads: headers, interface and program are compiled for it alone.
 DEFINITIONS = ["numpyro", pytest.param("stan", marks=(pytest.mark.stan, pytest.mark.slow))]
-SMALL = ob.NutsSettings(chains=2, warmup=200, draws=100)
+SMALL = ob.Nuts(chains=2, warmup=200, draws=100)
 
 
 def run(definition: str, **more: Any) -> xr.DataTree:
-    given = {"settings": SMALL, "seed": 1, **more}
-    return ob.nuts(known_target(definition), engine="nutpie", **given)
+    given = {"method": SMALL, "seed": 1, **more}
+    return ob.infer(known_target(definition), engine="nutpie", **given)
 
 
 @pytest.mark.parametrize("definition", DEFINITIONS)
 def test_known_moments(definition: str) -> None:
-    settings = ob.NutsSettings(chains=4, warmup=300, draws=700)
-    post = run(definition, settings=settings, seed=3).posterior
+    settings = ob.Nuts(chains=4, warmup=300, draws=700)
+    post = run(definition, method=settings, seed=3).posterior
     x, tau = post["x"].to_numpy(), post["tau"].to_numpy()
     for i in range(2):
         assert_mean(x[..., i], MEAN[i])
@@ -48,7 +48,7 @@ def test_known_moments(definition: str) -> None:
 @pytest.mark.parametrize("definition", DEFINITIONS)
 def test_more_draws_go_on_from_those_that_are_kept(definition: str, tmp_path: Path) -> None:
     place = tmp_path / "kept"
-    run(definition, settings=replace(SMALL, draws=60), checkpoint=place)
+    run(definition, method=replace(SMALL, draws=60), checkpoint=place)
     longer = run(definition, checkpoint=place)
     xr.testing.assert_equal(longer.posterior.to_dataset(), run(definition).posterior.to_dataset())
 
@@ -80,9 +80,9 @@ SYMMETRY = {"item_response": "+-theta:,+-a:"}
 @pytest.mark.slow
 @each("name", PROGRAMS)
 def test_moments_are_those_of_cmdstan(name: str) -> None:
-    target, settings = PROGRAMS[name](), ob.NutsSettings(chains=4, target_acceptance=0.95)
+    target, settings = PROGRAMS[name](), ob.Nuts(chains=4, target_acceptance=0.95)
     ours, theirs = (
-        ob.nuts(target, engine=engine, settings=settings, seed=7) for engine in ("nutpie", "stan")
+        ob.infer(target, engine=engine, method=settings, seed=7) for engine in ("nutpie", "stan")
     )
     if words := SYMMETRY.get(name):
         first = ob.align(ours, words)
@@ -111,8 +111,8 @@ def test_everything_that_a_program_computes_is_there() -> None:
     target = ob.stan_program(
         programs / "mixture.stan", programs / "mixture.json", symmetry="mu,sigma,1-theta"
     )
-    tree = ob.nuts(target, engine="nutpie", settings=SMALL, seed=1)
-    stan = ob.nuts(target, engine="stan", settings=SMALL, seed=1)
+    tree = ob.infer(target, engine="nutpie", method=SMALL, seed=1)
+    stan = ob.infer(target, engine="stan", method=SMALL, seed=1)
     assert set(tree.children) == set(stan.children)
     for group in tree.children:
         ours, theirs = tree[group].to_dataset(), stan[group].to_dataset()
@@ -126,7 +126,7 @@ def test_quantities_that_follow_are_there() -> None:
         x = numpyro.sample("x", dist.Normal(jnp.zeros(2), 1.0).to_event(1))
         numpyro.deterministic("sum", x.sum())
 
-    tree = ob.nuts(Target("sums", numpyro_model=model), engine="nutpie", settings=SMALL)
+    tree = ob.infer(Target("sums", numpyro_model=model), engine="nutpie", method=SMALL)
     np.testing.assert_allclose(tree.posterior["sum"], tree.posterior["x"].sum("x_dim_0"))
 
 
@@ -134,7 +134,11 @@ def test_quantities_that_follow_are_there() -> None:
 def test_a_network_is_sampled() -> None:
     x = np.linspace(-1, 1, 12)[:, None]
     target = ob.BayesianNetwork(ob.Network(1, (2,), 1, "tanh")).condition(x, np.sin(2 * x))
-    tree = ob.nuts(target, engine="nutpie", settings=replace(SMALL, draws=20))
+    tree = ob.infer(
+        target,
+        replace(SMALL, draws=20),
+        engine="nutpie",
+    )
     assert tree.posterior["W1"].shape == (2, 20, 1, 2) and "log_likelihood" in tree.children
 
 
@@ -147,7 +151,7 @@ def test_a_network_is_sampled() -> None:
 )
 def test_settings_that_it_has_not_are_refused(given: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        run("numpyro", settings=replace(SMALL, **given))
+        run("numpyro", method=replace(SMALL, **given))
 
 
 @pytest.mark.stan
@@ -155,7 +159,7 @@ def test_starts_of_stan_programs_are_nutpies_own() -> None:
     with pytest.raises(
         ValueError, match=r"`init_radius` is 0\.5, but engine='nutpie' has 2\.0 alone of"
     ):
-        run("stan", settings=replace(SMALL, init_radius=0.5))
+        run("stan", method=replace(SMALL, init_radius=0.5))
 
 
 def test_without_the_package_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,4 +177,4 @@ def test_no_start_of_finite_density_is_said() -> None:
         numpyro.factor("nowhere", jnp.where(x[0] > -10, -jnp.inf, 0.0))
 
     with pytest.raises(ob.InferenceError, match="No starting point with a finite log density"):
-        ob.nuts(Target("nowhere", numpyro_model=model), engine="nutpie", settings=SMALL)
+        ob.infer(Target("nowhere", numpyro_model=model), engine="nutpie", method=SMALL)

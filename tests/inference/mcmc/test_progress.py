@@ -194,9 +194,9 @@ def _clock(monkeypatch) -> list[float]:
 
 @pytest.mark.parametrize("engine", ["numpyro", pytest.param("stan", marks=pytest.mark.stan)])
 def test_elsewhere_than_in_a_terminal_a_chain_is_a_line(engine, capfd):
-    settings = ob.NutsSettings(chains=2, warmup=100, draws=60)
+    settings = ob.Nuts(chains=2, warmup=100, draws=60)
     capfd.readouterr()
-    tree = ob.nuts(known_target(engine), engine=engine, settings=settings, progress=True)
+    tree = ob.infer(known_target(engine), engine=engine, method=settings, progress=True)
     lines = [line for line in capfd.readouterr().err.splitlines() if line.startswith("chain ")]
     assert len(lines) == 2
     for number in range(2):
@@ -212,8 +212,8 @@ def test_in_a_terminal_bars_tell_of_the_chain(engine, monkeypatch):
     told: list[str] = []
     monkeypatch.setattr(ProgressBars, "moving", True)
     monkeypatch.setattr(ProgressBars, "move", lambda self, bar, done, *said: told.extend(said[:1]))
-    settings = ob.NutsSettings(chains=1, warmup=100, draws=60)
-    ob.nuts(known_target(engine), engine=engine, settings=settings, progress=True)
+    settings = ob.Nuts(chains=1, warmup=100, draws=60)
+    ob.infer(known_target(engine), engine=engine, method=settings, progress=True)
     if engine == "numpyro":  # Stan's chain may have ended before anybody looks at what it prints
         assert any(text.startswith("chain 1 warmup") for text in told)
     assert "step" in told[-1] and "divergent" in told[-1]

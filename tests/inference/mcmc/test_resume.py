@@ -11,7 +11,7 @@ import pytest
 
 from onebasin.base.errors import WriteError
 from onebasin.base.progress import ProgressBars
-from onebasin.inference import HmcSettings, NutsSettings
+from onebasin.inference import Hmc, Nuts
 from onebasin.inference.contracts.method import Job
 from onebasin.inference.mcmc import places
 from onebasin.inference.mcmc.chains import run_chains
@@ -26,8 +26,8 @@ SLICES = 3 + 4
 """Of a chain: 130 and 170 iterations, 50 at a time."""
 
 SETTINGS = {
-    "nuts": NutsSettings(chains=1, warmup=WARMUP, draws=DRAWS),
-    "hmc": HmcSettings(
+    "nuts": Nuts(chains=1, warmup=WARMUP, draws=DRAWS),
+    "hmc": Hmc(
         chains=1,
         warmup=WARMUP,
         draws=DRAWS,

@@ -17,7 +17,7 @@ import xarray as xr
 from numpyro import distributions as dist
 
 from onebasin.base.progress import ProgressBars
-from onebasin.inference import HmcSettings, NutsSettings, hmc, nuts
+from onebasin.inference import Hmc, Nuts, infer
 from onebasin.inference.contracts.method import Job
 from onebasin.inference.mcmc.gathered import Gathered
 from onebasin.inference.mcmc.numpyro import ChainRunner
@@ -28,14 +28,14 @@ from ...each import each
 from ..known import COVARIANCE, MEAN, RATE, SHAPE, assert_mean, known_target
 
 ENGINES = ["numpyro", pytest.param("stan", marks=pytest.mark.stan)]
-SMALL = NutsSettings(chains=2, warmup=300, draws=500)
+SMALL = Nuts(chains=2, warmup=300, draws=500)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 @each("metric", ["diag", "dense", "unit"])
 def test_nuts_known_target_moments(engine: str, metric: str) -> None:
-    settings = NutsSettings(chains=4, warmup=300, draws=700, metric=metric)
-    post = nuts(known_target(engine), engine=engine, settings=settings, seed=3).posterior
+    settings = Nuts(chains=4, warmup=300, draws=700, metric=metric)
+    post = infer(known_target(engine), settings, engine=engine, seed=3).posterior
     x, tau = post["x"].to_numpy(), post["tau"].to_numpy()
     for i in range(2):
         assert_mean(x[..., i], MEAN[i])
@@ -48,8 +48,8 @@ def test_nuts_known_target_moments(engine: str, metric: str) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_hmc_known_target_moments(engine: str) -> None:
-    settings = HmcSettings(chains=4, warmup=500, draws=1500, trajectory_length=2.0)
-    post = hmc(known_target(engine), engine=engine, settings=settings, seed=4).posterior
+    settings = Hmc(chains=4, warmup=500, draws=1500, trajectory_length=2.0)
+    post = infer(known_target(engine), settings, engine=engine, seed=4).posterior
     for i in range(2):
         assert_mean(post["x"].to_numpy()[..., i], MEAN[i])
     assert_mean(post["tau"].to_numpy(), SHAPE / RATE)
@@ -58,8 +58,8 @@ def test_hmc_known_target_moments(engine: str) -> None:
 def test_hmc_moves_a_gaussian_by_its_default() -> None:
     """Over a whole period, the engines' own default, it ends where it began: the smallest ESS here is then 4."""
     target = Target("normal", numpyro_model=_normal)
-    settings = HmcSettings(chains=2, warmup=200, draws=500)
-    x = hmc(target, settings=settings, seed=1).posterior["x"].to_numpy()
+    settings = Hmc(chains=2, warmup=200, draws=500)
+    x = infer(target, settings, seed=1).posterior["x"].to_numpy()
     assert min(float(arviz_stats.ess(x[..., i])) for i in range(5)) > 250
     assert min(float(arviz_stats.ess(x[..., i] ** 2)) for i in range(5)) > 250
 
@@ -70,7 +70,7 @@ def _normal() -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_tree_depth_bounds_the_number_of_steps(engine: str) -> None:
-    stats = nuts(known_target(engine), engine=engine, settings=SMALL, seed=1).sample_stats
+    stats = infer(known_target(engine), SMALL, engine=engine, seed=1).sample_stats
     depth, steps = stats["tree_depth"].to_numpy(), stats["n_steps"].to_numpy()
     assert (2.0**depth - 1 <= steps).all()
     assert (steps <= 2.0 ** (depth + 1) - 1).all()
@@ -78,8 +78,8 @@ def test_tree_depth_bounds_the_number_of_steps(engine: str) -> None:
 
 
 RECORDED = {
-    "nuts": (NutsSettings(chains=2, warmup=60, draws=20), 2.9545854141870826),
-    "hmc": (HmcSettings(chains=2, warmup=60, draws=20, trajectory_length=0.3), 1.5844207214357613),
+    "nuts": (Nuts(chains=2, warmup=60, draws=20), 2.9545854141870826),
+    "hmc": (Hmc(chains=2, warmup=60, draws=20, trajectory_length=0.3), 1.5844207214357613),
 }
 """Last draw of tau with seed 1, recorded before chains could start at optima (jax 0.10, x86-64)."""
 
@@ -87,15 +87,14 @@ RECORDED = {
 @each("method", ["nuts", "hmc"])
 def test_random_starts_give_the_recorded_draws(method: str) -> None:
     settings, last = RECORDED[method]
-    run = {"nuts": nuts, "hmc": hmc}[method]
-    tau = run(known_target("numpyro"), settings=settings, seed=1).posterior["tau"]
+    tau = infer(known_target("numpyro"), settings, seed=1).posterior["tau"]
     # Another processor may round otherwise; short chains do not blow that up beyond this.
     assert float(tau[-1, -1]) == pytest.approx(last, rel=1e-6)
 
 
 def test_max_tree_depth_bounds_the_depth() -> None:
-    settings = NutsSettings(chains=1, warmup=100, draws=100, max_tree_depth=2)
-    stats = nuts(known_target("numpyro"), settings=settings, seed=1).sample_stats
+    settings = Nuts(chains=1, warmup=100, draws=100, max_tree_depth=2)
+    stats = infer(known_target("numpyro"), settings, seed=1).sample_stats
     assert stats["tree_depth"].max() == 2
 
 
@@ -111,10 +110,8 @@ def test_hmc_trajectory_has_at_most_max_steps() -> None:
     target = _classifier(20, 3, 4)
 
     def run(max_steps: int) -> xr.DataTree:
-        settings = HmcSettings(
-            chains=1, warmup=100, draws=60, trajectory_length=2.0, max_steps=max_steps
-        )
-        return hmc(target, settings=settings, seed=1)
+        settings = Hmc(chains=1, warmup=100, draws=60, trajectory_length=2.0, max_steps=max_steps)
+        return infer(target, settings, seed=1)
 
     free, tight = run(10_000), run(5)
     assert int(free.sample_stats["n_steps"].max()) > 5
@@ -124,8 +121,8 @@ def test_hmc_trajectory_has_at_most_max_steps() -> None:
 
 
 def test_bounded_hmc_known_target_moments() -> None:
-    settings = HmcSettings(chains=2, warmup=300, draws=1500, trajectory_length=4.0, max_steps=3)
-    post = hmc(known_target("numpyro"), settings=settings, seed=4).posterior
+    settings = Hmc(chains=2, warmup=300, draws=1500, trajectory_length=4.0, max_steps=3)
+    post = infer(known_target("numpyro"), settings, seed=4).posterior
     for i in range(2):
         assert_mean(post["x"].to_numpy()[..., i], MEAN[i])
     assert_mean(post["tau"].to_numpy(), SHAPE / RATE)
@@ -135,12 +132,12 @@ def test_bounded_hmc_known_target_moments() -> None:
 def test_draws_of_a_network_are_in_memory_about_once() -> None:
     """Peak of NumPy's memory over the draws' own size; measured 1.12; slices joined at the end need 2 or more."""
     target = _classifier(10, 400, 100)
-    settings = HmcSettings(
+    settings = Hmc(
         chains=1, warmup=100, draws=250, trajectory_length=0.01, max_steps=2, dtype="float32"
     )
     tracemalloc.start()
     try:
-        post = hmc(target, settings=settings, seed=1).posterior
+        post = infer(target, settings, seed=1).posterior
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -157,8 +154,8 @@ def test_more_iterations_trace_the_model_no_more_often() -> None:
 
     def count(draws: int) -> int:
         traced.clear()
-        settings = HmcSettings(chains=2, warmup=60, draws=draws, trajectory_length=1.0)
-        hmc(Target("counted", numpyro_model=model), settings=settings, seed=1)
+        settings = Hmc(chains=2, warmup=60, draws=draws, trajectory_length=1.0)
+        infer(Target("counted", numpyro_model=model), settings, seed=1)
         return len(traced)
 
     assert count(60) == count(330)
@@ -168,7 +165,7 @@ def test_the_clock_is_read_when_the_work_is_done(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """JAX computes behind the caller's back: at every reading, nothing may still be at work."""
-    settings = HmcSettings(chains=1, warmup=400, draws=50, trajectory_length=200.0)
+    settings = Hmc(chains=1, warmup=400, draws=50, trajectory_length=200.0)
     job = Job(known_target("numpyro"), settings, "numpyro", 1, ProgressBars(False))
     runner = ChainRunner(job)
     idle = []
@@ -187,29 +184,29 @@ def test_the_clock_is_read_when_the_work_is_done(
 
 
 def test_float32_gives_float32_draws() -> None:
-    settings = NutsSettings(chains=1, warmup=100, draws=50, dtype="float32")
-    post = nuts(known_target("numpyro"), settings=settings, seed=1).posterior
+    settings = Nuts(chains=1, warmup=100, draws=50, dtype="float32")
+    post = infer(known_target("numpyro"), settings, seed=1).posterior
     assert post["tau"].dtype == np.float32
 
 
 @pytest.mark.usefixtures("unchecked")
 def test_settings_refuse_nonsense() -> None:
     for kind, change, message in [
-        (HmcSettings, {"max_steps": 0}, "`max_steps` must be a whole number of at least 1; got 0"),
-        (NutsSettings, {"init": "best"}, "`init` is 'best'; choose one of random, optimum"),
+        (Hmc, {"max_steps": 0}, "`max_steps` must be a whole number of at least 1; got 0"),
+        (Nuts, {"init": "best"}, "`init` is 'best'; choose one of random, optimum"),
         (
-            NutsSettings,
+            Nuts,
             {"init_starts": 0},
             "`init_starts` must be a whole number of at least 1; got 0",
         ),
-        (NutsSettings, {"chains": 0}, "`chains` must be a whole number of at least 1; got 0"),
-        (NutsSettings, {"draws": -5}, "`draws` must be a whole number of at least 1; got -5"),
-        (NutsSettings, {"warmup": 2.5}, "`warmup` must be a whole number"),
-        (NutsSettings, {"target_acceptance": 1.0}, "`target_acceptance` must lie between 0 and 1"),
-        (NutsSettings, {"metric": "banana"}, "choose one of diag, dense, unit"),
-        (NutsSettings, {"dtype": "float16"}, "choose one of float64, float32"),
-        (NutsSettings, {"init_radius": 0.0}, "`init_radius` must be a positive finite number"),
-        (NutsSettings, {"max_tree_depth": 0}, "`max_tree_depth` must be a whole number"),
+        (Nuts, {"chains": 0}, "`chains` must be a whole number of at least 1; got 0"),
+        (Nuts, {"draws": -5}, "`draws` must be a whole number of at least 1; got -5"),
+        (Nuts, {"warmup": 2.5}, "`warmup` must be a whole number"),
+        (Nuts, {"target_acceptance": 1.0}, "`target_acceptance` must lie between 0 and 1"),
+        (Nuts, {"metric": "banana"}, "choose one of diag, dense, unit"),
+        (Nuts, {"dtype": "float16"}, "choose one of float64, float32"),
+        (Nuts, {"init_radius": 0.0}, "`init_radius` must be a positive finite number"),
+        (Nuts, {"max_tree_depth": 0}, "`max_tree_depth` must be a whole number"),
     ]:
         with pytest.raises(ValueError, match=message):
             kind(**change)

@@ -22,7 +22,7 @@ from ..known import MEAN, RATE, SHAPE, assert_mean, known_target
 
 pytestmark = pytest.mark.stan
 
-SETTINGS = ob.NutsSettings(chains=1, warmup=150, draws=300)
+SETTINGS = ob.Nuts(chains=1, warmup=150, draws=300)
 
 
 class Killed(BaseException):
@@ -57,9 +57,7 @@ def kill(monkeypatch: pytest.MonkeyPatch):
 
 
 def nuts(folder: Path | None, settings=SETTINGS, seed: int = 3) -> xr.DataTree:
-    return ob.nuts(
-        known_target("stan"), engine="stan", settings=settings, seed=seed, checkpoint=folder
-    )
+    return ob.infer(known_target("stan"), settings, engine="stan", seed=seed, checkpoint=folder)
 
 
 def values(tree: xr.DataTree) -> dict[str, np.ndarray]:
@@ -95,7 +93,7 @@ def test_a_chain_killed_anywhere_keeps_every_whole_row(tmp_path, kill):
 
 
 def test_a_chain_that_goes_on_samples_the_same_posterior(tmp_path, kill, caplog):
-    settings = ob.NutsSettings(chains=1, warmup=300, draws=2500)
+    settings = ob.Nuts(chains=1, warmup=300, draws=2500)
     for share in (0.1, 0.3):
         kill(share)
         with pytest.raises(Killed):
@@ -113,18 +111,18 @@ def test_a_chain_that_goes_on_samples_the_same_posterior(tmp_path, kill, caplog)
 
 def test_every_metric_and_method_goes_on(tmp_path, kill):
     short = {"chains": 2, "warmup": 150, "draws": 200}
-    for number, (method, settings) in enumerate(
+    for number, settings in enumerate(
         [
-            (ob.nuts, ob.NutsSettings(**short, metric="dense")),
-            (ob.nuts, ob.NutsSettings(**short, metric="unit", init="optimum", init_starts=2)),
-            (ob.hmc, ob.HmcSettings(**short, trajectory_length=1.0)),
+            ob.Nuts(**short, metric="dense"),
+            ob.Nuts(**short, metric="unit", init="optimum", init_starts=2),
+            ob.Hmc(**short, trajectory_length=1.0),
         ]
     ):
-        call = {"engine": "stan", "settings": settings, "checkpoint": tmp_path / str(number)}
+        call = {"engine": "stan", "method": settings, "checkpoint": tmp_path / str(number)}
         kill(0.8, settings.chains)
         with pytest.raises(Killed):
-            method(known_target("stan"), **call)
-        tree = method(known_target("stan"), **call)
+            ob.infer(known_target("stan"), **call)
+        tree = ob.infer(known_target("stan"), **call)
         (again,) = filter(None, restarts(tree))
         assert 0 < again[0] < 200
         steps = tree["sample_stats"]["step_size"].to_numpy()
@@ -146,7 +144,7 @@ def test_what_goes_on_twice_is_the_same_twice(tmp_path, kill):
 
 def test_more_draws_go_on_from_those_that_are_there(tmp_path):
     few = values(nuts(tmp_path))
-    tree = nuts(tmp_path, ob.NutsSettings(chains=1, warmup=150, draws=400))
+    tree = nuts(tmp_path, ob.Nuts(chains=1, warmup=150, draws=400))
     assert restarts(tree) == [[300]]
     np.testing.assert_array_equal(values(tree)["x"][:, :300], few["x"])
     assert values(tree)["x"].shape == (1, 400, 2)

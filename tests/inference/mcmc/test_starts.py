@@ -16,7 +16,7 @@ from scipy.optimize import minimize
 
 from onebasin.base.errors import InferenceError
 from onebasin.base.progress import ProgressBars
-from onebasin.inference import HmcSettings, NutsSettings, hmc, nuts
+from onebasin.inference import Nuts, hmc, infer
 from onebasin.inference.contracts.method import Job
 from onebasin.inference.density.network import density_of
 from onebasin.inference.mcmc.numpyro import ChainRunner, Course, chain_starts
@@ -50,10 +50,10 @@ def two_modes(engine: str) -> Target:
 @pytest.mark.parametrize("engine", ENGINES)
 def test_optimum_keeps_chains_out_of_a_mode_without_weight(engine: str) -> None:
     """The negative control: from random starts some of the same chains never leave the lower mode."""
-    stuck = NutsSettings(chains=4, warmup=100, draws=100)
+    stuck = Nuts(chains=4, warmup=100, draws=100)
     best = replace(stuck, init="optimum")
     random, optimum = (
-        nuts(two_modes(engine), engine=engine, settings=s, seed=3).posterior for s in (stuck, best)
+        infer(two_modes(engine), s, engine=engine, seed=3).posterior for s in (stuck, best)
     )
     assert 0 < (random["x"].mean("draw") < 0).sum() < 4
     assert (optimum["x"] > 0).all()
@@ -65,7 +65,7 @@ def test_optimum_keeps_chains_out_of_a_mode_without_weight(engine: str) -> None:
 
 def test_one_start_is_not_enough() -> None:
     """So that it is the number of starts that counts."""
-    settings = NutsSettings(chains=8, init="optimum", init_starts=1)
+    settings = Nuts(chains=8, init="optimum", init_starts=1)
     density = density_of(two_modes("numpyro"))
     x = jax.vmap(density.unravel)(chain_starts(density, settings, 3))["x"]
     np.testing.assert_allclose(jnp.abs(x), 5.0, atol=1e-5)
@@ -74,7 +74,7 @@ def test_one_start_is_not_enough() -> None:
 
 def test_optimum_is_that_of_the_unconstrained_density() -> None:
     """The mean of x, and log(shape / rate) for log tau: without the Jacobian it would be log((shape - 1) / rate)."""
-    settings = NutsSettings(chains=1, init="optimum", init_starts=2)
+    settings = Nuts(chains=1, init="optimum", init_starts=2)
     density = density_of(known_target("numpyro"))
     start = density.unravel(chain_starts(density, settings, 1)[0])
     np.testing.assert_allclose(start["x"], MEAN, atol=1e-4)
@@ -125,22 +125,22 @@ def test_no_finite_optimum_is_an_error() -> None:
 
 @pytest.mark.stan
 def test_stan_without_an_optimum_says_why(tmp_path: Path) -> None:
-    settings = NutsSettings(chains=1, warmup=10, draws=10, init="optimum", init_starts=2)
+    settings = Nuts(chains=1, warmup=10, draws=10, init="optimum", init_starts=2)
     target = stan_program(PROGRAMS / "broken.stan", {"always": 1})
     with pytest.raises(InferenceError, match="No optimum was found from 2 starting points") as e:
-        nuts(target, engine="stan", settings=settings)
+        infer(
+            target,
+            settings,
+            engine="stan",
+        )
     assert "\n" not in str(e.value)
 
 
 @pytest.mark.parametrize("engine", ENGINES[1:])
 def test_a_chain_from_an_optimum_does_not_depend_on_how_many_run(engine: str) -> None:
     def draws(chains: int) -> np.ndarray:
-        settings = NutsSettings(chains=chains, warmup=50, draws=20, init="optimum", init_starts=3)
-        return (
-            nuts(two_modes(engine), engine=engine, settings=settings, seed=5)
-            .posterior["x"]
-            .to_numpy()
-        )
+        settings = Nuts(chains=chains, warmup=50, draws=20, init="optimum", init_starts=3)
+        return infer(two_modes(engine), settings, engine=engine, seed=5).posterior["x"].to_numpy()
 
     alone, among = draws(1), draws(3)
     np.testing.assert_allclose(alone[0], among[0], rtol=1e-6 if engine == "numpyro" else 0)
@@ -160,9 +160,7 @@ def test_networks_start_at_an_optimum_too(engine: str) -> None:
     target = BayesianNetwork(Network(2, (2,), 1)).condition(x, (x + noise)[:, 0], name="net")
     still = {"trajectory_length": 1e-3, "chains": 2, "warmup": 1, "draws": 2, "init_starts": 3}
     lp = {
-        init: hmc(
-            target, engine=engine, settings=HmcSettings(**still, init=init), seed=1
-        ).sample_stats["lp"]
+        init: hmc(target, engine=engine, **still, init=init, seed=1).sample_stats["lp"]
         for init in ("random", "optimum")
     }
     assert float(lp["optimum"].min()) > float(lp["random"].max()) + 5
@@ -175,7 +173,7 @@ def test_first_steps_are_as_long_as_their_variances_say(tmp_path: Path) -> None:
         numpyro.sample("x", dist.Normal(0, 0.01).expand([4]).to_event(1))
 
     target = Target("narrow", numpyro_model=model)
-    density, settings = density_of(target), NutsSettings(chains=2, warmup=100, draws=1)
+    density, settings = density_of(target), Nuts(chains=2, warmup=100, draws=1)
     for variances in (jnp.full((2, 4), 1e-4), None):
         course = Course(density, jnp.zeros((2, 4)), density.quantities, variances=variances)
         runner = ChainRunner(Job(target, settings, "numpyro", 1, ProgressBars(False)), course)

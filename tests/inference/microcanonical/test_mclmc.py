@@ -12,12 +12,12 @@ import pytest
 from numpyro import distributions as dist
 
 from onebasin.base.errors import InferenceError
-from onebasin.inference import MclmcSettings, mclmc
+from onebasin.inference import Mclmc, infer, mclmc
 from onebasin.models import Target
 
 from ..known import COVARIANCE, MEAN, RATE, SHAPE, assert_mean, known_target
 
-SMALL = MclmcSettings(chains=2, warmup=300, draws=60, thin=2)
+SMALL = Mclmc(chains=2, warmup=300, draws=60, thin=2)
 
 
 def scaled(sds: tuple[float, ...]) -> Target:
@@ -28,8 +28,8 @@ def scaled(sds: tuple[float, ...]) -> Target:
 
 
 def test_adjusted_has_the_known_moments() -> None:
-    settings = MclmcSettings(adjusted=True, warmup=600, draws=1500, thin=2)
-    tree = mclmc(known_target("numpyro"), settings=settings, seed=2)
+    settings = Mclmc(adjusted=True, warmup=600, draws=1500, thin=2)
+    tree = infer(known_target("numpyro"), settings, seed=2)
     assert "stein_identities" not in tree.attrs  # there is no bias to look for
     post = tree.posterior
     x, tau = post["x"].to_numpy(), post["tau"].to_numpy()
@@ -45,7 +45,9 @@ def test_unadjusted_bias_falls_with_the_energy_variance() -> None:
     rough, fine = (
         mclmc(
             scaled(tuple(sds)),
-            settings=MclmcSettings(warmup=4000, draws=600, energy_variance=asked),
+            warmup=4000,
+            draws=600,
+            energy_variance=asked,
             seed=1,
         )
         for asked in (1.0, 1e-5)
@@ -65,7 +67,7 @@ def test_unadjusted_bias_falls_with_the_energy_variance() -> None:
 
 
 def test_single_precision_is_kept_and_each_chain_tunes_its_own_steps() -> None:
-    tree = mclmc(scaled((1.0, 2.0)), settings=replace(SMALL, dtype="float32"), seed=3)
+    tree = infer(scaled((1.0, 2.0)), replace(SMALL, dtype="float32"), seed=3)
     assert tree["posterior"]["x"].dtype == np.float32
     stats = tree["sample_stats"]
     assert (stats["n_steps"] == 2).all()
@@ -78,8 +80,8 @@ def test_a_step_that_is_not_finite_is_not_taken() -> None:
         x = numpyro.sample("x", dist.Normal(0, 1).expand([2]).to_event(1))
         numpyro.factor("wall", jnp.where(x[0] > 1.0, jnp.nan, 0.0))
 
-    settings = MclmcSettings(chains=2, warmup=500, draws=200, metric="unit", init_radius=0.5)
-    tree = mclmc(Target(name="wall", numpyro_model=model), settings=settings, seed=1)
+    settings = Mclmc(chains=2, warmup=500, draws=200, metric="unit", init_radius=0.5)
+    tree = infer(Target(name="wall", numpyro_model=model), settings, seed=1)
     assert int(tree["sample_stats"]["diverging"].sum()) > 0
     assert float(tree["posterior"]["x"][..., 0].max()) <= 1.0
     assert np.isfinite(tree["sample_stats"]["lp"]).all()
@@ -87,7 +89,7 @@ def test_a_step_that_is_not_finite_is_not_taken() -> None:
 
 def test_a_single_parameter_is_refused() -> None:
     with pytest.raises(ValueError, match="`target` 'scaled' has a single parameter"):
-        mclmc(scaled((1.0,)), settings=SMALL)
+        infer(scaled((1.0,)), SMALL)
 
 
 def test_a_start_that_leads_nowhere_is_said() -> None:
@@ -97,4 +99,4 @@ def test_a_start_that_leads_nowhere_is_said() -> None:
 
     settings = replace(SMALL, start_steps=500, learning_rate=0.1)
     with pytest.raises(InferenceError, match="lower `learning_rate`"):
-        mclmc(Target(name="hole", numpyro_model=model), settings=settings, seed=1)
+        infer(Target(name="hole", numpyro_model=model), settings, seed=1)

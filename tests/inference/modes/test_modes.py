@@ -38,8 +38,8 @@ def gaussian(engine: str) -> ob.Target:
 @pytest.mark.parametrize("engine", ENGINES)
 @each(("jacobian", "tau"), [(False, (SHAPE - 1) / RATE), (True, SHAPE / RATE)])
 def test_optimum_is_the_mode_of_the_space_that_is_asked_for(engine, jacobian, tau) -> None:
-    settings = ob.OptimizeSettings(jacobian=jacobian)
-    found = ob.optimize(known_target(engine), engine=engine, settings=settings, seed=2)
+    settings = ob.Optimize(jacobian=jacobian)
+    found = ob.infer(known_target(engine), engine=engine, method=settings, seed=2)
     np.testing.assert_allclose(found.posterior["x"], [[MEAN]], atol=1e-5)
     np.testing.assert_allclose(found.posterior["tau"], [[tau]], rtol=1e-5)
     assert found.attrs["converged"] == 1
@@ -57,8 +57,8 @@ def test_log_density_of_an_optimum_is_complete_in_numpyro() -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_gaussian_is_its_own_laplace_approximation(engine) -> None:
-    settings = ob.LaplaceSettings(draws=2000)
-    fit = ob.laplace(gaussian(engine), engine=engine, settings=settings, seed=1)
+    settings = ob.Laplace(draws=2000)
+    fit = ob.infer(gaussian(engine), engine=engine, method=settings, seed=1)
     x = fit.posterior["x"].to_numpy()
     for place, mean in enumerate([3.0, -1.0, 0.0]):
         assert_mean(x[..., place], mean)
@@ -74,7 +74,7 @@ def test_a_gaussian_is_its_own_laplace_approximation(engine) -> None:
 
 def test_laplace_of_a_skewed_variable_is_a_gaussian_of_its_logarithm() -> None:
     """log tau has its mode at log(SHAPE / RATE), and the second derivative -SHAPE there."""
-    fit = ob.laplace(known_target("numpyro"), settings=ob.LaplaceSettings(draws=10), seed=1)
+    fit = ob.laplace(known_target("numpyro"), draws=10, seed=1)
     scale = fit["variational"]["scale_tril"].to_numpy()
     place = 0  # names are in order: tau, x
     np.testing.assert_allclose(fit["variational"]["loc"][place], np.log(SHAPE / RATE), rtol=1e-9)
@@ -85,7 +85,7 @@ def test_laplace_of_a_skewed_variable_is_a_gaussian_of_its_logarithm() -> None:
 def test_laplace_of_a_network_is_exact_where_it_is_linear() -> None:
     """One summed identity unit is linear regression, whose posterior is a Gaussian."""
     target = linear_target()
-    fit = ob.laplace(target, settings=ob.LaplaceSettings(draws=50), seed=3)
+    fit = ob.laplace(target, draws=50, seed=3)
     covariance = np.linalg.inv(np.eye(2) + target.x.T @ target.x / 0.7**2)
     scale = fit["variational"]["scale_tril"].to_numpy()
     np.testing.assert_allclose(scale @ scale.T, covariance, rtol=1e-8)
@@ -117,14 +117,14 @@ def test_pathfinder_finds_a_gaussian() -> None:
 @pytest.mark.stan
 def test_khat_of_pathfinder_is_that_of_the_draws_before_they_were_resampled() -> None:
     """Draws that importance weights have picked are none of the approximation's."""
-    settings = ob.PathfinderSettings(paths=2, draws=100, path_draws=300)
-    fit = ob.pathfinder(known_target("stan"), seed=5, settings=settings)
+    settings = ob.Pathfinder(paths=2, draws=100, path_draws=300)
+    fit = ob.infer(known_target("stan"), seed=5, method=settings)
     assert fit["variational"]["log_ratio"].shape == (600,)
     kept = (fit.sample_stats["lp"] - fit.sample_stats["log_q"]).to_numpy().ravel()
     own = fit["variational"]["log_ratio"].to_numpy()
     assert all(np.min(np.abs(own - ratio)) < 1e-9 for ratio in kept)
-    single = ob.PathfinderSettings(paths=1, draws=70)
-    alone = ob.pathfinder(known_target("stan"), seed=5, settings=single)
+    single = ob.Pathfinder(paths=1, draws=70)
+    alone = ob.infer(known_target("stan"), seed=5, method=single)
     assert alone.posterior.sizes["draw"] == 70
     assert "variational" not in alone.children
 
@@ -143,13 +143,13 @@ def test_pathfinder_and_laplace_are_cmdstans_own(tmp_path, monkeypatch) -> None:
     model = cmdstanpy.CmdStanModel(exe_file=str(ready.executable))
     how = {"data": str(ready.data), "seed": 7, "sig_figs": 12}
     theirs = model.pathfinder(**how, draws=50, num_single_draws=60, num_paths=2)
-    settings = ob.PathfinderSettings(paths=2, draws=50, path_draws=60)
-    ours = ob.pathfinder(target, seed=7, settings=settings)
+    settings = ob.Pathfinder(paths=2, draws=50, path_draws=60)
+    ours = ob.infer(target, seed=7, method=settings)
     np.testing.assert_allclose(ours.posterior["x"][0], theirs.stan_variable("x"), rtol=1e-10)
     mode = model.optimize(**how, jacobian=True)
     drawn = model.laplace_sample(data=str(ready.data), seed=7, mode=mode, draws=20)
-    settings = ob.LaplaceSettings(draws=20, starts=1)
-    ours = ob.laplace(target, engine="stan", seed=7, settings=settings)
+    settings = ob.Laplace(draws=20, starts=1)
+    ours = ob.infer(target, engine="stan", seed=7, method=settings)
     np.testing.assert_allclose(ours.posterior["x"][0], drawn.stan_variable("x"), atol=1e-4)
 
 

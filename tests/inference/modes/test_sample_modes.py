@@ -65,7 +65,7 @@ TOPICS = topics(np.array([[100.0, 10, 10], [10, 101, 9], [9, 10, 103]]))
 @pytest.fixture(scope="module")
 def of_topics() -> xr.DataTree:
     """Modes about 3 nats below the highest, with 20 nats between them."""
-    return ob.sample_modes(TOPICS, settings=ob.ModesSettings(**SHORT), seed=1)
+    return ob.sample_modes(TOPICS, **SHORT, seed=1)
 
 
 def alone(theta: np.ndarray) -> np.ndarray:
@@ -128,9 +128,9 @@ def test_topics_are_judged_with_their_modes(of_topics):
 
 @pytest.mark.slow
 def test_plain_chains_of_topics_settle_apart_and_are_sent_here():
-    settings = ob.NutsSettings(chains=8, warmup=400, draws=400)
-    plain = ob.nuts(
-        topics(TWENTY * np.array([[5.0, 28, 3], [24, 6, 4], [3, 5, 26]])), settings=settings, seed=1
+    settings = ob.Nuts(chains=8, warmup=400, draws=400)
+    plain = ob.infer(
+        topics(TWENTY * np.array([[5.0, 28, 3], [24, 6, 4], [3, 5, 26]])), settings, seed=1
     )
     assert len(set(alone(plain["posterior"]["theta"].values.mean(axis=1)))) > 1
     judged = ob.diagnose(plain)
@@ -144,7 +144,7 @@ TWENTY = 20
 @pytest.mark.slow
 def test_topics_far_apart_leave_everything_to_the_first():
     target = topics(TWENTY * np.array([[5.0, 28, 3], [24, 6, 4], [3, 5, 26]]))
-    found = ob.sample_modes(target, settings=ob.ModesSettings(**{**SHORT, "draws": 1000}), seed=1)
+    found = ob.sample_modes(target, **{**SHORT, "draws": 1000}, seed=1)
     modes = found["modes"].to_dataset()
     assert modes.sizes["mode"] == 3
     assert (modes["log_weight"][1:] < -50).all()
@@ -160,7 +160,7 @@ def test_a_small_relu_network_is_weighed():
     y = np.abs(x) + 0.05 * rng.standard_normal(x.shape)
     network = ob.BayesianNetwork(ob.Network(1, (2,), 1, "relu"), ob.Gaussian(noise_sd=0.1))
     target = network.condition(x, y, name="relu")
-    found = ob.sample_modes(target, settings=ob.ModesSettings(**SHORT, most=6), seed=1)
+    found = ob.sample_modes(target, **SHORT, most=6, seed=1)
     modes = found["modes"].to_dataset()
     assert modes.sizes["mode"] >= 2
     assert modes["starts"].sum() + modes.attrs["failed"] <= 12
@@ -171,9 +171,9 @@ def test_a_small_relu_network_is_weighed():
 @pytest.fixture(scope="module")
 def beside_labels() -> xr.DataTree:
     """Two unlike modes of 0.8 and 0.2, each with six copies."""
-    settings = ob.ModesSettings(**{**SHORT, "starts": 20, "init_radius": 1.0})
+    settings = ob.Modes(**{**SHORT, "starts": 20, "init_radius": 1.0})
     target = two_gaussians(4, (0.8, 0.2), parts=True)
-    return ob.sample_modes(target, settings=settings, seed=1)
+    return ob.infer(target, method=settings, seed=1)
 
 
 @pytest.mark.slow
@@ -219,7 +219,7 @@ def mixture(y: np.ndarray, parts: int) -> Target:
 @pytest.mark.slow
 def test_parts_that_overlap_are_one_mode():
     y = np.random.default_rng(3).normal([-2.0, 0.0, 2.0], 1.0, size=(30, 3)).ravel()
-    found = ob.sample_modes(mixture(y, 5), settings=ob.ModesSettings(**SHORT), seed=2)
+    found = ob.sample_modes(mixture(y, 5), **SHORT, seed=2)
     assert found["modes"].sizes["mode"] == 1
     assert found["modes"]["weight"].item() == 1
     assert found["modes"].attrs["unseen"] == 0
@@ -246,7 +246,8 @@ def of_skewed() -> xr.Dataset:
 
     found = ob.sample_modes(
         Target("line", numpyro_model=model),
-        settings=ob.ModesSettings(**SHORT, init_radius=4.0),
+        **SHORT,
+        init_radius=4.0,
         seed=1,
     )
     return found["modes"].to_dataset()
@@ -272,7 +273,7 @@ def test_evidence_of_modes_together_is_that_of_quadrature(of_skewed):
 
 @pytest.mark.slow
 def test_modes_beyond_the_most_are_told_of_and_forbid_the_weights():
-    found = ob.sample_modes(TOPICS, settings=ob.ModesSettings(**SHORT, most=1), seed=1)
+    found = ob.sample_modes(TOPICS, **SHORT, most=1, seed=1)
     assert found["modes"].attrs["not_sampled"] == 2
     judged = ob.diagnose(found)
     assert judged.verdict == "unusable"

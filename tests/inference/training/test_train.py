@@ -13,14 +13,7 @@ from numpyro.infer.util import initialize_model
 from scipy.optimize import minimize
 
 from onebasin import BayesianNetwork, Categorical, Gaussian, Network, Parametrisation
-from onebasin.inference import (
-    EnsembleSettings,
-    TrainSettings,
-    ensemble,
-    open_posterior,
-    save,
-    train,
-)
+from onebasin.inference import Ensemble, Train, ensemble, infer, open_posterior, save, train
 from onebasin.inference.runs.checkpoint import FileKeeper
 from onebasin.inference.training.batches import Batches
 from onebasin.inference.training.members import first_values
@@ -47,17 +40,17 @@ def class_target() -> NetworkTarget:
     return BayesianNetwork(Network(3, (4,), 2), Categorical()).condition(x, labels, name="classes")
 
 
-SHORT = EnsembleSettings(members=3, epochs=5, batch_size=8)
+SHORT = Ensemble(members=3, epochs=5, batch_size=8)
 
 
 @each("objective", ["posterior", "likelihood"])
 def test_members_reach_the_optimum_of_a_convex_case(objective: str) -> None:
     """Ridge regression and ordinary least squares, in closed form."""
     target = linear_target()
-    settings = EnsembleSettings(
+    settings = Ensemble(
         members=3, epochs=2000, learning_rate=0.05, objective=objective, init="prior"
     )
-    tree = ensemble(target, settings=settings, seed=1)
+    tree = infer(target, settings, seed=1)
     decay = 0.7**2 * np.eye(2) if objective == "posterior" else np.zeros((2, 2))
     best = np.linalg.solve(target.x.T @ target.x + decay, target.x.T @ target.y[:, 0])
     np.testing.assert_allclose(tree.posterior["W1"][0, :, :, 0], np.tile(best, (3, 1)), rtol=1e-6)
@@ -72,22 +65,22 @@ def test_members_reach_the_optimum_of_a_convex_case(objective: str) -> None:
 def test_minibatches_come_near_the_optimum() -> None:
     """The cosine schedule quiets the noise of the batches; measured 0.0008 of a posterior sd, 0.16 without."""
     target = linear_target()
-    settings = EnsembleSettings(members=2, epochs=600, batch_size=8, learning_rate=0.05)
-    w = ensemble(target, settings=settings, seed=1).posterior["W1"].to_numpy()[0, :, :, 0]
+    settings = Ensemble(members=2, epochs=600, batch_size=8, learning_rate=0.05)
+    w = infer(target, settings, seed=1).posterior["W1"].to_numpy()[0, :, :, 0]
     gram = target.x.T @ target.x + 0.49 * np.eye(2)
     best = np.linalg.solve(gram, target.x.T @ target.y[:, 0])
     sd = 0.7 * np.sqrt(np.diag(np.linalg.inv(gram)))
     assert np.max(np.abs(w - best) / sd) < 0.01
     held = replace(settings, schedule="constant")
-    other = ensemble(target, settings=held, seed=1).posterior["W1"].to_numpy()[0, :, :, 0]
+    other = infer(target, held, seed=1).posterior["W1"].to_numpy()[0, :, :, 0]
     assert np.max(np.abs(other - best) / sd) > 10 * np.max(np.abs(w - best) / sd)
 
 
 def test_classifier_ends_at_an_optimum_that_scipy_does_not_improve() -> None:
     """Of NumPyro's own potential, from where training ended."""
     target = class_target()
-    settings = TrainSettings(epochs=3000, learning_rate=0.02)
-    start = first_values(target, EnsembleSettings(members=1), 3)
+    settings = Train(epochs=3000, learning_rate=0.02)
+    start = first_values(target, Ensemble(members=1), 3)
     trained = train(target, start, settings, seed=3)
     flat, unravel = jax.flatten_util.ravel_pytree({k: jnp.asarray(v[0]) for k, v in start.items()})
     end, _ = jax.flatten_util.ravel_pytree(
@@ -105,10 +98,10 @@ def test_classifier_ends_at_an_optimum_that_scipy_does_not_improve() -> None:
 @each(("make", "objective"), [(net_target, "posterior"), (class_target, "likelihood")])
 def test_gradients_of_an_epochs_batches_average_to_the_full_gradient(make, objective: str) -> None:
     target = make()
-    start = first_values(target, EnsembleSettings(members=1), 0)
+    start = first_values(target, Ensemble(members=1), 0)
 
     def slopes(batch_size: int | None) -> list[jax.Array]:
-        settings = TrainSettings(batch_size=batch_size, objective=objective)
+        settings = Train(batch_size=batch_size, objective=objective)
         trainer = Trainer(target, settings, 1, 1, False)
         point = trainer.first(start).points[0]
         rows = trainer.batches.epoch(trainer._keys[0], 0)
@@ -124,7 +117,7 @@ def test_gradients_of_an_epochs_batches_average_to_the_full_gradient(make, objec
 def test_full_batch_loss_is_the_potential() -> None:
     target = net_target(Parametrisation(biases="ordered"))
     info = initialize_model(jax.random.key(2), target.numpyro_model)
-    trainer = Trainer(target, TrainSettings(), 1, 1, False)
+    trainer = Trainer(target, Train(), 1, 1, False)
     point = trainer.density.ravel(info.param_info.z)
     loss = trainer.loss(point, jnp.arange(len(target.x)))
     assert float(loss) == pytest.approx(float(info.potential_fn(info.param_info.z)), rel=1e-8)
@@ -132,7 +125,7 @@ def test_full_batch_loss_is_the_potential() -> None:
 
 def test_ensemble_has_the_documented_form(tmp_path: Path) -> None:
     target = net_target(Parametrisation(weights="givens", biases="ordered"))
-    tree = ensemble(target, settings=SHORT, seed=1)
+    tree = infer(target, SHORT, seed=1)
     post = tree.posterior
     assert post["W1"].dims == ("chain", "draw", "in", "hidden1")
     assert post["W1"].shape == (1, 3, 3, 4)
@@ -151,12 +144,12 @@ def test_ensemble_has_the_documented_form(tmp_path: Path) -> None:
 def test_same_batches_keep_a_permuted_twin_a_twin() -> None:
     """Adam treats all weights alike, so that renamed units stay renamed; with batches of their own they do not."""
     target = net_target()
-    start = first_values(target, EnsembleSettings(members=1), 0)
+    start = first_values(target, Ensemble(members=1), 0)
     order = np.array([2, 0, 3, 1])
     move = {"W1": lambda v: v[..., order], "b1": lambda v: v[..., order]}
     move |= {"W2": lambda v: v[..., order, :]}
     twins = {k: np.concatenate([v, move.get(k, lambda u: u)(v)]) for k, v in start.items()}
-    settings = TrainSettings(epochs=20, batch_size=8)
+    settings = Train(epochs=20, batch_size=8)
     same = train(target, twins, settings, 1, same_batches=True, record_every=5)
     apart = train(target, twins, settings, 1, same_batches=False)
     for name, value in same.values.items():
@@ -183,8 +176,8 @@ def test_epoch_takes_every_observation_once_and_anew() -> None:
 
 
 def test_stopped_training_goes_on_to_the_same_members(tmp_path: Path) -> None:
-    target, settings = net_target(), TrainSettings(epochs=6, batch_size=8)
-    start = first_values(target, EnsembleSettings(members=2), 0)
+    target, settings = net_target(), Train(epochs=6, batch_size=8)
+    start = first_values(target, Ensemble(members=2), 0)
     whole = train(target, start, settings, 1)
 
     def stop(epochs: int) -> None:
@@ -209,8 +202,8 @@ def test_he_start_has_the_stated_spread() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(5, 50))
     target = BayesianNetwork(Network(50, (40,), 1), Gaussian(noise_scale=0.3)).condition(x, x[:, 0])
-    he = first_values(target, EnsembleSettings(members=20), 1)
-    prior = first_values(target, EnsembleSettings(members=20, init="prior"), 1)
+    he = first_values(target, Ensemble(members=20), 1)
+    prior = first_values(target, Ensemble(members=20, init="prior"), 1)
     # 40,000 draws: the standard error of an sd is 0.35 %.
     assert he["W1"].std() == pytest.approx(np.sqrt(2 / 50), rel=0.02)
     assert he["W2"].std() == pytest.approx(np.sqrt(2 / 40), rel=0.1)
@@ -220,7 +213,7 @@ def test_he_start_has_the_stated_spread() -> None:
 
 
 def test_float32_stays_float32() -> None:
-    tree = ensemble(net_target(), settings=replace(SHORT, dtype="float32"), seed=1)
+    tree = infer(net_target(), replace(SHORT, dtype="float32"), seed=1)
     assert {v.dtype for v in tree.posterior.data_vars.values()} == {np.dtype(np.float32)}
 
 
@@ -237,17 +230,17 @@ def test_settings_refuse_nonsense() -> None:
         ({"dtype": "float16"}, "choose one of float64, float32"),
     ]:
         with pytest.raises(ValueError, match=message):
-            EnsembleSettings(**change)
+            Ensemble(**change)
 
 
 @pytest.mark.usefixtures("unchecked")
 def test_bad_input_is_refused() -> None:
     target = net_target()
-    start = first_values(target, EnsembleSettings(members=2), 0)
+    start = first_values(target, Ensemble(members=2), 0)
     with pytest.raises(ValueError, match="`target` is 'known', which is no network"):
         ensemble(known_target("numpyro"))
     with pytest.raises(ValueError, match="`batch_size` is 25, but the target has 24 observations"):
-        ensemble(target, settings=EnsembleSettings(batch_size=25))
+        ensemble(target, batch_size=25)
     with pytest.raises(ValueError, match="leading axis of members, equally many; got W1"):
         train(target, {**start, "b1": start["b1"][:1]})
     with pytest.raises(ValueError, match="`start` lacks b1; give W1, b1, W2, b2, sigma"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -12,7 +13,7 @@ import pytest
 from numpyro import distributions as dist
 
 from onebasin.base.errors import AdviFailed
-from onebasin.inference import AdviSettings, advi
+from onebasin.inference import Advi, advi, infer
 from onebasin.inference.variational.fit import WINDOW, has_settled
 from onebasin.inference.variational.stan import ATTEMPTS
 from onebasin.models import BayesianNetwork, Network, Target
@@ -20,7 +21,7 @@ from onebasin.stan import stan_program
 
 from ..known import COVARIANCE, MEAN, PROGRAMS, RATE, SHAPE, known_target
 
-LONG = AdviSettings(iterations=4000, gradient_samples=200, tolerance=1e-6, draws=4000)
+LONG = Advi(iterations=4000, gradient_samples=200, tolerance=1e-6, draws=4000)
 ENGINES = ["numpyro", pytest.param("stan", marks=pytest.mark.stan)]
 
 
@@ -29,7 +30,7 @@ def _gaussian() -> None:
 
 
 def test_fullrank_finds_a_gaussian_exactly() -> None:
-    tree = advi(Target("g", numpyro_model=_gaussian), family="fullrank", settings=LONG, seed=2)
+    tree = infer(Target("g", numpyro_model=_gaussian), replace(LONG, family="fullrank"), seed=2)
     lower = tree["variational"]["scale_tril"].to_numpy()
     np.testing.assert_allclose(tree["variational"]["loc"], MEAN, atol=0.03)
     np.testing.assert_allclose(lower @ lower.T, COVARIANCE, atol=0.05)
@@ -39,7 +40,7 @@ def test_fullrank_finds_a_gaussian_exactly() -> None:
 
 def test_meanfield_finds_the_conditional_variances() -> None:
     """The best diagonal Gaussian has the variances 1 / precision_ii (Bishop 2006, section 10.1.2)."""
-    tree = advi(Target("g", numpyro_model=_gaussian), settings=LONG, seed=2)
+    tree = infer(Target("g", numpyro_model=_gaussian), LONG, seed=2)
     precision = np.linalg.inv(COVARIANCE)
     expected = np.diag(precision) ** -0.5
     np.testing.assert_allclose(tree["variational"]["loc"], MEAN, atol=0.03)
@@ -52,9 +53,9 @@ def test_meanfield_finds_the_conditional_variances() -> None:
 @pytest.mark.parametrize("family", ["meanfield", "fullrank"])
 def test_draws_have_the_right_means(engine: str, family: str) -> None:
     """Means of the Gaussian part, and of tau under the best lognormal, whose log-mean lies near the mode's."""
-    settings = AdviSettings(iterations=6000, tolerance=1e-3, draws=4000)
-    post = advi(
-        known_target(engine), family=family, engine=engine, settings=settings, seed=3
+    settings = Advi(iterations=6000, tolerance=1e-3, draws=4000)
+    post = infer(
+        known_target(engine), replace(settings, family=family), engine=engine, seed=3
     ).posterior
     np.testing.assert_allclose(post["x"].mean(("chain", "draw")), MEAN, atol=0.15)
     assert post["tau"].min() > 0
@@ -65,9 +66,9 @@ def test_draws_have_the_right_means(engine: str, family: str) -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 def test_lp_and_log_q_differ_little_where_the_fit_is_good(engine: str) -> None:
     """Up to a constant, lp - log_q is the log importance ratio, which is flat for a good fit."""
-    settings = AdviSettings(iterations=6000, tolerance=1e-3, draws=1000)
-    stats = advi(
-        known_target(engine), family="fullrank", engine=engine, settings=settings, seed=3
+    settings = Advi(iterations=6000, tolerance=1e-3, draws=1000)
+    stats = infer(
+        known_target(engine), replace(settings, family="fullrank"), engine=engine, seed=3
     ).sample_stats
     ratio = (stats["lp"] - stats["log_q"]).to_numpy()
     # Measured 0.3 (NumPyro) and 0.43 (Stan): the lognormal is not quite a gamma.
@@ -86,8 +87,8 @@ def test_stopping_rule_needs_a_window_and_small_changes() -> None:
 
 
 def test_more_iterations_than_needed_are_not_taken() -> None:
-    settings = AdviSettings(iterations=10_000, tolerance=0.5)
-    tree = advi(known_target("numpyro"), settings=settings, seed=1)
+    settings = Advi(iterations=10_000, tolerance=0.5)
+    tree = infer(known_target("numpyro"), settings, seed=1)
     assert tree.attrs["converged"] == 1
     assert int(tree["variational"]["iteration"][-1]) < 10_000
 
@@ -98,16 +99,16 @@ def _undefined() -> None:
 
 
 def test_numpyro_failure_says_what_to_do() -> None:
-    settings = AdviSettings(iterations=2000, elbo_samples=20_000)
+    settings = Advi(iterations=2000, elbo_samples=20_000)
     with pytest.raises(AdviFailed, match="try a smaller `learning_rate`"):
-        advi(Target("undefined", numpyro_model=_undefined), settings=settings, seed=1)
+        infer(Target("undefined", numpyro_model=_undefined), settings, seed=1)
 
 
 @pytest.mark.stan
 def test_stan_failure_is_one_line_after_all_attempts(tmp_path: Path) -> None:
     target = stan_program(PROGRAMS / "broken.stan", {"always": 1})
     with pytest.raises(AdviFailed, match=r"failed on 'broken' in all 4 attempts") as caught:
-        advi(target, engine="stan", settings=AdviSettings(iterations=200), seed=1)
+        advi(target, engine="stan", iterations=200, seed=1)
     assert "\n" not in str(caught.value)
     assert len(caught.value.attempts) == len(ATTEMPTS)
     assert all(attempt["error"] for attempt in caught.value.attempts)
@@ -120,7 +121,7 @@ def test_stan_attempts_are_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("onebasin.inference.variational.stan.ATTEMPTS", (bad, *ATTEMPTS))
     x = np.random.default_rng(0).normal(size=(30, 2))
     target = BayesianNetwork(Network(2, (2,), 1)).condition(x, x[:, 0] + 0.1, name="net")
-    tree = advi(target, engine="stan", settings=AdviSettings(iterations=2000), seed=1)
+    tree = advi(target, engine="stan", iterations=2000, seed=1)
     attempts = json.loads(tree.attrs["attempts"])
     assert len(attempts) >= 2
     assert attempts[0]["eta"] == 1e9

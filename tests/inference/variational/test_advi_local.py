@@ -22,7 +22,7 @@ from onebasin import (
     open_posterior,
     save,
 )
-from onebasin.inference import AdviSettings, advi
+from onebasin.inference import Advi, infer
 from onebasin.inference.density.network import density_of
 from onebasin.inference.variational.optimise import annealed, divergence_weight, step_sizes
 from onebasin.inference.variational.starts import he_starts
@@ -30,7 +30,7 @@ from onebasin.models import NetworkTarget
 
 from ..known import known_target, linear_target
 
-PAPER = AdviSettings(
+PAPER = Advi(
     iterations=200,
     gradient_samples=8,
     elbo_samples=64,
@@ -60,9 +60,9 @@ def sinc_target(
     return BayesianNetwork(network, Gaussian(), NormalPrior(), parametrisation).condition(x, y)
 
 
-def fit(target: Target, settings: AdviSettings = PAPER, **how: Any) -> xr.DataTree:
+def fit(target: Target, settings: Advi = PAPER, **how: Any) -> xr.DataTree:
     """A fit without what is computed beside its draws."""
-    return advi(target, settings=settings, predictive_mb=0, **how)
+    return infer(target, settings, predictive_mb=0, **how)
 
 
 @pytest.fixture(scope="module")
@@ -134,10 +134,10 @@ def test_layers_and_he_are_refused_where_they_do_not_apply() -> None:
         (known_target("numpyro"), "meanfield"),
     ):
         with pytest.raises(ValueError, match="`local_reparametrisation` is True, but it applies"):
-            advi(target, family=family, settings=settings, check_symmetry=False)
+            infer(target, replace(settings, family=family), check_symmetry=False)
     settings = replace(PAPER, local_reparametrisation=False)
     with pytest.raises(ValueError, match=r"`init` is 'he', but the target .* is no network"):
-        advi(known_target("numpyro"), settings=settings, check_symmetry=False)
+        infer(known_target("numpyro"), settings, check_symmetry=False)
 
 
 def test_he_is_where_the_means_start() -> None:
@@ -205,7 +205,11 @@ def test_stan_refuses_what_it_cannot_do() -> None:
         ("trace_parameters", True),
         ("tolerance", 0.0),
     ):
-        settings = replace(AdviSettings(), **{name: value})
+        settings = replace(Advi(), **{name: value})
         with pytest.raises(ValueError, match=f"`{name}` is .*Stan's ADVI") as refused:
-            advi(sinc_target(), engine="stan", settings=settings)
+            infer(
+                sinc_target(),
+                settings,
+                engine="stan",
+            )
         assert "\n" not in str(refused.value)

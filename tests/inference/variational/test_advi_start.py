@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -14,7 +15,7 @@ from numpyro.infer.util import initialize_model
 from onebasin import BayesianNetwork, Categorical, Gaussian, Network, NormalPrior, Parametrisation
 from onebasin.base.errors import AdviFailed
 from onebasin.base.seeds import Purpose, keys_for
-from onebasin.inference import AdviSettings, advi
+from onebasin.inference import Advi, advi, infer
 from onebasin.inference.density.network import NetworkDensity, density_of
 from onebasin.inference.density.start import given_start, random_starts
 from onebasin.inference.mcmc.stan_start import write
@@ -29,7 +30,7 @@ from onebasin.stan.run import run
 from ...each import each
 from ..known import known_target, linear_target
 
-STILL = AdviSettings(iterations=1, learning_rate=1e-12, init_scale=1e-9, draws=50)
+STILL = Advi(iterations=1, learning_rate=1e-12, init_scale=1e-9, draws=50)
 """One step that goes nowhere: what comes out is where the mean started."""
 
 
@@ -43,10 +44,10 @@ def test_minibatches_find_the_conjugate_posterior() -> None:
     """Measured over seeds 0-2: means within 0.03 sd, sds within 2 %, the ELBO (sd 0.1) within 0.2 of the evidence."""
     target = linear_target(600)
     mean, covariance = exact_posterior(target)
-    settings = AdviSettings(
+    settings = Advi(
         iterations=4000, tolerance=1e-9, draws=2000, batch_size=100, evaluate_every=1000
     )
-    tree = advi(target, family="fullrank", settings=settings, seed=1)
+    tree = infer(target, replace(settings, family="fullrank"), seed=1)
     sd = np.sqrt(np.diag(covariance))
     assert np.max(np.abs(tree["variational"]["loc"] - mean) / sd) < 0.1
     lower = tree["variational"]["scale_tril"].to_numpy()
@@ -65,9 +66,9 @@ def test_minibatches_find_the_conjugate_posterior() -> None:
 def test_batch_of_all_data_takes_the_steps_of_no_batches() -> None:
     """The order of a sum over observations is all that differs."""
     target = linear_target(40)
-    whole = AdviSettings(iterations=50, draws=20)
-    batch = AdviSettings(iterations=50, draws=20, batch_size=40)
-    first, second = (advi(target, settings=s, seed=1)["variational"] for s in (whole, batch))
+    whole = Advi(iterations=50, draws=20)
+    batch = Advi(iterations=50, draws=20, batch_size=40)
+    first, second = (infer(target, s, seed=1)["variational"] for s in (whole, batch))
     np.testing.assert_allclose(first["loc"], second["loc"], rtol=1e-10)
     np.testing.assert_allclose(first["elbo"], second["elbo"], rtol=1e-10)
 
@@ -76,8 +77,8 @@ def test_batch_size_and_seed_change_the_fit() -> None:
     target = linear_target(40)
 
     def loc(seed: int, batch_size: int) -> np.ndarray:
-        settings = AdviSettings(iterations=20, draws=5, batch_size=batch_size)
-        return advi(target, settings=settings, seed=seed)["variational"]["loc"].to_numpy()
+        settings = Advi(iterations=20, draws=5, batch_size=batch_size)
+        return infer(target, settings, seed=seed)["variational"]["loc"].to_numpy()
 
     first = loc(1, 10)
     np.testing.assert_array_equal(first, loc(1, 10))
@@ -93,8 +94,8 @@ RECORDED = {"meanfield": -1.1104290669946737, "fullrank": -1.258280075056005}
 def test_fits_without_batches_give_the_recorded_draws(family: str) -> None:
     x = np.random.default_rng(0).normal(size=(30, 2))
     target = BayesianNetwork(Network(2, (3,), 1)).condition(x, x[:, 0] + 0.1, name="net")
-    settings = AdviSettings(iterations=300, draws=20)
-    post = advi(target, family=family, settings=settings, seed=1).posterior
+    settings = Advi(iterations=300, draws=20)
+    post = infer(target, replace(settings, family=family), seed=1).posterior
     last = float(post["W1"].to_numpy().ravel()[-1])
     assert last == pytest.approx(RECORDED[family], rel=1e-6)
 
@@ -163,7 +164,7 @@ def natural_start(target: NetworkTarget) -> dict[str, np.ndarray]:
 def test_fit_starts_where_it_is_told() -> None:
     target = small_target(PARAMETRISATIONS[3])
     start = natural_start(target)
-    post = advi(target, settings=STILL, start=start, seed=1).posterior
+    post = infer(target, STILL, start=start, seed=1).posterior
     for name, value in start.items():
         np.testing.assert_allclose(post[name][0, 0], value, atol=1e-6)
 
@@ -190,10 +191,10 @@ def test_start_and_scale_reach_the_first_approximation(batch_size: int | None) -
     target: object = known_target("numpyro")
     if batch_size is not None:
         target, start = linear_target(20), {"W1": [[0.3], [-2.0]]}
-    settings = AdviSettings(
+    settings = Advi(
         iterations=1, learning_rate=1e-12, init_scale=0.25, draws=5, batch_size=batch_size
     )
-    tree = advi(target, settings=settings, start=start, seed=1)
+    tree = infer(target, settings, start=start, seed=1)
     loc = [0.3, -2.0] if batch_size else [np.log(0.2), 3.0, -4.0]
     np.testing.assert_allclose(tree["variational"]["loc"], loc, atol=1e-10)
     np.testing.assert_allclose(tree["variational"]["scale"], 0.25, rtol=1e-10)
@@ -203,13 +204,13 @@ def test_start_and_scale_reach_the_first_approximation(batch_size: int | None) -
 @pytest.mark.stan
 def test_stan_starts_at_the_given_values() -> None:
     """From a start so far out that Stan cannot come back in these iterations, unlike from a near one."""
-    settings = AdviSettings(iterations=10, draws=200)
+    settings = Advi(iterations=10, draws=200)
 
     def mean(first: float) -> float:
         start = {"x": [first, first], "tau": 1.0}
         try:
-            post = advi(
-                known_target("stan"), engine="stan", settings=settings, start=start, seed=1
+            post = infer(
+                known_target("stan"), settings, engine="stan", start=start, seed=1
             ).posterior
         except AdviFailed:
             return np.nan
@@ -250,18 +251,22 @@ def test_stan_start_that_does_not_fit_is_refused() -> None:
 
 @pytest.mark.usefixtures("unchecked")
 def test_batches_are_refused_where_they_cannot_be() -> None:
-    few = AdviSettings(batch_size=5)
+    few = Advi(batch_size=5)
     with pytest.raises(
         ValueError, match="Stan's ADVI takes all data in every gradient; use engine"
     ):
-        advi(linear_target(600), engine="stan", settings=few)
+        infer(
+            linear_target(600),
+            few,
+            engine="stan",
+        )
     with pytest.raises(ValueError, match=r"'known' is no network.* use batch_size=None"):
-        advi(known_target("numpyro"), settings=few)
+        infer(known_target("numpyro"), few)
     with pytest.raises(ValueError, match="`batch_size` is 41, but the target has 40 observations"):
-        advi(linear_target(40), settings=AdviSettings(batch_size=41))
+        advi(linear_target(40), batch_size=41)
     with pytest.raises(
         ValueError, match="`batch_size` must be a whole number of at least 1; got 0"
     ):
-        AdviSettings(batch_size=0)
+        Advi(batch_size=0)
     with pytest.raises(ValueError, match="`init_scale` must be a positive finite number; got 0"):
-        AdviSettings(init_scale=0)
+        Advi(init_scale=0)

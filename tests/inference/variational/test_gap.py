@@ -12,7 +12,7 @@ import xarray as xr
 from scipy.special import logsumexp
 
 import onebasin as ob
-from onebasin import AdviSettings, SymmetrisedSettings, advi, mixture_gap, symmetrised_vi
+from onebasin import Advi, Symmetrised, infer, mixture_gap
 from onebasin.inference.variational.layout import layout_of
 from onebasin.models import NetworkTarget
 
@@ -127,7 +127,7 @@ def test_more_than_a_dozen_units_are_bounded_by_permutations() -> None:
 @pytest.mark.slow
 def test_posteriors_of_both_methods_are_read() -> None:
     target = regression((3, 2))
-    settings = AdviSettings(
+    settings = Advi(
         iterations=100,
         evaluate_every=25,
         draws=5,
@@ -135,13 +135,13 @@ def test_posteriors_of_both_methods_are_read() -> None:
         trace_parameters=True,
         tolerance=0.0,
     )
-    fit = advi(target, settings=settings, seed=1, predictive_mb=0)
+    fit = infer(target, settings, seed=1, predictive_mb=0)
     at_end, last, first = (mixture_gap(target, fit, evaluation=k) for k in (None, 3, 0))
     assert at_end.total == last.total != first.total
     with pytest.raises(ValueError, match="`evaluation` is 4; the trace has 4"):
         mixture_gap(target, fit, evaluation=4)
-    settings = SymmetrisedSettings(fits=2, steps=50, draws=5, report_draws=500)
-    other = symmetrised_vi(target, settings=settings, predictive_mb=0)
+    settings = Symmetrised(fits=2, steps=50, draws=5, report_draws=500)
+    other = infer(target, settings, predictive_mb=0)
     variational = other["variational"].isel(chain=1)
     total = mixture_gap(target, other, fit=1, draws=500).total
     both = np.hypot(total.upper_mcse, float(variational["information_upper_mcse"]))

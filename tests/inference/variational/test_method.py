@@ -12,7 +12,7 @@ import pytest
 import xarray as xr
 
 from onebasin.base.errors import InferenceError
-from onebasin.inference import SymmetrisedSettings, open_posterior, save, symmetrised_vi
+from onebasin.inference import Symmetrised, infer, open_posterior, save, symmetrised_vi
 from onebasin.inference.density.symmetry import SymmetryError
 from onebasin.inference.variational.density import average_log_density, log_density
 from onebasin.inference.variational.families.table import family_of
@@ -30,7 +30,7 @@ from .problems import (
     two_modes,
 )
 
-QUICK = SymmetrisedSettings(
+QUICK = Symmetrised(
     steps=300, evaluate_every=100, elbo_samples=20, report_draws=50, draws=40, learning_rate=0.05
 )
 LONG = replace(QUICK, steps=2000, tolerance=0.0, report_draws=1000, samples=20, init_scale=0.3)
@@ -38,12 +38,12 @@ LONG = replace(QUICK, steps=2000, tolerance=0.0, report_draws=1000, samples=20, 
 
 @pytest.fixture(scope="module")
 def fitted() -> xr.DataTree:
-    return symmetrised_vi(two_modes(), settings=LONG, seed=1)
+    return infer(two_modes(), LONG, seed=1)
 
 
 @pytest.fixture(scope="module")
 def network() -> xr.DataTree:
-    return symmetrised_vi(classification(), settings=replace(QUICK, fits=2, batch_size=6), seed=3)
+    return infer(classification(), replace(QUICK, fits=2, batch_size=6), seed=3)
 
 
 def test_fit_finds_a_posterior_that_is_a_symmetrised_gaussian(fitted: xr.DataTree) -> None:
@@ -100,7 +100,7 @@ def test_draws_come_from_the_reported_gaussian(fitted: xr.DataTree) -> None:
 
 def test_training_ends_early_where_the_trace_is_level() -> None:
     settings = replace(QUICK, steps=3000, evaluate_every=50, tolerance=0.5, fits=2)
-    tree = symmetrised_vi(regression(), settings=settings)
+    tree = infer(regression(), settings)
     assert int(tree["variational"]["iteration"][-1]) < 3000
     assert tree.attrs["converged"] == 1
     assert np.all(tree["variational"]["settled"] == 1)
@@ -110,8 +110,8 @@ def test_training_ends_early_where_the_trace_is_level() -> None:
 def test_annealing_starts_from_the_likelihood_alone() -> None:
     """With all of the divergence held back, q narrows around a maximum of the likelihood."""
     settings = replace(QUICK, tolerance=0.0, samples=10)
-    free = symmetrised_vi(regression(), settings=replace(settings, anneal=1.0, steps=150))
-    held = symmetrised_vi(regression(), settings=replace(settings, steps=150))
+    free = infer(regression(), replace(settings, anneal=1.0, steps=150))
+    held = infer(regression(), replace(settings, steps=150))
     assert float(free["variational"]["scale"].mean()) < float(held["variational"]["scale"].mean())
 
 
@@ -120,7 +120,7 @@ def test_annealing_starts_from_the_likelihood_alone() -> None:
     ["meanfield", *(pytest.param(f, marks=pytest.mark.slow) for f in ("block", "lowrank"))],
 )
 def test_mixtures_are_fitted_by_every_family(family: str) -> None:
-    tree = symmetrised_vi(mixture(), family=family, settings=replace(QUICK, steps=600))
+    tree = infer(mixture(), replace(replace(QUICK, steps=600), family=family))
     theta = tree["posterior"]["theta"].values
     np.testing.assert_allclose(theta.sum(-1), 1)
     v = tree["variational"]
@@ -128,14 +128,14 @@ def test_mixtures_are_fitted_by_every_family(family: str) -> None:
 
 
 def test_shared_axes_are_gone_through() -> None:
-    tree = symmetrised_vi(chain_of_states(), settings=QUICK)
+    tree = infer(chain_of_states(), QUICK)
     np.testing.assert_allclose(tree["posterior"]["A"].values.sum(-1), 1)
     assert tree.attrs["mutual_information"] == "exact"
 
 
 @pytest.mark.slow
 def test_two_layers_report_an_interval() -> None:
-    tree = symmetrised_vi(regression((4, 3)), settings=replace(QUICK, steps=100))
+    tree = infer(regression((4, 3)), replace(QUICK, steps=100))
     v = tree["variational"]
     assert tree.attrs["information_side"] == "lower"
     assert float(v["information_lower"][0]) < float(v["information_upper"][0])
@@ -144,14 +144,14 @@ def test_two_layers_report_an_interval() -> None:
 @pytest.mark.slow
 def test_minibatches_in_single_precision_keep_to_it() -> None:
     settings = replace(QUICK, batch_size=6, dtype="float32", anneal=0.3, schedule="constant")
-    tree = symmetrised_vi(classification(), settings=settings)
+    tree = infer(classification(), settings)
     assert tree["variational"]["loc"].dtype == np.float32
     assert np.isfinite(tree["variational"]["symmetrised_elbo_lower"].values).all()
 
 
 def test_start_is_where_the_means_begin(fitted: xr.DataTree) -> None:
     settings = replace(QUICK, steps=1, learning_rate=1e-9)
-    tree = symmetrised_vi(two_modes(), settings=settings, start={"w": np.array([0.25, 7.0])})
+    tree = infer(two_modes(), settings, start={"w": np.array([0.25, 7.0])})
     np.testing.assert_allclose(tree["variational"]["loc"][0], [0.25, 7.0], atol=1e-6)
 
 
@@ -202,7 +202,7 @@ def test_log_density_refuses_what_it_does_not_know(fitted: xr.DataTree) -> None:
         log_density(two_modes(), fitted, {})
     with pytest.raises(ValueError, match="coordinates; the target 'network'"):
         log_density(regression(), fitted, {})
-    tree = symmetrised_vi(mixture(), settings=replace(QUICK, steps=20))
+    tree = infer(mixture(), replace(QUICK, steps=20))
     values = {n: v.values[0] for n, v in tree["posterior"].data_vars.items()}
     with pytest.raises(ValueError, match="`values` of theta do not tell"):
         log_density(mixture(), tree, values)
@@ -225,11 +225,9 @@ def test_bad_input_is_told_what_to_do() -> None:
     with pytest.raises(ValueError, match="`family`"):
         symmetrised_vi(two_modes(), family="full")
     with pytest.raises(ValueError, match="`permutations` is 1"):
-        symmetrised_vi(
-            two_modes(), mutual_information="infonce", settings=replace(QUICK, permutations=1)
-        )
+        infer(two_modes(), replace(replace(QUICK, permutations=1), mutual_information="infonce"))
     with pytest.raises(ValueError, match=r"`batch_size` is 2, but .* no network"):
-        symmetrised_vi(two_modes(), settings=replace(QUICK, batch_size=2))
+        infer(two_modes(), replace(QUICK, batch_size=2))
     with pytest.raises(ValueError, match="`start` lacks w"):
         symmetrised_vi(two_modes(), start={"v": 1.0})
     with pytest.raises(
@@ -252,7 +250,7 @@ def test_an_elbo_that_is_lost_is_an_error() -> None:
 
     lost = Target("lost", numpyro_model=model, symmetry=(Exchangeable({"w": 0}),))
     with pytest.raises(InferenceError, match=r"'lost'.* not finite"):
-        symmetrised_vi(lost, settings=replace(QUICK, steps=100))
+        infer(lost, replace(QUICK, steps=100))
 
 
 def test_step_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -266,5 +264,5 @@ def test_step_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
         return original(self, *args)  # type: ignore[arg-type]
 
     monkeypatch.setattr(SymmetrisedElbo, "loss", counted)
-    symmetrised_vi(two_modes(), settings=replace(QUICK, steps=250, tolerance=0.0))
+    infer(two_modes(), replace(QUICK, steps=250, tolerance=0.0))
     assert len(traces) == 1

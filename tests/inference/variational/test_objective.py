@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from onebasin.inference import AdviSettings, SymmetrisedSettings
+from onebasin.inference import Advi, Symmetrised
 from onebasin.inference.density.network import density_of
 from onebasin.inference.training.batches import Batches
 from onebasin.inference.variational.elbo import Objective, applies_locally
@@ -178,11 +178,11 @@ def test_batches_weighted_up_give_the_likelihood_of_all() -> None:
 
 def plain(size: int | None) -> PlainElbo:
     objective, _ = made(classification(24), local=False)
-    return PlainElbo(objective, AdviSettings(batch_size=size), jax.random.key(0))
+    return PlainElbo(objective, Advi(batch_size=size), jax.random.key(0))
 
 
 def symmetrised(size: int | None) -> SymmetrisedElbo:
-    layout, settings = layout_of(classification(24)), SymmetrisedSettings(batch_size=size)
+    layout, settings = layout_of(classification(24)), Symmetrised(batch_size=size)
     objective = Objective(layout.density, MeanField(layout.density.size), local=False)
     information = Information(layout, objective.family, "exact", settings)
     return SymmetrisedElbo(objective, information, settings, seed=0)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from onebasin.inference import SymmetrisedSettings
+from onebasin.inference import Symmetrised
 from onebasin.inference.variational.choice import check_permutations, choose_estimator
 from onebasin.inference.variational.families.base import Family
 from onebasin.inference.variational.families.table import family_of
@@ -45,7 +45,7 @@ def made(name: str, family: str, estimator: str) -> tuple[Information, Parameter
     layout = layout_of(TARGETS[name]())
     q = family_of(family, layout, 2)
     p = q.initial(0.6 * jax.random.normal(jax.random.key(3), (layout.density.size,)), 0.5)
-    settings = SymmetrisedSettings(permutations=20)
+    settings = Symmetrised(permutations=20)
     return Information(layout, q, estimator, settings), p
 
 

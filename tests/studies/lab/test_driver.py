@@ -14,7 +14,7 @@ import xarray as xr
 from numpyro import distributions as dist
 
 from onebasin.base.errors import AdviFailed, StudyError, WriteError
-from onebasin.inference import NutsSettings
+from onebasin.inference import Nuts
 from onebasin.inference.runs.fingerprint import fingerprint
 from onebasin.models.symmetry.blocks import Exchangeable
 from onebasin.models.target import Target
@@ -27,7 +27,7 @@ from onebasin.studies.lab.making import mark, sample
 from ...each import each
 from ..conftest import fake_posterior
 
-NUTS = NutsSettings(chains=2, warmup=10, draws=20)
+NUTS = Nuts(chains=2, warmup=10, draws=20)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import pytest
 from onebasin.base.errors import Interrupted, InUse, StudyError
 from onebasin.base.files.makers import Maker
 from onebasin.base.files.seal import Seal, examine_json
-from onebasin.inference import NutsSettings
+from onebasin.inference import Nuts
 from onebasin.models import BayesianNetwork, Network
 from onebasin.models.data import load_data
 from onebasin.studies.lab import folder
@@ -33,14 +33,14 @@ from ..conftest import fake_posterior
 class Config:
     seed: int = 0
     engines: tuple[str, ...] = ("stan",)
-    nuts: NutsSettings = NutsSettings()  # noqa: RUF009
+    nuts: Nuts = Nuts()  # noqa: RUF009
 
 
 @pytest.fixture
 def posterior():
     data = load_data("relu-teacher")
     target = BayesianNetwork(Network(2, (2,))).condition(data.x, data.y, name="teacher")
-    return fake_posterior(target, "nuts", "stan", NutsSettings(chains=1, draws=10), 0)
+    return fake_posterior(target, "nuts", "stan", Nuts(chains=1, draws=10), 0)
 
 
 def flip(path: Path, place: int) -> None:
@@ -67,8 +67,8 @@ def begun(path: Path) -> Run:
     [
         Config(seed=1),
         Config(engines=("stan", "numpyro")),
-        Config(nuts=NutsSettings(draws=999)),
-        Config(nuts=NutsSettings(metric="dense")),
+        Config(nuts=Nuts(draws=999)),
+        Config(nuts=Nuts(metric="dense")),
     ],
 )
 def test_folder_is_named_by_every_setting(other):

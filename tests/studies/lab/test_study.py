@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 
 from onebasin.base.errors import StudyError
-from onebasin.inference import NutsSettings
+from onebasin.inference import Nuts
 from onebasin.models import Parametrisation
 from onebasin.studies.lab import Cell, Options, Outcomes
 from onebasin.studies.lab.claims import (
@@ -102,10 +102,10 @@ def test_options_refuse_what_no_study_takes(options, error, message):
 
 
 def test_options_replace_defaults_where_given():
-    default = NutsSettings(chains=2, warmup=10, draws=20, max_tree_depth=8)
+    default = Nuts(chains=2, warmup=10, draws=20, max_tree_depth=8)
     assert Options().sampler(default) == default
     changed = Options(chains=3, warmup=11, draws=21).sampler(default)
-    assert changed == NutsSettings(chains=3, warmup=11, draws=21, max_tree_depth=8)
+    assert changed == Nuts(chains=3, warmup=11, draws=21, max_tree_depth=8)
     with pytest.raises(ValueError, match="`chains` must be a whole number of at least 1; got 0"):
         Options(chains=0).sampler(default)
 
@@ -132,10 +132,10 @@ def test_engines_and_parametrisations_are_chosen_by_name():
 
 
 def test_cell_names_its_file_and_itself():
-    cell = Cell("givens+ordered", "meanfield", "stan", NutsSettings(), 0, split=3)
+    cell = Cell("givens+ordered", "meanfield", "stan", Nuts(), 0, split=3)
     assert cell.key == "split03.givens+ordered.meanfield.stan"
     assert cell.label == "split 3, givens+ordered, mean-field ADVI, Stan"
-    assert Cell("free", "nuts", "numpyro", NutsSettings(), 0).key == "free.nuts.numpyro"
+    assert Cell("free", "nuts", "numpyro", Nuts(), 0).key == "free.nuts.numpyro"
 
 
 def test_cell_of_a_method_of_ones_own_is_called_by_it():
@@ -145,7 +145,7 @@ def test_cell_of_a_method_of_ones_own_is_called_by_it():
 
 
 def test_outcomes_without_a_posterior_say_which_there_are(tmp_path):
-    cell = Cell("free", "nuts", "stan", NutsSettings(), 0)
+    cell = Cell("free", "nuts", "stan", Nuts(), 0)
     with pytest.raises(StudyError, match=r"`key` is 'a', .* there are: free\.nuts\.stan\."):
         Outcomes({cell: tmp_path}, {}).by_key("a")
     with pytest.raises(StudyError, match="there are: none"):
@@ -164,7 +164,7 @@ def test_a_posterior_is_read_again_only_where_there_is_no_room_to_hold_it(
 
     monkeypatch.setattr("onebasin.inference.runs.posterior.open_posterior", opened)
     monkeypatch.setattr("onebasin.studies.lab.cells._HELD", room)
-    cells = [Cell(name, "nuts", "stan", NutsSettings(), 0) for name in "ab"]
+    cells = [Cell(name, "nuts", "stan", Nuts(), 0) for name in "ab"]
     outcomes = Outcomes({cell: tmp_path / cell.problem for cell in cells}, {})
     for cell in (*cells, cells[0]):
         tree = outcomes.tree(cell)

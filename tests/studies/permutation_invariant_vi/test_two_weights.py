@@ -273,14 +273,12 @@ def test_fit_settings_are_those_of_the_part():
 
 @pytest.mark.slow
 def test_trained_fits_come_near_the_best_approximations():
-    from onebasin.inference import symmetrised_vi
+    from onebasin.inference import infer
 
     settings = replace(TOY, alphas=(0.5,), steps=3000)
     fits = {
-        (0.5, method): symmetrised_vi(
-            target(settings, 0.5),
-            mutual_information=how,
-            settings=fit_settings(settings),
+        (0.5, method): infer(
+            target(settings, 0.5), replace(fit_settings(settings), mutual_information=how)
         )
         for method, how in METHODS.items()
     }

@@ -61,7 +61,7 @@ def without_normalisation():
 
 FREE = ob.Target("free", numpyro_model=free, symmetry=(Exchangeable({"mu": 0}),))
 ORDERED = ob.Target("ordered", numpyro_model=in_order)
-SETTINGS = ob.NutsSettings(chains=4, warmup=300, draws=1000)
+SETTINGS = ob.Nuts(chains=4, warmup=300, draws=1000)
 
 
 @pytest.fixture(autouse=True)
@@ -74,7 +74,7 @@ def broadcasting():
 @pytest.fixture(scope="module")
 def run():
     with jax.numpy_rank_promotion("allow"):
-        return ob.nuts(FREE, settings=SETTINGS, seed=1)
+        return ob.infer(FREE, method=SETTINGS, seed=1)
 
 
 def test_draws_in_order_are_those_of_a_chain_that_never_leaves_the_order(run):
@@ -85,7 +85,7 @@ def test_draws_in_order_are_those_of_a_chain_that_never_leaves_the_order(run):
     assert quotient.increasing == ("mu",)
     assert quotient.log_copies == pytest.approx(np.log(2))
     assert 0.4 < quotient.share_moved < 0.6
-    direct = ob.nuts(ORDERED, settings=SETTINGS, seed=2)
+    direct = ob.infer(ORDERED, method=SETTINGS, seed=2)
     names = ["mu[0]", "mu[1]"]
     ours, theirs = (describe(as_view(each).draws(["mu"])).loc[names] for each in (tree, direct))
     error = np.hypot(ours["mcse_mean"], theirs["mcse_mean"])
