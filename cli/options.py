@@ -40,15 +40,23 @@ def setting_options(
 def with_options(
     command: Callable[..., None], options: list[inspect.Parameter]
 ) -> Callable[..., None]:
-    """Give a command that takes ``**given`` these options in their place, for Typer to read."""
+    """Give a command that takes ``**given`` these options in their place, for Typer to read.
+
+    One with the name of an option of the command's own takes its place.
+    """
     own = inspect.signature(command).parameters.values()
-    kept = [p.replace(kind=p.KEYWORD_ONLY) for p in own if p.kind is not p.VAR_KEYWORD]
+    named = {option.name: option for option in options}
+    kept = [
+        named.pop(p.name, p.replace(kind=p.KEYWORD_ONLY))
+        for p in own
+        if p.kind is not p.VAR_KEYWORD
+    ]
 
     @wraps(command)
     def taking_options(**values: Any) -> None:
         command(**values)
 
-    setattr(taking_options, "__signature__", inspect.Signature([*kept, *options]))  # noqa: B010
+    setattr(taking_options, "__signature__", inspect.Signature([*kept, *named.values()]))  # noqa: B010
     return taking_options
 
 

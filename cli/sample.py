@@ -1,5 +1,6 @@
 """`onebasin sample`: any Stan program or NumPyro model; the options beside those below are fields of settings."""
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -32,13 +33,7 @@ def sample(
             metavar="[DATA.json]", help="Its data, as JSON; a function's arguments by name."
         ),
     ] = None,
-    method: Annotated[
-        str,
-        typer.Option(
-            help=f"{', '.join(methods())}. Help shows the options of NUTS; add --method NAME for another's.",
-            autocompletion=methods,
-        ),
-    ] = "nuts",
+    method: Annotated[str, typer.Option(help="The method.")] = "nuts",
     engine: Annotated[
         str | None,
         typer.Option(
@@ -135,7 +130,22 @@ def sample_with_settings(words: Sequence[str]) -> Callable[..., None]:
     """
     from .method_settings import OFFERED, has_use
 
-    return with_options(sample, setting_options(_shown(words, OFFERED), has_use))
+    return with_options(
+        sample, [_method_option(), *setting_options(_shown(words, OFFERED), has_use)]
+    )
+
+
+def _method_option() -> inspect.Parameter:
+    """Make the option that names the methods of the registry, which is loaded where it is asked for."""
+    names = methods()
+    said = f"{', '.join(names)}. Help shows the options of NUTS; add --method NAME for another's."
+    option = typer.Option(help=said, autocompletion=lambda: names)
+    return inspect.Parameter(
+        "method",
+        inspect.Parameter.KEYWORD_ONLY,
+        default="nuts",
+        annotation=Annotated[str, option],
+    )
 
 
 def _shown[T](words: Sequence[str], offered: Mapping[str, T]) -> Mapping[str, T]:

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-ROOMS = ("models", "stan", "inference", "analysis", "studies")
+ROOMS = ("base", "models", "posteriors", "stan", "analysis", "inference", "truth", "studies", "cli")
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 BUILT_FROM = ("onebasin", *ROOMS, "pyproject.toml", "MANIFEST.in", "LICENSE", "README.md")
 

@@ -18,7 +18,7 @@ from packaging.version import Version
 from .each import each
 
 ROOT = Path(__file__).parents[1]
-ROOMS = ("models", "stan", "inference", "analysis", "studies")
+ROOMS = ("base", "models", "posteriors", "stan", "analysis", "inference", "truth", "studies", "cli")
 
 # conda-forge's name where it is not the package index's. CmdStan is a package of its own there.
 CONDA_NAMES = {

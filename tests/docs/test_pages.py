@@ -17,7 +17,7 @@ from onebasin.cli.main import main
 
 from .running import ROOT
 
-ROOMS = ("models", "stan", "inference", "analysis", "studies")
+ROOMS = ("base", "models", "posteriors", "stan", "analysis", "inference", "truth", "studies", "cli")
 GROUPS = ("bridgestan", "cmdstan", "truth")
 """Commands that have subcommands."""
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]

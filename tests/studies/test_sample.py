@@ -120,8 +120,11 @@ COMMON = {
 
 
 @each("name", OFFERED)
-def test_help_on_a_method_shows_the_fields_that_programs_have_a_use_for(onebasin, name):
+def test_help_on_a_method_shows_the_fields_that_programs_have_a_use_for(
+    onebasin, monkeypatch, name
+):
     """One word for one thing, and nothing else."""
+    monkeypatch.setenv("COLUMNS", "120")
     method = OFFERED[name]
     own = {f.name.replace("_", "-") for f in fields(method) if f.name not in method.networks_alone}
     shown = set(re.findall(r"--([a-z-]+)", onebasin("sample", "--method", name, "--help").out))

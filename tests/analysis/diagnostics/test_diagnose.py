@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from onebasin.analysis.diagnostics.causes.funnel import find_funnel
 from onebasin.analysis.diagnostics.causes.short import times_as_many

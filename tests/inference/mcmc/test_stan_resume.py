@@ -14,6 +14,7 @@ import xarray as xr
 import onebasin as ob
 from onebasin.inference.mcmc import stan as engine
 from onebasin.inference.mcmc.stan_kept import GoingOn
+from onebasin.inference.runs.kept import kept_draws
 from onebasin.posteriors import schema
 from onebasin.stan.adaptation import Adaptation
 from onebasin.stan.home.errors import StanRunError
@@ -162,7 +163,7 @@ def test_a_chain_that_is_stopped_keeps_what_it_has(tmp_path, monkeypatch):
     monkeypatch.setattr(engine, "run", run)
     with pytest.raises(RunCancelled):
         nuts(tmp_path)
-    assert ob.inference.kept.kept_draws(tmp_path) == [300]
+    assert kept_draws(tmp_path) == [300]
     assert not list(tmp_path.glob("chain-0/stan-*"))
 
 

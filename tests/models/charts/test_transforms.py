@@ -5,6 +5,7 @@ import pickle
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from jax.test_util import check_grads
 from numpyro.distributions import biject_to
 

@@ -5,6 +5,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from onebasin.base.files.sink import Sink
 
 from ...each import each

@@ -228,7 +228,7 @@ def toy(monkeypatch) -> ModuleType:
     entry = registry.Entry("toy_study", "Nobody", "two posteriors")
     with_toy = {**registry.STUDIES, "toy": entry}
     monkeypatch.setattr(registry, "STUDIES", with_toy)
-    monkeypatch.setattr("onebasin.studies.lab.study.STUDIES", with_toy)
+    monkeypatch.setattr("onebasin.studies.registry.STUDIES", with_toy)
     return module
 
 
