@@ -100,18 +100,18 @@ def label_switching() -> Toy:
         checked.append((target.name, how["engine"]))
         return SymmetryCheck((2e-16,), 5)
 
-    def nuts(target: Any, **how: Any) -> xr.DataTree:
+    def infer(target: Any, method: Any, **how: Any) -> xr.DataTree:
         from .test_label_switching import planted
 
         label = target.name.removeprefix("label-switching-")
-        return planted(target, simulate(label, 0).truth, how)
+        return planted(target, simulate(label, 0).truth, {"settings": method, **how})
 
     def shrink(patch: pytest.MonkeyPatch) -> None:
         from .test_label_switching import few_planted
 
         few_planted(patch)
         patch.setattr(inference, "check_symmetry", check_symmetry)
-        patch.setattr(inference, "nuts", nuts)
+        patch.setattr(inference, "infer", infer)
 
     def check(found: Found, run: Found) -> None:
         assert checked == [("label-switching-mixture", "stan")]
@@ -155,11 +155,11 @@ def leaderboard() -> Toy:
 
 
 def calibration() -> Toy:
-    def calibrate(family: Any, method: str, engine: str, **how: Any) -> Any:
+    def calibrate(family: Any, method: Any, engine: str, **how: Any) -> Any:
         from .test_calibration import planted
 
-        ratio = 1.0 if method == "nuts" else 1.8
-        return replace(planted(ratio), method=method, engine=engine, seed=how["seed"])
+        ratio = 1.0 if method.name == "nuts" else 1.8
+        return replace(planted(ratio), method=method.word, engine=engine, seed=how["seed"])
 
     def shrink(patch: pytest.MonkeyPatch) -> None:
         patch.setattr("onebasin.studies.calibration.making.calibrate", calibrate)
