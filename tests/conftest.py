@@ -40,6 +40,15 @@ jaxtyping.install_import_hook(
 REQUIRE_ALL = os.environ.get("ONEBASIN_REQUIRE_ALL") == "1"
 
 # After the hook, so that what it imports of these rooms is checked too.
+from .command_fixtures import (  # noqa: E402, F401
+    cmdstan_is_there,
+    here,
+    kills,
+    onebasin,
+    program,
+    sample,
+    sampler,
+)
 from .shared_posteriors import shared as shared  # noqa: E402
 
 # The files that take longest, longest first: begun early, so that no worker ends alone with one of them.
@@ -49,7 +58,7 @@ HEAVY = (
     "stan/test_parity.py",
     "inference/test_conformance.py",
     "stan/test_known_programs.py",
-    "studies/problems/test_problems.py",
+    "truth/problems/test_problems.py",
     "studies/test_conformance.py",
 )
 

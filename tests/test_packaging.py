@@ -199,7 +199,7 @@ def test_citation_and_changelog_are_of_this_version(project):
         word in titles for word in ("Identifiability", "Symmetries", "Compact", "Permutation")
     )
     headings = re.findall(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
-    assert [name for name in headings if name != "Unreleased"][0] == project["version"]
+    assert next(name for name in headings if name != "Unreleased") == project["version"]
 
 
 def test_nothing_needs_docstrings_to_run():

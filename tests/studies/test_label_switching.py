@@ -30,8 +30,8 @@ from onebasin.truth.alignment_recovery import recover
 from onebasin.truth.problems.label_switching import condition, simulate
 from onebasin.truth.recovery_figure import plot_recovery
 
+from ..command_fixtures import InMemory, chain_stats
 from ..each import each
-from .conftest import InMemory, chain_stats
 
 
 def few_planted(patch: pytest.MonkeyPatch) -> None:

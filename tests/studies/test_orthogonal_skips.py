@@ -18,7 +18,7 @@ from onebasin.studies.orthogonal_skips import STUDY, design
 from onebasin.studies.orthogonal_skips.design import GAP, TRUTH, VI, configure, points_of
 from onebasin.studies.orthogonal_skips.making import moments
 
-from .conftest import InMemory, fake_posterior
+from ..command_fixtures import InMemory, fake_posterior
 
 EVALUATIONS = 4
 TOY = replace(

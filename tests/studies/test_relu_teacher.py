@@ -19,7 +19,7 @@ from onebasin.studies.relu_teacher import STUDY, design, page
 from onebasin.studies.relu_teacher.design import Config, configure, target
 from onebasin.truth.problems.relu_networks import teacher_data
 
-from .conftest import InMemory, fake_posterior
+from ..command_fixtures import InMemory, fake_posterior
 
 MEASURES = (
     "ess_bulk_value",

@@ -25,8 +25,8 @@ from onebasin.studies.remedies.measures import measure
 from onebasin.studies.remedies.problems import PROBLEMS, parts
 from onebasin.truth.problems.images import Images
 
+from ..command_fixtures import InMemory
 from ..each import each
-from .conftest import InMemory
 
 IMAGES = Images("digits", side=2, train=60)
 ROOT = Path(__file__).parents[2]

@@ -18,13 +18,7 @@ from onebasin.inference.variational.layout import Layout, layout_of
 from onebasin.inference.variational.term import Information
 
 from ...each import each
-from .problems import (
-    binary_weight,
-    chain_of_states,
-    complemented,
-    mixture,
-    regression,
-)
+from .problems import binary_weight, chain_of_states, complemented, mixture, regression
 
 TARGETS = {
     "one layer": lambda: regression((4,)),

@@ -53,11 +53,9 @@ def test_load_gives_the_stated_shape(loaded, name):
     assert dataset.source
 
 
-@each("name", READY)
-def test_load_gives_arrays_that_cannot_be_written(loaded, name):
-    for array in (loaded[name].x, loaded[name].y):
-        with pytest.raises(ValueError, match="read-only"):
-            array[0] = 0
+def test_load_gives_arrays_that_cannot_be_written(loaded):
+    arrays = {(name, of): getattr(loaded[name], of) for name in READY for of in ("x", "y")}
+    assert [place for place, array in arrays.items() if array.flags.writeable] == []
 
 
 def test_auto_mpg_holds_the_published_first_and_last_car(loaded):

@@ -24,8 +24,8 @@ from onebasin.studies.lab.driver import run_cells
 from onebasin.studies.lab.folder import open_run
 from onebasin.studies.lab.making import mark, sample
 
+from ...command_fixtures import fake_posterior
 from ...each import each
-from ..conftest import fake_posterior
 
 NUTS = Nuts(chains=2, warmup=10, draws=20)
 

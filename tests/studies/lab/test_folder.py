@@ -25,8 +25,8 @@ from onebasin.studies.lab.folder import (
     open_run,
 )
 
+from ...command_fixtures import fake_posterior
 from ...each import each
-from ..conftest import fake_posterior
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ import pytest
 
 from onebasin.inference.runs.posterior import open_posterior
 
+from ..command_fixtures import NORMAL, keep_chain
 from ..each import each
-from .conftest import NORMAL, keep_chain
 
 
 def test_existing_file_is_replaced_only_by_force(sample, sampler):

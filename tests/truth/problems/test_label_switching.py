@@ -18,7 +18,7 @@ from onebasin.stan import stan_program
 from onebasin.truth.problems import label_switching_data as data
 from onebasin.truth.problems.label_switching import PROBLEMS, PROGRAMS, condition, simulate
 
-from ..each import each
+from ...each import each
 
 
 @each("label", PROBLEMS)

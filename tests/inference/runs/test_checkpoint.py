@@ -11,7 +11,7 @@ import pytest
 
 from onebasin.inference.runs import checkpoint
 
-from ..each import each
+from ...each import each
 
 
 def test_arrays_come_back_for_their_run_alone(tmp_path: Path) -> None:

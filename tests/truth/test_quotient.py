@@ -26,7 +26,7 @@ from onebasin.truth.problems import PROBLEMS
 from onebasin.truth.produce import produce
 from onebasin.truth.quotient import one_copy
 
-from ...each import each
+from ..each import each
 
 Y = np.array([-1.4, -0.6, 0.3, 0.9, 1.2])
 

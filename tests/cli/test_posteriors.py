@@ -13,8 +13,8 @@ from onebasin.inference import Advi, Nuts
 from onebasin.inference.runs.posterior import build, open_posterior, save
 from onebasin.models import Target
 
+from ..command_fixtures import fake_posterior
 from ..each import each
-from .conftest import fake_posterior
 
 
 @pytest.fixture

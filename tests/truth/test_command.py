@@ -8,7 +8,7 @@ import pytest
 
 from onebasin.truth import open_reference, references
 
-from ...each import each
+from ..each import each
 
 SHORT = ("--chains", "4", "--warmup", "300", "--draws", "400", "--thin", "2", "--max-thin", "2")
 MODEL = """

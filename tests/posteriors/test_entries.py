@@ -4,7 +4,7 @@ import numpy as np
 
 from onebasin.posteriors.entries import bracketed, dotted, gather, split
 
-from ...each import each
+from ..each import each
 
 
 @each(

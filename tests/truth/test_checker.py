@@ -18,7 +18,7 @@ from onebasin.truth import checker, criteria
 from onebasin.truth.checker import estimators, labels
 from onebasin.truth.checker.verdict import _convergence
 
-from ...each import each
+from ..each import each
 
 SOURCES = sorted(Path(checker.__file__).parent.glob("*.py"))
 MAKERS = ("onebasin", "arviz", "arviz_stats", "xarray", "jax", "pandas")

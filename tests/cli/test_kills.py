@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from .conftest import NORMAL
+from ..command_fixtures import NORMAL
 from .test_sample import DATA
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")

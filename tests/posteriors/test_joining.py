@@ -14,7 +14,7 @@ from onebasin.base.errors import PosteriorFileError
 from onebasin.base.files import pieces
 from onebasin.models.symmetry.evidence import Evidence
 
-from ...each import each
+from ..each import each
 
 
 def run(

@@ -16,7 +16,7 @@ from onebasin.studies.lab.options import Options
 from onebasin.studies.registry import STUDIES
 
 from ..each import each
-from .toys import few_points
+from ..studies.toys import few_points
 
 SMALL = ("--chains", "2", "--warmup", "10", "--draws", "40")
 GIVENS = ("--parametrisations", "givens", "--engine", "stan")

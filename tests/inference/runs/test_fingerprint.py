@@ -24,7 +24,7 @@ from onebasin.models import BayesianNetwork, Network
 from onebasin.models.target import Target
 from onebasin.stan import stan_program
 
-from ..each import each
+from ...each import each
 
 Y = np.linspace(-1.0, 1.0, 30)
 ONE_CHAIN = Nuts(chains=1, warmup=20, draws=10)
@@ -140,7 +140,7 @@ import sys
 sys.path.insert(0, {folder!r})
 from onebasin.base.processes.libraries import prepare_jax
 prepare_jax()
-from tests.inference.test_fingerprint import normal, of, recurrent
+from tests.inference.runs.test_fingerprint import normal, of, recurrent
 import jax.numpy as jnp
 print(of(normal(square=jnp.tanh)), of(recurrent()))
 """
@@ -161,7 +161,7 @@ def recurrent() -> Target:
 
 def test_fingerprint_is_the_same_in_another_process() -> None:
     here = f"{of(normal(square=jnp.tanh))} {of(recurrent())}"
-    code = ELSEWHERE.format(folder=str(Path(__file__).parents[2]))
+    code = ELSEWHERE.format(folder=str(Path(__file__).parents[3]))
     done = subprocess.run(
         [sys.executable, "-c", code],
         env=os.environ | {"PYTHONHASHSEED": "12345"},

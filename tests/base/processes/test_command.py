@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ..each import each
+from ...each import each
 
 WAITS = """
 import os, sys, time, tempfile

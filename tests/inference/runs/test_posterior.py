@@ -14,7 +14,7 @@ from onebasin.inference import Nuts, infer, open_posterior, save
 from onebasin.models import BayesianNetwork, Network, Parametrisation
 from onebasin.models.symmetry.blocks import from_json
 
-from ..each import each
+from ...each import each
 
 
 @pytest.fixture(scope="module")

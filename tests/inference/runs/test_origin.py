@@ -16,7 +16,7 @@ from onebasin.models import BayesianNetwork, Network, Target
 from onebasin.models.data.hash import data_sha256
 from onebasin.stan import stan_program
 
-from ..each import each
+from ...each import each
 
 Y = np.array([0.5, 1.5, 2.5])
 

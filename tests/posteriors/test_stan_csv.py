@@ -11,7 +11,7 @@ from onebasin.inference.runs.posterior import open_posterior
 from onebasin.posteriors import csv_blocks
 from onebasin.posteriors.stan_header import Header
 
-from ...each import each
+from ..each import each
 from . import chains
 
 

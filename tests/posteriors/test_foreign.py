@@ -13,7 +13,7 @@ from onebasin.inference.runs.posterior import open_posterior, save
 from onebasin.posteriors.adopt import adopted
 from onebasin.posteriors.naming import grouped, stem
 
-from ...each import each
+from ..each import each
 
 DIMS = ("chain", "draw")
 

@@ -201,7 +201,7 @@ def sample(onebasin, program):
 @pytest.fixture(scope="module")
 def kills():
     """The benchmark that ends commands at random moments, as a module."""
-    path = Path(__file__).parents[2] / "benchmarks" / "kills.py"
+    path = Path(__file__).parents[1] / "benchmarks" / "kills.py"
     spec = util.spec_from_file_location("kills", path)
     module = util.module_from_spec(spec)
     sys.modules["kills"] = module

@@ -17,7 +17,7 @@ from onebasin.models.target import Target
 from onebasin.stan.home.directory import Home
 from onebasin.stan.home.errors import CmdStanNotFound
 
-from ..each import each
+from ...each import each
 
 
 def test_versions_name_cmdstan(monkeypatch: pytest.MonkeyPatch) -> None:

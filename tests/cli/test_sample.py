@@ -26,8 +26,8 @@ from onebasin.models.symmetry.blocks import from_json
 from onebasin.models.symmetry.evidence import Evidence
 from onebasin.posteriors.view import as_view
 
+from ..command_fixtures import DATA, keep_chain
 from ..each import each
-from .conftest import DATA, keep_chain
 
 
 def test_program_and_data_go_to_the_sampler(sample, sampler, program):

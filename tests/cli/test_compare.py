@@ -12,8 +12,8 @@ from onebasin.models.data import load_data
 from onebasin.models.networks.likelihood import Categorical
 from onebasin.models.symmetry.blocks import Exchangeable
 
+from ..command_fixtures import fake_posterior
 from ..each import each
-from .conftest import fake_posterior
 
 NUTS = Nuts(chains=4, draws=100)
 

@@ -13,7 +13,7 @@ from onebasin.base.files.locks import locked
 from onebasin.inference.runs.posterior import open_posterior, save
 from onebasin.posteriors import writing
 
-from ...each import each
+from ..each import each
 
 WHOLE = ("run.nc", "run.zarr", "run.zarr.zip", "run")
 DRAWS = ("run.csv", "run.json", "run.json.zip")
