@@ -95,7 +95,9 @@ class ProgressBars:
     def __init__(self, enabled: bool | None) -> None:
         console = Console(stderr=True)
         moves = console.is_jupyter or _moves(sys.stderr.isatty(), os.environ)
-        self._enabled = enabled = moves if enabled is None else enabled
+        if enabled is None:
+            enabled = moves and not _in_ci(os.environ)
+        self._enabled = enabled
         self._seen = enabled and moves
         self._bars: Bars = (
             NotebookBars()
@@ -163,8 +165,13 @@ def _moves(terminal: bool, environment: Mapping[str, str]) -> bool:
 
     Rich's own answer is yes in a pipe too where colours are forced, as they often are in a CI.
     """
-    quiet = environment.get("CI", "").lower() not in ("", "0", "false")
-    return terminal and not quiet and environment.get("TERM") not in ("dumb", "unknown")
+    capable = environment.get("TERM") not in ("dumb", "unknown")
+    return terminal and capable and not _in_ci(environment)
+
+
+def _in_ci(environment: Mapping[str, str]) -> bool:
+    """Whether a CI runs this process, as its variable says: then nobody watches, in a notebook either."""
+    return environment.get("CI", "").lower() not in ("", "0", "false")
 
 
 LINES_EVERY = 60.0

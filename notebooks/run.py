@@ -145,6 +145,7 @@ def _environment(scratch: Path) -> Mapping[str, str]:
         ),
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
         "JAX_PLATFORMS": "cpu",
+        "CI": "1",  # no bars: they would stay in the file
         "IPYTHONDIR": str(scratch / "ipython"),
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",
     }

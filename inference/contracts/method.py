@@ -176,34 +176,7 @@ class Found:
 
 @settings
 class Running:
-    """The arguments of `infer` that are the same for every method.
-
-    Parameters
-    ----------
-    engine : str, optional
-        Whose definition of the model is used, and by what: "numpyro" is JAX in this process, "stan" CmdStan's
-        executable, "nutpie" the package of that name; by default the engine that the target has a definition for,
-        NumPyro where it has both. The posterior has the same groups and names either way.
-    seed : int
-        From 0 to 2^32 - 1, for everything that is random. The same call with the same seed gives the same draws, bit
-        by bit, on the same machine and versions; a chain depends on the seed and its number alone.
-    start : mapping of str to array (...), optional
-        Value (...) of every variable at which a fit starts, with its shape in one draw, in its natural space: the
-        mean of an aligned posterior, for one. For variational methods.
-    checkpoint : path, optional
-        A folder in which chains, or the state of training, are kept as they go; repeat the call to resume, with the
-        same draws. Files there of another model, data, settings or seed are left alone. For chains and training.
-    predictive_mb : float
-        Megabytes that the groups `log_likelihood`, `posterior_predictive` and `log_prior` may take together; beyond
-        them every second, third, ... draw is kept there, and 0 leaves the groups out. Quantities that a Stan program
-        computes itself are kept whole.
-    check_symmetry : bool
-        Whether a declared symmetry is compared with the log density before the run and at its draws afterwards, as by
-        `ob.check_symmetry`; a network's follows from its architecture and is not. It changes no draw.
-    progress : bool, optional
-        Whether to show progress: in a terminal on stderr, in a notebook below the cell. By default it is shown in
-        terminals and notebooks, and not in files, pipes and tests.
-    """
+    """The arguments of `infer` that are the same for every method; `infer` describes them."""
 
     engine: str | None = None
     seed: int = 0
