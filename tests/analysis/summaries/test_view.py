@@ -9,7 +9,7 @@ import xarray as xr
 from onebasin.posteriors.draws import entry_names
 from onebasin.posteriors.view import as_view
 
-from ..each import each
+from ...each import each
 
 
 def test_draws_names_and_orders_scalar_entries(make_mcmc, rng):
