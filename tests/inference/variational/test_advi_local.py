@@ -159,8 +159,10 @@ def test_parameters_are_traced_to_the_end(both: xr.DataTree, tmp_path: Path) -> 
 
 
 def test_standard_deviations_of_a_full_covariance_are_traced() -> None:
-    settings = replace(PAPER, iterations=60, evaluate_every=30, local_reparametrisation=None)
-    found = fit(linear_target(), settings, family="fullrank")["variational"]
+    settings = replace(
+        PAPER, iterations=60, evaluate_every=30, local_reparametrisation=None, family="fullrank"
+    )
+    found = fit(linear_target(), settings)["variational"]
     lower = found["scale_tril"].values
     np.testing.assert_allclose(
         found["scale_trace"][-1], np.sqrt(np.diag(lower @ lower.T)), rtol=1e-5
