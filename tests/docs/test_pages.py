@@ -150,6 +150,8 @@ def test_prose_is_wrapped_at_100():
     parser = MarkdownIt().enable("table")
 
     def faults_of(page, text):
+        if page.is_relative_to(ROOT / "docs" / "results"):
+            return  # the build of the site writes it
         lines = text.splitlines()
         for token in parser.parse(text):
             if token.type == "paragraph_open" and token.map:
