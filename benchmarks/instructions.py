@@ -64,7 +64,7 @@ def total(program: ReadyProgram, steps: int, folder: Path) -> int:
     subprocess.run(
         [
             *("valgrind", "--tool=callgrind", f"--callgrind-out-file={counts}", "-q"),
-            program.executable,
+            program.command[0],
             *static_hmc(program, folder / "draws.csv", steps, iterations=1),
         ],
         check=True,

@@ -35,31 +35,31 @@ class Found:
     remark: str = ""
 
 
-def found_in(target: Target, *, engine: str, seed: int, say: Callable[[str], None]) -> Found:
+def found_in(target: Target, *, seed: int, say: Callable[[str], None]) -> Found:
     """Search a target's symmetry before a run, which nothing that goes wrong here stops.
 
     Parameters
     ----------
     target : Target
         Without a symmetry.
-    engine : str
-        Whose definition of it is searched.
     seed : int
         Of points.
     say : callable
         Called with a line before something that takes long, and for what was found.
     """
     try:
-        return _searched(target, engine, seed, say)
+        return _searched(target, seed, say)
     except Exception as error:  # a run does without
         words = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".:")
         return Found(target, remark=f"symmetries were not searched: {words}")
 
 
-def _searched(target: Target, engine: str, seed: int, say: Callable[[str], None]) -> Found:
+def _searched(target: Target, seed: int, say: Callable[[str], None]) -> Found:
+    from onebasin.inference.contracts.engines import defined_by
     from onebasin.inference.runs import declared
     from onebasin.inference.symmetries.finding import find_symmetry
 
+    engine = defined_by(target, None)
     found = find_symmetry(target, engine=engine, seed=seed, progress=say)
     others = [b for b in found.blocks if b.status not in ("live", "harmless")]
     if found.words or others or found.open:

@@ -8,7 +8,7 @@ from typing import Any
 
 from onebasin.base.checks import choose
 from onebasin.base.errors import StudyError
-from onebasin.inference.contracts.engines import ENGINES, implemented
+from onebasin.inference.contracts.engines import ENGINES, implemented, named
 from onebasin.inference.contracts.method import Method
 from onebasin.inference.methods import METHODS, WORDS, method_named
 
@@ -46,8 +46,8 @@ def settings_for(word: str, options: Mapping[str, Any], *, engine: str = "stan")
             f"{', '.join(OFFERED)}."
         )
     choose("method", word, [*OFFERED, *(each for each in WORDS if each not in METHODS)])
-    if engine not in METHODS[WORDS[word][0]].engines:
-        rest = ", ".join(other for other, cls in OFFERED.items() if engine in cls.engines)
+    if not _takes(METHODS[WORDS[word][0]], engine):
+        rest = ", ".join(other for other, cls in OFFERED.items() if _takes(cls, engine))
         raise StudyError(
             f"`--method` is {word}, which runs Stan programs alone; for a NumPyro model choose one of {rest}."
         )
@@ -61,15 +61,23 @@ def settings_for(word: str, options: Mapping[str, Any], *, engine: str = "stan")
     return method_named(word, given)
 
 
+def _takes(method: type[Method], definition: str) -> bool:
+    """Whether an engine that takes a definition has a method."""
+    return any(definition in ENGINES[name].takes for name in method.engines)
+
+
 def engine_for(method: Method, asked: str | None, definition: str) -> str:
-    """Say who runs a method: what a program or a model is defined for, or an engine that takes that definition.
+    """Return the engine that was asked for, where it takes the definition and has the method; else nothing.
 
     Raises
     ------
     StudyError
         If another engine is asked for, or one that does not have the method.
     """
-    if asked is None or asked == definition:
+    if asked is None:
+        return ""
+    asked = named(asked)
+    if asked == definition:
         return definition
     of = "a Stan program" if definition == "stan" else "a NumPyro model"
     others = {

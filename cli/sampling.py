@@ -181,6 +181,7 @@ def _run(
     from onebasin.base.files.outputs import claim
     from onebasin.inference.runs.posterior import open_posterior
 
+    request, target = _with_engine(request, target, say)
     target = replace(target, symmetry=_meant(request, target, say))
     request = replace(request, exchangeable=target.symmetry)
     there = not force and _holds(request, target, say)
@@ -206,6 +207,23 @@ def _run(
                 tree = _sample(request, target, force=force, progress=progress, say=say)
         _clear(request, say)
     return tree
+
+
+def _with_engine(
+    request: Request, target: Target, say: Callable[[str], None]
+) -> tuple[Request, Target]:
+    """Decide who runs the method, and say why where that is not the interpreter."""
+    from onebasin.inference.contracts.engines import bound, chosen
+    from onebasin.stan.choice import choose
+    from onebasin.stan.program import definition
+
+    engine = chosen(target, type(request.method), request.asked or None)[0]
+    if request.model is None and not request.asked:
+        program = definition(target)
+        choice = choose(program.path, program.data)
+        if choice.reason:
+            say(choice.reason.removesuffix("."))
+    return replace(request, asked=engine), bound(target, engine)
 
 
 @contextmanager
@@ -259,7 +277,7 @@ def _sample(
     )  # of the files as they are now, whatever becomes of them
     found, limit = None, request.groups.predictive_mb
     if request.find and not request.exchangeable and request.method.name != "optimize":
-        found = finding.found_in(target, engine=request.definition, seed=request.seed, say=say)
+        found = finding.found_in(target, seed=request.seed, say=say)
         target, trial = found.target, found.trial
     try:
         tree = inference.infer(
@@ -291,8 +309,7 @@ def _sample(
 
 def _inputs(request: Request, say: Callable[[str], None]) -> list[Path]:
     """The files that are read; what the program includes matters where the output is there already."""
-    from onebasin import stan
-    from onebasin.stan.translation import inspect
+    from onebasin.stan.source import included_files
 
     given = request.inputs
     if request.model is not None:
@@ -300,10 +317,7 @@ def _inputs(request: Request, say: Callable[[str], None]) -> list[Path]:
     # `os.path`, as a name that no file can have is refused by `claim`, in words of its own
     if not os.path.isfile(request.out) or any(request.out.samefile(path) for path in given):
         return given
-    return [
-        *given,
-        *inspect(request.program.resolve(), stan.find_cmdstan(progress=say)).includes,
-    ]
+    return [*given, *included_files(request.program.resolve())]
 
 
 def _holds(request: Request, target: Target, say: Callable[[str], None]) -> bool:
@@ -351,7 +365,7 @@ def _meant(request: Request, target: Target, say: Callable[[str], None]) -> Symm
 
     if not any(block.axes and block.flipped for block in target.symmetry):
         return target.symmetry
-    point = density_by(request.definition, target, say).points(1, 0)
+    point = density_by(request.engine, target, say).points(1, 0)
     return as_meant(target.symmetry, {name: value.shape[1:] for name, value in point.items()})
 
 
@@ -362,16 +376,15 @@ def _check_symmetry(request: Request, target: Target, say: Callable[[str], None]
     from onebasin.inference.runs import declared
 
     if request.model is None:
-        _check_names(request, say)
-    return declared.begin(target, engine=request.definition, seed=request.seed, progress=False)
+        _check_names(request, target, say)
+    return declared.begin(target, engine=request.engine, seed=request.seed, progress=False)
 
 
-def _check_names(request: Request, say: Callable[[str], None]) -> None:
+def _check_names(request: Request, target: Target, say: Callable[[str], None]) -> None:
     """Refuse a symmetry of variables that the program does not declare."""
-    from onebasin import stan
-    from onebasin.stan.translation import inspect
+    from onebasin.stan.program import declarations, definition
 
-    declared = inspect(request.program.resolve(), stan.find_cmdstan(progress=say))
+    declared = declarations(definition(target), say)
     names = (*declared.parameters, *declared.derived)
     for name in (name for block in request.exchangeable for name in block.variables):
         if name not in names:

@@ -97,6 +97,8 @@ OF_A_TARGET = (
 
 # Root attributes: how, where and with what
 ENGINE = "engine"
+ENGINE_BUILD = "engine_build"
+ENGINE_NOTE = "engine_note"
 METHOD = "method"
 SETTINGS = "settings"
 SEED = "seed"

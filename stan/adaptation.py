@@ -33,7 +33,7 @@ class Adaptation:
 
     def write(self, folder: Path) -> Path | None:
         """Write the metric for CmdStan; None where it is the unit."""
-        from cmdstanpy import write_stan_json
+        from stanio import write_stan_json
 
         if not self.inverse_metric.size:
             return None

@@ -17,12 +17,15 @@ from onebasin.models.symmetry.words import as_symmetry
 from onebasin.models.target import Target
 from onebasin.posteriors.storable import check_names
 
+from .choice import CMDSTAN, STANLI, choose
 from .compile import compile_program
 from .data import check_finite, check_numbers, read_data
 from .groups import Roles, roles_of
 from .home.directory import Progress
 from .home.errors import StanDataError, StanProgramError
-from .translation import ProgramInfo
+from .home.search import find_cmdstan
+from .interpreter.accepts import Accepted, Refused, driver, examine
+from .translation import ProgramInfo, inspect
 
 if TYPE_CHECKING:
     from cmdstanpy import CmdStanModel
@@ -42,11 +45,14 @@ class StanProgram:
         The `data` block's variables: numbers, lists or arrays.
     roles : Roles
         Which generated quantities are log likelihoods and predictions, where it is said.
+    engine : {"stanli", "cmdstan"} or None
+        Whose library evaluates it; None for the interpreter where that takes the program.
     """
 
     path: Path
     data: Mapping[str, Any] = field(default_factory=dict)
     roles: Roles = field(default_factory=Roles)
+    engine: str | None = None
 
     def __str__(self) -> str:
         return self.path.name
@@ -202,7 +208,7 @@ def write_data(definition: StanProgram, info: ProgramInfo, folder: Path) -> Path
     StanDataError
         If a declared variable is missing, or is no array of numbers.
     """
-    from cmdstanpy import write_stan_json
+    from stanio import write_stan_json
 
     absent = [name for name in info.inputs if name not in definition.data]
     if absent:
@@ -225,14 +231,16 @@ class ReadyProgram:
 
     Attributes
     ----------
-    source, executable, data : Path
-        The program, what it was compiled to, and the JSON file of its data.
+    source, data : Path
+        The program, and the JSON file of its data.
+    command : tuple of str
+        What runs it: its executable, or the interpreter's driver.
     info : ProgramInfo
         What the program declares.
     """
 
     source: Path
-    executable: Path
+    command: tuple[str, ...]
     data: Path
     info: ProgramInfo
 
@@ -272,20 +280,69 @@ def check_variables(target: Target, names: Iterable[str]) -> None:
     check_names(plain, dims=target.dims, argument=program)
 
 
-def make_ready(target: Target, folder: Path, *, progress: Progress | None = None) -> ReadyProgram:
-    """Compile a target's Stan side, or take it from the cache, and write its data into a folder.
+def make_ready(
+    target: Target, folder: Path, *, engine: str = CMDSTAN, progress: Progress | None = None
+) -> ReadyProgram:
+    """Make a target's Stan side ready to run, and write its data into a folder.
+
+    Parameters
+    ----------
+    target : Target
+        With a Stan side.
+    folder : Path
+        For the data.
+    engine : {"cmdstan", "stanli"}
+        Who runs it. CmdStan compiles it, or takes it from the cache; the interpreter checks it.
+    progress : callable, optional
+        Called with a line of text before something that takes long.
 
     Raises
     ------
     ValueError
         If the target has no Stan side, or a variable that no posterior can store.
     StanError
-        If there is no CmdStan, the program does not compile or declares no variables, or its data are incomplete.
+        If there is no CmdStan, the program does not compile or declares no variables, its data are incomplete, or the
+        interpreter does not take it.
     """
     source = definition(target)
-    model, info = compile_program(source.path, progress=progress)
+    if engine == STANLI:
+        info = interpreted(source).info
+        command = driver(source.path)
+    else:
+        model, info = compile_program(source.path, progress=progress)
+        command = (str(model.exe_file),)
     if not target.is_network:
         tuples = [f"{name}:" for name in info.tuples]
         check_variables(target, (*tuples, *info.parameters, *info.derived))
-    data = write_data(source, info, folder)
-    return ReadyProgram(source.path, Path(str(model.exe_file)), data, info)
+    return ReadyProgram(source.path, command, write_data(source, info, folder), info)
+
+
+def declarations(program: StanProgram, progress: Progress | None = None) -> ProgramInfo:
+    """Return what a program declares, in the words of the library that evaluates it.
+
+    Raises
+    ------
+    StanError
+        If the program does not parse, or CmdStan is needed and there is none.
+    """
+    if choose(program.path, program.data, program.engine).engine == STANLI:
+        return interpreted(program).info
+    return inspect(program.path, find_cmdstan(progress=progress))
+
+
+def interpreted(program: StanProgram) -> Accepted:
+    """Return a program as the interpreter takes it.
+
+    Raises
+    ------
+    StanProgramError
+        If it does not parse, or the interpreter does not take it.
+    StanDataError
+        If it refuses the data.
+    """
+    found = examine(program.path, program.data)
+    if isinstance(found, Refused):
+        raise StanProgramError(
+            f"`engine` is {STANLI!r}, but {found.reason}; use engine={CMDSTAN!r}, or leave it out."
+        )
+    return found

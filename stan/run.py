@@ -10,6 +10,7 @@ from pathlib import Path
 from onebasin.base.processes.children import run_guarded
 
 from .home.errors import StanRunError
+from .interpreter.accepts import ending
 from .program import ReadyProgram
 from .translation import in_own_names
 from .words import last_words
@@ -67,7 +68,7 @@ def run(
     """
     try:
         done = run_guarded(
-            [program.executable, *arguments],
+            [*program.command, *arguments],
             folder=folder,
             environment=run_environment(),
             cancel=cancel,
@@ -79,7 +80,6 @@ def run(
         ) from error
     printed = in_own_names(done.printed, program.source)
     if done.code:
-        raise StanRunError(
-            f"{program.name} ended with exit code {done.code}:\n{last_words(printed)}"
-        )
+        how = f"ended with exit code {done.code}" if done.code > 0 else ending(done.code)
+        raise StanRunError(f"{program.name} {how}:\n{last_words(printed)}")
     return printed

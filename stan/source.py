@@ -1,18 +1,31 @@
-"""A program's text as one piece: what it includes stands in its place."""
+"""A program's text as one piece, with its includes in their places."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
-
-from .translation import ProgramInfo
 
 _INCLUDE = re.compile(r"""^[ \t]*\#include[ \t]+[<"]?([^>"\s]+)[>"]?.*$""", re.MULTILINE)
 
 
-def full_text(path: Path, info: ProgramInfo) -> str:
-    """Return a program with its includes in their places, each between two comments that name it."""
-    return _expanded(path, path.parent, frozenset(p.resolve() for p in info.includes))
+def full_text(path: Path, includes: Iterable[Path]) -> str:
+    """Return a program with the given includes in their places, each between two comments that name it."""
+    return _expanded(path, path.parent, frozenset(p.resolve() for p in includes))
+
+
+def included_files(path: Path) -> tuple[Path, ...]:
+    """List the files that a program includes, each once; a line that looks like an include is taken for one."""
+    found: dict[Path, None] = {}
+    waiting = [path]
+    while waiting:
+        text = waiting.pop().read_bytes().decode("utf-8", errors="replace")
+        for match in _INCLUDE.finditer(text):
+            included = path.parent / match[1]
+            if included not in found and included.is_file():
+                found[included] = None
+                waiting.append(included)
+    return tuple(found)
 
 
 def _expanded(path: Path, folder: Path, includes: frozenset[Path]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from onebasin.base.checks import choose
@@ -15,9 +16,15 @@ if TYPE_CHECKING:
     from .density import ValueDensity
     from .method import Method
 
-NUMPYRO = Engine("numpyro", ("numpyro",), "onebasin.inference.density.values:NumpyroValues")
-"""JAX, in this process."""
-STAN = Engine("stan", ("stan",), "onebasin.inference.density.stan:StanDensity")
+NUMPYRO = Engine(
+    "numpyro",
+    ("numpyro", "stan"),
+    "onebasin.inference.density.values:NumpyroValues",
+)
+"""JAX, in this process; a Stan program's log density is that of its library."""
+STANLI = Engine("stanli", ("stan",), "onebasin.inference.density.stan:StanDensity")
+"""The interpreter of Stan programs, a process a run."""
+CMDSTAN = Engine("cmdstan", ("stan",), "onebasin.inference.density.stan:StanDensity")
 """CmdStan's executables, a process a run."""
 NUTPIE = Engine(
     "nutpie",
@@ -27,11 +34,21 @@ NUTPIE = Engine(
 )
 """The sampler of the package nutpie, on either definition."""
 
-ENGINES: Mapping[str, Engine] = {engine.name: engine for engine in (NUMPYRO, STAN, NUTPIE)}
+ENGINES: Mapping[str, Engine] = {
+    engine.name: engine for engine in (NUMPYRO, STANLI, CMDSTAN, NUTPIE)
+}
 """Every engine by its name; a new one is a line here."""
 
-DEFINED = ("numpyro", "stan")
-"""The engines that a target has definitions for."""
+DEFINED = ("numpyro", "stanli", "cmdstan")
+"""The engines that evaluate a log density."""
+
+FORMER = {"stan": "cmdstan"}
+"""Former names of engines."""
+
+
+def named(word: str) -> str:
+    """Return the name of an engine that may be given by a former one."""
+    return FORMER.get(word, word)
 
 
 def engine_named(name: str) -> Engine:
@@ -44,27 +61,61 @@ def engine_named(name: str) -> Engine:
     InferenceError
         If its package is not installed.
     """
-    engine = ENGINES[choose("engine", name, ENGINES)]
+    engine = ENGINES[choose("engine", named(name), ENGINES)]
     engine.check()
     return engine
 
 
 def engine_for(target: Target, engine: str | None) -> str:
-    """Return the name of the engine that was asked for; else NumPyro where the target has a model for it, or Stan."""
+    """Return the name of the engine that was asked for; else NumPyro where the target has a model for it.
+
+    A Stan program is left to the interpreter where that takes it, and to CmdStan elsewhere.
+
+    Raises
+    ------
+    StanError
+        If a Stan program does not parse, or refuses its data.
+    """
     if engine is not None:
-        return engine
-    return "numpyro" if _has(target, "numpyro") else "stan"
+        return named(engine)
+    return "numpyro" if _has(target, "numpyro") or not _has(target, "stan") else library_of(target)
+
+
+def library_of(target: Target) -> str:
+    """Return the engine whose library evaluates a target's Stan program: "stanli" or "cmdstan".
+
+    Raises
+    ------
+    StanError
+        If the program does not parse, or refuses its data.
+    """
+    from onebasin.stan.choice import choose as choose_library
+    from onebasin.stan.program import definition
+
+    program = definition(target)
+    return choose_library(program.path, program.data, program.engine).engine
+
+
+def bound(target: Target, engine: str) -> Target:
+    """Return a target whose Stan program is evaluated by the library of an engine, where that is one."""
+    program = target.stan_program
+    if engine not in ("stanli", "cmdstan") or program is None or program.engine == engine:
+        return target
+    return replace(target, stan_program=replace(program, engine=engine))
 
 
 def defined_by(target: Target, engine: str | None) -> str:
-    """Return whose definition of a target is evaluated: the one that was asked for, or that of `engine_for`.
+    """Return the engine that evaluates a target's log density: the one that was asked for, or that of `engine_for`.
 
     Raises
     ------
     ValueError
-        If the engine that was asked for has no definitions of its own.
+        If the engine that was asked for evaluates none.
     """
-    return choose("engine", engine_for(target, engine), DEFINED)
+    found = choose("engine", engine_for(target, engine), DEFINED)
+    if found == "numpyro" and definition_of(target, found) == "stan":
+        return library_of(target)
+    return found
 
 
 def definition_of(target: Target, engine: str) -> str:
@@ -74,10 +125,14 @@ def definition_of(target: Target, engine: str) -> str:
 
 
 def density_by(
-    definition: str, target: Target, progress: Callable[[str], None] | None = None
+    engine: str, target: Target, progress: Callable[[str], None] | None = None
 ) -> ValueDensity:
-    """Return a target's log density over values by one of its definitions."""
-    return ENGINES[definition].density_of(target, progress)
+    """Return a target's log density over values as an engine evaluates it."""
+    if definition_of(target, engine) == "stan":
+        engine = engine if engine in ("stanli", "cmdstan") else library_of(target)
+    elif engine not in DEFINED:
+        engine = "numpyro"
+    return ENGINES[engine].density_of(bound(target, engine), progress)
 
 
 def chosen(target: Target, method: type[Method], engine: str | None) -> tuple[str, Any]:
@@ -89,25 +144,30 @@ def chosen(target: Target, method: type[Method], engine: str | None) -> tuple[st
         If there is no such engine, or it does not have the method.
     InferenceError
         If the engine's package is not installed.
+    StanError
+        If a Stan program does not parse, or refuses its data.
     """
-    usual = engine_for(target, None)
     if engine is None:
+        usual = engine_for(target, None)
         fitting = [name for name in (usual, *DEFINED) if implemented(method, name)]
-        defined = [name for name in fitting if _has(target, name)]
-        engine = (defined or fitting)[0]
+        able = [name for name in fitting if _has(target, definition_of(target, name))]
+        engine = (able or fitting)[0]
     found = engine_named(engine)
-    if method.by_jax and engine in DEFINED and engine != usual:
-        raise ValueError(
-            f"`engine` is {engine!r}, but {method.name} moves by JAX on the definition that the target has, "
-            f"{usual}'s of {target.name!r}; leave it out."
-        )
+    engine = found.name
+    if method.by_jax and engine in DEFINED:
+        usual_definition = "numpyro" if _has(target, "numpyro") else "stan"
+        if definition_of(target, engine) != usual_definition:
+            raise ValueError(
+                f"`engine` is {engine!r}, but {method.name} moves by JAX on the definition that the target has, "
+                f"{usual_definition}'s of {target.name!r}; leave it out."
+            )
     place = implemented(method, engine)
     if not place:
-        able = " or ".join(repr(name) for name in ENGINES if implemented(method, name))
+        able = [repr(name) for name in ENGINES if implemented(method, name)]
         brings = ", ".join(found.methods)
         has = f" (it has {brings})" if brings else ""
         raise ValueError(
-            f"`engine` is {engine!r}, which has no {method.name}{has}; use engine={able}, or another method."
+            f"`engine` is {engine!r}, which has no {method.name}{has}; use engine={' or '.join(able)}, or another method."
         )
     return engine, found_at(place)
 

@@ -37,6 +37,7 @@ class Hmc(Chains):
     """
 
     name: ClassVar[str] = "hmc"
+    engines: ClassVar = {name: place for name, place in Chains.engines.items() if name != "stanli"}
     numpyro_alone: ClassVar[frozenset[str]] = frozenset({"dtype", "max_steps"})
 
     trajectory_length: Positive = math.pi / 2

@@ -26,7 +26,7 @@ from onebasin.base.seeds import Purpose, keys_for
 
 from ..contracts.density import Values
 from ..contracts.method import Job
-from ..density.network import numpyro_density_of
+from ..density.network import density_of
 from ..density.numpyro import NumpyroDensity
 from ..density.stan_vectors import StanVectors
 from ..density.start import random_starts
@@ -164,7 +164,7 @@ class ChainRunner:
 
 
 def _course_of(job: Job[Nuts | Hmc]) -> Course:
-    density = numpyro_density_of(job.target)
+    density = density_of(job.target, job.bars.say)
     starts = chain_starts(density, job.method, job.seed)
     return Course(density, starts, density.quantities)
 

@@ -44,7 +44,8 @@ class Chains(Method):
     correlated: ClassVar[bool] = True
     engines: ClassVar = {
         "numpyro": "onebasin.inference.mcmc.numpyro:ChainRunner",
-        "stan": "onebasin.inference.mcmc.stan:ChainRunner",
+        "stanli": "onebasin.inference.mcmc.stan:ChainRunner",
+        "cmdstan": "onebasin.inference.mcmc.stan:ChainRunner",
     }
     for_calibration: ClassVar = {"chains": 2, "warmup": 500, "draws": 500}
 

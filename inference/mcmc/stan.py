@@ -16,6 +16,7 @@ from onebasin.base.errors import OnebasinError, RunCancelled
 from onebasin.base.notices import notice
 from onebasin.base.progress import ChainBar
 from onebasin.stan import command
+from onebasin.stan.choice import STANLI
 from onebasin.stan.home.errors import StanRunError
 from onebasin.stan.output import Output, keep_whole_rows, read_blocks
 from onebasin.stan.program import make_ready, name_draws
@@ -64,7 +65,7 @@ class ChainRunner:
     def __init__(self, job: Job[Nuts | Hmc]) -> None:
         assert job.folder is not None, "chains have one"
         self.job, self.settings, self.bars, self.folder = job, job.method, job.bars, job.folder
-        self.ready = make_ready(job.target, job.folder, progress=job.bars.say)
+        self.ready = make_ready(job.target, job.folder, engine=job.engine, progress=job.bars.say)
 
     def __call__(self, place: ChainPlace, cancel: threading.Event) -> None:
         """Run one chain; see `chains.RunChain`."""
@@ -166,7 +167,13 @@ class _StanChain:
         arguments = self._going_on() if begun.draws else self._beginning(cancel)
         self._place.save(lambda: begun, now=True)  # tells when the program began
         warmup = 0 if begun.draws else runner.settings.warmup
-        watch = ChainWatch(bar, csv, warmup=warmup, before=done, warmed=self._warmed)
+        watch = ChainWatch(
+            *(bar, csv),
+            warmup=warmup,
+            before=done,
+            warmed=self._warmed,
+            grows=runner.job.engine != STANLI,
+        )
         printed = ""
         try:
             with suppress(NotWritten):  # what is there is looked at below

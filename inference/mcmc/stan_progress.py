@@ -44,6 +44,8 @@ class ChainWatch:
         Iterations of the chain that programs before this one have done.
     warmed : callable
         Called once, with the seconds since the beginning, after the program's warmup.
+    grows : bool
+        Whether the file grows with every draw; the interpreter writes it at the end.
     """
 
     def __init__(
@@ -54,9 +56,11 @@ class ChainWatch:
         warmup: int,
         before: int = 0,
         warmed: Callable[[float], None] = lambda _: None,
+        grows: bool = True,
     ) -> None:
         self._bar, self._csv, self._before = bar, csv, before
         self._warmup, self._warmed, self._began = warmup, warmed, time.monotonic()
+        self._grows = grows
         self._place = self._size = 0
         self._grew: int | None = None  # the iteration at which the file was last seen to have grown
         self._columns: list[bytes] | None = None
@@ -92,6 +96,8 @@ class ChainWatch:
             self._grew = self._warmup
             if self._warmup:
                 self._warmed(time.monotonic() - self._began)
+        if not self._grows:
+            return
         size = self._csv.stat().st_size if self._csv.exists() else 0
         if size != self._size:
             self._size, self._grew = size, iteration

@@ -149,7 +149,7 @@ def parameters_of(program: ReadyProgram, optimum: Optimum) -> dict[str, Any]:
 
 def write(folder: Path, values: Mapping[str, Any]) -> Path:
     """Write values of a program's parameters as an init file."""
-    from cmdstanpy import write_stan_json
+    from stanio import write_stan_json
 
     path = folder / "init.json"
     write_stan_json(str(path), values)

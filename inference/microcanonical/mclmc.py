@@ -75,7 +75,7 @@ class Mclmc(Method):
     resumes: ClassVar[bool] = True
     correlated: ClassVar[bool] = True
     by_jax: ClassVar[bool] = True
-    engines: ClassVar = {"numpyro": _WHERE, "stan": _WHERE}
+    engines: ClassVar = dict.fromkeys(("numpyro", "stanli", "cmdstan"), _WHERE)
     for_calibration: ClassVar = {"chains": 2, "warmup": 2000, "draws": 500}
 
     chains: Count = 4

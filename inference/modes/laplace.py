@@ -33,7 +33,8 @@ class Laplace(OptimumSearch):
     name: ClassVar[str] = "laplace"
     engines: ClassVar = {
         "numpyro": "onebasin.inference.modes.numpyro:laplace",
-        "stan": "onebasin.inference.modes.stan:laplace",
+        "stanli": "onebasin.inference.modes.stan:laplace",
+        "cmdstan": "onebasin.inference.modes.stan:laplace",
     }
 
     draws: Count = 1000

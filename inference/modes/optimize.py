@@ -35,7 +35,8 @@ class Optimize(OptimumSearch):
     gives_posterior: ClassVar[bool] = False
     engines: ClassVar = {
         "numpyro": "onebasin.inference.modes.numpyro:optimize",
-        "stan": "onebasin.inference.modes.stan:optimize",
+        "stanli": "onebasin.inference.modes.stan:optimize",
+        "cmdstan": "onebasin.inference.modes.stan:optimize",
     }
 
     jacobian: bool = False

@@ -42,7 +42,10 @@ class Pathfinder(Method):
     """
 
     name: ClassVar[str] = "pathfinder"
-    engines: ClassVar = {"stan": "onebasin.inference.modes.stan:pathfinder"}
+    engines: ClassVar = {
+        "stanli": "onebasin.inference.modes.stan:pathfinder",
+        "cmdstan": "onebasin.inference.modes.stan:pathfinder",
+    }
 
     paths: Count = 4
     draws: Count = 1000

@@ -52,7 +52,7 @@ class Modes(Method):
     name: ClassVar[str] = "modes"
     by_jax: ClassVar[bool] = True
     correlated: ClassVar[bool] = True
-    engines: ClassVar = {"numpyro": _WHERE, "stan": _WHERE}
+    engines: ClassVar = dict.fromkeys(("numpyro", "stanli", "cmdstan"), _WHERE)
 
     starts: Count = 40
     most: Count = 8

@@ -1,4 +1,4 @@
-"""Optima, Laplace's approximation and Pathfinder of a Stan program, by CmdStan."""
+"""Optima, Laplace's approximation and Pathfinder of a Stan program, by Stan's own algorithms."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from onebasin.base.errors import InferenceError
 from onebasin.base.files.leftovers import working_folder
 from onebasin.posteriors import schema
 from onebasin.stan import command
+from onebasin.stan.choice import STANLI
 from onebasin.stan.home.errors import StanRunError
-from onebasin.stan.output import read
-from onebasin.stan.program import ReadyProgram, make_ready, name_draws
+from onebasin.stan.library import open_library
+from onebasin.stan.output import Output, read
+from onebasin.stan.program import ReadyProgram, definition, make_ready, name_draws
 from onebasin.stan.run import run
 
 from ..contracts.method import Found, Job
@@ -29,16 +31,55 @@ from .pathfinder import Pathfinder
 
 _ITERATION = re.compile(r"^iteration: (\d+)", re.MULTILINE)
 _NO_PEAK = "Hessian"
+_TIGHT = {"ftol": 1e-14, "gtol": 1e-8, "maxcor": 10}
+"""Criteria of SciPy's L-BFGS, near Stan's."""
 
 
 def optimize(job: Job[Optimize]) -> Found:
     """Find the highest point of the log density, with or without the log Jacobian."""
+    if job.engine == STANLI and not job.method.jacobian:
+        return _highest_density(job)
     with working_folder("optimize") as folder:
-        ready = make_ready(job.target, folder, progress=job.bars.say)
+        ready = make_ready(job.target, folder, engine=job.engine, progress=job.bars.say)
         best = _search(ready, folder, job, jacobian=job.method.jacobian)
     last = {name: values[-1:] for name, values in best.output.variables.items()}
     lp = best.output.method["lp__"][-1:]
     return approximation(_chain(name_draws(job.target, last)), _chain({"lp": lp}), best.converged)
+
+
+def _highest_density(job: Job[Optimize]) -> Found:
+    """Find the highest point of the density without the Jacobian, which the interpreter's own search cannot leave out.
+
+    Raises
+    ------
+    InferenceError
+        If no search ends at a finite log density.
+    """
+    from scipy.optimize import minimize
+
+    s, rng = job.method, np.random.default_rng(job.seed)
+    library = open_library(definition(job.target), engine=STANLI, seed=job.seed)
+    bar = job.bars.add("optimum", s.starts)
+
+    def fall(point: np.ndarray) -> tuple[float, np.ndarray]:
+        level, slope = library.log_density_gradient(point, jacobian=False)
+        return -float(level), -np.nan_to_num(slope)
+
+    found = []
+    for number in range(1, s.starts + 1):
+        start = rng.uniform(-s.init_radius, s.init_radius, library.dim)
+        found.append(minimize(fall, start, jac=True, method="L-BFGS-B", options=_TIGHT | {"maxiter": s.iterations}))
+        job.bars.move(bar, number)
+    best = min(found, key=lambda end: end.fun)
+    if not np.isfinite(best.fun):
+        raise InferenceError(
+            f"No optimum was found from {s.starts} starting points of {job.target.name!r}; raise `starts`, or lower "
+            "`init_radius`."
+        )
+    everything = {"include_tp": True, "include_gq": True}
+    values = library.constrain(best.x, generator=library.generator(job.seed), **everything)
+    draws = name_draws(job.target, library.unpack(values[None], **everything))
+    return approximation(_chain(draws), _chain({"lp": np.array([-best.fun])}), bool(best.success))
 
 
 def laplace(job: Job[Laplace]) -> Found:
@@ -51,7 +92,7 @@ def laplace(job: Job[Laplace]) -> Found:
     """
     s = job.method
     with working_folder("laplace") as folder:
-        ready = make_ready(job.target, folder, progress=job.bars.say)
+        ready = make_ready(job.target, folder, engine=job.engine, progress=job.bars.say)
         best = _search(ready, folder, job, jacobian=True)
         files = _files(ready, folder)
         mode = write(folder, parameters_of(ready, best))
@@ -76,21 +117,11 @@ def pathfinder(job: Job[Pathfinder]) -> Found:
     s = job.method
     several = s.paths > 1
     with working_folder("pathfinder") as folder:
-        ready = make_ready(job.target, folder, progress=job.bars.say)
-        files = _files(ready, folder)
-        arguments = command.pathfinder(
-            files,
-            command.Start(seed=job.seed, init=s.init_radius),
-            paths=s.paths,
-            draws=s.draws,
-            path_draws=s.path_draws if several else s.draws,
-            iterations=s.iterations,
-            elbo_samples=s.elbo_samples,
-            history=s.history,
-            save_paths=several,
-        )
-        output = read(files.output, printed=run(ready, arguments, folder))
-        own = [_own_ratios(path) for path in sorted(folder.glob("draws_path_*.csv"))]
+        ready = make_ready(job.target, folder, engine=job.engine, progress=job.bars.say)
+        if several and job.engine == STANLI:
+            output, own = _paths_apart(job, ready, folder)
+        else:
+            output, own = _paths_together(job, ready, folder)
     stats = {
         "lp": output.method["lp__"],
         "log_q": output.method["lp_approx__"],
@@ -104,6 +135,92 @@ def pathfinder(job: Job[Pathfinder]) -> Found:
         variational=xr.Dataset({schema.LOG_RATIO: ("path_draw", np.concatenate(ratios))})
         if ratios
         else None,
+    )
+
+
+def _paths_together(
+    job: Job[Pathfinder], ready: ReadyProgram, folder: Path
+) -> tuple[Output, list[np.ndarray]]:
+    """Let Stan run all paths and resample their draws; the draws, and the log ratios of each path's own."""
+    several = job.method.paths > 1
+    files = _files(ready, folder)
+    start = command.Start(seed=job.seed, init=job.method.init_radius)
+    arguments = _path_arguments(job, files, start, several=several)
+    output = read(files.output, printed=run(ready, arguments, folder))
+    return output, [_log_ratios(path) for path in sorted(folder.glob("draws_path_*.csv"))]
+
+
+def _paths_apart(
+    job: Job[Pathfinder], ready: ReadyProgram, folder: Path
+) -> tuple[Output, list[np.ndarray]]:
+    """Run one path after the other, and resample all draws by Pareto smoothed importance weights.
+
+    The interpreter has no run of several paths. Path n uses the random stream of chain n, as CmdStan's does.
+
+    Raises
+    ------
+    StanRunError
+        If no path has come anywhere; the message is the last one's.
+    """
+    s, found, failure = job.method, [], StanRunError("No path was run.")
+    for number in range(1, s.paths + 1):
+        files = command.Files(
+            data=ready.data,
+            output=folder / f"draws_path_{number}.csv",
+            digits=SIGNIFICANT_FIGURES,
+        )
+        start = command.Start(seed=job.seed, chain=number, init=s.init_radius)
+        arguments = _path_arguments(job, files, start, several=False, draws=s.path_draws)
+        try:
+            part = read(files.output, printed=run(ready, arguments, folder))
+        except StanRunError as error:
+            failure = error
+            continue
+        part.method["path__"][:] = number
+        found.append(part)
+    if not found:
+        raise failure
+    ratios = [part.method["lp__"] - part.method["lp_approx__"] for part in found]
+    rows = _resampled(np.concatenate(ratios), s.draws, job.seed)
+
+    def joined(kind: str) -> dict[str, np.ndarray]:
+        first = getattr(found[0], kind)
+        return {n: np.concatenate([getattr(part, kind)[n] for part in found])[rows] for n in first}
+
+    return Output(joined("method"), joined("variables"), ()), ratios
+
+
+def _resampled(log_ratio: np.ndarray, draws: int, seed: int) -> np.ndarray:
+    """Draw rows with replacement by their Pareto smoothed importance weights."""
+    from arviz_stats.base import array_stats
+
+    # psislw takes log likelihoods, whose weights are the inverse
+    log_weights = np.asarray(array_stats.psislw(-log_ratio)[0])
+    weights = np.exp(log_weights - log_weights.max())
+    rng = np.random.default_rng([seed, len(log_ratio)])
+    return rng.choice(len(log_ratio), size=draws, p=weights / weights.sum())
+
+
+def _path_arguments(
+    job: Job[Pathfinder],
+    files: command.Files,
+    start: command.Start,
+    *,
+    several: bool,
+    draws: int | None = None,
+) -> list[str]:
+    s = job.method
+    draws = s.draws if draws is None else draws
+    return command.pathfinder(
+        files,
+        start,
+        paths=s.paths if several else 1,
+        draws=draws,
+        path_draws=s.path_draws if several else draws,
+        iterations=s.iterations,
+        elbo_samples=s.elbo_samples,
+        history=s.history,
+        save_paths=several,
     )
 
 
@@ -137,8 +254,8 @@ def _watch(job: Job[Any], what: str, total: int) -> Callable[[str], None]:
     return watch
 
 
-def _own_ratios(path: Path) -> np.ndarray:
-    """`lp - log_q` of a path's own draws; none of a path that came nowhere."""
+def _log_ratios(path: Path) -> np.ndarray:
+    """Read `lp - log_q` of a path's draws; there are none of a path that failed."""
     try:
         method = read(path).method
     except StanRunError:

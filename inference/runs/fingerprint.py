@@ -20,7 +20,7 @@ from onebasin.base.errors import NoFingerprint
 from onebasin.base.notices import notice
 from onebasin.models.target import Target
 
-from ..contracts.engines import ENGINES, definition_of
+from ..contracts.engines import ENGINES, bound, definition_of, named
 from ..contracts.method import Method, as_dict
 from .provenance import package_versions
 
@@ -60,6 +60,7 @@ def fingerprint(
     StanError
         If there is no CmdStan, or the program does not parse.
     """
+    engine = named(engine)
     try:
         text = _json([*_target(target, engine, progress), engine, how])
     except NoFingerprint as reason:
@@ -83,7 +84,7 @@ def _target(
         yield package_versions(package)
     by_stan = target.stan_program is not None or target.is_network
     if by_stan and (definition_of(target, engine) == "stan" or target.numpyro_model is None):
-        yield _stan(target, progress), package_versions(*STAN_VERSIONS)
+        yield _stan(bound(target, engine), progress), package_versions(*STAN_VERSIONS)
         return
     yield package_versions(*NUMPYRO_VERSIONS)
     if target.numpyro_model is not None:
@@ -91,12 +92,19 @@ def _target(
 
 
 def _stan(target: Target, progress: Callable[[str], None] | None) -> tuple[str, Any]:
+    from onebasin.stan.choice import STANLI, choose
     from onebasin.stan.compile import source_key
     from onebasin.stan.home.search import find_cmdstan
+    from onebasin.stan.interpreter.accepts import provenance
     from onebasin.stan.program import definition
+    from onebasin.stan.source import full_text, included_files
     from onebasin.stan.translation import translate
 
-    home, program = find_cmdstan(progress=progress), definition(target)
+    program = definition(target)
+    if choose(program.path, program.data, program.engine).engine == STANLI:
+        text = full_text(program.path, included_files(program.path))
+        return json.dumps([text, provenance()]), dict(program.data)
+    home = find_cmdstan(progress=progress)
     return source_key(translate(program.path, home), home), dict(program.data)
 
 

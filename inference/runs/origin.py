@@ -88,19 +88,17 @@ def origin_of(target: Target, engine: str, progress: Callable[[str], None] | Non
 
 def _of_stan(target: Target, progress: Callable[[str], None] | None) -> Origin:
     from onebasin.stan.groups import check_roles
-    from onebasin.stan.home.search import find_cmdstan
-    from onebasin.stan.program import definition
+    from onebasin.stan.program import declarations, definition
     from onebasin.stan.source import full_text
-    from onebasin.stan.translation import inspect as declarations
 
     program = definition(target)
-    info = declarations(program.path, find_cmdstan(progress=progress))
+    info = declarations(program, progress)
     check_roles(program.roles, info.derived, program.path.name)
     kinds = dict.fromkeys(info.parameters, PARAMETER)
     kinds |= dict.fromkeys(info.transformed, TRANSFORMED)
     kinds |= dict.fromkeys(info.generated, GENERATED)
     return Origin(
-        full_text(program.path, info),
+        full_text(program.path, info.includes),
         program.path.name,
         data_sha256(program.data),
         kinds,

@@ -12,7 +12,7 @@ from pathlib import Path
 from onebasin.stan.home.errors import CmdStanNotFound
 from onebasin.stan.home.search import existing_cmdstan
 
-PACKAGES = ("onebasin", "jax", "numpyro", "cmdstanpy", "arviz", "numpy")
+PACKAGES = ("onebasin", "jax", "numpyro", "stanli", "cmdstanpy", "arviz", "numpy")
 
 
 def versions() -> dict[str, str]:
@@ -70,7 +70,7 @@ def _version(name: str) -> str:
 
 
 def _device(engine: str) -> str:
-    if engine == "stan":
+    if engine in ("stanli", "cmdstan"):
         return "cpu"
     import jax
 

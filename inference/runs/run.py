@@ -14,11 +14,12 @@ import xarray as xr
 from onebasin.base.checks import check_path, check_seed
 from onebasin.base.progress import ProgressBars
 from onebasin.models.target import Target, check_target
+from onebasin.posteriors import schema
 from onebasin.posteriors.pointwise import check_limit
 from onebasin.posteriors.scratch import close_with
 from onebasin.posteriors.storable import check_amount
 
-from ..contracts.engines import chosen, definition_of
+from ..contracts.engines import DEFINED, bound, chosen, definition_of
 from ..contracts.method import LIMIT_MB, RUNNING, Job, Method
 from . import declared
 from .origin import origin_of
@@ -47,21 +48,23 @@ def run(
         The posterior; its `wall_time` is that of the work, with what it compiles.
     """
     check_target(target)
+    asked = engine
     engine, implementation = chosen(target, type(method), engine)
-    definition = definition_of(target, engine)
+    definition, target = definition_of(target, engine), bound(target, engine)
     seed, limit = check_seed(seed), check_limit(predictive_mb)
     kept = None if checkpoint is None else check_path("checkpoint", checkpoint)
     _check_arguments(method, start=start, checkpoint=kept)
     check_amount(*method.amount)
     method.check(target, definition)
     wanted = check_symmetry and not method.checks_symmetry
-    trial = declared.begin(target, engine=definition, seed=seed, progress=progress, wanted=wanted)
+    trial = declared.begin(target, engine=engine, seed=seed, progress=progress, wanted=wanted)
     started = time.perf_counter()
     with ProgressBars(progress) as bars:
         origin = origin_of(target, definition, bars.say)
         found = method.run(Job(target, method, engine, seed, bars, implementation, start, kept))
     how = {
         "engine": engine,
+        **_library(target, asked, engine, definition),
         "method": method.label,
         "settings": method.recorded(),
         "seed": seed,
@@ -85,6 +88,23 @@ def run(
     if found.finish is not None:
         found.finish(tree)
     return tree
+
+
+def _library(target: Target, asked: str | None, engine: str, definition: str) -> dict[str, str]:
+    """Describe the library that evaluates a Stan program: the interpreter's build, or why it is not the interpreter."""
+    if definition != "stan":
+        return {}
+    from onebasin.stan.choice import STANLI, choose
+    from onebasin.stan.interpreter.runtime import identity
+    from onebasin.stan.program import definition as program_of
+
+    program = program_of(target)
+    if engine in DEFINED and engine != "numpyro" and asked is not None:
+        return {schema.ENGINE_BUILD: identity()} if engine == STANLI else {}
+    choice = choose(program.path, program.data)
+    if choice.engine == STANLI:
+        return {schema.ENGINE_BUILD: identity()}
+    return {schema.ENGINE_NOTE: choice.reason}
 
 
 def run_by_keywords(target: Target, method: type[Method], given: Mapping[str, Any]) -> xr.DataTree:

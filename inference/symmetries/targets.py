@@ -15,7 +15,7 @@ from onebasin.base.precision import precision
 from onebasin.models.target import Target
 from onebasin.stan.program import definition
 
-from ..contracts.engines import defined_by
+from ..contracts.engines import bound, defined_by
 from ..density.values import NumpyroValues
 from .measuring import SearchedDensity
 
@@ -40,9 +40,10 @@ def searched(
     StanError
         If Stan cannot compile the program, or refuses its data.
     """
-    if defined_by(target, engine) == "numpyro":
+    engine = defined_by(target, engine)
+    if engine == "numpyro":
         return NumpyroSearched(target), 0.0
-    return StanSearched(target, progress), _noise(target)
+    return StanSearched(bound(target, engine), progress), _noise(target)
 
 
 class NumpyroSearched:

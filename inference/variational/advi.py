@@ -68,7 +68,8 @@ class Advi(Method):
     name: ClassVar[str] = "advi"
     engines: ClassVar = {
         "numpyro": "onebasin.inference.variational.numpyro:fit",
-        "stan": "onebasin.inference.variational.stan:fit",
+        "stanli": "onebasin.inference.variational.stan:fit",
+        "cmdstan": "onebasin.inference.variational.stan:fit",
     }
     takes_start: ClassVar[bool] = True
     apart: ClassVar = ("family",)

@@ -99,7 +99,7 @@ def fit(job: Job[Advi]) -> Found:
             bars.move(bar, int(numbers[-1]))
 
     with working_folder("advi") as place:
-        ready = make_ready(target, place, progress=bars.say)
+        ready = make_ready(target, place, engine=job.engine, progress=bars.say)
         init = None
         if job.start is not None:
             init = write(place, init_values(target, ready.info, job.start))

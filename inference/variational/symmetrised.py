@@ -86,7 +86,7 @@ class Symmetrised(Method):
     """
 
     name: ClassVar[str] = "symmetrised"
-    engines: ClassVar = {"numpyro": _WHERE, "stan": _WHERE}
+    engines: ClassVar = dict.fromkeys(("numpyro", "stanli", "cmdstan"), _WHERE)
     needs: ClassVar = frozenset({"symmetry"})
     resumes: ClassVar[bool] = True
     takes_start: ClassVar[bool] = True

@@ -140,7 +140,7 @@ def test_pathfinder_and_laplace_are_cmdstans_own(tmp_path, monkeypatch) -> None:
 
     target = gaussian("stan")
     ready = make_ready(target, tmp_path)
-    model = cmdstanpy.CmdStanModel(exe_file=str(ready.executable))
+    model = cmdstanpy.CmdStanModel(exe_file=ready.command[0])
     how = {"data": str(ready.data), "seed": 7, "sig_figs": 12}
     theirs = model.pathfinder(**how, draws=50, num_single_draws=60, num_paths=2)
     settings = ob.Pathfinder(paths=2, draws=50, path_draws=60)

@@ -1,0 +1,206 @@
+"""Which programs the interpreter runs: those that come through its check in a process of their own.
+
+The rule looks at the program and its data alone, never at what was compiled before. A program that the interpreter refuses,
+or that ends its process, is left to CmdStan, with the reason. A program that does not parse, or refuses its data, is an
+error for either.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from stanio import write_stan_json
+
+from onebasin.base.files.leftovers import working_folder
+from onebasin.base.processes.children import Finished, run_guarded
+from onebasin.base.text import shown
+
+from ..data import check_numbers
+from ..home.errors import StanDataError, StanError, StanProgramError
+from ..source import full_text, included_files
+from ..translation import ProgramInfo
+from ..words import last_words
+from .runtime import InterpreterMissing, identity, load
+
+_OWN = re.compile(r"^stanli (?:\w+): ")
+_ABSENT = re.compile(r"unknown data variable (\w+)")
+_LACKS = {"STuple": "tuples", "UTuple": "tuples", "FnMakeTuple": "tuples"}
+_PARSING = ("Syntax error", "Semantic error", "Lexing error", "Include error")
+_REMEMBERED = 32
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """A program that the interpreter runs.
+
+    Attributes
+    ----------
+    form : str
+        The program as the interpreter takes it.
+    info : ProgramInfo
+        What it declares.
+    """
+
+    form: str
+    info: ProgramInfo
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A program that the interpreter does not run.
+
+    Attributes
+    ----------
+    reason : str
+        Why, as the beginning of a sentence without a full stop.
+    """
+
+    reason: str
+
+
+def driver(program: Path) -> tuple[str, ...]:
+    """Return the command that stands where CmdStan's executable does."""
+    return (sys.executable, "-m", f"{__package__}.driver", str(program))
+
+
+def examine(path: Path, data: Mapping[str, Any]) -> Accepted | Refused:
+    """Check whether the interpreter runs a program with its data.
+
+    Raises
+    ------
+    StanProgramError
+        If the program does not parse.
+    StanDataError
+        If it refuses the data.
+    """
+    try:
+        load()
+    except InterpreterMissing as reason:
+        return Refused(str(reason).removesuffix("."))
+    with working_folder("check") as folder:
+        file = write_readable(folder, data)
+        content = full_text(path, included_files(path)), file.read_bytes()
+        return _examined(path, *content, data=_Data(data))
+
+
+def write_readable(folder: Path, data: Mapping[str, Any]) -> Path:
+    """Write the data that are numbers as JSON; a program may not need the others."""
+    path = folder / "data.json"
+    write_stan_json(str(path), {n: v for n, v in data.items() if _are_numbers(n, v)})
+    return path
+
+
+class _Data:
+    """Data beside the text that stands for them; equal to any other, so that the text alone is remembered."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self.values = values
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Data)
+
+    def __hash__(self) -> int:
+        return 0
+
+
+@lru_cache(_REMEMBERED)
+def _examined(path: Path, text: str, content: bytes, data: _Data) -> Accepted | Refused:
+    with working_folder("check") as folder:
+        file, result = folder / "data.json", folder / "check.json"
+        file.write_bytes(content)
+        words = ("data", f"file={file}", "output", f"file={result}", "method=check")
+        done = run_guarded([*driver(path), *words], folder=folder)
+        if done.code:
+            return _refusal(path, data.values, done)
+        found = json.loads(result.read_text(encoding="utf-8"))
+    if found["missing"]:
+        return Refused(_named(found["missing"]))
+    return Accepted(found["form"], _info(found))
+
+
+def _refusal(path: Path, data: Mapping[str, Any], done: Finished) -> Refused:
+    """Tell a program that the interpreter refuses from one that is wrong.
+
+    Raises
+    ------
+    StanProgramError, StanDataError
+        If it is wrong.
+    """
+    if done.code < 0:
+        return Refused(f"stanli {ending(done.code)} as it read {shown(path.name)}")
+    words = done.printed.strip()
+    if absent := _ABSENT.search(words):
+        check_numbers({name: data[name] for name in absent.groups() if name in data})
+        given = ", ".join(data) or "nothing"
+        raise StanDataError(
+            f"`data` lacks {absent[1]}, which {shown(path.name)} declares; it holds {given}."
+        )
+    if any(word in words for word in _PARSING) or "included itself" in words:
+        raise StanProgramError(
+            f"{shown(path.name)} does not parse:\n{words.replace(chr(39) + 'string' + chr(39), chr(39) + shown(path.name) + chr(39))}"
+        )
+    line = words.splitlines()[-1] if words else ""
+    if _OWN.match(line):
+        return Refused(_named(line))
+    raise StanDataError(f"{shown(path.name)} refuses its data:\n{last_words(words)}")
+
+
+def ending(code: int) -> str:
+    """Say how a process ended that a signal ended."""
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    meaning = {
+        "SIGSEGV": ", a memory error or endless recursion",
+        "SIGKILL": ", often for lack of memory",
+        "SIGABRT": ", an error that nothing caught",
+        "SIGFPE": ", a division by zero of whole numbers",
+    }
+    return f"was ended by {name}{meaning.get(name, '')}"
+
+
+def _named(words: str) -> str:
+    """Name what the interpreter lacks."""
+    for word, feature in _LACKS.items():
+        if word in words:
+            return f"stanli does not support {feature}"
+    return f"stanli does not run this program ({_OWN.sub('', words.splitlines()[0])[:200]})"
+
+
+def _info(found: Mapping[str, Any]) -> ProgramInfo:
+    parameters, transformed, everything = map(_variables, found["names"])
+    return ProgramInfo(
+        inputs=tuple(name for name in found["inputs"] if name not in parameters),
+        parameters=parameters,
+        transformed=tuple(name for name in transformed if name not in parameters),
+        generated=tuple(name for name in everything if name not in transformed),
+        includes=tuple(map(Path, found["includes"])),
+    )
+
+
+def _variables(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name.partition(".")[0].partition(":")[0] for name in names))
+
+
+def _are_numbers(name: str, value: Any) -> bool:
+    try:
+        check_numbers({name: value})
+    except StanError:
+        return False
+    return True
+
+
+def provenance() -> dict[str, str]:
+    """Name the interpreter for fingerprints and for posteriors."""
+    return {"stanli": identity()}
+
+

@@ -1,0 +1,87 @@
+"""The check of a program before it is used, in the driver's process: whether the interpreter takes all of it.
+
+The program is compiled, given its data, and evaluated at a few points. Only a program that comes through is opened in a
+process that has other work to do.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import random
+from ctypes import byref, c_bool, c_char_p, c_void_p
+from pathlib import Path
+from typing import Any
+
+from ..source import included_files
+from .arguments import Arguments
+from .model import Model
+from .source import compiled, declared_data
+
+POINTS = 3
+RADIUS = 2.0
+
+
+def check(program: Path, arguments: Arguments) -> dict[str, Any]:
+    """Try a program with its data.
+
+    Parameters
+    ----------
+    program : Path
+        The ``.stan`` file.
+    arguments : Arguments
+        With the file of its data.
+
+    Returns
+    -------
+    dict
+        `form`, `inputs`, `names` (of parameters, of these with transformed parameters, of all), `includes`, and
+        `missing`: why generated quantities cannot be computed, or nothing.
+
+    Raises
+    ------
+    ProgramRefused
+        If the program does not parse.
+    RunFailed
+        If the interpreter does not take it, or it refuses its data.
+    """
+    text = program.read_bytes().decode(errors="replace")
+    form = compiled(text, program.parent)
+    data = "{}" if arguments.data is None else arguments.data.read_text(encoding="utf-8")
+    model = Model(form, data, seed=arguments.seed)
+    stream = random.Random(arguments.seed)
+    for _ in range(POINTS):
+        point = [stream.uniform(-RADIUS, RADIUS) for _ in range(model.dim)]
+        model.gradient(point)
+        model.values(point)
+    return {
+        "form": form,
+        "inputs": declared_data(form),
+        "names": names_of(model.library, form, data, arguments.seed),
+        "includes": [str(path) for path in included_files(program)],
+        "missing": model.warning if "unavailable" in model.warning else "",
+    }
+
+
+def names_of(library: ctypes.CDLL, form: str, data: str, seed: int) -> list[list[str]]:
+    """Name the columns of the parameters, of these with transformed parameters, and of all."""
+    error = c_char_p()
+    handle = c_void_p(
+        library.bs_model_construct(wrapped(form, data).encode(), seed % 2**32, byref(error))
+    )
+    flags = ((False, False), (True, False), (True, True))
+    names = [
+        library.bs_param_names(handle, c_bool(transformed), c_bool(generated)).decode()
+        for transformed, generated in flags
+    ]
+    library.bs_model_destruct(handle)
+    return [text.split(",") if text else [] for text in names]
+
+
+def wrapped(form: str, data: str) -> str:
+    """Put a compiled program beside its data, as the interpreter's BridgeStan functions take them."""
+    import json
+
+    from .runtime import load
+
+    held = {"build_id": load().stanli_build_id().decode(), "mir": form, "name": "model"}
+    return json.dumps({**json.loads(data), "__stanli": held})

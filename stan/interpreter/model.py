@@ -1,0 +1,287 @@
+"""A Stan program with its data in the driver's process, and Stan's algorithms on it but for its samplers.
+
+Every algorithm is Stan's own code, called through the interpreter's C interface.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import re
+import time
+from collections.abc import Sequence
+from ctypes import byref, c_double, c_int, c_int64, c_size_t, c_void_p
+from pathlib import Path
+from typing import Any
+
+from .arguments import Arguments
+from .runtime import LOG, ModelOptions, Structure, load, new_options
+from .source import compiled, with_constants
+
+_MESSAGE_BYTES = 1 << 16
+_ELBO = re.compile(r"^\s*(\d+)\s+(-?[\d.e+]+|-?inf|nan)\s")
+
+
+class RunFailed(Exception):
+    """A program that refuses its data, or an algorithm that failed; the message is Stan's own."""
+
+
+class Numbers:
+    """An array of doubles that the library writes, by rows."""
+
+    def __init__(self, rows: int, width: int = 1) -> None:
+        self.width = width
+        self.array = (c_double * max(1, rows * width))()
+        ctypes.memset(self.array, 0xFF, ctypes.sizeof(self.array))  # all bits set: NaN
+
+    def row(self, number: int) -> list[float]:
+        """Return one row."""
+        return self.array[number * self.width : (number + 1) * self.width]
+
+
+class Model:
+    """A program with its data; made by `of`.
+
+    Parameters
+    ----------
+    form : str
+        The program, compiled to the interpreter's form.
+    data : str
+        Its data, as JSON.
+    seed : int
+        Of random numbers in the block `transformed data`.
+    chain : int
+        The stream of random numbers in generated quantities.
+    """
+
+    def __init__(self, form: str, data: str, *, seed: int, chain: int = 1) -> None:
+        self.library = load()
+        options = ModelOptions(seed % 2**32, 1, 0)
+        message = ctypes.create_string_buffer(_MESSAGE_BYTES)
+        handle = self.library.stanli_model_new_with_opts(
+            form.encode(), data.encode(), byref(options), message, c_size_t(_MESSAGE_BYTES)
+        )
+        if not handle:
+            raise RunFailed(message.value.decode(errors="replace"))
+        self.handle = c_void_p(handle)
+        self.dim: int = self.library.stanli_n_unconstrained(self.handle)
+        written = self.library.stanli_wa_n_columns(self.handle)
+        name = self.library.stanli_wa_column_name if written else self.library.stanli_constrained_name
+        count = written or self.library.stanli_n_constrained(self.handle)
+        self._by_writing = bool(written)
+        self.columns: tuple[str, ...] = tuple(
+            name(self.handle, c_int64(place)).decode() for place in range(count)
+        )
+        self.library.stanli_wa_seed_chain(
+            self.handle, ctypes.c_uint32(seed % 2**32), ctypes.c_uint32(chain)
+        )
+
+    @classmethod
+    def of(cls, program: Path, arguments: Arguments, *, constants: bool = False) -> Model:
+        """Open a program as a command line says.
+
+        Parameters
+        ----------
+        program : Path
+            The ``.stan`` file.
+        arguments : Arguments
+            The command line.
+        constants : bool
+            Whether the density keeps the constants that `~` drops, as in Stan's ADVI.
+        """
+        form = compiled(program.read_bytes().decode(errors="replace"), program.parent)
+        data = "{}" if arguments.data is None else arguments.data.read_text(encoding="utf-8")
+        form = with_constants(form) if constants else form
+        return cls(form, data, seed=arguments.seed, chain=arguments.chain)
+
+    @property
+    def warning(self) -> str:
+        """The interpreter's words on parts of the program that it cannot compute, or computes slowly."""
+        return (self.library.stanli_warnings(self.handle) or b"").decode(errors="replace")
+
+    def gradient(self, point: Sequence[float]) -> float:
+        """Evaluate the log density with its gradient; -inf where the program rejects the point."""
+        level, slope = c_double(), (c_double * max(1, self.dim))()
+        code = self.library.stanli_grad(self.handle, self._point(point), byref(level), slope)
+        return float("-inf") if code else level.value
+
+    def values(self, point: Sequence[float]) -> list[float]:
+        """Compute a row of the columns; NaN where generated quantities cannot be computed."""
+        row = Numbers(1, len(self.columns))
+        write = self.library.stanli_wa_row if self._by_writing else self.library.stanli_constrain
+        write(self.handle, self._point(point), row.array)
+        return row.row(0)
+
+    def unconstrained(self, values: str) -> list[float]:
+        """Return the point at values of all parameters, as JSON.
+
+        Raises
+        ------
+        RunFailed
+            If a parameter is missing, of another shape, or outside its support.
+        """
+        point = (c_double * max(1, self.dim))()
+        message = ctypes.create_string_buffer(_MESSAGE_BYTES)
+        code = self.library.stanli_unconstrain_inits(
+            self.handle, _first_index_fastest(values).encode(), point, message, c_size_t(_MESSAGE_BYTES)
+        )
+        if code:
+            raise RunFailed(message.value.decode(errors="replace"))
+        return point[: self.dim]
+
+    def start(self, options: Structure, arguments: Arguments, field: str = "init") -> Any:
+        """Put a command line's start into options; the result has to be kept until they are used."""
+        if isinstance(arguments.start, float):
+            options.init_radius = arguments.start
+            return None
+        point = self._point(self.unconstrained(arguments.start.read_text(encoding="utf-8")))
+        setattr(options, field, ctypes.cast(point, ctypes.POINTER(c_double)))
+        return point
+
+    def optimum(self, arguments: Arguments) -> tuple[list[float], float, bool]:
+        """Climb to an optimum by L-BFGS: its place, its log density, and whether the criterion was met.
+
+        Raises
+        ------
+        RunFailed
+            If no point with a finite log density was reached, or the Jacobian is to be left out.
+        """
+        options = new_options("optimize")
+        options.seed, options.chain_id = arguments.seed % 2**32, arguments.chain
+        options.iter = arguments.whole("iter", 2000)
+        options.jacobian = arguments.whole("jacobian", 0)
+        if not options.jacobian:
+            raise RunFailed("The interpreter cannot leave the Jacobian out of an optimum.")
+        kept = self.start(options, arguments)
+        point, row = (c_double * max(1, self.dim))(), Numbers(1, len(self.columns))
+        level = c_double(float("nan"))
+        code, words = self._call(
+            "stanli_optimize", options, point, row.array, byref(level), logs=False
+        )
+        del kept
+        if code and not _is_finite(level.value):
+            raise RunFailed(words)
+        if code:
+            print(words)
+        return point[: self.dim], level.value, code == 0
+
+    def laplace(self, mode: Sequence[float], arguments: Arguments) -> list[list[float]]:
+        """Draw from the Gaussian at a mode: rows of log density, log density of the Gaussian, and columns."""
+        options = new_options("laplace")
+        options.seed, options.draws = arguments.seed % 2**32, arguments.whole("draws", 1000)
+        count = options.draws
+        rows, level, approximate = Numbers(count, len(self.columns)), Numbers(count), Numbers(count)
+        self._run(
+            "stanli_laplace_sample",
+            options,
+            self._point(mode),
+            rows.array,
+            level.array,
+            approximate.array,
+        )
+        return [[level.array[i], approximate.array[i], *rows.row(i)] for i in range(count)]
+
+    def pathfinder(self, arguments: Arguments) -> list[list[float]]:
+        """Run one path: rows of the approximation's log density, the density, the path, and columns."""
+        options = new_options("pathfinder")
+        options.seed, options.chain_id = arguments.seed % 2**32, arguments.chain
+        options.num_draws = arguments.whole("num_psis_draws", 1000)
+        options.num_elbo_draws = arguments.whole("num_elbo_draws", 25)
+        options.max_lbfgs_iters = arguments.whole("max_lbfgs_iters", 1000)
+        options.history_size = arguments.whole("history_size", 5)
+        kept = self.start(options, arguments, "inits")
+        most = self.library.stanli_pathfinder_max_draws(byref(options))
+        rows, level, approximate = Numbers(most, len(self.columns)), Numbers(most), Numbers(most)
+        path, count = Numbers(most), c_int64()
+        arrays = (rows.array, level.array, approximate.array, path.array)
+        self._run("stanli_pathfinder", options, *arrays, byref(count))
+        del kept
+        return [
+            [approximate.array[i], level.array[i], path.array[i], *rows.row(i)]
+            for i in range(count.value)
+        ]
+
+    def variational(
+        self, arguments: Arguments
+    ) -> tuple[list[list[float]], list[tuple[int, float, float]]]:
+        """Fit ADVI: rows of a zero, the two log densities and columns, the mean first; and the trace of the ELBO."""
+        options = new_options("variational")
+        options.seed, options.chain_id = arguments.seed % 2**32, arguments.chain
+        options.algorithm = int(arguments.text("algorithm") == "fullrank")
+        options.iter = arguments.whole("iter", 10_000)
+        options.grad_samples = arguments.whole("grad_samples", 1)
+        options.elbo_samples = arguments.whole("elbo_samples", 100)
+        options.eta = arguments.number("eta", 1.0)
+        options.adapt_engaged = arguments.whole("adapt.engaged", 1)
+        options.tol_rel_obj = arguments.number("tol_rel_obj", 0.01)
+        options.eval_elbo = arguments.whole("eval_elbo", 100)
+        options.output_samples = arguments.whole("output_samples", 1000)
+        kept = self.start(options, arguments)
+        count, began = options.output_samples, time.monotonic()
+        mean, rows = Numbers(1, len(self.columns)), Numbers(count, len(self.columns))
+        level, approximate = Numbers(count), Numbers(count)
+        trace: list[tuple[int, float, float]] = []
+
+        def follow(words: str) -> None:
+            if found := _ELBO.match(words):
+                trace.append((int(found[1]), time.monotonic() - began, float(found[2])))
+
+        arrays = (mean.array, rows.array, level.array, approximate.array)
+        self._run("stanli_variational", options, *arrays, follow=follow)
+        del kept
+        draws = [[0.0, level.array[i], approximate.array[i], *rows.row(i)] for i in range(count)]
+        return [[0.0, 0.0, 0.0, *mean.row(0)], *draws], trace
+
+    def _run(self, function: str, options: Structure, *arrays: Any, follow: Any = None) -> None:
+        """Call an algorithm whose failure is an error.
+
+        Raises
+        ------
+        RunFailed
+            If it fails.
+        """
+        code, words = self._call(function, options, *arrays, follow=follow)
+        if code:
+            raise RunFailed(words)
+
+    def _call(
+        self, function: str, options: Structure, *arrays: Any, logs: bool = True, follow: Any = None
+    ) -> tuple[int, str]:
+        """Call an algorithm; what it logs is printed, and given line by line to `follow`."""
+
+        def log(_level: int, words: bytes, _user: object) -> None:
+            line = words.decode(errors="replace")
+            print(line, flush=True)
+            if follow is not None:
+                follow(line)
+
+        callback, message = LOG(log), ctypes.create_string_buffer(_MESSAGE_BYTES)
+        tail: tuple[Any, ...] = (message, c_size_t(_MESSAGE_BYTES))
+        if logs:
+            tail = (callback, None, None, None, byref(c_int()), *tail)
+        code = getattr(self.library, function)(self.handle, byref(options), *arrays, *tail)
+        return code, message.value.decode(errors="replace")
+
+    def _point(self, point: Sequence[float]) -> Any:
+        return (c_double * max(1, self.dim))(*point)
+
+
+def _is_finite(number: float) -> bool:
+    return abs(number) < float("inf")
+
+
+def _first_index_fastest(values: str) -> str:
+    """Give arrays of a JSON object as flat lists in Stan's own order, in which the interpreter reads them."""
+
+    def flat(value: Any) -> Any:
+        return _flattened(value) if isinstance(value, list) else value
+
+    return json.dumps({name: flat(value) for name, value in json.loads(values).items()})
+
+
+def _flattened(value: list[Any]) -> list[float]:
+    """Go through nested lists with the first index fastest."""
+    if not value or not isinstance(value[0], list):
+        return value
+    inner = [_flattened(part) for part in value]
+    return [part[place] for place in range(len(inner[0])) for part in inner]

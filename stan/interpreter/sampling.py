@@ -1,0 +1,140 @@
+"""NUTS, and draws that do not move, in the driver's process; a chain's draws are written when it has ended."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+from ctypes import byref, c_char_p, c_double, c_int, c_size_t, c_uint32
+from pathlib import Path
+from typing import Any
+
+from .arguments import Arguments
+from .model import Model, Numbers, RunFailed
+from .runtime import PROGRESS, SampleOptions, SampleReport, Structure, new_options
+from .tables import Table
+
+_METRICS = ("unit_e", "diag_e", "dense_e")
+_STATS = 7
+_MESSAGE_BYTES = 1 << 16
+
+
+def nuts(model: Model, arguments: Arguments) -> None:
+    """Run one chain of NUTS.
+
+    Raises
+    ------
+    RunFailed
+        If the chain fails.
+    """
+    library = model.library
+    options, adaptation = _options(arguments), new_options("metric")
+    kept = model.start(options, arguments, "inits"), _adapted(adaptation, arguments, model.dim)
+    draws = arguments.whole("num_samples", 1000)
+    names = [
+        _text(library.stanli_sampler_column_name, place).decode() for place in range(_STATS)
+    ]
+    points, stats = Numbers(draws, max(1, model.dim)), Numbers(draws, _STATS)
+    rows, report = Numbers(draws, len(model.columns)), SampleReport()
+    step_size, metric = c_double(float("nan")), Numbers(1, _size(adaptation, model.dim))
+    adaptation.adapted_step_size = ctypes.pointer(step_size)
+    if adaptation.metric:
+        adaptation.adapted_inv_metric = ctypes.cast(metric.array, ctypes.POINTER(c_double))
+    message, stopped = ctypes.create_string_buffer(_MESSAGE_BYTES), c_int()
+
+    def progress(_chain: int, iteration: int, total: int, warming: int, _user: object) -> None:
+        phase = "Warmup" if warming else "Sampling"
+        print(f"Iteration: {iteration:5d} / {total} ({phase})", flush=True)
+
+    callback = PROGRESS(progress)
+    failed = library.stanli_sample_multi_metric(
+        *(model.handle, byref(options), byref(adaptation)),
+        c_int(max(1, arguments.whole("refresh", 100))),
+        *(points.array, stats.array, rows.array, callback, None, None, None),
+        *(byref(stopped), byref(report), message, c_size_t(_MESSAGE_BYTES)),
+    )
+    if failed:
+        raise RunFailed(message.value.decode(errors="replace"))
+    with Table(arguments.output, (*names, *model.columns), arguments.digits) as table:
+        for place in range(draws):
+            table.row((*stats.row(place), *rows.row(place)))
+        table.comment("Adaptation terminated", f"Step size = {step_size.value!r}")
+        table.comment(*_metric(adaptation, metric, model.dim))
+        table.comment(
+            f" Elapsed Time: {report.warmup_seconds:.6g} seconds (Warm-up)",
+            f"               {report.sampling_seconds:.6g} seconds (Sampling)",
+        )
+    del kept
+
+
+def fixed(model: Model, arguments: Arguments) -> None:
+    """Write draws that stay at the start; random quantities differ.
+
+    Raises
+    ------
+    RunFailed
+        If there is no start.
+    """
+    options = new_options("fixed_param")
+    options.seed, options.chain_id, options.chains = arguments.seed % 2**32, arguments.chain, 1
+    options.samples = arguments.whole("num_samples", 1000)
+    kept = model.start(options, arguments, "inits")
+    rows, seconds = Numbers(options.samples, len(model.columns)), c_double()
+    message = ctypes.create_string_buffer(_MESSAGE_BYTES)
+    failed = model.library.stanli_fixed_param(
+        *(model.handle, byref(options), rows.array, byref(seconds), None, None, None, None),
+        *(byref(c_int()), message, c_size_t(_MESSAGE_BYTES)),
+    )
+    del kept
+    if failed:
+        raise RunFailed(message.value.decode(errors="replace"))
+    with Table(arguments.output, ("lp__", "accept_stat__", *model.columns), arguments.digits) as table:
+        for place in range(options.samples):
+            table.row((0.0, 0.0, *rows.row(place)))
+
+
+def _options(arguments: Arguments) -> Structure:
+    options = new_options("sample")
+    options.seed, options.chain_id, options.chains = arguments.seed % 2**32, arguments.chain, 1
+    options.warmup = arguments.whole("num_warmup", 1000)
+    options.samples = arguments.whole("num_samples", 1000)
+    options.delta = arguments.number("adapt.delta", 0.8)
+    options.max_depth = arguments.whole("max_depth", 10)
+    assert isinstance(options, SampleOptions)
+    return options
+
+
+def _adapted(options: Structure, arguments: Arguments, dim: int) -> Any:
+    """Put a metric and a step size into options; the result has to be kept until they are used."""
+    options.metric = _METRICS.index(arguments.text("metric", "diag_e"))
+    options.adapt_engaged = arguments.whole("adapt.engaged", 1)
+    options.step_size = arguments.number("stepsize", 1.0)
+    file = arguments.text("metric_file", "")
+    if not file:
+        return None
+    found = json.loads(Path(file).read_text(encoding="utf-8"))["inv_metric"]
+    flat = [number for row in found for number in row] if options.metric == 2 else found
+    array = (c_double * max(1, _size(options, dim)))(*flat)
+    options.inv_metric = ctypes.cast(array, ctypes.POINTER(c_double))
+    return array
+
+
+def _size(options: Structure, dim: int) -> int:
+    """Numbers of a metric."""
+    return max(1, dim ** int(options.metric))
+
+
+def _metric(options: Structure, metric: Numbers, dim: int) -> list[str]:
+    """Describe a metric as CmdStan does."""
+    if options.metric == 0:
+        return ["No free parameters for unit metric"]
+    numbers = [repr(number) for number in metric.row(0)]
+    if options.metric == 1:
+        return ["Diagonal elements of inverse mass matrix:", ", ".join(numbers)]
+    rows = [", ".join(numbers[at : at + dim]) for at in range(0, dim * dim, dim)]
+    return ["Elements of inverse mass matrix:", *rows]
+
+
+def _text(function: Any, place: int) -> bytes:
+    function.restype, function.argtypes = c_char_p, (c_uint32,)
+    found: bytes = function(place)
+    return found

@@ -1,0 +1,105 @@
+"""Stan programs in the form that the interpreter takes, and variants of them that it does not make itself.
+
+The interpreter evaluates one density: Stan's `lp__`, without the constants that `~` drops and with the log Jacobian of the
+constraints. Two variants give the others. In the compiled form a call of a density function says whether constants are
+dropped; `with_constants` turns all of these off. A program without its model block has the log Jacobian alone as its
+density; `without_model` makes its text.
+
+This module needs the standard library alone.
+"""
+
+from __future__ import annotations
+
+import base64
+import ctypes
+import re
+from pathlib import Path
+
+from .runtime import load
+
+_DROPPING = re.compile(rb"(_lp[dm]f)\x01(?=[\x03\x04])")
+_READ = re.compile(rb"FnReadData\x00\x01\x00\x00\x00\x03(....)", re.DOTALL)
+_TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|"[^"\n]*"|[A-Za-z]\w*|[{}]', re.DOTALL)
+_HEAD = "STANLI2"
+_MESSAGE_BYTES = 1 << 16
+
+
+class ProgramRefused(Exception):
+    """A program that does not parse, or that the interpreter does not take; the message is its own."""
+
+
+def compiled(text: str, folder: Path) -> str:
+    """Compile a program's text; includes are looked up in a folder.
+
+    Raises
+    ------
+    ProgramRefused
+        If the text does not parse; the message holds the compiler's own words.
+    """
+    library = load()
+    message = ctypes.create_string_buffer(_MESSAGE_BYTES)
+    folders = (ctypes.c_char_p * 1)(str(folder).encode())
+    result = library.stanli_stan_to_mir_with_opts(
+        text.encode(), folders, 1, 0, message, ctypes.c_size_t(_MESSAGE_BYTES)
+    )
+    if not result:
+        raise ProgramRefused(message.value.decode(errors="replace").strip())
+    try:
+        return ctypes.string_at(result).decode()
+    finally:
+        library.stanli_string_free(ctypes.c_void_p(result))
+
+
+def with_constants(form: str) -> str:
+    """Return the compiled form whose densities keep all constants.
+
+    Raises
+    ------
+    ProgramRefused
+        If the form is not the one that this module reads.
+    """
+    return f"{_HEAD}:{base64.b64encode(_DROPPING.sub(_keeping, _bytes(form))).decode()}"
+
+
+def declared_data(form: str) -> tuple[str, ...]:
+    """Name the variables that a compiled program reads: those of its data block, then its parameters.
+
+    Raises
+    ------
+    ProgramRefused
+        If the form is not the one that this module reads.
+    """
+    content, names = _bytes(form), {}
+    for found in _READ.finditer(content):
+        size = int.from_bytes(found[1], "little")
+        names[content[found.end() : found.end() + size].decode(errors="replace")] = None
+    return tuple(names)
+
+
+def without_model(text: str) -> str:
+    """Empty the model block of a program without includes; its density is then the log Jacobian."""
+    depth, awaited, opened = 0, False, -1
+    for token in _TOKEN.finditer(text):
+        word = token[0]
+        if word == "{":
+            depth += 1
+            if awaited and depth == 1:
+                opened = token.end()
+        elif word == "}":
+            depth -= 1
+            if depth == 0 and opened >= 0:
+                return f"{text[:opened]}{text[token.start() :]}"
+        if not word.startswith(("//", "/*")):
+            awaited = depth == 0 and word == "model"
+    return text
+
+
+def _keeping(found: re.Match[bytes]) -> bytes:
+    return found[1] + b"\x00"
+
+
+def _bytes(form: str) -> bytes:
+    head, _, body = form.partition(":")
+    if head != _HEAD:
+        raise ProgramRefused(f"stanli compiles to the form {head[:20]!r}, which is not known here.")
+    return base64.b64decode(body)
