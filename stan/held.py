@@ -16,11 +16,14 @@ from numpy.typing import ArrayLike
 from onebasin.base.text import shown
 
 from .home.errors import StanDataError, StanRunError
-from .interface import PRINT, Interface
+from .native.library import FUNCTIONS, Entry, load
+from .opened import PRINT, Opened
 from .packing import pack, unpack
 from .translation import in_own_names
 
 _LOG = logging.getLogger("onebasin")
+STEP = 6.0554544523933429e-06
+"""Of differences, as in `native/calls.c`: the third root of the rounding of a double."""
 
 
 class StanLibrary:
@@ -31,7 +34,7 @@ class StanLibrary:
 
     Parameters
     ----------
-    interface : Interface
+    interface : Opened
         The loaded library.
     path : Path
         The program, as it is called in messages.
@@ -45,7 +48,7 @@ class StanLibrary:
 
     def __init__(
         self,
-        interface: Interface,
+        interface: Opened,
         path: Path,
         data: str,
         *,
@@ -55,20 +58,18 @@ class StanLibrary:
         self._interface, self._path, self.seed = interface, path, seed
         report = on_print or _LOG.info
         self._print = PRINT(lambda text, size: report(ctypes.string_at(text, size).decode()))
-        error = ctypes.c_char_p()
-        handle = interface["onebasin_construct"](
-            data.encode(), seed % 2**32, self._print, ctypes.byref(error)
-        )
-        if not handle:
-            words = self._own(interface.take(error))
-            raise StanDataError(f"{shown(path.name)} refuses its data:\n{words}")
-        self._handle: int = handle
+        try:
+            handle = interface.construct(data, seed % 2**32, self._print)
+        except StanDataError as error:
+            words = f"{shown(path.name)} refuses its data:\n{self._own(str(error))}"
+            raise StanDataError(words) from None
+        self._handle, self._dim = handle, interface.dim(handle)
         # The function that prints outlives the model, which may call it to the last. At the end of the process nothing
         # is freed: other threads may still be at work.
-        weakref.finalize(
-            self, _destruct, interface["bs_model_destruct"], handle, self._print
-        ).atexit = False
-        self._dim: int = interface["bs_param_unc_num"](handle)
+        destruct = weakref.finalize(self, lambda _kept: interface.destruct(handle), self._print)
+        destruct.atexit = False
+        self._native = load()
+        self._entries: dict[tuple[str, bool, bool], Entry] = {}
 
     def __repr__(self) -> str:
         return f"<StanLibrary {shown(self._path.name)}: {self.dim} unconstrained parameters>"
@@ -77,11 +78,6 @@ class StanLibrary:
     def file(self) -> Path:
         """The library ``MODEL_model.so``, for other tools that take one."""
         return self._interface.file
-
-    @property
-    def handle(self) -> int:
-        """The address of the model, which the C functions take first."""
-        return self._handle
 
     @property
     def dim(self) -> int:
@@ -95,27 +91,12 @@ class StanLibrary:
         Stan names those of an array of vectors or of matrices as if its first index ran fastest, whereas a point holds
         one vector after the other.
         """
-        return tuple(self._interface.words("bs_param_unc_names", self._handle))
+        return self._interface.unconstrained_names(self._handle)
 
     @property
     def stan_version(self) -> str:
         """The version of Stan that it was compiled with."""
         return self._interface.stan_version
-
-    def address(self, name: str) -> int:
-        """Say where a function of the C interface lies, for compiled code that calls it itself.
-
-        Parameters
-        ----------
-        name : str
-            Such as ``bs_log_density_gradient``.
-
-        Returns
-        -------
-        int
-            Its address.
-        """
-        return self._interface.address(name)
 
     def names(self, *, include_tp: bool = False, include_gq: bool = False) -> tuple[str, ...]:
         """Name the entries that `constrain` gives, as ``theta.1``; first indices run fastest.
@@ -130,7 +111,7 @@ class StanLibrary:
         tuple of str
             A name for each entry.
         """
-        return tuple(self._interface.words("bs_param_names", self.handle, include_tp, include_gq))
+        return self._interface.names(self._handle, include_tp, include_gq)
 
     def variables(
         self, *, include_tp: bool = False, include_gq: bool = False
@@ -147,9 +128,7 @@ class StanLibrary:
         dict
             Name to shape.
         """
-        lines = self._interface["onebasin_variables"](self.handle, include_tp, include_gq)
-        words = (line.split() for line in lines.decode().splitlines())  # type: ignore[attr-defined]
-        return {name: tuple(map(int, lengths)) for name, *lengths in words}
+        return self._interface.variables(self._handle, include_tp, include_gq)
 
     def log_density(
         self, points: ArrayLike, *, propto: bool = True, jacobian: bool = True
@@ -179,7 +158,8 @@ class StanLibrary:
         """
         rows, lead = self._rows("points", points, self.dim)
         values = np.empty(len(rows))
-        self._call("onebasin_log_densities", propto, jacobian, len(rows), _at(rows), _at(values))
+        entry = self.density_entry(propto=propto, jacobian=jacobian)
+        self._call("densities", entry, len(rows), _at(rows), _at(values))
         return values.reshape(lead)[()]
 
     def log_density_gradient(
@@ -208,8 +188,8 @@ class StanLibrary:
         """
         rows, lead = self._rows("points", points, self.dim)
         values, gradients = np.empty(len(rows)), np.empty_like(rows)
-        where = (len(rows), _at(rows), _at(values), _at(gradients))
-        self._call("onebasin_gradients", propto, jacobian, *where)
+        entry = self.density_entry(propto=propto, jacobian=jacobian)
+        self._call("gradients", entry, len(rows), _at(rows), _at(values), _at(gradients))
         return values.reshape(lead)[()], gradients.reshape(*lead, self.dim)
 
     def log_density_hessian(
@@ -238,12 +218,16 @@ class StanLibrary:
         ValueError, StanRunError
             As of `log_density`; also where the program rejects the point or one beside it.
         """
-        rows, _ = self._rows("point", np.asarray(point, dtype=float).ravel(), self.dim)
-        value, gradient = ctypes.c_double(), np.empty(self.dim)
-        hessian = np.empty((self.dim, self.dim))
-        where = (_at(rows), ctypes.byref(value), _at(gradient), _at(hessian))
-        self._call("bs_log_density_hessian", propto, jacobian, *where)
-        return value.value, gradient, hessian
+        centre = self._rows("point", np.asarray(point, dtype=float).ravel(), self.dim)[0]
+        steps = np.diag(STEP * np.maximum(1.0, np.abs(centre[0])))
+        rows = np.concatenate([centre, centre + steps, centre - steps])
+        values, gradients = np.empty(len(rows)), np.empty_like(rows)
+        entry = self.density_entry(propto=propto, jacobian=jacobian)
+        where = (len(rows), _at(rows), _at(values), _at(gradients))
+        self._call("gradients", entry, *where, reject=True)
+        ahead, behind = np.split(gradients[1:], 2)
+        slopes = (ahead - behind) / (2 * steps.diagonal()[:, None])
+        return float(values[0]), gradients[0], 0.5 * (slopes + slopes.T)
 
     def constrain(
         self,
@@ -275,14 +259,12 @@ class StanLibrary:
             As of `log_density`.
         """
         rows, lead = self._rows("points", points, self.dim)
-        count = self._interface["bs_param_num"](self.handle, include_tp, include_gq)
-        out = np.empty((len(rows), count))
+        entry = self.values_entry(include_tp=include_tp, include_gq=include_gq)
+        out = np.empty((len(rows), entry.values))
         source = generator or (self.generator(self.seed) if include_gq else None)
-        self._call(
-            *("onebasin_constrain", include_tp, include_gq, len(rows), _at(rows), _at(out)),
-            source and source.handle,
-        )
-        return out.reshape(*lead, count)
+        random = source and source.handle
+        self._call("constrain", entry, len(rows), _at(rows), _at(out), random)
+        return out.reshape(*lead, entry.values)
 
     def unconstrain(self, values: ArrayLike) -> np.ndarray:
         """Give points of parameters on their constrained scale: the inverse of `constrain`.
@@ -302,10 +284,10 @@ class StanLibrary:
         ValueError, StanRunError
             As of `log_density`.
         """
-        count = self._interface["bs_param_num"](self.handle, False, False)
-        rows, lead = self._rows("values", values, count)
+        entry = self.values_entry()
+        rows, lead = self._rows("values", values, entry.values)
         out = np.empty((len(rows), self.dim))
-        self._call("onebasin_unconstrain", len(rows), _at(rows), _at(out))
+        self._call("unconstrain", entry, len(rows), _at(rows), _at(out))
         return out.reshape(*lead, self.dim)
 
     def unpack(
@@ -372,12 +354,34 @@ class StanLibrary:
         lead = array.shape[:-1]
         return np.ascontiguousarray(array.reshape(math.prod(lead), length)), lead
 
-    def _call(self, function: str, *arguments: Any) -> None:
-        """Call a function of points; what it says of rejected ones is dropped, since their values say it."""
+    def density_entry(self, *, propto: bool, jacobian: bool) -> Entry:
+        """Return the entry by which compiled code evaluates a log density, as of `log_density`."""
+        key = ("density", propto, jacobian)
+        if key not in self._entries:
+            model, minus, *flags = self._interface.density_handles(self._handle, propto, jacobian)
+            self._entries[key] = self._entry(model, minus, 0, *flags, False, False)
+        return self._entries[key]
+
+    def values_entry(self, *, include_tp: bool = False, include_gq: bool = False) -> Entry:
+        """Return the entry by which compiled code calls `constrain` and `unconstrain`."""
+        key = ("values", include_tp, include_gq)
+        if key not in self._entries:
+            count = self._interface.count(self._handle, include_tp, include_gq)
+            flags = (False, False, include_tp, include_gq)
+            self._entries[key] = self._entry(self._handle, None, count, *flags)
+        return self._entries[key]
+
+    def _entry(self, model: int, minus: int | None, count: int, *flags: bool) -> Entry:
+        addresses = [self._interface.address(name) for name in FUNCTIONS]
+        return Entry(model, minus, self.dim, count, *flags, self._interface.lenient, *addresses)
+
+    def _call(self, name: str, entry: Entry, *arguments: Any, reject: bool = False) -> None:
+        """Call a function of `calls.c`. Values show rejected points, unless those are to `reject` the whole call."""
         error = ctypes.c_char_p()
-        code = self._interface[function](self.handle, *arguments, ctypes.byref(error))
+        function = getattr(self._native, f"onebasin_{name}")
+        code = function(ctypes.byref(entry), *arguments, ctypes.byref(error))
         words = self._interface.take(error)
-        if code < 0:
+        if code < 0 or (code and reject):
             raise StanRunError(f"{shown(self._path.stem)} fails:\n{self._own(words)}")
 
     def _own(self, words: str) -> str:
@@ -387,13 +391,9 @@ class StanLibrary:
 class StanGenerator:
     """A stream of random numbers for generated quantities; used by one thread at a time."""
 
-    def __init__(self, interface: Interface, seed: int, chain: int) -> None:
-        self.handle = interface["onebasin_rng_construct"](seed % 2**32, chain, None)
-        weakref.finalize(self, interface["bs_rng_destruct"], self.handle)
-
-
-def _destruct(function: Callable[[int], Any], handle: int, _kept: object) -> None:
-    function(handle)
+    def __init__(self, interface: Opened, seed: int, chain: int) -> None:
+        self.handle = interface.rng(seed % 2**32, chain)
+        weakref.finalize(self, interface.end_rng, self.handle)
 
 
 def _at(array: np.ndarray) -> int:

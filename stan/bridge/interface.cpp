@@ -1,10 +1,9 @@
-// The C interface of a program's library: BridgeStan's functions of one point (`bs_`), and our own of
-// many points (`onebasin_`), by which one call from Python serves a whole batch.
+// The C interface of a program's library: BridgeStan's functions (`bs_`), and our own (`onebasin_`)
+// for what BridgeStan has no function for.
 #include "model.hpp"
 
 #include <stan/version.hpp>
 
-#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -61,30 +60,6 @@ using onebasin::Tape;
 namespace {
 
 int index(bool transformed, bool generated) { return 2 * transformed + generated; }
-
-// Rows of points, each by a call; a point that the program rejects (a domain error, as `reject`
-// raises) gets `rejected` in its place, and the words of the first one are handed on. Any other
-// error ends the whole.
-template <typename Call, typename Rejected>
-int each_point(const char* name, std::size_t points, char** error, const Call& call,
-               const Rejected& rejected) {
-  int count = 0;
-  const int code = guarded(name, error, [&] {
-    Tape tape;
-    for (std::size_t i = 0; i < points; ++i) {
-      try {
-        call(i);
-      } catch (const std::domain_error& rejection) {
-        if (count++ == 0) onebasin::hand_on(rejection.what(), error);
-        rejected(i);
-      }
-    }
-  });
-  return code == 0 ? count : code;
-}
-
-constexpr double NaN = std::numeric_limits<double>::quiet_NaN();
-constexpr double Infinity = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
@@ -232,58 +207,4 @@ EXPORT int bs_log_density_hessian_vector_product(const bs_model* model, bool pro
     Tape tape;
     *value = model->model.hessian_vector_product(propto, jacobian, point, direction, product);
   });
-}
-
-// Of many points: arrays whose rows are points. They return how many points were rejected, or -1.
-
-EXPORT int onebasin_log_densities(const bs_model* model, bool propto, bool jacobian,
-                                  std::size_t points, const double* rows, double* values,
-                                  char** error) {
-  const std::size_t size = model->model.size();
-  return each_point(
-      "log_density", points, error,
-      [&](std::size_t i) {
-        values[i] = model->model.log_density(propto, jacobian, rows + i * size);
-      },
-      [&](std::size_t i) { values[i] = -Infinity; });
-}
-
-EXPORT int onebasin_gradients(const bs_model* model, bool propto, bool jacobian,
-                              std::size_t points, const double* rows, double* values,
-                              double* gradients, char** error) {
-  const std::size_t size = model->model.size();
-  return each_point(
-      "log_density_gradient", points, error,
-      [&](std::size_t i) {
-        values[i] = model->model.gradient(propto, jacobian, rows + i * size, gradients + i * size);
-      },
-      [&](std::size_t i) {
-        values[i] = -Infinity;
-        std::fill_n(gradients + i * size, size, NaN);
-      });
-}
-
-EXPORT int onebasin_constrain(const bs_model* model, bool transformed, bool generated,
-                              std::size_t points, const double* rows, double* out, bs_rng* rng,
-                              char** error) {
-  const std::size_t size = model->model.size();
-  const std::size_t count = model->counts[index(transformed, generated)];
-  stan::rng_t unused(0, 1, 0, 0);
-  return each_point(
-      "param_constrain", points, error,
-      [&](std::size_t i) {
-        model->model.constrain(transformed, generated, rows + i * size,
-                               rng == nullptr ? unused : rng->generator, out + i * count);
-      },
-      [&](std::size_t i) { std::fill_n(out + i * count, count, NaN); });
-}
-
-EXPORT int onebasin_unconstrain(const bs_model* model, std::size_t points, const double* rows,
-                                double* out, char** error) {
-  const std::size_t size = model->model.size();
-  const std::size_t count = model->counts[0];
-  return each_point(
-      "param_unconstrain", points, error,
-      [&](std::size_t i) { model->model.unconstrain(rows + i * count, count, out + i * size); },
-      [&](std::size_t i) { std::fill_n(out + i * size, size, NaN); });
 }

@@ -5,6 +5,7 @@
 #include <exception>
 #include <iostream>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 
 namespace onebasin {
@@ -49,12 +50,16 @@ inline void hand_on(const std::string& words, char** error) {
   if (error != nullptr) *error = strdup(words.c_str());
 }
 
-// Calls, and turns what is thrown into words: 0 where all went well, -1 otherwise.
+// Calls, and turns an exception into a message. Returns 0 without one, 1 where the program rejects
+// (a domain error, as `reject` throws) and -1 otherwise.
 template <typename Call>
 int guarded(const char* name, char** error, const Call& call) noexcept {
   try {
     call();
     return 0;
+  } catch (const std::domain_error& rejection) {
+    hand_on(std::string(name) + "() failed with exception: " + rejection.what(), error);
+    return 1;
   } catch (const std::exception& exception) {
     hand_on(std::string(name) + "() failed with exception: " + exception.what(), error);
   } catch (...) {

@@ -14,7 +14,7 @@ from scipy.stats import binom
 
 from onebasin.stan.home.errors import StanDataError, StanProgramError
 from onebasin.stan.home.toolchain import find_toolchain
-from onebasin.stan.interface import _FUNCTIONS
+from onebasin.stan.interface import Interface
 from onebasin.stan.library import StanLibrary, open_library
 
 from ..each import each
@@ -134,7 +134,9 @@ def test_a_library_older_than_its_program_is_refused(library, tmp_path):
 
 def test_a_library_of_another_stan_version_is_refused(own_home, tmp_path):
     other, source = tmp_path / "other_model.so", tmp_path / "other.c"
-    empty = "".join(f"void {name}(void) {{}}\n" for name in _FUNCTIONS if "version" not in name)
+    empty = "".join(
+        f"void {name}(void) {{}}\n" for name in Interface.functions if "version" not in name
+    )
     source.write_text(f'{empty}const char *onebasin_stan_version(void) {{ return "2.30.1"; }}\n')
     compiler = find_toolchain().compiler
     subprocess.run([compiler, "-shared", "-fPIC", "-x", "c", source, "-o", other], check=True)

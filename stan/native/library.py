@@ -1,0 +1,213 @@
+"""Loading of `calls.c`: the binary that onebasin brings for this platform, or one that your compiler makes.
+
+`calls.c` reads an `Entry`, which says how a Stan library is called. NumPy calls its functions by ctypes, XLA by custom
+calls (`inference/density/stan_calls.py`). Only the second kind depends on jaxlib, whose version of XLA's interface is
+read from its header when it is loaded.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import json
+import platform
+import re
+import subprocess
+import weakref
+from ctypes import POINTER, c_char_p, c_int, c_int64, c_void_p
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from onebasin.base.files.cache import make_user_cache
+from onebasin.base.files.leftovers import working_folder
+
+from ..home.errors import HomeBuildError
+from ..home.toolchain import find_toolchain
+from ..home.turn import turn
+
+SOURCE = Path(__file__).with_name("calls.c")
+BUILT = SOURCE.with_name("built")
+RECORD = BUILT / "record.json"
+FLAGS = ("-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-fno-math-errno")
+"""For every compiler. Without contraction, all platforms round in the same places."""
+FUNCTIONS = (
+    "bs_log_density",
+    "bs_log_density_gradient",
+    "bs_param_constrain",
+    "bs_param_unconstrain",
+    "bs_rng_construct",
+    "bs_rng_destruct",
+    "bs_free_error_msg",
+)
+"""The functions of a Stan library that an entry points to, in its order."""
+_SYSTEMS = {"Linux": ("linux", "so"), "Darwin": ("macos", "dylib"), "Windows": ("windows", "dll")}
+
+
+class Entry(ctypes.Structure):
+    """Describes to `calls.c` how a Stan library is called; the fields are explained there."""
+
+    _fields_ = (
+        ("model", c_void_p),
+        ("minus", c_void_p),
+        ("size", c_int64),
+        ("values", c_int64),
+        ("propto", c_int64),
+        ("jacobian", c_int64),
+        ("transformed", c_int64),
+        ("generated", c_int64),
+        ("lenient", c_int64),
+        *((name, c_void_p) for name in FUNCTIONS),
+    )
+
+
+_ERROR = POINTER(c_char_p)
+_SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
+    "densities": (c_int64, (POINTER(Entry), c_int64, c_void_p, c_void_p, _ERROR)),
+    "gradients": (c_int64, (POINTER(Entry), c_int64, c_void_p, c_void_p, c_void_p, _ERROR)),
+    "constrain": (c_int64, (POINTER(Entry), c_int64, c_void_p, c_void_p, c_void_p, _ERROR)),
+    "unconstrain": (c_int64, (POINTER(Entry), c_int64, c_void_p, c_void_p, _ERROR)),
+    "keep": (c_void_p, (POINTER(Entry),)),
+    "close": (None, (c_void_p,)),
+    "xla_major": (c_int, ()),
+    "claim_xla": (None, (c_int, c_int)),
+}
+
+
+@cache
+def load() -> ctypes.CDLL:
+    """Load the functions of `calls.c`, once per process.
+
+    Returns
+    -------
+    ctypes.CDLL
+        The binary of this platform, if `calls.c` is unchanged since it was built; otherwise one that your compiler
+        makes, which stays in the cache.
+
+    Raises
+    ------
+    HomeBuildError
+        If there is no such binary, and no compiler or none that succeeds.
+    """
+    file = binary_file()
+    digest = hashlib.sha256(SOURCE.read_bytes()).hexdigest()
+    if file.is_file() and json.loads(RECORD.read_text(encoding="utf-8"))["source"] == digest:
+        try:
+            return _declared(file)
+        except OSError:  # a C library other than the one that it was linked for
+            pass
+    return _declared(_compiled())
+
+
+@cache
+def load_for_xla() -> ctypes.CDLL:
+    """Load the functions for the installed jaxlib.
+
+    Returns
+    -------
+    ctypes.CDLL
+        That of `load`; one that your compiler makes, if jaxlib has another layout of XLA's interface.
+
+    Raises
+    ------
+    HomeBuildError
+        As `load`.
+    """
+    header = (_headers() / "xla/ffi/api/c_api.h").read_text(encoding="utf-8")
+    major, minor = (
+        int(re.findall(rf"^#define XLA_FFI_API_{part} (\d+)", header, re.MULTILINE)[0])
+        for part in ("MAJOR", "MINOR")
+    )
+    calls = load()
+    if calls.onebasin_xla_major() != major:
+        calls = _declared(_compiled())
+    calls.onebasin_claim_xla(major, minor)
+    return calls
+
+
+def keep(calls: ctypes.CDLL, entry: Entry, owner: object) -> int:
+    """Copy an entry to memory that is never freed, for compiled programs that may outlive the model.
+
+    Parameters
+    ----------
+    calls : ctypes.CDLL
+        The loaded functions.
+    entry : Entry
+        The entry to copy.
+    owner : object
+        The copy loses its model when this is garbage collected.
+
+    Returns
+    -------
+    int
+        The address of the copy.
+    """
+    address = calls.onebasin_keep(ctypes.byref(entry))
+    weakref.finalize(owner, calls.onebasin_close, address)
+    return address
+
+
+def binary_file() -> Path:
+    """Give the place of this platform's binary, which exists for the common platforms."""
+    system, ending = _SYSTEMS.get(platform.system(), (platform.system().lower(), "so"))
+    machine = {"AMD64": "x86_64"}.get(platform.machine(), platform.machine())
+    return BUILT / f"{system}-{machine}.{ending}"
+
+
+def _declared(file: Path) -> ctypes.CDLL:
+    calls = ctypes.CDLL(str(file))
+    for name, (result, arguments) in _SIGNATURES.items():
+        function = getattr(calls, f"onebasin_{name}")
+        function.restype, function.argtypes = result, arguments
+    return calls
+
+
+def _headers() -> Path:
+    """Give the folder of jaxlib's headers, without importing JAX."""
+    spec = find_spec("jaxlib")
+    if spec is None or spec.origin is None:
+        raise HomeBuildError("jaxlib is not installed, whose headers describe XLA's interface.")
+    return Path(spec.origin).parent / "include"
+
+
+def _compiled() -> Path:
+    """Compile `calls.c`, or take the result from the user's cache."""
+    headers = _headers()
+    try:
+        tools = find_toolchain()
+    except HomeBuildError as error:
+        raise HomeBuildError(
+            f"onebasin brings no binary {binary_file().name} of {SOURCE.name}, through which it calls Stan programs, "
+            f"and cannot compile one. {error}"
+        ) from None
+    digest = hashlib.sha256(SOURCE.read_bytes())
+    digest.update((headers / "xla/ffi/api/c_api.h").read_bytes())
+    words = [*FLAGS, tools.compiler, tools.version, platform.machine()]
+    digest.update("\0".join(words).encode())
+    made = make_user_cache("native") / f"{digest.hexdigest()[:32]}.so"
+    with turn(made, lambda line: None):
+        if not made.exists():
+            _compile(tools.compiler, headers, made)
+    return made
+
+
+def _compile(compiler: str, headers: Path, made: Path) -> None:
+    """Compile next to the target, then move the file there.
+
+    Raises
+    ------
+    HomeBuildError
+        If the compiler fails.
+    """
+    with working_folder(made.stem, made.parent) as folder:
+        part = folder / made.name
+        words = [*compiler.split(), "-x", "c", *FLAGS, "-I", str(headers), str(SOURCE)]
+        done = subprocess.run(
+            [*words, "-o", str(part)], capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise HomeBuildError(
+                f"`{compiler}` does not compile {SOURCE.name}, through which onebasin calls Stan programs:\n"
+                f"{done.stderr.strip()}"
+            )
+        part.replace(made)

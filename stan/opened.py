@@ -1,0 +1,145 @@
+"""A loaded library that evaluates Stan programs by BridgeStan's C functions, whoever made it."""
+
+from __future__ import annotations
+
+import ctypes
+from abc import ABC, abstractmethod
+from ctypes import POINTER, c_bool, c_char, c_char_p, c_int, c_void_p
+from pathlib import Path
+from typing import ClassVar
+
+PRINT = ctypes.CFUNCTYPE(None, POINTER(c_char), c_int)
+"""The type of a function that receives the text that a program prints."""
+ERROR = POINTER(c_char_p)
+"""The type of the place where a function leaves its message."""
+
+type Signatures = dict[str, tuple[type | None, tuple[type, ...]]]
+"""The types of functions' results and arguments."""
+
+
+class Opened(ABC):
+    """A loaded library; a base class for the kinds of libraries.
+
+    A handle is the address of a model: a program with its data.
+
+    Parameters
+    ----------
+    file : Path
+        The library.
+
+    Attributes
+    ----------
+    file : Path
+        The library.
+    stan_version : str
+        The version of Stan that it implements.
+    lenient : bool
+        True if a negative code can mean that the program rejects a point; False if only positive codes do.
+
+    Raises
+    ------
+    OSError
+        If it cannot be loaded.
+    AttributeError
+        If it lacks a function.
+    """
+
+    functions: ClassVar[Signatures] = {
+        "bs_free_error_msg": (None, (c_char_p,)),
+        "bs_model_destruct": (None, (c_void_p,)),
+        "bs_param_names": (c_char_p, (c_void_p, c_bool, c_bool)),
+        "bs_param_unc_names": (c_char_p, (c_void_p,)),
+        "bs_param_num": (c_int, (c_void_p, c_bool, c_bool)),
+        "bs_param_unc_num": (c_int, (c_void_p,)),
+        "bs_rng_destruct": (None, (c_void_p,)),
+    }
+    """The functions that Python calls. A kind of library adds its own."""
+
+    stan_version: str
+    lenient: bool
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self._library = ctypes.CDLL(str(file))
+        for name, (result, arguments) in self.functions.items():
+            function = getattr(self._library, name)
+            function.restype, function.argtypes = result, arguments
+
+    @abstractmethod
+    def construct(self, data: str, seed: int, report: ctypes._FuncPointer) -> int:
+        """Construct a model from data as JSON and return its handle.
+
+        `seed` (below 2**32) is for random numbers in the block `transformed data`. `report`, a `PRINT`, receives the
+        text that the program prints; the caller keeps it alive.
+
+        Raises
+        ------
+        StanDataError
+            If the program refuses the data; its message is the program's own.
+        """
+
+    @abstractmethod
+    def variables(
+        self, handle: int, include_tp: bool, include_gq: bool
+    ) -> dict[str, tuple[int, ...]]:
+        """Return the shape of each variable."""
+
+    @abstractmethod
+    def rng(self, seed: int, chain: int) -> int:
+        """Construct the random number generator of a seed (below 2**32) and a chain, and return its address."""
+
+    @abstractmethod
+    def density_handles(
+        self, handle: int, propto: bool, jacobian: bool
+    ) -> tuple[int, int | None, bool, bool]:
+        """Return how to evaluate a kind of log density of a model.
+
+        Returns
+        -------
+        int
+            The handle of the model that has this log density.
+        int or None
+            The handle of a model whose log density has to be subtracted from it.
+        bool, bool
+            The values of `propto` and `jacobian` to pass to both. All handles live until `destruct(handle)`.
+        """
+
+    def destruct(self, handle: int) -> None:
+        """Free a model."""
+        self._library.bs_model_destruct(handle)
+
+    def end_rng(self, rng: int) -> None:
+        """Free a random number generator."""
+        self._library.bs_rng_destruct(rng)
+
+    def dim(self, handle: int) -> int:
+        """Return the number of unconstrained parameters."""
+        return self._library.bs_param_unc_num(handle)
+
+    def count(self, handle: int, include_tp: bool, include_gq: bool) -> int:
+        """Return the number of constrained values."""
+        return self._library.bs_param_num(handle, include_tp, include_gq)
+
+    def names(self, handle: int, include_tp: bool, include_gq: bool) -> tuple[str, ...]:
+        """Return the names of constrained values, as ``theta.1``."""
+        return _split(self._library.bs_param_names(handle, include_tp, include_gq))
+
+    def unconstrained_names(self, handle: int) -> tuple[str, ...]:
+        """Return the names of unconstrained parameters."""
+        return _split(self._library.bs_param_unc_names(handle))
+
+    def address(self, name: str) -> int:
+        """Return the address of a function, for compiled code that calls it."""
+        return ctypes.cast(getattr(self._library, name), c_void_p).value or 0
+
+    def take(self, error: c_char_p) -> str:
+        """Return the message that a function left, empty without one, and free it."""
+        if not error:
+            return ""
+        words = (error.value or b"").decode(errors="replace").strip()
+        self._library.bs_free_error_msg(error)
+        return words.partition("failed with exception: ")[2] or words
+
+
+def _split(names: bytes) -> tuple[str, ...]:
+    return tuple(names.decode().split(",")) if names else ()

@@ -1,0 +1,145 @@
+"""`calls.c` and its binaries: they are up to date, and a library's codes and messages mean what an entry says."""
+
+import ctypes
+import hashlib
+import json
+import platform
+import struct
+from ctypes import CFUNCTYPE, POINTER, byref, c_bool, c_char_p, c_double, c_int, c_void_p
+
+import numpy as np
+import pytest
+
+from onebasin.stan.home.errors import HomeBuildError
+from onebasin.stan.native import library
+from onebasin.stan.native.build import TARGETS
+from onebasin.stan.native.library import BUILT, RECORD, SOURCE, Entry
+
+from ..each import each
+
+MACHINES = {
+    "linux-x86_64.so": (b"\x7fELF\x02\x01", 18, "<H", 62),
+    "linux-aarch64.so": (b"\x7fELF\x02\x01", 18, "<H", 183),
+    "macos-arm64.dylib": (b"\xcf\xfa\xed\xfe", 4, "<I", 0x0100000C),
+    "macos-x86_64.dylib": (b"\xcf\xfa\xed\xfe", 4, "<I", 0x01000007),
+    "windows-x86_64.dll": (b"MZ", None, "<H", 0x8664),
+}
+"""Binary to the bytes that it starts with, and the place, type and number of its machine."""
+
+GRADIENT = CFUNCTYPE(
+    *(c_int, c_void_p, c_bool, c_bool, POINTER(c_double)),
+    *(POINTER(c_double), POINTER(c_double), POINTER(c_void_p)),
+)
+FREE = CFUNCTYPE(None, c_void_p)
+
+
+def digest(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_binaries_are_those_of_the_source():
+    record = json.loads(RECORD.read_text())
+    advice = "run `python -m onebasin.stan.native.build`"
+    assert record["source"] == digest(SOURCE), advice
+    built = {name: entry["sha256"] for name, entry in record["binaries"].items()}
+    assert built == {name: digest(BUILT / name) for name in TARGETS}, advice
+    assert record["flags"] == [*library.FLAGS, "-s"], advice
+    assert {path.name for path in BUILT.iterdir()} == {*TARGETS, RECORD.name}
+
+
+@each("name", list(TARGETS))
+def test_a_binary_is_of_its_platform(name):
+    content = (BUILT / name).read_bytes()
+    start, place, kind, machine = MACHINES[name]
+    if place is None:  # the header of a Windows binary says where the next one is
+        (place,) = struct.unpack_from("<I", content, 0x3C)
+        assert content[place : place + 4] == b"PE\0\0"
+        place += 4
+    assert content.startswith(start) and struct.unpack_from(kind, content, place) == (machine,)
+    assert all(f"onebasin_{name}".encode() in content for name in library._SIGNATURES)
+    assert b"/home/" not in content and b"/tmp/" not in content
+
+
+class Fake:
+    """A Stan library of two numbers: half their sum of squares, times the model's handle.
+
+    It answers a point that starts with a negative number with `code` and `message`.
+    """
+
+    def __init__(self, code: int = 0, message: bytes = b"") -> None:
+        self.code, self.message, self.freed = code, message, 0
+        self.texts: list[ctypes.Array] = []
+        self.functions = (GRADIENT(self.gradient), FREE(self.free))
+
+    def gradient(self, model, propto, jacobian, point, value, gradient, error):
+        if point[0] < 0:
+            self.texts.append(ctypes.create_string_buffer(self.message))
+            error[0] = ctypes.addressof(self.texts[-1])
+            return self.code
+        value[0] = model * (point[0] ** 2 + point[1] ** 2) / 2
+        gradient[0], gradient[1] = model * point[0], model * point[1]
+        return 0
+
+    def free(self, message):
+        self.freed += 1
+
+    def entry(self, *, minus=None, lenient=False) -> Entry:
+        entry = Entry(model=3, minus=minus, size=2, lenient=lenient)
+        for name, function in zip(
+            ("bs_log_density_gradient", "bs_free_error_msg"), self.functions, strict=True
+        ):
+            setattr(entry, name, ctypes.cast(function, c_void_p))
+        return entry
+
+    def call(self, name: str, points: np.ndarray, *more: np.ndarray, **flags):
+        error, arrays = c_char_p(), [array.ctypes.data for array in (points, *more)]
+        function = getattr(library.load(), f"onebasin_{name}")
+        code = function(byref(self.entry(**flags)), len(points), *arrays, byref(error))
+        return code, error.value
+
+
+POINTS = np.array([[1.0, 2.0], [-1.0, 0.0], [-2.0, 0.0], [0.5, 0.0]])
+
+
+def test_another_models_log_density_is_subtracted():
+    values, gradients = np.empty(1), np.empty((1, 2))
+    assert Fake().call("gradients", POINTS[:1], values, gradients, minus=1) == (0, None)
+    assert values == [5.0] and np.array_equal(gradients, 2 * POINTS[:1])
+
+
+@each(("code", "lenient"), [(1, False), (1, True), (-1, True)])
+def test_a_rejected_point_has_no_density(code, lenient):
+    fake, values, gradients = Fake(code, b"never"), np.empty(4), np.empty((4, 2))
+    found = fake.call("gradients", POINTS, values, gradients, lenient=lenient)
+    assert found == (2, b"never") and fake.freed == 1  # the second message; the first is ours
+    np.testing.assert_array_equal(values, [7.5, -np.inf, -np.inf, 0.375])
+    np.testing.assert_array_equal(gradients[1:3], np.nan)
+
+
+@each(("message", "lenient"), [(b"broken", False), (b"y[3]: index out of range", True)])
+def test_a_failure_ends_the_call(message, lenient):
+    fake = Fake(-1, message)
+    found = fake.call("gradients", POINTS, np.empty(4), np.empty((4, 2)), lenient=lenient)
+    assert found == (-1, message) and fake.freed == 0
+
+
+def test_a_product_is_the_hessian_times_a_direction():
+    calls, product = library.load(), np.empty((3, 2))
+    points, along = POINTS[[0, 0, 1]], np.array([[2.0, -1.0], [0.0, 0.0], [1.0, 1.0]])
+    calls.onebasin_products.argtypes = calls.onebasin_gradients.argtypes
+    found = Fake(1, b"never").call("products", points, along, product, minus=1)
+    assert found == (1, b"never")
+    np.testing.assert_allclose(product[:2], 2 * along[:2], rtol=1e-9)
+    assert np.isnan(product[2]).all()
+
+
+def test_without_a_binary_the_compiler_makes_one(monkeypatch, tmp_path):
+    monkeypatch.setattr(library, "BUILT", tmp_path)
+    monkeypatch.setattr(platform, "machine", lambda: "riscv64")
+    assert library.load.__wrapped__().onebasin_xla_major() == library.load().onebasin_xla_major()
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    words = (
+        "brings no binary linux-riscv64.so of calls.c, .* cannot compile one. Not found: no-such"
+    )
+    with pytest.raises(HomeBuildError, match=words):
+        library.load.__wrapped__()
