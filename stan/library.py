@@ -13,6 +13,7 @@ from onebasin.base.checks import check_path
 from onebasin.base.files.leftovers import working_folder
 from onebasin.base.text import shown
 
+from .choice import STANLI, choose
 from .compile import compile_library
 from .data import read_data
 from .held import StanLibrary
@@ -20,19 +21,21 @@ from .home.bridge import bridge_home
 from .home.directory import Progress
 from .home.errors import StanProgramError
 from .interface import Interface
-from .program import StanProgram, stan_program, write_data
+from .interpreter.opened import Interpreted
+from .program import StanProgram, interpreted, stan_program, write_data
 
 
 def open_library(
     program: StanProgram | str | Path,
     data: Mapping[str, Any] | str | Path | None = None,
     *,
+    engine: str | None = None,
     seed: int = 0,
     threads: bool = False,
     on_print: Callable[[str], None] | None = None,
     progress: Progress | None = None,
 ) -> StanLibrary:
-    """Open a Stan program in this process, compiled once per content.
+    """Open a Stan program in this process: by the interpreter where that takes the program, else compiled.
 
     Parameters
     ----------
@@ -40,11 +43,13 @@ def open_library(
         The program with its data, or its ``.stan`` file; or a library ``MODEL_model.so`` that is compiled already.
     data : mapping or path, optional
         The data block's variables, or a JSON file that holds them; of a path alone.
+    engine : {"stanli", "cmdstan"}, optional
+        Whether the interpreter evaluates the program or the library that CmdStan compiles.
     seed : int
         Of random numbers in the block `transformed data`, and of generated quantities.
     threads : bool
-        Whether several threads may compute at once, by a compilation of its own; otherwise they take turns, and what
-        is compiled for the executable serves.
+        Whether several threads may compute at once in a compiled library, by a compilation of its own; otherwise they
+        take turns, and what is compiled for the executable serves. The interpreter always lets them.
     on_print : callable, optional
         Called with what the program prints; Python's logger `onebasin` is told, at level INFO, if not given.
     progress : callable, optional
@@ -76,6 +81,14 @@ def open_library(
         if file.suffix == ".so":
             return _open_compiled(file, data, seed, on_print, progress)
         program = _program(file, data)
+    choice = choose(program.path, program.data, engine or program.engine)
+    if choice.engine == STANLI:
+        accepted = interpreted(program)
+        with working_folder("library") as folder:
+            text = write_data(program, accepted.info, folder).read_text(encoding="utf-8")
+        return StanLibrary(Interpreted(accepted), program.path, text, seed=seed, on_print=on_print)
+    if choice.reason and progress is not None:
+        progress(choice.reason.removesuffix("."))
     file, info = compile_library(program.path, threads=threads, progress=progress)
     with working_folder("library") as folder:
         text = write_data(program, info, folder).read_text(encoding="utf-8")

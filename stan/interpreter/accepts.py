@@ -43,13 +43,14 @@ class Accepted:
 
     Attributes
     ----------
-    form : str
-        The program as the interpreter takes it.
+    form, jacobian : str
+        The program as the interpreter takes it, and the same without its model block.
     info : ProgramInfo
         What it declares.
     """
 
     form: str
+    jacobian: str
     info: ProgramInfo
 
 
@@ -123,7 +124,7 @@ def _examined(path: Path, text: str, content: bytes, data: _Data) -> Accepted | 
         found = json.loads(result.read_text(encoding="utf-8"))
     if found["missing"]:
         return Refused(_named(found["missing"]))
-    return Accepted(found["form"], _info(found))
+    return Accepted(found["form"], found["jacobian"], _info(found))
 
 
 def _refusal(path: Path, data: Mapping[str, Any], done: Finished) -> Refused:

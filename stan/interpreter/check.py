@@ -7,15 +7,16 @@ process that has other work to do.
 from __future__ import annotations
 
 import ctypes
+import json
 import random
 from ctypes import byref, c_bool, c_char_p, c_void_p
 from pathlib import Path
 from typing import Any
 
-from ..source import included_files
+from ..source import full_text, included_files
 from .arguments import Arguments
-from .model import Model
-from .source import compiled, declared_data
+from .model import Model, RunFailed
+from .source import adds_to_target_early, compiled, declared_data, emptied, held
 
 POINTS = 3
 RADIUS = 2.0
@@ -34,7 +35,7 @@ def check(program: Path, arguments: Arguments) -> dict[str, Any]:
     Returns
     -------
     dict
-        `form`, `inputs`, `names` (of parameters, of these with transformed parameters, of all), `includes`, and
+        `form`, `jacobian` (the program without its model block), `inputs`, `names` (of parameters, of these with transformed parameters, of all), `includes`, and
         `missing`: why generated quantities cannot be computed, or nothing.
 
     Raises
@@ -44,10 +45,15 @@ def check(program: Path, arguments: Arguments) -> dict[str, Any]:
     RunFailed
         If the interpreter does not take it, or it refuses its data.
     """
-    text = program.read_bytes().decode(errors="replace")
-    form = compiled(text, program.parent)
+    includes = included_files(program)
+    form = compiled(program.read_bytes().decode(errors="replace"), program.parent)
+    text = full_text(program, includes)
+    if adds_to_target_early(text):
+        raise RunFailed("stanli compile: a function whose name ends in _lp, outside the model block")
+    jacobian = compiled(emptied(text, "model"), program.parent)
     data = "{}" if arguments.data is None else arguments.data.read_text(encoding="utf-8")
     model = Model(form, data, seed=arguments.seed)
+    Model(jacobian, data, seed=arguments.seed)
     stream = random.Random(arguments.seed)
     for _ in range(POINTS):
         point = [stream.uniform(-RADIUS, RADIUS) for _ in range(model.dim)]
@@ -55,9 +61,10 @@ def check(program: Path, arguments: Arguments) -> dict[str, Any]:
         model.values(point)
     return {
         "form": form,
+        "jacobian": jacobian,
         "inputs": declared_data(form),
         "names": names_of(model.library, form, data, arguments.seed),
-        "includes": [str(path) for path in included_files(program)],
+        "includes": [str(path) for path in includes],
         "missing": model.warning if "unavailable" in model.warning else "",
     }
 
@@ -65,9 +72,8 @@ def check(program: Path, arguments: Arguments) -> dict[str, Any]:
 def names_of(library: ctypes.CDLL, form: str, data: str, seed: int) -> list[list[str]]:
     """Name the columns of the parameters, of these with transformed parameters, and of all."""
     error = c_char_p()
-    handle = c_void_p(
-        library.bs_model_construct(wrapped(form, data).encode(), seed % 2**32, byref(error))
-    )
+    model = json.dumps({**json.loads(data), **held(form)})
+    handle = c_void_p(library.bs_model_construct(model.encode(), seed % 2**32, byref(error)))
     flags = ((False, False), (True, False), (True, True))
     names = [
         library.bs_param_names(handle, c_bool(transformed), c_bool(generated)).decode()
@@ -76,12 +82,3 @@ def names_of(library: ctypes.CDLL, form: str, data: str, seed: int) -> list[list
     library.bs_model_destruct(handle)
     return [text.split(",") if text else [] for text in names]
 
-
-def wrapped(form: str, data: str) -> str:
-    """Put a compiled program beside its data, as the interpreter's BridgeStan functions take them."""
-    import json
-
-    from .runtime import load
-
-    held = {"build_id": load().stanli_build_id().decode(), "mir": form, "name": "model"}
-    return json.dumps({**json.loads(data), "__stanli": held})

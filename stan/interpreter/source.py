@@ -2,8 +2,8 @@
 
 The interpreter evaluates one density: Stan's `lp__`, without the constants that `~` drops and with the log Jacobian of the
 constraints. Two variants give the others. In the compiled form a call of a density function says whether constants are
-dropped; `with_constants` turns all of these off. A program without its model block has the log Jacobian alone as its
-density; `without_model` makes its text.
+dropped; `with_constants` turns all of these off. A program whose model block is empty has the log Jacobian alone as its
+density; `emptied` makes its text.
 
 This module needs the standard library alone.
 """
@@ -14,6 +14,7 @@ import base64
 import ctypes
 import re
 from pathlib import Path
+from typing import Any
 
 from .runtime import load
 
@@ -76,8 +77,8 @@ def declared_data(form: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def without_model(text: str) -> str:
-    """Empty the model block of a program without includes; its density is then the log Jacobian."""
+def emptied(text: str, block: str) -> str:
+    """Empty a block of a program without includes; without its model block, its density is the log Jacobian."""
     depth, awaited, opened = 0, False, -1
     for token in _TOKEN.finditer(text):
         word = token[0]
@@ -90,8 +91,20 @@ def without_model(text: str) -> str:
             if depth == 0 and opened >= 0:
                 return f"{text[:opened]}{text[token.start() :]}"
         if not word.startswith(("//", "/*")):
-            awaited = depth == 0 and word == "model"
+            awaited = depth == 0 and word == block
     return text
+
+
+def adds_to_target_early(text: str) -> bool:
+    """Tell whether a program without includes adds to the log density before its model block, by a function `_lp`."""
+    rest = emptied(emptied(text, "model"), "functions")
+    return any(token[0].endswith("_lp") for token in _TOKEN.finditer(rest))
+
+
+def held(form: str) -> dict[str, Any]:
+    """Return what stands beside a program's data for the interpreter's BridgeStan functions, which have no other way in."""
+    build = load().stanli_build_id().decode()
+    return {"__stanli": {"build_id": build, "mir": form, "name": "model"}}
 
 
 def _keeping(found: re.Match[bytes]) -> bytes:

@@ -1,0 +1,128 @@
+"""The interpreter's library in this process, by BridgeStan's functions."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+from ctypes import c_char_p, c_uint, c_void_p
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from ..home.errors import StanDataError, StanProgramError
+from ..opened import ERROR, PRINT, Opened, Signatures
+from .accepts import Accepted
+from .runtime import InterpreterMissing, installed_version, load, location
+from .source import held, with_constants
+
+_BEYOND_NAMES = ("real", "imag")
+
+
+class Interpreted(Opened):
+    """A program that the interpreter takes; made by `of`.
+
+    The interpreter evaluates one kind of log density, so the others are of two more models: one keeps the constants, the
+    other has no model block and so the log Jacobian alone, which is subtracted. They are constructed when first needed.
+    """
+
+    functions: ClassVar[Signatures] = Opened.functions | {
+        "bs_model_construct": (c_void_p, (c_char_p, c_uint, ERROR)),
+        "bs_rng_construct": (c_void_p, (c_uint, ERROR)),
+        "bs_set_print_callback": (ctypes.c_int, (PRINT, ERROR)),
+    }
+
+    lenient = True
+
+    def __init__(self, accepted: Accepted) -> None:
+        try:
+            load()
+        except InterpreterMissing as error:
+            raise StanProgramError(str(error)) from None
+        file = location()
+        assert file is not None, "it is loaded"
+        super().__init__(file)
+        self.stan_version = f"stanli {installed_version()}"
+        self._program = accepted
+        self._others: dict[int, _Others] = {}
+
+    def construct(self, data: str, seed: int, report: ctypes._FuncPointer) -> int:
+        """Construct a model; see `Opened.construct`. The latest `report` receives what all models print."""
+        self._library.bs_set_print_callback(report, None)
+        handle = self._new(self._program.form, data, seed)
+        self._others[handle] = _Others(self, data, seed)
+        return handle
+
+    def destruct(self, handle: int) -> None:
+        """Free a model and those that were made for it."""
+        others = self._others.pop(handle, None)
+        for other in (handle, *(() if others is None else others.made())):
+            self._library.bs_model_destruct(other)
+
+    def variables(
+        self, handle: int, include_tp: bool, include_gq: bool
+    ) -> dict[str, tuple[int, ...]]:
+        """Return the shape of each variable; those without an entry are not known."""
+        shapes: dict[str, tuple[int, ...]] = {}
+        for name in self.names(handle, include_tp, include_gq):
+            variable, *places = name.split(".")
+            numbers = tuple(int(place) for place in places if place not in _BEYOND_NAMES)
+            before = shapes.get(variable, numbers)
+            shapes[variable] = tuple(map(max, before, numbers))
+        return shapes
+
+    def rng(self, seed: int, chain: int) -> int:
+        """Construct a generator; chains of a seed get different ones, which are not CmdStan's."""
+        if chain:
+            seed = int(np.random.SeedSequence([seed, chain]).generate_state(1)[0])
+        return self._library.bs_rng_construct(seed, None)
+
+    def density_handles(
+        self, handle: int, propto: bool, jacobian: bool
+    ) -> tuple[int, int | None, bool, bool]:
+        """Return the models whose log densities give a kind of log density; see `Opened.density_handles`."""
+        others = self._others[handle]
+        return (
+            handle if propto else others.with_constants,
+            None if jacobian else others.jacobian,
+            True,
+            True,
+        )
+
+    def _new(self, form: str, data: str, seed: int) -> int:
+        """Construct a model of a form.
+
+        Raises
+        ------
+        StanDataError
+            If it refuses the data.
+        """
+        error = c_char_p()
+        model = json.dumps({**json.loads(data), **held(form)})
+        handle = self._library.bs_model_construct(model.encode(), seed, ctypes.byref(error))
+        if not handle:
+            raise StanDataError(self.take(error))
+        return int(handle)
+
+
+class _Others:
+    """The two further models of a program with its data."""
+
+    def __init__(self, library: Interpreted, data: str, seed: int) -> None:
+        self._library, self._data, self._seed = library, data, seed
+
+    @cached_property
+    def with_constants(self) -> int:
+        """The model that keeps all constants."""
+        form = with_constants(self._library._program.form)
+        return self._library._new(form, self._data, self._seed)
+
+    @cached_property
+    def jacobian(self) -> int:
+        """The model whose density is the log Jacobian."""
+        return self._library._new(self._library._program.jacobian, self._data, self._seed)
+
+    def made(self) -> list[int]:
+        """List the handles of those that were made."""
+        return [handle for name, handle in vars(self).items() if not name.startswith("_")]
+
