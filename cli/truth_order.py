@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from onebasin.base.errors import StudyError
+from onebasin.inference.contracts.engines import engine_for
 from onebasin.models.numpyro_file import model_file_in
 from onebasin.models.target import Target
 from onebasin.truth.order import LEAST_THIN, MOST_THIN, Order, order_of_problem
@@ -88,14 +89,13 @@ def _check_file(what: str) -> None:
 
 
 def _of_target(given: Given, target: Target, declared: bool, say: Say) -> Order:
-    definition = target.engines[0]
     if not declared:
-        found = finding.found_in(target, engine=definition, seed=given.seed, say=say)
+        found = finding.found_in(target, seed=given.seed, say=say)
         if found.remark:
             say(found.remark)
         target = found.target
     name = given.name or target.name
-    return Order(name, f"{target.name}, of {given.what}", target, engine=definition)
+    return Order(name, f"{target.name}, of {given.what}", target, engine=engine_for(target, None))
 
 
 def _as_asked(order: Order, given: Given) -> Order:

@@ -44,7 +44,7 @@ STATS = ("diverging", "n_steps", "acceptance_rate", "energy", "step_size", "lp")
 
 
 def chain_starts(
-    density: NumpyroDensity, settings: Nuts | Hmc, seed: int | jax.Array
+    density: NumpyroDensity | StanVectors, settings: Nuts | Hmc, seed: int | jax.Array
 ) -> Float[Array, "chain param"]:
     """A starting point a chain, as the settings want it.
 
@@ -61,7 +61,7 @@ def chain_starts(
 
 
 def points_to_climb_from(
-    density: NumpyroDensity, settings: Nuts | Hmc, seed: int | jax.Array
+    density: NumpyroDensity | StanVectors, settings: Nuts | Hmc, seed: int | jax.Array
 ) -> Float[Array, "chain start param"]:
     """Points from which each chain's optimum is sought.
 

@@ -133,11 +133,12 @@ class _StanModel:
         from nutpie import _lib
         from nutpie.compile_stan import CompiledStanModel
 
+        from onebasin.stan.choice import CMDSTAN
         from onebasin.stan.library import open_library
         from onebasin.stan.program import definition
 
         program = definition(job.target)
-        library = open_library(program, threads=True, progress=job.bars.say)
+        library = open_library(program, engine=CMDSTAN, threads=True, progress=job.bars.say)
         self._job = job
         self._parts = CompiledStanModel(
             dims={},

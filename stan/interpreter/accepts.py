@@ -145,9 +145,8 @@ def _refusal(path: Path, data: Mapping[str, Any], done: Finished) -> Refused:
             f"`data` lacks {absent[1]}, which {shown(path.name)} declares; it holds {given}."
         )
     if any(word in words for word in _PARSING) or "included itself" in words:
-        raise StanProgramError(
-            f"{shown(path.name)} does not parse:\n{words.replace(chr(39) + 'string' + chr(39), chr(39) + shown(path.name) + chr(39))}"
-        )
+        words = words.replace("'string'", f"'{shown(path.name)}'")
+        raise StanProgramError(f"{shown(path.name)} does not parse:\n{words}")
     line = words.splitlines()[-1] if words else ""
     if _OWN.match(line):
         return Refused(_named(line))
@@ -203,5 +202,3 @@ def _are_numbers(name: str, value: Any) -> bool:
 def provenance() -> dict[str, str]:
     """Name the interpreter for fingerprints and for posteriors."""
     return {"stanli": identity()}
-
-

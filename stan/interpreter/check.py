@@ -35,8 +35,9 @@ def check(program: Path, arguments: Arguments) -> dict[str, Any]:
     Returns
     -------
     dict
-        `form`, `jacobian` (the program without its model block), `inputs`, `names` (of parameters, of these with transformed parameters, of all), `includes`, and
-        `missing`: why generated quantities cannot be computed, or nothing.
+        `form` and `jacobian`, the program and the same without its model block; `inputs`; `names` of the parameters, of
+        these with transformed parameters, and of all; `includes`; and `missing`, the reason why generated quantities
+        cannot be computed, empty if they can.
 
     Raises
     ------
@@ -49,7 +50,9 @@ def check(program: Path, arguments: Arguments) -> dict[str, Any]:
     form = compiled(program.read_bytes().decode(errors="replace"), program.parent)
     text = full_text(program, includes)
     if adds_to_target_early(text):
-        raise RunFailed("stanli compile: a function whose name ends in _lp, outside the model block")
+        raise RunFailed(
+            "stanli compile: a function whose name ends in _lp, outside the model block"
+        )
     jacobian = compiled(emptied(text, "model"), program.parent)
     data = "{}" if arguments.data is None else arguments.data.read_text(encoding="utf-8")
     model = Model(form, data, seed=arguments.seed)
@@ -81,4 +84,3 @@ def names_of(library: ctypes.CDLL, form: str, data: str, seed: int) -> list[list
     ]
     library.bs_model_destruct(handle)
     return [text.split(",") if text else [] for text in names]
-

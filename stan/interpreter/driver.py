@@ -1,8 +1,8 @@
 """A process that runs a Stan program by the interpreter, with CmdStan's command lines and CmdStan's files.
 
-`python -m onebasin.stan.interpreter.driver PROGRAM.stan method=sample ...` does what a program that CmdStan compiled does
-with the same words, so that the code that runs, watches and reads such a program serves for both. A program that crashes,
-loops or exhausts memory ends this process and no other. Random streams are CmdStan's; draws agree up to rounding.
+`python -m onebasin.stan.interpreter.driver PROGRAM.stan method=sample ...` does what the executable of CmdStan does with
+the same words. So one implementation runs, watches and reads both. A program that crashes, loops or exhausts memory
+ends this process and no other. Random streams are CmdStan's; draws agree up to rounding.
 
 What it lacks: static HMC, optima without the Jacobian, and several paths of Pathfinder in one run.
 """
@@ -19,7 +19,7 @@ from .arguments import Arguments, parse
 from .model import Model, RunFailed
 from .runtime import InterpreterMissing
 from .source import ProgramRefused
-from .tables import Table
+from .tables import Table, say
 
 OF_PROGRAM, OF_INSTALLATION = 1, 3
 """Exit codes: the program or a run failed; the interpreter cannot be used."""
@@ -33,10 +33,10 @@ def main(words: Sequence[str] = ()) -> int:
         arguments = parse(rest)
         _METHODS[arguments.method](Path(program), arguments)
     except InterpreterMissing as error:
-        print(error, flush=True)
+        say(str(error))
         return OF_INSTALLATION
     except (ProgramRefused, RunFailed, OSError) as error:
-        print(error, flush=True)
+        say(str(error))
         return OF_PROGRAM
     return 0
 
@@ -60,7 +60,7 @@ def _optimize(program: Path, arguments: Arguments) -> None:
     point, level, met = model.optimum(arguments)
     with Table(arguments.output, ("lp__", *model.columns), arguments.digits) as table:
         table.row((level, *model.values(point)))
-    print("Convergence detected" if met else "The search ended before it met its criterion")
+    say("Convergence detected" if met else "The search ended before it met its criterion")
 
 
 def _laplace(program: Path, arguments: Arguments) -> None:

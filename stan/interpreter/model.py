@@ -17,6 +17,7 @@ from typing import Any
 from .arguments import Arguments
 from .runtime import LOG, ModelOptions, Structure, load, new_options
 from .source import compiled, with_constants
+from .tables import say
 
 _MESSAGE_BYTES = 1 << 16
 _ELBO = re.compile(r"^\s*(\d+)\s+(-?[\d.e+]+|-?inf|nan)\s")
@@ -66,7 +67,9 @@ class Model:
         self.handle = c_void_p(handle)
         self.dim: int = self.library.stanli_n_unconstrained(self.handle)
         written = self.library.stanli_wa_n_columns(self.handle)
-        name = self.library.stanli_wa_column_name if written else self.library.stanli_constrained_name
+        name = (
+            self.library.stanli_wa_column_name if written else self.library.stanli_constrained_name
+        )
         count = written or self.library.stanli_n_constrained(self.handle)
         self._by_writing = bool(written)
         self.columns: tuple[str, ...] = tuple(
@@ -123,7 +126,11 @@ class Model:
         point = (c_double * max(1, self.dim))()
         message = ctypes.create_string_buffer(_MESSAGE_BYTES)
         code = self.library.stanli_unconstrain_inits(
-            self.handle, _first_index_fastest(values).encode(), point, message, c_size_t(_MESSAGE_BYTES)
+            self.handle,
+            _first_index_fastest(values).encode(),
+            point,
+            message,
+            c_size_t(_MESSAGE_BYTES),
         )
         if code:
             raise RunFailed(message.value.decode(errors="replace"))
@@ -162,7 +169,7 @@ class Model:
         if code and not _is_finite(level.value):
             raise RunFailed(words)
         if code:
-            print(words)
+            say(words)
         return point[: self.dim], level.value, code == 0
 
     def laplace(self, mode: Sequence[float], arguments: Arguments) -> list[list[float]]:
@@ -251,7 +258,7 @@ class Model:
 
         def log(_level: int, words: bytes, _user: object) -> None:
             line = words.decode(errors="replace")
-            print(line, flush=True)
+            say(line)
             if follow is not None:
                 follow(line)
 

@@ -20,10 +20,15 @@ _BEYOND_NAMES = ("real", "imag")
 
 
 class Interpreted(Opened):
-    """A program that the interpreter takes; made by `of`.
+    """A program that the interpreter takes.
 
-    The interpreter evaluates one kind of log density, so the others are of two more models: one keeps the constants, the
-    other has no model block and so the log Jacobian alone, which is subtracted. They are constructed when first needed.
+    The interpreter evaluates one kind of log density. Two more models give the others: one keeps the constants, and one
+    has an empty model block, so that its log density is the log Jacobian. Each is constructed when first needed.
+
+    Parameters
+    ----------
+    accepted : Accepted
+        The program.
     """
 
     functions: ClassVar[Signatures] = Opened.functions | {
@@ -125,4 +130,3 @@ class _Others:
     def made(self) -> list[int]:
         """List the handles of those that were made."""
         return [handle for name, handle in vars(self).items() if not name.startswith("_")]
-

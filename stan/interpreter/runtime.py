@@ -187,7 +187,9 @@ def location() -> Path | None:
         return None
     if spec is None or not spec.submodule_search_locations:
         return None
-    file = Path(spec.submodule_search_locations[0]) / "_bin" / _FILES.get(sys.platform, "libstanli.so")
+    file = (
+        Path(spec.submodule_search_locations[0]) / "_bin" / _FILES.get(sys.platform, "libstanli.so")
+    )
     return file if file.is_file() else None
 
 
@@ -277,8 +279,12 @@ def _check_layout(library: ctypes.CDLL, found: str) -> None:
         buffer = (ctypes.c_ubyte * 512)(*([0xAA] * 512))
         getattr(library, f"stanli_{name}_opts_init")(buffer)
         options = layout.from_buffer(buffer)
-        untouched = bytes(buffer[ctypes.sizeof(layout) :]) == b"\xaa" * (512 - ctypes.sizeof(layout))
-        if not untouched or any(getattr(options, field) != value for field, value in defaults.items()):
+        untouched = bytes(buffer[ctypes.sizeof(layout) :]) == b"\xaa" * (
+            512 - ctypes.sizeof(layout)
+        )
+        if not untouched or any(
+            getattr(options, field) != value for field, value in defaults.items()
+        ):
             raise InterpreterMissing(
                 f"stanli {found} lays out its {name} options in another way than this version of onebasin knows."
             )

@@ -11,7 +11,7 @@ from typing import Any
 from .arguments import Arguments
 from .model import Model, Numbers, RunFailed
 from .runtime import PROGRESS, SampleOptions, SampleReport, Structure, new_options
-from .tables import Table
+from .tables import Table, say
 
 _METRICS = ("unit_e", "diag_e", "dense_e")
 _STATS = 7
@@ -30,9 +30,7 @@ def nuts(model: Model, arguments: Arguments) -> None:
     options, adaptation = _options(arguments), new_options("metric")
     kept = model.start(options, arguments, "inits"), _adapted(adaptation, arguments, model.dim)
     draws = arguments.whole("num_samples", 1000)
-    names = [
-        _text(library.stanli_sampler_column_name, place).decode() for place in range(_STATS)
-    ]
+    names = [_text(library.stanli_sampler_column_name, place).decode() for place in range(_STATS)]
     points, stats = Numbers(draws, max(1, model.dim)), Numbers(draws, _STATS)
     rows, report = Numbers(draws, len(model.columns)), SampleReport()
     step_size, metric = c_double(float("nan")), Numbers(1, _size(adaptation, model.dim))
@@ -43,7 +41,7 @@ def nuts(model: Model, arguments: Arguments) -> None:
 
     def progress(_chain: int, iteration: int, total: int, warming: int, _user: object) -> None:
         phase = "Warmup" if warming else "Sampling"
-        print(f"Iteration: {iteration:5d} / {total} ({phase})", flush=True)
+        say(f"Iteration: {iteration:5d} / {total} ({phase})")
 
     callback = PROGRESS(progress)
     failed = library.stanli_sample_multi_metric(
@@ -87,7 +85,9 @@ def fixed(model: Model, arguments: Arguments) -> None:
     del kept
     if failed:
         raise RunFailed(message.value.decode(errors="replace"))
-    with Table(arguments.output, ("lp__", "accept_stat__", *model.columns), arguments.digits) as table:
+    with Table(
+        arguments.output, ("lp__", "accept_stat__", *model.columns), arguments.digits
+    ) as table:
         for place in range(options.samples):
             table.row((0.0, 0.0, *rows.row(place)))
 

@@ -1,9 +1,9 @@
 """Stan programs in the form that the interpreter takes, and variants of them that it does not make itself.
 
-The interpreter evaluates one density: Stan's `lp__`, without the constants that `~` drops and with the log Jacobian of the
-constraints. Two variants give the others. In the compiled form a call of a density function says whether constants are
-dropped; `with_constants` turns all of these off. A program whose model block is empty has the log Jacobian alone as its
-density; `emptied` makes its text.
+The interpreter evaluates one density: Stan's `lp__`, without the constants that `~` drops and with the log Jacobian of
+the constraints. Two variants give the others. In the compiled form, every call of a density function has a flag for
+constants, and `with_constants` changes all of them. A program with an empty model block has the log Jacobian as its
+density, and `emptied` makes its text.
 
 This module needs the standard library alone.
 """
@@ -70,7 +70,8 @@ def declared_data(form: str) -> tuple[str, ...]:
     ProgramRefused
         If the form is not the one that this module reads.
     """
-    content, names = _bytes(form), {}
+    content = _bytes(form)
+    names: dict[str, None] = {}
     for found in _READ.finditer(content):
         size = int.from_bytes(found[1], "little")
         names[content[found.end() : found.end() + size].decode(errors="replace")] = None
@@ -102,7 +103,7 @@ def adds_to_target_early(text: str) -> bool:
 
 
 def held(form: str) -> dict[str, Any]:
-    """Return what stands beside a program's data for the interpreter's BridgeStan functions, which have no other way in."""
+    """Return the entry of a program's data that gives the program to the interpreter's BridgeStan functions."""
     build = load().stanli_build_id().decode()
     return {"__stanli": {"build_id": build, "mir": form, "name": "model"}}
 

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
+
+
+def say(line: str) -> None:
+    """Print a line at once, for whoever watches this process."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 class Table:

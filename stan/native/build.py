@@ -62,8 +62,11 @@ def _zig(*words: str, cache: Path | None = None) -> str:
     caches = {f"ZIG_{part}_CACHE_DIR": str(cache) for part in ("GLOBAL", "LOCAL") if cache}
     done = subprocess.run(
         [sys.executable, "-m", "ziglang", *words],
-        **{"cwd": SOURCE.parent, "env": os.environ | caches},
-        **{"capture_output": True, "text": True, "check": False},
+        cwd=SOURCE.parent,
+        env=os.environ | caches,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode:
         raise SystemExit(f"zig {' '.join(words)}\n{done.stderr}")
