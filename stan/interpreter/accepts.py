@@ -1,8 +1,8 @@
 """Which programs the interpreter runs: those that come through its check in a process of their own.
 
-The rule looks at the program and its data alone, never at what was compiled before. A program that the interpreter refuses,
-or that ends its process, is left to CmdStan, with the reason. A program that does not parse, or refuses its data, is an
-error for either.
+The rule looks at the program and its data alone, never at a cache. CmdStan runs a program that the interpreter refuses,
+or that ends the interpreter's process, and the reason is kept. A program that does not parse, or that refuses its data,
+is an error for both.
 """
 
 from __future__ import annotations

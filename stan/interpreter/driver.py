@@ -1,7 +1,7 @@
 """A process that runs a Stan program by the interpreter, with CmdStan's command lines and CmdStan's files.
 
-`python -m onebasin.stan.interpreter.driver PROGRAM.stan method=sample ...` does what the executable of CmdStan does with
-the same words. So one implementation runs, watches and reads both. A program that crashes, loops or exhausts memory
+`python -m onebasin.stan.interpreter.driver PROGRAM.stan method=sample ...` does what the executable of CmdStan does
+with the same words. So one implementation runs, watches and reads both. A program that crashes, loops or exhausts memory
 ends this process and no other. Random streams are CmdStan's; draws agree up to rounding.
 
 What it lacks: static HMC, optima without the Jacobian, and several paths of Pathfinder in one run.
@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from .arguments import Arguments, parse
+from .limits import bound_memory
 from .model import Model, RunFailed
 from .runtime import InterpreterMissing
 from .source import ProgramRefused
@@ -28,6 +29,7 @@ OF_PROGRAM, OF_INSTALLATION = 1, 3
 def main(words: Sequence[str] = ()) -> int:
     """Run what the words say; errors are printed, and the exit code is not 0."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    bound_memory()
     program, *rest = words or sys.argv[1:]
     try:
         arguments = parse(rest)
