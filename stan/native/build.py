@@ -16,7 +16,7 @@ from pathlib import Path
 
 from onebasin.base.files.leftovers import working_folder
 
-from .library import BUILT, FLAGS, RECORD, SOURCE, _headers
+from .library import BUILT, FLAGS, RECORD, SOURCE, headers
 
 TARGETS = {
     "linux-x86_64.so": "x86_64-linux-gnu.2.17",
@@ -52,7 +52,7 @@ def build() -> None:
 def _built(name: str, target: str, folder: Path) -> dict[str, str]:
     own = _OWN[name.partition("-")[0]]
     made = folder / name
-    flags = ("-target", target, *FLAGS, "-s", *own, "-I", str(_headers()))
+    flags = ("-target", target, *FLAGS, "-s", *own, "-I", str(headers()))
     _zig("cc", *flags, SOURCE.name, "-o", str(made), cache=folder)
     (BUILT / name).write_bytes(made.read_bytes())
     return {"target": target, "sha256": _digest(BUILT / name)}

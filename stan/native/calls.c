@@ -249,9 +249,9 @@ static XLA_FFI_Error* fail(XLA_FFI_CallFrame* frame, const char* message) {
 
 /* Whether XLA only asks for the version of the interface; answered here. */
 static bool answered(XLA_FFI_CallFrame* frame) {
-  XLA_FFI_InternalExtension* first = frame->extension_start;
-  if (!first || first->type != XLA_FFI_Extension_Metadata) return false;
-  XLA_FFI_Metadata* said = ((XLA_FFI_Metadata_Extension*)first)->metadata;
+  XLA_FFI_Metadata_Extension* asked = (XLA_FFI_Metadata_Extension*)frame->extension_start;
+  if (!asked || asked->extension_base.type != XLA_FFI_Extension_Metadata) return false;
+  XLA_FFI_Metadata* said = asked->metadata;
   said->api_version.major_version = claimed_major;
   said->api_version.minor_version = claimed_minor;
   said->traits = 0;

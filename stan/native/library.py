@@ -113,7 +113,7 @@ def load_for_xla() -> ctypes.CDLL:
     HomeBuildError
         As `load`.
     """
-    header = (_headers() / "xla/ffi/api/c_api.h").read_text(encoding="utf-8")
+    header = (headers() / "xla/ffi/api/c_api.h").read_text(encoding="utf-8")
     major, minor = (
         int(re.findall(rf"^#define XLA_FFI_API_{part} (\d+)", header, re.MULTILINE)[0])
         for part in ("MAJOR", "MINOR")
@@ -154,6 +154,14 @@ def binary_file() -> Path:
     return BUILT / f"{system}-{machine}.{ending}"
 
 
+def headers() -> Path:
+    """Give the folder of jaxlib's headers, without importing JAX."""
+    spec = find_spec("jaxlib")
+    if spec is None or spec.origin is None:
+        raise HomeBuildError("jaxlib is not installed, whose headers describe XLA's interface.")
+    return Path(spec.origin).parent / "include"
+
+
 def _declared(file: Path) -> ctypes.CDLL:
     calls = ctypes.CDLL(str(file))
     for name, (result, arguments) in _SIGNATURES.items():
@@ -162,17 +170,9 @@ def _declared(file: Path) -> ctypes.CDLL:
     return calls
 
 
-def _headers() -> Path:
-    """Give the folder of jaxlib's headers, without importing JAX."""
-    spec = find_spec("jaxlib")
-    if spec is None or spec.origin is None:
-        raise HomeBuildError("jaxlib is not installed, whose headers describe XLA's interface.")
-    return Path(spec.origin).parent / "include"
-
-
 def _compiled() -> Path:
     """Compile `calls.c`, or take the result from the user's cache."""
-    headers = _headers()
+    include = headers()
     try:
         tools = find_toolchain()
     except HomeBuildError as error:
@@ -181,17 +181,17 @@ def _compiled() -> Path:
             f"and cannot compile one. {error}"
         ) from None
     digest = hashlib.sha256(SOURCE.read_bytes())
-    digest.update((headers / "xla/ffi/api/c_api.h").read_bytes())
+    digest.update((include / "xla/ffi/api/c_api.h").read_bytes())
     words = [*FLAGS, tools.compiler, tools.version, platform.machine()]
     digest.update("\0".join(words).encode())
     made = make_user_cache("native") / f"{digest.hexdigest()[:32]}.so"
     with turn(made, lambda line: None):
         if not made.exists():
-            _compile(tools.compiler, headers, made)
+            _compile(tools.compiler, include, made)
     return made
 
 
-def _compile(compiler: str, headers: Path, made: Path) -> None:
+def _compile(compiler: str, include: Path, made: Path) -> None:
     """Compile next to the target, then move the file there.
 
     Raises
@@ -201,7 +201,7 @@ def _compile(compiler: str, headers: Path, made: Path) -> None:
     """
     with working_folder(made.stem, made.parent) as folder:
         part = folder / made.name
-        words = [*compiler.split(), "-x", "c", *FLAGS, "-I", str(headers), str(SOURCE)]
+        words = [*compiler.split(), "-x", "c", *FLAGS, "-I", str(include), str(SOURCE)]
         done = subprocess.run(
             [*words, "-o", str(part)], capture_output=True, text=True, check=False
         )

@@ -143,3 +143,13 @@ def test_without_a_binary_the_compiler_makes_one(monkeypatch, tmp_path):
     )
     with pytest.raises(HomeBuildError, match=words):
         library.load.__wrapped__()
+
+
+def test_another_layout_of_xlas_interface_is_compiled(monkeypatch, tmp_path):
+    place = tmp_path / "xla/ffi/api/c_api.h"
+    place.parent.mkdir(parents=True)
+    text = (library.headers() / "xla/ffi/api/c_api.h").read_text()
+    place.write_text(text.replace("#define XLA_FFI_API_MAJOR 0", "#define XLA_FFI_API_MAJOR 9"))
+    monkeypatch.setattr(library, "headers", lambda: tmp_path)
+    assert library.load().onebasin_xla_major() == 0
+    assert library.load_for_xla.__wrapped__().onebasin_xla_major() == 9
