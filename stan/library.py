@@ -23,6 +23,7 @@ from .home.errors import StanProgramError
 from .interface import Interface
 from .interpreter.opened import Interpreted
 from .program import StanProgram, interpreted, stan_program, write_data
+from .trial import check_survives
 
 
 def open_library(
@@ -92,6 +93,7 @@ def open_library(
     file, info = compile_library(program.path, threads=threads, progress=progress)
     with working_folder("library") as folder:
         text = write_data(program, info, folder).read_text(encoding="utf-8")
+    check_survives(file, program.path, text, seed)
     return StanLibrary(Interface(file), program.path, text, seed=seed, on_print=on_print)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from onebasin.base.processes.children import run_guarded
 
 from .home.errors import StanRunError
-from .interpreter.accepts import ending
+from .interpreter.signals import ending
 from .program import ReadyProgram
 from .translation import in_own_names
 from .words import last_words
@@ -80,6 +80,9 @@ def run(
         ) from error
     printed = in_own_names(done.printed, program.source)
     if done.code:
-        how = f"ended with exit code {done.code}" if done.code > 0 else ending(done.code)
-        raise StanRunError(f"{program.name} {how}:\n{last_words(printed)}")
+        if done.code < 0:
+            raise StanRunError(f"{program.name} {ending(done.code)}.")
+        raise StanRunError(
+            f"{program.name} ended with exit code {done.code}:\n{last_words(printed)}"
+        )
     return printed

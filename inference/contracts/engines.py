@@ -166,8 +166,9 @@ def chosen(target: Target, method: type[Method], engine: str | None) -> tuple[st
         able = [repr(name) for name in ENGINES if implemented(method, name)]
         brings = ", ".join(found.methods)
         has = f" (it has {brings})" if brings else ""
+        use = " or ".join(able)
         raise ValueError(
-            f"`engine` is {engine!r}, which has no {method.name}{has}; use engine={' or '.join(able)}, or another method."
+            f"`engine` is {engine!r}, which has no {method.name}{has}; use engine={use}, or another method."
         )
     return engine, found_at(place)
 

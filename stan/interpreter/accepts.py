@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-import signal
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -29,6 +28,7 @@ from ..source import full_text, included_files
 from ..translation import ProgramInfo
 from ..words import last_words
 from .runtime import InterpreterMissing, identity, load
+from .signals import ending
 
 _OWN = re.compile(r"^stanli (?:\w+): ")
 _ABSENT = re.compile(r"unknown data variable (\w+)")
@@ -151,21 +151,6 @@ def _refusal(path: Path, data: Mapping[str, Any], done: Finished) -> Refused:
     if _OWN.match(line):
         return Refused(_named(line))
     raise StanDataError(f"{shown(path.name)} refuses its data:\n{last_words(words)}")
-
-
-def ending(code: int) -> str:
-    """Say how a process ended that a signal ended."""
-    try:
-        name = signal.Signals(-code).name
-    except ValueError:
-        name = f"signal {-code}"
-    meaning = {
-        "SIGSEGV": ", a memory error or endless recursion",
-        "SIGKILL": ", often for lack of memory",
-        "SIGABRT": ", an error that nothing caught",
-        "SIGFPE": ", a division by zero of whole numbers",
-    }
-    return f"was ended by {name}{meaning.get(name, '')}"
 
 
 def _named(words: str) -> str:

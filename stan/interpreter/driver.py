@@ -1,8 +1,8 @@
 """A process that runs a Stan program by the interpreter, with CmdStan's command lines and CmdStan's files.
 
 `python -m onebasin.stan.interpreter.driver PROGRAM.stan method=sample ...` does what the executable of CmdStan does
-with the same words. So one implementation runs, watches and reads both. A program that crashes, loops or exhausts memory
-ends this process and no other. Random streams are CmdStan's; draws agree up to rounding.
+with the same words. So one implementation runs, watches and reads both. A program that crashes, loops or exhausts
+memory ends this process and no other. Random streams are CmdStan's; draws agree up to rounding.
 
 What it lacks: static HMC, optima without the Jacobian, and several paths of Pathfinder in one run.
 """
