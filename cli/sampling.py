@@ -309,7 +309,7 @@ def _sample(
 
 def _inputs(request: Request, say: Callable[[str], None]) -> list[Path]:
     """The files that are read; what the program includes matters where the output is there already."""
-    from onebasin.stan.source import included_files
+    from onebasin.stan.interpreter.includes import included_files
 
     given = request.inputs
     if request.model is not None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .interpreter.accepts import Refused, examine
+from .acceptance import Refused, examine
 
 STANLI, CMDSTAN = "stanli", "cmdstan"
 

@@ -21,7 +21,7 @@ from .home.bridge import bridge_home
 from .home.directory import Progress
 from .home.errors import StanProgramError
 from .interface import Interface
-from .interpreter.opened import Interpreted
+from .interpreted import Interpreted
 from .program import StanProgram, interpreted, stan_program, write_data
 from .trial import check_survives
 

@@ -17,6 +17,7 @@ from onebasin.models.symmetry.words import as_symmetry
 from onebasin.models.target import Target
 from onebasin.posteriors.storable import check_names
 
+from .acceptance import Accepted, Refused, driver, examine
 from .choice import CMDSTAN, STANLI, choose
 from .compile import compile_program
 from .data import check_finite, check_numbers, read_data
@@ -24,7 +25,6 @@ from .groups import Roles, roles_of
 from .home.directory import Progress
 from .home.errors import StanDataError, StanProgramError
 from .home.search import find_cmdstan
-from .interpreter.accepts import Accepted, Refused, driver, examine
 from .translation import ProgramInfo, inspect
 
 if TYPE_CHECKING:

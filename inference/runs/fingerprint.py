@@ -92,12 +92,12 @@ def _target(
 
 
 def _stan(target: Target, progress: Callable[[str], None] | None) -> tuple[str, Any]:
+    from onebasin.stan.acceptance import provenance
     from onebasin.stan.choice import STANLI, choose
     from onebasin.stan.compile import source_key
     from onebasin.stan.home.search import find_cmdstan
-    from onebasin.stan.interpreter.accepts import provenance
+    from onebasin.stan.interpreter.includes import full_text, included_files
     from onebasin.stan.program import definition
-    from onebasin.stan.source import full_text, included_files
     from onebasin.stan.translation import translate
 
     program = definition(target)

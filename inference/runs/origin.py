@@ -88,8 +88,8 @@ def origin_of(target: Target, engine: str, progress: Callable[[str], None] | Non
 
 def _of_stan(target: Target, progress: Callable[[str], None] | None) -> Origin:
     from onebasin.stan.groups import check_roles
+    from onebasin.stan.interpreter.includes import full_text
     from onebasin.stan.program import declarations, definition
-    from onebasin.stan.source import full_text
 
     program = definition(target)
     info = declarations(program, progress)

@@ -13,8 +13,8 @@ from ctypes import byref, c_bool, c_char_p, c_void_p
 from pathlib import Path
 from typing import Any
 
-from ..source import full_text, included_files
 from .arguments import Arguments
+from .includes import full_text, included_files
 from .model import Model, RunFailed
 from .source import adds_to_target_early, compiled, declared_data, emptied, held
 

@@ -10,11 +10,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..home.errors import StanDataError, StanProgramError
-from ..opened import ERROR, PRINT, Opened, Signatures
-from .accepts import Accepted
-from .runtime import InterpreterMissing, installed_version, load, location
-from .source import held, with_constants
+from .acceptance import Accepted
+from .home.errors import StanDataError, StanProgramError
+from .interpreter.runtime import InterpreterMissing, installed_version, load, location
+from .interpreter.source import held, with_constants
+from .opened import ERROR, PRINT, Opened, Signatures
 
 _BEYOND_NAMES = ("real", "imag")
 

@@ -22,13 +22,13 @@ from onebasin.base.files.leftovers import working_folder
 from onebasin.base.processes.children import Finished, run_guarded
 from onebasin.base.text import shown
 
-from ..data import check_numbers
-from ..home.errors import StanDataError, StanError, StanProgramError
-from ..source import full_text, included_files
-from ..translation import ProgramInfo
-from ..words import last_words
-from .runtime import InterpreterMissing, identity, load
-from .signals import ending
+from .data import check_numbers
+from .home.errors import StanDataError, StanError, StanProgramError
+from .interpreter.includes import full_text, included_files
+from .interpreter.runtime import InterpreterMissing, identity, load
+from .interpreter.signals import ending
+from .translation import ProgramInfo
+from .words import last_words
 
 _OWN = re.compile(r"^stanli (?:\w+): ")
 _ABSENT = re.compile(r"unknown data variable (\w+)")
@@ -69,7 +69,7 @@ class Refused:
 
 def driver(program: Path) -> tuple[str, ...]:
     """Return the command that stands where CmdStan's executable does."""
-    return (sys.executable, "-m", f"{__package__}.driver", str(program))
+    return (sys.executable, "-m", f"{__package__}.interpreter.driver", str(program))
 
 
 def examine(path: Path, data: Mapping[str, Any]) -> Accepted | Refused:
