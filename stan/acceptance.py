@@ -31,7 +31,7 @@ from .translation import ProgramInfo
 from .words import last_words
 
 _OWN = re.compile(r"^stanli (?:\w+): ")
-_ABSENT = re.compile(r"unknown data variable (\w+)")
+_ABSENT = re.compile(r"(?:unknown data variable|size expression needs unknown int) (\w+)")
 _LACKS = {"STuple": "tuples", "UTuple": "tuples", "FnMakeTuple": "tuples"}
 _PARSING = ("Syntax error", "Semantic error", "Lexing error", "Include error")
 _REMEMBERED = 32
@@ -138,8 +138,7 @@ def _refusal(path: Path, data: Mapping[str, Any], done: Finished) -> Refused:
     if done.code < 0:
         return Refused(f"stanli {ending(done.code)} as it read {shown(path.name)}")
     words = done.printed.strip()
-    if absent := _ABSENT.search(words):
-        check_numbers({name: data[name] for name in absent.groups() if name in data})
+    if (absent := _ABSENT.search(words)) and not _is_number(data, absent[1]):
         given = ", ".join(data) or "nothing"
         raise StanDataError(
             f"`data` lacks {absent[1]}, which {shown(path.name)} declares; it holds {given}."
@@ -174,6 +173,19 @@ def _info(found: Mapping[str, Any]) -> ProgramInfo:
 
 def _variables(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.partition(".")[0].partition(":")[0] for name in names))
+
+
+def _is_number(data: Mapping[str, Any], name: str) -> bool:
+    """Tell whether the data have a variable.
+
+    Raises
+    ------
+    StanDataError
+        If they have it, and it is no array of numbers.
+    """
+    if name in data:
+        check_numbers({name: data[name]})
+    return name in data
 
 
 def _are_numbers(name: str, value: Any) -> bool:
