@@ -28,7 +28,7 @@ import stanli
 
 from onebasin.inference.runs.provenance import commit, versions
 
-from . import data, engines, evaluate
+from . import catalogue, engines, evaluate
 from .cases import Case, cases
 from .compare import agrees, densities, quantities, state_of
 from .table import ACCEPTED, read_record, render, write_record
@@ -104,7 +104,7 @@ def settings() -> dict[str, Any]:
         "points": evaluate.POINTS,
         "radius": evaluate.RADIUS,
         "seed_of_points": evaluate.SEED,
-        "seed_of_data": data.SEED,
+        "seed_of_data": catalogue.SEED,
         "seed_of_transformed_data": engines.SEED,
         "seeds_of_random_numbers": evaluate.STREAMS,
         "repeats": evaluate.REPEATS,

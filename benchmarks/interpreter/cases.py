@@ -13,7 +13,7 @@ from onebasin import BayesianNetwork, Categorical, Gaussian, Network, Parametris
 from onebasin.stan.program import definition
 from onebasin.truth.problems import programs as problems
 
-from .data import MAKERS, data_of
+from .catalogue import MAKERS, data_of
 
 HERE = Path(__file__).parent / "programs"
 OWN = {

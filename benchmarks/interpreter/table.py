@@ -55,7 +55,8 @@ def render(record: dict[str, Any]) -> str:
     """
     rows = record["programs"]
     lines = [
-        "| program | dim | stanli | log density | gradient | fixed quantities | random numbers | gradient time | ready, s |",
+        "| program | dim | stanli | log density | gradient | fixed quantities | random numbers | "
+        "gradient time | ready, s |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     lines += [_line(name, row) for name, row in rows.items() if row["group"] != "wrong"]

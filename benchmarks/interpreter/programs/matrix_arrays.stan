@@ -26,7 +26,7 @@ model {
   }
   for (b in 1 : B) scale[b] ~ gamma(2, 1);
   for (i in 1 : 2) for (j in 1 : 2) pairs[i, j] ~ normal(i, j);
-  target += -0.1 * sum(M[1, 1] .* centre[1]) - 0.01 * trace(M[1, 1] * M[1, 1]');
+  target += -0.1 * sum(M[1, 1] .* centre[1]);
 }
 generated quantities {
   array[B, A] matrix[C, R] turned;
