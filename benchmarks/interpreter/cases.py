@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,13 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from onebasin import BayesianNetwork, Categorical, Gaussian, Network, Parametrisation
-from onebasin.stan.program import definition
-from onebasin.truth.problems import programs as problems
-
 from .catalogue import MAKERS, data_of
 
 HERE = Path(__file__).parent / "programs"
+ROOT = Path(__file__).parents[2]
+PROBLEMS = ROOT / "truth" / "problems"
 OWN = {
     "eight-schools": "schools",
     "factors": "factors",
@@ -51,30 +50,35 @@ class Case:
     make: Callable[[], Mapping[str, Any]]
 
 
-def _networks() -> list[Case]:
+NETWORKS = ("free", "givens-ordered", "seamless", "unit-vectors", "deep-noise", "classes")
+
+
+def _network_data(name: str) -> Mapping[str, Any]:
+    from onebasin import BayesianNetwork, Categorical, Gaussian, Network, Parametrisation
+    from onebasin.stan.program import definition
+
     generator = np.random.default_rng(3)
     x, y = generator.normal(size=(30, 2)), generator.normal(size=(30, 1))
     label = generator.integers(0, 3, 30)
     one, deep = Network(2, (4,), 1), Network(2, (4, 3), 1, activation="tanh")
-    models = {
-        "free": BayesianNetwork(one),
-        "givens-ordered": BayesianNetwork(
-            one, parametrisation=Parametrisation(weights="givens", biases="ordered")
-        ),
-        "seamless": BayesianNetwork(
-            one, parametrisation=Parametrisation(weights="givens_seamless")
-        ),
-        "unit-vectors": BayesianNetwork(
-            one, parametrisation=Parametrisation(weights="unit_vector")
-        ),
-        "deep-noise": BayesianNetwork(deep, Gaussian(noise_sd="predicted")),
-        "classes": BayesianNetwork(Network(2, (4,), 3), Categorical()),
-    }
-    found = []
-    for name, model in models.items():
-        program = definition(model.condition(x, label if name == "classes" else y))
-        found.append(Case(f"network/{name}", "own", program.path, lambda data=program.data: data))
-    return found
+    if name == "classes":
+        model = BayesianNetwork(Network(2, (4,), 3), Categorical())
+    elif name == "deep-noise":
+        model = BayesianNetwork(deep, Gaussian(noise_sd="predicted"))
+    else:
+        charts = {"givens-ordered": "givens", "seamless": "givens_seamless"}
+        charts |= {"unit-vectors": "unit_vector", "free": "free"}
+        biases = "ordered" if name == "givens-ordered" else "free"
+        model = BayesianNetwork(
+            one, parametrisation=Parametrisation(weights=charts[name], biases=biases)
+        )
+    return definition(model.condition(x, label if name == "classes" else y)).data
+
+
+def _network(name: str) -> Case:
+    kind = "classification" if name == "classes" else "regression"
+    path = ROOT / "stan" / "programs" / f"{kind}.stan"
+    return Case(f"network/{name}", "own", path, lambda: _network_data(name))
 
 
 def cases() -> dict[str, Case]:
@@ -92,9 +96,9 @@ def cases() -> dict[str, Case]:
         Case(
             f"onebasin/{stem}",
             "own",
-            problems.PROGRAMS / f"{stem}.stan",
-            lambda data=data: problems.read_data(data),
+            PROBLEMS / "programs" / f"{stem}.stan",
+            lambda data=data: json.loads((PROBLEMS / "data" / f"{data}.json").read_text()),
         )
         for data, stem in OWN.items()
     ]
-    return {case.name: case for case in (*public, *own, *_networks())}
+    return {case.name: case for case in (*public, *own, *map(_network, NETWORKS))}

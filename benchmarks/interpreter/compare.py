@@ -43,18 +43,30 @@ def state_of(facts: dict[str, Any]) -> str:
 
 
 def densities(ours: dict[str, np.ndarray], theirs: dict[str, np.ndarray]) -> dict[str, Any]:
-    """Compare log densities and gradients; `theirs` are CmdStan's."""
+    """Compare log densities and gradients; `theirs` are CmdStan's.
+
+    Returns
+    -------
+    dict
+        Counts of points; largest relative differences, `log_density_alone` of the function without a gradient; and
+        `constant`, the median difference of log densities, with the largest relative difference beyond it.
+    """
     a, b = np.isfinite(ours["values"]), np.isfinite(theirs["values"])
     both = a & b
     left, right = ours["gradients"][both], theirs["gradients"][both]
     scale = np.maximum(1.0, np.max(np.abs(right), axis=1, initial=0.0, keepdims=True))
     finite = np.isfinite(left) == np.isfinite(right)
+    constant = (
+        float(np.median(ours["values"][both] - theirs["values"][both])) if both.any() else 0.0
+    )
     return {
         "points": int(both.sum()),
         "rejected_by_both": int((~a & ~b).sum()),
         "rejected_by_one": int((a ^ b).sum()),
         "log_density": relative(ours["values"][both], theirs["values"][both]),
         "log_density_alone": relative(ours["alone"][both], theirs["alone"][both]),
+        "constant": constant,
+        "beyond_constant": relative(ours["values"][both] - constant, theirs["values"][both]),
         "gradient": relative(left / scale, right / scale) if finite.all() else float("inf"),
     }
 

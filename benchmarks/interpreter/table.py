@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from .compare import agrees
+from .compare import SAME, agrees
 
 RECORDS = Path(__file__).parent / "record"
 STATES = {
@@ -81,6 +81,11 @@ def totals(record: dict[str, Any]) -> str:
     )
 
 
+def agreed_but_for_constant(row: dict[str, Any]) -> bool:
+    """Say whether log densities differ by the same number at every point."""
+    return row["log_density"] > SAME >= row["beyond_constant"]
+
+
 def _line(name: str, row: dict[str, Any]) -> str:
     state = STATES[row["state"]]
     if "log_density" not in row:
@@ -91,6 +96,8 @@ def _line(name: str, row: dict[str, Any]) -> str:
         worst = max(found["parameters"], found["transformed"], found["fixed"])
         fixed = ", ".join(found["fixed_differ"]) or f"{worst:.0e}"
     lone = f", {row['rejected_by_one']} points rejected by one" if row["rejected_by_one"] else ""
+    if agreed_but_for_constant(row):
+        lone += f", constant {row['constant']:+.4g}"
     ready = f"{row['stanli']['ready_seconds']:.2f}"
     cells = [
         name,
