@@ -87,6 +87,7 @@ MAKERS: dict[str, d.Maker] = {
     "integral": d.positive,
     "stochastic_matrices": d.moves,
     "covariances": d.moves,
+    "keyword_names": d.normal,
     "linear_algebra": d.moves,
     "generalised_linear": d.generalised,
     "random_effects_crossed": d.crossed,

@@ -77,9 +77,9 @@ def quantities(
 ) -> dict[str, Any]:
     """Compare constrained values, transformed parameters and generated quantities; `theirs` are CmdStan's."""
     (facts, arrays), (base, reference) = ours, theirs
-    names = {block: facts[block] == base[block] for block in ("parameters", "generated")}
-    if not all(names.values()):
-        return {"names": "differ"}
+    names = "equal" if facts["generated"] == base["generated"] else "differ"
+    if any(len(facts[block]) != len(base[block]) for block in ("parameters", "generated")):
+        return {"names": names}
     a, b = arrays[f"rows_{STREAMS[0]}"], reference[f"rows_{STREAMS[0]}"]
     other = reference[f"rows_{STREAMS[1]}"]
     random = np.any((b != other) & ~(np.isnan(b) & np.isnan(other)), axis=0)
@@ -87,7 +87,7 @@ def quantities(
     fixed = np.where(~random)[0]
     fixed = fixed[fixed >= outer]
     first = {
-        "names": "equal",
+        "names": names,
         "parameters": relative(a[:, :inner], b[:, :inner]),
         "transformed": relative(a[:, inner:outer], b[:, inner:outer]),
         "fixed": relative(a[:, fixed], b[:, fixed]),
@@ -114,6 +114,7 @@ def agrees(row: dict[str, Any]) -> bool:
         row["rejected_by_one"] == 0
         and max(row["log_density"], row["log_density_alone"]) <= SAME
         and row["gradient"] <= 1e-7
-        and not row["quantities"].get("fixed_differ", ["names"])
+        and row["quantities"]["names"] == "equal"
+        and not row["quantities"]["fixed_differ"]
         and row["quantities"].get("random") != "differ"
     )

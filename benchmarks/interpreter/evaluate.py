@@ -117,6 +117,7 @@ def time_gradient(library: Any, points: np.ndarray) -> float:
 def plain(text: str, case: Case) -> str:
     """Shorten a message and drop folders from it."""
     text = text.replace(f"{case.path.parent}/", "")
+    text = re.sub(r" Please report this at .* refuse such models\.", "", text, flags=re.DOTALL)
     return re.sub(r"(?<![\w.])/(?:[\w.+-]+/)+", "", text).strip()[:700]
 
 

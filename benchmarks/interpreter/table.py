@@ -91,10 +91,11 @@ def _line(name: str, row: dict[str, Any]) -> str:
     if "log_density" not in row:
         return f"| {name} | | {state} | | | | | | |"
     found = row["quantities"]
-    fixed = "names differ"
-    if found["names"] == "equal":
+    fixed = "not available"
+    if "fixed" in found:
         worst = max(found["parameters"], found["transformed"], found["fixed"])
         fixed = ", ".join(found["fixed_differ"]) or f"{worst:.0e}"
+        fixed += ", names differ" if found["names"] == "differ" else ""
     lone = f", {row['rejected_by_one']} points rejected by one" if row["rejected_by_one"] else ""
     if agreed_but_for_constant(row):
         lone += f", constant {row['constant']:+.4g}"

@@ -31,10 +31,10 @@ model {
   for (i in 1 : I) target += log_sum_exp(log_class[i]);
 }
 generated quantities {
-  array[I] simplex[K] class;
+  array[I] simplex[K] share;
   array[I] int drawn;
   for (i in 1 : I) {
-    class[i] = softmax(log_class[i]);
-    drawn[i] = categorical_rng(class[i]);
+    share[i] = softmax(log_class[i]);
+    drawn[i] = categorical_rng(share[i]);
   }
 }
