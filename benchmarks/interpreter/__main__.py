@@ -10,6 +10,7 @@ Numbers of the record: the largest difference of log densities at 20 points, rel
 above 1; the same of gradients, relative to a gradient's largest entry; constrained values, transformed parameters and
 generated quantities, entries that depend on random numbers apart; CPU time of a gradient by the C function, the fastest
 of nine repeats, as the ratio of stanli's to CmdStan's; and the time to open the program.
+`compile_seconds` is the time to open it in CmdStan by the run that had to compile it; null if no run had to.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import platform
+import re
 import subprocess
 import sys
 import tempfile
@@ -92,7 +94,7 @@ def row_of(case: Case, results: dict[str, Result], before: dict[str, Any]) -> di
 
 
 def rounded(value: Any) -> Any:
-    """Round all numbers to four digits; None stands for infinite ones."""
+    """Round all numbers to four digits."""
     if isinstance(value, dict):
         return {key: rounded(inner) for key, inner in value.items()}
     return float(f"{value:.4g}") if isinstance(value, float) else value
@@ -111,6 +113,19 @@ def settings() -> dict[str, Any]:
         "propto": True,
         "jacobian": True,
     }
+
+
+def stan_of_stanli() -> str:
+    """Return the Stan version of stanli's compiler, which its library holds as text."""
+    library = (Path(stanli.__file__).parent / "_bin" / "libstanli.so").read_bytes()
+    found = re.search(rb"stanc_version = stanc3 v([\d.]+)", library)
+    return found[1].decode() if found else "unknown"
+
+
+def found_versions() -> dict[str, str]:
+    """Return the versions of Python, packages, CmdStan and stanli."""
+    own = {"stanli": stanli.__version__, "build": stanli.build_id(), "stanc": stan_of_stanli()}
+    return versions() | own
 
 
 def main() -> int:
@@ -132,7 +147,7 @@ def main() -> int:
         row = row_of(case, results, programs.get(case.name, {}))
         programs |= {case.name: row}
         record = {
-            "versions": versions() | {"stanli": stanli.__version__, "build": stanli.build_id()},
+            "versions": found_versions(),
             "platform": f"{platform.system()} {platform.machine()}",
             "commit": commit(),
             "settings": settings(),

