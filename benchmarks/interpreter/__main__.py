@@ -140,7 +140,7 @@ def main() -> int:
         parser.error(f"unknown programs: {', '.join(sorted(unknown))}")
     chosen = [c for c in known.values() if not options.names or c.name in options.names]
     chosen = [c for c in chosen if not options.group or c.group == options.group]
-    record = read_record(stanli.__version__)
+    record, sources = read_record(stanli.__version__), commit()
     for case in [] if options.table else chosen:
         results = {engine: run(case, engine) for engine in engines.ENGINES}
         programs = record.get("programs", {})
@@ -149,7 +149,7 @@ def main() -> int:
         record = {
             "versions": found_versions(),
             "platform": f"{platform.system()} {platform.machine()}",
-            "commit": commit(),
+            "commit": sources,
             "settings": settings(),
             "programs": {name: programs[name] for name in known if name in programs},
         }
