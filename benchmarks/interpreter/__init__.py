@@ -1,0 +1,1 @@
+"""Parity of the Stan interpreter `stanli` with CmdStan's compiled programs."""
