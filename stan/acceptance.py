@@ -32,6 +32,9 @@ from .words import last_words
 
 _OWN = re.compile(r"^stanli (?:\w+): ")
 _ABSENT = re.compile(r"(?:unknown data variable|size expression needs unknown int) (\w+)")
+_UNAVAILABLE = "are unavailable"
+_RENAMED = "_stan_"
+_NO_FUNCTION = re.compile(r"unsupported (?:function|statement|sized type|call)[: ]+(\w+)")
 _LACKS = {"STuple": "tuples", "UTuple": "tuples", "FnMakeTuple": "tuples"}
 _PARSING = ("Syntax error", "Semantic error", "Lexing error", "Include error")
 _REMEMBERED = 32
@@ -47,11 +50,14 @@ class Accepted:
         The program as the interpreter takes it, and the same without its model block.
     info : ProgramInfo
         What it declares.
+    warning : str
+        The interpreter's words on parts that it computes slowly; empty where there are none.
     """
 
     form: str
     jacobian: str
     info: ProgramInfo
+    warning: str = ""
 
 
 @dataclass(frozen=True)
@@ -122,9 +128,12 @@ def _examined(path: Path, text: str, content: bytes, data: _Data) -> Accepted | 
         if done.code:
             return _refusal(path, data.values, done)
         found = json.loads(result.read_text(encoding="utf-8"))
-    if found["missing"]:
-        return Refused(_named(found["missing"]))
-    return Accepted(found["form"], found["jacobian"], _info(found))
+    if _UNAVAILABLE in found["warning"]:
+        return Refused(_lacking(found["warning"]))
+    if odd := [name for name in found["names"][2] if name.startswith(_RENAMED)]:
+        name = odd[0].removeprefix(_RENAMED).partition(".")[0]
+        return Refused(f"stanli renames the variable {name}, whose name is a keyword of C++")
+    return Accepted(found["form"], found["jacobian"], _info(found), found["warning"])
 
 
 def _refusal(path: Path, data: Mapping[str, Any], done: Finished) -> Refused:
@@ -158,6 +167,15 @@ def _named(words: str) -> str:
         if word in words:
             return f"stanli does not support {feature}"
     return f"stanli does not run this program ({_OWN.sub('', words.splitlines()[0])[:200]})"
+
+
+def _lacking(warning: str) -> str:
+    """Name what keeps the interpreter from computing transformed parameters and generated quantities."""
+    if any(word in warning for word in _LACKS):
+        return _named(warning)
+    found = _NO_FUNCTION.findall(warning)
+    of = f" ({found[-1]})" if found else ""
+    return f"stanli does not compute this program's generated quantities{of}"
 
 
 def _info(found: Mapping[str, Any]) -> ProgramInfo:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import json
+import weakref
 from ctypes import c_char_p, c_uint, c_void_p
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,6 +18,19 @@ from .interpreter.source import held, with_constants
 from .opened import ERROR, PRINT, Opened, Signatures
 
 _BEYOND_NAMES = ("real", "imag")
+
+
+_LATEST: list[weakref.ref[Interpreted]] = []
+"""The program that was constructed last: the library has one function for what all programs print."""
+
+
+def _printed(text: Any, size: int) -> None:
+    latest = _LATEST[0]() if _LATEST else None
+    if latest is not None:
+        latest._report(text, size)
+
+
+_PRINTED = PRINT(_printed)
 
 
 class Interpreted(Opened):
@@ -53,7 +67,9 @@ class Interpreted(Opened):
 
     def construct(self, data: str, seed: int, report: ctypes._FuncPointer) -> int:
         """Construct a model; see `Opened.construct`. The latest `report` receives what all models print."""
-        self._library.bs_set_print_callback(report, None)
+        self._report = report
+        _LATEST[:] = [weakref.ref(self)]
+        self._library.bs_set_print_callback(_PRINTED, None)
         handle = self._new(self._program.form, data, seed)
         self._others[handle] = _Others(self, data, seed)
         return handle

@@ -7,7 +7,6 @@ Arrays and a JSON text `facts` are written to the file.
 
 from __future__ import annotations
 
-import ctypes
 import json
 import re
 import sys
@@ -17,6 +16,8 @@ from typing import Any
 from zlib import crc32
 
 import numpy as np
+
+from onebasin.stan.held import StanLibrary
 
 from .cases import Case, cases
 from .engines import opened, warning_of
@@ -93,25 +94,18 @@ def evaluate(case: Case, engine: str) -> tuple[dict[str, Any], dict[str, np.ndar
     return facts, arrays
 
 
-def time_gradient(library: Any, points: np.ndarray) -> float:
-    """Return the CPU microseconds of one gradient, as the C function itself takes them."""
-    kinds = (ctypes.c_void_p, ctypes.c_bool, ctypes.c_bool, *[ctypes.c_void_p] * 4)
-    function = ctypes.CFUNCTYPE(ctypes.c_int, *kinds)(library.address("bs_log_density_gradient"))
-    value, gradient, error = ctypes.c_double(), np.empty(library.dim), ctypes.c_char_p()
-    ends = (ctypes.addressof(value), gradient.ctypes.data, ctypes.addressof(error))
-    rows = [np.ascontiguousarray(row) for row in points]
-    where = [row.ctypes.data for row in rows]
+def time_gradient(library: StanLibrary, points: np.ndarray) -> float:
+    """Return the CPU microseconds of one gradient, by calls of all points at once."""
 
     def sweep(count: int) -> float:
         began = time.process_time()
         for _ in range(count):
-            for address in where:
-                function(library.handle, True, True, address, *ends)
+            library.log_density_gradient(points)
         return time.process_time() - began
 
     sweep(1)
     count = max(1, int(LEAST_SECONDS / max(sweep(1), 1e-7)))
-    return min(sweep(count) for _ in range(REPEATS)) / (count * len(where)) * 1e6
+    return min(sweep(count) for _ in range(REPEATS)) / (count * len(points)) * 1e6
 
 
 def plain(text: str, case: Case) -> str:

@@ -36,8 +36,7 @@ def check(program: Path, arguments: Arguments) -> dict[str, Any]:
     -------
     dict
         `form` and `jacobian`, the program and the same without its model block; `inputs`; `names` of the parameters, of
-        these with transformed parameters, and of all; `includes`; and `missing`, the reason why generated quantities
-        cannot be computed, empty if they can.
+        these with transformed parameters, and of all; `includes`; and the interpreter's `warning`.
 
     Raises
     ------
@@ -68,7 +67,7 @@ def check(program: Path, arguments: Arguments) -> dict[str, Any]:
         "inputs": declared_data(form),
         "names": names_of(model.library, form, data, arguments.seed),
         "includes": [str(path) for path in includes],
-        "missing": model.warning if "unavailable" in model.warning else "",
+        "warning": model.warning,
     }
 
 
