@@ -49,6 +49,7 @@ from .inference import check_symmetry as check_symmetry
 from .inference import ensemble as ensemble
 from .inference import find_modes as find_modes
 from .inference import find_symmetry as find_symmetry
+from .inference import generated_quantities as generated_quantities
 from .inference import hmc as hmc
 from .inference import infer as infer
 from .inference import jax_density as jax_density

@@ -16,7 +16,7 @@ from onebasin.models.target import Target
 from onebasin.posteriors import schema
 from onebasin.stan.home.errors import StanRunError
 
-from ..contracts.engines import chosen, definition_of, density_by, engine_for, engine_named
+from ..contracts.engines import chosen, density_by, engine_for, engine_named
 from ..contracts.method import Method
 from ..mcmc.hmc import Hmc
 from ..mcmc.nuts import Nuts
@@ -91,8 +91,7 @@ def way_of(family: Family, method: Method | Own, *, engine: str | None, like: Ta
         densities = _Densities(family, engine_named(engine).name)
         name = getattr(method, "__name__", type(method).__name__)
         return Way(name, engine, None, _OneByOne(family, method), densities, ONE_BY_ONE)
-    asked = None if method.by_jax else engine
-    engine = engine_for(like, engine) if method.by_jax else chosen(like, type(method), engine)[0]
+    engine = chosen(like, type(method), engine)[0]
     densities = _Densities(family, engine_named(engine).name)
     together = _together(family, method) if engine == "numpyro" else None
     if together is not None:
@@ -101,7 +100,7 @@ def way_of(family: Family, method: Method | Own, *, engine: str | None, like: Ta
 
     def own(target: Target, seed: int) -> xr.DataTree:
         how: dict[str, Any] = {"predictive_mb": 0, "check_symmetry": False, "progress": False}
-        return run(target, method, engine=asked, seed=seed, **how)
+        return run(target, method, engine=engine, seed=seed, **how)
 
     alone = _OneByOne(family, own, independent=not method.correlated)
     return Way(method.word, engine, method, alone, densities, ONE_BY_ONE)
@@ -195,7 +194,7 @@ class _Densities:
     def _one(self, simulation: Simulation, points: Mapping[str, Any]) -> LogDensities:
         target = self.family.condition(simulation.data)
         with precision("float64"):
-            density = density_by(definition_of(target, self.engine), target)
+            density = density_by(self.engine, target)
             values = {name: points[name] for name in density.names}
             found = {LP: np.asarray(density.log_density(values))}
             likelihood = density.log_likelihood(values)
