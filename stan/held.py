@@ -355,7 +355,18 @@ class StanLibrary:
         return np.ascontiguousarray(array.reshape(math.prod(lead), length)), lead
 
     def density_entry(self, *, propto: bool, jacobian: bool) -> Entry:
-        """Return the entry by which compiled code evaluates a log density, as of `log_density`."""
+        """Return the entry by which compiled code evaluates a log density.
+
+        Parameters
+        ----------
+        propto, jacobian : bool
+            As of `log_density`.
+
+        Returns
+        -------
+        Entry
+            It stays valid as long as the library.
+        """
         key = ("density", propto, jacobian)
         if key not in self._entries:
             model, minus, *flags = self._interface.density_handles(self._handle, propto, jacobian)
@@ -363,7 +374,18 @@ class StanLibrary:
         return self._entries[key]
 
     def values_entry(self, *, include_tp: bool = False, include_gq: bool = False) -> Entry:
-        """Return the entry by which compiled code calls `constrain` and `unconstrain`."""
+        """Return the entry by which compiled code calls `constrain` and `unconstrain`.
+
+        Parameters
+        ----------
+        include_tp, include_gq : bool
+            As of `names`.
+
+        Returns
+        -------
+        Entry
+            It stays valid as long as the library.
+        """
         key = ("values", include_tp, include_gq)
         if key not in self._entries:
             count = self._interface.count(self._handle, include_tp, include_gq)
