@@ -85,6 +85,8 @@ def _target(
     by_stan = target.stan_program is not None or target.is_network
     if by_stan and (definition_of(target, engine) == "stan" or target.numpyro_model is None):
         yield _stan(bound(target, engine), progress), package_versions(*STAN_VERSIONS)
+        if engine == "numpyro":  # JAX moves on the program's density
+            yield package_versions(*NUMPYRO_VERSIONS)
         return
     yield package_versions(*NUMPYRO_VERSIONS)
     if target.numpyro_model is not None:
