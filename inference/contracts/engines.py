@@ -170,7 +170,29 @@ def chosen(target: Target, method: type[Method], engine: str | None) -> tuple[st
         raise ValueError(
             f"`engine` is {engine!r}, which has no {method.name}{has}; use engine={use}, or another method."
         )
+    _check_definition(target, method, engine)
     return engine, found_at(place)
+
+
+def _check_definition(target: Target, method: type[Method], engine: str) -> None:
+    """Refuse an engine that takes no definition that the target has.
+
+    Raises
+    ------
+    ValueError
+        If the target has none for it, or one that the method's implementation does not take.
+    """
+    found = definition_of(target, engine)
+    if not _has(target, found):
+        other = "stanli" if found == "numpyro" else "numpyro"
+        lacks = "NumPyro model" if found == "numpyro" else "Stan program"
+    elif engine == "numpyro" and found == "stan" and not (method.by_jax or method.stan_by_jax):
+        other, lacks = "stanli", "NumPyro model"
+    else:
+        return
+    raise ValueError(
+        f"`engine` is {engine!r}, but the target {target.name!r} has no {lacks}; use engine={other!r}."
+    )
 
 
 def implemented(method: type[Method], engine: str) -> str:
