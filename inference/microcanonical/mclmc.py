@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from onebasin.base.settings import Count, Positive, Probability, WholeNumber, settings
 from onebasin.posteriors import schema
 
-from ..contracts.engines import engine_for
+from ..contracts.engines import definition_of
 from ..contracts.method import Method, Running, called_as
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class Mclmc(Method):
         from ..runs.provenance import package_versions
 
         # Of a Stan program JAX too, which a NumPyro model's fingerprint has in it.
-        jax = ("jax", "jaxlib") if engine_for(job.target, None) == "stan" else ()
+        jax = ("jax", "jaxlib") if definition_of(job.target, job.engine) == "stan" else ()
         found = sample(job, package_versions("blackjax", *jax), GRADIENTS)
         return found if self.adjusted else replace(found, finish=self._finish(job.target))
 

@@ -35,7 +35,7 @@ def test_program_and_data_go_to_the_sampler(sample, sampler, program):
     assert answer.code == 0
     call = sampler.last
     assert call["method"] == "nuts"
-    assert call["engine"] == "stan"
+    assert call["engine"] == "stanli"
     assert call["settings"] == Nuts()
     assert call["seed"] == 0
     assert call["target"].stan_program.path == program
