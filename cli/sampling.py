@@ -178,9 +178,11 @@ def _run(
 ) -> xr.DataTree:
     """The same, of a target."""
     from onebasin.base.errors import PosteriorFileError
-    from onebasin.base.files.outputs import claim
+    from onebasin.base.files.outputs import check_output, claim
     from onebasin.inference.runs.posterior import open_posterior
 
+    what = {"error": PosteriorFileError, "argument": "--out"}
+    check_output(request.out, force=True, inputs=request.inputs, **what)
     request, target = _with_engine(request, target, say)
     target = replace(target, symmetry=_meant(request, target, say))
     request = replace(request, exchangeable=target.symmetry)
@@ -188,9 +190,8 @@ def _run(
     with claim(
         request.out,
         force=force or there,
-        error=PosteriorFileError,
-        argument="--out",
         inputs=_inputs(request, say),
+        **what,
     ):
         _check_netcdf(request.out)
         if there:

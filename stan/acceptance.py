@@ -27,11 +27,11 @@ from .home.errors import StanDataError, StanError, StanProgramError
 from .interpreter.includes import full_text, included_files
 from .interpreter.runtime import InterpreterMissing, identity, load
 from .interpreter.signals import ending
-from .translation import ProgramInfo
+from .translation import ProgramInfo, check_declares
 from .words import last_words
 
 _OWN = re.compile(r"^stanli (?:\w+): ")
-_ABSENT = re.compile(r"(?:unknown data variable|size expression needs unknown int) (\w+)")
+_ABSENT = re.compile(r"^absent: (.+)$")
 _LACKS = {"STuple": "tuples", "UTuple": "tuples", "FnMakeTuple": "tuples"}
 _PARSING = ("Syntax error", "Semantic error", "Lexing error", "Include error")
 _REMEMBERED = 32
@@ -124,7 +124,9 @@ def _examined(path: Path, text: str, content: bytes, data: _Data) -> Accepted | 
         found = json.loads(result.read_text(encoding="utf-8"))
     if found["missing"]:
         return Refused(_named(found["missing"]))
-    return Accepted(found["form"], found["jacobian"], _info(found))
+    info = _info(found)
+    check_declares(info, path)
+    return Accepted(found["form"], found["jacobian"], info)
 
 
 def _refusal(path: Path, data: Mapping[str, Any], done: Finished) -> Refused:
@@ -138,7 +140,9 @@ def _refusal(path: Path, data: Mapping[str, Any], done: Finished) -> Refused:
     if done.code < 0:
         return Refused(f"stanli {ending(done.code)} as it read {shown(path.name)}")
     words = done.printed.strip()
-    if (absent := _ABSENT.search(words)) and not _is_number(data, absent[1]):
+    line = words.splitlines()[-1] if words else ""
+    if absent := _ABSENT.search(line):
+        check_numbers({name: data[name] for name in absent[1].split(", ") if name in data})
         given = ", ".join(data) or "nothing"
         raise StanDataError(
             f"`data` lacks {absent[1]}, which {shown(path.name)} declares; it holds {given}."
@@ -146,7 +150,6 @@ def _refusal(path: Path, data: Mapping[str, Any], done: Finished) -> Refused:
     if any(word in words for word in _PARSING) or "included itself" in words:
         words = words.replace("'string'", f"'{shown(path.name)}'")
         raise StanProgramError(f"{shown(path.name)} does not parse:\n{words}")
-    line = words.splitlines()[-1] if words else ""
     if _OWN.match(line):
         return Refused(_named(line))
     raise StanDataError(f"{shown(path.name)} refuses its data:\n{last_words(words)}")
@@ -163,7 +166,7 @@ def _named(words: str) -> str:
 def _info(found: Mapping[str, Any]) -> ProgramInfo:
     parameters, transformed, everything = map(_variables, found["names"])
     return ProgramInfo(
-        inputs=tuple(name for name in found["inputs"] if name not in parameters),
+        inputs=tuple(found["inputs"]),
         parameters=parameters,
         transformed=tuple(name for name in transformed if name not in parameters),
         generated=tuple(name for name in everything if name not in transformed),
@@ -173,19 +176,6 @@ def _info(found: Mapping[str, Any]) -> ProgramInfo:
 
 def _variables(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.partition(".")[0].partition(":")[0] for name in names))
-
-
-def _is_number(data: Mapping[str, Any], name: str) -> bool:
-    """Tell whether the data have a variable.
-
-    Raises
-    ------
-    StanDataError
-        If they have it, and it is no array of numbers.
-    """
-    if name in data:
-        check_numbers({name: data[name]})
-    return name in data
 
 
 def _are_numbers(name: str, value: Any) -> bool:
