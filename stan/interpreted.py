@@ -22,7 +22,7 @@ _REPORTS: dict[int, ctypes._FuncPointer] = {}
 
 
 @PRINT
-def _HAND_ON(text: ctypes._Pointer[ctypes.c_char], size: int) -> None:  # noqa: N802
+def _HAND_ON(text: ctypes._Pointer[ctypes.c_char], size: int) -> None:
     """Hand text to the latest of the reports; the interpreter keeps one function for all models, which stays alive."""
     for report in [*_REPORTS.values()][-1:]:
         report(text, size)
