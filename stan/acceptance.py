@@ -16,6 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from stanio import write_stan_json
 
 from onebasin.base.files.leftovers import working_folder
@@ -33,6 +34,7 @@ from .words import last_words
 _OWN = re.compile(r"^stanli (?:\w+): ")
 _ABSENT = re.compile(r"^absent: (.+)$")
 _LACKS = {"STuple": "tuples", "UTuple": "tuples", "FnMakeTuple": "tuples"}
+_SIZE = "invalid or overflowing extent"
 _PARSING = ("Syntax error", "Semantic error", "Lexing error", "Include error")
 _REMEMBERED = 32
 
@@ -150,9 +152,18 @@ def _refusal(path: Path, data: Mapping[str, Any], done: Finished) -> Refused:
     if any(word in words for word in _PARSING) or "included itself" in words:
         words = words.replace("'string'", f"'{shown(path.name)}'")
         raise StanProgramError(f"{shown(path.name)} does not parse:\n{words}")
+    if _SIZE in line and (below := _negative(data)):
+        raise StanDataError(f"{shown(path.name)} refuses its data:\na size is negative: {below}.")
     if _OWN.match(line):
         return Refused(_named(line))
     raise StanDataError(f"{shown(path.name)} refuses its data:\n{last_words(words)}")
+
+
+def _negative(data: Mapping[str, Any]) -> str:
+    """Name the negative whole numbers among the data."""
+    found = {name: np.asarray(value) for name, value in data.items()}
+    whole = {n: int(v) for n, v in found.items() if v.ndim == 0 and v.dtype.kind == "i"}
+    return ", ".join(f"{name} is {value}" for name, value in whole.items() if value < 0)
 
 
 def _named(words: str) -> str:

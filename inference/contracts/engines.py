@@ -186,13 +186,20 @@ def _check_definition(target: Target, method: type[Method], engine: str) -> None
     if not _has(target, found):
         other = "stanli" if found == "numpyro" else "numpyro"
         lacks = "NumPyro model" if found == "numpyro" else "Stan program"
-    elif engine == "numpyro" and found == "stan" and not (method.by_jax or method.stan_by_jax):
+    elif not takes(method, engine, found):
         other, lacks = "stanli", "NumPyro model"
     else:
         return
     raise ValueError(
         f"`engine` is {engine!r}, but the target {target.name!r} has no {lacks}; use engine={other!r}."
     )
+
+
+def takes(method: type[Method], engine: str, definition: str) -> bool:
+    """Tell whether an engine runs a method on a definition, "numpyro" or "stan"."""
+    if definition not in ENGINES[engine].takes or not implemented(method, engine):
+        return False
+    return (engine, definition) != ("numpyro", "stan") or method.by_jax or method.stan_by_jax
 
 
 def implemented(method: type[Method], engine: str) -> str:

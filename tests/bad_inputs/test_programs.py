@@ -138,7 +138,7 @@ def test_program_that_fails_as_it_runs(refuse):
 
 
 NEVER_STARTS = """
---chains 1 --warmup 10 --draws 10               | hopeless ~ never ~ Rejecting initial value
+--chains 1 --warmup 10 --draws 10               | hopeless ~ never ~ 100 attempts
 --method meanfield --iterations 10              | hopeless ~ never
 """
 UNFIT_OPTIONS = """

@@ -157,7 +157,7 @@ def test_a_program_that_crashes_ends_no_process_but_its_own(own_home, tmp_path):
         "functions { real f(real x); real f(real x) { return 1 + f(x + 1); } }\n"
         "parameters { real x; } model { target += f(x); }"
     )
-    with pytest.raises(StanRunError, match="^deep was ended by SIGSEGV, a memory error or endless"):
+    with pytest.raises(StanRunError, match=r"^deep was ended by SIGSEGV, a memory error or endless"):
         open_library(program, engine="cmdstan")
 
 
@@ -165,7 +165,7 @@ def test_a_program_that_crashes_ends_no_process_but_its_own(own_home, tmp_path):
 @each("engine", ENGINES)
 def test_data_are_refused(own_home, engine):
     for data, words in (
-        ({"N": -1, "y": []}, r"refuses its data:\nException: .*N is -1"),
+        ({"N": -1, "y": []}, r"refuses its data:\n.*N is -1"),
         ({"N": 1}, "lacks y"),
     ):
         with pytest.raises(StanDataError, match=words):
