@@ -152,6 +152,8 @@ def chosen(target: Target, method: type[Method], engine: str | None) -> tuple[st
         fitting = [name for name in (usual, *DEFINED) if implemented(method, name)]
         able = [name for name in fitting if _has(target, definition_of(target, name))]
         engine = (able or fitting)[0]
+        if engine == "stanli" != usual and able:
+            engine = library_of(target)
     found = engine_named(engine)
     engine = found.name
     if method.by_jax and engine in DEFINED:

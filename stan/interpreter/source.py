@@ -18,7 +18,7 @@ from typing import Any
 
 from .runtime import load
 
-_DROPPING = re.compile(rb"(_lp[dm]f)\x01(?=[\x03\x04])")
+_DROPPING = re.compile(rb"(_lp[dm]f)\x01(?=[^\x00]\x00{3})")
 _READ = re.compile(rb"FnReadData\x00\x01\x00\x00\x00\x03(....)", re.DOTALL)
 _NUMBER = (b"\x04\x00\x00\x00UInt", b"\x05\x00\x00\x00UReal")
 _TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|"[^"\n]*"|[A-Za-z]\w*|[{}]', re.DOTALL)

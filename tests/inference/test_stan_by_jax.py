@@ -18,6 +18,7 @@ from numpyro import distributions as dist
 
 import onebasin as ob
 from onebasin.models import Target
+from onebasin.stan.interpreter.runtime import identity
 
 from ..each import each
 from .known import COVARIANCE, MEAN, RATE, SHAPE, assert_mean, known_target
@@ -87,7 +88,7 @@ def test_chains_of_numpyro_take_a_program(method: str) -> None:
     how = {"engine": "numpyro"} if method == "nuts" else {}
     tree = ob.infer(known_target("stan"), method, seed=2, chains=2, warmup=300, draws=800, **how)
     assert (tree.attrs["engine"], tree.attrs["method"]) == ("numpyro", method)
-    assert "stanli" in tree.attrs["engine_build"]
+    assert tree.attrs["engine_build"] == identity()
     assert_mean(tree.posterior["tau"].to_numpy(), SHAPE / RATE)
     assert_mean(tree.posterior["x"].to_numpy()[..., 1], MEAN[1])
 

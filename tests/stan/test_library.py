@@ -151,13 +151,29 @@ def test_a_library_of_another_stan_version_is_refused(own_home, tmp_path):
         open_library(other)
 
 
+@pytest.mark.slow
+@each("jacobian", [True, False])
+@each("propto", [True, False])
+def test_both_engines_have_the_same_densities(own_home, rng, propto, jacobian):
+    libraries = [open_library(PROGRAMS / "densities.stan", engine=engine) for engine in ENGINES]
+    points = rng.normal(scale=0.5, size=(4, libraries[0].dim))
+    one, other = (
+        library.log_density_gradient(points, propto=propto, jacobian=jacobian)
+        for library in libraries
+    )
+    np.testing.assert_allclose(one[0], other[0], rtol=1e-12)
+    np.testing.assert_allclose(one[1], other[1], rtol=1e-10, atol=1e-12)
+
+
 def test_a_program_that_crashes_ends_no_process_but_its_own(own_home, tmp_path):
     program = tmp_path / "deep.stan"
     program.write_text(
         "functions { real f(real x); real f(real x) { return 1 + f(x + 1); } }\n"
         "parameters { real x; } model { target += f(x); }"
     )
-    with pytest.raises(StanRunError, match=r"^deep was ended by SIGSEGV, a memory error or endless"):
+    with pytest.raises(
+        StanRunError, match=r"^deep was ended by SIGSEGV, a memory error or endless"
+    ):
         open_library(program, engine="cmdstan")
 
 

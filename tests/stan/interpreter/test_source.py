@@ -1,5 +1,6 @@
 """Variants of Stan programs: with all constants, without a block, and what is refused of them."""
 
+from math import log, pi
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,33 @@ def levels(text: str, change=lambda form: form) -> list[float]:
 def test_constants_change_the_density_by_a_constant_alone():
     one, other = (a - b for a, b in zip(levels(TEXT, with_constants), levels(TEXT), strict=True))
     assert one == pytest.approx(other, abs=1e-12) and abs(one) > 1
+
+
+@each(
+    ("statement", "constant"),
+    [
+        ("x ~ std_normal();", -0.5 * log(2 * pi)),
+        ("3 ~ poisson(l);", -log(6)),
+        ("[1 / (1 + l), l / (1 + l)]' ~ dirichlet([2, 3]');", log(12)),
+        ("x ~ normal(0, 3);", -0.5 * log(18 * pi)),
+        ("x ~ student_t(4, 0, 2);", log(3 / 16)),
+        ("l ~ own(x, 1, 2, 4);", log(4)),
+        ("target += normal_lpdf(x | 0, 3);", 0),
+    ],
+)
+def test_constants_of_densities_of_any_number_of_arguments(statement, constant):
+    """The sixth is that of a function of the program's own, which has `exponential(4)` in it."""
+    own = (
+        "real own_lpdf(real l, real a, real b, real c, real d) { return exponential_lupdf(l | d); }"
+    )
+    names = "parameters { vector<lower=0>[1] p; real x; }"
+    text = f"functions {{ {own} }} {names} model {{ real l = p[1]; {statement} }}"
+    for point in ([0.1, 0.2], [-1.0, 0.5]):
+        kept, dropped = (
+            Model(change(compiled(text, HERE)), "{}", seed=1).gradient(point)
+            for change in (with_constants, str)
+        )
+        assert kept - dropped == pytest.approx(constant, abs=1e-12)
 
 
 def test_the_density_without_a_model_block_is_the_log_jacobian():
