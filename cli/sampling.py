@@ -181,8 +181,9 @@ def _run(
     from onebasin.base.files.outputs import check_output, claim
     from onebasin.inference.runs.posterior import open_posterior
 
-    what = {"error": PosteriorFileError, "argument": "--out"}
-    check_output(request.out, force=True, inputs=request.inputs, **what)
+    check_output(
+        request.out, force=True, error=PosteriorFileError, argument="--out", inputs=request.inputs
+    )
     request, target = _with_engine(request, target, say)
     target = replace(target, symmetry=_meant(request, target, say))
     request = replace(request, exchangeable=target.symmetry)
@@ -190,8 +191,9 @@ def _run(
     with claim(
         request.out,
         force=force or there,
+        error=PosteriorFileError,
+        argument="--out",
         inputs=_inputs(request, say),
-        **what,
     ):
         _check_netcdf(request.out)
         if there:
