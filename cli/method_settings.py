@@ -8,7 +8,7 @@ from typing import Any
 
 from onebasin.base.checks import choose
 from onebasin.base.errors import StudyError
-from onebasin.inference.contracts.engines import ENGINES, implemented, named
+from onebasin.inference.contracts.engines import ENGINES, named, takes
 from onebasin.inference.contracts.method import Method
 from onebasin.inference.methods import METHODS, WORDS, method_named
 
@@ -77,23 +77,18 @@ def engine_for(method: Method, asked: str | None, definition: str) -> str:
     if asked is None:
         return ""
     asked = named(asked)
-    if asked == definition:
-        return definition
     of = "a Stan program" if definition == "stan" else "a NumPyro model"
-    others = {
-        name: [each for each, cls in OFFERED.items() if implemented(cls, name)]
+    able = {
+        name: [each for each, cls in OFFERED.items() if takes(cls, name, definition)]
         for name, engine in ENGINES.items()
-        if name != definition and definition in engine.takes
+        if definition in engine.takes
     }
-    if asked not in others:
-        ways = ", or ".join(
-            f"{name} for --method {' or '.join(able)}" for name, able in others.items()
-        )
-        raise StudyError(f"`--engine` is {asked}; {of} takes {definition}, or {ways}.")
-    if method.name not in others[asked]:
-        able = " or ".join(others[asked])
+    if asked not in able:
+        raise StudyError(f"`--engine` is {asked}; {of} takes {' or '.join(able)}.")
+    if method.name not in able[asked]:
         raise StudyError(
-            f"`--engine` is {asked}, which does not have {method.name}; use --method {able}."
+            f"`--engine` is {asked}, which does not have {method.name} for {of}; use --method "
+            f"{' or '.join(able[asked])}."
         )
     return asked
 

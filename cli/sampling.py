@@ -178,9 +178,12 @@ def _run(
 ) -> xr.DataTree:
     """The same, of a target."""
     from onebasin.base.errors import PosteriorFileError
-    from onebasin.base.files.outputs import claim
+    from onebasin.base.files.outputs import check_output, claim
     from onebasin.inference.runs.posterior import open_posterior
 
+    check_output(
+        request.out, force=True, error=PosteriorFileError, argument="--out", inputs=request.inputs
+    )
     request, target = _with_engine(request, target, say)
     target = replace(target, symmetry=_meant(request, target, say))
     request = replace(request, exchangeable=target.symmetry)

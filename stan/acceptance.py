@@ -16,6 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from stanio import write_stan_json
 
 from onebasin.base.files.leftovers import working_folder
@@ -27,15 +28,16 @@ from .home.errors import StanDataError, StanError, StanProgramError
 from .interpreter.includes import full_text, included_files
 from .interpreter.runtime import InterpreterMissing, identity, load
 from .interpreter.signals import ending
-from .translation import ProgramInfo
+from .translation import ProgramInfo, check_declares
 from .words import last_words
 
 _OWN = re.compile(r"^stanli (?:\w+): ")
-_ABSENT = re.compile(r"(?:unknown data variable|size expression needs unknown int) (\w+)")
+_ABSENT = re.compile(r"^absent: (.+)$")
 _UNAVAILABLE = "are unavailable"
 _RENAMED = "_stan_"
 _NO_FUNCTION = re.compile(r"unsupported (?:function|statement|sized type|call)[: ]+(\w+)")
 _LACKS = {"STuple": "tuples", "UTuple": "tuples", "FnMakeTuple": "tuples"}
+_SIZE = "invalid or overflowing extent"
 _PARSING = ("Syntax error", "Semantic error", "Lexing error", "Include error")
 _REMEMBERED = 32
 
@@ -133,7 +135,9 @@ def _examined(path: Path, text: str, content: bytes, data: _Data) -> Accepted | 
     if odd := [name for name in found["names"][2] if name.startswith(_RENAMED)]:
         name = odd[0].removeprefix(_RENAMED).partition(".")[0]
         return Refused(f"stanli renames the variable {name}, whose name is a keyword of C++")
-    return Accepted(found["form"], found["jacobian"], _info(found), found["warning"])
+    info = _info(found)
+    check_declares(info, path)
+    return Accepted(found["form"], found["jacobian"], info, found["warning"])
 
 
 def _refusal(path: Path, data: Mapping[str, Any], done: Finished) -> Refused:
@@ -147,7 +151,9 @@ def _refusal(path: Path, data: Mapping[str, Any], done: Finished) -> Refused:
     if done.code < 0:
         return Refused(f"stanli {ending(done.code)} as it read {shown(path.name)}")
     words = done.printed.strip()
-    if (absent := _ABSENT.search(words)) and not _is_number(data, absent[1]):
+    line = words.splitlines()[-1] if words else ""
+    if absent := _ABSENT.search(line):
+        check_numbers({name: data[name] for name in absent[1].split(", ") if name in data})
         given = ", ".join(data) or "nothing"
         raise StanDataError(
             f"`data` lacks {absent[1]}, which {shown(path.name)} declares; it holds {given}."
@@ -155,10 +161,18 @@ def _refusal(path: Path, data: Mapping[str, Any], done: Finished) -> Refused:
     if any(word in words for word in _PARSING) or "included itself" in words:
         words = words.replace("'string'", f"'{shown(path.name)}'")
         raise StanProgramError(f"{shown(path.name)} does not parse:\n{words}")
-    line = words.splitlines()[-1] if words else ""
+    if _SIZE in line and (below := _negative(data)):
+        raise StanDataError(f"{shown(path.name)} refuses its data:\na size is negative: {below}.")
     if _OWN.match(line):
         return Refused(_named(line))
     raise StanDataError(f"{shown(path.name)} refuses its data:\n{last_words(words)}")
+
+
+def _negative(data: Mapping[str, Any]) -> str:
+    """Name the negative whole numbers among the data."""
+    found = {name: np.asarray(value) for name, value in data.items()}
+    whole = {n: int(v) for n, v in found.items() if v.ndim == 0 and v.dtype.kind == "i"}
+    return ", ".join(f"{name} is {value}" for name, value in whole.items() if value < 0)
 
 
 def _named(words: str) -> str:
@@ -181,7 +195,7 @@ def _lacking(warning: str) -> str:
 def _info(found: Mapping[str, Any]) -> ProgramInfo:
     parameters, transformed, everything = map(_variables, found["names"])
     return ProgramInfo(
-        inputs=tuple(name for name in found["inputs"] if name not in parameters),
+        inputs=tuple(found["inputs"]),
         parameters=parameters,
         transformed=tuple(name for name in transformed if name not in parameters),
         generated=tuple(name for name in everything if name not in transformed),
@@ -191,19 +205,6 @@ def _info(found: Mapping[str, Any]) -> ProgramInfo:
 
 def _variables(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.partition(".")[0].partition(":")[0] for name in names))
-
-
-def _is_number(data: Mapping[str, Any], name: str) -> bool:
-    """Tell whether the data have a variable.
-
-    Raises
-    ------
-    StanDataError
-        If they have it, and it is no array of numbers.
-    """
-    if name in data:
-        check_numbers({name: data[name]})
-    return name in data
 
 
 def _are_numbers(name: str, value: Any) -> bool:

@@ -36,7 +36,7 @@ from .home.environment import build_environment, build_flags, unfit_character
 from .home.errors import StanProgramError
 from .home.search import find_cmdstan
 from .home.turn import turn
-from .translation import NAME, ProgramInfo, Translation, in_own_names, translate
+from .translation import NAME, ProgramInfo, Translation, check_declares, in_own_names, translate
 
 if TYPE_CHECKING:
     from cmdstanpy import CmdStanModel
@@ -154,11 +154,7 @@ def compile_library(
 
 def _translate(path: Path, where: Home) -> Translation:
     translation = translate(path, where)
-    if not (translation.info.parameters or translation.info.derived):
-        raise StanProgramError(
-            f"`path` is {shown(str(path))}, which declares no variables: there is nothing to sample; "
-            "declare parameters or generated quantities."
-        )
+    check_declares(translation.info, path)
     return translation
 
 

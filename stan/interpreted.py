@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import json
-import weakref
 from ctypes import c_char_p, c_uint, c_void_p
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -18,19 +17,15 @@ from .interpreter.source import held, with_constants
 from .opened import ERROR, PRINT, Opened, Signatures
 
 _BEYOND_NAMES = ("real", "imag")
+_REPORTS: dict[int, ctypes._FuncPointer] = {}
+"""The functions that receive printed text, of the models that are open, the latest last."""
 
 
-_LATEST: list[weakref.ref[Interpreted]] = []
-"""The program that was constructed last: the library has one function for what all programs print."""
-
-
-def _printed(text: Any, size: int) -> None:
-    latest = _LATEST[0]() if _LATEST else None
-    if latest is not None:
-        latest._report(text, size)
-
-
-_PRINTED = PRINT(_printed)
+@PRINT
+def _HAND_ON(text: ctypes._Pointer[ctypes.c_char], size: int) -> None:
+    """Hand text to the latest of the reports; the interpreter keeps one function for all models, which stays alive."""
+    for report in [*_REPORTS.values()][-1:]:
+        report(text, size)
 
 
 class Interpreted(Opened):
@@ -64,14 +59,19 @@ class Interpreted(Opened):
         self.stan_version = f"stanli {installed_version()}"
         self._program = accepted
         self._others: dict[int, _Others] = {}
+        self._reports: dict[int, int] = {}
 
     def construct(self, data: str, seed: int, report: ctypes._FuncPointer) -> int:
         """Construct a model; see `Opened.construct`. The latest `report` receives what all models print."""
-        self._report = report
-        _LATEST[:] = [weakref.ref(self)]
-        self._library.bs_set_print_callback(_PRINTED, None)
-        handle = self._new(self._program.form, data, seed)
+        _REPORTS[id(report)] = report
+        self._library.bs_set_print_callback(_HAND_ON, None)
+        try:
+            handle = self._new(self._program.form, data, seed)
+        except StanDataError:
+            del _REPORTS[id(report)]
+            raise
         self._others[handle] = _Others(self, data, seed)
+        self._reports[handle] = id(report)
         return handle
 
     def destruct(self, handle: int) -> None:
@@ -79,6 +79,7 @@ class Interpreted(Opened):
         others = self._others.pop(handle, None)
         for other in (handle, *(() if others is None else others.made())):
             self._library.bs_model_destruct(other)
+        _REPORTS.pop(self._reports.pop(handle, 0), None)
 
     def variables(
         self, handle: int, include_tp: bool, include_gq: bool

@@ -185,9 +185,7 @@ def definition(target: Target) -> StanProgram:
         network = cast("NetworkTarget", target)
         return StanProgram(program_path(network), program_data(network))
     if target.stan_program is None:
-        raise ValueError(
-            f"`engine` is 'stan', but the target {target.name!r} has no Stan program; use engine='numpyro'."
-        )
+        raise ValueError(f"The target {target.name!r} has no Stan program; use engine='numpyro'.")
     return target.stan_program
 
 

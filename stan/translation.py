@@ -103,6 +103,21 @@ def translate(path: Path, where: Home) -> Translation:
         return Translation(info, staged.read_bytes(), staged.with_suffix(".hpp").read_bytes())
 
 
+def check_declares(info: ProgramInfo, path: Path) -> None:
+    """Refuse a program without variables.
+
+    Raises
+    ------
+    StanProgramError
+        If it declares none.
+    """
+    if not (info.parameters or info.derived):
+        raise StanProgramError(
+            f"`path` is {shown(str(path))}, which declares no variables: there is nothing to sample; "
+            "declare parameters or generated quantities."
+        )
+
+
 def in_own_names(words: str, path: Path) -> str:
     """Give what `stanc`, the C++ compiler or a compiled program says with the program's own names in it."""
     words = _NAMESPACE.sub("", words)

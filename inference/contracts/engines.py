@@ -152,6 +152,8 @@ def chosen(target: Target, method: type[Method], engine: str | None) -> tuple[st
         fitting = [name for name in (usual, *DEFINED) if implemented(method, name)]
         able = [name for name in fitting if _has(target, definition_of(target, name))]
         engine = (able or fitting)[0]
+        if engine == "stanli" != usual and able:
+            engine = library_of(target)
     found = engine_named(engine)
     engine = found.name
     if method.by_jax and engine in DEFINED:
@@ -170,7 +172,36 @@ def chosen(target: Target, method: type[Method], engine: str | None) -> tuple[st
         raise ValueError(
             f"`engine` is {engine!r}, which has no {method.name}{has}; use engine={use}, or another method."
         )
+    _check_definition(target, method, engine)
     return engine, found_at(place)
+
+
+def _check_definition(target: Target, method: type[Method], engine: str) -> None:
+    """Refuse an engine that takes no definition that the target has.
+
+    Raises
+    ------
+    ValueError
+        If the target has none for it, or one that the method's implementation does not take.
+    """
+    found = definition_of(target, engine)
+    if not _has(target, found):
+        other = "stanli" if found == "numpyro" else "numpyro"
+        lacks = "NumPyro model" if found == "numpyro" else "Stan program"
+    elif not takes(method, engine, found):
+        other, lacks = "stanli", "NumPyro model"
+    else:
+        return
+    raise ValueError(
+        f"`engine` is {engine!r}, but the target {target.name!r} has no {lacks}; use engine={other!r}."
+    )
+
+
+def takes(method: type[Method], engine: str, definition: str) -> bool:
+    """Tell whether an engine runs a method on a definition, "numpyro" or "stan"."""
+    if definition not in ENGINES[engine].takes or not implemented(method, engine):
+        return False
+    return (engine, definition) != ("numpyro", "stan") or method.by_jax or method.stan_by_jax
 
 
 def implemented(method: type[Method], engine: str) -> str:

@@ -48,6 +48,8 @@ class Method:
         Whether its draws are an approximation of the posterior, and no point estimates.
     by_jax : bool
         Whether it moves by JAX on either definition of a target, NumPyro's where there are both.
+    stan_by_jax : bool
+        Whether its implementation for NumPyro also takes a target that has a Stan program alone.
     checks_symmetry : bool
         Whether it checks the symmetry itself, in its own coordinates.
     apart : tuple of str
@@ -68,6 +70,7 @@ class Method:
     correlated: ClassVar[bool] = False
     gives_posterior: ClassVar[bool] = True
     by_jax: ClassVar[bool] = False
+    stan_by_jax: ClassVar[bool] = False
     checks_symmetry: ClassVar[bool] = False
     apart: ClassVar[tuple[str, ...]] = ()
     numpyro_alone: ClassVar[frozenset[str]] = frozenset({"dtype"})

@@ -42,7 +42,7 @@ def require_numpyro(target: Target) -> Callable[[], None]:
     """
     if target.numpyro_model is None:
         raise ValueError(
-            f"`engine` is 'numpyro', but the target {target.name!r} has no NumPyro model; use engine='stan'."
+            f"The target {target.name!r} has no NumPyro model; use engine='stanli' or 'cmdstan'."
         )
     return target.numpyro_model
 

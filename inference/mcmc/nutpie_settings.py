@@ -24,6 +24,6 @@ def checked(settings: Nuts, *, by_stan: bool) -> Nuts:
             of = " of a Stan program" if name.startswith("init") else ""
             raise ValueError(
                 f"`{name}` is {given!r}, but engine='nutpie' has {value!r} alone{of}; leave it out, or use "
-                "engine='numpyro' or 'stan'."
+                "engine='numpyro' or 'stanli'."
             )
     return settings

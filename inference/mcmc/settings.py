@@ -42,6 +42,7 @@ class Chains(Method):
 
     resumes: ClassVar[bool] = True
     correlated: ClassVar[bool] = True
+    stan_by_jax: ClassVar[bool] = True
     engines: ClassVar = {
         "numpyro": "onebasin.inference.mcmc.numpyro:ChainRunner",
         "stanli": "onebasin.inference.mcmc.stan:ChainRunner",

@@ -12,6 +12,8 @@ from pathlib import Path
 from onebasin.stan.home.errors import CmdStanNotFound
 from onebasin.stan.home.search import existing_cmdstan
 
+from ..contracts.engines import named
+
 PACKAGES = ("onebasin", "jax", "numpyro", "stanli", "cmdstanpy", "arviz", "numpy")
 
 
@@ -70,7 +72,7 @@ def _version(name: str) -> str:
 
 
 def _device(engine: str) -> str:
-    if engine in ("stanli", "cmdstan"):
+    if named(engine) in ("stanli", "cmdstan"):
         return "cpu"
     import jax
 

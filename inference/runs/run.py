@@ -50,7 +50,9 @@ def run(
     check_target(target)
     asked = engine
     engine, implementation = chosen(target, type(method), engine)
-    definition, target = definition_of(target, engine), bound(target, engine)
+    definition = definition_of(target, engine)
+    library = _library(target, asked, engine, definition)
+    target = bound(target, engine)
     seed, limit = check_seed(seed), check_limit(predictive_mb)
     kept = None if checkpoint is None else check_path("checkpoint", checkpoint)
     _check_arguments(method, start=start, checkpoint=kept)
@@ -64,7 +66,7 @@ def run(
         found = method.run(Job(target, method, engine, seed, bars, implementation, start, kept))
     how = {
         "engine": engine,
-        **_library(target, asked, engine, definition),
+        **library,
         "method": method.label,
         "settings": method.recorded(),
         "seed": seed,
@@ -92,19 +94,19 @@ def run(
 
 def _library(target: Target, asked: str | None, engine: str, definition: str) -> dict[str, str]:
     """Describe the library that evaluates a Stan program: the interpreter's build, or why it is not the interpreter."""
-    if definition != "stan":
+    if definition != "stan" or engine not in DEFINED:
         return {}
     from onebasin.stan.choice import STANLI, choose
     from onebasin.stan.interpreter.runtime import identity
     from onebasin.stan.program import definition as program_of
 
     program = program_of(target)
-    if engine in DEFINED and engine != "numpyro" and asked is not None:
+    if engine != "numpyro" and asked is not None:
         return {schema.ENGINE_BUILD: identity()} if engine == STANLI else {}
-    choice = choose(program.path, program.data)
+    choice = choose(program.path, program.data, program.engine)
     if choice.engine == STANLI:
         return {schema.ENGINE_BUILD: identity()}
-    return {schema.ENGINE_NOTE: choice.reason}
+    return {schema.ENGINE_NOTE: choice.reason} if choice.reason else {}
 
 
 def run_by_keywords(target: Target, method: type[Method], given: Mapping[str, Any]) -> xr.DataTree:

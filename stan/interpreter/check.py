@@ -16,7 +16,7 @@ from typing import Any
 from .arguments import Arguments
 from .includes import full_text, included_files
 from .model import Model, RunFailed
-from .source import adds_to_target_early, compiled, declared_data, emptied, held
+from .source import adds_to_target_early, compiled, declared_data, emptied, held, until_data
 
 POINTS = 3
 RADIUS = 2.0
@@ -54,6 +54,13 @@ def check(program: Path, arguments: Arguments) -> dict[str, Any]:
         )
     jacobian = compiled(emptied(text, "model"), program.parent)
     data = "{}" if arguments.data is None else arguments.data.read_text(encoding="utf-8")
+    given = json.loads(data)
+    wanted = declared_data(compiled(until_data(text), program.parent))
+    if absent := [name for name in wanted if name not in given]:
+        raise RunFailed(f"absent: {', '.join(absent)}")
+    for name, number in wanted.items():
+        if number and isinstance(given[name], list):
+            raise RunFailed(f"{name} is an array; it is declared as a single number")
     model = Model(form, data, seed=arguments.seed)
     Model(jacobian, data, seed=arguments.seed)
     stream = random.Random(arguments.seed)
@@ -64,7 +71,7 @@ def check(program: Path, arguments: Arguments) -> dict[str, Any]:
     return {
         "form": form,
         "jacobian": jacobian,
-        "inputs": declared_data(form),
+        "inputs": list(wanted),
         "names": names_of(model.library, form, data, arguments.seed),
         "includes": [str(path) for path in includes],
         "warning": model.warning,

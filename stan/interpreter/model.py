@@ -20,6 +20,8 @@ from .source import compiled, with_constants
 from .tables import say
 
 _MESSAGE_BYTES = 1 << 16
+_EVALUATING = "Error evaluating the log probability"
+"""The program's own words follow such a line, after "Exception: " in CmdStan."""
 _ELBO = re.compile(r"^\s*(\d+)\s+(-?[\d.e+]+|-?inf|nan)\s")
 
 
@@ -255,10 +257,13 @@ class Model:
         self, function: str, options: Structure, *arrays: Any, logs: bool = True, follow: Any = None
     ) -> tuple[int, str]:
         """Call an algorithm; what it logs is printed, and given line by line to `follow`."""
+        before = ""
 
         def log(_level: int, words: bytes, _user: object) -> None:
+            nonlocal before
             line = words.decode(errors="replace")
-            say(line)
+            say(f"Exception: {line}" if before.strip().startswith(_EVALUATING) and line else line)
+            before = line
             if follow is not None:
                 follow(line)
 

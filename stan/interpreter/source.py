@@ -18,8 +18,9 @@ from typing import Any
 
 from .runtime import load
 
-_DROPPING = re.compile(rb"(_lp[dm]f)\x01(?=[\x03\x04])")
+_DROPPING = re.compile(rb"(_lp[dm]f)\x01(?=[^\x00]\x00{3})")
 _READ = re.compile(rb"FnReadData\x00\x01\x00\x00\x00\x03(....)", re.DOTALL)
+_NUMBER = (b"\x04\x00\x00\x00UInt", b"\x05\x00\x00\x00UReal")
 _TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|"[^"\n]*"|[A-Za-z]\w*|[{}]', re.DOTALL)
 _HEAD = "STANLI2"
 _MESSAGE_BYTES = 1 << 16
@@ -37,6 +38,8 @@ def compiled(text: str, folder: Path) -> str:
     ProgramRefused
         If the text does not parse; the message holds the compiler's own words.
     """
+    if "\0" in text:
+        raise ProgramRefused("Lexing error: the file has a zero byte, so that it is no text.")
     library = load()
     message = ctypes.create_string_buffer(_MESSAGE_BYTES)
     folders = (ctypes.c_char_p * 1)(str(folder).encode())
@@ -62,8 +65,10 @@ def with_constants(form: str) -> str:
     return f"{_HEAD}:{base64.b64encode(_DROPPING.sub(_keeping, _bytes(form))).decode()}"
 
 
-def declared_data(form: str) -> tuple[str, ...]:
-    """Name the variables that a compiled program reads: those of its data block, then its parameters.
+def declared_data(form: str) -> dict[str, bool]:
+    """Name the variables that a compiled program reads, those of its data block, then its parameters.
+
+    The values tell whether a variable is a single number.
 
     Raises
     ------
@@ -71,16 +76,30 @@ def declared_data(form: str) -> tuple[str, ...]:
         If the form is not the one that this module reads.
     """
     content = _bytes(form)
-    names: dict[str, None] = {}
+    names: dict[str, bool] = {}
     for found in _READ.finditer(content):
         size = int.from_bytes(found[1], "little")
-        names[content[found.end() : found.end() + size].decode(errors="replace")] = None
-    return tuple(names)
+        end = found.end() + size
+        name = content[found.end() : end].decode(errors="replace")
+        names[name] = content.startswith(_NUMBER, end)
+    return names
 
 
 def emptied(text: str, block: str) -> str:
     """Empty a block of a program without includes; without its model block, its density is the log Jacobian."""
-    depth, awaited, opened = 0, False, -1
+    opened, closed = _inside(text, block)
+    return text[:opened] + text[closed:]
+
+
+def until_data(text: str) -> str:
+    """Return a program without includes up to the end of its data block; empty if it has none."""
+    opened, closed = _inside(text, "data")
+    return text[: closed + 1] if opened < len(text) else ""
+
+
+def _inside(text: str, block: str) -> tuple[int, int]:
+    """Find where the content of a block begins and ends; the end of the text if there is no such block."""
+    depth, awaited, opened, before = 0, False, -1, ""
     for token in _TOKEN.finditer(text):
         word = token[0]
         if word == "{":
@@ -90,10 +109,11 @@ def emptied(text: str, block: str) -> str:
         elif word == "}":
             depth -= 1
             if depth == 0 and opened >= 0:
-                return f"{text[:opened]}{text[token.start() :]}"
+                return opened, token.start()
         if not word.startswith(("//", "/*")):
-            awaited = depth == 0 and word == block
-    return text
+            awaited = depth == 0 and word == block and before != "transformed"
+            before = word
+    return len(text), len(text)
 
 
 def adds_to_target_early(text: str) -> bool:

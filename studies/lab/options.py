@@ -7,7 +7,9 @@ from typing import Any, Literal
 from onebasin.base.checks import choose
 from onebasin.base.errors import StudyError, check_seed
 from onebasin.inference import Hmc, Nuts
-from onebasin.inference.contracts.engines import DEFINED
+
+ENGINES = ("numpyro", "stan")
+"""The engines of studies, in order; "stan" is CmdStan, the name that all records have."""
 
 
 @dataclass(frozen=True)
@@ -34,12 +36,12 @@ class Options:
         if self.quick and self.full:
             raise StudyError("`--full` came together with --quick: give one of them, or neither.")
         if self.engine is not None:
-            choose("engine", self.engine, (*DEFINED, "both"))
+            choose("engine", self.engine, (*ENGINES, "both"))
 
     def engines(self, default: str) -> tuple[str, ...]:
         """Engines to run, in order."""
         word = self.engine or default
-        return DEFINED if word == "both" else (word,)
+        return ENGINES if word == "both" else (word,)
 
     def sampler[S: (Nuts, Hmc)](self, default: S) -> S:
         """Replace chains, warmup, draws and precision of the default where they were given."""

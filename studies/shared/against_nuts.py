@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from onebasin.analysis.predictive.heldout import HeldOut, gap
-from onebasin.inference.contracts.engines import DEFINED
 
 from ..lab import STATEMENTS, Cell, Chapter, Field, Frame, Frames, Row, View, at_most
+from ..lab.options import ENGINES
 from .heldout import MAX_RHAT, RHAT
 
 BOUND = 5.0
@@ -65,7 +65,7 @@ def from_nuts(held_out: Mapping[Cell, HeldOut], cell: Cell) -> dict[str, float]:
     }
     if cell.method == "nuts" or not truths:
         return {}
-    (truth, *_) = (truths[e] for e in (cell.engine, *DEFINED) if e in truths)
+    (truth, *_) = (truths[e] for e in (cell.engine, *ENGINES) if e in truths)
     return {f"from_nuts_{name}": v for name, v in gap(held_out[cell], truth).items()}
 
 
@@ -74,9 +74,9 @@ def agreements(held_out: Mapping[Cell, HeldOut]) -> Frame:
     sampled = {(c.data, c.problem, c.engine): h for c, h in held_out.items() if c.method == "nuts"}
     rows = []
     for data, problem in dict.fromkeys(key[:2] for key in sampled):
-        keys = [(data, problem, engine) for engine in DEFINED]
+        keys = [(data, problem, engine) for engine in ENGINES]
         pair = [sampled[key] for key in keys if key in sampled]
-        if len(pair) == len(DEFINED):
+        if len(pair) == len(ENGINES):
             where = {"data": data} if data else {}
             rows.append({**where, "problem": problem, **agree(*pair)})
     return Frame.of(rows)

@@ -79,7 +79,7 @@ UNFIT = """
 {"D": [2], "mu": [0, 0], "Sigma": [[1, 0], [0, 1]]}         | D
 {"D": 2.5, "mu": [0, 0], "Sigma": [[1, 0], [0, 1]]}         | D
 {"D": 1000000000000000000000, "mu": [0, 0], "Sigma": [[1, 0], [0, 1]]}   | D
-{"D": 0, "mu": [0, 0], "Sigma": [[1, 0], [0, 1]]}           | D
+{"D": 0, "mu": [0, 0], "Sigma": [[1, 0], [0, 1]]}           | mu ~ declared=(0)
 {"D": 2, "mu": [0, 0], "Sigma": [[1, 2], [2, 1]]}           | Sigma ~ positive definite
 {"D": 2, "mu": [0, 0], "Sigma": [[1, 0.5], [0, 1]]}         | Sigma ~ symmetric
 """
@@ -138,7 +138,7 @@ def test_program_that_fails_as_it_runs(refuse):
 
 
 NEVER_STARTS = """
---chains 1 --warmup 10 --draws 10               | hopeless ~ never ~ Rejecting initial value
+--chains 1 --warmup 10 --draws 10               | hopeless ~ never ~ 100 attempts
 --method meanfield --iterations 10              | hopeless ~ never
 """
 UNFIT_OPTIONS = """

@@ -108,7 +108,7 @@ def test_what_is_declared_wins_and_the_search_can_be_left_out(sample, sampler, m
 
 @pytest.mark.finds_symmetry
 def test_a_search_that_fails_breaks_no_run(sample, sampler, monkeypatch):
-    def broken(target, engine, seed, say):
+    def broken(target, seed, say):
         raise RuntimeError("the library is\nbroken")
 
     monkeypatch.setattr(finding, "_searched", broken)

@@ -35,7 +35,7 @@ def test_program_and_data_go_to_the_sampler(sample, sampler, program):
     assert answer.code == 0
     call = sampler.last
     assert call["method"] == "nuts"
-    assert call["engine"] == "stan"
+    assert call["engine"] == "stanli"
     assert call["settings"] == Nuts()
     assert call["seed"] == 0
     assert call["target"].stan_program.path == program
@@ -211,10 +211,14 @@ def test_a_program_that_reads_json_is_told_no_progress(
             "`--init` does not apply to --method meanfield, which takes --iterations, --gradient-samples",
         ),
         (["--method", "mclmc", "--dtype", "float32"], "`--dtype` is for NumPyro models"),
-        (["--engine", "numpyro"], "`--engine` is numpyro; a Stan program takes stan, or nutpie"),
+        (["--engine", "pymc"], "`--engine` is pymc; a Stan program takes numpyro or stanli or cmd"),
+        (
+            ["--engine", "numpyro", "--method", "pathfinder"],
+            "numpyro, which does not have pathfinder for a Stan program; use --method nuts or hmc or",
+        ),
         (
             ["--engine", "nutpie", "--method", "hmc"],
-            "`--engine` is nutpie, which does not have hmc; use --method nuts",
+            "`--engine` is nutpie, which does not have hmc for a Stan program; use --method nuts",
         ),
         (["--method", "ensemble"], "`--method` is ensemble, which trains networks, and a Stan"),
         (

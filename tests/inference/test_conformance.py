@@ -108,7 +108,7 @@ EXAMPLES = (
     Example(
         "nuts",
         _SHORT,
-        engines=("numpyro", "stan", "nutpie"),
+        engines=("numpyro", "stanli", "cmdstan", "nutpie"),
         several="chains",
         statistics=CHAINS | {"tree_depth"},
         attributes=_CHAINS | {"max_tree_depth"},
@@ -116,7 +116,7 @@ EXAMPLES = (
     Example(
         "hmc",
         _SHORT,
-        engines=("numpyro", "stan"),
+        engines=("numpyro", "cmdstan"),
         several="chains",
         statistics=CHAINS,
         attributes=_CHAINS,
@@ -139,7 +139,7 @@ EXAMPLES = (
     Example(
         "advi",
         {"iterations": 200, "draws": 40},
-        engines=("numpyro", "stan"),
+        engines=("numpyro", "stanli", "cmdstan"),
         groups=frozenset({"variational"}),
         fit=frozenset({"elbo", "iteration"}),
         recorded="advi-meanfield",
@@ -166,7 +166,7 @@ EXAMPLES = (
     Example(
         "laplace",
         {"draws": 40},
-        engines=("numpyro", "stan"),
+        engines=("numpyro", "stanli", "cmdstan"),
         groups=frozenset({"variational"}),
         fit=frozenset({"loc", "scale_tril"}),
         attributes=frozenset({"converged"}),
@@ -174,14 +174,14 @@ EXAMPLES = (
     Example(
         "optimize",
         {"starts": 1},
-        engines=("numpyro", "stan"),
+        engines=("numpyro", "stanli", "cmdstan"),
         statistics=frozenset({"lp"}),
         attributes=frozenset({"converged"}),
     ),
     Example(
         "pathfinder",
         {"draws": 40},
-        engines=("stan",),
+        engines=("stanli", "cmdstan"),
         statistics=FIT | {"path"},
         groups=frozenset({"variational"}),
         fit=frozenset({"log_ratio"}),
@@ -196,6 +196,11 @@ class Case:
 
     method: Example
     engine: str
+
+    @property
+    def by_stan(self) -> bool:
+        """True if the engine runs a Stan program, a process a run."""
+        return self.engine in ("stanli", "cmdstan")
 
     def __str__(self) -> str:
         return f"{self.method.name}-{self.engine}"
@@ -244,7 +249,7 @@ def network() -> Target:
 def target_of(case: Case) -> Target:
     if case.method.name == "ensemble":
         return network()
-    return stan_mixture() if case.engine == "stan" else pair()
+    return stan_mixture() if case.by_stan else pair()
 
 
 CASES = [Case(example, engine) for example in EXAMPLES for engine in example.engines]
@@ -254,7 +259,7 @@ def parametrised(cases: list[Case]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(
         "case",
         [
-            pytest.param(case, marks=[pytest.mark.stan] if case.engine == "stan" else [])
+            pytest.param(case, marks=[pytest.mark.stan] if case.engine == "cmdstan" else [])
             for case in cases
         ],
         ids=str,
@@ -377,25 +382,25 @@ def test_a_posterior_has_its_groups_statistics_and_attributes(case: Case, tmp_pa
 
 def groups_of(case: Case) -> set[str]:
     """The data and what is computed from draws: a Stan program has what it computes itself."""
-    if case.engine == "stan":
+    if case.by_stan:
         of_model = {"observed_data", "constant_data"}
     elif case.method.name == "ensemble":
         of_model = {"observed_data", "constant_data", "log_likelihood", "posterior_predictive"}
     else:
         of_model = {"observed_data", "log_likelihood", "posterior_predictive", "log_prior"}
     own = case.method.groups
-    if (case.method.name, case.engine) == ("laplace", "stan"):
-        own = frozenset()  # CmdStan does not tell the curvature
+    if case.method.name == "laplace" and case.by_stan:
+        own = frozenset()  # neither engine tells the curvature
     return {"posterior", "sample_stats"} | of_model | own
 
 
 def statistics_of(case: Case) -> set[str]:
-    if (case.method.name, case.engine) == ("hmc", "stan"):
+    if (case.method.name, case.engine) == ("hmc", "cmdstan"):
         return set(case.method.statistics - {"diverging"})
     return set(case.method.statistics)
 
 
-@parametrised([case for case in CASES if case.engine != "stan"])
+@parametrised([case for case in CASES if not case.by_stan])
 def test_log_densities_are_those_of_the_draws(case: Case) -> None:
     """`lp` of the whole density, and the terms of the likelihood in closed form."""
     tree, target = posterior(case), target_of(case)
@@ -427,7 +432,7 @@ def test_a_declared_symmetry_is_checked_on_the_density_before_the_run(
         True,
         (),
     )
-    wrong = stan_mixture("mu") if case.engine == "stan" else pair((1.0, 2.0))
+    wrong = stan_mixture("mu") if case.by_stan else pair((1.0, 2.0))
     nothing_runs(monkeypatch, but_its_check=case.method.kind.checks_symmetry)
     with pytest.raises(ob.SymmetryError, match=f"`symmetry` of '{wrong.name}' does not hold"):
         run(case, target=wrong, seed=1)
@@ -474,7 +479,7 @@ def writes(monkeypatch: pytest.MonkeyPatch) -> Callable[[int | None], Callable[[
     return dies_after
 
 
-@parametrised([case for case in CASES if case.method.kind.resumes and case.engine != "stan"])
+@parametrised([case for case in CASES if case.method.kind.resumes and not case.by_stan])
 def test_a_run_that_was_killed_ends_as_an_undisturbed_one(
     case: Case, tmp_path: Path, writes
 ) -> None:
@@ -564,17 +569,22 @@ def test_an_engine_that_a_method_does_not_have_is_refused(monkeypatch: pytest.Mo
     assert faults_of(attempts) == []
 
 
-def test_an_engine_that_the_target_has_no_definition_for_is_refused() -> None:
+def test_an_engine_that_the_target_has_no_definition_for_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    nothing_runs(monkeypatch)
     attempts = []
     for method in EXAMPLES:
-        if {"numpyro", "stan"} <= set(method.engines):
-            for engine, target, there in (
-                ("stan", pair(), "has no Stan program; use engine='numpyro'"),
-                ("numpyro", stan_mixture(), "has no NumPyro model; use engine='stan'"),
-            ):
-                call = partial(run, Case(method, engine), target=target)
-                attempts.append((f"{method.name} {engine}", call, ValueError, there))
-    assert len(attempts) == 10
+        for case in (Case(method, engine) for engine in method.engines):
+            if case.by_stan:
+                target, lack = pair(), "Stan program; use engine='numpyro'"
+            elif "cmdstan" in method.engines and not method.kind.stan_by_jax:
+                target, lack = stan_mixture(), "NumPyro model; use engine='stanli'"
+            else:
+                continue
+            there = rf"`engine` is '{case.engine}', but the target '\w+' has no {lack}"
+            attempts.append((str(case), partial(run, case, target=target), ValueError, there))
+    assert len(attempts) == 14
     assert faults_of(attempts) == []
 
 

@@ -32,10 +32,10 @@ def test_engine_that_is_not_named_is_the_one_that_the_target_has(tmp_path: Path)
     for target, name in [
         (TARGET, "numpyro"),  # both
         (numpyro_model, "numpyro"),
-        (stan_program(tmp_path / "m.stan"), "stan"),
+        (stan_program(tmp_path / "m.stan"), "stanli"),
     ]:
         assert engine_for(target, None) == name
-        assert engine_for(target, "stan") == "stan"
+        assert engine_for(target, "stan") == "cmdstan"
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -79,10 +79,18 @@ def test_an_unknown_keyword_is_refused_with_those_that_there_are(method: str) ->
         (ob.Nuts(), {"draws": 5}, r"`draws` is given besides Nuts\(\.\.\.\); give it there"),
         ("nuts", {"start": {}}, "`start` is given, but nuts does not take one"),
         ("advi", {"checkpoint": "a"}, "`checkpoint` is 'a', but advi keeps nothing before it ends"),
-        ("mclmc", {"engine": "stan"}, "`engine` is 'stan', but mclmc moves by JAX"),
-        ("pathfinder", {"engine": "numpyro"}, "which has no pathfinder; use engine='stan'"),
+        ("mclmc", {"engine": "stan"}, "`engine` is 'cmdstan', but mclmc moves by JAX"),
+        (
+            "pathfinder",
+            {"engine": "numpyro"},
+            "which has no pathfinder; use engine='stanli' or 'cmdstan'",
+        ),
         ("hmc", {"engine": "nutpie"}, r"which has no hmc \(it has nuts\); use engine='numpyro' or"),
-        ("nuts", {"engine": "jags"}, "`engine` is 'jags'; choose one of numpyro, stan, nutpie"),
+        (
+            "nuts",
+            {"engine": "jags"},
+            "`engine` is 'jags'; choose one of numpyro, stanli, cmdstan, nutpie",
+        ),
         ("nuts", {"seed": -1}, "`seed` must be a whole number from 0"),
         ("nuts", {"draws": 0}, "`draws` must be a whole number of at least 1; got 0"),
         ("advi", {"family": "full"}, "`family` is 'full'; choose one of meanfield, fullrank"),

@@ -18,6 +18,7 @@ from numpyro import distributions as dist
 
 import onebasin as ob
 from onebasin.models import Target
+from onebasin.stan.interpreter.runtime import identity
 
 from ..each import each
 from .known import COVARIANCE, MEAN, RATE, SHAPE, assert_mean, known_target
@@ -65,8 +66,8 @@ def test_microcanonical_chains_have_the_known_moments() -> None:
     assert_mean(tau, SHAPE / RATE)
 
 
-def test_a_posterior_is_that_of_the_stan_engine(chains: xr.DataTree) -> None:
-    assert (chains.attrs["engine"], chains.attrs["method"]) == ("stan", "mclmc")
+def test_a_posterior_is_that_of_the_interpreter(chains: xr.DataTree) -> None:
+    assert (chains.attrs["engine"], chains.attrs["method"]) == ("stanli", "mclmc")
     assert chains["posterior"]["mu"].shape == (2, 60, 2)
     assert chains["log_likelihood"]["y"].shape == chains["posterior_predictive"]["y"].shape
     assert "real<lower=0, upper=1> theta" in chains.attrs["program"]
@@ -81,6 +82,17 @@ def test_lp_is_the_log_density_of_the_draw(chains: xr.DataTree) -> None:
     assert chains["sample_stats"]["lp"].to_numpy()[1, -1] == pytest.approx(found, rel=1e-10)
 
 
+@each("method", ["nuts", "hmc"])
+def test_chains_of_numpyro_take_a_program(method: str) -> None:
+    """HMC by itself, as the interpreter has none."""
+    how = {"engine": "numpyro"} if method == "nuts" else {}
+    tree = ob.infer(known_target("stan"), method, seed=2, chains=2, warmup=300, draws=800, **how)
+    assert (tree.attrs["engine"], tree.attrs["method"]) == ("numpyro", method)
+    assert tree.attrs["engine_build"] == identity()
+    assert_mean(tree.posterior["tau"].to_numpy(), SHAPE / RATE)
+    assert_mean(tree.posterior["x"].to_numpy()[..., 1], MEAN[1])
+
+
 def test_single_precision_is_refused() -> None:
     with pytest.raises(TypeError, match=r"use dtype='float64'"):
         ob.infer(mixture(), replace(SHORT, dtype="float32"))
@@ -90,7 +102,7 @@ def test_single_precision_is_refused() -> None:
 def test_symmetrised_vi_is_that_of_the_same_numpyro_model() -> None:
     fit = ob.infer(mixture(symmetry=WORDS), method=QUICK, start=START, seed=1)
     other = ob.infer(numpyro_mixture(), method=QUICK, start=START, seed=1)
-    assert fit.attrs["engine"] == "stan"
+    assert fit.attrs["engine"] == "stanli"
     names = ("loc", "scale", "elbo", "information", "symmetrised_elbo_lower")
     for name in names:
         found, expected = (tree["variational"][name].to_numpy() for tree in (fit, other))

@@ -54,7 +54,7 @@ def both(request, own_home, tmp_path) -> tuple[StanLibrary, ReadyProgram]:
     """A program in this process, and as an executable with the same data."""
     data = CASES[request.param]
     ready = make_ready(stan_program(request.param, data), tmp_path)
-    return open_library(request.param, data, seed=4), ready
+    return open_library(request.param, data, engine="cmdstan", seed=4), ready
 
 
 def output(ready: ReadyProgram, arguments: list[str]):

@@ -31,7 +31,7 @@ def folder(own_home, monkeypatch) -> Path:
 def model(own_home) -> bridgestan.StanModel:
     """BridgeStan's own face of a library from the cache."""
     return bridgestan.StanModel(
-        open_library(PROGRAMS / "bernoulli.stan", DATA).file, DATA, warn=False
+        open_library(PROGRAMS / "bernoulli.stan", DATA, engine="cmdstan").file, DATA, warn=False
     )
 
 
@@ -76,7 +76,7 @@ def test_bridgestan_is_told_what_is_wrong_with_data(model, data, words):
 
 
 def test_exceptions_and_prints_of_a_program_are_handed_on(own_home, capsys):
-    file = open_library(PROGRAMS / "hopeless.stan").file
+    file = open_library(PROGRAMS / "hopeless.stan", engine="cmdstan").file
     hopeless = bridgestan.StanModel(file, warn=False)
     for call in (hopeless.log_density, hopeless.log_density_gradient):
         with pytest.raises(RuntimeError, match=r"Exception: never \(in 'program.stan', line 6"):
@@ -88,7 +88,9 @@ def test_exceptions_and_prints_of_a_program_are_handed_on(own_home, capsys):
 
 
 def test_a_program_without_parameters(own_home, capsys):
-    nothing = bridgestan.StanModel(open_library(PROGRAMS / "nothing.stan").file, warn=False)
+    nothing = bridgestan.StanModel(
+        open_library(PROGRAMS / "nothing.stan", engine="cmdstan").file, warn=False
+    )
     assert (nothing.param_unc_num(), nothing.param_num(include_gq=True)) == (0, 1)
     assert nothing.log_density_gradient(np.zeros(0))[0] == 0
     assert capsys.readouterr().out == "nothing to weigh\n"
@@ -106,8 +108,8 @@ def kilobytes() -> int:
 )
 @pytest.mark.slow
 def test_nothing_is_lost_in_a_hundred_thousand_calls(own_home, model):
-    library = open_library(PROGRAMS / "bernoulli.stan", DATA)
-    hopeless = open_library(PROGRAMS / "hopeless.stan")
+    library = open_library(PROGRAMS / "bernoulli.stan", DATA, engine="cmdstan")
+    hopeless = open_library(PROGRAMS / "hopeless.stan", engine="cmdstan")
     points, values = np.zeros((1000, 1)), np.full((1000, 1), 0.3)
 
     def thousand_of_each() -> None:

@@ -12,7 +12,7 @@ import pytest
 from scipy.special import expit
 from scipy.stats import binom
 
-from onebasin.stan.home.errors import StanDataError, StanProgramError
+from onebasin.stan.home.errors import StanDataError, StanProgramError, StanRunError
 from onebasin.stan.home.toolchain import find_toolchain
 from onebasin.stan.interface import Interface
 from onebasin.stan.library import StanLibrary, open_library
@@ -21,12 +21,13 @@ from ..each import each
 
 PROGRAMS = Path(__file__).parent / "programs"
 DATA = {"N": 5, "y": [1, 0, 1, 1, 0]}
+ENGINES = ("stanli", "cmdstan")
 
 
 @pytest.fixture(scope="module")
 def library(own_home) -> StanLibrary:
     """Three successes in five, with a uniform prior."""
-    return open_library(PROGRAMS / "bernoulli.stan", DATA, seed=3)
+    return open_library(PROGRAMS / "bernoulli.stan", DATA, engine="cmdstan", seed=3)
 
 
 def log_density(point: np.ndarray, *, propto: bool, jacobian: bool) -> np.ndarray:
@@ -97,24 +98,27 @@ def test_several_threads_at_once(library, rng):
         assert np.array_equal(values, found[0][0]) and np.array_equal(gradients, found[0][1])
 
 
-def test_rejected_points_have_no_density(own_home):
-    values, gradients = open_library(PROGRAMS / "hopeless.stan").log_density_gradient(
-        [[0.0], [1.0]]
-    )
+@each("engine", ENGINES)
+def test_rejected_points_have_no_density(own_home, engine):
+    hopeless = open_library(PROGRAMS / "hopeless.stan", engine=engine)
+    values, gradients = hopeless.log_density_gradient([[0.0], [1.0]])
     assert np.array_equal(values, [-np.inf, -np.inf]) and np.isnan(gradients).all()
 
 
-def test_what_a_program_prints_is_handed_on(own_home, caplog):
+@each("engine", ENGINES)
+def test_what_a_program_prints_is_handed_on(own_home, caplog, engine):
     said: list[str] = []
-    open_library(PROGRAMS / "nothing.stan", on_print=said.append).log_density(np.zeros((2, 0)))
+    nothing = open_library(PROGRAMS / "nothing.stan", engine=engine, on_print=said.append)
+    nothing.log_density(np.zeros((2, 0)))
     assert "".join(said) == "nothing to weigh\nnothing to weigh\n"
     with caplog.at_level(logging.INFO, logger="onebasin"):
-        open_library(PROGRAMS / "nothing.stan").log_density(np.zeros(0))
+        open_library(PROGRAMS / "nothing.stan", engine=engine).log_density(np.zeros(0))
     assert "nothing to weigh" in caplog.text
 
 
-def test_a_program_without_parameters(own_home):
-    nothing = open_library(PROGRAMS / "nothing.stan")
+@each("engine", ENGINES)
+def test_a_program_without_parameters(own_home, engine):
+    nothing = open_library(PROGRAMS / "nothing.stan", engine=engine)
     assert (nothing.dim, nothing.names(), nothing.unconstrained_names) == (0, (), ())
     values, gradients = nothing.log_density_gradient(np.zeros((2, 0)))
     assert np.array_equal(values, [0, 0]) and gradients.shape == (2, 0)
@@ -147,16 +151,49 @@ def test_a_library_of_another_stan_version_is_refused(own_home, tmp_path):
         open_library(other)
 
 
+@pytest.mark.slow
+@each("jacobian", [True, False])
+@each("propto", [True, False])
+def test_both_engines_have_the_same_densities(own_home, rng, propto, jacobian):
+    libraries = [open_library(PROGRAMS / "densities.stan", engine=engine) for engine in ENGINES]
+    points = rng.normal(scale=0.5, size=(4, libraries[0].dim))
+    one, other = (
+        library.log_density_gradient(points, propto=propto, jacobian=jacobian)
+        for library in libraries
+    )
+    np.testing.assert_allclose(one[0], other[0], rtol=1e-12)
+    np.testing.assert_allclose(one[1], other[1], rtol=1e-10, atol=1e-12)
+
+
+def test_a_program_that_crashes_ends_no_process_but_its_own(own_home, tmp_path):
+    program = tmp_path / "deep.stan"
+    program.write_text(
+        "functions { real f(real x); real f(real x) { return 1 + f(x + 1); } }\n"
+        "parameters { real x; } model { target += f(x); }"
+    )
+    with pytest.raises(
+        StanRunError, match=r"^deep was ended by SIGSEGV, a memory error or endless"
+    ):
+        open_library(program, engine="cmdstan")
+
+
+@pytest.mark.usefixtures("unchecked")
+@each("engine", ENGINES)
+def test_data_are_refused(own_home, engine):
+    for data, words in (
+        ({"N": -1, "y": []}, r"refuses its data:\n.*N is -1"),
+        ({"N": 1}, "lacks y"),
+    ):
+        with pytest.raises(StanDataError, match=words):
+            open_library(PROGRAMS / "bernoulli.stan", data, engine=engine)
+
+
 @pytest.mark.usefixtures("unchecked")
 def test_what_is_refused(library, tmp_path):
     with pytest.raises(
         ValueError, match=r"`points` has the shape \(2,\); its last axis .* length 1"
     ):
         library.log_density([0.0, 1.0])
-    with pytest.raises(StanDataError, match=r"refuses its data:\nException: .*N is -1"):
-        open_library(PROGRAMS / "bernoulli.stan", {"N": -1, "y": []})
-    with pytest.raises(StanDataError, match="lacks y"):
-        open_library(PROGRAMS / "bernoulli.stan", {"N": 1})
     other = tmp_path / "other_model.so"
     with pytest.raises(StanProgramError, match="not an existing file"):
         open_library(other)

@@ -139,22 +139,22 @@ def test_stan_programs_are_checked_on_their_own_density():
     data = {"K": 3, "N": 12, "y": Y}
     derived = Exchangeable({**WHOLE.axes, "precision": 0})
     target = stan.stan_program(FREE_MIXTURE, data, symmetry=(derived,))
-    assert check_symmetry(target, engine="stan").differences[0] < 1e-12
+    assert check_symmetry(target, engine="cmdstan").differences[0] < 1e-12
     wrong = dataclasses.replace(target, symmetry=(Exchangeable({"mu": 0}),))
     with pytest.raises(SymmetryError, match="moving mu as declared changes the log density by"):
-        check_symmetry(wrong, engine="stan")
+        check_symmetry(wrong, engine="cmdstan")
 
 
 @pytest.mark.stan
 @each("parts", [("free",), ("givens",)])
 def test_stan_networks_are_checked_on_their_own_density(parts):
     target = network_target("relu", *parts, hidden=(3,))
-    found = check_symmetry(target, engine="stan", points=3)
+    found = check_symmetry(target, engine="cmdstan", points=3)
     assert found.differences[0] < 1e-10
     assert all(np.isnan(found.differences[1:]))  # the scales move the likelihood alone
     with pytest.raises(SymmetryError):
         check_symmetry(
-            dataclasses.replace(target, symmetry=(Exchangeable({"W1": 1}),)), engine="stan"
+            dataclasses.replace(target, symmetry=(Exchangeable({"W1": 1}),)), engine="cmdstan"
         )
 
 

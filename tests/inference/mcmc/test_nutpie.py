@@ -82,7 +82,7 @@ SYMMETRY = {"item_response": "+-theta:,+-a:"}
 def test_moments_are_those_of_cmdstan(name: str) -> None:
     target, settings = PROGRAMS[name](), ob.Nuts(chains=4, target_acceptance=0.95)
     ours, theirs = (
-        ob.infer(target, engine=engine, method=settings, seed=7) for engine in ("nutpie", "stan")
+        ob.infer(target, engine=engine, method=settings, seed=7) for engine in ("nutpie", "cmdstan")
     )
     if words := SYMMETRY.get(name):
         first = ob.align(ours, words)
@@ -112,7 +112,7 @@ def test_everything_that_a_program_computes_is_there() -> None:
         programs / "mixture.stan", programs / "mixture.json", symmetry="mu,sigma,1-theta"
     )
     tree = ob.infer(target, engine="nutpie", method=SMALL, seed=1)
-    stan = ob.infer(target, engine="stan", method=SMALL, seed=1)
+    stan = ob.infer(target, engine="cmdstan", method=SMALL, seed=1)
     assert set(tree.children) == set(stan.children)
     for group in tree.children:
         ours, theirs = tree[group].to_dataset(), stan[group].to_dataset()

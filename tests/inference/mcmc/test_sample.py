@@ -27,7 +27,7 @@ from onebasin.models import BayesianNetwork, Categorical, Network, NetworkTarget
 from ...each import each
 from ..known import COVARIANCE, MEAN, RATE, SHAPE, assert_mean, known_target
 
-ENGINES = ["numpyro", pytest.param("stan", marks=pytest.mark.stan)]
+ENGINES = ["numpyro", "stanli", pytest.param("cmdstan", marks=pytest.mark.stan)]
 SMALL = Nuts(chains=2, warmup=300, draws=500)
 
 

@@ -58,7 +58,7 @@ def kill(monkeypatch: pytest.MonkeyPatch):
 
 
 def nuts(folder: Path | None, settings=SETTINGS, seed: int = 3) -> xr.DataTree:
-    return ob.infer(known_target("stan"), settings, engine="stan", seed=seed, checkpoint=folder)
+    return ob.infer(known_target("stan"), settings, engine="cmdstan", seed=seed, checkpoint=folder)
 
 
 def values(tree: xr.DataTree) -> dict[str, np.ndarray]:
@@ -119,7 +119,7 @@ def test_every_metric_and_method_goes_on(tmp_path, kill):
             ob.Hmc(**short, trajectory_length=1.0),
         ]
     ):
-        call = {"engine": "stan", "method": settings, "checkpoint": tmp_path / str(number)}
+        call = {"engine": "cmdstan", "method": settings, "checkpoint": tmp_path / str(number)}
         kill(0.8, settings.chains)
         with pytest.raises(Killed):
             ob.infer(known_target("stan"), **call)

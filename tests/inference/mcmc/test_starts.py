@@ -29,7 +29,7 @@ from onebasin.stan.program import make_ready
 from ...each import each
 from ..known import MEAN, PROGRAMS, RATE, SHAPE, known_target
 
-ENGINES = ["numpyro", pytest.param("stan", marks=pytest.mark.stan)]
+ENGINES = ["numpyro", "stanli", pytest.param("cmdstan", marks=pytest.mark.stan)]
 DEPTH = 20.0
 """The lower mode has exp(-20) of the other's probability."""
 
@@ -82,8 +82,9 @@ def test_optimum_is_that_of_the_unconstrained_density() -> None:
 
 
 @pytest.mark.stan
-def test_stans_optimum_is_that_of_the_unconstrained_density(tmp_path: Path) -> None:
-    ready = make_ready(known_target("stan"), tmp_path)
+@each("engine", ["stanli", "cmdstan"])
+def test_stans_optimum_is_that_of_the_unconstrained_density(tmp_path: Path, engine: str) -> None:
+    ready = make_ready(known_target("stan"), tmp_path, engine=engine)
     init = best_optimum(ready, tmp_path, init_radius=2.0, seeds=[1, 2])
     values = json.loads(init.read_text())
     np.testing.assert_allclose(values["x"], MEAN, atol=1e-3)
@@ -131,7 +132,7 @@ def test_stan_without_an_optimum_says_why(tmp_path: Path) -> None:
         infer(
             target,
             settings,
-            engine="stan",
+            engine="cmdstan",
         )
     assert "\n" not in str(e.value)
 

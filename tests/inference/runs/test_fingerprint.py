@@ -224,7 +224,7 @@ def test_fingerprint_sees_every_digit_of_every_value(tmp_path: Path, index: int)
     path.write_text("data { vector[2000] y; }")
 
     def of(data: dict[str, Any]) -> str | None:
-        return fingerprint(stan_program(path, data), engine="stan")
+        return fingerprint(stan_program(path, data), engine="cmdstan")
 
     values = np.arange(2000.0)
     base = of({"y": values})
@@ -248,10 +248,10 @@ def with_include(tmp_path: Path) -> Target:
 
 
 def test_fingerprint_sees_every_included_file(with_include: Target, tmp_path: Path) -> None:
-    base = fingerprint(with_include, engine="stan")
-    assert base == fingerprint(with_include, engine="stan")
+    base = fingerprint(with_include, engine="cmdstan")
+    assert base == fingerprint(with_include, engine="cmdstan")
     (tmp_path / "where.stan").write_text("1000\n")
-    assert base != fingerprint(with_include, engine="stan")
+    assert base != fingerprint(with_include, engine="cmdstan")
 
 
 @pytest.mark.slow
@@ -260,7 +260,7 @@ def test_include_that_changes_between_two_calls_gives_no_mixed_chains(
 ) -> None:
     def sampled(chains: int) -> np.ndarray:
         settings = Nuts(chains=chains, warmup=100, draws=100)
-        tree = infer(with_include, settings, engine="stan", checkpoint=tmp_path / "kept")
+        tree = infer(with_include, settings, engine="cmdstan", checkpoint=tmp_path / "kept")
         return tree.posterior["mu"].mean("draw").to_numpy()
 
     np.testing.assert_allclose(sampled(1), 0.0, atol=1.0)

@@ -79,7 +79,7 @@ def test_named_quantities_of_a_program(tmp_path):
         PROGRAMS / "counts.stan", data, posterior_predictive={"successes": "again"}
     )
     settings = ob.Nuts(chains=1, warmup=50, draws=60)
-    tree = ob.infer(target, engine="stan", method=settings)
+    tree = ob.infer(target, engine="cmdstan", method=settings)
     again = ob.open_posterior(ob.save(tree, tmp_path / "run.nc"))
     assert set(again["posterior"].data_vars) == {"theta", "dice"}
     assert again["posterior_predictive"]["successes"].dtype.kind == "i"

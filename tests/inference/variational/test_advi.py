@@ -22,7 +22,7 @@ from onebasin.stan import stan_program
 from ..known import COVARIANCE, MEAN, PROGRAMS, RATE, SHAPE, known_target
 
 LONG = Advi(iterations=4000, gradient_samples=200, tolerance=1e-6, draws=4000)
-ENGINES = ["numpyro", pytest.param("stan", marks=pytest.mark.stan)]
+ENGINES = ["numpyro", "stanli", pytest.param("cmdstan", marks=pytest.mark.stan)]
 
 
 def _gaussian() -> None:
@@ -108,7 +108,7 @@ def test_numpyro_failure_says_what_to_do() -> None:
 def test_stan_failure_is_one_line_after_all_attempts(tmp_path: Path) -> None:
     target = stan_program(PROGRAMS / "broken.stan", {"always": 1})
     with pytest.raises(AdviFailed, match=r"failed on 'broken' in all 4 attempts") as caught:
-        advi(target, engine="stan", iterations=200, seed=1)
+        advi(target, engine="cmdstan", iterations=200, seed=1)
     assert "\n" not in str(caught.value)
     assert len(caught.value.attempts) == len(ATTEMPTS)
     assert all(attempt["error"] for attempt in caught.value.attempts)
@@ -121,7 +121,7 @@ def test_stan_attempts_are_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("onebasin.inference.variational.stan.ATTEMPTS", (bad, *ATTEMPTS))
     x = np.random.default_rng(0).normal(size=(30, 2))
     target = BayesianNetwork(Network(2, (2,), 1)).condition(x, x[:, 0] + 0.1, name="net")
-    tree = advi(target, engine="stan", iterations=2000, seed=1)
+    tree = advi(target, engine="cmdstan", iterations=2000, seed=1)
     attempts = json.loads(tree.attrs["attempts"])
     assert len(attempts) >= 2
     assert attempts[0]["eta"] == 1e9

@@ -212,6 +212,6 @@ def test_stan_refuses_what_it_cannot_do() -> None:
             infer(
                 sinc_target(),
                 settings,
-                engine="stan",
+                engine="cmdstan",
             )
         assert "\n" not in str(refused.value)

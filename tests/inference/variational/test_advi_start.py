@@ -170,12 +170,15 @@ def test_fit_starts_where_it_is_told() -> None:
 
 
 @pytest.mark.stan
+@each("engine", ["stanli", "cmdstan"])
 @each("parametrisation", PARAMETRISATIONS[::3])
-def test_stans_init_file_holds_the_start(parametrisation: Parametrisation, tmp_path: Path) -> None:
+def test_stans_init_file_holds_the_start(
+    parametrisation: Parametrisation, engine: str, tmp_path: Path
+) -> None:
     """The program itself reads the file and says what its weights then are."""
     target = small_target(parametrisation)
     start = natural_start(target)
-    program = make_ready(target, tmp_path)
+    program = make_ready(target, tmp_path, engine=engine)
     init = write(tmp_path, init_values(target, program.info, start))
     csv = tmp_path / "draws.csv"
     files = command.Files(data=program.data, output=csv)
@@ -210,7 +213,7 @@ def test_stan_starts_at_the_given_values() -> None:
         start = {"x": [first, first], "tau": 1.0}
         try:
             post = infer(
-                known_target("stan"), settings, engine="stan", start=start, seed=1
+                known_target("stan"), settings, engine="cmdstan", start=start, seed=1
             ).posterior
         except AdviFailed:
             return np.nan
@@ -246,7 +249,7 @@ def test_start_that_does_not_fit_is_refused() -> None:
 @pytest.mark.stan
 def test_stan_start_that_does_not_fit_is_refused() -> None:
     with pytest.raises(ValueError, match="`start` lacks tau; give x, tau"):
-        advi(known_target("stan"), engine="stan", start={"x": [1.0, 2.0]})
+        advi(known_target("stan"), engine="cmdstan", start={"x": [1.0, 2.0]})
 
 
 @pytest.mark.usefixtures("unchecked")
@@ -258,7 +261,7 @@ def test_batches_are_refused_where_they_cannot_be() -> None:
         infer(
             linear_target(600),
             few,
-            engine="stan",
+            engine="cmdstan",
         )
     with pytest.raises(ValueError, match=r"'known' is no network.* use batch_size=None"):
         infer(known_target("numpyro"), few)

@@ -1,0 +1,137 @@
+"""The interpreter's driver: command lines as CmdStan takes them, and the files that it writes."""
+
+import json
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from onebasin.stan import command
+from onebasin.stan.acceptance import driver
+from onebasin.stan.adaptation import read_adaptation
+from onebasin.stan.home.errors import StanRunError
+from onebasin.stan.output import Output, read
+from onebasin.stan.program import ReadyProgram
+from onebasin.stan.run import run
+from onebasin.stan.translation import ProgramInfo
+
+from ...each import each
+from ..conftest import PROGRAMS
+
+MEAN, COVARIANCE = np.array([1.0, -2.0]), np.array([[1.0, 0.6], [0.6, 0.5]])
+START = command.Start(seed=3)
+Drive = Callable[..., Output]
+
+
+@pytest.fixture
+def drive(tmp_path) -> Drive:
+    """Run a method of `command` on a Gaussian, or on another program, and read what it writes."""
+
+    def drive(method, *first, program="gauss", start=START, trace=False, **how) -> Output:
+        data, out = tmp_path / "data.json", tmp_path / "out.csv"
+        data.write_text(
+            json.dumps({"D": 2, "mu": MEAN.tolist(), "Sigma": COVARIANCE.tolist(), "N": 0, "y": []})
+        )
+        files = command.Files(
+            data=data, output=out, diagnostics=tmp_path / "trace.csv" if trace else None
+        )
+        source = PROGRAMS / f"{program}.stan"
+        ready = ReadyProgram(source, driver(source), data, ProgramInfo((), (), (), (), ()))
+        run(ready, method(*first, files, start, **how), tmp_path)
+        return read(out)
+
+    return drive
+
+
+def nuts(files, start, *, metric="diag", draws=1000, adapted=None):
+    engine = command.nuts(max_tree_depth=10)
+    how = {"draws": draws, "warmup": 300, "target_acceptance": 0.8, "refresh": 100}
+    return command.sample(engine, files, start, metric=metric, adapted=adapted, **how)
+
+
+def assert_gaussian(x: np.ndarray, error: float) -> None:
+    np.testing.assert_allclose(x.mean(0), MEAN, atol=error)
+    np.testing.assert_allclose(np.cov(x.T), COVARIANCE, atol=error)
+
+
+@each(("metric", "shape"), [("diag", (2,)), ("dense", (2, 2)), ("unit", (0,))])
+def test_nuts_finds_the_posterior_and_goes_on_from_its_warmup(drive, tmp_path, metric, shape):
+    found = drive(nuts, metric=metric)
+    assert_gaussian(found.variables["x"], 0.25)
+    assert {
+        "lp__",
+        "accept_stat__",
+        "treedepth__",
+        "n_leapfrog__",
+        "divergent__",
+        "energy__",
+    } < set(found.method)
+    (step,) = set(found.method["stepsize__"].tolist())
+    assert found.seconds("Warm-up") >= 0 and found.seconds("Sampling") >= 0
+    adaptation = read_adaptation(found.comments, step)
+    assert adaptation.inverse_metric.shape == shape
+    adapted = command.Adapted(step_size=step, metric=adaptation.write(tmp_path))
+    again = drive(nuts, metric=metric, draws=20, adapted=adapted)
+    assert set(again.method["stepsize__"]) == {step} and again.variables["x"].shape == (20, 2)
+
+
+def test_seed_and_chain_decide_the_draws(drive):
+    def draws(seed: int, chain: int) -> np.ndarray:
+        start = command.Start(seed=seed, chain=chain)
+        return drive(nuts, start=start, draws=20).variables["x"]
+
+    first = draws(3, 2)
+    np.testing.assert_array_equal(first, draws(3, 2))
+    for other in (draws(3, 1), draws(4, 2)):
+        assert not np.any(first == other)
+
+
+def test_a_draw_of_the_start_has_what_follows_from_it(drive, tmp_path):
+    values = {"m": [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], "a": [[0.5, 1.5], [2.5, 3.5]], "tau": 2.0}
+    (tmp_path / "plain.stan").write_text(
+        "parameters { matrix[2, 3] m; array[2] vector[2] a; real<lower=0> tau; }\n"
+        "model { tau ~ exponential(1); }\ngenerated quantities { real twice = 2 * tau; }"
+    )
+    (tmp_path / "init.json").write_text(json.dumps(values))
+    start = command.Start(seed=1, init=tmp_path / "init.json")
+    found = drive(command.draw_start, program=tmp_path / "plain", start=start).variables
+    for name, value in {**values, "twice": 4.0}.items():
+        np.testing.assert_allclose(found[name][0], value, rtol=1e-12, err_msg=name)
+
+
+def test_optimum_and_laplace(drive, tmp_path):
+    found = drive(command.optimise, iterations=200)
+    np.testing.assert_allclose(found.variables["x"], [MEAN], atol=1e-4)
+    (tmp_path / "mode.json").write_text(json.dumps({"x": MEAN.tolist()}))
+    draws = drive(
+        lambda files, start: command.laplace(files, tmp_path / "mode.json", seed=1, draws=2000)
+    )
+    assert_gaussian(draws.variables["x"], 0.15)
+    assert np.ptp(draws.method["log_p__"] - draws.method["log_q__"]) < 1e-4
+    with pytest.raises(StanRunError, match="exit code 1:\nThe interpreter cannot leave the Jac"):
+        drive(command.optimise, iterations=200, jacobian=False)
+
+
+def test_pathfinder(drive):
+    how = {"paths": 1, "draws": 500, "path_draws": 500, "iterations": 100, "elbo_samples": 25}
+    found = drive(command.pathfinder, **how, history=5, save_paths=False)
+    assert_gaussian(found.variables["x"], 0.3)
+    assert set(found.method) == {"lp_approx__", "lp__", "path__"}
+
+
+@pytest.mark.parametrize("family", ["meanfield", "fullrank"])
+def test_variational_writes_the_mean_first_and_the_trace_of_the_elbo(drive, tmp_path, family):
+    how = {"iterations": 2000, "gradient_samples": 5, "elbo_samples": 100, "evaluate_every": 100}
+    found = drive(
+        *(command.variational, family), trace=True, **how, tolerance=0.001, draws=400, eta=None
+    )
+    assert found.variables["x"].shape == (401, 2)
+    np.testing.assert_allclose(found.variables["x"][0], MEAN, atol=0.3)
+    trace = np.loadtxt(tmp_path / "trace.csv", delimiter=",", skiprows=1)
+    assert trace[0, 0] == 100 and np.all(np.diff(trace[:, 0]) == 100)
+    assert abs(trace[-1, 2]) < 1  # a normalised density: 0 where the family holds it
+
+
+def test_a_program_that_fails_exits_with_its_words(drive):
+    with pytest.raises(StanRunError, match=r"(?s)exit code 1:\n.*never"):
+        drive(nuts, program="hopeless")
